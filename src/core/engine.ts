@@ -1,0 +1,69 @@
+import type { SamplingParams } from "./sampling.ts";
+import type { TokenBuffer } from "./token-buffer.ts";
+import type { Finish, WeightSpan } from "./turn.ts";
+
+/** What the engine is asked for: continue these token ids. */
+export type SampleRequest = {
+  readonly prompt: TokenBuffer;
+  readonly sampling: SamplingParams;
+  readonly stopTokenIds: readonly number[];
+  /** Unique per attempt; engines that can abort a request know it by this id. */
+  readonly requestId: string;
+  /** The same for all turns of an episode, so that a router can keep its prefix cache on one worker; `null`: no preference. */
+  readonly routingKey: string | null;
+};
+
+export type EngineUsage = {
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  /** Prompt tokens served from the prefix cache; `null` when the engine does not say. */
+  readonly cachedTokens: number | null;
+};
+
+export type SampleResult = {
+  /** Includes the stop token when one matched. */
+  readonly sampledTokens: Uint32Array;
+  /** One per sampled token, natural log, as the engine reported; `null` when it reported none. */
+  readonly logprobs: Float32Array | null;
+  readonly finish: Finish;
+  readonly weightSpans: readonly WeightSpan[];
+  readonly usage: EngineUsage;
+};
+
+/** Codes of failures at the boundary `engine`. Only the first is a normal ending of an episode (stop reason "context_length"). */
+export type EngineFailureCode =
+  | "context-length"
+  | "unreachable"
+  | "connection-lost"
+  | "timeout"
+  | "overloaded"
+  | "server-error"
+  | "bad-request"
+  | "unauthorized"
+  | "bad-reply"
+  | "cancelled";
+
+/**
+ * Samples token ids from token ids. Knows nothing about messages, tools or text.
+ *
+ * Guarantees: `sampledTokens` are the ids the server sampled; a rejection means no turn happened and is an
+ * `AttributedError` at boundary "engine" with an {@link EngineFailureCode}; an abort by the server is a result whose
+ * finish reason is "abort", with the partial tokens. Safe to call concurrently; the prompt may grow after the promise settles.
+ * Not promised: order between calls, or equal weights for two calls. Retries belong to the caller (`episodes/`).
+ */
+export interface Engine {
+  readonly name: string;
+  sample(request: SampleRequest, options?: { readonly signal?: AbortSignal }): Promise<SampleResult>;
+  close(): Promise<void>;
+}
+
+/** What servers with operations offer beside sampling. Every method rejects with an `AttributedError` when the server refuses. */
+export interface EngineControl {
+  health(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
+  /** The version the server says its weights have; `null` when it does not version them. */
+  weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null>;
+  /** Ends a request by its id; unknown ids do nothing. */
+  abort(requestId: string): Promise<void>;
+  pause(mode: "abort" | "retract" | "in-place"): Promise<void>;
+  continue(): Promise<void>;
+}

@@ -1,0 +1,25 @@
+/**
+ * Text to token ids and back, for one vocabulary.
+ *
+ * Guarantees: `encode` adds no token of its own (no BOS), and cuts added tokens (`<|im_start|>`) out of the text first, as
+ * Hugging Face tokenizers do; `decode` never throws on ids of the vocabulary, incomplete UTF-8 becomes U+FFFD.
+ * Not promised: `decode(encode(text)) === text` (normalizers change text).
+ */
+export interface Tokenizer {
+  readonly name: string;
+  /** One more than the largest id. */
+  readonly vocabularySize: number;
+  encode(text: string): Uint32Array;
+  decode(ids: ArrayLike<number>, options?: { readonly skipSpecialTokens?: boolean }): string;
+  /** Id of a whole token by its text, added tokens included; `null` when there is none. */
+  tokenId(text: string): number | null;
+  /** True for added tokens marked special, which `skipSpecialTokens` leaves out. */
+  isSpecial(id: number): boolean;
+  startDecoding(): IncrementalDecoder;
+}
+
+/** Decodes a stream of ids without ever splitting a character: held bytes come out with a later push, or with `finish`. */
+export interface IncrementalDecoder {
+  push(id: number): string;
+  finish(): string;
+}

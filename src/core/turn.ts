@@ -1,0 +1,46 @@
+// One engine call as data. What a turn added is stored; whole prompts and sequences are derived (`trajectories/`).
+
+/** Why an engine call ended. */
+export type FinishReason = "stop" | "length" | "abort";
+
+export type Finish = {
+  readonly reason: FinishReason;
+  /** The stop token id or stop string that matched; `null` when none did or the server does not say. */
+  readonly matched: number | string | null;
+  /** The engine's own words (JSON text); `null` when it had none. */
+  readonly raw: string | null;
+};
+
+/**
+ * Which weights sampled a run of consecutive tokens. An engine reports the version at *reply* only; the version at
+ * *dispatch* is what we knew when the request left. Both `null` when the engine does not version its weights.
+ */
+export type WeightSpan = {
+  readonly tokenCount: number;
+  readonly dispatch: string | null;
+  readonly reply: string | null;
+};
+
+/** One engine call: what the policy was newly shown and what it sampled. */
+export type Turn = {
+  /** Place in `trajectory.turns`. */
+  readonly index: number;
+  /** The turn whose observation and action this prompt extends; `null` when it extends none (the first turn, or a rewritten history). */
+  readonly parent: number | null;
+  /** What this turn added after the parent's whole sequence; the whole prompt is derived, never stored twice. */
+  readonly observationTokens: Uint32Array;
+  /** The action. Exactly the ids the engine sampled; never obtained by re-tokenizing text. */
+  readonly sampledTokens: Uint32Array;
+  /** One per sampled token; `null` when the engine reported none. */
+  readonly logprobs: Float32Array | null;
+  readonly finish: Finish;
+  /** In order; their token counts sum to the number of sampled tokens. */
+  readonly weightSpans: readonly WeightSpan[];
+  /** Why the history was not extended, e.g. "template strips reasoning"; `null` when it was, and for the first turn. */
+  readonly rewriteReason: string | null;
+};
+
+/** Token-exact record of one policy's turns in an episode; a tree when history was rewritten. */
+export type Trajectory = {
+  readonly turns: readonly Turn[];
+};

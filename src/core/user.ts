@@ -1,0 +1,39 @@
+import type { Task } from "./task.ts";
+
+export type UserUsage = {
+  /** Model calls made for this line, retries and checks included; 0 for users without a model. */
+  readonly modelCalls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** In US dollars; `null` when the price is not known. */
+  readonly cost: number | null;
+};
+
+/** A user who costs nothing. */
+export const freeUsage: UserUsage = Object.freeze({ modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 });
+
+/** A line of the simulated user. A hang-up may carry last words; the policy never answers them. */
+export type UserLine = {
+  readonly type: "words" | "hang-up";
+  readonly text: string;
+  readonly usage: UserUsage;
+};
+
+/**
+ * Plays the counterpart of the agent in one episode; its tokens are never trained.
+ *
+ * Guarantees: asynchronous, never blocks another episode; faults reject, attributed to boundary "user". Single use;
+ * calls arrive one at a time, `open` first.
+ */
+export interface UserSimulator {
+  /** The first words. */
+  open(options?: { readonly signal?: AbortSignal }): Promise<UserLine>;
+  /** The answer to the agent's words. */
+  reply(words: string, options?: { readonly signal?: AbortSignal }): Promise<UserLine>;
+}
+
+/** Makes the user of an episode. Throws a `ConfigurationError` when it cannot play the task, naming the users that can. */
+export interface UserSource {
+  readonly name: string;
+  create(task: Task, options: { readonly seed: number }): UserSimulator;
+}
