@@ -1,0 +1,6 @@
+export { branchesOf } from "./branches.ts";
+export { alignmentViolations, conservationViolations } from "./check-samples.ts";
+export { dumpSample } from "./dump-sample.ts";
+export { TrajectoryRecorder } from "./recorder.ts";
+export { joinPath, pathTo, turnPrompt, turnSequence } from "./sequence.ts";
+export { toSamples, type SampleOrigin, type ToSamplesOptions } from "./to-samples.ts";

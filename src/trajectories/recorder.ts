@@ -1,0 +1,89 @@
+// Writes down what the policy saw and what it sampled, as token ids, turn by turn. It appends and never re-tokenizes; a
+// prompt that does not extend the record becomes a branch with a stated reason. Not a renderer: ids come in ready.
+//
+//   idle ──begin/extend/rewrite──► observed ──act──► idle        (observations may be added while observed)
+
+import type { SampleResult } from "../core/engine.ts";
+import { TokenBuffer } from "../core/token-buffer.ts";
+import type { Trajectory, Turn } from "../core/turn.ts";
+import { turnSequence } from "./sequence.ts";
+
+/** Records one policy's turns in one episode. Throws plain errors on misuse: they are bugs of the caller. */
+export class TrajectoryRecorder {
+  readonly #turns: Turn[] = [];
+  #prompt = new TokenBuffer();
+  #parent: number | null = null;
+  #observedFrom = 0;
+  #rewriteReason: string | null = null;
+
+  /** The tokens of the current branch: all observations and actions so far. Hand it to the engine as it is. */
+  get prompt(): TokenBuffer {
+    return this.#prompt;
+  }
+
+  get trajectory(): Trajectory {
+    return { turns: this.#turns };
+  }
+
+  /** Adds what the policy is newly shown after everything so far. */
+  extend(observationTokens: ArrayLike<number>): void {
+    this.#prompt.append(observationTokens);
+  }
+
+  /**
+   * Starts a branch whose prompt is `promptTokens`. It hangs below the latest turn whose whole sequence the prompt still
+   * extends, so that shared tokens are stored once; the rest counts as observation, earlier actions in it included.
+   */
+  rewrite(promptTokens: Uint32Array, reason: string): void {
+    const shared = this.#latestExtended(promptTokens);
+    this.#prompt = TokenBuffer.from(promptTokens);
+    this.#parent = shared?.turn ?? null;
+    this.#observedFrom = shared?.length ?? 0;
+    this.#rewriteReason = reason;
+  }
+
+  /** Records the action that the engine sampled on the current prompt. */
+  act(result: Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans">): Turn {
+    const { sampledTokens, logprobs } = result;
+    if (this.#prompt.length === this.#observedFrom && this.#turns.length === 0) {
+      throw new Error("Cannot record an action before the first observation: the prompt is empty; call extend first.");
+    }
+    if (logprobs !== null && logprobs.length !== sampledTokens.length) {
+      throw new Error(
+        `Cannot record turn ${this.#turns.length}: ${logprobs.length} logprobs for ${sampledTokens.length} sampled tokens; give one each, or null.`,
+      );
+    }
+    const spanned = result.weightSpans.reduce((sum, span) => sum + span.tokenCount, 0);
+    if (spanned !== sampledTokens.length) {
+      throw new Error(
+        `Cannot record turn ${this.#turns.length}: weight spans cover ${spanned} of ${sampledTokens.length} sampled tokens; they must cover all.`,
+      );
+    }
+    const turn: Turn = {
+      index: this.#turns.length,
+      parent: this.#parent,
+      observationTokens: this.#prompt.view(this.#observedFrom).slice(),
+      sampledTokens,
+      logprobs,
+      finish: result.finish,
+      weightSpans: result.weightSpans,
+      rewriteReason: this.#rewriteReason,
+    };
+    this.#turns.push(turn);
+    this.#prompt.append(sampledTokens);
+    this.#parent = turn.index;
+    this.#observedFrom = this.#prompt.length;
+    this.#rewriteReason = null;
+    return turn;
+  }
+
+  #latestExtended(promptTokens: Uint32Array): { turn: number; length: number } | null {
+    for (let turn = this.#turns.length - 1; turn >= 0; turn--) {
+      const sequence = turnSequence(this.trajectory, turn);
+      if (sequence.length <= promptTokens.length && sequence.every((id, place) => promptTokens[place] === id)) {
+        return { turn, length: sequence.length };
+      }
+    }
+    return null;
+  }
+}

@@ -1,0 +1,76 @@
+// Turns to training rows: one sample a branch, every action trained in the first branch that holds it and masked in the
+// later ones. The masks are made here and nowhere else.
+
+import type { DroppedTokens, EpisodeSamples, Sample, Trajectory, Turn } from "../core/index.ts";
+import { branchesOf } from "./branches.ts";
+import { joinPath } from "./sequence.ts";
+
+export type SampleOrigin = Pick<
+  Sample,
+  "episodeId" | "groupId" | "taskId" | "reward" | "tokenAccounting" | "historyPolicy"
+>;
+
+export type ToSamplesOptions = {
+  /** Why a turn must not be trained; `null` to train it. Default: every turn is trained. */
+  readonly dropTurn?: (turn: Turn) => DroppedTokens["reason"] | null;
+};
+
+/** The samples of a trajectory. A branch in which nothing is left to train becomes no sample. */
+export function toSamples(
+  trajectory: Trajectory,
+  origin: SampleOrigin,
+  options: ToSamplesOptions = {},
+): EpisodeSamples {
+  const claimed = new Set<number>();
+  const dropped: DroppedTokens[] = [];
+  for (const turn of trajectory.turns) {
+    const reason = options.dropTurn?.(turn) ?? null;
+    if (reason === null) continue;
+    claimed.add(turn.index);
+    if (turn.sampledTokens.length > 0) dropped.push({ turn: turn.index, count: turn.sampledTokens.length, reason });
+  }
+  const samples: Sample[] = [];
+  branchesOf(trajectory).forEach((path, branch) => {
+    const trained = path.filter((turn) => !claimed.has(turn.index) && turn.sampledTokens.length > 0);
+    if (trained.length === 0) return;
+    for (const turn of trained) claimed.add(turn.index);
+    samples.push(sampleOf(path, new Set(trained), { ...origin, branch }));
+  });
+  return { samples, dropped };
+}
+
+function sampleOf(
+  path: readonly Turn[],
+  trained: ReadonlySet<Turn>,
+  origin: SampleOrigin & { branch: number },
+): Sample {
+  const tokens = joinPath(path);
+  const sampledMask = new Uint8Array(tokens.length);
+  const lossMask = new Uint8Array(tokens.length);
+  const hasLogprobs = path.every((turn) => turn.logprobs !== null || turn.sampledTokens.length === 0);
+  const logprobs = hasLogprobs ? new Float32Array(tokens.length).fill(Number.NaN) : null;
+  const weightRanges: Sample["weightRanges"][number][] = [];
+  let at = 0;
+  for (const turn of path) {
+    at += turn.observationTokens.length;
+    const end = at + turn.sampledTokens.length;
+    sampledMask.fill(1, at, end);
+    if (trained.has(turn)) lossMask.fill(1, at, end);
+    if (turn.logprobs !== null) logprobs?.set(turn.logprobs, at);
+    for (const span of turn.weightSpans) {
+      if (span.tokenCount === 0) continue;
+      weightRanges.push({ ...span, start: at, end: at + span.tokenCount });
+      at += span.tokenCount;
+    }
+    at = end;
+  }
+  return {
+    id: `${origin.episodeId}/${origin.branch}`,
+    ...origin,
+    tokens,
+    sampledMask,
+    lossMask,
+    logprobs,
+    weightRanges,
+  };
+}
