@@ -1,0 +1,72 @@
+// A clock for tests and simulations: time stands still until it is told to move. Not a mock: code under test gets a
+// real `Clock` whose sleeps end in the order of their deadlines.
+
+import type { Clock } from "./clock.ts";
+
+export type ManualClock = Clock & {
+  /** Moves time on by `ms`; sleeps that end on the way end in order, and what they wake runs before time moves further. */
+  advance(ms: number): Promise<void>;
+  /** Moves time on to the end of each sleep, until nobody sleeps. */
+  drain(): Promise<void>;
+  /** How many sleep. */
+  readonly sleeping: number;
+};
+
+type Sleeper = { readonly until: number; readonly wake: () => void };
+
+/** Runs what promises that are settled by now have woken. A macrotask, so that whole chains of promises come to rest. */
+const settle = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 0));
+
+/** Starts at 0. */
+export function createManualClock(): ManualClock {
+  let now = 0;
+  const sleepers = new Set<Sleeper>();
+
+  const next = (limit: number): Sleeper | null => {
+    let first: Sleeper | null = null;
+    for (const sleeper of sleepers) {
+      if (sleeper.until <= limit && (first === null || sleeper.until < first.until)) first = sleeper;
+    }
+    return first;
+  };
+
+  const wakeUntil = async (limit: number): Promise<void> => {
+    await settle();
+    for (let sleeper = next(limit); sleeper !== null; sleeper = next(limit)) {
+      now = Math.max(now, sleeper.until);
+      sleepers.delete(sleeper);
+      sleeper.wake();
+      await settle();
+    }
+  };
+
+  return {
+    now: () => now,
+    sleep: (ms, signal) =>
+      new Promise<void>((resolve, reject) => {
+        if (signal?.aborted) return reject(signal.reason as Error);
+        const onAbort = (): void => {
+          sleepers.delete(sleeper);
+          reject(signal?.reason as Error);
+        };
+        const sleeper: Sleeper = {
+          until: now + Math.max(0, ms),
+          wake: () => {
+            signal?.removeEventListener("abort", onAbort);
+            resolve();
+          },
+        };
+        sleepers.add(sleeper);
+        signal?.addEventListener("abort", onAbort, { once: true });
+      }),
+    advance: async (ms) => {
+      const limit = now + ms;
+      await wakeUntil(limit);
+      now = limit;
+    },
+    drain: () => wakeUntil(Infinity),
+    get sleeping() {
+      return sleepers.size;
+    },
+  };
+}
