@@ -1,0 +1,3 @@
+// Tokenizer implementations: text to token ids and back.
+
+export { createReadableTokenizer } from "./readable-tokenizer.ts";
