@@ -29,7 +29,7 @@ export type Decision = { readonly problems: readonly ActionProblem[] } & (
   | { readonly type: "observe"; readonly feedback: string; readonly call: ToolCall | null }
   /** The episode ends here and is graded (stop reason "bad_action"). */
   | { readonly type: "end" }
-  /** The episode is aborted here, as the seed does. */
+  /** The episode is aborted here and not graded, as the seed does (stop reason "bad_action_aborted"). */
   | { readonly type: "abort" }
 );
 

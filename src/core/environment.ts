@@ -15,6 +15,9 @@ export type ToolResult = {
   readonly info: JsonObject;
 };
 
+/** How the episode that is graded ended: by a tool or the user, or by a limit. Aborted and failed episodes are not graded. */
+export type Ending = { readonly outcome: "completed" | "truncated" };
+
 /** Reward is the scalar for learning, metrics are numbers to aggregate, log is text for people: never mixed. */
 export type Grade = {
   readonly reward: number;
@@ -41,8 +44,8 @@ export interface Environment {
   call(call: EnvironmentCall): ToolResult | Promise<ToolResult>;
   /** The agent's words to the user, recorded because rewards may depend on what was said. */
   hear(words: string): void;
-  /** Grades the state as it is. Idempotent. */
-  grade(): Grade | Promise<Grade>;
+  /** Grades the state as it is. Idempotent. Whether a truncated episode can earn a reward is the domain's decision. */
+  grade(ending: Ending): Grade | Promise<Grade>;
   /** Digest of the state (hex), for comparing replays. May be slow. */
   digest(): string;
 }

@@ -53,6 +53,8 @@ export type Episode = {
   /** The conversation as the policy's template sees it; actions raw. */
   readonly messages: readonly Message[];
   readonly trajectory: Trajectory;
+  /** As in `Renderer`; named in every sample. */
+  readonly historyPolicy: Sample["historyPolicy"];
   readonly events: readonly EpisodeEvent[];
   /** Every problem of every action, in order. */
   readonly problems: readonly ActionProblem[];

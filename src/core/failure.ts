@@ -51,6 +51,6 @@ export class ConfigurationError extends Error {
 export function attribute(error: unknown, boundary: Boundary, code = "unexpected"): AttributedError {
   if (error instanceof AttributedError) return error;
   const message = error instanceof Error ? error.message : String(error);
-  const cause = error instanceof Error && error.cause !== undefined ? String(error.cause) : null;
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : null;
   return new AttributedError({ boundary, code, message, retryable: false, cause }, { cause: error });
 }

@@ -5,7 +5,10 @@ export type StopReason =
   | "max_turns"
   | "max_tokens"
   | "context_length"
+  /** A problem of an action whose policy is to end the episode, graded. */
   | "bad_action"
+  /** The same, not graded: what the seed does. */
+  | "bad_action_aborted"
   | "engine_abort"
   | "cancelled"
   | "fault";
@@ -25,6 +28,7 @@ export function outcomeOf(stop: StopReason): Outcome {
     case "context_length":
       return "truncated";
     case "engine_abort":
+    case "bad_action_aborted":
     case "cancelled":
       return "aborted";
     case "fault":

@@ -3,13 +3,13 @@
 
 export type Random = {
   /** Uniform in [0, 1). */
-  next(): number;
+  next(this: void): number;
   /** Uniform integer in [0, bound). */
-  integer(bound: number): number;
+  integer(this: void, bound: number): number;
   /** Throws a `RangeError` on an empty list. */
-  pick<T>(items: readonly T[]): T;
+  pick<T>(this: void, items: readonly T[]): T;
   /** A shuffled copy. */
-  shuffle<T>(items: readonly T[]): T[];
+  shuffle<T>(this: void, items: readonly T[]): T[];
 };
 
 /** Derives an unsigned 32-bit seed from a seed and a path of names (FNV-1a over UTF-16 units, then the murmur3 finalizer). */

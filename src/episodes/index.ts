@@ -1,0 +1,11 @@
+export { chooseTask } from "./choose-task.ts";
+export {
+  defaultEngineRetry,
+  defaultLimits,
+  type EpisodeLimits,
+  type EpisodeOptions,
+  type EpisodeParts,
+} from "./episode-options.ts";
+export { episodeSamples } from "./episode-samples.ts";
+export { runEpisode } from "./run-episode.ts";
+export { episodeSeed, type Group, runGroup } from "./run-group.ts";
