@@ -1,0 +1,85 @@
+// Makes a fresh clone ready: right Node, dependencies, build. Plain Node without a dependency, because it runs before there
+// are any. Not a package manager: npm installs, `tsc -b` builds, and this file only decides when.
+
+import { existsSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+import { root, runCommand } from "./run-command.mjs";
+
+/** The lowest Node release in `engines` of package.json; the two are compared by a test. */
+export const oldestNode = /** @type {const} */ ([20, 19]);
+
+/**
+ * Installs what is missing and builds what is out of date. Quiet when there is nothing to do; ends the process with
+ * code 2 and one sentence when it cannot go on.
+ */
+export async function setUp() {
+  const problem = nodeProblem(process.versions.node);
+  if (problem !== null) giveUp(problem);
+  if (isInstallStale()) await install();
+  await build();
+}
+
+/**
+ * Why this Node cannot run us; `null` when it can.
+ *
+ * @param {string} version
+ */
+export function nodeProblem(version) {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const [oldestMajor, oldestMinor] = oldestNode;
+  if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return null;
+  return (
+    `Cannot run with Node ${version}: trainable-agents needs Node >= ${oldestMajor}.${oldestMinor}. ` +
+    "Install a newer Node and run the command again."
+  );
+}
+
+/** npm writes its own copy of the lock file last, so it is older than ours exactly when an install is due or was cut off. */
+function isInstallStale() {
+  const installed = join(root, "node_modules", ".package-lock.json");
+  return !existsSync(installed) || statSync(installed).mtimeMs < statSync(join(root, "package-lock.json")).mtimeMs;
+}
+
+async function install() {
+  const flags = ["ci", "--include=dev", "--no-audit", "--no-fund", "--loglevel=error"];
+  // Under `npm start` npm names its own script; calling it through Node works on every system.
+  const npm = process.env["npm_execpath"];
+  const [command, before] = npm?.endsWith(".js") ? [process.execPath, [npm]] : ["npm", []];
+  await step("Installing dependencies (once, about half a minute)", command, [...before, ...flags]);
+}
+
+async function build() {
+  const compiler = join("node_modules", "typescript", "bin", "tsc");
+  const isFirst = !existsSync(join(root, "dist"));
+  await step(isFirst ? "Building" : null, process.execPath, [compiler, "-b", "tsconfig.build.json"]);
+}
+
+/**
+ * Runs one command of the set-up; its output is shown only when it fails.
+ *
+ * @param {string | null} title `null`: not worth a line
+ * @param {string} command
+ * @param {readonly string[]} parameters
+ */
+async function step(title, command, parameters) {
+  if (title !== null) process.stderr.write(`${title} ... `);
+  const result = await runCommand(command, parameters);
+  if (title !== null)
+    process.stderr.write(`${result.code === 0 ? "done" : "failed"} in ${result.seconds.toFixed(1)} s\n`);
+  if (result.code === 0) return;
+  process.stderr.write(`${result.output}\n`);
+  giveUp(`Cannot set up the clone: "${[command, ...parameters].join(" ")}" failed; mend what it says above.`);
+}
+
+/**
+ * @param {string} message
+ * @returns {never}
+ */
+function giveUp(message) {
+  process.stderr.write(`${message}\n`);
+  process.exit(2);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) await setUp();
