@@ -1,0 +1,86 @@
+// A user that says given lines, for tests, goldens and docs. Not a mock: it plays the whole contract, faults included,
+// and both a call it has no line for and a line nobody asked for are errors.
+
+import { freeUsage, type UserLine, type UserSimulator, type UserSource } from "../core/index.ts";
+import { CallOrder } from "./call-order.ts";
+import { lineFrom } from "./stop-marker.ts";
+import { cancelledFailure, userFailure, type UserFailureCode } from "./user-failure.ts";
+
+/** Words (a hang-up when they hold the stop marker), a whole line, or a fault. */
+export type UserStep =
+  | string
+  | UserLine
+  | { readonly type: "fault"; readonly code: UserFailureCode; readonly message: string };
+
+export interface ScriptedUser extends UserSimulator {
+  /** What the agent said so far, one per `reply`. */
+  readonly heard: readonly string[];
+  /** Throws when a call found no line, or when lines are left. */
+  verify(): void;
+}
+
+/** Plays the steps in order: the first answers `open`. */
+export function scriptedUser(steps: readonly UserStep[]): ScriptedUser {
+  const order = new CallOrder("scripted");
+  const heard: string[] = [];
+  const unexpected: string[] = [];
+  let played = 0;
+
+  const answer = async (call: string, signal: AbortSignal | undefined): Promise<UserLine> => {
+    if (signal?.aborted) throw cancelledFailure("ask the scripted user", signal);
+    const step = steps[played];
+    if (step === undefined) {
+      const message = `Cannot answer ${call} as user "scripted": all ${steps.length} lines are said; give it one more line.`;
+      unexpected.push(message);
+      throw new Error(message);
+    }
+    played++;
+    if (typeof step === "string") return lineFrom(step, freeUsage);
+    if (step.type === "fault") throw userFailure(step.code, step.message);
+    return step;
+  };
+
+  return {
+    heard,
+    open: (options = {}) => order.run("open", () => answer("open()", options.signal)),
+    reply: (words, options = {}) =>
+      order.run("reply", () => {
+        heard.push(words);
+        return answer(`reply ${heard.length} (${JSON.stringify(words)})`, options.signal);
+      }),
+    verify: () => {
+      if (unexpected.length > 0) throw new Error(unexpected[0]);
+      if (played < steps.length) {
+        throw new Error(
+          `Cannot accept the scripted conversation: ${steps.length - played} of ${steps.length} lines were never asked for; ` +
+            `the next is ${JSON.stringify(steps[played])}.`,
+        );
+      }
+    },
+  };
+}
+
+export interface ScriptedUserSource extends UserSource {
+  /** Users made so far, in order. */
+  readonly users: readonly ScriptedUser[];
+  /** Verifies every user made, and that there was one. */
+  verify(): void;
+}
+
+/** A source whose users all say the same lines, whatever the task. */
+export function scriptedUsers(steps: readonly UserStep[]): ScriptedUserSource {
+  const users: ScriptedUser[] = [];
+  return {
+    name: "scripted",
+    users,
+    create: () => {
+      const user = scriptedUser(steps);
+      users.push(user);
+      return user;
+    },
+    verify: () => {
+      if (users.length === 0) throw new Error("Cannot accept the scripted users: no episode asked for one.");
+      for (const user of users) user.verify();
+    },
+  };
+}
