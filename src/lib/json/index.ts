@@ -1,0 +1,7 @@
+// Door of lossless JSON: what is read and written here is what Python would read and write.
+
+export { type DumpJsonOptions, dumpJson } from "./dump-json.ts";
+export { JsonSyntaxError } from "./json-syntax-error.ts";
+export { parseJson } from "./parse-json.ts";
+export { fromPlain, toPlain } from "./plain.ts";
+export { JsonFloat, type JsonObject, type JsonValue } from "./value.ts";

@@ -1,0 +1,11 @@
+// Door of Python's text and value semantics, where ours must match byte for byte. Not an interpreter.
+
+export { compareCodePoints } from "./compare.ts";
+export { isOrEquals, pythonEquals } from "./equal.ts";
+export { floatRepr } from "./float-repr.ts";
+export { pythonLower } from "./lower.ts";
+export { pythonRepr, pythonStr, stringRepr } from "./repr.ts";
+export { pythonRound, roundFloat } from "./round.ts";
+export { isPythonSpace, pythonLstrip, pythonRstrip, pythonStrip } from "./strip.ts";
+export { type PythonTypeName, pythonTypeName } from "./type-name.ts";
+export { isPrintable } from "./unprintable.ts";
