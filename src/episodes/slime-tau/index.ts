@@ -1,0 +1,19 @@
+export { callToAction, respondAction } from "./call-to-action.ts";
+export type {
+  SlimeTauAction,
+  SlimeTauMessage,
+  SlimeTauParse,
+  SlimeTauParsed,
+  SlimeTauResult,
+  SlimeTauStatus,
+} from "./interaction-result.ts";
+export {
+  runSlimeTau,
+  slimeTauSampling,
+  type SlimeTauEnvironment,
+  type SlimeTauOptions,
+  type SlimeTauParts,
+  type SlimeTauPayload,
+  type SlimeTauStep,
+} from "./run-slime-tau.ts";
+export { slimeTauSample } from "./slime-tau-sample.ts";
