@@ -1,0 +1,11 @@
+// The program behind `npm run conformance`; see `run-conformance.ts`.
+
+import { runConformance } from "./run-conformance.ts";
+import { loadSuite, suiteNames } from "./suites.ts";
+
+process.exitCode = await runConformance(process.argv.slice(2), {
+  suiteNames,
+  loadSuite,
+  print: (line) => process.stdout.write(`${line}\n`),
+  printError: (line) => process.stderr.write(`${line}\n`),
+});
