@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import { ConfigurationError } from "../core/index.ts";
+import { environmentViolations } from "../testing/environment-conformance.ts";
+import { defineEnvironment, type EnvironmentDefinition } from "./index.ts";
+
+type Shelf = { loans: Record<string, number> };
+
+const definition: EnvironmentDefinition<Shelf> = {
+  name: "library-desk",
+  guidelines: "Renew a loan once.",
+  tools: {
+    renew: {
+      description: "Renews a loan.",
+      parameters: { type: "object", properties: { book: { type: "string" } }, required: ["book"] },
+      run: ({ book }, state) => {
+        const days = state.loans[String(book)];
+        if (days === undefined) throw new Error("no such loan");
+        state.loans[String(book)] = days + 14;
+        return { days: days + 14 };
+      },
+    },
+    close: { description: "Ends.", parameters: { type: "object" }, endsEpisode: true, run: () => "closed" },
+  },
+  tasks: { test: [{ instruction: "You want to keep Emma.", state: { loans: { Emma: 3 } } }] },
+  grade: ({ state, said }) => (state.loans["Emma"] === 17 && said.length > 0 ? 1 : 0),
+};
+
+describe("defineEnvironment()", () => {
+  it("keeps the contract of environments", async () => {
+    expect(await environmentViolations(defineEnvironment(definition), { tasks: 3, calls: 200 })).toEqual([]);
+  });
+
+  it("carries out calls on a state of its own and grades it with what was said", () => {
+    const source = defineEnvironment(definition);
+    const task = source.taskset("test").task(0);
+    const environment = source.open(task);
+    const call = { name: "renew", arguments: new Map([["book", "Emma"]]) };
+    expect(environment.call(call)).toMatchObject({ text: '{"days": 17}', isError: false });
+    expect(environment.grade({ outcome: "completed" })).toMatchObject({ reward: 0 });
+    environment.hear("Renewed.");
+    expect(environment.grade({ outcome: "completed" })).toMatchObject({ reward: 1 });
+    expect(environment.grade({ outcome: "truncated" })).toMatchObject({ reward: 0 });
+    expect(source.open(task).call({ ...call, arguments: new Map([["book", "Ulysses"]]) })).toMatchObject({
+      text: "Error: no such loan",
+      isError: true,
+    });
+    expect(source.open(task).call(call)).toMatchObject({ text: '{"days": 17}' });
+  });
+
+  it("refuses unknown splits, unknown tasks and empty definitions with the remedy", () => {
+    const source = defineEnvironment(definition);
+    expect(() => source.taskset("train")).toThrow(ConfigurationError);
+    expect(() => source.taskset("test").task(1)).toThrow("indexes go from 0 to 0");
+    expect(() => defineEnvironment({ ...definition, tools: {} })).toThrow("at least one tool");
+  });
+});
+
+describe("environmentViolations()", () => {
+  it("finds shared state, randomness and throwing calls", async () => {
+    let shared = 0;
+    const counting = defineEnvironment({
+      ...definition,
+      tools: { count: { description: "", parameters: { type: "object" }, run: () => ++shared } },
+    });
+    expect((await environmentViolations(counting)).join()).toContain("not deterministic");
+    const source = defineEnvironment(definition);
+    const throwing = {
+      ...source,
+      open: (task: Parameters<typeof source.open>[0]) =>
+        Object.assign(source.open(task), {
+          call: () => {
+            throw new Error("boom");
+          },
+        }),
+    };
+    expect((await environmentViolations(throwing)).join()).toContain("a bad call must be an observation");
+  });
+});

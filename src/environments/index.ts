@@ -1,0 +1,1 @@
+export { defineEnvironment, type EnvironmentDefinition, type TaskSpec, type ToolSpec } from "./define-environment.ts";
