@@ -1,0 +1,110 @@
+// Reading and counting for suites whose golden files hold one JSON object a line. Lossless, because `1.0` and `1` differ in
+// what templates and parsers write.
+
+import { readFile } from "node:fs/promises";
+
+import { dumpJson, type JsonObject, type JsonValue, parseJson } from "../lib/json/index.ts";
+import type { GoldenFileReport } from "./suite.ts";
+
+const shownFailures = 10;
+/** Characters shown on either side of the first difference. */
+const excerpt = 80;
+
+/** The records of a file. A line that is not a JSON object throws: then it is no golden file. */
+export async function readGoldenFile(path: string): Promise<JsonObject[]> {
+  const text = await readFile(path, "utf8");
+  return text
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line, index) => {
+      const record = parseJson(line);
+      if (record instanceof Map) return record;
+      throw new Error(`Cannot read golden file "${path}": record ${index + 1} is not a JSON object.`);
+    });
+}
+
+/** Counts what became of the records of one file. */
+export class GoldenTally {
+  readonly #file: string;
+  #passed = 0;
+  #failed = 0;
+  #unsupported = 0;
+  readonly #reasons = new Set<string>();
+  readonly #failures: { readonly id: string; readonly difference: string }[] = [];
+
+  /** `file` is relative to the suite's folder. */
+  constructor(file: string) {
+    this.#file = file;
+  }
+
+  /** Passes a record when what `play` returns is what was recorded; an exception fails it. */
+  compare(record: JsonObject, expected: JsonValue, play: () => JsonValue): void {
+    let difference: string | null;
+    try {
+      difference = describeDifference(expected, play());
+    } catch (error) {
+      difference = `threw ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`;
+    }
+    if (difference === null) {
+      this.#passed++;
+      return;
+    }
+    this.#failed++;
+    if (this.#failures.length < shownFailures) this.#failures.push({ id: textOf(record, "id") ?? "?", difference });
+  }
+
+  unsupported(reason: string): void {
+    this.#unsupported++;
+    this.#reasons.add(reason);
+  }
+
+  report(): GoldenFileReport {
+    return {
+      file: this.#file,
+      passed: this.#passed,
+      failed: this.#failed,
+      unsupported: this.#unsupported,
+      failures: this.#failures,
+      unsupportedReason: this.#reasons.size === 0 ? null : [...this.#reasons].join("; "),
+    };
+  }
+}
+
+/** What differs first, with its path; `null` when both are the same JSON. Order of keys does not matter. */
+export function describeDifference(expected: JsonValue, actual: JsonValue, path = ""): string | null {
+  if (expected instanceof Map && actual instanceof Map) {
+    for (const key of new Set([...expected.keys(), ...actual.keys()])) {
+      const place = path === "" ? key : `${path}.${key}`;
+      if (!actual.has(key)) return `${place}: missing, expected ${cut(dumpJson(expected.get(key)!), 0)}`;
+      if (!expected.has(key)) return `${place}: not expected, got ${cut(dumpJson(actual.get(key)!), 0)}`;
+      const difference = describeDifference(expected.get(key)!, actual.get(key)!, place);
+      if (difference !== null) return difference;
+    }
+    return null;
+  }
+  if (Array.isArray(expected) && Array.isArray(actual) && expected.length === actual.length) {
+    for (const [index, item] of expected.entries()) {
+      const difference = describeDifference(item, actual[index]!, `${path}[${index}]`);
+      if (difference !== null) return difference;
+    }
+    return null;
+  }
+  const wanted = dumpJson(expected);
+  const got = dumpJson(actual);
+  if (wanted === got) return null;
+  let at = 0;
+  while (wanted[at] === got[at]) at++;
+  const start = Math.max(0, at - excerpt);
+  return `${path} differs at character ${at}\nexpected ${cut(wanted, start)}\n     got ${cut(got, start)}`;
+}
+
+function cut(text: string, start: number): string {
+  const piece = text.slice(start, start + 2 * excerpt);
+  return `${start > 0 ? "…" : ""}${piece}${start + piece.length < text.length ? "…" : ""}`;
+}
+
+/** A text of a record; `null` when it has none of that key. */
+export function textOf(record: JsonObject, key: string): string | null {
+  const value = record.get(key);
+  return typeof value === "string" ? value : null;
+}

@@ -1,0 +1,38 @@
+// The reasoning parsers by SGLang's names. A table: most differ in their tags and in who may force reasoning.
+
+import { ConfigurationError } from "../core/index.ts";
+import { createTagReasoningParser, type ReasoningParser, type TagReasoningFormat } from "./reasoning-parser.ts";
+
+const think = { start: "<think>", end: "</think>" };
+
+const formats: readonly TagReasoningFormat[] = [
+  { name: "deepseek-r1", ...think, forced: "always" },
+  { name: "deepseek-v3", ...think, forced: "on-request" },
+  { name: "deepseek-v4", ...think, forced: "on-request" },
+  { name: "glm45", ...think, forced: "on-request" },
+  { name: "interns1", ...think, forced: "on-request" },
+  { name: "kimi", start: "◁think▷", end: "◁/think▷", forced: "never" },
+  { name: "kimi_k2", ...think, forced: "on-request" },
+  { name: "minimax", ...think, forced: "always" },
+  { name: "minimax-m3", start: "<mm:think>", end: "</mm:think>", forced: "on-request" },
+  { name: "nano_v3", ...think, forced: "on-request" },
+  { name: "qwen3", ...think, forced: "on-request" },
+  { name: "qwen3-thinking", ...think, forced: "always" },
+  { name: "step3", ...think, forced: "always" },
+  { name: "step3p5", ...think, forced: "always" },
+];
+
+const parsers: ReadonlyMap<string, ReasoningParser> = new Map(
+  formats.map((format) => [format.name, createTagReasoningParser(format)]),
+);
+
+export const reasoningParserNames: readonly string[] = [...parsers.keys()];
+
+/** The reasoning parser of a name. Throws a `ConfigurationError` that lists the names there are. */
+export function reasoningParser(name: string): ReasoningParser {
+  const parser = parsers.get(name);
+  if (parser !== undefined) return parser;
+  throw new ConfigurationError(
+    `Cannot split reasoning with parser "${name}": there is none of that name; use one of ${reasoningParserNames.join(", ")}.`,
+  );
+}

@@ -1,0 +1,136 @@
+// What a format collects while it reads one text: calls and problems, and the rules that SGLang's formats share
+// (its `parse_base_json`: which key holds the name, which the arguments, what is dropped, what raises).
+
+import type { ParseProblem } from "../core/index.ts";
+import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
+import { pythonTypeName } from "../lib/python/index.ts";
+import { PythonError } from "./python-error.ts";
+import { isTruthy } from "./python-truth.ts";
+import type { ToolTable } from "./tool-table.ts";
+
+/** A call as the reference reports it. */
+export type DetectedCall = {
+  /** `null` only with `forwardUnknownTools`, when the call has none. */
+  readonly name: string | null;
+  /** JSON text, in Python's layout where the format re-serializes it; for some formats unchecked text of the model. */
+  readonly parameters: string;
+  /** Usually the tool's place in the list of tools, -1 for unknown ones; some formats count calls instead. */
+  readonly toolIndex: number;
+};
+
+export class ToolCallScan {
+  readonly table: ToolTable;
+  readonly forwardUnknownTools: boolean;
+  readonly #calls: DetectedCall[] = [];
+  readonly #problems: ParseProblem[] = [];
+
+  constructor(table: ToolTable, forwardUnknownTools: boolean) {
+    this.table = table;
+    this.forwardUnknownTools = forwardUnknownTools;
+  }
+
+  get calls(): readonly DetectedCall[] {
+    return this.#calls;
+  }
+
+  get problems(): readonly ParseProblem[] {
+    return this.#problems;
+  }
+
+  add(calls: readonly DetectedCall[]): void {
+    this.#calls.push(...calls);
+  }
+
+  /** Takes back all calls so far: some formats give none when one is broken. */
+  clear(): void {
+    this.#calls.length = 0;
+  }
+
+  report(code: ParseProblem["code"], text: string, detail: string, toolName: string | null = null): void {
+    this.#problems.push({ code, text, toolName, detail });
+  }
+
+  /** Reads JSON; text that is none is reported and gives `undefined`. Python's other errors (depth, digits) escape. */
+  readJson(text: string): JsonValue | undefined {
+    try {
+      return parseJson(text);
+    } catch (error) {
+      if (!(error instanceof JsonSyntaxError)) throw error;
+      this.report("not-json", text, `The call is not valid JSON: ${error.pythonMessage}.`, guessName(text));
+      if (error.pythonType !== "JSONDecodeError") throw error;
+      return undefined;
+    }
+  }
+
+  /**
+   * The calls in a JSON value: one object, or a list of them. Unknown and nameless ones are reported and left out.
+   * `source` is the text they were read from.
+   */
+  callsIn(value: JsonValue, source: string): DetectedCall[] {
+    const calls: DetectedCall[] = [];
+    for (const entry of Array.isArray(value) ? value : [value]) {
+      if (!(entry instanceof Map)) {
+        const type = pythonTypeName(entry);
+        this.report("not-an-object", source, `A call must be a JSON object, not ${jsonTypeNames[type]}.`);
+        throw new PythonError("AttributeError", `'${type}' object has no attribute 'get'`);
+      }
+      const name = entry.get("name") ?? null;
+      if (!this.#isCallable(name, source)) continue;
+      const parameters = entry.get("parameters") ?? null;
+      const given = isTruthy(parameters) ? parameters : entry.has("arguments") ? entry.get("arguments")! : new Map();
+      calls.push(this.call(name, dumpJson(given)));
+    }
+    return calls;
+  }
+
+  /** A call as the reference's record takes it: texts that are no Unicode are refused there. */
+  call(name: JsonValue, parameters: string, toolIndex: number = this.#indexOf(name)): DetectedCall {
+    if ((name !== null && typeof name !== "string") || isBroken(name ?? "") || isBroken(parameters)) {
+      throw new PythonError("ValidationError", "a call's name and parameters must be texts without lone surrogates");
+    }
+    return { name, parameters, toolIndex };
+  }
+
+  /** True when a call of this name is let through; reports why when it is not. */
+  #isCallable(name: JsonValue, source: string): boolean {
+    if (isTruthy(name) && typeof name === "object" && (Array.isArray(name) || name instanceof Map)) {
+      this.report("no-name", source, `The call's "name" must be a text, not ${jsonTypeNames[pythonTypeName(name)]}.`);
+      throw new PythonError("TypeError", `unhashable type: '${pythonTypeName(name)}'`);
+    }
+    if (typeof name === "string" && this.table.indices.has(name)) return true;
+    if (typeof name === "string" && name !== "") {
+      this.report("unknown-tool", source, `There is no tool "${name}".`, name);
+    } else {
+      this.report("no-name", source, 'The call has no "name".');
+    }
+    return this.forwardUnknownTools;
+  }
+
+  #indexOf(name: JsonValue): number {
+    if (typeof name === "string") return this.table.indices.get(name) ?? -1;
+    if (Array.isArray(name) || name instanceof Map) {
+      throw new PythonError("TypeError", `unhashable type: '${pythonTypeName(name)}'`);
+    }
+    return -1;
+  }
+}
+
+const jsonTypeNames = {
+  NoneType: "null",
+  bool: "a boolean",
+  int: "a number",
+  float: "a number",
+  str: "a text",
+  list: "a list",
+  dict: "an object",
+} as const;
+
+/** True when Python could not write the text as UTF-8. */
+export function isBroken(text: string): boolean {
+  return /\p{Surrogate}/u.test(text);
+}
+
+/** The tool that broken JSON asked for, when its name can still be made out. */
+export function guessName(text: string): string | null {
+  return /"name"\s*:\s*"([^"\\\n]{1,200})"/.exec(text)?.[1] ?? null;
+}
