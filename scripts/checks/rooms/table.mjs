@@ -1,0 +1,77 @@
+// The import directions of src/, as data. This file is the authority; changing it is a design decision, argued in
+// docs/decisions.md. `problems.mjs` enforces it, and complains about a permission that nothing uses.
+//
+// A room is a folder below src/. Adapters ("engines/*") are rooms of their own, with a door each, and never import each
+// other. Rooms that are not built yet are listed so that they are built in the right direction.
+
+/**
+ * @typedef {object} Room
+ * @property {readonly string[]} imports Rooms it may import; itself always. "*": every room but those in `except`.
+ * @property {readonly string[]} [except]
+ * @property {Readonly<Record<string, string>>} [packages] Package to the file or folder (below src/) that may import it;
+ *   "*": every file of the room.
+ * @property {boolean} [browser] True: runs in a browser, so nothing of `node:`. Default false.
+ * @property {boolean} [open] True: has no door, every file of it may be imported. Default false: only `index.ts`.
+ * @property {readonly string[]} [doors] Files beside `index.ts` that others may import: contract files.
+ * @property {boolean} [loads] True: may `import()` what the user names. Default false.
+ */
+
+/** @type {Readonly<Record<string, Room>>} */
+export const rooms = {
+  // Domain-free helpers, one function per file: a door would only be a list of them.
+  lib: { imports: [], browser: true, open: true },
+  // Contracts are imported from the file that states them.
+  core: { imports: ["lib"], browser: true, open: true },
+
+  tokenizers: { imports: ["core", "lib"] },
+  parsers: { imports: ["core", "lib"], browser: true },
+  renderers: { imports: ["core", "lib", "parsers"], browser: true },
+  trajectories: { imports: ["core", "lib"], browser: true },
+
+  // The one HTTP pool that engines and user simulators share.
+  http: { imports: ["core", "lib"], packages: { undici: "*" } },
+  "engines/*": { imports: ["core", "lib", "http"] },
+  "engines/embedded": { imports: ["core", "lib", "model"] },
+  // What environments written by users are defined with.
+  environments: { imports: ["core", "lib"] },
+  "environments/*": { imports: ["core", "lib"] },
+  users: { imports: ["core", "lib", "http"] },
+  agents: { imports: ["core", "lib"], packages: { ajv: "*" } },
+  graders: { imports: ["core", "lib"] },
+
+  episodes: { imports: ["core", "lib", "trajectories"], browser: true },
+  // The loop of the file that this package began as, kept for comparison in one folder.
+  "episodes/slime-tau": { imports: ["core", "lib"], browser: true },
+  store: { imports: ["core", "lib"] },
+  queue: { imports: ["core", "lib"] },
+  runs: { imports: ["core", "lib", "trajectories", "episodes", "store", "queue"] },
+  exporters: { imports: ["core", "lib", "trajectories"] },
+
+  gateway: { imports: ["core", "lib", "trajectories"], packages: { hono: "*", "@hono/node-server": "*" } },
+  service: {
+    imports: ["core", "lib", "trajectories", "episodes", "runs", "gateway", "store", "queue"],
+    packages: { hono: "*", "@hono/node-server": "*", zod: "service/wire/" },
+  },
+  model: { imports: ["core", "lib"] },
+  learner: { imports: ["core", "lib", "trajectories", "runs", "model"] },
+  telemetry: { imports: ["core", "lib"] },
+
+  testing: { imports: ["core", "lib"], packages: { hono: "*", "@hono/node-server": "*" } },
+  // Plays golden files through every adapter, so it sees all of them; nothing but the tests sees it.
+  conformance: { imports: ["*"], except: ["cli"] },
+  // The composition root.
+  cli: {
+    imports: ["*"],
+    except: ["conformance"],
+    packages: { commander: "*", yaml: "*", picocolors: "*" },
+    loads: true,
+  },
+};
+
+/** src/index.ts is the door of the package: it re-exports doors. */
+export const packageDoor = "index.ts";
+
+/**
+ * Tests sit in a room but see the whole house: every door, every declared package, all of `node:`, and these files.
+ */
+export const openToTests = ["conformance/shared-folder.ts"];
