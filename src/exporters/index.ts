@@ -1,0 +1,10 @@
+// Exporters: samples to the rows that trainers read.
+
+export {
+  type SlimeMetadata,
+  type SlimeOptions,
+  type SlimeOrigin,
+  type SlimeRow,
+  slimeRowLine,
+  toSlimeRow,
+} from "./slime.ts";
