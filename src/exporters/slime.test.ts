@@ -77,8 +77,8 @@ describe("toSlimeRow()", () => {
 
   it("numbers the row, lists one weight version a reply and says where it came from", () => {
     const [sample] = samplesOf([
-      { observation: [1, 2], action: [{ id: 3, logprob: -0.5 }], rewrite: false, version: "7" },
-      { observation: [4], action: [{ id: 5, logprob: -0.25 }], rewrite: false, version: "8" },
+      { observation: [1, 2], action: [{ id: 3, logprob: -0.5 }], rewrite: false, version: "1" },
+      { observation: [4], action: [{ id: 5, logprob: -0.25 }], rewrite: false, version: "2" },
       { observation: [4], action: [{ id: 5, logprob: -0.25 }], rewrite: false, version: null },
     ]);
     expect(toSlimeRow(sample!, origin, { decode })).toEqual({
@@ -92,7 +92,7 @@ describe("toSlimeRow()", () => {
       reward: 0.5,
       loss_mask: [1, 0, 1, 0, 1],
       rollout_log_probs: [-0.5, 0, -0.25, 0, -0.25],
-      weight_versions: ["7", "8"],
+      weight_versions: ["1", "2"],
       status: "completed",
       metadata: {
         task_id: "t",

@@ -116,9 +116,9 @@ function refuse(sample: Sample, options: SlimeOptions): void {
 function shortest(float32: number): number {
   for (let digits = 6; digits < 9; digits++) {
     const rounded = Number(float32.toPrecision(digits));
-    if (Math.fround(rounded) === float32) return rounded;
+    if (Object.is(Math.fround(rounded), float32)) return rounded;
   }
-  return Number(float32.toPrecision(9));
+  return Object.is(float32, -0) ? -0 : Number(float32.toPrecision(9));
 }
 
 function pythonNumber(value: number): string {
