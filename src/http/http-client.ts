@@ -1,0 +1,65 @@
+// What engines and users ask of HTTP: one request, one whole answer or one stream of chunks, faults attributed. The pool
+// in `http-pool.ts` is the implementation for networks; tests may serve the same contract from a function.
+// Left out on purpose: retries (they belong to callers), redirects, cookies, compression.
+
+import type { BaseUrl } from "./base-url.ts";
+
+export type HttpRequest = {
+  readonly base: BaseUrl;
+  readonly method: "GET" | "POST";
+  /** Begins with a slash; goes behind `base.path`. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Uint8Array | string | null;
+};
+
+export type HttpCallOptions = {
+  /** Ends the call with code "cancelled". */
+  readonly signal?: AbortSignal | undefined;
+  /** Deadline for the whole answer, waiting for a connection included; code "timeout". Default and `null`: none. */
+  readonly timeoutMs?: number | null | undefined;
+  /** Bound of the answer's body; a larger one is refused with code "bad-reply". Default 64 MiB; streams: no bound. */
+  readonly maxBytes?: number | undefined;
+};
+
+/** Names in lower case. */
+export type HttpHeaders = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+export type HttpResponse = {
+  readonly status: number;
+  readonly headers: HttpHeaders;
+  readonly body: Buffer;
+};
+
+export type HttpStream = {
+  readonly status: number;
+  readonly headers: HttpHeaders;
+  /** Read once. Rejects like the call does; leaving the loop early closes the connection. */
+  readonly chunks: AsyncIterable<Uint8Array>;
+  /** Closes the connection; needed only when `chunks` is not read. */
+  cancel(): void;
+};
+
+/** Codes of the faults a client attributes. Any status is an answer, not a fault. */
+export type HttpFailureCode = "unreachable" | "connection-lost" | "timeout" | "cancelled" | "bad-reply";
+
+/**
+ * Sends requests.
+ *
+ * Guarantees: rejects only with an `AttributedError` whose code is an {@link HttpFailureCode} and whose text shows no
+ * header, body, query or credential; after a rejection nothing of the call goes on. Safe to call concurrently.
+ * Not promised: that a failed request did not reach the server (only "unreachable" says so).
+ */
+export interface HttpClient {
+  request(request: HttpRequest, options?: HttpCallOptions): Promise<HttpResponse>;
+  stream(request: HttpRequest, options?: HttpCallOptions): Promise<HttpStream>;
+  /** Ends running calls with code "cancelled". Idempotent. */
+  close(): Promise<void>;
+}
+
+/** The value of a header; the first one when it came several times, `null` when it did not come. */
+export function headerValue(headers: HttpHeaders, name: string): string | null {
+  const value = headers[name];
+  if (value === undefined) return null;
+  return typeof value === "string" ? value : (value[0] ?? null);
+}

@@ -1,0 +1,107 @@
+// Gives faults of the network their code, in one place, by the code of the system or of the HTTP library. Shows where a
+// call went and nothing of what it carried.
+
+import { AttributedError, type Boundary } from "../core/failure.ts";
+import { showAddress } from "./base-url.ts";
+import type { HttpFailureCode, HttpRequest } from "./http-client.ts";
+
+type Ruling = { readonly code: HttpFailureCode; readonly retryable: boolean; readonly state: string };
+
+// Names of faults that say no byte of the request was taken by the server.
+const unreachable = new Map([
+  ["ECONNREFUSED", "the connection was refused"],
+  ["ENOTFOUND", "the host name is unknown"],
+  ["EAI_AGAIN", "the host name could not be looked up"],
+  ["EHOSTUNREACH", "there is no route to the host"],
+  ["ENETUNREACH", "there is no route to the network"],
+  ["EHOSTDOWN", "the host is down"],
+  ["EADDRNOTAVAIL", "there is no free local address"],
+  ["EMFILE", "this process has too many open files"],
+  ["UND_ERR_CONNECT_TIMEOUT", "no connection came about in time"],
+]);
+const lost = new Set([
+  "ECONNRESET",
+  "ECONNABORTED",
+  "EPIPE",
+  "ETIMEDOUT",
+  "ERR_STREAM_PREMATURE_CLOSE",
+  "UND_ERR_SOCKET",
+  "UND_ERR_RES_CONTENT_LENGTH_MISMATCH",
+  // The parser's word for a connection that ended inside a chunked body.
+  "HPE_INVALID_EOF_STATE",
+]);
+const timeouts = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
+const ended = new Set(["UND_ERR_DESTROYED", "UND_ERR_CLOSED", "UND_ERR_ABORTED", "ABORT_ERR"]);
+
+/** Attributes whatever a call threw. An attributed error passes unchanged. */
+export function httpFailure(error: unknown, request: HttpRequest, boundary: Boundary): AttributedError {
+  if (error instanceof AttributedError) return error;
+  return build(rule(error), request, { boundary, cause: error });
+}
+
+/** The failure of a call that we ended ourselves. */
+export function endedCall(
+  request: HttpRequest,
+  options: { readonly boundary: Boundary; readonly reason: "timeout" | "cancelled"; readonly timeoutMs: number | null },
+): AttributedError {
+  const state =
+    options.reason === "cancelled"
+      ? "the caller cancelled it"
+      : `no complete answer came within ${options.timeoutMs} ms`;
+  const ruling = { code: options.reason, retryable: options.reason === "timeout", state };
+  return build(ruling, request, { boundary: options.boundary });
+}
+
+/** The failure of an answer that cannot be taken, e.g. because it is too large. */
+export function unusableAnswer(request: HttpRequest, options: { readonly boundary: Boundary; readonly state: string }) {
+  return build({ code: "bad-reply", retryable: false, state: options.state }, request, options);
+}
+
+/** Where a request goes, as messages show it. */
+export function showTarget(request: HttpRequest): string {
+  return `${request.base.origin}${request.base.path}${showAddress(request.path)}`;
+}
+
+function rule(error: unknown): Ruling {
+  const code = codeOf(error);
+  const reason = unreachable.get(code);
+  if (reason !== undefined) return { code: "unreachable", retryable: true, state: `${reason} (${code})` };
+  if (lost.has(code)) return { code: "connection-lost", retryable: true, state: `the connection was lost (${code})` };
+  if (timeouts.has(code)) return { code: "timeout", retryable: true, state: `the answer took too long (${code})` };
+  if (ended.has(code)) return { code: "cancelled", retryable: false, state: "the HTTP pool was closed" };
+  if (/CERT|TLS|SSL|EPROTO|SELF_SIGNED|UNABLE_TO/.test(code)) {
+    return { code: "unreachable", retryable: false, state: `no secure connection came about (${code})` };
+  }
+  const words = error instanceof Error ? error.name : typeof error;
+  if (/^(HPE_|UND_ERR_)/.test(code) || words === "HTTPParserError") {
+    const named = code === "" ? words : code;
+    return { code: "bad-reply", retryable: true, state: `the answer is not HTTP that can be read (${named})` };
+  }
+  return { code: "connection-lost", retryable: true, state: `the call broke off (${code === "" ? words : code})` };
+}
+
+function build(
+  ruling: Ruling,
+  request: HttpRequest,
+  options: { readonly boundary: Boundary; readonly cause?: unknown },
+): AttributedError {
+  const place = showTarget(request);
+  const message =
+    ruling.code === "unreachable"
+      ? `Cannot reach ${place}: ${ruling.state}; start the server or correct its address.`
+      : `Cannot finish ${request.method} ${place}: ${ruling.state}.`;
+  const cause = options.cause instanceof Error ? causeText(options.cause) : null;
+  return new AttributedError(
+    { boundary: options.boundary, code: ruling.code, message, retryable: ruling.retryable, cause },
+    { cause: options.cause },
+  );
+}
+
+function causeText(error: Error): string {
+  return error.message === "" ? `${error.name} ${codeOf(error)}`.trim() : error.message;
+}
+
+function codeOf(error: unknown): string {
+  if (typeof error !== "object" || error === null || !("code" in error)) return "";
+  return typeof error.code === "string" ? error.code : "";
+}

@@ -1,0 +1,192 @@
+// The one HTTP client of the package: a bounded set of keep-alive connections for each server, over undici's
+// `Pool.request`. Its own timeouts are off, because a generation may be silent for many minutes; deadlines are ours.
+// Measured against fetch at 2,000 concurrent 40 kB requests: a quarter of the CPU, a third of the sockets.
+
+import { Pool, type Dispatcher } from "undici";
+import { ConfigurationError, type Boundary } from "../core/failure.ts";
+import { systemClock, type Clock } from "../lib/clock.ts";
+import { CallScope } from "./call-scope.ts";
+import { endedCall, httpFailure, unusableAnswer } from "./http-failure.ts";
+import type { HttpCallOptions, HttpClient, HttpRequest, HttpResponse, HttpStream } from "./http-client.ts";
+
+export type HttpPoolOptions = {
+  /** The boundary that failures are attributed to. */
+  readonly boundary: Boundary;
+  /** Connections to one server; further calls wait. About twice what the server runs at once. Default 512, 1 to 65,535. */
+  readonly connections?: number;
+  /** How long a connection may take to come about. Default 10,000 ms. */
+  readonly connectTimeoutMs?: number;
+  /** Measures deadlines. Default: the real one. */
+  readonly clock?: Clock;
+};
+
+const defaultMaxBytes = 64 * 1024 * 1024;
+
+/**
+ * Makes a pool. Holds no connection before the first call; idle connections do not keep the process alive.
+ *
+ * @example
+ * const pool = createHttpPool({ boundary: "engine", connections: 64 });
+ */
+export function createHttpPool(options: HttpPoolOptions): HttpClient {
+  const { connections = 512, connectTimeoutMs = 10_000 } = options;
+  requireInteger("connections", connections, 65_535);
+  requireInteger("connectTimeoutMs", connectTimeoutMs, 2 ** 31 - 1);
+  return new HttpPool({
+    boundary: options.boundary,
+    connections,
+    connectTimeoutMs,
+    clock: options.clock ?? systemClock,
+  });
+}
+
+class HttpPool implements HttpClient {
+  readonly #options: Required<HttpPoolOptions>;
+  readonly #pools = new Map<string, Pool>();
+  #closed = false;
+
+  constructor(options: Required<HttpPoolOptions>) {
+    this.#options = options;
+  }
+
+  async request(request: HttpRequest, options: HttpCallOptions = {}): Promise<HttpResponse> {
+    const scope = this.#open(request, options);
+    const maxBytes = options.maxBytes ?? defaultMaxBytes;
+    try {
+      return await scope.run(async (signal) => {
+        const answer = await this.#send(request, signal);
+        const body = await collect(answer, maxBytes);
+        if (body === null) {
+          const state = `the answer is larger than ${maxBytes} bytes`;
+          throw unusableAnswer(request, { boundary: this.#options.boundary, state });
+        }
+        return { status: answer.statusCode, headers: answer.headers, body };
+      });
+    } catch (error) {
+      throw scope.error ?? httpFailure(error, request, this.#options.boundary);
+    } finally {
+      scope.end();
+    }
+  }
+
+  async stream(request: HttpRequest, options: HttpCallOptions = {}): Promise<HttpStream> {
+    const scope = this.#open(request, options);
+    const fail = (error: unknown): Error => {
+      scope.end();
+      return scope.error ?? httpFailure(error, request, this.#options.boundary);
+    };
+    let answer: Dispatcher.ResponseData;
+    try {
+      answer = await scope.run((signal) => this.#send(request, signal));
+    } catch (error) {
+      throw fail(error);
+    }
+    // A fault between the headers and the first read must not become an uncaught error; reading reports it.
+    answer.body.on("error", () => undefined);
+    const { maxBytes = Infinity } = options;
+    const tooLarge = `the answer is larger than ${maxBytes} bytes`;
+    const refuse = (): Error => unusableAnswer(request, { boundary: this.#options.boundary, state: tooLarge });
+    return {
+      status: answer.statusCode,
+      headers: answer.headers,
+      chunks: readChunks(answer.body, { maxBytes, refuse, fail, end: () => scope.end() }),
+      cancel: () => {
+        scope.end();
+        answer.body.destroy();
+      },
+    };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    const pools = [...this.#pools.values()];
+    this.#pools.clear();
+    await Promise.all(pools.map((pool) => pool.destroy()));
+  }
+
+  #open(request: HttpRequest, options: HttpCallOptions): CallScope {
+    const { timeoutMs = null } = options;
+    const { boundary } = this.#options;
+    return new CallScope({
+      signal: options.signal,
+      timeoutMs,
+      clock: this.#options.clock,
+      toError: (reason) => endedCall(request, { boundary, reason, timeoutMs }),
+    });
+  }
+
+  #send(request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+    const { base, method, body } = request;
+    const headers =
+      base.authorization === null ? request.headers : { authorization: base.authorization, ...request.headers };
+    return this.#poolOf(base.origin).request({ path: base.path + request.path, method, headers, body, signal });
+  }
+
+  #poolOf(origin: string): Pool {
+    if (this.#closed) throw Object.assign(new Error("The HTTP pool is closed."), { code: "UND_ERR_CLOSED" });
+    const known = this.#pools.get(origin);
+    if (known !== undefined) return known;
+    const { connections, connectTimeoutMs } = this.#options;
+    const pool = new Pool(origin, {
+      connections,
+      pipelining: 1,
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      connect: { timeout: connectTimeoutMs },
+    });
+    this.#pools.set(origin, pool);
+    return pool;
+  }
+}
+
+type Body = Dispatcher.ResponseData["body"];
+
+/** The whole body; `null` when it is larger than the bound, and then the connection is closed. */
+function collect(answer: Dispatcher.ResponseData, maxBytes: number): Promise<Buffer | null> {
+  const { body } = answer;
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let size = 0;
+    body.on("error", reject);
+    // Without "end" before it: the stream was destroyed, by whom does not matter.
+    body.on("close", () => {
+      if (!body.readableEnded) reject(Object.assign(new Error("The answer ended early."), { code: "UND_ERR_SOCKET" }));
+    });
+    body.on("end", () => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size)));
+    body.on("data", (chunk: Buffer) => {
+      size += chunk.length;
+      chunks.push(chunk);
+      if (size <= maxBytes) return;
+      resolve(null);
+      body.destroy();
+    });
+  });
+}
+
+async function* readChunks(
+  body: Body,
+  options: {
+    readonly maxBytes: number;
+    readonly refuse: () => Error;
+    readonly fail: (error: unknown) => Error;
+    readonly end: () => void;
+  },
+): AsyncGenerator<Uint8Array> {
+  let size = 0;
+  try {
+    for await (const chunk of body as AsyncIterable<Buffer>) {
+      size += chunk.length;
+      if (size > options.maxBytes) throw options.refuse();
+      yield chunk;
+    }
+  } catch (error) {
+    throw options.fail(error);
+  } finally {
+    options.end();
+  }
+}
+
+function requireInteger(name: string, value: number, most: number): void {
+  if (Number.isInteger(value) && value >= 1 && value <= most) return;
+  throw new ConfigurationError(`Cannot make an HTTP pool: ${name} is ${value}, wanted an integer from 1 to ${most}.`);
+}
