@@ -1,0 +1,92 @@
+// What a chat template is: messages in, text out. A pure function over lossless JSON in the OpenAI wire shape, so that a
+// native template can be checked character for character, errors included, against the Jinja program it stands for.
+// Not a renderer: it knows no tokens and no history policy.
+
+import type { JsonObject, JsonValue } from "../lib/json/index.ts";
+
+export type TemplateInput = {
+  /** OpenAI wire shape; odd shapes are the template's to refuse. */
+  readonly messages: readonly JsonValue[];
+  /** OpenAI entries; `null`: none given. */
+  readonly tools: JsonValue;
+  readonly addGenerationPrompt: boolean;
+  /** Further template variables, such as `enable_thinking`. */
+  readonly kwargs: JsonObject;
+  readonly context: TemplateContext;
+};
+
+/** What a template may know beside the conversation. */
+export type TemplateContext = {
+  /** By the names of `tokenizer_config.json`: `bos_token`, `eos_token`, ... */
+  readonly specialTokens: JsonObject;
+  /** Local time for `strftime_now`, ISO without a zone; `null`: there is no clock. */
+  readonly now: string | null;
+};
+
+export const emptyContext: TemplateContext = Object.freeze({ specialTokens: new Map(), now: null });
+
+/** A piece of rendered text that knows where it comes from. */
+export type TemplateSegment = {
+  /** Place of the message it belongs to; `null` for what belongs to none, such as the generation prompt. */
+  readonly message: number | null;
+  /** "template": written by the template itself. "words": taken from a message. "tools": a tool's definition. */
+  readonly source: "template" | "words" | "tools";
+  readonly text: string;
+};
+
+/** Renders one conversation. Throws a {@link ChatTemplateError} where the Jinja program raises. */
+export type ChatTemplate = (input: TemplateInput) => readonly TemplateSegment[];
+
+export function segmentsText(segments: readonly TemplateSegment[]): string {
+  return segments.map((segment) => segment.text).join("");
+}
+
+/**
+ * A template refused its input. `kind` is "raise" (it called `raise_exception`), "undefined" (an undefined value was used)
+ * or the class of the Python exception, such as "TypeError".
+ */
+export class ChatTemplateError extends Error {
+  readonly kind: string;
+
+  constructor(kind: string, message: string) {
+    super(message);
+    this.name = "ChatTemplateError";
+    this.kind = kind;
+  }
+}
+
+/** Collects segments; neighbours of one origin become one. */
+export class SegmentWriter {
+  readonly #segments: TemplateSegment[] = [];
+  #message: number | null = null;
+
+  /** What follows belongs to this message; `null`: to none. */
+  begin(message: number | null): void {
+    this.#message = message;
+  }
+
+  template(text: string): void {
+    this.#write("template", text);
+  }
+
+  words(text: string): void {
+    this.#write("words", text);
+  }
+
+  tools(text: string): void {
+    this.#write("tools", text);
+  }
+
+  finish(): readonly TemplateSegment[] {
+    return this.#segments;
+  }
+
+  #write(source: TemplateSegment["source"], text: string): void {
+    const last = this.#segments.at(-1);
+    if (last !== undefined && last.source === source && last.message === this.#message) {
+      this.#segments[this.#segments.length - 1] = { ...last, text: last.text + text };
+    } else if (text !== "") {
+      this.#segments.push({ message: this.#message, source, text });
+    }
+  }
+}

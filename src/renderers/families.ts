@@ -1,0 +1,18 @@
+// Every family there is a native renderer for.
+
+import { ConfigurationError } from "../core/index.ts";
+import { qwenFamilies } from "./qwen/families.ts";
+import type { RendererFamily } from "./renderer-family.ts";
+
+const families: ReadonlyMap<string, RendererFamily> = new Map(qwenFamilies.map((family) => [family.name, family]));
+
+export const rendererFamilyNames: readonly string[] = [...families.keys()];
+
+/** The family of a name. Throws a `ConfigurationError` that lists the names there are. */
+export function rendererFamily(name: string): RendererFamily {
+  const family = families.get(name);
+  if (family !== undefined) return family;
+  throw new ConfigurationError(
+    `Cannot render for model family "${name}": it is not known; use one of ${rendererFamilyNames.join(", ")}.`,
+  );
+}

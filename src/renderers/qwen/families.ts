@@ -1,0 +1,32 @@
+// The Qwen families, by the names that `rendererFor` and the command line know.
+
+import { reasoningParser, toolCallParser } from "../../parsers/index.ts";
+import type { RendererFamily } from "../renderer-family.ts";
+import { endToken, startToken } from "./parts.ts";
+import { qwen25Instruct } from "./qwen2.5-instruct.ts";
+import { qwen3Instruct2507 } from "./qwen3-instruct-2507.ts";
+import { qwen3Revision2 } from "./qwen3-rev2.ts";
+import { qwen3 } from "./qwen3.ts";
+
+const chatMl = {
+  startToken,
+  endToken,
+  closing: "\n",
+  stopTokens: [endToken, "<|endoftext|>"],
+  toolCallParser: toolCallParser("qwen25"),
+} as const;
+
+const plain = { ...chatMl, history: "append-only", reasoningParser: null, hasThinkingSwitch: false } as const;
+const hybrid = {
+  ...chatMl,
+  history: "rewrites",
+  reasoningParser: reasoningParser("qwen3"),
+  hasThinkingSwitch: true,
+} as const;
+
+export const qwenFamilies: readonly RendererFamily[] = [
+  { name: "qwen2.5-instruct", template: qwen25Instruct, ...plain },
+  { name: "qwen3-instruct-2507", template: qwen3Instruct2507, ...plain },
+  { name: "qwen3", template: qwen3, ...hybrid },
+  { name: "qwen3-rev2", template: qwen3Revision2, ...hybrid },
+];
