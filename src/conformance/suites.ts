@@ -14,7 +14,7 @@ export const suiteNames: readonly string[] = Object.keys(loaders);
 /** The suite of a name; `null` when there is none. */
 export async function loadSuite(name: string): Promise<GoldenSuite | null> {
   const loader = Object.hasOwn(loaders, name) ? loaders[name] : undefined;
-  return loader === undefined ? null : await loader();
+  return loader === undefined ? null : loader();
 }
 
 async function load(file: string, exported: string): Promise<GoldenSuite | null> {

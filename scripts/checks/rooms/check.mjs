@@ -4,13 +4,14 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { root } from "../../run-command.mjs";
+import { readManifest } from "../manifest.mjs";
 import { findRoomProblems } from "./problems.mjs";
 import { readImports } from "./read-imports.mjs";
 import { openToTests, packageDoor, rooms } from "./table.mjs";
 
 /** @returns {{ problems: string[], summary: string }} */
 export function checkRooms() {
-  const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+  const manifest = readManifest();
   const dependencies = new Set(Object.keys(manifest.dependencies));
   const sources = readSources("src", ".ts");
   const problems = findRoomProblems({
