@@ -1,0 +1,8 @@
+// What keeps a run: the contract, a store in memory, a store in files.
+
+export { episodeFromJson } from "./episode-from-json.ts";
+export { episodeLine, episodeToJson } from "./episode-to-json.ts";
+export { createFileRunStore, type FileRunStoreOptions, runFiles } from "./file-run-store.ts";
+export { createMemoryRunStore } from "./memory-run-store.ts";
+export { openRunFolder, readEpisodes, type RunFolderOptions } from "./run-folder.ts";
+export type { EpisodeRecord, RunReader, RunStore, TornLine } from "./run-store.ts";

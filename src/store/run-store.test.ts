@@ -1,0 +1,218 @@
+import { appendFile, mkdtemp, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { AttributedError, ConfigurationError, type Episode } from "../core/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/value.ts";
+import { sampleEpisode } from "./sample-episode.test-helper.ts";
+import {
+  createFileRunStore,
+  createMemoryRunStore,
+  episodeFromJson,
+  episodeLine,
+  episodeToJson,
+  openRunFolder,
+  type RunReader,
+  type RunStore,
+  type TornLine,
+} from "./index.ts";
+import { BatchQueue } from "./batch-queue.ts";
+
+const manifest: JsonObject = new Map([["format", 1]]);
+const endingWith = (end: JsonValue): JsonObject => new Map([["end", end]]);
+let folder = "";
+let made = 0;
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "run-store-"));
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+const newFolder = (): string => join(folder, `run-${made++}`, "deep");
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const list: T[] = [];
+  for await (const item of items) list.push(item);
+  return list;
+}
+
+const stores: readonly { readonly name: string; readonly make: () => { store: RunStore; reader: () => RunReader } }[] =
+  [
+    {
+      name: "memory",
+      make: () => {
+        const store = createMemoryRunStore();
+        return { store, reader: () => store };
+      },
+    },
+    {
+      name: "files",
+      make: () => {
+        const path = newFolder();
+        return { store: createFileRunStore(path), reader: () => openRunFolder(path) };
+      },
+    },
+  ];
+
+describe.each(stores)("RunStore ($name)", ({ make }) => {
+  it("gives back episodes, rows and manifest as they were, in the order of the calls", async () => {
+    const { store, reader } = make();
+    await store.begin(manifest);
+    expect(await reader().manifest()).toEqual(manifest);
+    const episodes = Array.from({ length: 40 }, (_, index) => sampleEpisode(`ep ${index}`));
+    await Promise.all(
+      episodes.map((episode, index) =>
+        store.append({ episode, sampleLines: index % 3 === 0 ? [] : [`{"index":${index}}`, `{"again":${index}}`] }),
+      ),
+    );
+    await store.close(endingWith(40));
+    expect(await all(reader().episodes())).toEqual(episodes);
+    const wanted = episodes.flatMap((_, index) =>
+      index % 3 === 0 ? [] : [`{"index":${index}}`, `{"again":${index}}`],
+    );
+    expect(await all(reader().sampleLines())).toEqual(wanted);
+    expect((await reader().manifest()).get("end")).toBe(40);
+  });
+
+  it("shows what was appended so far to a reader that comes before the end", async () => {
+    const { store, reader } = make();
+    await store.begin(manifest);
+    await store.append({ episode: sampleEpisode("first"), sampleLines: ["{}"] });
+    expect((await all(reader().episodes())).map(({ id }) => id)).toEqual(["first"]);
+    expect(await all(reader().sampleLines())).toEqual(["{}"]);
+    await store.close(manifest);
+  });
+
+  it("refuses to append before begin and after close, and closes once", async () => {
+    const { store, reader } = make();
+    const record = { episode: sampleEpisode("x"), sampleLines: [] };
+    await expect(store.append(record)).rejects.toThrow("call begin first");
+    await expect(store.close(manifest)).rejects.toThrow("call begin first");
+    await store.begin(manifest);
+    await store.close(endingWith("first"));
+    await store.close(endingWith("second"));
+    expect((await reader().manifest()).get("end")).toBe("first");
+    await expect(store.append(record)).rejects.toThrow("it is closed");
+  });
+});
+
+describe("createFileRunStore()", () => {
+  it("makes a folder with three files and leaves no draft", async () => {
+    const path = newFolder();
+    const store = createFileRunStore(path);
+    await store.begin(manifest);
+    await store.close(manifest);
+    expect((await readdir(path)).toSorted()).toEqual(["episodes.jsonl", "run.json", "samples.jsonl"]);
+  });
+
+  it("refuses a folder that is not empty, naming what is in it, and changes nothing", async () => {
+    const path = newFolder();
+    const first = createFileRunStore(path);
+    await first.begin(manifest);
+    const before = await readFile(join(path, "run.json"), "utf8");
+    const second = createFileRunStore(path);
+    await expect(second.begin(new Map())).rejects.toThrow(ConfigurationError);
+    await expect(second.begin(new Map())).rejects.toThrow('not empty (it holds "episodes.jsonl")');
+    expect(await readFile(join(path, "run.json"), "utf8")).toBe(before);
+    await first.close(manifest);
+  });
+
+  it("attributes a fault to boundary store and repeats it from then on", async () => {
+    const queue = new BatchQueue<number>(async (batch) => {
+      if (batch.includes(2)) throw new Error("disk full");
+    });
+    await queue.add(1);
+    const second = queue.add(2);
+    await expect(second).rejects.toThrow("disk full");
+    await expect(queue.add(3)).rejects.toThrow("disk full");
+    await queue.idle();
+    const path = newFolder();
+    await writeFile(join(folder, "a file"), "");
+    await expect(createFileRunStore(join(folder, "a file", "run")).begin(manifest)).rejects.toThrow("name another");
+    const store = createFileRunStore(path);
+    await store.begin(manifest);
+    const broken: Episode = { ...sampleEpisode("broken"), info: new Map([["bad", Symbol("x") as never]]) };
+    const rejected = await store.append({ episode: broken, sampleLines: [] }).catch((error: unknown) => error);
+    expect(rejected).toBeInstanceOf(AttributedError);
+    expect(String(rejected)).toContain('Cannot keep episode "broken"');
+    await store.close(manifest);
+  });
+
+  it("takes secrets out of everything that it writes", async () => {
+    const path = newFolder();
+    const store = createFileRunStore(path, { redact: (text) => text.replaceAll("canary-key", "***") });
+    const episode: Episode = { ...sampleEpisode("ep"), info: new Map([["said", "the canary-key!"]]) };
+    await store.begin(new Map([["key", "canary-key"]]));
+    await store.append({ episode, sampleLines: ['{"text":"canary-key"}'] });
+    await store.close(new Map([["key", "canary-key"]]));
+    for (const file of await readdir(path)) {
+      const text = await readFile(join(path, file), "utf8");
+      expect(text).not.toContain("canary-key");
+      expect(text).toContain("***");
+    }
+  });
+});
+
+describe("openRunFolder()", () => {
+  it("leaves out a last line that was cut at any byte, and reports it", async () => {
+    const path = newFolder();
+    const store = createFileRunStore(path);
+    await store.begin(manifest);
+    await store.append({ episode: sampleEpisode("one"), sampleLines: [] });
+    await store.append({ episode: sampleEpisode("two"), sampleLines: [] });
+    await store.close(manifest);
+    const file = join(path, "episodes.jsonl");
+    const whole = await readFile(file);
+    const secondStart = whole.indexOf(0x0a) + 1;
+    for (let length = secondStart; length < whole.length; length += 97) {
+      const handle = await open(file, "r+");
+      await handle.truncate(length);
+      await handle.close();
+      const torn: TornLine[] = [];
+      const ids = (await all(openRunFolder(path, { onTornLine: (line) => torn.push(line) }).episodes())).map(
+        ({ id }) => id,
+      );
+      expect(ids).toEqual(["one"]);
+      expect(torn).toEqual(length === secondStart ? [] : [{ file, bytes: length - secondStart }]);
+      await writeFile(file, whole);
+    }
+  });
+
+  it("names the line that cannot be read", async () => {
+    const path = newFolder();
+    const store = createFileRunStore(path);
+    await store.begin(manifest);
+    await store.append({ episode: sampleEpisode("one"), sampleLines: [] });
+    await store.close(manifest);
+    await appendFile(join(path, "episodes.jsonl"), '{"id": 3}\n');
+    await expect(all(openRunFolder(path).episodes())).rejects.toThrow(/line 2\.turns: it is nothing, a list is needed/);
+  });
+
+  it("says what is missing when the folder is no run", () => {
+    expect(() => openRunFolder(join(folder, "nowhere"))).toThrow("there is no such folder");
+    expect(() => openRunFolder(folder)).toThrow('it has no "run.json"');
+  });
+});
+
+describe("episodeLine()", () => {
+  it("is one line, whatever the texts hold, and reads back without loss", () => {
+    const info = new Map<string, JsonValue>([
+      ["2", new JsonFloat(100)],
+      ["1", 100],
+      ["big", 2n ** 70n],
+      ["nan", new JsonFloat(NaN)],
+      ["text", "a\nb\u2028c\ud800d"],
+    ]);
+    const episode: Episode = { ...sampleEpisode("e"), info };
+    const line = episodeLine(episode);
+    expect(line).not.toContain("\n");
+    expect(Buffer.from(line, "utf8").toString("utf8")).toBe(line);
+    expect(episodeFromJson(episodeToJson(episode), "here")).toEqual(episode);
+    expect([...episodeFromJson(episodeToJson(episode), "here").info.keys()]).toEqual(["2", "1", "big", "nan", "text"]);
+  });
+
+  it("keeps every kind of event", () => {
+    const types = sampleEpisode("e").events.map(({ type }) => type);
+    expect(new Set(types).size).toBe(7);
+  });
+});
