@@ -45,7 +45,7 @@ export async function retry<T>(
   policy: RetryPolicy,
   options: RetryOptions,
 ): Promise<T> {
-  checkPolicy(policy);
+  checkRetryPolicy(policy);
   const { judge, clock = systemClock, random = Math.random, signal, onRetry } = options;
   signal?.throwIfAborted();
   const start = clock.now();
@@ -66,7 +66,8 @@ export async function retry<T>(
   }
 }
 
-function checkPolicy(policy: RetryPolicy): void {
+/** Throws a `RangeError` for a policy with a negative or missing number, so that whoever holds one can check it early. */
+export function checkRetryPolicy(policy: RetryPolicy): void {
   if (!(policy.maxAttempts >= 1)) {
     throw new RangeError(`Cannot retry: maxAttempts is ${policy.maxAttempts}, at least 1 is needed.`);
   }

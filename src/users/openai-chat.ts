@@ -1,0 +1,72 @@
+// Chat completions of any OpenAI-compatible server (vLLM, SGLang, OpenAI, OpenRouter, ...), straight over the shared HTTP
+// pool. Knows nothing of users: messages in, one text out. No streaming, since a line is used whole.
+
+import { createRedactor, headerValue, parseBaseUrl, showTarget, type BaseUrl, type HttpClient } from "../http/index.ts";
+import type { ChatModel } from "./chat-model.ts";
+import { readCompletion } from "./completion-body.ts";
+import { priceOf, usageOfCall, type PriceTable } from "./prices.ts";
+import { statusFailure } from "./status-failure.ts";
+import { userFailure } from "./user-failure.ts";
+
+export type OpenAiChatOptions = {
+  readonly base: BaseUrl;
+  /** As the server knows it. */
+  readonly model: string;
+  /** Sent as bearer token; `null`: none. */
+  readonly apiKey: string | null;
+  readonly http: HttpClient;
+  /** Sent with each request; their values are treated as secrets. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Merged into the body, e.g. `{ temperature: 0.7 }`. Default: nothing, so that the server's own defaults hold. */
+  readonly extraBody?: Readonly<Record<string, unknown>>;
+  readonly prices?: PriceTable | undefined;
+};
+
+const maxReplyBytes = 16 * 1024 * 1024;
+const longestExcerpt = 300;
+
+export function openAiChat(options: OpenAiChatOptions): ChatModel {
+  const { base, model, apiKey, http, headers = {}, extraBody = {} } = options;
+  const redact = createRedactor([apiKey, ...base.secrets, base.authorization, ...Object.values(headers)]);
+  const price = priceOf(model, options.prices);
+  const sent = {
+    "content-type": "application/json",
+    ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }),
+    ...headers,
+  };
+  return {
+    name: model,
+    complete: async (messages, { signal } = {}) => {
+      const body = JSON.stringify({ model, messages, ...extraBody });
+      const request = { base, method: "POST", path: "/chat/completions", headers: sent, body } as const;
+      const answer = await http.request(request, { signal, maxBytes: maxReplyBytes });
+      const excerpt = redact(answer.body.toString("utf8")).slice(0, longestExcerpt);
+      const where = `user model "${model}" at ${showTarget(request)}`;
+      const refusal = (status: number) =>
+        statusFailure({ status, header: (name) => headerValue(answer.headers, name), body: excerpt, where });
+      if (answer.status !== 200) throw refusal(answer.status);
+      const completion = readCompletion(answer.body.toString("utf8"));
+      switch (completion.type) {
+        case "text":
+          return { text: completion.text, usage: usageOfCall(completion.tokens, price) };
+        case "refused":
+          throw refusal(completion.status);
+        case "unreadable":
+          throw userFailure(
+            "bad-reply",
+            `Cannot get a line from ${where}: its answer ${completion.problem}, a chat completion is wanted.`,
+            { cause: excerpt },
+          );
+        default:
+          return completion satisfies never;
+      }
+    },
+  };
+}
+
+/** Reads `http://host:8000`, `https://host/v1` or the whole address of chat completions. Throws a `ConfigurationError`. */
+export function chatBase(url: string): BaseUrl {
+  const base = parseBaseUrl(url, { what: "user model" });
+  const path = base.path.replace(/\/chat\/completions$/, "");
+  return { ...base, path: path === "" && base.path === "" ? "/v1" : path };
+}

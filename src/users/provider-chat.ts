@@ -1,0 +1,127 @@
+// Chat models of named providers (`anthropic/...`, `google/...`, `openai/...`) through the optional provider library.
+// Checks at construction that it can work, loads the library with the first call, and turns its errors into failures.
+
+import { AttributedError, ConfigurationError } from "../core/index.ts";
+import { createRedactor, type HttpClient } from "../http/index.ts";
+import { findApiKey, type KeyOptions } from "./api-key.ts";
+import type { ChatModel } from "./chat-model.ts";
+import { poolFetch } from "./pool-fetch.ts";
+import { priceOf, usageOfCall, type PriceTable } from "./prices.ts";
+import {
+  installedLibraries,
+  listedProviders,
+  loadModel,
+  providerNamed,
+  type Generate,
+  type LibraryLoader,
+  type Provider,
+} from "./provider-library.ts";
+import { statusFailure } from "./status-failure.ts";
+import { userPool } from "./user-pool.ts";
+import { userFailure } from "./user-failure.ts";
+
+export type ProviderChatOptions = KeyOptions & {
+  /** Name of the user, for messages. */
+  readonly user: string;
+  /** `provider/model`, or the model alone when `provider` is given. */
+  readonly model: string;
+  readonly provider?: string;
+  /** Another address of the provider. Default: its own. */
+  readonly url?: string;
+  readonly extraBody?: Readonly<Record<string, unknown>>;
+  readonly prices?: PriceTable | undefined;
+  readonly maxConcurrency?: number;
+  readonly http?: HttpClient;
+  readonly libraries?: LibraryLoader;
+};
+
+/** Throws a `ConfigurationError` when the name has no provider, a package is missing or a key is. */
+export function providerChat(options: ProviderChatOptions): ChatModel {
+  const { provider, model } = readName(options);
+  const name = `${provider.name}/${model}`;
+  const libraries = options.libraries ?? installedLibraries;
+  if (!libraries.isInstalled("ai") || !libraries.isInstalled(provider.packageName)) {
+    throw new ConfigurationError(
+      `Cannot make user "${options.user}" with model "${name}": the provider library is not installed; run ` +
+        `"npm install ai@6 ${provider.installName}", or give the url of an OpenAI-compatible server, which needs no library ` +
+        `(known providers: ${listedProviders.join(", ")}).`,
+    );
+  }
+  const apiKey = findApiKey(options, provider.keyVariables);
+  const [keyVariable] = provider.keyVariables;
+  if (apiKey === null && keyVariable !== undefined && options.url === undefined) {
+    throw new ConfigurationError(
+      `Cannot make user "${options.user}" with model "${name}": there is no key; set ${keyVariable}, or name another variable with apiKeyVariable.`,
+    );
+  }
+  const redact = createRedactor([apiKey, ...secretVariables(options.variables ?? process.env)]);
+  const price = priceOf(name, options.prices);
+  const settings = {
+    ...(apiKey === null ? {} : { apiKey }),
+    ...(options.url === undefined ? {} : { baseURL: options.url }),
+    fetch: poolFetch(options.http ?? userPool(options.maxConcurrency)),
+  };
+  let loading: Promise<Generate> | null = null;
+  return {
+    name,
+    complete: async (messages, { signal } = {}) => {
+      const generate = await (loading ??= loadModel(libraries, { provider, model, settings }));
+      try {
+        const result = await generate(messages, { ...options.extraBody, maxRetries: 0, abortSignal: signal });
+        const { inputTokens = null, outputTokens = null } = result.usage ?? {};
+        return { text: result.text ?? "", usage: usageOfCall({ input: inputTokens, output: outputTokens }, price) };
+      } catch (error) {
+        if (signal?.aborted) throw error;
+        throw libraryFailure(error, `user model "${name}"`, redact);
+      }
+    },
+  };
+}
+
+function readName({ user, model, provider }: ProviderChatOptions): {
+  readonly provider: Provider;
+  readonly model: string;
+} {
+  const slash = model.indexOf("/");
+  const prefix = slash > 0 ? model.slice(0, slash) : null;
+  const name = provider ?? prefix ?? "";
+  if (!/^[a-z][a-z0-9-]*$/.test(name) || name === "openai-compatible") {
+    const state = name === "openai-compatible" ? "its server has no address" : "it names no provider";
+    throw new ConfigurationError(
+      `Cannot make user "${user}" with model "${model}": ${state}; write "provider/model" ` +
+        `(known providers: ${listedProviders.join(", ")}), or give the url of an OpenAI-compatible server.`,
+    );
+  }
+  return { provider: providerNamed(name), model: prefix === name ? model.slice(slash + 1) : model };
+}
+
+/** Values of variables that look like keys: providers we do not list read their own. */
+function secretVariables(variables: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(variables)
+    .filter(([name, value]) => /(KEY|TOKEN|SECRET|PASSWORD)$/.test(name) && (value?.length ?? 0) >= 8)
+    .map(([, value]) => value ?? "");
+}
+
+/** The failure in what the library threw. Its errors carry requests, so none of them is kept as cause. */
+function libraryFailure(error: unknown, where: string, redact: (text: string) => string): AttributedError {
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    if (at instanceof AttributedError) return at;
+    if ("statusCode" in at && typeof at.statusCode === "number" && at.statusCode !== 200) {
+      const headers = ("responseHeaders" in at ? at.responseHeaders : null) as
+        | Record<string, string>
+        | null
+        | undefined;
+      const body = "responseBody" in at && typeof at.responseBody === "string" ? at.responseBody : at.message;
+      return statusFailure({
+        status: at.statusCode,
+        header: (name) => headers?.[name] ?? null,
+        body: redact(body).slice(0, 300),
+        where,
+      });
+    }
+  }
+  const words = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return userFailure("bad-reply", `Cannot get a line from ${where}: the provider library could not read the answer.`, {
+    cause: redact(words).slice(0, 300),
+  });
+}
