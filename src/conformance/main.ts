@@ -1,7 +1,7 @@
 // The program behind `npm run conformance`; see `run-conformance.ts`.
 
+import { loadSuite, suiteNames } from "./index.ts";
 import { runConformance } from "./run-conformance.ts";
-import { loadSuite, suiteNames } from "./suites.ts";
 
 process.exitCode = await runConformance(process.argv.slice(2), {
   suiteNames,

@@ -45,8 +45,8 @@ export function findRoomProblems(house) {
     for (const { specifier, line } of readImports(file, source)) {
       const place = `src/${file}:${line}`;
       if (specifier === null) {
-        if (!isTest(file) && ruleOf(room, house)?.loads !== true) {
-          problems.push(`${place} imports what is only known at run time: room "${room}" may not load code.`);
+        if (!isTest(file) && ruleOf(room, house)?.loads !== file) {
+          problems.push(`${place} imports what is only known at run time: the table does not let this file load code.`);
         }
       } else if (specifier.startsWith(".")) {
         const target = normalize(join(dirname(file), specifier));
@@ -85,11 +85,13 @@ export function roomOf(file, house) {
 }
 
 /**
+ * What the table says of a room; `undefined` for the door of the package, which is in none.
+ *
  * @param {string | null} room
  * @param {Pick<House, "rooms">} house
  * @returns {Room | undefined}
  */
-function ruleOf(room, house) {
+export function ruleOf(room, house) {
   return room === null ? undefined : (house.rooms[room] ?? house.rooms[join(dirname(room), "*")]);
 }
 
@@ -110,7 +112,8 @@ function judgeFile(file, target, house) {
   if (targetRoom === null) return "the door of the package is for its users.";
   if (isTest(file) && house.openToTests.includes(target)) return null;
   if (!isTest(file) && !mayImport(room, targetRoom, house)) {
-    const allowed = ruleOf(room, house)?.imports.join(", ");
+    const { imports = [], except = [] } = ruleOf(room, house) ?? {};
+    const allowed = [...imports, ...except.map((name) => `not ${name}`)].join(", ");
     return `room "${room}" may import ${allowed || "no room"}, not "${targetRoom}".`;
   }
   const targetRule = ruleOf(targetRoom, house);

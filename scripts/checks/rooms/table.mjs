@@ -13,13 +13,14 @@
  * @property {boolean} [browser] True: runs in a browser, so nothing of `node:`. Default false.
  * @property {boolean} [open] True: has no door, every file of it may be imported. Default false: only `index.ts`.
  * @property {readonly string[]} [doors] Files beside `index.ts` that others may import: contract files.
- * @property {boolean} [loads] True: may `import()` what the user names. Default false.
+ * @property {boolean} [isInternal] True: not offered by package.json. Default false: its door is a subpath.
+ * @property {string} [loads] The file (below src/) that may `import()` what is named at run time.
  */
 
 /** @type {Readonly<Record<string, Room>>} */
 export const rooms = {
   // Domain-free helpers, one function per file: a door would only be a list of them.
-  lib: { imports: [], browser: true, open: true },
+  lib: { imports: [], browser: true, open: true, isInternal: true },
   // Contracts are imported from the file that states them.
   core: { imports: ["lib"], browser: true, open: true },
 
@@ -29,13 +30,13 @@ export const rooms = {
   trajectories: { imports: ["core", "lib"], browser: true },
 
   // The one HTTP pool that engines and user simulators share.
-  http: { imports: ["core", "lib"], packages: { undici: "*" } },
+  http: { imports: ["core", "lib"], packages: { undici: "*" }, isInternal: true },
   "engines/*": { imports: ["core", "lib", "http"] },
   "engines/embedded": { imports: ["core", "lib", "model"] },
   // What environments written by users are defined with.
   environments: { imports: ["core", "lib"] },
   "environments/*": { imports: ["core", "lib"] },
-  users: { imports: ["core", "lib", "http"] },
+  users: { imports: ["core", "lib", "http"], loads: "users/provider-library.ts" },
   agents: { imports: ["core", "lib"], packages: { ajv: "*" } },
   graders: { imports: ["core", "lib"] },
 
@@ -58,13 +59,13 @@ export const rooms = {
 
   testing: { imports: ["core", "lib"], packages: { hono: "*", "@hono/node-server": "*" } },
   // Plays golden files through every adapter, so it sees all of them; nothing but the tests sees it.
-  conformance: { imports: ["*"], except: ["cli"] },
+  conformance: { imports: ["*"], except: ["cli"], isInternal: true },
   // The composition root.
   cli: {
     imports: ["*"],
     except: ["conformance"],
     packages: { commander: "*", yaml: "*", picocolors: "*" },
-    loads: true,
+    loads: "cli/load-environment.ts",
   },
 };
 

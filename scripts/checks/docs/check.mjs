@@ -1,0 +1,93 @@
+// `npm run check -- docs`: the code that documentation shows is type-checked against the built package as its users see it,
+// and run where it says so; the numbered examples are all run.
+
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { listExamples } from "../../example.mjs";
+import { root, runCommand } from "../../run-command.mjs";
+import { readSources } from "../read-sources.mjs";
+import { extractExamples } from "./extract.mjs";
+
+/** @import { Example } from "./extract.mjs" */
+
+/** Below the repository root, so that the package can be imported by its name; ignored by git. */
+const workFolder = join("build", "docs");
+
+/** @returns {Promise<{ problems: string[], summary: string }>} */
+export async function checkDocs() {
+  const examples = documents().flatMap(([file, text]) => extractExamples(file, text));
+  const blocks = examples.filter(({ file }) => file === null);
+  const numbered = listExamples();
+  const problems = [
+    ...examples.flatMap(compareWithFile),
+    ...(numbered.length === 0 ? [] : await compile(["-b", "tsconfig.examples.json"])),
+    ...(await compileBlocks(blocks)),
+  ];
+  const programs = [
+    ...numbered.map((name) => ({ place: `examples/${name}.ts`, program: join("build", "examples", `${name}.js`) })),
+    ...blocks
+      .filter(({ runs }) => runs)
+      .map(({ place }) => ({ place, program: join(workFolder, "out", `${moduleName(place)}.js`) })),
+  ];
+  if (problems.length === 0) {
+    for (const { place, program } of programs) problems.push(...(await run(place, program)));
+  }
+  return { problems, summary: `${examples.length + numbered.length} examples, ${programs.length} run` };
+}
+
+/** @returns {(readonly [string, string])[]} */
+function documents() {
+  const inFolder = (/** @type {string} */ folder, /** @type {string} */ extension) =>
+    [...readSources(folder, extension)].map(([file, text]) => /** @type {const} */ ([`${folder}/${file}`, text]));
+  const readme = join(root, "README.md");
+  return [
+    ...(existsSync(readme) ? [/** @type {const} */ (["README.md", readFileSync(readme, "utf8")])] : []),
+    ...inFolder("docs", ".md"),
+    ...inFolder("src", ".ts"),
+  ];
+}
+
+/** @param {Example} example */
+function compareWithFile({ place, file, code }) {
+  if (file === null) return [];
+  if (!existsSync(join(root, file))) return [`${place} shows ${file}, which does not exist.`];
+  return readFileSync(join(root, file), "utf8") === code ? [] : [`${place} does not show ${file} word for word.`];
+}
+
+/** @param {readonly Example[]} blocks */
+async function compileBlocks(blocks) {
+  rmSync(join(root, workFolder), { recursive: true, force: true });
+  if (blocks.length === 0) return [];
+  mkdirSync(join(root, workFolder), { recursive: true });
+  for (const { place, code } of blocks) {
+    writeFileSync(join(root, workFolder, `${moduleName(place)}.ts`), `// ${place}\n${code}\nexport {};\n`);
+  }
+  const settings = {
+    extends: "../../tsconfig.base.json",
+    // What an example leaves unused is there to be seen.
+    compilerOptions: { rootDir: ".", outDir: "out", noUnusedLocals: false, noUnusedParameters: false },
+    include: ["*.ts"],
+  };
+  writeFileSync(join(root, workFolder, "tsconfig.json"), JSON.stringify(settings));
+  return compile(["-p", workFolder]);
+}
+
+/** @param {string} place */
+const moduleName = (place) => place.replace(/\W+/g, "-");
+
+/** @param {readonly string[]} parameters */
+async function compile(parameters) {
+  const compiler = join("node_modules", "typescript", "bin", "tsc");
+  const { code, output } = await runCommand(process.execPath, [compiler, ...parameters]);
+  return code === 0 ? [] : [output];
+}
+
+/**
+ * @param {string} place
+ * @param {string} program
+ */
+async function run(place, program) {
+  const { code, output } = await runCommand(process.execPath, [program]);
+  return code === 0 ? [] : [`${place} ends with code ${code}:\n${output}`];
+}

@@ -1,0 +1,91 @@
+// `npm run check -- files`: what every tracked file keeps. Small enough to read in one go, headed by what it is, and free of
+// anything that is true on one machine only: its paths, and the registry it installs from.
+
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { basename, dirname, join } from "node:path";
+
+import { parseSync } from "oxc-parser";
+
+import { root, runCommand } from "../run-command.mjs";
+
+const limits = {
+  bytes: 1_000_000,
+  /** Lines of a source file; tables and catalogues, which say so in their header, may be longer. */
+  lines: 500,
+  medianLines: 120,
+  ninthDecileLines: 300,
+};
+
+/** @returns {Promise<{ problems: string[], summary: string }>} */
+export async function checkFiles() {
+  const { output } = await runCommand("git", ["ls-files", "--cached", "--others", "--exclude-standard"]);
+  const files = output.split("\n").filter((file) => existsSync(join(root, file)));
+  /** @type {string[]} */
+  const problems = [];
+  /** @type {number[]} */
+  const lengths = [];
+  const machine = machinePaths();
+
+  for (const file of files) {
+    const { size } = statSync(join(root, file));
+    if (size > limits.bytes) problems.push(`${file} has ${size} bytes; ${limits.bytes} is the most.`);
+    const text = readFileSync(join(root, file), "utf8");
+    for (const path of machine) {
+      if (text.includes(path)) problems.push(`${file} contains "${path}", a path of this machine.`);
+    }
+    if (/\bregistry\.[\w-]+\.(?:org|com)|"resolved":\s*"http/.test(text))
+      problems.push(`${file} names the host of a registry.`);
+    if (/^src\/.*\.ts$/.test(file) && !/\.test(-helper)?\.ts$/.test(file)) {
+      const lines = text.split("\n").length - 1;
+      lengths.push(lines);
+      problems.push(...judgeSource(file, text, lines));
+    }
+  }
+
+  lengths.sort((first, second) => first - second);
+  const median = lengths[Math.floor(lengths.length / 2)] ?? 0;
+  const ninthDecile = lengths[Math.floor(lengths.length * 0.9)] ?? 0;
+  if (median > limits.medianLines)
+    problems.push(`Half of the sources exceed ${median} lines; ${limits.medianLines} is the most.`);
+  if (ninthDecile > limits.ninthDecileLines) {
+    problems.push(`A tenth of the sources exceeds ${ninthDecile} lines; ${limits.ninthDecileLines} is the most.`);
+  }
+  return {
+    problems,
+    summary: `${files.length} files; sources of ${median} lines (median), ${ninthDecile} (ninth decile)`,
+  };
+}
+
+/**
+ * @param {string} file
+ * @param {string} text
+ * @param {number} lines
+ */
+function* judgeSource(file, text, lines) {
+  const header = readHeader(file, text);
+  if (header === null) yield `${file} has no header: say in a comment at its top what it is, what it is not, and why.`;
+  if (lines > limits.lines && !/\b(table|catalogue)\b/i.test(header ?? "")) {
+    yield `${file} has ${lines} lines; ${limits.lines} is the most for what is no table or catalogue.`;
+  }
+}
+
+/**
+ * The comment before everything, or before the first thing that is not an import (a contract's own comment heads its file).
+ *
+ * @param {string} file
+ * @param {string} text
+ */
+function readHeader(file, text) {
+  const { program, comments } = parseSync(file, text);
+  const [comment] = comments;
+  const first = program.body.find((statement) => statement.type !== "ImportDeclaration");
+  return comment !== undefined && (first === undefined || comment.start < first.start) ? comment.value : null;
+}
+
+/** Folders whose names mean something on this machine only. */
+function machinePaths() {
+  const parent = dirname(root);
+  const paths = [root, homedir(), parent].filter((path) => path !== tmpdir() && basename(path) !== "");
+  return paths.map((path) => `${path}/`);
+}

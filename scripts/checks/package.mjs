@@ -1,0 +1,156 @@
+// `npm run check -- package`: what a user gets. The package is packed, installed in an empty folder, run from the command
+// line, and a small program that imports every subpath is type-checked and run there.
+
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { root, runCommand } from "../run-command.mjs";
+import { readManifest } from "./manifest.mjs";
+
+/** @returns {Promise<{ problems: string[], summary: string }>} */
+export async function checkPackage() {
+  const folder = mkdtempSync(join(tmpdir(), "trainable-agents-package-"));
+  try {
+    /** @type {string[]} */
+    const problems = [];
+    for (const step of [packAndInstall, judgeInstalled, useCommandLine, useLibrary]) {
+      problems.push(...(await step(folder)));
+      if (problems.length > 0) break;
+    }
+    return { problems, summary: problems.length === 0 ? describe(folder) : "" };
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
+/** @param {string} folder */
+const installedIn = (folder) => join(folder, "node_modules", readManifest().name);
+
+/** @param {string} folder */
+async function packAndInstall(folder) {
+  const packed = await runCommand("npm", ["pack", "--loglevel=error", "--pack-destination", folder]);
+  if (packed.code !== 0) return [`npm pack failed:\n${packed.output}`];
+  const tarball = readdirSync(folder).find((file) => file.endsWith(".tgz")) ?? "";
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, type: "module" }));
+  const flags = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"];
+  const installed = await runCommand("npm", ["install", ...flags, `./${tarball}`], { cwd: folder });
+  return installed.code === 0 ? [] : [`npm install of the tarball failed:\n${installed.output}`];
+}
+
+/**
+ * Nothing that belongs to the repository, nothing missing, and no dependency that builds or runs anything on install.
+ *
+ * @param {string} folder
+ */
+function judgeInstalled(folder) {
+  const own = filesOf(installedIn(folder));
+  const isOurs = /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|dist\/.*\.(?:js|js\.map|d\.ts|wasm))$/;
+  const problems = [
+    ...own
+      .filter((file) => !isOurs.test(file) || /\.test\b|\.test-helper\b/.test(file))
+      .map((file) => `The package carries "${file}".`),
+    ...["README.md", "LICENSE", "FEATURES.md"]
+      .filter((file) => !own.includes(file))
+      .map((file) => `The package lacks "${file}".`),
+  ];
+  for (const file of filesOf(join(folder, "node_modules"))) {
+    if (file.endsWith(".node")) problems.push(`A required dependency brings a native binary: "${file}".`);
+    if (!/^(?:@[^/]+\/)?[^/@]+\/package\.json$/.test(file)) continue;
+    const text = readFileSync(join(folder, "node_modules", file), "utf8");
+    if (/"(?:preinstall|install|postinstall)":/.test(text))
+      problems.push(`A required dependency has an install script: "${file}".`);
+  }
+  return problems;
+}
+
+/** @param {string} folder */
+async function useCommandLine(folder) {
+  const trainableAgents = (/** @type {string[]} */ ...parameters) =>
+    runCommand("npx", ["--no-install", "--loglevel=error", "trainable-agents", ...parameters], { cwd: folder });
+  const help = await trainableAgents("--help");
+  if (help.code !== 0 || !help.output.includes("rollout"))
+    return [`--help ended with code ${help.code}:\n${help.output}`];
+  const rollout = [
+    "rollout",
+    "--env",
+    "bookshop",
+    "--tasks",
+    "0-3",
+    "--samples-per-task",
+    "2",
+    "--seed",
+    "1",
+    "--out",
+    "run",
+  ];
+  const { code, output } = await trainableAgents(...rollout);
+  if (code !== 0) return [`A bookshop rollout ended with code ${code}:\n${output}`];
+  const empty = ["run.json", "episodes.jsonl", "samples.jsonl"].filter((name) => {
+    const file = join(folder, "run", name);
+    return !existsSync(file) || statSync(file).size === 0;
+  });
+  return empty.map((name) => `The bookshop rollout left no "${name}".`);
+}
+
+/** @param {string} folder */
+async function useLibrary(folder) {
+  const { name, exports } = readManifest();
+  const subpaths = Object.keys(exports).filter((subpath) => subpath !== "./package.json");
+  const imports = subpaths.map((subpath, index) => `import * as door${index} from "${name}${subpath.slice(1)}";`);
+  const doors = subpaths.map((_, index) => `door${index}`).join(", ");
+  writeFileSync(
+    join(folder, "consumer.ts"),
+    [
+      ...imports,
+      'import type { Engine, Episode, Sample } from "trainable-agents";',
+      `export const doors: readonly object[] = [${doors}];`,
+      "export type Kept = { readonly engine: Engine; readonly episode: Episode; readonly samples: readonly Sample[] };",
+      "",
+    ].join("\n"),
+  );
+  writeFileSync(
+    join(folder, "tsconfig.json"),
+    JSON.stringify({
+      compilerOptions: {
+        target: "ES2023",
+        module: "NodeNext",
+        strict: true,
+        exactOptionalPropertyTypes: true,
+        types: ["node"],
+        typeRoots: [join(root, "node_modules", "@types")],
+        rootDir: ".",
+        outDir: "out",
+      },
+      include: ["consumer.ts"],
+    }),
+  );
+  const compiler = join(root, "node_modules", "typescript", "bin", "tsc");
+  const compiled = await runCommand(process.execPath, [compiler, "-p", "."], { cwd: folder });
+  if (compiled.code !== 0) return [`A program that imports every subpath does not compile:\n${compiled.output}`];
+  const ran = await runCommand(process.execPath, [join("out", "consumer.js")], { cwd: folder });
+  return ran.code === 0 && ran.output === ""
+    ? []
+    : [`Importing every subpath ended with code ${ran.code}:\n${ran.output}`];
+}
+
+/** @param {string} folder */
+function describe(folder) {
+  const files = filesOf(installedIn(folder));
+  const bytes = files.reduce((sum, file) => sum + statSync(join(installedIn(folder), file)).size, 0);
+  return `${files.length} files, ${(bytes / 1e6).toFixed(1)} MB unpacked`;
+}
+
+/**
+ * @param {string} folder
+ * @returns {string[]} Files below it, with slashes.
+ */
+function filesOf(folder) {
+  return readdirSync(folder, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) =>
+      join(entry.parentPath, entry.name)
+        .slice(folder.length + 1)
+        .replaceAll("\\", "/"),
+    );
+}
