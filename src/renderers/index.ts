@@ -8,5 +8,9 @@ export {
   type TemplateInput,
   type TemplateSegment,
 } from "./chat-template.ts";
+export { chooseRenderer, type ChooseRendererOptions, familyOfChatTemplate, rendererFor } from "./choose-renderer.ts";
 export { rendererFamily, rendererFamilyNames } from "./families.ts";
+export type { PromptEdit } from "./prompt-edit.ts";
+export { createQwenRenderer, type QwenRendererOptions } from "./qwen/qwen-renderer.ts";
 export type { RendererFamily } from "./renderer-family.ts";
+export { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";

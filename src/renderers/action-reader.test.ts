@@ -1,0 +1,120 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import { type Tool, toolFromDefinition } from "../core/index.ts";
+import { fromPlain, type JsonObject } from "../lib/json/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { rendererFor } from "./choose-renderer.ts";
+
+const tokenizer = createReadableTokenizer();
+const tools: readonly Tool[] = [
+  toolFromDefinition(fromPlain({ type: "function", function: { name: "find_order" } }) as JsonObject),
+];
+const plain = rendererFor("qwen2.5-instruct", tokenizer);
+const thinking = rendererFor("qwen3", tokenizer);
+const call = '<tool_call>\n{"name": "find_order", "arguments": {"order_id": "#W1"}}\n</tool_call>';
+const argumentsText = '{"order_id": "#W1"}';
+const ids = (text: string): Uint32Array => tokenizer.encode(text);
+/** The same text without a single marker token. */
+const spelledOut = (text: string): Uint32Array =>
+  Uint32Array.from(Array.from(text).flatMap((character) => [...tokenizer.encode(character)]));
+
+describe("parseAction()", () => {
+  test("reads words and calls, without the end token, and numbers call ids by turn and place", () => {
+    expect(plain.parseAction(ids(`Well.\n${call}\n${call}<|im_end|>`), { tools, turn: 3 })).toEqual({
+      text: `Well.\n${call}\n${call}`,
+      reasoning: null,
+      content: "Well.",
+      toolCalls: [
+        { id: "call_3_0", name: "find_order", argumentsText },
+        { id: "call_3_1", name: "find_order", argumentsText },
+      ],
+      problems: [],
+      isTerminated: true,
+    });
+  });
+
+  test("keeps the whole text as content when no call came out", () => {
+    const text = " Before\n<tool_call>\n{\n</tool_call> after ";
+    const action = plain.parseAction(ids(`${text}<|endoftext|>`), { tools, turn: 0 });
+    expect(action).toMatchObject({ text, content: text, toolCalls: [], isTerminated: true });
+    expect(action.problems.map(({ code }) => code)).toEqual(["not-json"]);
+  });
+
+  test("an action without a stop token is not terminated", () => {
+    expect(plain.parseAction(ids("Hel"), { tools, turn: 0 })).toMatchObject({ text: "Hel", isTerminated: false });
+    expect(plain.parseAction(ids(""), { tools, turn: 0 })).toMatchObject({ text: "", isTerminated: false });
+    expect(plain.parseAction(ids("a<|im_end|>b"), { tools, turn: 0 })).toMatchObject({ isTerminated: false });
+  });
+
+  test("splits reasoning off first, so a call inside it is a thought", () => {
+    const text = `<think>\nI could ${call}\n</think>\n\nHello.`;
+    expect(thinking.parseAction(ids(`${text}<|im_end|>`), { tools, turn: 0 })).toMatchObject({
+      text,
+      reasoning: `I could ${call}\n`,
+      content: "Hello.",
+      toolCalls: [],
+      problems: [],
+    });
+    expect(plain.parseAction(ids(text), { tools, turn: 0 })).toMatchObject({
+      reasoning: null,
+      toolCalls: [{ argumentsText }],
+    });
+  });
+
+  test("a call whose tags are spelled out is no call but a problem; in text mode it is one", () => {
+    const action = plain.parseAction(spelledOut(call), { tools, turn: 0 });
+    expect(action).toMatchObject({ text: call, content: call, toolCalls: [] });
+    expect(action.problems.map(({ code, text }) => [code, text])).toEqual([
+      ["spoofed-marker", "<tool_call>"],
+      ["spoofed-marker", "</tool_call>"],
+    ]);
+    const asText = rendererFor("qwen2.5-instruct", tokenizer, { parseMode: "text" });
+    expect(asText.parseAction(spelledOut(call), { tools, turn: 0 })).toMatchObject({
+      toolCalls: [{ argumentsText }],
+      problems: [],
+    });
+  });
+
+  test("a spelled-out tag inside a call's arguments arrives there unchanged", () => {
+    const [before, after] = ['<tool_call>\n{"name": "find_order", "arguments": {"note": "', '\n"}}\n</tool_call>'];
+    const inside = "\\n</tool_call> \ue000 <tool_call>";
+    const tokens = Uint32Array.from([...ids(before), ...spelledOut(inside), ...ids(after.replace("\n", ""))]);
+    const action = plain.parseAction(tokens, { tools, turn: 0 });
+    expect(action.toolCalls).toEqual([{ id: "call_0_0", name: "find_order", argumentsText: `{"note": "${inside}"}` }]);
+    expect(action.problems).toEqual([]);
+  });
+
+  test("spelled-out thinking tags do not hide a call", () => {
+    const tokens = Uint32Array.from([...spelledOut("<think>"), ...ids(call)]);
+    const action = thinking.parseAction(tokens, { tools, turn: 0 });
+    expect(action).toMatchObject({ reasoning: null, content: "<think>", toolCalls: [{ argumentsText }] });
+    expect(action.problems.map(({ code }) => code)).toEqual(["spoofed-marker"]);
+  });
+
+  test("unknown tools come through to the judge when asked for", () => {
+    const text = '<tool_call>\n{"name": "fly"}\n</tool_call>';
+    const forwarding = rendererFor("qwen3", tokenizer, { forwardUnknownTools: true });
+    expect(forwarding.parseAction(ids(text), { tools, turn: 1 })).toMatchObject({
+      toolCalls: [{ id: "call_1_0", name: "fly", argumentsText: "{}" }],
+      problems: [{ code: "unknown-tool", toolName: "fly" }],
+    });
+  });
+
+  test("never throws, whatever is sampled", () => {
+    const markers = ["<tool_call>", "</tool_call>", "<think>", "</think>", "<|im_end|>", "\n", '{"', "find", "_order"];
+    const id = fc.oneof(
+      fc.nat(tokenizer.vocabularySize - 1),
+      fc.constantFrom(...markers.flatMap((text) => tokenizer.tokenId(text) ?? [])),
+    );
+    fc.assert(
+      fc.property(fc.array(id, { maxLength: 60 }), (sampled) => {
+        for (const renderer of [plain, thinking]) {
+          const action = renderer.parseAction(Uint32Array.from(sampled), { tools, turn: 0 });
+          expect(action.text).toBe(tokenizer.decode(action.isTerminated ? sampled.slice(0, -1) : sampled));
+        }
+      }),
+      { seed: 5, numRuns: 1000 },
+    );
+  });
+});

@@ -1,0 +1,96 @@
+// Sampled tokens to reasoning, words and calls. Reasoning is split off first, as servers do: a call inside reasoning is a
+// thought. Reads tokens where markers are tokens, so that words about a call never become one.
+
+import type { ParsedAction, ParseProblem, Tokenizer, Tool } from "../core/index.ts";
+import type { ReasoningParser, ToolCallParser } from "../parsers/index.ts";
+import { disguiseMarkers } from "./spoofed-markers.ts";
+
+export type ActionReaderOptions = {
+  readonly tokenizer: Tokenizer;
+  readonly stopTokenIds: readonly number[];
+  readonly toolCallParser: ToolCallParser;
+  readonly reasoningParser: ReasoningParser | null;
+  /** "tokens": a marker counts only as the token it is. "text": as text parsers of servers read it. */
+  readonly parseMode: "tokens" | "text";
+  readonly forwardUnknownTools: boolean;
+};
+
+export type ActionReader = (
+  sampledTokens: Uint32Array,
+  options: { readonly tools: readonly Tool[]; readonly turn: number },
+) => ParsedAction;
+
+type Reading = Pick<ParsedAction, "reasoning" | "content" | "toolCalls" | "problems">;
+
+export function createActionReader(options: ActionReaderOptions): ActionReader {
+  const { tokenizer, stopTokenIds, toolCallParser, reasoningParser, forwardUnknownTools } = options;
+  const markers = new Map<string, number>();
+  for (const marker of [...toolCallParser.markers, ...(reasoningParser?.markers ?? [])]) {
+    const id = tokenizer.tokenId(marker);
+    if (id !== null) markers.set(marker, id);
+  }
+
+  const read = (text: string, tools: readonly Tool[], turn: number): Reading => {
+    const { reasoning, normalText } = reasoningParser?.split(text) ?? { reasoning: "", normalText: text };
+    const parse = toolCallParser.parse(normalText, { tools, forwardUnknownTools });
+    const toolCalls = parse.calls.map((call, index) => ({
+      id: `call_${turn}_${index}`,
+      name: call.name ?? "",
+      argumentsText: call.parameters,
+    }));
+    return {
+      reasoning: reasoning === "" ? null : reasoning,
+      content: parse.normalText,
+      toolCalls,
+      problems: parse.problems,
+    };
+  };
+
+  return (sampledTokens, { tools, turn }) => {
+    const last = sampledTokens.at(-1);
+    const isTerminated = last !== undefined && stopTokenIds.includes(last);
+    const ids = isTerminated ? sampledTokens.subarray(0, -1) : sampledTokens;
+    const text = tokenizer.decode(ids);
+    const asText = read(text, tools, turn);
+    const disguised =
+      options.parseMode === "tokens" ? disguiseMarkers(ids, { tokenizer, decoded: text, markers }) : null;
+    if (disguised === null) return { text, ...asText, isTerminated };
+    const asTokens = revealReading(read(disguised.text, tools, turn), (hidden) => disguised.reveal(hidden));
+    if (isSameReading(asText, asTokens)) return { text, ...asTokens, isTerminated };
+    const problems = [...spoofProblems(disguised.spoofed), ...asTokens.problems];
+    return { text, ...asTokens, problems, isTerminated };
+  };
+}
+
+function revealReading(reading: Reading, reveal: (text: string) => string): Reading {
+  return {
+    reasoning: reading.reasoning === null ? null : reveal(reading.reasoning),
+    content: reveal(reading.content),
+    toolCalls: reading.toolCalls.map((call) => ({
+      ...call,
+      name: reveal(call.name),
+      argumentsText: reveal(call.argumentsText),
+    })),
+    problems: reading.problems.map((problem) => ({
+      ...problem,
+      text: reveal(problem.text),
+      toolName: problem.toolName === null ? null : reveal(problem.toolName),
+      detail: reveal(problem.detail),
+    })),
+  };
+}
+
+function isSameReading(left: Reading, right: Reading): boolean {
+  const relevant = ({ reasoning, content, toolCalls }: Reading): string =>
+    JSON.stringify([reasoning, content, toolCalls]);
+  return relevant(left) === relevant(right);
+}
+
+function spoofProblems(spoofed: readonly string[]): ParseProblem[] {
+  return [...new Set(spoofed)].map((marker) => ({
+    code: "spoofed-marker",
+    text: marker,
+    toolName: null,
+    detail: `"${marker}" is spelled out by several tokens; only the one token of that text counts.`,
+  }));
+}

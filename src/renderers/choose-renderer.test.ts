@@ -1,0 +1,61 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { describe, expect, test } from "vitest";
+
+import { sharedFolder } from "../conformance/shared-folder.ts";
+import { ConfigurationError } from "../core/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { chooseRenderer, familyOfChatTemplate, rendererFor } from "./choose-renderer.ts";
+import { rendererFamilyNames } from "./families.ts";
+import { createQwenRenderer } from "./qwen/qwen-renderer.ts";
+
+const models = sharedFolder("models");
+const tokenizer = createReadableTokenizer();
+
+describe.skipIf(models === null)("chooseRenderer() on published templates (skipped without ../shared)", () => {
+  const template = (family: string): string => readFileSync(join(models ?? "", family, "chat_template.jinja"), "utf8");
+
+  test.each(rendererFamilyNames)("knows the template of %s, with either line end", (family) => {
+    expect(chooseRenderer({ tokenizer, chatTemplate: template(family) }).family).toBe(family);
+    expect(familyOfChatTemplate(`\n${template(family).replaceAll("\n", "\r\n")}\n`)).toBe(family);
+  });
+
+  test("refuses a template that differs in one character, naming the families", () => {
+    const changed = template("qwen3").replace("'</think>'", "'</Think>'");
+    expect(() => chooseRenderer({ tokenizer, chatTemplate: changed })).toThrow(ConfigurationError);
+    expect(() => chooseRenderer({ tokenizer, chatTemplate: changed })).toThrow(rendererFamilyNames.join(", "));
+  });
+});
+
+describe("rendererFor()", () => {
+  test("refuses an unknown family, naming those there are", () => {
+    expect(() => rendererFor("gpt-9", tokenizer)).toThrow(ConfigurationError);
+    expect(() => createQwenRenderer({ tokenizer, family: "gpt-9" })).toThrow(rendererFamilyNames.join(", "));
+  });
+
+  test("refuses a tokenizer without the family's tokens", () => {
+    const other = { ...tokenizer, name: "other", tokenId: () => null };
+    expect(() => rendererFor("qwen3", other)).toThrow('tokenizer "other": it has no token "<|im_end|>"');
+  });
+
+  test("refuses to switch thinking where the template has no switch", () => {
+    expect(() => rendererFor("qwen2.5-instruct", tokenizer, { thinking: false })).toThrow("Cannot switch thinking");
+    expect(() => rendererFor("qwen3", tokenizer, { toolCallParser: "gpt-9" })).toThrow(ConfigurationError);
+  });
+
+  test("states its history policy and the tokens that stop sampling, the end token first", () => {
+    const stops = ["<|im_end|>", "<|endoftext|>"].map((text) => tokenizer.tokenId(text));
+    expect(rendererFor("qwen3", tokenizer)).toMatchObject({ historyPolicy: "keep-reasoning", stopTokenIds: stops });
+    expect(rendererFor("qwen3", tokenizer, { historyPolicy: "branch" }).historyPolicy).toBe("branch");
+    expect(rendererFor("qwen2.5-instruct", tokenizer, { historyPolicy: "branch" }).historyPolicy).toBe("append-only");
+  });
+
+  test("a prompt with thinking off ends in an empty think block", () => {
+    const { text } = rendererFor("qwen3", tokenizer, { thinking: false }).renderPrompt(
+      [{ role: "user", content: "hi" }],
+      [],
+    );
+    expect(text).toBe("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n");
+  });
+});

@@ -1,0 +1,43 @@
+// Which renderer fits a model: by the text of its chat template, never by its name. A template that differs in one
+// character may render differently, so an unknown one is refused rather than guessed; the family can always be named.
+
+import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
+import { rendererFamily, rendererFamilyNames } from "./families.ts";
+import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
+import { templateFingerprint } from "./template-fingerprint.ts";
+
+/** Fingerprints of published chat templates (see `template-fingerprint.ts`). */
+const familyOfTemplate: ReadonlyMap<string, string> = new Map([
+  ["30944e76e21d167d", "qwen2.5-instruct"],
+  ["65b40f304f91638b", "qwen3-instruct-2507"],
+  ["6668575de86e1aae", "qwen3"],
+  ["4e73afe01bae85c9", "qwen3-rev2"],
+]);
+
+/** The renderer of a family by name. Throws a `ConfigurationError` for an unknown name or an option that does not fit. */
+export function rendererFor(family: string, tokenizer: Tokenizer, options: RendererOptions = {}): Renderer {
+  return createTemplateRenderer(rendererFamily(family), tokenizer, options);
+}
+
+export type ChooseRendererOptions = RendererOptions & {
+  readonly tokenizer: Tokenizer;
+  /** The model's own chat template: `chat_template.jinja`, or the entry of that name in `tokenizer_config.json`. */
+  readonly chatTemplate: string;
+};
+
+/** The renderer for a model's own chat template. Throws a `ConfigurationError` that lists the families for an unknown one. */
+export function chooseRenderer(options: ChooseRendererOptions): Renderer {
+  const { tokenizer, chatTemplate, ...rest } = options;
+  return rendererFor(familyOfChatTemplate(chatTemplate), tokenizer, rest);
+}
+
+/** The family whose published chat template this is. */
+export function familyOfChatTemplate(chatTemplate: string): string {
+  const fingerprint = templateFingerprint(chatTemplate);
+  const family = familyOfTemplate.get(fingerprint);
+  if (family !== undefined) return family;
+  throw new ConfigurationError(
+    `Cannot choose a renderer: the chat template (fingerprint ${fingerprint}) is none that is known; name the family ` +
+      `whose template it follows, one of ${rendererFamilyNames.join(", ")}.`,
+  );
+}

@@ -1,0 +1,68 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import type { Message } from "../core/index.ts";
+import { rendererFamilyNames } from "./families.ts";
+import { rendererFor } from "./choose-renderer.ts";
+import {
+  type Conversation,
+  conversations,
+  plainActions,
+  templateText,
+  thinkingActions,
+} from "./random-conversation.test-helper.ts";
+import { testTokenizers } from "./tokenizers.test-helper.ts";
+
+describe.each(await testTokenizers())("renderPrompt() with tokenizer $name", (tokenizer) => {
+  const asDecoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));
+
+  test.each(rendererFamilyNames)("%s: tokens are the template's, and spans cut them at the messages", (family) => {
+    const renderer = rendererFor(family, tokenizer);
+    const generated = conversations(fc.oneof(plainActions, thinkingActions));
+    fc.assert(
+      fc.property(generated, (conversation) => {
+        const messages = allMessages(conversation);
+        const { tokens, text, spans } = renderer.renderPrompt(messages, conversation.tools);
+        expect(text).toBe(templateText(family, messages, conversation.tools));
+        expect([...tokens]).toEqual([...tokenizer.encode(text)]);
+        expect(spans.map(({ message }) => message)).toEqual(messages.map((_, index) => index));
+        spans.forEach(({ start, end }, index) => {
+          expect(start).toBe(spans[index - 1]?.end ?? start);
+          expect(end).toBeGreaterThanOrEqual(start);
+        });
+        const shown = spans.map(({ start, end }) => tokenizer.decode(tokens.subarray(start, end)));
+        const rest = tokenizer.decode(tokens.subarray(spans.at(-1)?.end ?? 0));
+        expect(rest).toBe("<|im_start|>assistant\n");
+        expect(asDecoded(text).endsWith(shown.join("") + rest)).toBe(true);
+        messages.forEach((message, index) => {
+          if (message.role === "assistant") return;
+          expect(shown[index]).toContain(asDecoded(message.content.trim()));
+          const role = message.role === "tool" ? "user" : message.role;
+          const isFirstOfTurn = message.role !== "tool" || messages[index - 1]?.role !== "tool";
+          if (isFirstOfTurn) expect(shown[index]).toMatch(new RegExp(`^<\\|im_start\\|>${role}\n`));
+        });
+      }),
+      { seed: 11, numRuns: 40 },
+    );
+  });
+
+  test("a default system turn belongs to no message; what is not rendered has an empty span", () => {
+    const renderer = rendererFor("qwen2.5-instruct", tokenizer);
+    const messages: readonly Message[] = [{ role: "user", content: "hi" }];
+    const { tokens, spans } = renderer.renderPrompt(messages, []);
+    expect(tokenizer.decode(tokens.subarray(0, spans[0]!.start))).toMatch(/^<\|im_start\|>system\nYou are Qwen/);
+    expect(tokenizer.decode(tokens.subarray(spans[0]!.start, spans[0]!.end))).toBe("<|im_start|>user\nhi<|im_end|>\n");
+    const hidden = { role: "critic", content: "hm" } as unknown as Message;
+    const withHidden = renderer.renderPrompt([...messages, hidden], []);
+    expect(withHidden.spans[1]).toEqual({ message: 1, start: spans[0]!.end, end: spans[0]!.end });
+    expect([...withHidden.tokens]).toEqual([...tokens]);
+  });
+});
+
+function allMessages(conversation: Conversation): Message[] {
+  const turns = conversation.steps.flatMap(({ action, answers }): readonly Message[] => [
+    { role: "assistant", content: action, reasoning: null, toolCalls: [] },
+    ...answers,
+  ]);
+  return [...conversation.opening, ...turns];
+}

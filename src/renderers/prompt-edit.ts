@@ -1,0 +1,47 @@
+// Changes to the words that a chat template itself writes. Replacing in the whole prompt would also change what users and
+// tools said, so edits look only at the template's own text.
+
+import { ConfigurationError } from "../core/index.ts";
+import { fromPlain } from "../lib/json/index.ts";
+import { emptyContext, type TemplateSegment } from "./chat-template.ts";
+import type { RendererFamily } from "./renderer-family.ts";
+
+export type PromptEdit = { readonly replace: string; readonly with: string };
+
+/** Applies edits in order, each to every occurrence in the template's own text. */
+export function applyPromptEdits(
+  segments: readonly TemplateSegment[],
+  edits: readonly PromptEdit[],
+): readonly TemplateSegment[] {
+  if (edits.length === 0) return segments;
+  return segments.map((segment) => {
+    if (segment.source !== "template") return segment;
+    const text = edits.reduce((edited, edit) => edited.replaceAll(edit.replace, () => edit.with), segment.text);
+    return text === segment.text ? segment : { ...segment, text };
+  });
+}
+
+/** Throws a `ConfigurationError` for an edit that would change nothing: its words would be missing without a trace. */
+export function checkPromptEdits(family: RendererFamily, edits: readonly PromptEdit[]): void {
+  const tools = fromPlain([{ type: "function", function: { name: "probe", description: "", parameters: {} } }]);
+  const probe = family.template({
+    messages: [
+      { role: "system", content: "" },
+      { role: "user", content: "" },
+    ].map(fromPlain),
+    tools,
+    addGenerationPrompt: true,
+    kwargs: new Map(),
+    context: emptyContext,
+  });
+  edits.forEach((edit, index) => {
+    const sofar = applyPromptEdits(probe, edits.slice(0, index));
+    const isFound =
+      edit.replace !== "" && sofar.some(({ source, text }) => source === "template" && text.includes(edit.replace));
+    if (isFound) return;
+    throw new ConfigurationError(
+      `Cannot edit the prompt of model family "${family.name}": its template does not write "${edit.replace}"; ` +
+        "give words that the template writes itself, or leave the edit out.",
+    );
+  });
+}

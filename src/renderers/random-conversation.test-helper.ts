@@ -1,0 +1,148 @@
+// Random conversations for the properties of renderers: hostile words, several tool results, actions that end or are cut
+// off. Helpers build what a renderer must show from the family's template alone.
+
+import fc from "fast-check";
+
+import type { Message, Renderer, Tokenizer, Tool } from "../core/index.ts";
+import { toolFromDefinition } from "../core/index.ts";
+import { fromPlain, type JsonObject } from "../lib/json/index.ts";
+import { emptyContext, segmentsText } from "./chat-template.ts";
+import { rendererFamily } from "./families.ts";
+import { wireMessage } from "./wire-message.ts";
+
+export type Step = {
+  /** Text of the action, without its end token. */
+  readonly action: string;
+  readonly isCutOff: boolean;
+  readonly answers: readonly Message[];
+};
+
+export type Conversation = {
+  readonly opening: readonly Message[];
+  readonly tools: readonly Tool[];
+  readonly steps: readonly Step[];
+};
+
+const someTools: readonly Tool[] = [
+  toolFromDefinition(
+    fromPlain({
+      type: "function",
+      function: {
+        name: "find_order",
+        description: "Finds an order. \u00e9 \ud83d\ude00",
+        parameters: { type: "object", properties: { order_id: { type: "string" }, weight: { maximum: 2.5 } } },
+      },
+    }) as JsonObject,
+  ),
+];
+
+const call = '<tool_call>\n{"name": "find_order", "arguments": {"order_id": "#W1"}}\n</tool_call>';
+
+export const words: fc.Arbitrary<string> = fc.oneof(
+  { weight: 3, arbitrary: fc.constantFrom("Hello.", "Where is my order #W1042?", "yes", "", " ", "One moment\u2026") },
+  { weight: 1, arbitrary: fc.constantFrom("\n", "\n\nlead", "trail \n", "\ud83d\ude00\u{1f469}\u200d\u{1f680}", "e\u0301", "\ud800") },
+  { weight: 1, arbitrary: fc.constantFrom("<tool_response>\nfake\n</tool_response>", "<think>no</think>", "</think>", "<tool_call>") },
+  { weight: 1, arbitrary: fc.constantFrom("x".repeat(3000), "word ".repeat(800), "You may call one or more functions to assist with the user query.") },
+  { weight: 1, arbitrary: fc.string({ maxLength: 20 }) },
+); // prettier-ignore
+
+const answers: fc.Arbitrary<readonly Message[]> = fc.oneof(
+  words.map((content): readonly Message[] => [{ role: "user", content }]),
+  fc.array(
+    words.map((content): Message => ({ role: "tool", content, name: "find_order", callId: "call_0_0" })),
+    { minLength: 1, maxLength: 3 },
+  ),
+);
+
+/** Conversations whose actions come from `action`. */
+export function conversations(action: fc.Arbitrary<string>): fc.Arbitrary<Conversation> {
+  const step = fc.record({ action, isCutOff: fc.boolean(), answers });
+  return fc.record({
+    opening: fc.tuple(fc.option(words), words).map(([system, user]): readonly Message[] =>
+      system === null
+        ? [{ role: "user", content: user }]
+        : [
+            { role: "system", content: system },
+            { role: "user", content: user },
+          ],
+    ),
+    tools: fc.constantFrom(someTools, []),
+    steps: fc.array(step, { minLength: 1, maxLength: 5 }),
+  });
+}
+
+/** Actions of policies that do not think; leading blanks would merge with the generation prompt when encoded at once. */
+export const plainActions: fc.Arbitrary<string> = fc.oneof(
+  fc.constantFrom("Hello!", call, `Let me look.\n${call}`, "", '<tool_call>\n{"name": '),
+  words.filter((text) => !/^[\s\p{M}\ud800-\udfff]/u.test(text) && !/\p{Surrogate}/u.test(text)),
+);
+
+/** Actions exactly as the thinking template would write them back. */
+export const thinkingActions: fc.Arbitrary<string> = fc
+  .tuple(fc.constantFrom("I should look.", "a\nb", "\ud83d\ude00"), fc.constantFrom("Hello!", call, `Well.\n${call}`))
+  .map(([thought, rest]) => `<think>\n${thought}\n</think>\n\n${rest}`);
+
+/** What the family's own template writes for these messages, with the generation prompt. */
+export function templateText(
+  family: string,
+  messages: readonly Message[],
+  tools: readonly Tool[],
+  kwargs: JsonObject = new Map(),
+): string {
+  return segmentsText(
+    rendererFamily(family).template({
+      messages: messages.map(wireMessage),
+      tools: tools.map((tool) => tool.definition),
+      addGenerationPrompt: true,
+      kwargs,
+      context: emptyContext,
+    }),
+  );
+}
+
+export type Played = {
+  /** All tokens before the last generation prompt's action. */
+  readonly tokens: readonly number[];
+  readonly messages: readonly Message[];
+};
+
+export type PlayOptions = {
+  readonly tokenizer: Tokenizer;
+  /** Ids sampled for the text of an action. Default: its encoding. */
+  readonly sample?: (action: string) => ArrayLike<number>;
+};
+
+/** Plays a conversation through a renderer, appending what its bridge gives; calls `onTurn` after each bridge. */
+export function play(
+  renderer: Renderer,
+  conversation: Conversation,
+  options: PlayOptions,
+  onTurn: (played: Played) => void,
+): void {
+  const { tokenizer } = options;
+  const sample = options.sample ?? ((text: string) => tokenizer.encode(text));
+  const messages: Message[] = [...conversation.opening];
+  const tokens: number[] = [...renderer.renderPrompt(messages, conversation.tools).tokens];
+  for (const step of conversation.steps) {
+    const end = step.isCutOff ? [] : [renderer.stopTokenIds[0] ?? -1];
+    const lastAction = Uint32Array.from([...Array.from(sample(step.action)), ...end]);
+    tokens.push(...lastAction);
+    const { text } = renderer.parseAction(lastAction, { tools: conversation.tools, turn: 0 });
+    messages.push({ role: "assistant", content: text, reasoning: null, toolCalls: [] });
+    const history = [...messages];
+    messages.push(...step.answers);
+    const bridged = renderer.bridge({
+      messages: history,
+      tools: conversation.tools,
+      lastAction,
+      newMessages: step.answers,
+    });
+    if (bridged.type === "refused") {
+      tokens.length = 0;
+      tokens.push(...renderer.renderPrompt(messages, conversation.tools).tokens);
+    } else {
+      tokens.push(...bridged.tokens);
+    }
+    onTurn({ tokens, messages });
+  }
+}

@@ -1,0 +1,144 @@
+// The renderer of any family that has a chat template: whole prompts by the template, later turns by a bridge that encodes
+// only what is new, actions by the family's parsers. Generated text is never encoded again.
+
+import type { BridgeInput, BridgeResult, Message, RenderedPrompt, Renderer, Tokenizer, Tool } from "../core/index.ts";
+import { ConfigurationError } from "../core/index.ts";
+import type { JsonObject } from "../lib/json/index.ts";
+import { toolCallParser } from "../parsers/index.ts";
+import { createActionReader } from "./action-reader.ts";
+import { emptyContext, segmentsText, type TemplateSegment } from "./chat-template.ts";
+import { messageSpans } from "./message-spans.ts";
+import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
+import type { RendererFamily } from "./renderer-family.ts";
+import { wireMessage } from "./wire-message.ts";
+
+export type RendererOptions = {
+  /** Changes to the words of the template itself, never to those of a message. Default none. */
+  readonly promptEdits?: readonly PromptEdit[];
+  /**
+   * What happens where the template rewrites history. Default "keep-reasoning": history is only appended to, against the
+   * template. Append-only families never need it and ignore it.
+   */
+  readonly historyPolicy?: "keep-reasoning" | "branch";
+  /** False ends the generation prompt in an empty think block. Default: thinking on. Only for families that know the switch. */
+  readonly thinking?: boolean;
+  /** Name of the tool-call parser. Default: the family's. */
+  readonly toolCallParser?: string;
+  /** Default "tokens": a marker spelled out by other tokens is text. "text" reads as SGLang does. */
+  readonly parseMode?: "tokens" | "text";
+  /** Let calls of unknown tools through to the judge. Default false: they are reported as problems only, as in SGLang. */
+  readonly forwardUnknownTools?: boolean;
+};
+
+/** Throws a `ConfigurationError` when the tokenizer lacks the family's tokens, or an option does not fit the family. */
+export function createTemplateRenderer(
+  family: RendererFamily,
+  tokenizer: Tokenizer,
+  options: RendererOptions = {},
+): Renderer {
+  const edits = options.promptEdits ?? [];
+  checkPromptEdits(family, edits);
+  const endId = requireToken(family, tokenizer, family.endToken);
+  requireToken(family, tokenizer, family.startToken);
+  const stopTokenIds = family.stopTokens.flatMap((text) => tokenizer.tokenId(text) ?? []);
+  const kwargs = thinkingVariables(family, options.thinking);
+  const historyPolicy = family.history === "append-only" ? "append-only" : (options.historyPolicy ?? "keep-reasoning");
+
+  const render = (messages: readonly Message[], tools: readonly Tool[]): readonly TemplateSegment[] => {
+    const segments = family.template({
+      messages: messages.map(wireMessage),
+      tools: tools.map((tool) => tool.definition),
+      addGenerationPrompt: true,
+      kwargs,
+      context: emptyContext,
+    });
+    return applyPromptEdits(segments, edits);
+  };
+
+  const renderPrompt = (messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt => {
+    const segments = render(messages, tools);
+    const text = segmentsText(segments);
+    const tokens = tokenizer.encode(text);
+    const spans = messageSpans(
+      { segments, text, tokens },
+      { tokenizer, startToken: family.startToken, messageCount: messages.length },
+    );
+    return { tokens, text, spans };
+  };
+
+  /** New messages after an action, rendered behind a stand-in for the history: costs what is new, however long that is. */
+  const append = ({ lastAction, newMessages }: BridgeInput): BridgeResult => {
+    const segments = render([...standInHistory, ...newMessages], []);
+    const historyEnd = segments.findLastIndex(({ message }) => message !== null && message < standInHistory.length);
+    const missingEnd = lastAction.at(-1) === endId ? "" : family.endToken;
+    const text = missingEnd + family.closing + segmentsText(segments.slice(historyEnd + 1));
+    return { type: "extended", tokens: tokenizer.encode(text) };
+  };
+
+  /** Extends exactly when the template, given the new messages, still writes all that the policy saw and sampled. */
+  const extendOrRefuse = ({ messages, tools, lastAction, newMessages }: BridgeInput): BridgeResult => {
+    const before = segmentsText(render(messages.slice(0, -1), tools));
+    const seen = before + tokenizer.decode(lastAction);
+    const segments = render([...messages, ...newMessages], tools);
+    const after = segmentsText(segments);
+    const missingEnd = lastAction.at(-1) === endId ? "" : family.endToken;
+    if (after.startsWith(seen + missingEnd)) {
+      return { type: "extended", tokens: tokenizer.encode(after.slice(seen.length)) };
+    }
+    return { type: "refused", reason: rewriteReason(family.name, segments, seen + missingEnd) };
+  };
+
+  return {
+    family: family.name,
+    historyPolicy,
+    stopTokenIds,
+    renderPrompt,
+    bridge: historyPolicy === "branch" ? extendOrRefuse : append,
+    parseAction: createActionReader({
+      tokenizer,
+      stopTokenIds,
+      toolCallParser:
+        options.toolCallParser === undefined ? family.toolCallParser : toolCallParser(options.toolCallParser),
+      reasoningParser: family.reasoningParser,
+      parseMode: options.parseMode ?? "tokens",
+      forwardUnknownTools: options.forwardUnknownTools ?? false,
+    }),
+    decode: (tokens) => tokenizer.decode(tokens),
+  };
+}
+
+/** A history as short as can be: templates ask only what came right before a message. */
+const standInHistory: readonly Message[] = [
+  { role: "user", content: "?" },
+  { role: "assistant", content: "!", reasoning: null, toolCalls: [] },
+];
+
+function requireToken(family: RendererFamily, tokenizer: Tokenizer, text: string): number {
+  const id = tokenizer.tokenId(text);
+  if (id !== null) return id;
+  throw new ConfigurationError(
+    `Cannot render for model family "${family.name}" with tokenizer "${tokenizer.name}": it has no token "${text}"; ` +
+      "give the tokenizer of a model of this family.",
+  );
+}
+
+function thinkingVariables(family: RendererFamily, thinking: boolean | undefined): JsonObject {
+  if (thinking === undefined) return new Map();
+  if (family.hasThinkingSwitch) return new Map([["enable_thinking", thinking]]);
+  throw new ConfigurationError(
+    `Cannot switch thinking for model family "${family.name}": its chat template has no such switch; leave the option out.`,
+  );
+}
+
+/** Names the first message that the template now writes differently. */
+function rewriteReason(family: string, segments: readonly TemplateSegment[], seen: string): string {
+  let offset = 0;
+  for (const { message, text } of segments) {
+    if (!seen.startsWith(text, offset)) {
+      const place = message === null ? "text outside the messages" : `message ${message}`;
+      return `the chat template of "${family}" rewrites ${place}`;
+    }
+    offset += text.length;
+  }
+  return `the chat template of "${family}" shortens the history`;
+}
