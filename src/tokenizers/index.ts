@@ -1,3 +1,5 @@
 // Tokenizer implementations: text to token ids and back.
 
+export { createTokenizer, type TokenizerDefinition } from "./create-tokenizer.ts";
+export { loadModelFolder, loadTokenizer, type ModelFolder } from "./load-tokenizer.ts";
 export { createReadableTokenizer } from "./readable-tokenizer.ts";

@@ -1,84 +1,78 @@
-import type { IncrementalDecoder, Tokenizer } from "../core/index.ts";
+// A tokenizer without a file, for tests, docs and the embedded demo: common words, JSON and the ChatML markers are one
+// token each, everything else one token per byte, so that a dump of tokens reads like text. Real byte-level code
+// underneath, no learned merges: what a token is can be told by looking. Not a vocabulary to train a model on.
+
+import type { Tokenizer } from "../core/index.ts";
+import type { AddedToken } from "./added-tokens.ts";
+import { ByteLevelBpe } from "./byte-level-bpe.ts";
+import { ByteTable } from "./byte-table.ts";
+import { MergeTable } from "./merge-table.ts";
 import { readablePunctuation, readableWords } from "./readable-words.ts";
 
 const specialTexts = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"];
 const markerTexts = ["<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "<think>", "</think>"];
-const firstWordId = 256 + specialTexts.length + markerTexts.length;
-const escaped = [...readablePunctuation]
-  .sort((a, b) => b.length - a.length)
-  .map((piece) => piece.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
-const pieces = new RegExp(
-  `${escaped.join("|")}|'(?:s|t|re|ve|m|ll|d)(?!\\p{L})|[ _]?\\p{L}+|\\p{N}|[^\\s\\p{L}\\p{N}]|\\s+(?!\\S)|\\s`,
-  "gu",
-);
+const contractions = ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d"];
+const byteCount = 256;
 
-/** First form; becomes an instance of the byte-level BPE without changing an id. */
+/**
+ * Makes the readable tokenizer. Ids below 256 are bytes, then come `<|endoftext|>`, `<|im_start|>`, `<|im_end|>` (special)
+ * and the tool and think markers (not special), then words and punctuation. The same in every process;
+ * `decode(encode(text))` is `text` for every well-formed text.
+ */
 export function createReadableTokenizer(): Tokenizer {
-  const words = new Map<string, number>();
-  const texts: string[] = [];
-  const add = (text: string): void => {
-    if (text === "" || text.length === 1 || words.has(text)) return;
-    words.set(text, firstWordId + texts.length);
-    texts.push(text);
-  };
+  const addedTokens = [...specialTexts, ...markerTexts].map((content, index) => ({
+    ...plainToken,
+    id: byteCount + index,
+    content,
+    special: index < specialTexts.length,
+  }));
+  const texts = [...addedTokens.map((token) => token.content), ...ordinaryTexts()];
+  const tokens = new ByteTable(byteCount + texts.length);
+  for (let byte = 0; byte < byteCount; byte++) tokens.add(byte, Uint8Array.of(byte), 0, 1);
+  const encoder = new TextEncoder();
+  texts.forEach((text, index) => {
+    const bytes = encoder.encode(text);
+    tokens.add(byteCount + index, bytes, 0, bytes.length);
+  });
+  return new ByteLevelBpe("readable", {
+    tokens,
+    merges: new MergeTable(0),
+    ignoreMerges: true,
+    normalForms: [],
+    steps: [{ pattern: piecePattern(), keep: "both" }],
+    addedTokens,
+  });
+}
+
+const plainToken: AddedToken = {
+  id: 0,
+  content: "",
+  singleWord: false,
+  lstrip: false,
+  rstrip: false,
+  normalized: false,
+  special: false,
+};
+
+/** Every text that is one token, in the order of ids. */
+function ordinaryTexts(): Set<string> {
+  const texts = new Set<string>();
   for (const word of readableWords) {
     const capitalized = word.charAt(0).toUpperCase() + word.slice(1);
-    for (const form of [word, ` ${word}`, capitalized, ` ${capitalized}`, `_${word}`]) add(form);
-  }
-  for (const piece of readablePunctuation) add(piece);
-  for (const piece of ["'s", "'t", "'re", "'ve", "'m", "'ll", "'d"]) add(piece);
-  const added = new Map([...specialTexts, ...markerTexts].map((text, index) => [text, 256 + index]));
-  const addedPattern = /<\|endoftext\|>|<\|im_start\|>|<\|im_end\|>|<\/?tool_call>|<\/?tool_response>|<\/?think>/g;
-  const encoder = new TextEncoder();
-  const vocabularySize = firstWordId + texts.length;
-  const bytesOf = (id: number): Uint8Array =>
-    id < 256
-      ? Uint8Array.of(id)
-      : encoder.encode(
-          id < firstWordId ? ([...specialTexts, ...markerTexts][id - 256] ?? "") : (texts[id - firstWordId] ?? ""),
-        );
-  const isSpecial = (id: number): boolean => id >= 256 && id < 256 + specialTexts.length;
-  const startDecoding = (): IncrementalDecoder => {
-    const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
-    return {
-      push: (id) => decoder.decode(bytesOf(id), { stream: true }),
-      finish: () => decoder.decode(),
-    };
-  };
-  const encodeOrdinary = (text: string, ids: number[]): void => {
-    for (const [piece] of text.matchAll(pieces)) {
-      const id = words.get(piece);
-      if (id === undefined) ids.push(...encoder.encode(piece));
-      else ids.push(id);
+    for (const form of [word, ` ${word}`, capitalized, ` ${capitalized}`, `_${word}`]) {
+      if (form.length > 1) texts.add(form);
     }
-  };
-  return {
-    name: "readable",
-    vocabularySize,
-    isSpecial,
-    startDecoding,
-    tokenId: (text) =>
-      added.get(text) ?? words.get(text) ?? (text.length === 1 && text < "\u0080" ? text.charCodeAt(0) : null),
-    encode: (text) => {
-      const ids: number[] = [];
-      let end = 0;
-      for (const match of text.matchAll(addedPattern)) {
-        encodeOrdinary(text.slice(end, match.index), ids);
-        ids.push(added.get(match[0]) ?? 0);
-        end = match.index + match[0].length;
-      }
-      encodeOrdinary(text.slice(end), ids);
-      return Uint32Array.from(ids);
-    },
-    decode: (ids, options = {}) => {
-      const decoder = startDecoding();
-      let text = "";
-      for (let i = 0; i < ids.length; i++) {
-        const id = ids[i] ?? 0;
-        if (options.skipSpecialTokens === true && isSpecial(id)) continue;
-        text += decoder.push(id);
-      }
-      return text + decoder.finish();
-    },
-  };
+  }
+  for (const piece of readablePunctuation) texts.add(piece);
+  for (const piece of contractions) texts.add(piece);
+  return texts;
+}
+
+/** Punctuation first, the longest that fits; then words with the space or underscore before them; then single characters. */
+function piecePattern(): RegExp {
+  const punctuation = [...readablePunctuation]
+    .sort((a, b) => b.length - a.length)
+    .map((piece) => piece.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+  const contraction = `(?:${contractions.join("|")})(?!\\p{L})`;
+  return new RegExp(`${punctuation.join("|")}|${contraction}|[ _]?\\p{L}+|\\s+(?!\\S)|[^]`, "uy");
 }

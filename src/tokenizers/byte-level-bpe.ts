@@ -1,0 +1,191 @@
+// Byte-level byte-pair encoding, as Qwen, Llama 3, DeepSeek and gpt-oss use it: the tokenizer that our token accounting
+// stands on. Token for token what Hugging Face tokenizers gives for the same definition, without its post-processing (no
+// BOS) and its truncation. Not a reader of files: see `read-bpe.ts`. No `node:`, so it runs in a browser.
+
+import type { IncrementalDecoder, Tokenizer } from "../core/index.ts";
+import { AddedTokenSplitter, type AddedToken } from "./added-tokens.ts";
+import { ByteMerger } from "./byte-merger.ts";
+import type { ByteTable } from "./byte-table.ts";
+import type { MergeTable } from "./merge-table.ts";
+import { type SplitStep, splitText } from "./pre-tokenizer.ts";
+import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
+import { WordCache } from "./word-cache.ts";
+
+/** Everything that decides ids. */
+export type BpeDefinition = {
+  /** All tokens, added ones included. */
+  readonly tokens: ByteTable;
+  readonly merges: MergeTable;
+  /** A piece that is a token needs no merges. */
+  readonly ignoreMerges: boolean;
+  readonly normalForms: readonly ("NFC" | "NFD" | "NFKC" | "NFKD")[];
+  readonly steps: readonly SplitStep[];
+  readonly addedTokens: readonly AddedToken[];
+};
+
+export class ByteLevelBpe implements Tokenizer {
+  readonly name: string;
+  readonly #definition: BpeDefinition;
+  readonly #merger: ByteMerger;
+  readonly #cutBeforeNormalizing: AddedTokenSplitter;
+  readonly #cutAfterNormalizing: AddedTokenSplitter;
+  readonly #addedIds: ReadonlyMap<string, number>;
+  readonly #specialIds: ReadonlySet<number>;
+  readonly #cache = new WordCache();
+  /** What each id is as text; `null` when it ends inside a character. Filled as ids are met. */
+  #texts: (string | null | undefined)[] = [];
+  #bytes = new Uint8Array(1024);
+  #ids = new Uint32Array(1024);
+  #count = 0;
+
+  constructor(name: string, definition: BpeDefinition) {
+    const { tokens, merges, addedTokens } = definition;
+    this.name = name;
+    this.#definition = definition;
+    this.#merger = new ByteMerger(
+      Uint32Array.from({ length: 256 }, (_, byte) => tokens.find(Uint8Array.of(byte), 0, 1)),
+      merges,
+    );
+    this.#cutBeforeNormalizing = new AddedTokenSplitter(addedTokens.filter((token) => !token.normalized));
+    this.#cutAfterNormalizing = new AddedTokenSplitter(
+      addedTokens
+        .filter((token) => token.normalized)
+        .map((token) => ({ ...token, content: this.#normalize(token.content) })),
+    );
+    this.#addedIds = new Map(addedTokens.map((token) => [token.content, token.id]));
+    this.#specialIds = new Set(addedTokens.filter((token) => token.special).map((token) => token.id));
+  }
+
+  get vocabularySize(): number {
+    return this.#definition.tokens.size;
+  }
+
+  /** Lone surrogates are encoded as U+FFFD. */
+  encode(text: string): Uint32Array {
+    this.#count = 0;
+    this.#cutBeforeNormalizing.split(replaceLoneSurrogates(text), this.#takeRawText, this.#takeId);
+    const ids = this.#ids.slice(0, this.#count);
+    // One huge text must not hold its memory for good.
+    if (this.#ids.length > 2 ** 20) this.#ids = new Uint32Array(1024);
+    return ids;
+  }
+
+  /** Ids that are no token decode to nothing. */
+  decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens?: boolean } = {}): string {
+    const { tokens } = this.#definition;
+    const skipped = options.skipSpecialTokens === true ? this.#specialIds : null;
+    let length = 0;
+    for (let at = 0; at < ids.length; at++) length += tokens.lengthOf(ids[at] ?? 0);
+    const bytes = new Uint8Array(length);
+    let end = 0;
+    for (let at = 0; at < ids.length; at++) {
+      const id = ids[at] ?? 0;
+      if (skipped === null || !skipped.has(id)) end = tokens.copyTo(id, bytes, end);
+    }
+    return decodeUtf8(end === length ? bytes : bytes.subarray(0, end));
+  }
+
+  tokenId(text: string): number | null {
+    const added = this.#addedIds.get(text);
+    if (added !== undefined) return added;
+    const id = this.#definition.tokens.find(this.#bytes, 0, this.#writeUtf8(text));
+    return id < 0 ? null : id;
+  }
+
+  isSpecial(id: number): boolean {
+    return this.#specialIds.has(id);
+  }
+
+  startDecoding(): IncrementalDecoder {
+    const { tokens } = this.#definition;
+    // Made whole at once: growing it by one late id would turn it into a slow dictionary.
+    if (this.#texts.length === 0) this.#texts = Array.from({ length: tokens.size });
+    const joiner = new Utf8Joiner();
+    return {
+      push: (id) => {
+        const text = joiner.isClean ? this.#textOf(id) : null;
+        return text ?? joiner.push(tokens.lengthOf(id), (target, offset) => tokens.copyTo(id, target, offset));
+      },
+      finish: () => joiner.finish(),
+    };
+  }
+
+  #textOf(id: number): string | null {
+    const known = this.#texts[id];
+    if (known !== undefined) return known;
+    const { tokens } = this.#definition;
+    const bytes = new Uint8Array(tokens.lengthOf(id));
+    tokens.copyTo(id, bytes, 0);
+    const text = incompleteTail(bytes, bytes.length) === 0 ? decodeUtf8(bytes) : null;
+    if (tokens.has(id)) this.#texts[id] = text;
+    return text;
+  }
+
+  readonly #takeId = (id: number): void => {
+    this.#reserve(1);
+    this.#ids[this.#count++] = id;
+  };
+
+  readonly #takeRawText = (text: string): void => {
+    this.#cutAfterNormalizing.split(this.#normalize(text), this.#takeText, this.#takeId);
+  };
+
+  readonly #takeText = (text: string): void => {
+    splitText(text, this.#definition.steps, this.#takePiece);
+  };
+
+  readonly #takePiece = (piece: string): void => {
+    const known = this.#cache.get(piece);
+    if (typeof known === "number") {
+      this.#takeId(known);
+    } else if (known !== undefined) {
+      this.#reserve(known.length);
+      for (const id of known) this.#ids[this.#count++] = id;
+    } else {
+      this.#mergePiece(piece);
+    }
+  };
+
+  #mergePiece(piece: string): void {
+    const length = this.#writeUtf8(piece);
+    const whole = this.#definition.ignoreMerges ? this.#definition.tokens.find(this.#bytes, 0, length) : -1;
+    const start = this.#count;
+    this.#reserve(length);
+    if (whole >= 0) this.#ids[this.#count++] = whole;
+    else this.#count += this.#merger.merge(this.#bytes, length, this.#ids.subarray(start));
+    this.#cache.set(piece, this.#ids, start, this.#count);
+    if (this.#bytes.length > 2 ** 20) this.#bytes = new Uint8Array(1024);
+  }
+
+  #normalize(text: string): string {
+    return this.#definition.normalForms.reduce((normal, form) => normal.normalize(form), text);
+  }
+
+  /** Fills the scratch bytes; returns how many. */
+  #writeUtf8(text: string): number {
+    if (this.#bytes.length < text.length * 3) this.#bytes = new Uint8Array(text.length * 3);
+    return writeUtf8(text, this.#bytes);
+  }
+
+  #reserve(count: number): void {
+    if (this.#count + count <= this.#ids.length) return;
+    const grown = new Uint32Array(Math.max(this.#ids.length * 2, this.#count + count));
+    grown.set(this.#ids.subarray(0, this.#count));
+    this.#ids = grown;
+  }
+}
+
+const encoder = new TextEncoder();
+
+function writeUtf8(text: string, target: Uint8Array): number {
+  for (let at = 0; at < text.length; at++) {
+    const unit = text.charCodeAt(at);
+    if (unit > 0x7f) return encoder.encodeInto(text, target).written;
+    target[at] = unit;
+  }
+  return text.length;
+}
+
+function replaceLoneSurrogates(text: string): string {
+  return /[\ud800-\udfff]/.test(text) ? text.replace(/\p{Surrogate}/gu, "\ufffd") : text;
+}

@@ -1,0 +1,146 @@
+// Byte-pair merging of one piece: starting from single bytes, the adjacent pair with the lowest rank merges first, the
+// leftmost of equals, until no pair merges. Two forms of the same rule: a plain scan for the short pieces that text is
+// made of, and a heap over a linked list for long ones, so that 20,000 equal characters cost milliseconds, not minutes.
+
+import type { MergeTable } from "./merge-table.ts";
+
+/** Where the heap begins to win (measured: equal near 60 bytes of base64, the worst common case). */
+const longPiece = 64;
+const noRank = 0x7fff_ffff;
+/** Heap keys are `rank * positions + position`, exact below 2^53. */
+const positions = 2 ** 32;
+
+export class ByteMerger {
+  readonly #byteIds: Uint32Array;
+  readonly #merges: MergeTable;
+  readonly #ids = new Int32Array(longPiece);
+  readonly #places = new Int32Array(longPiece);
+
+  /** `byteIds` has the id of every single byte. */
+  constructor(byteIds: Uint32Array, merges: MergeTable) {
+    this.#byteIds = byteIds;
+    this.#merges = merges;
+  }
+
+  /** Writes the ids of the piece to `target`, which has room for one id per byte, and returns their number. */
+  merge(bytes: Uint8Array, length: number, target: Uint32Array): number {
+    return length < longPiece ? this.#scan(bytes, length, target) : this.#drain(bytes, length, target);
+  }
+
+  #scan(bytes: Uint8Array, length: number, target: Uint32Array): number {
+    const ids = this.#ids;
+    const places = this.#places;
+    const merges = this.#merges;
+    for (let at = 0; at < length; at++) ids[at] = this.#byteIds[bytes[at] ?? 0] ?? 0;
+    for (let at = 0; at + 1 < length; at++) places[at] = merges.find(ids[at] ?? 0, ids[at + 1] ?? 0);
+    let count = length;
+    for (;;) {
+      let best = -1;
+      let bestRank = noRank;
+      for (let at = 0; at + 1 < count; at++) {
+        const place = places[at] ?? -1;
+        if (place < 0) continue;
+        const rank = merges.rankAt(place);
+        if (rank < bestRank) {
+          bestRank = rank;
+          best = at;
+        }
+      }
+      if (best < 0) break;
+      ids[best] = merges.mergedAt(places[best] ?? 0);
+      count--;
+      for (let at = best + 1; at < count; at++) {
+        ids[at] = ids[at + 1] ?? 0;
+        places[at] = places[at + 1] ?? 0;
+      }
+      if (best > 0) places[best - 1] = merges.find(ids[best - 1] ?? 0, ids[best] ?? 0);
+      if (best + 1 < count) places[best] = merges.find(ids[best] ?? 0, ids[best + 1] ?? 0);
+    }
+    for (let at = 0; at < count; at++) target[at] = ids[at] ?? 0;
+    return count;
+  }
+
+  #drain(bytes: Uint8Array, length: number, target: Uint32Array): number {
+    const merges = this.#merges;
+    const ids = new Int32Array(length);
+    const next = new Int32Array(length);
+    const previous = new Int32Array(length);
+    /** Of the pair that begins here; `noRank` when it does not merge, or nothing begins here any more. */
+    const ranks = new Int32Array(length).fill(noRank);
+    // Every merge takes one symbol away and announces at most two pairs.
+    const heap = new Heap(3 * length);
+    const announce = (at: number): void => {
+      const right = next[at] ?? length;
+      const place = right < length ? merges.find(ids[at] ?? 0, ids[right] ?? 0) : -1;
+      const rank = place < 0 ? noRank : merges.rankAt(place);
+      ranks[at] = rank;
+      if (place >= 0) heap.push(rank * positions + at);
+    };
+    for (let at = 0; at < length; at++) {
+      ids[at] = this.#byteIds[bytes[at] ?? 0] ?? 0;
+      next[at] = at + 1;
+      previous[at] = at - 1;
+    }
+    for (let at = 0; at < length; at++) announce(at);
+    while (heap.size > 0) {
+      const key = heap.pop();
+      const rank = Math.floor(key / positions);
+      const at = key - rank * positions;
+      // A pair whose members have changed since it was announced.
+      if (ranks[at] !== rank) continue;
+      const right = next[at] ?? length;
+      const after = next[right] ?? length;
+      ids[at] = merges.mergedAt(merges.find(ids[at] ?? 0, ids[right] ?? 0));
+      ranks[right] = noRank;
+      next[at] = after;
+      if (after < length) previous[after] = at;
+      announce(at);
+      const before = previous[at] ?? -1;
+      if (before >= 0) announce(before);
+    }
+    let count = 0;
+    for (let at = 0; at < length; at = next[at] ?? length) target[count++] = ids[at] ?? 0;
+    return count;
+  }
+}
+
+/** The smallest number first. */
+class Heap {
+  readonly #keys: Float64Array;
+  size = 0;
+
+  constructor(capacity: number) {
+    this.#keys = new Float64Array(capacity);
+  }
+
+  push(key: number): void {
+    const keys = this.#keys;
+    let at = this.size++;
+    while (at > 0) {
+      const parent = (at - 1) >> 1;
+      const above = keys[parent] ?? 0;
+      if (above <= key) break;
+      keys[at] = above;
+      at = parent;
+    }
+    keys[at] = key;
+  }
+
+  pop(): number {
+    const keys = this.#keys;
+    const top = keys[0] ?? 0;
+    const last = keys[--this.size] ?? 0;
+    let at = 0;
+    for (;;) {
+      let child = 2 * at + 1;
+      if (child >= this.size) break;
+      if (child + 1 < this.size && (keys[child + 1] ?? 0) < (keys[child] ?? 0)) child++;
+      const below = keys[child] ?? 0;
+      if (below >= last) break;
+      keys[at] = below;
+      at = child;
+    }
+    keys[at] = last;
+    return top;
+  }
+}

@@ -1,0 +1,99 @@
+// The bytes of every token by id, packed, and the way back from bytes to id. Tokens of a byte-level vocabulary are bytes,
+// not text: many end in the middle of a character. Strings of the vocabulary file are not kept alive.
+
+const missing = 0xffff_ffff;
+
+/** A growing table of tokens. Nothing is ever removed. */
+export class ByteTable {
+  #bytes: Uint8Array;
+  #used = 0;
+  /** Where the bytes of an id begin; `missing` for ids that are no token. */
+  readonly #starts: Uint32Array;
+  readonly #lengths: Uint32Array;
+  /** Hash slots that hold id + 1; 0 is empty. */
+  readonly #slots: Uint32Array;
+  readonly #mask: number;
+
+  /** For ids below `size`. */
+  constructor(size: number) {
+    this.#bytes = new Uint8Array(size * 8);
+    this.#starts = new Uint32Array(size).fill(missing);
+    this.#lengths = new Uint32Array(size);
+    const capacity = 2 ** Math.ceil(Math.log2(Math.max(2, size * 2)));
+    this.#slots = new Uint32Array(capacity);
+    this.#mask = capacity - 1;
+  }
+
+  get size(): number {
+    return this.#starts.length;
+  }
+
+  has(id: number): boolean {
+    return (this.#starts[id] ?? missing) !== missing;
+  }
+
+  /** Adds a token that `find` will see. False, and nothing happens, when the id or the bytes are taken. */
+  add(id: number, source: Uint8Array, start: number, end: number): boolean {
+    const slot = this.#slotOf(source, start, end);
+    if (this.#slots[slot] !== 0 || !this.addHidden(id, source, start, end)) return false;
+    this.#slots[slot] = id + 1;
+    return true;
+  }
+
+  /** Adds a token that `find` will not see, because its name is not written in bytes. False when the id is taken. */
+  addHidden(id: number, source: Uint8Array, start: number, end: number): boolean {
+    if (this.has(id)) return false;
+    const length = end - start;
+    this.#reserve(length);
+    for (let at = 0; at < length; at++) this.#bytes[this.#used + at] = source[start + at] ?? 0;
+    this.#starts[id] = this.#used;
+    this.#lengths[id] = length;
+    this.#used += length;
+    return true;
+  }
+
+  /** The id of the token with exactly these bytes; -1 when there is none. */
+  find(source: Uint8Array, start: number, end: number): number {
+    return (this.#slots[this.#slotOf(source, start, end)] ?? 0) - 1;
+  }
+
+  /** The number of bytes of a token; 0 for ids that are none. */
+  lengthOf(id: number): number {
+    return this.#lengths[id] ?? 0;
+  }
+
+  /** Copies the bytes of a token; returns where the next one goes. */
+  copyTo(id: number, target: Uint8Array, offset: number): number {
+    const start = this.#starts[id] ?? missing;
+    if (start === missing) return offset;
+    const end = start + (this.#lengths[id] ?? 0);
+    for (let from = start; from < end; from++) target[offset++] = this.#bytes[from] ?? 0;
+    return offset;
+  }
+
+  #slotOf(source: Uint8Array, start: number, end: number): number {
+    let hash = 0x811c9dc5;
+    for (let at = start; at < end; at++) hash = Math.imul(hash ^ (source[at] ?? 0), 0x01000193);
+    let slot = (hash ^ (hash >>> 15)) & this.#mask;
+    for (;;) {
+      const id = (this.#slots[slot] ?? 0) - 1;
+      if (id < 0 || this.#equals(id, source, start, end)) return slot;
+      slot = (slot + 1) & this.#mask;
+    }
+  }
+
+  #equals(id: number, source: Uint8Array, start: number, end: number): boolean {
+    const length = end - start;
+    if (this.#lengths[id] !== length) return false;
+    const own = this.#starts[id] ?? 0;
+    for (let at = 0; at < length; at++) if (this.#bytes[own + at] !== source[start + at]) return false;
+    return true;
+  }
+
+  #reserve(length: number): void {
+    if (this.#used + length <= this.#bytes.length) return;
+    const grown = new Uint8Array(Math.max(this.#bytes.length * 2, this.#used + length));
+    grown.set(this.#bytes);
+    this.#bytes = grown;
+  }
+}

@@ -1,0 +1,120 @@
+// Every other kind of tokenizer (SentencePiece-like BPE, Unigram, WordPiece, ...) through the library. The only file that
+// imports it. Slower than our own code and without a decoder for streams, so that one is made here from whole decodes.
+
+import * as library from "@huggingface/tokenizers";
+
+import { ConfigurationError, type IncrementalDecoder, type Tokenizer } from "../core/index.ts";
+
+/** What is used of the library's class. Its own declarations do not resolve under Node's module rules. */
+type LibraryModel = {
+  encode(text: string, options: { readonly add_special_tokens: boolean }): { readonly ids: readonly number[] };
+  decode(ids: readonly number[], options: { readonly clean_up_tokenization_spaces: boolean }): string;
+  token_to_id(token: string): number | undefined;
+  id_to_token(id: number): string | undefined;
+  get_added_tokens_decoder(): ReadonlyMap<number, { readonly special: boolean }>;
+  get_vocab(withAddedTokens: boolean): ReadonlyMap<string, number>;
+};
+
+const { Tokenizer: Model } = library as unknown as {
+  readonly Tokenizer: new (tokenizerJson: object, tokenizerConfig: object) => LibraryModel;
+};
+
+/**
+ * Wraps the library. Throws a `ConfigurationError` that names `source` when the library cannot read the definition.
+ *
+ * `because` says why our own code did not take it.
+ */
+export function createLibraryTokenizer(
+  name: string,
+  definition: { readonly tokenizerJson: object; readonly tokenizerConfig: object },
+  options: { readonly source: string; readonly because: string },
+): Tokenizer {
+  try {
+    const model = new Model(definition.tokenizerJson, definition.tokenizerConfig);
+    const tokenizer = new LibraryTokenizer(name, model);
+    tokenizer.encode("a b");
+    return tokenizer;
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error);
+    throw new ConfigurationError(
+      `Cannot read tokenizer "${options.source}": it is not byte-level BPE (${options.because}), and the tokenizer library ` +
+        `refuses it (${problem}); give the tokenizer.json that Hugging Face tokenizers wrote for the model.`,
+      { cause: error },
+    );
+  }
+}
+
+class LibraryTokenizer implements Tokenizer {
+  readonly name: string;
+  readonly vocabularySize: number;
+  readonly #model: LibraryModel;
+  readonly #specialIds: ReadonlySet<number>;
+
+  constructor(name: string, model: LibraryModel) {
+    this.name = name;
+    this.#model = model;
+    let largest = -1;
+    for (const id of model.get_vocab(true).values()) largest = Math.max(largest, id);
+    this.vocabularySize = largest + 1;
+    const added = [...model.get_added_tokens_decoder()];
+    this.#specialIds = new Set(added.filter(([, token]) => token.special).map(([id]) => id));
+  }
+
+  encode(text: string): Uint32Array {
+    return Uint32Array.from(this.#model.encode(text, { add_special_tokens: false }).ids);
+  }
+
+  decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens?: boolean } = {}): string {
+    const known = Array.from(ids).filter(
+      (id) => this.#model.id_to_token(id) !== undefined && !(options.skipSpecialTokens === true && this.isSpecial(id)),
+    );
+    // The library refuses an empty list.
+    if (known.length === 0) return "";
+    return this.#model.decode(known, { clean_up_tokenization_spaces: false });
+  }
+
+  tokenId(text: string): number | null {
+    return this.#model.token_to_id(text) ?? null;
+  }
+
+  isSpecial(id: number): boolean {
+    return this.#specialIds.has(id);
+  }
+
+  startDecoding(): IncrementalDecoder {
+    return new WindowDecoder((ids) => this.decode(ids));
+  }
+}
+
+/** Tokens kept as context, because some decoders drop the space of the first token. */
+const contextTokens = 4;
+
+/** Decodes the last few tokens with and without the new one, and puts out the difference. */
+class WindowDecoder implements IncrementalDecoder {
+  readonly #decode: (ids: readonly number[]) => string;
+  #ids: number[] = [];
+  /** How many of `#ids` are put out already. */
+  #done = 0;
+
+  constructor(decode: (ids: readonly number[]) => string) {
+    this.#decode = decode;
+  }
+
+  push(id: number): string {
+    this.#ids.push(id);
+    const whole = this.#decode(this.#ids);
+    // A replacement character at the end may still become a character.
+    return whole.endsWith("\ufffd") ? "" : this.#advance(whole);
+  }
+
+  finish(): string {
+    return this.#advance(this.#decode(this.#ids));
+  }
+
+  #advance(whole: string): string {
+    const before = this.#decode(this.#ids.slice(0, this.#done));
+    this.#ids = this.#ids.slice(-contextTokens);
+    this.#done = this.#ids.length;
+    return whole.slice(before.length);
+  }
+}

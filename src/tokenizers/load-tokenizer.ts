@@ -1,0 +1,96 @@
+// Tokenizers and model folders from disk.
+
+import { basename, join, resolve } from "node:path";
+
+import { ConfigurationError, type Tokenizer } from "../core/index.ts";
+import { type JsonObject, type JsonValue, parseJson, toPlain } from "../lib/json/index.ts";
+import { createTokenizer, type TokenizerDefinition } from "./create-tokenizer.ts";
+import { checkModelFolder, parseModelFile, readModelFile } from "./model-files.ts";
+
+/** What a folder says about a model, apart from its weights. */
+export type ModelFolder = {
+  /** The last part of the folder's path. */
+  readonly name: string;
+  readonly tokenizer: Tokenizer;
+  /** `chat_template.jinja`, else the template (or the one named "default") in tokenizer_config.json; `null`: none. */
+  readonly chatTemplate: string | null;
+  /** Further templates that tokenizer_config.json lists by name ("tool_use"), "default" included when it is listed. */
+  readonly namedTemplates: ReadonlyMap<string, string>;
+  /** `bos_token`, `eos_token`, ... as chat templates know them; those that are null are left out. */
+  readonly specialTokens: ReadonlyMap<string, string>;
+  /** tokenizer_config.json, lossless; `null` when there is none. */
+  readonly tokenizerConfig: JsonObject | null;
+  /** config.json, lossless; `null` when there is none. */
+  readonly config: JsonObject | null;
+};
+
+/**
+ * Loads the tokenizer of a model folder, or makes one from parsed files. Rejects with a `ConfigurationError` that names the
+ * file and what is expected of it.
+ */
+export async function loadTokenizer(from: string | TokenizerDefinition): Promise<Tokenizer> {
+  if (typeof from !== "string") return createTokenizer("tokenizer", from);
+  return (await loadModelFolder(from)).tokenizer;
+}
+
+/** Loads what a model folder says; the same errors as {@link loadTokenizer}. Only tokenizer.json must be there. */
+export async function loadModelFolder(folder: string): Promise<ModelFolder> {
+  await checkModelFolder(folder);
+  const name = basename(resolve(folder));
+  const [tokenizerText, jinja, tokenizerConfig, config] = await Promise.all([
+    readModelFile(folder, "tokenizer.json"),
+    readModelFile(folder, "chat_template.jinja"),
+    readObject(folder, "tokenizer_config.json"),
+    readObject(folder, "config.json"),
+  ]);
+  const source = join(folder, "tokenizer.json");
+  if (tokenizerText === null) {
+    throw new ConfigurationError(
+      `Cannot load a tokenizer from "${source}": there is no such file; name a folder with the tokenizer.json of a Hugging ` +
+        "Face model.",
+    );
+  }
+  const tokenizerJson = parseModelFile<unknown>(source, tokenizerText, JSON.parse);
+  const plainConfig = tokenizerConfig === null ? null : toPlain(tokenizerConfig);
+  const template = tokenizerConfig?.get("chat_template");
+  const namedTemplates = readNamedTemplates(template);
+  return {
+    name,
+    tokenizer: await createTokenizer(name, { tokenizerJson, tokenizerConfig: plainConfig }, { source }),
+    chatTemplate: jinja ?? (typeof template === "string" ? template : (namedTemplates.get("default") ?? null)),
+    namedTemplates,
+    specialTokens: readSpecialTokens(tokenizerConfig),
+    tokenizerConfig,
+    config,
+  };
+}
+
+async function readObject(folder: string, file: string): Promise<JsonObject | null> {
+  const text = await readModelFile(folder, file);
+  if (text === null) return null;
+  const path = join(folder, file);
+  const value = parseModelFile(path, text, parseJson);
+  if (value instanceof Map) return value;
+  throw new ConfigurationError(`Cannot read "${path}": it holds no JSON object; download it again.`);
+}
+
+/** A list of `{"name": ..., "template": ...}`, as models with several templates have it. */
+function readNamedTemplates(value: JsonValue | undefined): Map<string, string> {
+  const templates = new Map<string, string>();
+  for (const entry of Array.isArray(value) ? value : []) {
+    const name = entry instanceof Map ? entry.get("name") : undefined;
+    const template = entry instanceof Map ? entry.get("template") : undefined;
+    if (typeof name === "string" && typeof template === "string") templates.set(name, template);
+  }
+  return templates;
+}
+
+/** Special tokens are written as texts or as added tokens with a "content". */
+function readSpecialTokens(config: JsonObject | null): Map<string, string> {
+  const tokens = new Map<string, string>();
+  for (const [key, value] of config ?? []) {
+    const text = value instanceof Map ? value.get("content") : value;
+    if (key.endsWith("_token") && typeof text === "string") tokens.set(key, text);
+  }
+  return tokens;
+}
