@@ -11,7 +11,7 @@ import { extractExamples } from "./extract.mjs";
 
 /** @import { Example } from "./extract.mjs" */
 
-/** Below the repository root, so that the package can be imported by its name; ignored by git. */
+/** Below the root, so that the package is known by its name; beside build/examples/, so that "../examples/x.ts" is found. */
 const workFolder = join("build", "docs");
 
 /** @returns {Promise<{ problems: string[], summary: string }>} */
@@ -28,7 +28,7 @@ export async function checkDocs() {
     ...numbered.map((name) => ({ place: `examples/${name}.ts`, program: join("build", "examples", `${name}.js`) })),
     ...blocks
       .filter(({ runs }) => runs)
-      .map(({ place }) => ({ place, program: join(workFolder, "out", `${moduleName(place)}.js`) })),
+      .map(({ place }) => ({ place, program: join(workFolder, `${moduleName(place)}.js`) })),
   ];
   if (problems.length === 0) {
     for (const { place, program } of programs) problems.push(...(await run(place, program)));
@@ -66,8 +66,9 @@ async function compileBlocks(blocks) {
   const settings = {
     extends: "../../tsconfig.base.json",
     // What an example leaves unused is there to be seen.
-    compilerOptions: { rootDir: ".", outDir: "out", noUnusedLocals: false, noUnusedParameters: false },
+    compilerOptions: { rootDir: ".", outDir: ".", noUnusedLocals: false, noUnusedParameters: false },
     include: ["*.ts"],
+    exclude: [],
   };
   writeFileSync(join(root, workFolder, "tsconfig.json"), JSON.stringify(settings));
   return compile(["-p", workFolder]);
