@@ -4,7 +4,7 @@ export type { KeyOptions } from "./api-key.ts";
 export type { ChatMessage, ChatModel, ChatReply } from "./chat-model.ts";
 export { humanUser, type HumanUserOptions } from "./human-user.ts";
 export type { UserCompat } from "./llm-strategy.ts";
-export { llmUser, type ModelUserOptions } from "./llm-user.ts";
+export { llmUser, reactUser, reflectionUser, verifyUser, type ModelUserOptions } from "./llm-user.ts";
 export { defaultUserRetry, type CallLimits } from "./model-caller.ts";
 export { listPrices, type Price, type PriceTable } from "./prices.ts";
 export { ownPrompts, type ReviewInput, type UserPrompts } from "./prompts.ts";

@@ -9,11 +9,14 @@ import { llmStrategy, type UserCompat } from "./llm-strategy.ts";
 import { createModelCaller, type CallLimits } from "./model-caller.ts";
 import { modelUsers, type UserStrategy } from "./model-user.ts";
 import { userPool } from "./user-pool.ts";
+import { verifyStrategy } from "./verify-strategy.ts";
 import { chatBase, openAiChat } from "./openai-chat.ts";
 import type { PriceTable } from "./prices.ts";
 import { ownPrompts, type UserPrompts } from "./prompts.ts";
 import { providerChat } from "./provider-chat.ts";
 import type { LibraryLoader } from "./provider-library.ts";
+import { reactStrategy } from "./react-strategy.ts";
+import { reflectionStrategy } from "./reflection-strategy.ts";
 
 export type ModelUserOptions = KeyOptions &
   CallLimits & {
@@ -52,8 +55,22 @@ export function llmUser(options: ModelUserOptions): UserSource {
   return strategyUser(llmStrategy(options.compat ?? "sane"), options);
 }
 
-/** Puts a strategy onto a model. */
-export function strategyUser(strategy: UserStrategy, options: ModelUserOptions): UserSource {
+/** Thinks before each line, in the same call. Otherwise as {@link llmUser}. */
+export function reactUser(options: ModelUserOptions): UserSource {
+  return strategyUser(reactStrategy(options.compat ?? "sane"), options);
+}
+
+/** Has each line checked by a second call, and made again when refused: 2 to 6 calls a line. Otherwise as {@link llmUser}. */
+export function verifyUser(options: ModelUserOptions): UserSource {
+  return strategyUser(verifyStrategy(options.compat ?? "sane"), options);
+}
+
+/** Has each line checked, and after a refusal reflects on it: 2 or 3 calls a line. Otherwise as {@link llmUser}. */
+export function reflectionUser(options: ModelUserOptions): UserSource {
+  return strategyUser(reflectionStrategy(options.compat ?? "sane"), options);
+}
+
+function strategyUser(strategy: UserStrategy, options: ModelUserOptions): UserSource {
   const caller = createModelCaller(options.chat ?? chatModel(strategy.name, options), options);
   return modelUsers({ strategy, caller, prompts: { ...ownPrompts, ...options.prompts } });
 }
