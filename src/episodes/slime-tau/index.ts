@@ -1,3 +1,4 @@
+export { adaptParser } from "./adapt-parser.ts";
 export { callToAction, respondAction } from "./call-to-action.ts";
 export type {
   SlimeTauAction,
@@ -14,6 +15,5 @@ export {
   type SlimeTauOptions,
   type SlimeTauParts,
   type SlimeTauPayload,
-  type SlimeTauStep,
 } from "./run-slime-tau.ts";
 export { slimeTauSample } from "./slime-tau-sample.ts";

@@ -62,16 +62,6 @@ export type SlimeTauOptions = {
   readonly maxSteps?: number;
   /** The sentence of the chat template and what stands in its place. Every occurrence is replaced, in anybody's words. */
   readonly toolInstruction: { readonly replaces: string; readonly instruction: string };
-  /** Told of each step, for comparisons with records of the original. */
-  readonly onStep?: (step: SlimeTauStep) => void;
-};
-
-export type SlimeTauStep = {
-  readonly parse: SlimeTauParse;
-  readonly action: SlimeTauAction | null;
-  readonly observation: string | null;
-  /** Tokens added for the reply, then for the observation. */
-  readonly deltaLengths: readonly number[];
 };
 
 /** The seed's own sampling when none is given. */
@@ -108,14 +98,13 @@ export async function runSlimeTau(parts: SlimeTauParts, options: SlimeTauOptions
   let reward = 0;
   let done: boolean | null = null;
 
-  /** Adds a message to history, tokens and mask; returns how many tokens it gave. */
-  const add = (message: SlimeTauMessage): number => {
+  /** Adds a message to history, tokens and mask. */
+  const add = (message: SlimeTauMessage): void => {
     messages.push(message);
     rendered.push(templateMessage(message));
     const { tokens, mask } = tokenDelta(rendered, parts);
     deltas.push(tokens);
     for (let place = 0; place < tokens.length; place++) lossMask.push(mask);
-    return tokens.length;
   };
   const finish = (status: SlimeTauStatus): SlimeTauResult => ({
     prompt,
@@ -140,26 +129,21 @@ export async function runSlimeTau(parts: SlimeTauParts, options: SlimeTauOptions
     } catch {
       return finish("aborted");
     }
-    if (!parse.success) {
-      options.onStep?.({ parse, action: null, observation: null, deltaLengths: [] });
-      return finish("aborted");
-    }
-    const replyLength = add({ role: "assistant", content: reply.text });
+    if (!parse.success) return finish("aborted");
+    add({ role: "assistant", content: reply.text });
     const action = callToAction(parse.parsedResult);
     let answer: Awaited<ReturnType<SlimeTauEnvironment["step"]>>;
     try {
       answer = await parts.environment.step(action);
     } catch {
-      options.onStep?.({ parse, action, observation: null, deltaLengths: [replyLength] });
       return finish("aborted");
     }
     const { observation } = answer;
-    const observationLength = add(
+    add(
       action.name === respondAction
         ? { role: "user", content: observation }
         : { role: "tool", name: action.name, content: observation },
     );
-    options.onStep?.({ parse, action, observation, deltaLengths: [replyLength, observationLength] });
     reward = answer.reward;
     info = new Map([...info, ...answer.info]);
     done = answer.done;
