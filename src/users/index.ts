@@ -9,6 +9,8 @@ export { defaultUserRetry, type CallLimits } from "./model-caller.ts";
 export { listPrices, type Price, type PriceTable } from "./prices.ts";
 export { ownPrompts, type ReviewInput, type UserPrompts } from "./prompts.ts";
 export type { LibraryLoader } from "./provider-library.ts";
+export { recordingUser, type ExchangeSink } from "./recording-user.ts";
+export { replayingUser } from "./replaying-user.ts";
 export {
   scriptedUser,
   scriptedUsers,
@@ -17,4 +19,5 @@ export {
   type UserStep,
 } from "./scripted-user.ts";
 export { stopMarker } from "./stop-marker.ts";
+export { parseUserExchanges, type UserExchange } from "./user-exchange.ts";
 export type { UserFailureCode } from "./user-failure.ts";
