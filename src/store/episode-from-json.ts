@@ -61,7 +61,6 @@ function readTask(task: JsonFields): Task {
     contentHash: task.text("contentHash"),
     instruction: task.nullable("instruction", (key) => task.text(key)),
     // The goal is the environment's own data, which nothing here interprets.
-    // oxlint-disable-next-line typescript/no-unsafe-type-assertion
     agenda: task.nullable("agenda", (key) => toPlain(task.jsonObject(key)) as Agenda),
   };
 }

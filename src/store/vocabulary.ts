@@ -5,7 +5,6 @@ import type { ActionProblemCode, Boundary, Outcome, ParseProblem, Sample, StopRe
 
 function membersOf<T extends string>(members: Readonly<Record<T, true>>): readonly T[] {
   // `Object.keys` forgets the type of the keys.
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion
   return Object.keys(members) as T[];
 }
 

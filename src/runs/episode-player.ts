@@ -1,0 +1,31 @@
+// How a run plays one episode: a value, so that a run does not care which loop plays it.
+
+import type { Episode, EpisodeEvent, EpisodeSamples, Task } from "../core/index.ts";
+import { type EpisodeOptions, type EpisodeParts, episodeSamples, runEpisode } from "../episodes/index.ts";
+
+/** An ended episode and what it trains. */
+export type PlayedEpisode = { readonly episode: Episode; readonly result: EpisodeSamples };
+
+/** What a run decides about an episode; everything else is the player's. */
+export type EpisodePlace = {
+  readonly groupId: string;
+  readonly sampleIndex: number;
+  /** Of this episode. */
+  readonly seed: number;
+  readonly signal: AbortSignal;
+  readonly onEvent: (event: EpisodeEvent) => void | Promise<void>;
+};
+
+/** Resolves whatever happens in the episode; rejects for mistakes of configuration and for broken accounting alone. */
+export type EpisodePlayer = (task: Task, place: EpisodePlace) => Promise<PlayedEpisode>;
+
+/** Plays with `runEpisode`: token-exact, every token trained once. */
+export function tokenExactPlayer(
+  parts: EpisodeParts,
+  options: Omit<EpisodeOptions, keyof EpisodePlace> = {},
+): EpisodePlayer {
+  return async (task, place) => {
+    const episode = await runEpisode(task, parts, { ...options, ...place });
+    return { episode, result: episodeSamples(episode) };
+  };
+}

@@ -1,0 +1,176 @@
+// Many episodes: tasks times samples, a bounded number at once, each handed to the store as it ends and then forgotten. Not
+// the loop of an episode (`episodes/`), and no policy about which groups to keep: every episode is played once and kept.
+//
+//   planned ─► started ─► ended ─► kept
+//      │          └─ cancel: ends as aborted, is kept
+//      └─ drain, cancel or a fault: never started
+
+import { type Episode, type EpisodeEvent, type Task, type Taskset } from "../core/index.ts";
+import { episodeSeed } from "../episodes/index.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { createSemaphore } from "../lib/semaphore.ts";
+import type { RunStore } from "../store/run-store.ts";
+import type { EpisodePlayer, PlayedEpisode } from "./episode-player.ts";
+import { type RunTotals, TotalsCounter } from "./run-totals.ts";
+
+/** What is to be played. */
+export type RolloutPlan = {
+  readonly taskset: Taskset;
+  /** Indexes of the tasks, in the order they are started; each at most once. */
+  readonly taskIndexes: readonly number[];
+  readonly samplesPerTask: number;
+  /** Of the run: every other seed derives from it, the task and the sample. */
+  readonly seed: number;
+};
+
+export type RolloutParts = {
+  readonly play: EpisodePlayer;
+  /** Begun by the caller, and closed by it. */
+  readonly store: Pick<RunStore, "append">;
+  /** The rows of an episode as texts; what it throws stops the run. `index` numbers the episode, `groupIndex` its task. */
+  readonly exportSamples: (
+    played: PlayedEpisode,
+    place: { readonly index: number; readonly groupIndex: number },
+  ) => readonly string[];
+};
+
+export type RolloutOptions = {
+  /** Episodes at once. Default: 64. */
+  readonly concurrency?: number;
+  /** No further episode is started; running ones end in their own time. */
+  readonly drain?: AbortSignal;
+  /** No further episode is started, and running ones are cancelled: outcome "aborted". */
+  readonly signal?: AbortSignal;
+  /** Told of every turn and of every ended episode. Must be quick; `totals` may be called as often as wanted. */
+  readonly onProgress?: (totals: () => RunTotals) => void;
+  /** Told of each episode when it is kept. */
+  readonly onEpisode?: (episode: Episode) => void;
+  readonly clock?: Clock;
+};
+
+type Place = { readonly task: Task; readonly groupIndex: number; readonly sampleIndex: number };
+
+/**
+ * Plays a plan. Resolves with the totals when every episode is kept or the run was stopped by a signal; all episodes that
+ * were started are in the store then. Rejects with the first fault of the store, of an export or of the configuration, after
+ * running episodes are cancelled. Throws a `RangeError` for a plan or options out of bounds, before anything starts.
+ */
+export async function runRollout(
+  plan: RolloutPlan,
+  parts: RolloutParts,
+  options: RolloutOptions = {},
+): Promise<RunTotals> {
+  checkPlan(plan);
+  return new Rollout(plan, parts, options).run();
+}
+
+class Rollout {
+  readonly #plan: RolloutPlan;
+  readonly #parts: RolloutParts;
+  readonly #options: RolloutOptions;
+  readonly #counter: TotalsCounter;
+  /** One controller an episode: signals of long runs would gather listeners. */
+  readonly #running = new Map<AbortController, Promise<void>>();
+  readonly #stopStarting = new AbortController();
+  #fault: { readonly error: unknown } | null = null;
+
+  constructor(plan: RolloutPlan, parts: RolloutParts, options: RolloutOptions) {
+    this.#plan = plan;
+    this.#parts = parts;
+    this.#options = options;
+    const clock = options.clock ?? systemClock;
+    const planned = { groups: plan.taskIndexes.length, samplesPerTask: plan.samplesPerTask };
+    this.#counter = new TotalsCounter(planned, () => clock.now());
+  }
+
+  async run(): Promise<RunTotals> {
+    const { drain, signal, concurrency = 64 } = this.#options;
+    const permits = createSemaphore(concurrency);
+    const onDrain = (): void => this.#stopStarting.abort(new Error("drained"));
+    const onCancel = (): void => this.#cancel();
+    drain?.addEventListener("abort", onDrain, { once: true });
+    signal?.addEventListener("abort", onCancel, { once: true });
+    if (drain?.aborted) onDrain();
+    if (signal?.aborted) onCancel();
+    try {
+      for (const place of places(this.#plan)) {
+        // oxlint-disable-next-line no-await-in-loop -- episodes start in order, when there is room
+        const release = await permits.acquire(this.#stopStarting.signal).catch(() => null);
+        if (release === null || this.#stopStarting.signal.aborted) break;
+        this.#start(place, release);
+      }
+      await Promise.all(this.#running.values());
+    } finally {
+      drain?.removeEventListener("abort", onDrain);
+      signal?.removeEventListener("abort", onCancel);
+    }
+    if (this.#fault !== null) throw this.#fault.error;
+    return this.#counter.totals();
+  }
+
+  #start(place: Place, release: () => void): void {
+    const controller = new AbortController();
+    this.#counter.start();
+    const played = this.#play(place, controller.signal)
+      .catch((error: unknown) => {
+        this.#fault ??= { error };
+        this.#cancel();
+      })
+      .finally(() => {
+        this.#running.delete(controller);
+        release();
+      });
+    this.#running.set(controller, played);
+  }
+
+  async #play({ task, groupIndex, sampleIndex }: Place, signal: AbortSignal): Promise<void> {
+    const { plan, parts, options } = { plan: this.#plan, parts: this.#parts, options: this.#options };
+    const onEvent = (event: EpisodeEvent): void => {
+      this.#counter.event(event);
+      if (event.type === "turn") this.#report();
+    };
+    const seed = episodeSeed(plan.seed, task.id, sampleIndex);
+    const played = await parts.play(task, { groupId: task.id, sampleIndex, seed, signal, onEvent });
+    const index = groupIndex * plan.samplesPerTask + sampleIndex;
+    const sampleLines = parts.exportSamples(played, { index, groupIndex });
+    await parts.store.append({ episode: played.episode, sampleLines });
+    this.#counter.finish(played);
+    options.onEpisode?.(played.episode);
+    this.#report();
+  }
+
+  #report(): void {
+    this.#options.onProgress?.(() => this.#counter.totals());
+  }
+
+  #cancel(): void {
+    this.#stopStarting.abort(new Error("cancelled"));
+    for (const controller of this.#running.keys()) controller.abort(new Error("The run was cancelled."));
+  }
+}
+
+/** Group by group, so that the episodes of a group run together and a stopped run has few groups that are not whole. */
+function* places(plan: RolloutPlan): Generator<Place> {
+  for (const [groupIndex, taskIndex] of plan.taskIndexes.entries()) {
+    const task = plan.taskset.task(taskIndex);
+    for (let sampleIndex = 0; sampleIndex < plan.samplesPerTask; sampleIndex++) yield { task, groupIndex, sampleIndex };
+  }
+}
+
+function checkPlan({ taskIndexes, samplesPerTask, taskset }: RolloutPlan): void {
+  if (!Number.isInteger(samplesPerTask) || samplesPerTask < 1) {
+    throw new RangeError(
+      `Cannot roll out: samplesPerTask is ${samplesPerTask}, a whole number of at least 1 is needed.`,
+    );
+  }
+  const seen = new Set<number>();
+  for (const index of taskIndexes) {
+    if (seen.has(index)) throw new RangeError(`Cannot roll out: task ${index} is planned twice; name each task once.`);
+    if (!Number.isInteger(index) || index < 0 || index >= taskset.size) {
+      throw new RangeError(
+        `Cannot roll out: there is no task ${index} in ${taskset.environment} (${taskset.split}); indexes go from 0 to ${taskset.size - 1}.`,
+      );
+    }
+    seen.add(index);
+  }
+}

@@ -1,0 +1,161 @@
+// What a run has come to so far, as numbers. Counted as things happen and forgotten as episodes end, so that a run of any
+// length needs the same memory. Numbers to show and to keep; nothing here decides anything.
+
+import type { EpisodeEvent, Outcome } from "../core/index.ts";
+import type { PlayedEpisode } from "./episode-player.ts";
+
+/** Counts by name, in the order the names first came up. */
+export type Counts = Readonly<Record<string, number>>;
+
+export type RunTotals = {
+  readonly episodesPlanned: number;
+  readonly episodesStarted: number;
+  readonly episodesFinished: number;
+  readonly groupsPlanned: number;
+  readonly groupsFinished: number;
+  /** Finished groups whose graded rewards are all alike: they teach nothing. */
+  readonly groupsWithoutSignal: number;
+  readonly outcomes: Readonly<Record<Outcome, number>>;
+  readonly stopReasons: Counts;
+  /** Episodes with a reward. */
+  readonly graded: number;
+  /** Graded episodes whose reward is 1 (within 1e-6). */
+  readonly passed: number;
+  /** Of the graded episodes; `null` while there are none. */
+  readonly passRate: number | null;
+  readonly meanReward: number | null;
+  readonly turns: number;
+  readonly sampledTokens: number;
+  readonly promptTokens: number;
+  /** Engine calls that were tried again. */
+  readonly retries: number;
+  /** By `boundary/code`. */
+  readonly failures: Counts;
+  /** Problems of actions, by code. */
+  readonly problems: Counts;
+  readonly samples: number;
+  readonly trainedTokens: number;
+  /** Sampled tokens in no sample, by reason. */
+  readonly droppedTokens: Counts;
+  readonly userModelCalls: number;
+  /** US dollars; `null` when a price is unknown. */
+  readonly userCost: number | null;
+  readonly elapsedMs: number;
+};
+
+type Group = { finished: number; readonly rewards: number[] };
+
+/** Adds up a run. Not a log: what it has counted cannot be taken back. */
+export class TotalsCounter {
+  readonly #planned: { readonly groups: number; readonly samplesPerTask: number };
+  readonly #now: () => number;
+  readonly #start: number;
+  readonly #outcomes: Record<Outcome, number> = { completed: 0, truncated: 0, aborted: 0, failed: 0 };
+  readonly #stopReasons = new Map<string, number>();
+  readonly #failures = new Map<string, number>();
+  readonly #problems = new Map<string, number>();
+  readonly #dropped = new Map<string, number>();
+  readonly #openGroups = new Map<string, Group>();
+  #started = 0;
+  #finished = 0;
+  #groupsFinished = 0;
+  #groupsWithoutSignal = 0;
+  #graded = 0;
+  #passed = 0;
+  #rewardSum = 0;
+  #turns = 0;
+  #sampledTokens = 0;
+  #promptTokens = 0;
+  #retries = 0;
+  #samples = 0;
+  #trainedTokens = 0;
+  #userModelCalls = 0;
+  #userCost: number | null = 0;
+
+  constructor(planned: { readonly groups: number; readonly samplesPerTask: number }, now: () => number) {
+    this.#planned = planned;
+    this.#now = now;
+    this.#start = now();
+  }
+
+  start(): void {
+    this.#started++;
+  }
+
+  /** Counts while the episode is under way, so that rates are right before the first one ends. */
+  event(event: EpisodeEvent): void {
+    if (event.type === "turn") {
+      this.#turns++;
+      this.#retries += event.attempts.length;
+      this.#sampledTokens += event.turn.sampledTokens.length;
+      this.#promptTokens += event.usage.promptTokens;
+    } else if (event.type === "user-line") {
+      const { modelCalls, cost } = event.line.usage;
+      this.#userModelCalls += modelCalls;
+      this.#userCost = this.#userCost === null || cost === null ? null : this.#userCost + cost;
+    } else if (event.type === "decision") {
+      for (const problem of event.decision.problems) add(this.#problems, problem.code);
+    }
+  }
+
+  finish({ episode, result }: PlayedEpisode): void {
+    this.#finished++;
+    this.#outcomes[episode.outcome]++;
+    add(this.#stopReasons, episode.stopReason);
+    if (episode.failure !== null) add(this.#failures, `${episode.failure.boundary}/${episode.failure.code}`);
+    if (episode.reward !== null) {
+      this.#graded++;
+      this.#rewardSum += episode.reward;
+      if (Math.abs(episode.reward - 1) <= 1e-6) this.#passed++;
+    }
+    this.#samples += result.samples.length;
+    for (const sample of result.samples) this.#trainedTokens += sample.lossMask.reduce((sum, bit) => sum + bit, 0);
+    for (const drop of result.dropped) add(this.#dropped, drop.reason, drop.count);
+    this.#finishInGroup(episode.groupId, episode.reward);
+  }
+
+  totals(): RunTotals {
+    const { groups, samplesPerTask } = this.#planned;
+    return {
+      episodesPlanned: groups * samplesPerTask,
+      episodesStarted: this.#started,
+      episodesFinished: this.#finished,
+      groupsPlanned: groups,
+      groupsFinished: this.#groupsFinished,
+      groupsWithoutSignal: this.#groupsWithoutSignal,
+      outcomes: { ...this.#outcomes },
+      stopReasons: Object.fromEntries(this.#stopReasons),
+      graded: this.#graded,
+      passed: this.#passed,
+      passRate: this.#graded === 0 ? null : this.#passed / this.#graded,
+      meanReward: this.#graded === 0 ? null : this.#rewardSum / this.#graded,
+      turns: this.#turns,
+      sampledTokens: this.#sampledTokens,
+      promptTokens: this.#promptTokens,
+      retries: this.#retries,
+      failures: Object.fromEntries(this.#failures),
+      problems: Object.fromEntries(this.#problems),
+      samples: this.#samples,
+      trainedTokens: this.#trainedTokens,
+      droppedTokens: Object.fromEntries(this.#dropped),
+      userModelCalls: this.#userModelCalls,
+      userCost: this.#userCost,
+      elapsedMs: this.#now() - this.#start,
+    };
+  }
+
+  #finishInGroup(groupId: string, reward: number | null): void {
+    const group = this.#openGroups.get(groupId) ?? { finished: 0, rewards: [] };
+    group.finished++;
+    if (reward !== null) group.rewards.push(reward);
+    this.#openGroups.set(groupId, group);
+    if (group.finished < this.#planned.samplesPerTask) return;
+    this.#openGroups.delete(groupId);
+    this.#groupsFinished++;
+    if (group.rewards.every((one) => one === group.rewards[0])) this.#groupsWithoutSignal++;
+  }
+}
+
+function add(counts: Map<string, number>, name: string, count = 1): void {
+  counts.set(name, (counts.get(name) ?? 0) + count);
+}
