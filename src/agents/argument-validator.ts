@@ -1,0 +1,161 @@
+// Do a call's arguments fit the JSON Schema of its tool? The only file that knows the schema library. A schema that it
+// cannot compile (a broken one, a reference to the network) counts as no schema, and `schemaWarnings` says so: an
+// environment must stay playable whatever its tool definitions look like.
+
+import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } from "ajv";
+import { Ajv2020 } from "ajv/dist/2020.js";
+
+import { type Tool, toolParameters } from "../core/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/index.ts";
+
+export type ArgumentViolation = {
+  /** Where in the arguments, such as `items[0].id`; empty for the arguments as a whole. */
+  readonly place: string;
+  /** One sentence without its full stop, naming the place. */
+  readonly detail: string;
+};
+
+type Compiled = { readonly validate: ValidateFunction | null; readonly warning: string | null };
+
+const options = {
+  strict: false,
+  // Formats are annotations for tools; a library that checks them is not worth a dependency.
+  validateFormats: false,
+  // Keys such as "constructor" are the model's words, not JavaScript's.
+  ownProperties: true,
+  addUsedSchema: false,
+  logger: false,
+} as const;
+
+/** Tools are shared by all episodes of an environment, so each schema is compiled once. */
+const compiledTools = new WeakMap<Tool, Compiled>();
+
+/** The first violation of the tool's schema; `null` when there is none, or no schema that can be used. Never throws. */
+export function findViolation(tool: Tool, toolArguments: JsonObject): ArgumentViolation | null {
+  const { validate } = compiledOf(tool);
+  if (validate === null) return null;
+  try {
+    if (validate(ordinaryValue(toolArguments))) return null;
+    const error = validate.errors?.[0];
+    return error === undefined ? null : describeViolation(error);
+  } catch {
+    // A schema can recurse without end on some values; then nothing is known about them.
+    return null;
+  }
+}
+
+/** One sentence for each tool whose schema cannot be used; its arguments are then not checked. */
+export function schemaWarnings(tools: readonly Tool[]): string[] {
+  return tools.flatMap((tool) => compiledOf(tool).warning ?? []);
+}
+
+function compiledOf(tool: Tool): Compiled {
+  const known = compiledTools.get(tool);
+  if (known !== undefined) return known;
+  const compiled = compile(tool);
+  compiledTools.set(tool, compiled);
+  return compiled;
+}
+
+function compile(tool: Tool): Compiled {
+  const parameters = toolParameters(tool);
+  if (parameters === null) return { validate: null, warning: null };
+  const warn = (problem: string): Compiled => ({
+    validate: null,
+    warning: `Arguments of tool "${tool.name}" are not checked: its parameters are not a usable JSON Schema (${problem}).`,
+  });
+  if (!(parameters instanceof Map)) return warn("they are not an object");
+  const schema = ordinaryValue(parameters) as AnySchemaObject;
+  // Such a schema would answer with a promise.
+  if (parameters.has("$async")) return warn("it is asynchronous");
+  const dialect = parameters.get("$schema");
+  const isRecent = typeof dialect === "string" && /2019-09|2020-12/.test(dialect);
+  let problem: unknown;
+  // Patterns written for other languages are often not valid with Unicode semantics.
+  for (const unicodeRegExp of [true, false]) {
+    try {
+      const library = libraryFor(isRecent, unicodeRegExp);
+      const validate = library.compile(schema);
+      // The library would keep every schema it has seen, those of thousands of short-lived environments included.
+      library.removeSchema(schema);
+      return { validate, warning: null };
+    } catch (error) {
+      problem ??= error;
+    }
+  }
+  return warn(problem instanceof Error ? problem.message : String(problem));
+}
+
+const libraries = new Map<string, Ajv>();
+
+/** Made on first use: an instance costs milliseconds. */
+function libraryFor(isRecent: boolean, unicodeRegExp: boolean): Ajv {
+  const key = `${isRecent}/${unicodeRegExp}`;
+  let library = libraries.get(key);
+  if (library === undefined) {
+    library = new (isRecent ? Ajv2020 : Ajv)({ ...options, unicodeRegExp });
+    libraries.set(key, library);
+  }
+  return library;
+}
+
+/** Plain values with ordinary prototypes, which the library's deep comparison needs; `__proto__` stays an own key. */
+function ordinaryValue(value: JsonValue): unknown {
+  if (value instanceof JsonFloat) return value.value;
+  if (typeof value === "bigint") return Number(value);
+  if (Array.isArray(value)) return value.map(ordinaryValue);
+  if (!(value instanceof Map)) return value;
+  const object: Record<string, unknown> = {};
+  for (const [key, element] of value) {
+    const descriptor = { value: ordinaryValue(element), enumerable: true, writable: true, configurable: true };
+    Object.defineProperty(object, key, descriptor);
+  }
+  return object;
+}
+
+function describeViolation(error: ErrorObject): ArgumentViolation {
+  const place = placeOf(error.instancePath);
+  const subject = place === "" ? "the arguments" : `"${place}"`;
+  const named = (key: unknown): ArgumentViolation["place"] => joinPlace(place, String(key));
+  const params = error.params as Record<string, unknown>;
+  switch (error.keyword) {
+    case "required":
+      return { place: named(params["missingProperty"]), detail: `"${named(params["missingProperty"])}" is missing` };
+    case "additionalProperties":
+    case "unevaluatedProperties": {
+      const extra = named(params["additionalProperty"] ?? params["unevaluatedProperty"]);
+      return { place: extra, detail: `"${extra}" is not a parameter of this tool` };
+    }
+    case "type":
+      return { place, detail: `${subject} must be of type ${[params["type"]].flat().join(" or ")}` };
+    case "enum":
+      return { place, detail: `${subject} must be one of ${listValues(params["allowedValues"])}` };
+    case "const":
+      return { place, detail: `${subject} must be ${JSON.stringify(params["allowedValue"])}` };
+    default:
+      return { place, detail: `${subject} ${error.message ?? "is not allowed"}` };
+  }
+}
+
+/** Names at most this many allowed values. */
+const shownValues = 20;
+
+function listValues(values: unknown): string {
+  const all = Array.isArray(values) ? values : [values];
+  const shown = all.slice(0, shownValues).map((value) => JSON.stringify(value));
+  return shown.join(", ") + (all.length > shownValues ? ", ..." : "");
+}
+
+/** `/items/0/id` as `items[0].id`. */
+function placeOf(pointer: string): string {
+  return pointer
+    .split("/")
+    .slice(1)
+    .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~"))
+    .reduce(joinPlace, "");
+}
+
+function joinPlace(place: string, part: string): string {
+  if (/^\d+$/.test(part) && place !== "") return `${place}[${part}]`;
+  return place === "" ? part : `${place}.${part}`;
+}

@@ -1,0 +1,129 @@
+// From a read action to a decision: the closed taxonomy of problems, and what the problem policy makes of each. Pure.
+// Parsers report syntax; here it is asked whether the call can be carried out.
+
+import type { ActionProblem, Decision, ParsedAction, ParseProblem, Tool, ToolCall } from "../core/index.ts";
+import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
+import { findViolation } from "./argument-validator.ts";
+import { feedbackOn } from "./feedback.ts";
+import type { ProblemDisposition, ProblemPolicy } from "./problem-policy.ts";
+
+export type JudgeOptions = {
+  readonly tools: readonly Tool[];
+  readonly argumentErrors: "environment" | "loop";
+  readonly policy: ProblemPolicy;
+};
+
+/** Never throws on model output. */
+export function judgeAction(action: ParsedAction, options: JudgeOptions): Decision {
+  const [call] = action.toolCalls;
+  return call === undefined ? judgeWithoutCall(action, options) : judgeCall(action, call, options);
+}
+
+function judgeWithoutCall(action: ParsedAction, options: JudgeOptions): Decision {
+  const { policy } = options;
+  const parsed = action.problems.map(asActionProblem);
+  if (!action.isTerminated) {
+    // An unfinished call is what being cut off looks like; once is enough.
+    const others = parsed.filter(({ code }) => code !== "unterminated-call");
+    const toolName = parsed.find((problem) => problem.toolName !== null)?.toolName ?? null;
+    const detail = "The message was cut off because it grew too long.";
+    return settle(action, null, [{ code: "cut-off", toolName, detail }, ...others], options);
+  }
+  if (parsed.length > 0) return settle(action, null, parsed, options);
+  if (policy["no-call"] === "words") return { type: "say", words: action.content, problems: [] };
+  return settle(action, null, [{ code: "no-call", toolName: null, detail: "No tool was called." }], options);
+}
+
+function judgeCall(action: ParsedAction, call: ToolCall, options: JudgeOptions): Decision {
+  const found: ActionProblem[] = [];
+  const count = action.toolCalls.length;
+  if (count > 1) {
+    found.push({ code: "several-calls", toolName: call.name, detail: `${count} tools were called at once.` });
+  }
+  const toolArguments = readArguments(call);
+  if (toolArguments instanceof Map) found.push(...findCallProblems(call, toolArguments, options.tools));
+  else found.push(toolArguments);
+  const beside = action.problems
+    .map(asActionProblem)
+    .filter(({ code, toolName }) => !found.some((own) => own.code === code && own.toolName === toolName));
+  return settle(
+    action,
+    { call, arguments: toolArguments instanceof Map ? toolArguments : new Map() },
+    found,
+    options,
+    beside,
+  );
+}
+
+/** Applies the policy. Problems `beside` a call are counted; of the policy only "end" and "abort" hold for them. */
+function settle(
+  action: ParsedAction,
+  attempt: { readonly call: ToolCall; readonly arguments: JsonObject } | null,
+  found: readonly ActionProblem[],
+  options: JudgeOptions,
+  beside: readonly ActionProblem[] = [],
+): Decision {
+  const { policy } = options;
+  const problems = [...found, ...beside];
+  for (const type of ["abort", "end"] as const) {
+    if (problems.some(({ code }) => policy[code] === type)) return { type, problems };
+  }
+  for (const problem of found) {
+    const disposition = dispositionOf(problem, options, attempt !== null);
+    if (disposition === "words") return { type: "say", words: action.content, problems };
+    if (disposition === "observe") {
+      const feedback = feedbackOn(problem, options.tools);
+      return { type: "observe", feedback, call: attempt?.call ?? null, problems };
+    }
+  }
+  if (attempt === null) return { type: "say", words: action.content, problems };
+  return { type: "call", ...attempt, problems };
+}
+
+function dispositionOf(problem: ActionProblem, options: JudgeOptions, hasCall: boolean): ProblemDisposition {
+  const disposition = options.policy[problem.code];
+  if (problem.code === "schema-violation" && disposition === "observe" && options.argumentErrors === "environment") {
+    return "forward";
+  }
+  // Without a call there is nothing to carry out or to forward.
+  return hasCall || disposition === "words" ? disposition : "observe";
+}
+
+function readArguments(call: ToolCall): JsonObject | ActionProblem {
+  const toolName = call.name;
+  let value: JsonValue;
+  try {
+    value = parseJson(call.argumentsText);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    return { code: "not-json", toolName, detail: `The arguments are not valid JSON: ${error.pythonMessage}.` };
+  }
+  if (value instanceof Map) return value;
+  return { code: "not-an-object", toolName, detail: "The arguments must be a JSON object." };
+}
+
+function findCallProblems(call: ToolCall, toolArguments: JsonObject, tools: readonly Tool[]): ActionProblem[] {
+  const tool = tools.find(({ name }) => name === call.name);
+  if (tool === undefined) {
+    return [{ code: "unknown-tool", toolName: call.name, detail: `There is no tool "${call.name}".` }];
+  }
+  const violation = findViolation(tool, toolArguments);
+  if (violation === null) return [];
+  const sentence = violation.detail.charAt(0).toUpperCase() + violation.detail.slice(1);
+  return [{ code: "schema-violation", toolName: call.name, detail: `${sentence}.` }];
+}
+
+/**
+ * The taxonomy is about calls, so a call that is JSON but no object (`5`, `["get_order"]`) is as unreadable as one that is
+ * no JSON, and one without a name asks for a tool that does not exist. "not-an-object" is kept for arguments.
+ */
+function asActionProblem({ code, toolName, detail }: ParseProblem): ActionProblem {
+  switch (code) {
+    case "not-an-object":
+      return { code: "not-json", toolName, detail };
+    case "no-name":
+      return { code: "unknown-tool", toolName, detail };
+    default:
+      return { code, toolName, detail };
+  }
+}
