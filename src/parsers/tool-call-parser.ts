@@ -3,7 +3,7 @@
 // reported beside that result, never mixed into it. Syntax only: schemas are judged in `agents/`.
 
 import type { ParseProblem, Tool } from "../core/index.ts";
-import { pythonErrorType } from "./python-error.ts";
+import { pythonExceptionType } from "./python-exception.ts";
 import { type DetectedCall, ToolCallScan } from "./tool-call-scan.ts";
 import { toolTable } from "./tool-table.ts";
 
@@ -59,7 +59,7 @@ export function createToolCallParser(format: ToolCallFormat): ToolCallParser {
       try {
         detectorNormalText = format.detect(text, scan);
       } catch (error) {
-        const raised = pythonErrorType(error);
+        const raised = pythonExceptionType(error);
         if (raised === null) throw error;
         return { normalText: text, calls: [], raised, detectorNormalText: null, problems: scan.problems };
       }

@@ -4,7 +4,7 @@
 import type { ParseProblem } from "../core/index.ts";
 import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
 import { pythonTypeName } from "../lib/python/index.ts";
-import { PythonError } from "./python-error.ts";
+import { PythonError } from "../lib/python/python-error.ts";
 import { isTruthy } from "./python-truth.ts";
 import type { ToolTable } from "./tool-table.ts";
 

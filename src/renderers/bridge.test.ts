@@ -16,9 +16,10 @@ import { testTokenizers } from "./tokenizers.test-helper.ts";
 
 const appendOnly = ["qwen2.5-instruct", "qwen3-instruct-2507"];
 const hybrid = ["qwen3", "qwen3-rev2"];
-const settings = { seed: 3, numRuns: 60 };
 
 describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenizer) => {
+  // Checking means encoding whole histories again, which is slow for real vocabularies.
+  const settings = { seed: 3, numRuns: tokenizer.name === "readable" ? 60 : 15 };
   /** Tokens have no lone surrogates and some tokenizers normalize, so text is compared as tokens can hold it. */
   const asDecoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));
 
@@ -43,11 +44,13 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
       fc.assert(
         fc.property(conversations(fc.oneof(plainActions, words)), (conversation) => {
           const sampled = conversation.steps.map(({ action }) => sample(action));
-          play(renderer, conversation, { tokenizer, sample }, ({ tokens, messages }) => {
-            expect(tokenizer.decode(tokens)).toBe(asDecoded(templateText(family, messages, conversation.tools)));
-          });
           let all: readonly number[] = [];
-          play(renderer, conversation, { tokenizer, sample }, ({ tokens }) => (all = [...tokens]));
+          play(renderer, conversation, { tokenizer, sample }, ({ tokens, messages }) => {
+            all = [...tokens];
+            // Sampled text need not be in the normal form that encoding gives.
+            const expected = asDecoded(templateText(family, messages, conversation.tools));
+            expect(tokenizer.decode(tokens).normalize()).toBe(expected.normalize());
+          });
           expect(sampled.every((ids) => includesRun(all, ids))).toBe(true);
         }),
         settings,
@@ -102,7 +105,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
             );
           });
         }),
-        { ...settings, numRuns: 30 },
+        settings,
       );
     }
   });
@@ -120,7 +123,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
           play(recordingRefusals(renderer, refused), conversation, { tokenizer }, () => {});
           expect(refused).toEqual(expected);
         }),
-        { ...settings, numRuns: 100 },
+        settings,
       );
     },
   );
@@ -133,7 +136,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
         play(recordingRefusals(renderer, refused), conversation, { tokenizer }, () => {});
         expect(refused.every(Boolean)).toBe(true);
       }),
-      { ...settings, numRuns: 20 },
+      settings,
     );
   });
 });

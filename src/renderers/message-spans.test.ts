@@ -42,7 +42,7 @@ describe.each(await testTokenizers())("renderPrompt() with tokenizer $name", (to
           if (isFirstOfTurn) expect(shown[index]).toMatch(new RegExp(`^<\\|im_start\\|>${role}\n`));
         });
       }),
-      { seed: 11, numRuns: 40 },
+      { seed: 11, numRuns: tokenizer.name === "readable" ? 40 : 15 },
     );
   });
 

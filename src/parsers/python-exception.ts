@@ -1,0 +1,11 @@
+import { JsonSyntaxError } from "../lib/json/index.ts";
+import { PythonError } from "../lib/python/python-error.ts";
+
+/**
+ * The class of the Python exception that `error` stands for; `null` when it is a mistake of our own. What the reference
+ * parser lets out is data about the model's output: serving code catches it and falls back to the plain text.
+ */
+export function pythonExceptionType(error: unknown): string | null {
+  if (error instanceof PythonError || error instanceof JsonSyntaxError) return error.pythonType;
+  return null;
+}
