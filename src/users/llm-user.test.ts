@@ -105,7 +105,7 @@ describe("llmUser()", () => {
 
   it("refuses limits that allow nothing", () => {
     for (const limits of [{ timeoutMs: 0 }, { maxConcurrency: 0 }, { requestsPerMinute: 0 }, { maxReasks: -1 }]) {
-      expect(() => llmUser({ model: "m", url, http: answering(), ...limits })).toThrow(RangeError);
+      expect(() => llmUser({ model: "m", url, http: answering(), ...limits })).toThrow(ConfigurationError);
     }
   });
 });

@@ -2,7 +2,7 @@
 // many calls at once, so many per minute. One caller stands for one provider and is shared by all its episodes; a call
 // that waits for its retry holds no permit, so it delays nobody.
 
-import { AttributedError, type UserUsage } from "../core/index.ts";
+import { AttributedError, ConfigurationError, type UserUsage } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
 import { createRateLimit } from "../lib/rate-limit.ts";
@@ -52,15 +52,18 @@ export type ModelCaller = {
 
 const failedCall: UserUsage = Object.freeze({ modelCalls: 1, inputTokens: 0, outputTokens: 0, cost: 0 });
 
-/** Throws a `RangeError` for limits that allow nothing. */
+/** Throws a `ConfigurationError` for limits that allow nothing. */
 export function createModelCaller(model: ChatModel, limits: CallLimits = {}): ModelCaller {
   const { timeoutMs = 120_000, maxReasks = 2, clock = systemClock, random = Math.random } = limits;
-  if (!(timeoutMs > 0)) throw new RangeError(`Cannot call a model: timeoutMs is ${timeoutMs}, more than 0 is needed.`);
-  if (!(maxReasks >= 0)) throw new RangeError(`Cannot call a model: maxReasks is ${maxReasks}, at least 0 is needed.`);
+  const { maxConcurrency = defaultMaxConcurrency, requestsPerMinute = Infinity } = limits;
+  requireLimit("timeoutMs", timeoutMs, timeoutMs > 0);
+  requireLimit("maxReasks", maxReasks, maxReasks >= 0);
+  requireLimit("maxConcurrency", maxConcurrency, maxConcurrency >= 1);
+  requireLimit("requestsPerMinute", requestsPerMinute, requestsPerMinute > 0);
   const policy = limits.retry ?? defaultUserRetry;
   checkRetryPolicy(policy);
-  const permits = createSemaphore(limits.maxConcurrency ?? defaultMaxConcurrency);
-  const rate = createRateLimit(limits.requestsPerMinute ?? Infinity, clock);
+  const permits = createSemaphore(maxConcurrency === Infinity ? Infinity : Math.floor(maxConcurrency));
+  const rate = createRateLimit(requestsPerMinute, clock);
 
   const callOnce = async (messages: readonly ChatMessage[], { signal, meter }: AskOptions): Promise<ChatReply> => {
     try {
@@ -124,4 +127,11 @@ export function createModelCaller(model: ChatModel, limits: CallLimits = {}): Mo
     }
   };
   return { model: model.name, ask };
+}
+
+function requireLimit(name: string, value: number, isEnough: boolean): void {
+  if (isEnough) return;
+  throw new ConfigurationError(
+    `Cannot call the user model: ${name} is ${value}, which allows no call; give a larger number.`,
+  );
 }

@@ -40,12 +40,13 @@ export function openAiChat(options: OpenAiChatOptions): ChatModel {
       const body = JSON.stringify({ model, messages, ...extraBody });
       const request = { base, method: "POST", path: "/chat/completions", headers: sent, body } as const;
       const answer = await http.request(request, { signal, maxBytes: maxReplyBytes });
-      const excerpt = redact(answer.body.toString("utf8")).slice(0, longestExcerpt);
+      const text = answer.body.toString("utf8");
+      const excerpt = () => redact(text).slice(0, longestExcerpt);
       const where = `user model "${model}" at ${showTarget(request)}`;
       const refusal = (status: number) =>
-        statusFailure({ status, header: (name) => headerValue(answer.headers, name), body: excerpt, where });
+        statusFailure({ status, header: (name) => headerValue(answer.headers, name), body: excerpt(), where });
       if (answer.status !== 200) throw refusal(answer.status);
-      const completion = readCompletion(answer.body.toString("utf8"));
+      const completion = readCompletion(text);
       switch (completion.type) {
         case "text":
           return { text: completion.text, usage: usageOfCall(completion.tokens, price) };
@@ -55,7 +56,7 @@ export function openAiChat(options: OpenAiChatOptions): ChatModel {
           throw userFailure(
             "bad-reply",
             `Cannot get a line from ${where}: its answer ${completion.problem}, a chat completion is wanted.`,
-            { cause: excerpt },
+            { cause: excerpt() },
           );
         default:
           return completion satisfies never;

@@ -67,7 +67,8 @@ describe("recordingUser() and replayingUser()", () => {
 
   it("record what a source throws of its own, attributed", async () => {
     const records: UserExchange[] = [];
-    const broken: UserSimulator = { open: () => Promise.reject(new Error("no idea")), reply: () => Promise.reject() };
+    const fail = () => Promise.reject(new Error("no idea"));
+    const broken: UserSimulator = { open: fail, reply: fail };
     const source: UserSource = { name: "broken", create: () => broken };
     await recordingUser(source, (exchange) => void records.push(exchange))
       .create(testTask(), { seed: 1 })
