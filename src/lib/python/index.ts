@@ -2,8 +2,10 @@
 
 export { compareCodePoints } from "./compare.ts";
 export { isOrEquals, pythonEquals } from "./equal.ts";
+export { evaluateExpression } from "./expression/evaluate.ts";
 export { floatRepr } from "./float-repr.ts";
 export { pythonLower } from "./lower.ts";
+export { PythonError } from "./python-error.ts";
 export { pythonRepr, pythonStr, stringRepr } from "./repr.ts";
 export { pythonRound, roundFloat } from "./round.ts";
 export { isPythonSpace, pythonLstrip, pythonRstrip, pythonStrip } from "./strip.ts";

@@ -1,11 +1,14 @@
-/** An error that Python code would have raised here, by the name of its class. Where behaviour must equal a Python reference, errors are part of it. */
+/**
+ * An exception that Python code would have raised here, as a value that tools and readers catch; `message` is its `str()`.
+ * Where behaviour must equal a Python reference, errors are part of it.
+ */
 export class PythonError extends Error {
-  /** The Python class, e.g. "KeyError". */
-  readonly type: string;
+  /** Name of the Python class, e.g. `KeyError`. */
+  readonly pythonType: string;
 
-  constructor(type: string, message: string) {
+  constructor(pythonType: string, message: string) {
     super(message);
     this.name = "PythonError";
-    this.type = type;
+    this.pythonType = pythonType;
   }
 }
