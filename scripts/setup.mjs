@@ -15,10 +15,15 @@ export const oldestNode = /** @type {const} */ ([20, 19]);
  * code 2 and one sentence when it cannot go on.
  */
 export async function setUp() {
+  await setUpTools();
+  await build();
+}
+
+/** The part of `setUp` before the build. */
+export async function setUpTools() {
   const problem = nodeProblem(process.versions.node);
   if (problem !== null) giveUp(problem);
   if (isInstallStale()) await install();
-  await build();
 }
 
 /**

@@ -24,7 +24,7 @@ export const rooms = {
   // Contracts are imported from the file that states them.
   core: { imports: ["lib"], browser: true, open: true },
 
-  tokenizers: { imports: ["core", "lib"] },
+  tokenizers: { imports: ["core", "lib"], packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts" } },
   parsers: { imports: ["core", "lib"], browser: true },
   renderers: { imports: ["core", "lib", "parsers"], browser: true },
   trajectories: { imports: ["core", "lib"], browser: true },
@@ -43,8 +43,8 @@ export const rooms = {
   episodes: { imports: ["core", "lib", "trajectories"], browser: true },
   // The loop of the file that this package began as, kept for comparison in one folder.
   "episodes/slime-tau": { imports: ["core", "lib"], browser: true },
-  store: { imports: ["core", "lib"] },
-  queue: { imports: ["core", "lib"] },
+  store: { imports: ["core", "lib"], doors: ["run-store.ts"] },
+  queue: { imports: ["core", "lib"], doors: ["job-queue.ts"] },
   runs: { imports: ["core", "lib", "trajectories", "episodes", "store", "queue"] },
   exporters: { imports: ["core", "lib", "trajectories"] },
 
@@ -64,8 +64,16 @@ export const rooms = {
   cli: {
     imports: ["*"],
     except: ["conformance"],
-    packages: { commander: "*", yaml: "*", picocolors: "*" },
+    packages: {
+      commander: "*",
+      yaml: "*",
+      zod: "*",
+      picocolors: "*",
+      "log-update": "*",
+      "@swc/wasm-typescript": "cli/load-environment.ts",
+    },
     loads: "cli/load-environment.ts",
+    isInternal: true,
   },
 };
 
