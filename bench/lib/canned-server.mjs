@@ -1,0 +1,48 @@
+// A server that answers /generate with replies prepared before the clock starts, in a process of its own. It looks at a
+// request's `rid` alone, so its cost stays out of what is compared. With `record` it keeps every body for a null client.
+//
+// Parent to child: { type: "load", replies: { "<episode>:<turn>": json } }, { type: "bodies" }. Child to parent: { type:
+// "listening", port }, { type: "bodies", bodies: [[key, body], ...] }.
+
+import { createServer } from "node:http";
+
+const replies = new Map();
+const bodies = new Map();
+let isRecording = false;
+const tail = 400;
+
+const server = createServer((request, response) => {
+  const chunks = [];
+  request.on("data", (chunk) => chunks.push(chunk));
+  request.on("end", () => {
+    const body = Buffer.concat(chunks);
+    const key = request.headers["x-bench-key"] ?? keyOf(body);
+    const reply = replies.get(key);
+    if (isRecording) bodies.set(key, body.toString("latin1"));
+    response.writeHead(reply === undefined ? 404 : 200, { "content-type": "application/json" });
+    response.end(reply ?? `{"error":{"message":"no reply for ${key}"}}`);
+  });
+});
+
+/** "<episode>:<turn>" out of the request id, which stands near the end of the body or near its beginning. */
+function keyOf(body) {
+  const match =
+    /"rid":"([^"]*):(\d+):\d+~"/.exec(body.subarray(-tail).toString("latin1")) ??
+    /"rid":"([^"]*):(\d+):\d+~"/.exec(body.subarray(0, tail).toString("latin1")) ??
+    /"rid":"([^"]*):(\d+):\d+~"/.exec(body.toString("latin1"));
+  return match === null ? "" : `${match[1]}:${match[2]}`;
+}
+
+process.on("message", (message) => {
+  if (message.type === "load") {
+    isRecording = message.record;
+    for (const [key, json] of Object.entries(message.replies)) replies.set(key, Buffer.from(json));
+    process.send({ type: "loaded" });
+  } else if (message.type === "bodies") {
+    process.send({ type: "bodies", bodies: [...bodies] });
+    isRecording = false;
+  }
+});
+process.on("disconnect", () => process.exit(0));
+server.keepAliveTimeout = 60_000;
+server.listen(0, "127.0.0.1", () => process.send({ type: "listening", port: server.address().port }));
