@@ -36,9 +36,15 @@ describe("runEpisode()", () => {
     expect(episode.events.map(({ type }) => type)).toEqual([
       "episode-start",
       "user-line",
-      ...["turn", "decision", "user-line"],
-      ...["turn", "decision", "tool-result"],
-      ...["turn", "decision", "user-line"],
+      "turn",
+      "decision",
+      "user-line",
+      "turn",
+      "decision",
+      "tool-result",
+      "turn",
+      "decision",
+      "user-line",
       "grade",
       "episode-end",
     ]);
@@ -181,15 +187,14 @@ describe("runEpisode()", () => {
       failure: { boundary: "user", code: "timeout" },
     });
     const { parts } = world([leave], ["Count."]);
-    const open = parts.environment.open;
+    const noScale = {
+      grade: () => {
+        throw new Error("no scale");
+      },
+    };
     const environment = {
       ...parts.environment,
-      open: (one: typeof task) =>
-        Object.assign(open(one), {
-          grade: () => {
-            throw new Error("no scale");
-          },
-        }),
+      open: (one: typeof task) => Object.assign(parts.environment.open(one), noScale),
     };
     const grader = await runEpisode(task, { ...parts, environment });
     expect(grader).toMatchObject({
@@ -207,6 +212,17 @@ describe("runEpisode()", () => {
     });
     expect(episode).toMatchObject({ outcome: "failed", failure: { boundary: "store", message: "disk full" } });
     expect(episode.events.map(({ type }) => type)).toEqual(["episode-start", "user-line", "episode-end"]);
+  });
+
+  it("counts an engine that does not answer in time as a fault that may pass", async () => {
+    const { parts } = world([], ["Count."]);
+    const engine = { ...parts.engine, sample: () => new Promise<never>(() => {}) };
+    const clock = instantClock();
+    const impatient = { ...clock, sleep: (): Promise<void> => Promise.resolve() };
+    const retry = { maxAttempts: 3, maxElapsedMs: Infinity, baseDelayMs: 1, maxDelayMs: 1 };
+    const episode = await runEpisode(task, { ...parts, engine }, { clock: impatient, retry, turnTimeoutMs: 5 });
+    expect(episode).toMatchObject({ outcome: "failed", failure: { boundary: "engine", code: "timeout" } });
+    expect(episode.failure?.message).toContain("did not answer within 5 ms; raise turnTimeoutMs");
   });
 
   it("is aborted by its signal, wherever it waits", async () => {

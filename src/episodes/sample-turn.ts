@@ -1,10 +1,10 @@
 // One engine call of an episode, with its retries and its deadline. The failed attempts go into the turn's log.
 
-import type { SampleResult } from "../core/engine.ts";
-import type { Engine } from "../core/engine.ts";
+import type { Engine, SampleRequest, SampleResult } from "../core/engine.ts";
 import type { Attempt } from "../core/episode.ts";
 import { attribute, AttributedError } from "../core/failure.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
+import { DeadlineError, withDeadline } from "../lib/deadline.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { retry } from "../lib/retry.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
@@ -31,35 +31,33 @@ export async function sampleTurn(
     seed: options.seedTurns ? turnSeed : options.sampling.seed,
   };
   const attempt = async (number: number): Promise<SampleResult> => {
-    const deadline = new AbortController();
-    const timer = setTimeout(() => deadline.abort(), options.turnTimeoutMs);
-    const signal = options.signal === null ? deadline.signal : AbortSignal.any([options.signal, deadline.signal]);
+    const asked: SampleRequest = {
+      prompt: request.prompt,
+      sampling,
+      stopTokenIds: request.stopTokenIds,
+      // The closing mark keeps one id from being the prefix of another: servers abort by prefix.
+      requestId: `${options.episodeId}:${request.turn}:${number}~`,
+      routingKey: options.episodeId,
+    };
+    const { turnTimeoutMs: timeoutMs, clock, signal } = options;
     try {
-      return await engine.sample(
-        {
-          prompt: request.prompt,
-          sampling,
-          stopTokenIds: request.stopTokenIds,
-          // The closing mark keeps one id from being the prefix of another: servers abort by prefix.
-          requestId: `${options.episodeId}:${request.turn}:${number}~`,
-          routingKey: options.episodeId,
-        },
-        { signal },
-      );
+      return await withDeadline((bounded) => engine.sample(asked, { signal: bounded }), {
+        timeoutMs,
+        clock,
+        ...(signal === null ? {} : { signal }),
+      });
     } catch (error) {
-      if (!deadline.signal.aborted || options.signal?.aborted) throw attribute(error, "engine");
+      if (!(error instanceof DeadlineError)) throw attribute(error, "engine");
       throw new AttributedError(
         {
           boundary: "engine",
           code: "timeout",
-          message: `Cannot finish turn ${request.turn} of episode "${options.episodeId}": engine "${engine.name}" did not answer within ${options.turnTimeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`,
+          message: `Cannot finish turn ${request.turn} of episode "${options.episodeId}": engine "${engine.name}" did not answer within ${timeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`,
           retryable: true,
           cause: null,
         },
         { cause: error },
       );
-    } finally {
-      clearTimeout(timer);
     }
   };
   const { next: random } = createRandom(turnSeed);
