@@ -1,0 +1,34 @@
+// What a command sees of the world, as values, so that commands run in tests as they run in a terminal.
+
+/** A stream to write to; `isTTY` and `columns` as Node's terminals have them. */
+export type Output = {
+  readonly isTTY?: boolean;
+  readonly columns?: number;
+  write(text: string): unknown;
+};
+
+export type CliContext = {
+  /** Results. */
+  readonly stdout: Output;
+  /** Progress, warnings, errors. */
+  readonly stderr: Output;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** What relative paths start from. */
+  readonly cwd: string;
+  /** Aborted at the first Ctrl-C: begin nothing new. */
+  readonly drain: AbortSignal;
+  /** Aborted at the second: end what runs. */
+  readonly cancel: AbortSignal;
+  /** How this program is called, for commands to paste: `npx trainable-agents`. */
+  readonly program: string;
+};
+
+/** Exit codes. */
+export const exitCodes = Object.freeze({
+  done: 0,
+  /** Every episode failed, or something broke that no setting can mend. */
+  failed: 1,
+  /** A flag, file, folder or server that the user can correct. */
+  usage: 2,
+  interrupted: 130,
+});

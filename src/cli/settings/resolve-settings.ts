@@ -1,0 +1,46 @@
+// Flags over configuration file over defaults. Each value is read by its setting's schema once; the first that does not fit
+// is refused with the place it came from.
+
+import { ConfigurationError } from "../../core/index.ts";
+import type { ConfigFile } from "./config-file.ts";
+import {
+  type RolloutSettings,
+  rolloutSettings,
+  type SettingName,
+  settingKey,
+  settingNames,
+} from "./rollout-settings.ts";
+import type { Setting } from "./setting.ts";
+
+/** Values as the command line gave them; absent flags are absent. */
+export type FlagValues = Readonly<Partial<Record<SettingName, unknown>>>;
+
+/** Values of these may be, or hold, a secret that was put in the wrong place: messages never repeat them. */
+const neverShown: ReadonlySet<SettingName> = new Set(["apiKeyEnv", "userApiKeyEnv", "url", "userUrl", "samplingExtra"]);
+
+/** All settings. Throws a `ConfigurationError` that names flag or file, line and column. */
+export function resolveSettings(flags: FlagValues, file: ConfigFile | null): RolloutSettings {
+  const resolved = settingNames.map((name) => [name, resolveOne(name, flags, file)] as const);
+  return Object.fromEntries(resolved) as RolloutSettings;
+}
+
+function resolveOne(name: SettingName, flags: FlagValues, file: ConfigFile | null): unknown {
+  const setting: Setting<unknown> = rolloutSettings[name];
+  const flag = flags[name];
+  if (flag !== undefined) return read(setting, flag, { name, where: `--${settingKey(name)}` });
+  const entry = file?.values.get(name);
+  if (entry !== undefined)
+    return read(setting, entry.value, { name, where: `"${settingKey(name)}" at ${entry.where}` });
+  return setting.default;
+}
+
+function read(
+  setting: Setting<unknown>,
+  value: unknown,
+  source: { readonly name: SettingName; readonly where: string },
+): unknown {
+  const result = setting.schema.safeParse(value);
+  if (result.success) return result.data;
+  const state = neverShown.has(source.name) ? "its value does not fit" : `it is ${JSON.stringify(value)}`;
+  throw new ConfigurationError(`Cannot use ${source.where}: ${state}, ${setting.wanted} is needed.`);
+}

@@ -1,0 +1,349 @@
+// Every setting of `rollout`, once: the flags, the keys of configuration files, the help and the dry run are made from this
+// table. A catalogue; what the settings lead to is decided in `compose/`.
+
+import { z } from "zod";
+import { isTaskList } from "./task-list.ts";
+import { jsonObject, number, type Setting, setting, text, whole } from "./setting.ts";
+
+const taskList = z.preprocess((value) => {
+  if (typeof value === "number") return String(value);
+  return Array.isArray(value) ? value.join(",") : value;
+}, z.string().refine(isTaskList));
+
+export const rolloutSettings = {
+  env: setting<string>({
+    group: "What is played",
+    flag: "--env <name|file>",
+    help: "environment: bookshop, tau-bench/retail, or a module whose default export is one (./my-env.ts)",
+    wanted: "the name of an environment or a file",
+    schema: text,
+    default: "bookshop",
+  }),
+  data: setting<string | null>({
+    group: "What is played",
+    flag: "--data <folder>",
+    help: "folder with the data of the environment (tau-bench)",
+    wanted: "a folder",
+    schema: text.nullable(),
+    default: null,
+  }),
+  split: setting<string | null>({
+    group: "What is played",
+    flag: "--split <name>",
+    help: "which tasks: train, test, ... (default: the environment's usual one)",
+    wanted: "the name of a split",
+    schema: text.nullable(),
+    default: null,
+  }),
+  tasks: setting<string | null>({
+    group: "What is played",
+    flag: "--tasks <list>",
+    help: 'indexes of tasks, like 0-49,60, or "all" (default: all; the first 8 of the bookshop)',
+    wanted: 'a list like 0-49,60 or "all"',
+    schema: taskList.nullable(),
+    default: null,
+  }),
+  samplesPerTask: setting<number>({
+    group: "What is played",
+    flag: "--samples-per-task <n>",
+    help: "episodes of each task; together they are a group",
+    wanted: "a whole number of at least 1",
+    schema: whole(1),
+    default: 1,
+  }),
+  seed: setting<number>({
+    group: "What is played",
+    flag: "--seed <n>",
+    help: "of the run; everything drawn derives from it, the task and the sample",
+    wanted: "a whole number from 0 to 4294967295",
+    schema: whole(0, 4_294_967_295),
+    default: 0,
+  }),
+
+  engine: setting<"sglang" | "expert" | null>({
+    group: "The policy",
+    flag: "--engine <name>",
+    help: "sglang, or expert: a scripted player of the bookshop that needs no server (default: sglang when a server or a model is named)",
+    wanted: "sglang or expert",
+    schema: z.enum(["sglang", "expert"]).nullable(),
+    default: null,
+  }),
+  url: setting<string | null>({
+    group: "The policy",
+    flag: "--url <address>",
+    help: "SGLang server or router, like http://router:30000",
+    wanted: "an address like http://127.0.0.1:30000",
+    schema: text.nullable(),
+    default: null,
+  }),
+  host: setting<string | null>({
+    group: "The policy",
+    flag: "--host <name>",
+    help: "instead of --url: host of the server (default: 127.0.0.1)",
+    wanted: "a host name",
+    schema: text.nullable(),
+    default: null,
+  }),
+  port: setting<number | null>({
+    group: "The policy",
+    flag: "--port <n>",
+    help: "instead of --url: port of the server (default: 30000)",
+    wanted: "a port from 1 to 65535",
+    schema: whole(1, 65_535).nullable(),
+    default: null,
+  }),
+  apiKeyEnv: setting<string | null>({
+    group: "The policy",
+    flag: "--api-key-env <variable>",
+    help: "environment variable with the key of the server",
+    wanted: "the name of an environment variable",
+    schema: text.nullable(),
+    default: null,
+  }),
+  model: setting<string | null>({
+    group: "The policy",
+    flag: "--model <folder>",
+    help: "folder with the tokenizer and chat template of the served model",
+    wanted: "a folder",
+    schema: text.nullable(),
+    default: null,
+  }),
+  renderer: setting<string | null>({
+    group: "The policy",
+    flag: "--renderer <family>",
+    help: "model family whose chat template is followed (default: told by the template)",
+    wanted: "the name of a model family",
+    schema: text.nullable(),
+    default: null,
+  }),
+  history: setting<"keep-reasoning" | "branch">({
+    group: "The policy",
+    flag: "--history <policy>",
+    help: "where a template rewrites history: keep-reasoning (only append), or branch (a sample for each rewrite)",
+    wanted: "keep-reasoning or branch",
+    schema: z.enum(["keep-reasoning", "branch"]),
+    default: "keep-reasoning",
+  }),
+  thinking: setting<"on" | "off" | null>({
+    group: "The policy",
+    flag: "--thinking <on|off>",
+    help: "for models whose template has the switch",
+    wanted: "on or off",
+    // YAML 1.1 files, and people, write true for on.
+    schema: z.preprocess(
+      (value) => (typeof value === "boolean" ? (value ? "on" : "off") : value),
+      z.enum(["on", "off"]).nullable(),
+    ),
+    default: null,
+  }),
+  strategy: setting<string>({
+    group: "The policy",
+    flag: "--strategy <name>",
+    help: "how a turn is prompted and read: tool-calling",
+    wanted: "the name of a strategy",
+    schema: text,
+    default: "tool-calling",
+  }),
+  toolInstruction: setting<string | null>({
+    group: "The policy",
+    flag: "--tool-instruction <file>",
+    help: 'file with words about the use of tools, in place of our own; "none" keeps the template\'s',
+    wanted: 'a file, or "none"',
+    schema: text.nullable(),
+    default: null,
+  }),
+  preset: setting<string | null>({
+    group: "The policy",
+    flag: "--preset <name>",
+    help: "a whole way of playing, for comparison",
+    wanted: "the name of a preset",
+    schema: text.nullable(),
+    default: null,
+  }),
+  expertNoise: setting<number>({
+    group: "The policy",
+    flag: "--expert-noise <p>",
+    help: "how often the expert errs at a turn",
+    wanted: "a number from 0 to 1",
+    schema: number({ min: 0, max: 1 }),
+    default: 0.05,
+  }),
+
+  temperature: setting<number>({
+    group: "Sampling",
+    flag: "--temperature <t>",
+    help: "0 is greedy",
+    wanted: "a number of at least 0",
+    schema: number({ min: 0 }),
+    default: 1,
+  }),
+  topP: setting<number>({
+    group: "Sampling",
+    flag: "--top-p <p>",
+    help: "1 cuts nothing off",
+    wanted: "a number above 0 and at most 1",
+    schema: number({ above: 0, max: 1 }),
+    default: 1,
+  }),
+  topK: setting<number>({
+    group: "Sampling",
+    flag: "--top-k <k>",
+    help: "-1 cuts nothing off",
+    wanted: "-1 or a whole number of at least 1",
+    schema: whole(-1).refine((value) => value !== 0),
+    default: -1,
+  }),
+  minP: setting<number>({
+    group: "Sampling",
+    flag: "--min-p <p>",
+    help: "0 cuts nothing off",
+    wanted: "a number from 0 to 1",
+    schema: number({ min: 0, max: 1 }),
+    default: 0,
+  }),
+  repetitionPenalty: setting<number>({
+    group: "Sampling",
+    flag: "--repetition-penalty <r>",
+    help: "1 changes nothing",
+    wanted: "a number above 0 and at most 2",
+    schema: number({ above: 0, max: 2 }),
+    default: 1,
+  }),
+  maxNewTokens: setting<number>({
+    group: "Sampling",
+    flag: "--max-new-tokens <n>",
+    help: "of one turn",
+    wanted: "a whole number of at least 1",
+    schema: whole(1),
+    default: 1024,
+  }),
+  samplingExtra: setting<Readonly<Record<string, unknown>>>({
+    group: "Sampling",
+    flag: "--sampling-extra <json>",
+    help: "further parameters for the engine, sent as they are",
+    wanted: "a JSON object",
+    schema: jsonObject,
+    default: {},
+  }),
+  seedTurns: setting<boolean>({
+    group: "Sampling",
+    flag: "--seed-turns",
+    help: "give every turn a sampling seed of its own (servers with deterministic sampling)",
+    wanted: "true or false",
+    schema: z.boolean(),
+    default: false,
+  }),
+
+  user: setting<string | null>({
+    group: "The user",
+    flag: "--user <name>",
+    help: "agenda, llm, react, verify, reflection, human, scripted (default: the first that the environment lists)",
+    wanted: "the name of a user",
+    schema: text.nullable(),
+    default: null,
+  }),
+  userModel: setting<string | null>({
+    group: "The user",
+    flag: "--user-model <name>",
+    help: "model that plays the user: provider/model, or its name on the server of --user-url",
+    wanted: "the name of a model",
+    schema: text.nullable(),
+    default: null,
+  }),
+  userUrl: setting<string | null>({
+    group: "The user",
+    flag: "--user-url <address>",
+    help: "OpenAI-compatible server of the user's model, like http://127.0.0.1:8000/v1",
+    wanted: "an address like http://127.0.0.1:8000/v1",
+    schema: text.nullable(),
+    default: null,
+  }),
+  userApiKeyEnv: setting<string | null>({
+    group: "The user",
+    flag: "--user-api-key-env <variable>",
+    help: "environment variable with the key of that server or provider (default: the provider's usual one)",
+    wanted: "the name of an environment variable",
+    schema: text.nullable(),
+    default: null,
+  }),
+  userLines: setting<string | null>({
+    group: "The user",
+    flag: "--user-lines <file>",
+    help: "what the scripted user says, one line each",
+    wanted: "a file",
+    schema: text.nullable(),
+    default: null,
+  }),
+
+  maxSteps: setting<number>({
+    group: "Limits",
+    flag: "--max-steps <n>",
+    help: "turns of an episode",
+    wanted: "a whole number of at least 1",
+    schema: whole(1),
+    default: 30,
+  }),
+  maxSampledTokens: setting<number | null>({
+    group: "Limits",
+    flag: "--max-sampled-tokens <n>",
+    help: "sampled tokens of an episode (default: no bound of its own)",
+    wanted: "a whole number of at least 1",
+    schema: whole(1).nullable(),
+    default: null,
+  }),
+  maxContextTokens: setting<number | null>({
+    group: "Limits",
+    flag: "--max-context-tokens <n>",
+    help: "context of the served model (default: left to the server)",
+    wanted: "a whole number of at least 1",
+    schema: whole(1).nullable(),
+    default: null,
+  }),
+  turnTimeout: setting<number>({
+    group: "Limits",
+    flag: "--turn-timeout <seconds>",
+    help: "of one engine call",
+    wanted: "a number of seconds above 0",
+    schema: number({ above: 0, max: 2_000_000 }),
+    default: 600,
+  }),
+  concurrency: setting<number>({
+    group: "Limits",
+    flag: "--concurrency <n>",
+    help: "episodes at once",
+    wanted: "a whole number from 1 to 100000",
+    schema: whole(1, 100_000),
+    default: 64,
+  }),
+
+  out: setting<string | null>({
+    group: "Output",
+    flag: "--out <folder>",
+    help: "run folder; must be new or empty (default: runs/<time>-<env>)",
+    wanted: "a folder",
+    schema: text.nullable(),
+    default: null,
+  }),
+  quiet: setting<boolean>({
+    group: "Output",
+    flag: "--quiet",
+    help: "no progress, only the closing table",
+    wanted: "true or false",
+    schema: z.boolean(),
+    default: false,
+  }),
+} as const;
+
+export type SettingName = keyof typeof rolloutSettings;
+
+/** All settings with their values. */
+export type RolloutSettings = {
+  readonly [Name in SettingName]: (typeof rolloutSettings)[Name] extends Setting<infer T> ? T : never;
+};
+
+export const settingNames = Object.keys(rolloutSettings) as SettingName[];
+
+/** The name in configuration files and, after two dashes, on the command line: `samples-per-task`. */
+export function settingKey(name: SettingName): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
