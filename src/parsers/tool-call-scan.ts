@@ -83,10 +83,10 @@ export class ToolCallScan {
     return calls;
   }
 
-  /** A call as the reference's record takes it: texts that are no Unicode are refused there. */
+  /** A call as the reference's record takes it: names that are no texts are refused there. */
   call(name: JsonValue, parameters: string, toolIndex: number = this.#indexOf(name)): DetectedCall {
-    if ((name !== null && typeof name !== "string") || isBroken(name ?? "") || isBroken(parameters)) {
-      throw new PythonError("ValidationError", "a call's name and parameters must be texts without lone surrogates");
+    if (name !== null && typeof name !== "string") {
+      throw new PythonError("ValidationError", "a call's name must be a text");
     }
     return { name, parameters, toolIndex };
   }
@@ -124,11 +124,6 @@ const jsonTypeNames = {
   list: "a list",
   dict: "an object",
 } as const;
-
-/** True when Python could not write the text as UTF-8. */
-export function isBroken(text: string): boolean {
-  return /\p{Surrogate}/u.test(text);
-}
 
 /** The tool that broken JSON asked for, when its name can still be made out. */
 export function guessName(text: string): string | null {
