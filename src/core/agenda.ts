@@ -41,7 +41,7 @@ export type AgendaGoal = {
   readonly confirmation: AgendaConfirmation | null;
   /** `null`: the user knows its mind. Only together with a confirmation. */
   readonly secondThought: AgendaSecondThought | null;
-  /** Phrases (found anywhere, without case) that make a statement settle the goal, whether or not a yes was asked for. */
+  /** Phrases (whole words, compared without case) that make a statement settle the goal, whether or not a yes was asked for. */
   readonly settledBy: readonly string[];
   /** Said one after another at refusals; the refusal after the last is accepted and settles the goal. */
   readonly objections: readonly string[];

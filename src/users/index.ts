@@ -2,6 +2,7 @@
 
 export type { KeyOptions } from "./api-key.ts";
 export type { ChatMessage, ChatModel, ChatReply } from "./chat-model.ts";
+export { agendaUser } from "./agenda.ts";
 export { humanUser, type HumanUserOptions } from "./human-user.ts";
 export type { UserCompat } from "./llm-strategy.ts";
 export { llmUser, reactUser, reflectionUser, verifyUser, type ModelUserOptions } from "./llm-user.ts";
@@ -18,6 +19,7 @@ export {
   type ScriptedUserSource,
   type UserStep,
 } from "./scripted-user.ts";
+export { selectUser, userNames, type SelectUserOptions } from "./select-user.ts";
 export { stopMarker } from "./stop-marker.ts";
 export { parseUserExchanges, type UserExchange } from "./user-exchange.ts";
 export type { UserFailureCode } from "./user-failure.ts";

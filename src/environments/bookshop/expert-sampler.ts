@@ -1,0 +1,75 @@
+// The expert as something that continues token ids: it decodes the prompt it was sent, reads nothing but its text, and
+// encodes its action. It fits the sampler that `testing/sglang` puts behind its protocol front, by shape: rooms of
+// environments import none of it.
+
+import { ConfigurationError } from "../../core/failure.ts";
+import type { Tokenizer } from "../../core/tokenizer.ts";
+import { deriveSeed } from "../../lib/random.ts";
+import { expertAction, type ExpertOptions } from "./expert.ts";
+
+export type ExpertSamplerOptions = ExpertOptions & {
+  /** Of the model family that the prompts are rendered for; it must know `<|im_end|>`. */
+  readonly tokenizer: Tokenizer;
+};
+
+export type ExpertRequest = {
+  readonly promptIds: Uint32Array;
+  /** Enters the choice of mistakes, so that several samples of one prompt differ; `null`: all are the same. */
+  readonly params: { readonly seed: number | null };
+};
+
+export type ExpertOutput = {
+  /** The action and its end token. */
+  readonly ids: readonly number[];
+  /**
+   * One per id. A fixed model: the first token carries the probability of the whole action under the mixture of the right
+   * action and its mistakes, every later one is certain (0). So sums are true, and only the place is made up.
+   */
+  readonly logprobs: readonly number[];
+  readonly finish: "end";
+  readonly cachedTokens: number;
+  readonly weightVersion: null;
+};
+
+export interface ExpertSampler {
+  sample(request: ExpertRequest): Promise<ExpertOutput>;
+}
+
+const actionStart = "<|im_start|>assistant\n";
+
+/**
+ * Answers prompts in ChatML. A prompt that ends within an action (a turn that was aborted and goes on) is continued where it
+ * stopped. The same ids, seeds and noise give the same output, in any order of calls. Throws a `ConfigurationError` for a
+ * tokenizer without `<|im_end|>`, a `RangeError` for a noise outside 0 to 1.
+ */
+export function createExpertSampler({ tokenizer, noise = 0, seed = 0 }: ExpertSamplerOptions): ExpertSampler {
+  const endId = tokenizer.tokenId("<|im_end|>");
+  if (endId === null) {
+    throw new ConfigurationError(
+      `Cannot play the bookshop expert with tokenizer "${tokenizer.name}": it has no token "<|im_end|>"; use one of a ChatML family.`,
+    );
+  }
+  // Throws now for a noise out of bounds, not at the first request.
+  expertAction("", { noise });
+
+  return {
+    sample: async ({ promptIds, params }) => {
+      const text = tokenizer.decode(promptIds);
+      const start = text.lastIndexOf(actionStart);
+      const prompt = start === -1 ? text : text.slice(0, start + actionStart.length);
+      const begun = start === -1 ? "" : withoutThinking(text.slice(start + actionStart.length));
+      const mixed = deriveSeed(seed, "sampling", params.seed ?? "none");
+      const chosen = expertAction(prompt, { noise, seed: mixed });
+      const action = chosen.text.startsWith(begun) ? chosen : expertAction(prompt);
+      const rest = action.text.startsWith(begun) ? action.text.slice(begun.length) : "";
+      const ids = [...tokenizer.encode(rest), endId];
+      const logprobs = ids.map((_, index) => (index === 0 && begun === "" ? Math.log(action.probability) : 0));
+      return { ids, logprobs, finish: "end", cachedTokens: 0, weightVersion: null };
+    },
+  };
+}
+
+/** Templates of hybrid models begin an action without thinking by an empty thought. */
+function withoutThinking(text: string): string {
+  return text.replace(/^<think>[\s\S]*?<\/think>\s*/, "");
+}

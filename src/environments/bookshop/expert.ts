@@ -1,0 +1,42 @@
+// A scripted expert that plays the desk from the conversation alone, with a noise knob. For `npm start`, for tests of the
+// whole path, and for dialogues to clone from. Not an agent: it understands the simulated user's phrases and no more.
+
+import { createRandom, deriveSeed } from "../../lib/random.ts";
+import { actionText } from "./expert/action-text.ts";
+import { readConversation } from "./expert/conversation.ts";
+import { readDesk } from "./expert/desk.ts";
+import { type MistakeName, mistakesOf } from "./expert/mistakes.ts";
+import { nextStep } from "./expert/next-step.ts";
+
+export type ExpertOptions = {
+  /** Probability of a mistake at each action, 0 to 1. Default: 0. */
+  readonly noise?: number;
+  /** Decides, together with the prompt and nothing else, which mistakes are made. Default: 0. */
+  readonly seed?: number;
+};
+
+export type ExpertAction = {
+  /** Words, or `<tool_call>` with JSON, without an end token. */
+  readonly text: string;
+  /** Of this text, given the prompt, under the mixture of the right action and its mistakes. */
+  readonly probability: number;
+  readonly mistake: MistakeName | null;
+};
+
+/**
+ * The next action for a prompt in ChatML as Qwen's templates write it, generation prompt included. The same prompt, noise
+ * and seed give the same action, in any order of calls. Throws a `RangeError` for a noise outside 0 to 1.
+ */
+export function expertAction(prompt: string, options: ExpertOptions = {}): ExpertAction {
+  const { noise = 0, seed = 0 } = options;
+  if (!(noise >= 0 && noise <= 1)) {
+    throw new RangeError(`Cannot play the expert: noise is ${noise}, a number from 0 to 1 is wanted.`);
+  }
+  const step = nextStep(readDesk(readConversation(prompt)));
+  const random = createRandom(deriveSeed(seed, "expert", prompt));
+  const isMistaken = random.next() < noise;
+  const mistakes = mistakesOf(step, random);
+  if (!isMistaken) return { text: actionText(step.action), probability: 1 - noise, mistake: null };
+  const { name, text } = random.pick(mistakes);
+  return { text, probability: noise / mistakes.length, mistake: name };
+}

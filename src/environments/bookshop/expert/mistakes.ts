@@ -1,0 +1,63 @@
+// The mistakes of a tired clerk, one at a time: what a language model does wrong on the way to being good.
+
+import type { Random } from "../../../lib/random.ts";
+import { actionText } from "./action-text.ts";
+import type { Action, Step } from "./next-step.ts";
+
+export const mistakeNames = [
+  "wrong-id",
+  "broken-json",
+  "several-calls",
+  "unknown-tool",
+  "skipped-step",
+  "untold-fact",
+  "gave-up",
+] as const;
+export type MistakeName = (typeof mistakeNames)[number];
+
+/** The texts that come instead of the right one, one per mistake that is possible here. */
+export function mistakesOf(
+  step: Step,
+  random: Random,
+): readonly { readonly name: MistakeName; readonly text: string }[] {
+  const { action, shortcut } = step;
+  const right = actionText(action);
+  const mistakes = [
+    { name: "wrong-id", text: withWrongId(right, random) },
+    { name: "skipped-step", text: shortcut === null ? null : actionText(shortcut) },
+    { name: "gave-up", text: "I am sorry, I cannot help with that. Goodbye." },
+    ...(action.type === "call" ? callMistakes(action, right) : [{ name: "untold-fact", text: untold(right) } as const]),
+  ] as const;
+  return mistakes.flatMap(({ name, text }) => (text === null || text === right ? [] : [{ name, text }]));
+}
+
+function callMistakes(
+  action: Action & { readonly type: "call" },
+  right: string,
+): readonly { name: MistakeName; text: string }[] {
+  const { name, arguments: args } = action.call;
+  return [
+    { name: "broken-json", text: right.replace("}}\n</tool_call>", "}\n</tool_call>") },
+    { name: "several-calls", text: `${right}\n${right}` },
+    { name: "unknown-tool", text: actionText({ type: "call", call: { name: unknownName(name), arguments: args } }) },
+  ];
+}
+
+function unknownName(name: string): string {
+  return name === "look_up" ? "get_record" : `${name}_now`;
+}
+
+/** Another digit in the last id: the id looks right and is of nobody, or of somebody else. */
+function withWrongId(text: string, random: Random): string | null {
+  const ids = [...text.matchAll(/#[MWBC]\d+/g)];
+  const id = ids.at(-1);
+  if (id === undefined) return null;
+  const place = id.index + 2 + random.integer(id[0].length - 2);
+  const digit = (Number(text[place]) + 1 + random.integer(9)) % 10;
+  return `${text.slice(0, place)}${digit}${text.slice(place + 1)}`;
+}
+
+/** The end of a wish without what the member wanted to hear. */
+function untold(text: string): string | null {
+  return /(\$\d|\d days).* Anything else\?$/.test(text) ? "Done. Anything else?" : null;
+}

@@ -1,0 +1,12 @@
+// Door of the bookshop: the environment, and the expert that plays it.
+
+export { expertAction, type ExpertAction, type ExpertOptions } from "./expert.ts";
+export {
+  createExpertSampler,
+  type ExpertOutput,
+  type ExpertRequest,
+  type ExpertSampler,
+  type ExpertSamplerOptions,
+} from "./expert-sampler.ts";
+export { type Kind, kinds, type Level, levels } from "./kinds.ts";
+export { bookshopSource, type BookshopOptions } from "./source.ts";

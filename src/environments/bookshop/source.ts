@@ -1,0 +1,107 @@
+// Where bookshop tasks and environments come from. Options choose among the tasks and never change one: an id names the
+// same task whatever the options.
+
+import type { EnvironmentSource } from "../../core/environment.ts";
+import { ConfigurationError } from "../../core/failure.ts";
+import type { Task, Taskset } from "../../core/task.ts";
+import type { BookshopSplit } from "./draw.ts";
+import { BookshopEnvironment } from "./environment.ts";
+import { type Kind, kinds, type Level, levels } from "./kinds.ts";
+import { createScenario, cycleLength, placeInCycle, type Scenario } from "./scenario.ts";
+
+export type BookshopOptions = {
+  /** Kinds of task to keep. Default: all. */
+  readonly kinds?: readonly Kind[];
+  /** Levels of difficulty to keep. Default: all. */
+  readonly levels?: readonly Level[];
+};
+
+const sizes: Readonly<Record<BookshopSplit, number>> = { train: 2400 * cycleLength, test: 240 * cycleLength };
+const environmentName = "bookshop";
+
+/** Throws a `ConfigurationError` for an unknown kind or level, or when none is left. */
+export function bookshopSource(options: BookshopOptions = {}): EnvironmentSource {
+  const keptKinds = chosen("kinds", options.kinds, kinds);
+  const keptLevels = chosen("levels", options.levels, levels);
+  const places = Array.from({ length: cycleLength }, (_, place) => place).filter((place) => {
+    const { kind, level } = placeInCycle(place);
+    return keptKinds.includes(kind) && keptLevels.includes(level);
+  });
+  const scenarios = new WeakMap<Task, Scenario>();
+
+  const taskset = (split: string): Taskset => {
+    if (!isSplit(split)) {
+      throw new ConfigurationError(
+        `Cannot open split "${split}" of environment "bookshop": it has "train" and "test".`,
+      );
+    }
+    const size = (sizes[split] / cycleLength) * places.length;
+    return {
+      environment: environmentName,
+      split,
+      size,
+      task: (index) => {
+        if (!Number.isInteger(index) || index < 0 || index >= size) {
+          throw new RangeError(`Cannot find task ${index} of "bookshop" (${split}): indexes go from 0 to ${size - 1}.`);
+        }
+        const number = Math.floor(index / places.length) * cycleLength + places[index % places.length]!;
+        const scenario = createScenario(split, number);
+        const { contentHash, instruction, agenda } = scenario;
+        const id = `${environmentName}:${split}:${number}`;
+        const task = { id, environment: environmentName, split, index, contentHash, instruction, agenda };
+        scenarios.set(task, scenario);
+        return task;
+      },
+    };
+  };
+  return {
+    name: environmentName,
+    splits: ["train", "test"],
+    users: ["agenda", "llm", "human", "scripted"],
+    argumentErrors: "loop",
+    taskset,
+    open: (task) => new BookshopEnvironment(task, scenarios.get(task) ?? scenarioOf(task)),
+  };
+}
+
+/** Makes the scenario of a task that came from elsewhere (a run folder, another process). */
+function scenarioOf(task: Task): Scenario {
+  const [environment, split, digits] = task.id.split(":");
+  const number = /^\d+$/.test(digits ?? "") ? Number(digits) : -1;
+  if (
+    environment !== environmentName ||
+    split === undefined ||
+    !isSplit(split) ||
+    number < 0 ||
+    number >= sizes[split]
+  ) {
+    throw new ConfigurationError(
+      `Cannot open task "${task.id}" in environment "bookshop": its tasks are called like "bookshop:train:17".`,
+    );
+  }
+  const scenario = createScenario(split, number);
+  if (scenario.contentHash !== task.contentHash) {
+    throw new ConfigurationError(
+      `Cannot open task "${task.id}": its content hash is ${task.contentHash}, this version makes ${scenario.contentHash}; ` +
+        "use the version of the package that made the task.",
+    );
+  }
+  return scenario;
+}
+
+function isSplit(split: string): split is BookshopSplit {
+  return split === "train" || split === "test";
+}
+
+function chosen<T extends string | number>(
+  option: string,
+  wanted: readonly T[] | undefined,
+  known: readonly T[],
+): readonly T[] {
+  if (wanted === undefined) return known;
+  const unknown = wanted.find((one) => !known.includes(one));
+  if (wanted.length > 0 && unknown === undefined) return wanted;
+  throw new ConfigurationError(
+    `Cannot use bookshop option "${option}": it is ${JSON.stringify(wanted)}, at least one of ${known.join(", ")} is wanted.`,
+  );
+}

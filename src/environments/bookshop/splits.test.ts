@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import { goalCases } from "./goals/index.ts";
+import { bookshopSource } from "./index.ts";
+import { createScenario, cycleLength, placeInCycle } from "./scenario.ts";
+
+const sample = { train: 3150, test: 2100 } as const;
+
+function gather(
+  split: "train" | "test",
+): Record<"ids" | "names" | "titles" | "streets" | "goals" | "pairs", Set<string>> {
+  const found = { ids: set(), names: set(), titles: set(), streets: set(), goals: set(), pairs: set() };
+  for (let number = 0; number < sample[split]; number++) {
+    const { shop, goals, agenda } = createScenario(split, number);
+    for (const { id, name } of shop.members.values()) found.ids.add(id) && found.names.add(name);
+    for (const { id, title } of shop.editions.values()) found.ids.add(id) && found.titles.add(title);
+    for (const { id, address } of shop.orders.values()) found.ids.add(id) && found.streets.add(streetOf(address));
+    for (const { id } of shop.cards.values()) found.ids.add(id);
+    for (const [, street] of JSON.stringify(agenda).matchAll(/\d\d ([A-Z]\w+ (?:Road|Lane|Street|Square|Hill|Row))/g)) {
+      found.streets.add(street ?? "");
+    }
+    for (const goal of goals) found.goals.add(`${goal.kind}/${goal.caseName}: ${goal.combination}`);
+    if (goals.length === 2)
+      found.pairs.add(
+        goals
+          .map((goal) => `${goal.kind}/${goal.caseName}`)
+          .sort()
+          .join(" + "),
+      );
+  }
+  return found;
+}
+
+function set(): Set<string> {
+  return new Set();
+}
+
+function streetOf(address: string): string {
+  return address.slice(3);
+}
+
+test("train and test share no id, name, title, street, goal or pair of goals", () => {
+  const train = gather("train");
+  const test = gather("test");
+  for (const key of ["ids", "names", "titles", "streets", "goals", "pairs"] as const) {
+    expect(
+      [...train[key]].filter((one) => test[key].has(one)),
+      key,
+    ).toEqual([]);
+    expect(train[key].size, key).toBeGreaterThan(50);
+    expect(test[key].size, key).toBeGreaterThan(20);
+  }
+});
+
+test("every case of every kind comes up in both splits, and any 21 tasks in a row hold each kind and level once", () => {
+  for (const split of ["train", "test"] as const) {
+    const seen = new Set<string>();
+    for (let number = 0; number < 1050; number++) {
+      for (const goal of createScenario(split, number).goals) seen.add(`${goal.kind}/${goal.caseName}`);
+    }
+    expect(seen.size).toBe(goalCases.length);
+  }
+  const places = Array.from({ length: cycleLength }, (_, number) => JSON.stringify(placeInCycle(number)));
+  expect(new Set(places).size).toBe(21);
+});
+
+test("tasks are many, and no two are the same", () => {
+  const source = bookshopSource();
+  expect(source.taskset("train").size).toBe(50_400);
+  expect(source.taskset("test").size).toBe(5_040);
+  const hashes = new Set<string>();
+  for (let index = 0; index < 3000; index++) hashes.add(source.taskset("train").task(index * 16).contentHash);
+  expect(hashes.size).toBe(3000);
+});

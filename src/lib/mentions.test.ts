@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { mentions } from "./mentions.ts";
+
+test.each([
+  ["You get $12 back.", "$12", true],
+  ["You get $120 back.", "$12", false],
+  ["You get $12.50 back.", "$12", true],
+  ["It costs US$12", "$12", true],
+  ["order #w1042, please", "#W1042", true],
+  ["order #W10421", "#W1042", false],
+  ["in 13 days, not in 3 days", "3 days", true],
+  ["in 13 days", "3 days", false],
+  ["it is unsigned", "signed", false],
+  ["Écoute", "coute", false],
+  ["anything", "", false],
+])("mentions() of %j and %j is %s", (words, thing, expected) => {
+  expect(mentions(words, thing)).toBe(expected);
+});
