@@ -10,6 +10,7 @@ import { root } from "../run-command.mjs";
  * @property {string} name
  * @property {{ readonly node: string }} engines
  * @property {Readonly<Record<string, { readonly types: string, readonly default: string } | string>>} exports
+ * @property {Readonly<Record<string, string>>} scripts
  * @property {Readonly<Record<string, string>>} dependencies
  * @property {Readonly<Record<string, string>>} devDependencies
  */

@@ -1,13 +1,15 @@
 // `npm run check -- docs`: the code that documentation shows is type-checked against the built package as its users see it,
-// and run where it says so; the numbered examples are all run.
+// and run where it says so; the numbered examples are all run; what it points at exists.
 
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { listExamples } from "../../example.mjs";
 import { root, runCommand } from "../../run-command.mjs";
+import { readManifest } from "../manifest.mjs";
 import { readSources } from "../read-sources.mjs";
 import { extractExamples } from "./extract.mjs";
+import { findDeadReferences, findMissingRooms } from "./references.mjs";
 
 /** @import { Example } from "./extract.mjs" */
 
@@ -21,6 +23,7 @@ export async function checkDocs() {
   const numbered = listExamples();
   const problems = [
     ...examples.flatMap(compareWithFile),
+    ...findPointers(),
     ...(numbered.length === 0 ? [] : await compile(["-b", "tsconfig.examples.json"])),
     ...(await compileBlocks(blocks)),
   ];
@@ -40,12 +43,25 @@ export async function checkDocs() {
 function documents() {
   const inFolder = (/** @type {string} */ folder, /** @type {string} */ extension) =>
     [...readSources(folder, extension)].map(([file, text]) => /** @type {const} */ ([`${folder}/${file}`, text]));
-  const readme = join(root, "README.md");
+  const atTop = ["README.md", "FEATURES.md"].filter((file) => existsSync(join(root, file)));
   return [
-    ...(existsSync(readme) ? [/** @type {const} */ (["README.md", readFileSync(readme, "utf8")])] : []),
+    ...atTop.map((file) => /** @type {const} */ ([file, readFileSync(join(root, file), "utf8")])),
     ...inFolder("docs", ".md"),
     ...inFolder("src", ".ts"),
   ];
+}
+
+function* findPointers() {
+  const repository = {
+    exists: (/** @type {string} */ path) => existsSync(join(root, path)),
+    scripts: new Set(Object.keys(readManifest().scripts)),
+  };
+  for (const [file, text] of documents()) {
+    if (file.endsWith(".md")) yield* findDeadReferences(file, text, repository);
+    if (file !== "README.md") continue;
+    const rooms = [...readSources("src", ".ts").keys()].filter((path) => path.includes("/"));
+    yield* findMissingRooms(text, new Set(rooms.map((path) => path.slice(0, path.indexOf("/")))));
+  }
 }
 
 /** @param {Example} example */

@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+
+import { findDeadReferences, findMissingRooms } from "./references.mjs";
+
+const repository = {
+  exists: (path: string) => ["README.md", "docs/page.md", "src/core/task.ts"].includes(path),
+  scripts: new Set(["check", "test:full"]),
+};
+
+test("findDeadReferences() accepts what exists, addresses and places within a page", () => {
+  const text =
+    "See [this](page.md#part), [that](../README.md), [there](https://example.org/x) and [here](#below): `src/core/task.ts`. " +
+    "Run `npm run check` and `npm run test:full`.";
+  expect([...findDeadReferences("docs/page.md", text, repository)]).toEqual([]);
+});
+
+test("findDeadReferences() names the line of every link, path and command that leads nowhere", () => {
+  const text = "[gone](gone.md)\n`src/core/gone.ts`\nnpm run gone";
+  expect([...findDeadReferences("docs/page.md", text, repository)]).toEqual([
+    'docs/page.md:1 links to "gone.md", which does not exist.',
+    "docs/page.md:2 names `src/core/gone.ts`, which does not exist.",
+    'docs/page.md:3 says "npm run gone", which package.json does not have.',
+  ]);
+});
+
+test("findMissingRooms() finds rooms that the tree does not show", () => {
+  expect([...findMissingRooms("src/\n  core/   words\n  lib/    helpers\n", ["core", "lib", "users"])]).toEqual([
+    "README.md has no line for src/users/ in its tree.",
+  ]);
+});
