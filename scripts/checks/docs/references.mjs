@@ -1,6 +1,8 @@
 // What documentation points at: files by link or by path in code, and commands of package.json. A pointer to what is gone is
 // the first thing that rots.
 
+import { dirname, join } from "node:path/posix";
+
 /**
  * @param {string} file Path of the Markdown file below the root.
  * @param {string} text
@@ -8,11 +10,11 @@
  * @returns {Iterable<string>}
  */
 export function* findDeadReferences(file, text, { exists, scripts }) {
-  const folder = file.includes("/") ? file.slice(0, file.lastIndexOf("/") + 1) : "";
+  const folder = dirname(file);
   for (const [index, line] of text.split("\n").entries()) {
     const place = `${file}:${index + 1}`;
     for (const [, target = ""] of line.matchAll(/\]\((?!\w+:)([^)#\s]+)[^)]*\)/g)) {
-      if (!exists(normalize(folder + target))) yield `${place} links to "${target}", which does not exist.`;
+      if (!exists(join(folder, target))) yield `${place} links to "${target}", which does not exist.`;
     }
     for (const [, path = ""] of line.matchAll(/`((?:src|docs|examples|bench|scripts)\/[\w./-]+)`/g)) {
       if (!exists(path)) yield `${place} names \`${path}\`, which does not exist.`;
@@ -21,17 +23,6 @@ export function* findDeadReferences(file, text, { exists, scripts }) {
       if (!scripts.has(name)) yield `${place} says "npm run ${name}", which package.json does not have.`;
     }
   }
-}
-
-/** @param {string} path */
-function normalize(path) {
-  /** @type {string[]} */
-  const parts = [];
-  for (const part of path.split("/")) {
-    if (part === "..") parts.pop();
-    else if (part !== ".") parts.push(part);
-  }
-  return parts.join("/");
 }
 
 /**
