@@ -47,7 +47,7 @@ export class AddedTokenSplitter {
       const token = this.#tokens.get(match[0]);
       let start = match.index;
       let end = start + match[0].length;
-      if (token === undefined || start < done || (token.singleWord && touchesWord(text, start, end))) continue;
+      if (token === undefined || (token.singleWord && touchesWord(text, start, end))) continue;
       if (token.lstrip) while (start > done && space.test(text.charAt(start - 1))) start--;
       if (token.rstrip) while (end < text.length && space.test(text.charAt(end))) end++;
       if (done < start) takeText(text.slice(done, start));

@@ -7,6 +7,7 @@ import { AddedTokenSplitter, type AddedToken } from "./added-tokens.ts";
 import { ByteMerger } from "./byte-merger.ts";
 import type { ByteTable } from "./byte-table.ts";
 import type { MergeTable } from "./merge-table.ts";
+import { type NormalForm, normalizeText } from "./normalize-text.ts";
 import { type SplitStep, splitText } from "./pre-tokenizer.ts";
 import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
 import { WordCache } from "./word-cache.ts";
@@ -18,7 +19,7 @@ export type BpeDefinition = {
   readonly merges: MergeTable;
   /** A piece that is a token needs no merges. */
   readonly ignoreMerges: boolean;
-  readonly normalForms: readonly ("NFC" | "NFD" | "NFKC" | "NFKD")[];
+  readonly normalForms: readonly NormalForm[];
   readonly steps: readonly SplitStep[];
   readonly addedTokens: readonly AddedToken[];
 };
@@ -158,7 +159,7 @@ export class ByteLevelBpe implements Tokenizer {
   }
 
   #normalize(text: string): string {
-    return this.#definition.normalForms.reduce((normal, form) => normal.normalize(form), text);
+    return normalizeText(text, this.#definition.normalForms);
   }
 
   /** Fills the scratch bytes; returns how many. */

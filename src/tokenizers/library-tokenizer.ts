@@ -30,6 +30,7 @@ export function createLibraryTokenizer(
   options: { readonly source: string; readonly because: string },
 ): Tokenizer {
   try {
+    checkModelType(definition.tokenizerJson);
     const model = new Model(definition.tokenizerJson, definition.tokenizerConfig);
     const tokenizer = new LibraryTokenizer(name, model);
     tokenizer.encode("a b");
@@ -41,6 +42,15 @@ export function createLibraryTokenizer(
         `refuses it (${problem}); give the tokenizer.json that Hugging Face tokenizers wrote for the model.`,
       { cause: error },
     );
+  }
+}
+
+/** The library takes a type it does not know for whatever the fields look like; files from before 2021 name none. */
+function checkModelType(tokenizerJson: object): void {
+  const model: unknown = "model" in tokenizerJson ? tokenizerJson.model : undefined;
+  const type: unknown = typeof model === "object" && model !== null && "type" in model ? model.type : undefined;
+  if (typeof type === "string" && !["BPE", "Unigram", "WordPiece"].includes(type)) {
+    throw new Error(`there is no model type "${type}"`);
   }
 }
 

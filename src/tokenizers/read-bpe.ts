@@ -2,6 +2,7 @@
 // left out on purpose: they would add or lose tokens behind the back of whoever counts them.
 
 import type { BpeDefinition } from "./byte-level-bpe.ts";
+import { normalizeText } from "./normalize-text.ts";
 import { readNormalForms, readSplitSteps } from "./read-pre-tokenizer.ts";
 import { buildByteTable, buildMergeTable, readAddedTokens, readVocabulary } from "./read-vocabulary.ts";
 import { nameOf, NotByteLevelBpe, type PlainObject, TokenizerJson } from "./tokenizer-json.ts";
@@ -23,7 +24,8 @@ export function readBpe(parsed: unknown, source: string): BpeDefinition {
   const normalForms = readNormalForms(root["normalizer"], json);
   const vocabulary = readVocabulary(model["vocab"], json);
   const addedTokens = readAddedTokens(root["added_tokens"], vocabulary, json);
-  const tokens = buildByteTable(vocabulary, addedTokens, json);
+  const normalize = (text: string): string => normalizeText(text, normalForms);
+  const tokens = buildByteTable(vocabulary, addedTokens, { json, normalize });
   return {
     tokens,
     merges: buildMergeTable(model["merges"], tokens, json),

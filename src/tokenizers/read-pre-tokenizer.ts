@@ -1,11 +1,10 @@
 // The "pre_tokenizer" and "normalizer" of a tokenizer.json as split steps and normal forms, as far as byte-level BPE
 // tokenizers use them. Anything else is left to the library.
 
+import type { NormalForm } from "./normalize-text.ts";
 import type { SplitStep } from "./pre-tokenizer.ts";
 import { literalPattern, translatePattern, UnsupportedPattern } from "./split-pattern.ts";
 import { nameOf, NotByteLevelBpe, type PlainObject, type TokenizerJson } from "./tokenizer-json.ts";
-
-export type NormalForm = "NFC" | "NFD" | "NFKC" | "NFKD";
 
 /** The pattern that GPT-2's byte-level pre-tokenizer splits by when it is told to. */
 const gpt2Pattern = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;

@@ -68,8 +68,13 @@ export function readAddedTokens(value: unknown, vocabulary: Vocabulary, json: To
   return [...byContent.values()];
 }
 
-/** The bytes of every token. */
-export function buildByteTable(vocabulary: Vocabulary, added: readonly AddedToken[], json: TokenizerJson): ByteTable {
+/** The bytes of every token. Added tokens that are looked for in normalized text are decoded as normalized text, too. */
+export function buildByteTable(
+  vocabulary: Vocabulary,
+  added: readonly AddedToken[],
+  options: { readonly json: TokenizerJson; readonly normalize: (text: string) => string },
+): ByteTable {
+  const { json, normalize } = options;
   const size = 1 + Math.max(vocabulary.ids.reduce(larger, 0), ...added.map((token) => token.id));
   const table = new ByteTable(size);
   let scratch = new Uint8Array(1024);
@@ -85,8 +90,8 @@ export function buildByteTable(vocabulary: Vocabulary, added: readonly AddedToke
     const id = vocabulary.ids[index] ?? 0;
     if (!insert(name, id)) throw json.error(`model.vocab gives the id ${id} to ${nameOf(name)} and to another token`);
   });
-  for (const { content, id } of added) {
-    if (!table.has(id)) insert(content, id);
+  for (const { content, id, normalized } of added) {
+    if (!table.has(id)) insert(normalized ? normalize(content) : content, id);
   }
   return table;
 }

@@ -1,0 +1,105 @@
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { ConfigurationError } from "../core/index.ts";
+import { tokenizerJson } from "./fixtures.test-helper.ts";
+import { loadModelFolder, loadTokenizer } from "./load-tokenizer.ts";
+
+const qwen = JSON.stringify(tokenizerJson("qwen"));
+let parent = "";
+
+beforeAll(async () => {
+  parent = await mkdtemp(join(tmpdir(), "model-folder-"));
+});
+afterAll(async () => {
+  await rm(parent, { recursive: true });
+});
+
+async function folderOf(name: string, files: Readonly<Record<string, string>>): Promise<string> {
+  const folder = join(parent, name);
+  await mkdir(folder);
+  for (const [file, text] of Object.entries(files)) await writeFile(join(folder, file), text);
+  return folder;
+}
+
+describe("loadModelFolder()", () => {
+  test("reads tokenizer, template, special tokens and configurations, without loss", async () => {
+    const folder = await folderOf("whole", {
+      "tokenizer.json": qwen,
+      "tokenizer_config.json": `{"chat_template": "from config", "eos_token": "<|im_end|>", "bos_token": null,
+        "pad_token": {"content": "<|endoftext|>"}, "add_bos_token": false, "model_max_length": 1000000000000000019884624838656}`,
+      "config.json": `{"rope_theta": 1000000.0}`,
+      "chat_template.jinja": "from file\n",
+    });
+    const model = await loadModelFolder(folder);
+    expect(model.name).toBe("whole");
+    expect(model.tokenizer.name).toBe("whole");
+    expect(model.tokenizer.decode(model.tokenizer.encode("hello"))).toBe("hello");
+    expect(model.chatTemplate).toBe("from file\n");
+    expect([...model.specialTokens]).toEqual([["eos_token", "<|im_end|>"], ["pad_token", "<|endoftext|>"]]); // prettier-ignore
+    expect(model.tokenizerConfig?.get("model_max_length")).toBe(1000000000000000019884624838656n);
+    expect(model.config?.get("rope_theta")).toEqual({ value: 1000000 });
+  });
+
+  test("takes the template of tokenizer_config.json, of several the one named default", async () => {
+    const one = await folderOf("one", { "tokenizer.json": qwen, "tokenizer_config.json": `{"chat_template": "only"}` });
+    expect(await loadModelFolder(one)).toMatchObject({ chatTemplate: "only", namedTemplates: new Map() });
+    const templates = [{ name: "tool_use", template: "t" }, { name: "default", template: "d" }]; // prettier-ignore
+    const config = JSON.stringify({ chat_template: templates });
+    const several = await loadModelFolder(
+      await folderOf("several", { "tokenizer.json": qwen, "tokenizer_config.json": config }),
+    );
+    expect(several.chatTemplate).toBe("d");
+    expect(several.namedTemplates.get("tool_use")).toBe("t");
+  });
+
+  test("needs tokenizer.json alone", async () => {
+    const model = await loadModelFolder(await folderOf("alone", { "tokenizer.json": qwen }));
+    expect(model).toMatchObject({ chatTemplate: null, tokenizerConfig: null, config: null, specialTokens: new Map() });
+  });
+});
+
+describe("loadTokenizer()", () => {
+  test.each<[string, Record<string, string>, RegExp]>([
+    ["empty", {}, /tokenizer.json": there is no such file/],
+    [
+      "pointer",
+      { "tokenizer.json": "version https://git-lfs.github.com/spec/v1\n" },
+      /tokenizer.json": it is a Git LFS pointer.*git lfs pull/,
+    ],
+    [
+      "page",
+      { "tokenizer.json": "<!doctype html>" },
+      /tokenizer.json": it is not JSON \(it begins "<!doctype html>"\)/,
+    ],
+    ["list", { "tokenizer.json": "[]" }, /tokenizer.json": its content is an array, an object wanted/],
+    ["half", { "tokenizer.json": qwen.slice(0, 1000) }, /tokenizer.json": it is not JSON/],
+    [
+      "config",
+      { "tokenizer.json": qwen, "tokenizer_config.json": "7" },
+      /tokenizer_config.json": it holds no JSON object/,
+    ],
+  ])("refuses the folder %s and names the file", async (name, files, message) => {
+    const loading = loadTokenizer(await folderOf(name, files));
+    await expect(loading).rejects.toThrow(ConfigurationError);
+    await expect(loading).rejects.toThrow(message);
+  });
+
+  test("refuses what is no folder, and a folder in the place of a file", async () => {
+    await expect(loadTokenizer(join(parent, "nowhere"))).rejects.toThrow(
+      /nowhere": there is no such folder; name a folder with/,
+    );
+    await writeFile(join(parent, "file"), "");
+    await expect(loadTokenizer(join(parent, "file"))).rejects.toThrow(/file": it is a file/);
+    await mkdir(join(parent, "nested", "tokenizer.json"), { recursive: true });
+    await expect(loadTokenizer(join(parent, "nested"))).rejects.toThrow(/tokenizer.json": EISDIR/);
+  });
+
+  test("makes a tokenizer from parsed files", async () => {
+    const tokenizer = await loadTokenizer({ tokenizerJson: tokenizerJson("qwen"), tokenizerConfig: null });
+    expect(tokenizer.tokenId("<|im_end|>")).toBe(642);
+  });
+});
