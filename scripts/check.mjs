@@ -3,11 +3,6 @@
 
 import { join } from "node:path";
 
-import { checkDocs } from "./checks/docs/check.mjs";
-import { checkExports } from "./checks/exports.mjs";
-import { checkFiles } from "./checks/files.mjs";
-import { checkPackage } from "./checks/package.mjs";
-import { checkRooms } from "./checks/rooms/check.mjs";
 import { root, runCommand } from "./run-command.mjs";
 import { setUpTools } from "./setup.mjs";
 
@@ -16,19 +11,40 @@ import { setUpTools } from "./setup.mjs";
  * @typedef {{ readonly name: string, readonly what: string, readonly run: () => Verdict | Promise<Verdict>, readonly isExtra?: boolean }} Check
  */
 
-/** @type {readonly Check[]} */
+/** Our own are imported when they run: on a fresh clone what they need is not installed yet. @type {readonly Check[]} */
 const checks = [
   { name: "format", what: "oxfmt", run: () => tool("oxfmt/bin/oxfmt", ["--check"]) },
   { name: "lint", what: "oxlint with types", run: () => tool("oxlint/bin/oxlint", ["--deny-warnings"]) },
   { name: "types", what: "package, tests, scripts", run: () => tool("typescript/bin/tsc", ["-b"]) },
-  { name: "rooms", what: "import directions", run: checkRooms },
-  { name: "exports", what: "doors and subpaths", run: checkExports },
+  {
+    name: "rooms",
+    what: "import directions",
+    run: async () => (await import("./checks/rooms/check.mjs")).checkRooms(),
+  },
+  {
+    name: "exports",
+    what: "doors and subpaths",
+    run: async () => (await import("./checks/exports.mjs")).checkExports(),
+  },
   { name: "unused", what: "knip", run: () => tool("knip/bin/knip.js", ["--no-progress"]) },
   { name: "publint", what: "package manifest", run: () => tool("publint/src/cli.js", ["--strict", "--pack", "false"]) },
-  { name: "docs", what: "examples of README, docs, docstrings", run: checkDocs },
-  { name: "files", what: "sizes, headers, paths, hosts", run: checkFiles },
+  {
+    name: "docs",
+    what: "examples of README, docs, docstrings",
+    run: async () => (await import("./checks/docs/check.mjs")).checkDocs(),
+  },
+  {
+    name: "files",
+    what: "sizes, headers, paths, hosts",
+    run: async () => (await import("./checks/files.mjs")).checkFiles(),
+  },
   { name: "tests", what: "vitest", run: () => tool("vitest/vitest.mjs", ["run"]) },
-  { name: "package", what: "packed, installed, used", run: checkPackage, isExtra: true },
+  {
+    name: "package",
+    what: "packed, installed, used",
+    run: async () => (await import("./checks/package.mjs")).checkPackage(),
+    isExtra: true,
+  },
 ];
 
 const names = process.argv.slice(2);
