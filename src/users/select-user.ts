@@ -1,0 +1,48 @@
+// Chooses a user by its name, for composition roots: flags and configuration files hold names.
+
+import { ConfigurationError, type UserSource } from "../core/index.ts";
+import { agendaUser } from "./agenda.ts";
+import { humanUser, type HumanUserOptions } from "./human-user.ts";
+import { llmUser, reactUser, reflectionUser, verifyUser, type ModelUserOptions } from "./llm-user.ts";
+import { replayingUser } from "./replaying-user.ts";
+import { scriptedUsers, type UserStep } from "./scripted-user.ts";
+import type { UserExchange } from "./user-exchange.ts";
+
+/** What each user needs; only those of the chosen one are read. */
+export type SelectUserOptions = {
+  /** For "llm", "react", "verify" and "reflection". */
+  readonly model?: ModelUserOptions;
+  /** For "human". */
+  readonly human?: HumanUserOptions;
+  /** For "scripted"; every episode hears the same lines. */
+  readonly lines?: readonly UserStep[];
+  /** For "replay". */
+  readonly exchanges?: readonly UserExchange[];
+};
+
+const makers: Readonly<Record<string, (options: SelectUserOptions) => UserSource>> = {
+  agenda: () => agendaUser(),
+  llm: ({ model = {} }) => llmUser(model),
+  react: ({ model = {} }) => reactUser(model),
+  verify: ({ model = {} }) => verifyUser(model),
+  reflection: ({ model = {} }) => reflectionUser(model),
+  human: ({ human }) => humanUser(human),
+  scripted: ({ lines }) => scriptedUsers(required("scripted", "lines", lines)),
+  replay: ({ exchanges }) => replayingUser(required("replay", "exchanges", exchanges)),
+};
+
+export const userNames: readonly string[] = Object.keys(makers);
+
+/** The user of a name. Throws a `ConfigurationError` that lists the names, or says what the chosen user lacks. */
+export function selectUser(name: string, options: SelectUserOptions = {}): UserSource {
+  const make = Object.hasOwn(makers, name) ? makers[name] : undefined;
+  if (make !== undefined) return make(options);
+  throw new ConfigurationError(
+    `Cannot select user "${name}": there is none of that name; use one of ${userNames.join(", ")}.`,
+  );
+}
+
+function required<T>(user: string, option: string, value: T | undefined): T {
+  if (value !== undefined) return value;
+  throw new ConfigurationError(`Cannot make user "${user}": it has no ${option}; give them in the option "${option}".`);
+}
