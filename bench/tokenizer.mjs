@@ -1,0 +1,139 @@
+// Our byte-level BPE against @huggingface/tokenizers: a 10 kB prompt, the short pieces that turns add, decoding, loading.
+// Interleaved rounds, CPU time, medians with their range; the ratios are what to read. The vocabulary is Qwen3's from
+// ../shared, or a small one of our own tests where that is missing.
+// Run: npm run bench -- tokenizer
+
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+import { createRandom } from "../dist/lib/random.js";
+import { createTokenizer } from "../dist/tokenizers/index.js";
+import { createLibraryTokenizer } from "../dist/tokenizers/library-tokenizer.js";
+import { readableWords } from "../dist/tokenizers/readable-words.js";
+import { machine, median, spread } from "./lib/measure.mjs";
+
+const rounds = 15;
+const random = createRandom(11);
+const pick = (list) => list[random.integer(list.length)];
+const words = (count) => Array.from({ length: count }, () => pick(readableWords)).join(" ");
+
+const place = fileURLToPath(new URL("../../shared/models/qwen3/tokenizer.json", import.meta.url));
+const isReal = existsSync(place);
+const definitionText = isReal ? readFileSync(place, "utf8") : smallDefinition();
+
+function smallDefinition() {
+  const lines = readFileSync(new URL("../src/tokenizers/fixtures/definitions.jsonl", import.meta.url), "utf8").split(
+    "\n",
+  );
+  return JSON.stringify(lines.map((line) => (line === "" ? {} : JSON.parse(line))).find((line) => "base" in line).base);
+}
+
+function promptOf(characters) {
+  let prompt = `<|im_start|>system\n${words(80)}.\n\n# Tools\n\n<tools>\n`;
+  while (prompt.length < characters) {
+    const properties = {
+      [pick(readableWords)]: { type: "string", description: `${words(9)}, such as '#W${random.integer(1e7)}'.` },
+    };
+    prompt += `${JSON.stringify({ type: "function", function: { name: `${pick(readableWords)}_${pick(readableWords)}`, description: `${words(14)}.`, parameters: { type: "object", properties } } })}\n`;
+  }
+  return `${prompt.slice(0, characters - 11)}<|im_end|>\n`;
+}
+
+/** What a turn adds: the end of the action, a tool result with numbers never seen before, the next generation prompt. */
+function delta() {
+  const order = {
+    order_id: `#W${random.integer(1e7)}`,
+    name: words(2),
+    total: random.integer(1e5) / 100,
+    item: String(random.integer(1e10)),
+  };
+  return `\n<|im_start|>user\n<tool_response>\n${JSON.stringify(order)}\n</tool_response><|im_end|>\n<|im_start|>assistant\n`;
+}
+
+/** CPU milliseconds of `action`. */
+function cpu(action) {
+  const before = process.cpuUsage();
+  const result = action();
+  const { user, system } = process.cpuUsage(before);
+  return { ms: (user + system) / 1000, result };
+}
+
+async function load() {
+  const before = process.cpuUsage();
+  const tokenizer = await createTokenizer("own", { tokenizerJson: JSON.parse(definitionText), tokenizerConfig: null });
+  const { user, system } = process.cpuUsage(before);
+  return { ms: (user + system) / 1000, result: tokenizer };
+}
+
+function loadLibrary() {
+  return cpu(() =>
+    createLibraryTokenizer(
+      "library",
+      { tokenizerJson: JSON.parse(definitionText), tokenizerConfig: {} },
+      { source: "", because: "" },
+    ),
+  );
+}
+
+/** Megabytes per second of both, round by round in turn. `work` returns how many bytes it dealt with. */
+function compare(name, own, library, makeWork) {
+  const rates = { own: [], library: [] };
+  for (let round = -2; round < rounds; round++) {
+    const work = makeWork();
+    for (const [key, tokenizer] of [
+      ["own", own],
+      ["library", library],
+    ]) {
+      const { ms, result: bytes } = cpu(() => work(tokenizer));
+      if (round >= 0) rates[key].push(bytes / 1000 / ms);
+    }
+  }
+  report(name, rates, "MB/s", median(rates.own) / median(rates.library));
+}
+
+function report(name, values, unit, ratio) {
+  console.log(
+    `${name.padEnd(34)} own ${spread(values.own).padStart(26)} ${unit}   library ${spread(values.library).padStart(26)} ${unit}   ${ratio.toFixed(1)} times`,
+  );
+}
+
+console.log(machine());
+console.log(
+  `vocabulary: ${isReal ? "Qwen3" : "small, of the tests"}, ${(definitionText.length / 1e6).toFixed(1)} MB of JSON; ${rounds} rounds, CPU time, median (range)`,
+);
+
+const loads = { own: [], library: [] };
+let own;
+let library;
+for (let round = 0; round < 5; round++) {
+  ({ result: own } = await load().then((loaded) => (loads.own.push(loaded.ms), loaded)));
+  const loaded = loadLibrary();
+  loads.library.push(loaded.ms);
+  library = loaded.result;
+}
+
+const prompt = promptOf(10_000);
+compare("encode a 10 kB prompt, again", own, library, () => (tokenizer) => {
+  for (let time = 0; time < 20; time++) tokenizer.encode(prompt);
+  return prompt.length * 20;
+});
+compare("encode new 10 kB prompts", own, library, () => {
+  const prompts = Array.from({ length: 20 }, () => promptOf(10_000));
+  return (tokenizer) => prompts.reduce((bytes, text) => (tokenizer.encode(text), bytes + text.length), 0);
+});
+compare("encode what 400 turns add", own, library, () => {
+  const deltas = Array.from({ length: 400 }, delta);
+  return (tokenizer) => deltas.reduce((bytes, text) => (tokenizer.encode(text), bytes + text.length), 0);
+});
+const ids = own.encode(prompt);
+compare("decode a 10 kB prompt", own, library, () => (tokenizer) => {
+  for (let time = 0; time < 20; time++) tokenizer.decode(ids);
+  return prompt.length * 20;
+});
+const someIds = ids.subarray(0, 300);
+compare("decode 300 tokens one by one", own, library, () => (tokenizer) => {
+  const decoder = tokenizer.startDecoding();
+  for (const id of someIds) decoder.push(id);
+  return decoder.finish().length + own.decode(someIds).length;
+});
+report("load (parse and build)", loads, "ms", median(loads.library) / median(loads.own));
