@@ -131,7 +131,7 @@ export function textOf(args: JsonObject, key: string): string {
   return typeof value === "string" ? value.trim() : "";
 }
 
-export function missing(what: string, id: string): ChangeError {
+function missing(what: string, id: string): ChangeError {
   return failed(`no ${what} ${shown(id)}`);
 }
 

@@ -24,10 +24,10 @@ async function collectPrompts(): Promise<readonly string[]> {
 
 describe("createExpertSampler()", () => {
   test("answers token ids with the tokens of the expert's action and its end token", async () => {
-    const { sample } = createExpertSampler({ tokenizer });
+    const sampler = createExpertSampler({ tokenizer });
     for (const prompt of prompts) {
       // oxlint-disable-next-line no-await-in-loop -- order is part of the test
-      const { ids, logprobs, finish } = await sample({ promptIds: tokenizer.encode(prompt), params });
+      const { ids, logprobs, finish } = await sampler.sample({ promptIds: tokenizer.encode(prompt), params });
       expect(tokenizer.decode(ids)).toBe(`${expertAction(prompt).text}<|im_end|>`);
       expect(logprobs).toEqual(ids.map(() => 0));
       expect(finish).toBe("end");

@@ -11,10 +11,11 @@ function gather(
   const found = { ids: set(), names: set(), titles: set(), streets: set(), goals: set(), pairs: set() };
   for (let number = 0; number < sample[split]; number++) {
     const { shop, goals, agenda } = createScenario(split, number);
-    for (const { id, name } of shop.members.values()) found.ids.add(id) && found.names.add(name);
-    for (const { id, title } of shop.editions.values()) found.ids.add(id) && found.titles.add(title);
-    for (const { id, address } of shop.orders.values()) found.ids.add(id) && found.streets.add(streetOf(address));
-    for (const { id } of shop.cards.values()) found.ids.add(id);
+    const records = [shop.members, shop.editions, shop.orders, shop.cards];
+    for (const id of records.flatMap((byId) => [...byId.keys()])) found.ids.add(id);
+    for (const { name } of shop.members.values()) found.names.add(name);
+    for (const { title } of shop.editions.values()) found.titles.add(title);
+    for (const { address } of shop.orders.values()) found.streets.add(address.slice(3));
     for (const [, street] of JSON.stringify(agenda).matchAll(/\d\d ([A-Z]\w+ (?:Road|Lane|Street|Square|Hill|Row))/g)) {
       found.streets.add(street ?? "");
     }
@@ -34,20 +35,15 @@ function set(): Set<string> {
   return new Set();
 }
 
-function streetOf(address: string): string {
-  return address.slice(3);
-}
-
 test("train and test share no id, name, title, street, goal or pair of goals", () => {
-  const train = gather("train");
-  const test = gather("test");
+  const found = { train: gather("train"), test: gather("test") };
   for (const key of ["ids", "names", "titles", "streets", "goals", "pairs"] as const) {
     expect(
-      [...train[key]].filter((one) => test[key].has(one)),
+      [...found.train[key]].filter((one) => found.test[key].has(one)),
       key,
     ).toEqual([]);
-    expect(train[key].size, key).toBeGreaterThan(50);
-    expect(test[key].size, key).toBeGreaterThan(20);
+    expect(found.train[key].size, key).toBeGreaterThan(50);
+    expect(found.test[key].size, key).toBeGreaterThan(20);
   }
 });
 
