@@ -1,0 +1,175 @@
+// One item of a /generate answer, read into a result or refused. Nothing in it is believed: ids and logprobs that training
+// will use must be there, agree and be finite, or there was no turn.
+//
+// Decisions: a null or NaN logprob refuses the reply (the server lost it, and a made-up number would be trained on); ids
+// missing (servers before mid-2025) are taken from the logprob list; a prompt of another length than ours refuses the
+// reply for good, because the tokens then continue something else; usage that makes no sense is null.
+
+import type { EngineUsage, SampleResult } from "../../core/engine.ts";
+import type { Finish, FinishReason } from "../../core/turn.ts";
+import { badReply, refusalFailure, type FailureContext } from "./server-failure.ts";
+
+/** What was asked, as far as the reply must fit it. */
+export type ExpectedReply = {
+  readonly promptTokens: number;
+  readonly maxNewTokens: number | null;
+  /** The weight version known when the request left. */
+  readonly dispatchVersion: string | null;
+};
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** Throws an `AttributedError`: "bad-reply", or what the server's own verdict inside the reply means. */
+export function readGenerateReply(value: unknown, expected: ExpectedReply, context: FailureContext): SampleResult {
+  if (Array.isArray(value)) {
+    throw badReply(context, "it is a list", { retryable: false, remedy: 'leave "n" out of sampling.extra' });
+  }
+  const item = asFields(value);
+  const meta = asFields(item?.["meta_info"]);
+  if (item === null || meta === null) throw badReply(context, "meta_info is missing");
+  const finish = readFinish(meta["finish_reason"], context);
+  const logged = readLogged(meta["output_token_logprobs"], context);
+  const listed = item["output_ids"] === undefined ? null : readIds(item["output_ids"], context);
+  const { sampledTokens, logprobs } = join(listed, logged, context);
+  checkCount(sampledTokens.length, { finish, meta, expected, context });
+  return {
+    sampledTokens,
+    logprobs,
+    finish,
+    weightSpans: [
+      {
+        tokenCount: sampledTokens.length,
+        dispatch: expected.dispatchVersion,
+        reply: readWeightVersion(meta["weight_version"], context),
+      },
+    ],
+    usage: readUsage(meta, { sampled: sampledTokens.length, expected, context }),
+  };
+}
+
+/** A weight version as servers write it: text, or a number in some; `null` when absent. */
+export function readWeightVersion(value: unknown, context: FailureContext): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string") return value;
+  if (typeof value === "number" && Number.isFinite(value)) return String(value);
+  throw badReply(context, "weight_version is no text");
+}
+
+export function asFields(value: unknown): Fields | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
+}
+
+const finishReasons: readonly FinishReason[] = ["stop", "length", "abort"];
+
+function readFinish(value: unknown, context: FailureContext): Finish {
+  if (value === null || value === undefined) throw badReply(context, "finish_reason is missing");
+  const fields = asFields(value);
+  const reason = finishReasons.find((known) => known === fields?.["type"]);
+  if (fields === null || reason === undefined) {
+    throw badReply(context, `finish_reason ${JSON.stringify(value).slice(0, 100)} is unknown`);
+  }
+  const status = fields["status_code"];
+  if (reason === "abort" && typeof status === "number") {
+    const message = typeof fields["message"] === "string" ? fields["message"] : "";
+    throw refusalFailure(context, { status, message, retryAfterMs: null });
+  }
+  const matched = fields["matched"];
+  const isMatch = typeof matched === "string" || typeof matched === "number";
+  return { reason, matched: isMatch ? matched : null, raw: JSON.stringify(value) };
+}
+
+type Logged = { readonly ids: Uint32Array; readonly logprobs: Float32Array };
+
+function readLogged(value: unknown, context: FailureContext): Logged | null {
+  if (value === undefined || value === null) return null;
+  if (!Array.isArray(value)) throw badReply(context, "output_token_logprobs is no list");
+  const entries = value as readonly unknown[];
+  const ids = new Uint32Array(entries.length);
+  const logprobs = new Float32Array(entries.length);
+  for (const [index, entry] of entries.entries()) {
+    const triple = Array.isArray(entry) ? (entry as readonly unknown[]) : [];
+    const [logprob, id] = triple;
+    if (!isTokenId(id)) throw badReply(context, `output_token_logprobs[${index}] has no token id`);
+    if (typeof logprob !== "number" || !Number.isFinite(Math.fround(logprob))) {
+      throw badReply(context, `the logprob of sampled token ${index} is ${JSON.stringify(logprob)?.slice(0, 40)}`);
+    }
+    ids[index] = id;
+    logprobs[index] = logprob;
+  }
+  return { ids, logprobs };
+}
+
+function readIds(value: unknown, context: FailureContext): Uint32Array {
+  if (!Array.isArray(value)) throw badReply(context, "output_ids is no list");
+  const ids = value as readonly unknown[];
+  const wrong = ids.findIndex((id) => !isTokenId(id));
+  if (wrong >= 0) throw badReply(context, `output_ids[${wrong}] is no token id`);
+  return Uint32Array.from(ids as readonly number[]);
+}
+
+function isTokenId(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 32;
+}
+
+function join(
+  listed: Uint32Array | null,
+  logged: Logged | null,
+  context: FailureContext,
+): { readonly sampledTokens: Uint32Array; readonly logprobs: Float32Array } {
+  if (logged === null) {
+    if (listed === null) throw badReply(context, "output_ids and output_token_logprobs are missing");
+    if (listed.length > 0) throw badReply(context, "output_token_logprobs is missing");
+    return { sampledTokens: listed, logprobs: new Float32Array(0) };
+  }
+  if (listed === null) return { sampledTokens: logged.ids, logprobs: logged.logprobs };
+  if (listed.length !== logged.ids.length) {
+    throw badReply(context, `it has ${listed.length} output_ids and ${logged.ids.length} logprobs`);
+  }
+  const wrong = listed.findIndex((id, index) => id !== logged.ids[index]);
+  if (wrong >= 0) {
+    throw badReply(context, `output_ids[${wrong}] is ${listed[wrong]}, but its logprob is of ${logged.ids[wrong]}`);
+  }
+  return { sampledTokens: listed, logprobs: logged.logprobs };
+}
+
+function checkCount(
+  sampled: number,
+  input: {
+    readonly finish: Finish;
+    readonly meta: Fields;
+    readonly expected: ExpectedReply;
+    readonly context: FailureContext;
+  },
+): void {
+  const { finish, meta, expected, context } = input;
+  if (finish.reason === "stop" && sampled === 0) throw badReply(context, "it stopped without a token");
+  if (expected.maxNewTokens !== null && sampled > expected.maxNewTokens) {
+    throw badReply(context, `it has ${sampled} tokens, wanted at most ${expected.maxNewTokens}`);
+  }
+  // An aborted request is reported mid-step: its count and its tokens may be one step apart.
+  const count = meta["completion_tokens"];
+  if (finish.reason !== "abort" && count !== undefined && count !== sampled) {
+    throw badReply(context, `completion_tokens is ${JSON.stringify(count)}, but it has ${sampled} tokens`);
+  }
+}
+
+function readUsage(
+  meta: Fields,
+  input: { readonly sampled: number; readonly expected: ExpectedReply; readonly context: FailureContext },
+): EngineUsage {
+  const { sampled, expected, context } = input;
+  const prompt = meta["prompt_tokens"];
+  if (typeof prompt === "number" && prompt !== expected.promptTokens) {
+    throw badReply(context, `the server read ${prompt} prompt tokens, but was sent ${expected.promptTokens}`, {
+      retryable: false,
+      remedy: "start it without --allow-auto-truncate",
+    });
+  }
+  const cached = meta["cached_tokens"];
+  const isCount = typeof cached === "number" && Number.isInteger(cached) && cached >= 0;
+  return {
+    promptTokens: expected.promptTokens,
+    completionTokens: sampled,
+    cachedTokens: isCount ? cached : null,
+  };
+}

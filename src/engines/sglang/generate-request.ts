@@ -1,0 +1,76 @@
+// What is posted to /generate: parameters under the names SGLang knows, and the body around the serialized prompt.
+// Never sends a name that was not asked for: an unknown sampling parameter is answered with a bare HTTP 500.
+
+import type { SampleRequest } from "../../core/engine.ts";
+import type { SamplingParams } from "../../core/sampling.ts";
+import type { TokenBuffer } from "../../core/token-buffer.ts";
+import { SerializedIds } from "./serialized-ids.ts";
+
+/** Everything of the body but the prompt. */
+export type GenerateFields = {
+  readonly rid: string;
+  readonly sampling_params: Readonly<Record<string, unknown>>;
+  readonly return_logprob: true;
+  readonly stream: boolean;
+};
+
+/**
+ * Sampling parameters under SGLang's names. Every value is sent, because a server may prefer others; `extra` goes last and
+ * as it is. Text is asked for untrimmed (end token and special tokens included), as people read it in logs.
+ */
+export function toSglangSampling(
+  sampling: SamplingParams,
+  stopTokenIds: readonly number[],
+): Readonly<Record<string, unknown>> {
+  return {
+    max_new_tokens: sampling.maxNewTokens,
+    temperature: sampling.temperature,
+    top_p: sampling.topP,
+    top_k: sampling.topK,
+    min_p: sampling.minP,
+    repetition_penalty: sampling.repetitionPenalty,
+    stop_token_ids: stopTokenIds,
+    skip_special_tokens: false,
+    spaces_between_special_tokens: false,
+    no_stop_trim: true,
+    // Takes effect with --enable-deterministic-inference only.
+    ...(sampling.seed === null ? {} : { sampling_seed: sampling.seed }),
+    ...sampling.extra,
+  };
+}
+
+export function toGenerateFields(request: SampleRequest, stream: boolean): GenerateFields {
+  return {
+    rid: request.requestId,
+    sampling_params: toSglangSampling(request.sampling, request.stopTokenIds),
+    return_logprob: true,
+    stream,
+  };
+}
+
+const prefix = Buffer.from('{"input_ids":[');
+
+/** Writes bodies; keeps the serialized prompts of the token buffers it has seen for as long as those live. */
+export class GenerateBodyWriter {
+  readonly #serialized = new WeakMap<TokenBuffer, SerializedIds>();
+
+  /** The bytes of `JSON.stringify({ input_ids: [...prompt], ...fields })`. Throws what `JSON.stringify` throws. */
+  write(prompt: TokenBuffer, fields: GenerateFields): Buffer {
+    const tail = `],${JSON.stringify(fields).slice(1)}`;
+    const ids = this.#serializedOf(prompt).sync(prompt).subarray(1);
+    // A copy, because the serialized prompt may grow while the request is still being sent.
+    const body = Buffer.allocUnsafe(prefix.length + ids.length + Buffer.byteLength(tail));
+    body.set(prefix);
+    body.set(ids, prefix.length);
+    body.write(tail, prefix.length + ids.length);
+    return body;
+  }
+
+  #serializedOf(prompt: TokenBuffer): SerializedIds {
+    const known = this.#serialized.get(prompt);
+    if (known !== undefined) return known;
+    const fresh = new SerializedIds(prompt.length);
+    this.#serialized.set(prompt, fresh);
+    return fresh;
+  }
+}

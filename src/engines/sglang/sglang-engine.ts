@@ -1,0 +1,178 @@
+// The engine for SGLang servers and routers, over their native token-in, token-out endpoint. Classifies faults and never
+// retries: attempts belong to the loop. Not for the OpenAI-compatible endpoints, which hide token ids.
+
+import { AttributedError } from "../../core/failure.ts";
+import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
+import { createHttpPool, readEventStream, type HttpClient } from "../../http/index.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { readGenerateReply } from "./generate-reply.ts";
+import { GenerateBodyWriter, toGenerateFields, type GenerateFields } from "./generate-request.ts";
+import { foldGenerateStream } from "./generate-stream.ts";
+import { badReply, engineFailure, type FailureContext } from "./server-failure.ts";
+import { SglangControl } from "./sglang-control.ts";
+import { requireDuration, resolveAddress, type SglangEngineOptions } from "./sglang-options.ts";
+import { parseJson, SglangServer } from "./sglang-server.ts";
+import type { SglangWorker } from "./workers.ts";
+
+/** The engine, and what only SGLang has. */
+export interface SglangEngine extends Engine, EngineControl {
+  /** Where requests go; safe to show. */
+  readonly address: string;
+  /** The workers behind a router, asked anew; the server itself when it is no router. */
+  workers(options?: { readonly signal?: AbortSignal }): Promise<readonly SglangWorker[]>;
+}
+
+/**
+ * Makes an engine. Sends nothing before the first call. Throws a `ConfigurationError` for an address, key or number that
+ * cannot work.
+ *
+ * The version at dispatch is the last one that a reply or `weightVersion()` named; `null` before both. A server that was
+ * never given a version calls it "default", and so do we.
+ *
+ * @example
+ * const engine = createSglangEngine({ host: args.sglang_router_ip, port: args.sglang_router_port });
+ */
+export function createSglangEngine(options: SglangEngineOptions = {}): SglangEngine {
+  const { apiKey = null, timeoutMs = 1_800_000, controlTimeoutMs = 30_000, stream = false } = options;
+  const { connections = 512, clock = systemClock } = options;
+  const base = resolveAddress(options);
+  const callTimeoutMs = timeoutMs === null ? null : requireDuration("timeoutMs", timeoutMs);
+  requireDuration("controlTimeoutMs", controlTimeoutMs);
+  const pool = options.http ?? createHttpPool({ boundary: "engine", connections, clock });
+  const server = new SglangServer({ base, apiKey, http: pool });
+  return new Sglang({
+    server,
+    control: new SglangControl({ server, timeoutMs: controlTimeoutMs, clock }),
+    timeoutMs: callTimeoutMs,
+    stream,
+    ownPool: options.http === undefined ? pool : null,
+  });
+}
+
+type Parts = {
+  readonly server: SglangServer;
+  readonly control: SglangControl;
+  readonly timeoutMs: number | null;
+  readonly stream: boolean;
+  readonly ownPool: HttpClient | null;
+};
+
+class Sglang implements SglangEngine {
+  readonly name = "sglang";
+  readonly address: string;
+  readonly #parts: Parts;
+  readonly #bodies = new GenerateBodyWriter();
+  #version: string | null = null;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.address = parts.server.address;
+  }
+
+  async sample(request: SampleRequest, options: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
+    const { server, control, stream } = this.#parts;
+    const context = server.context("sample from", "/generate");
+    const fields = toGenerateFields(request, stream);
+    // Everything of the prompt is read before the first wait: it may grow as soon as the caller stops waiting.
+    const body = this.#write(request, fields, context);
+    const expected = {
+      promptTokens: request.prompt.length,
+      maxNewTokens: maxNewTokensOf(fields),
+      dispatchVersion: this.#version,
+    };
+    const { signal } = options;
+    const wasCancelledBefore = signal?.aborted === true;
+    try {
+      const reply = await this.#exchange(body, { request, signal, context });
+      const result = readGenerateReply(reply, expected, context);
+      this.#version = result.weightSpans[0]?.reply ?? this.#version;
+      return result;
+    } catch (error) {
+      if (isGivenUp(error) && !wasCancelledBefore) control.abandon(request.requestId);
+      // The parser of event streams knows no boundary.
+      throw error instanceof RangeError ? badReply(context, error.message) : error;
+    }
+  }
+
+  health(options?: { readonly signal?: AbortSignal }): Promise<boolean> {
+    return this.#parts.control.health(options);
+  }
+
+  async weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null> {
+    const version = await this.#parts.control.weightVersion(options);
+    this.#version = version;
+    return version;
+  }
+
+  workers(options?: { readonly signal?: AbortSignal }): Promise<readonly SglangWorker[]> {
+    return this.#parts.control.workers(options);
+  }
+
+  abort(requestId: string): Promise<void> {
+    return this.#parts.control.abort(requestId);
+  }
+
+  pause(mode: "abort" | "retract" | "in-place"): Promise<void> {
+    return this.#parts.control.pause(mode);
+  }
+
+  continue(): Promise<void> {
+    return this.#parts.control.continue();
+  }
+
+  async close(): Promise<void> {
+    await this.#parts.control.settled();
+    await this.#parts.ownPool?.close();
+  }
+
+  async #exchange(
+    body: Buffer,
+    input: {
+      readonly request: SampleRequest;
+      readonly signal: AbortSignal | undefined;
+      readonly context: FailureContext;
+    },
+  ): Promise<unknown> {
+    const { server, timeoutMs, stream } = this.#parts;
+    const { request, signal, context } = input;
+    const http = server.request("/generate", body, routingHeader(request.routingKey));
+    const call = { signal, timeoutMs };
+    if (stream) {
+      const chunks = await server.openStream(http, call, context);
+      return foldGenerateStream(readEventStream(chunks), context);
+    }
+    const answer = await server.send(http, call);
+    if (answer.status !== 200) throw server.refusal(answer, context);
+    return parseJson(answer.body, context);
+  }
+
+  #write(request: SampleRequest, fields: GenerateFields, context: FailureContext): Buffer {
+    const refuse = (state: string, cause?: unknown): AttributedError =>
+      engineFailure(context, { code: "bad-request", retryable: false, state, cause });
+    if (request.prompt.length === 0) throw refuse("the prompt is empty");
+    try {
+      return this.#bodies.write(request.prompt, fields);
+    } catch (error) {
+      throw refuse("sampling.extra cannot be written as JSON", error);
+    }
+  }
+}
+
+/** The bound that the reply must keep, whoever set it. */
+function maxNewTokensOf(fields: GenerateFields): number | null {
+  const most = fields.sampling_params["max_new_tokens"];
+  return typeof most === "number" ? most : null;
+}
+
+/** Sticky routing: the same key goes to the same worker. Keys that no header can carry are escaped. */
+function routingHeader(key: string | null): Readonly<Record<string, string>> {
+  if (key === null || key === "") return {};
+  const isPlain = /^[\x21-\x7e]+$/.test(key);
+  // A lone surrogate cannot be escaped.
+  return { "x-smg-routing-key": isPlain ? key : encodeURIComponent(key.replace(/\p{Cs}/gu, "\ufffd")) };
+}
+
+/** True when a request may still be running on the server although nobody waits for it. */
+function isGivenUp(error: unknown): boolean {
+  return error instanceof AttributedError && ["cancelled", "timeout"].includes(error.failure.code);
+}

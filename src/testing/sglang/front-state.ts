@@ -1,0 +1,9 @@
+// What the routes of a front share.
+
+import type { ModelLimits } from "./generate-body.ts";
+import type { GenerationContext } from "./generation.ts";
+
+export type FrontState = GenerationContext & {
+  readonly limits: ModelLimits;
+  readonly modelPath: string;
+};

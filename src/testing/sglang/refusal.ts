@@ -1,0 +1,61 @@
+// The shapes in which SGLang says no. Clients must read every one of them, so the front writes every one of them.
+
+/** What refuses: inside an open stream each has its own way to say so. */
+export type RefusalKind = "value" | "shape" | "scheduler" | "path" | "key" | "crash";
+
+/** An answer other than 200. `message` is what the server says. */
+export class Refusal extends Error {
+  readonly kind: RefusalKind;
+  readonly status: number;
+  readonly #body: unknown;
+
+  private constructor(kind: RefusalKind, message: string, answer: { readonly status: number; readonly body: unknown }) {
+    super(message);
+    this.name = "Refusal";
+    this.kind = kind;
+    this.status = answer.status;
+    this.#body = answer.body;
+  }
+
+  /** A request that can be read but not served: values out of range, too long a prompt. */
+  static ofValue(message: string): Refusal {
+    return new Refusal("value", message, { status: 400, body: { error: { message } } });
+  }
+
+  /** A body that cannot be read: not JSON, or wrong types. */
+  static ofShape(message: string): Refusal {
+    return Refusal.#flat("shape", message, { code: 400, type: "Bad Request" });
+  }
+
+  /** The scheduler gave the request up. */
+  static ofScheduler(status: number, message: string): Refusal {
+    return Refusal.#flat("scheduler", message, { code: status, type: String(status) });
+  }
+
+  static notFound(): Refusal {
+    return Refusal.#flat("path", "Not Found", { code: 404, type: "Not Found" });
+  }
+
+  static unauthorized(): Refusal {
+    return new Refusal("key", "Unauthorized", { status: 401, body: { error: "Unauthorized" } });
+  }
+
+  static forbidden(): Refusal {
+    return new Refusal("key", "Forbidden", { status: 403, body: { error: "Forbidden" } });
+  }
+
+  /** An exception that nobody caught, e.g. after a sampling parameter that does not exist. */
+  static crash(): Refusal {
+    return new Refusal("crash", "Internal Server Error", { status: 500, body: null });
+  }
+
+  toResponse(): Response {
+    if (this.#body !== null) return Response.json(this.#body, { status: this.status });
+    return new Response(this.message, { status: this.status, headers: { "content-type": "text/plain" } });
+  }
+
+  static #flat(kind: RefusalKind, message: string, fields: { readonly code: number; readonly type: string }): Refusal {
+    const { code, type } = fields;
+    return new Refusal(kind, message, { status: code, body: { object: "error", message, type, param: null, code } });
+  }
+}

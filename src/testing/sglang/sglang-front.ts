@@ -1,0 +1,112 @@
+// A server that speaks SGLang's native protocol in front of any sampler. One front for all: with a scripted or a fault
+// sampler it is the fake server of the tests, with a model it is a real one. It checks requests as strictly as SGLang does,
+// because a fake that forgives hides the faults it exists to find. Not here: the OpenAI-compatible endpoints.
+
+import { createAdaptorServer } from "@hono/node-server";
+import { Hono } from "hono";
+import type { Tokenizer } from "../../core/tokenizer.ts";
+import { systemClock, type Clock } from "../../lib/clock.ts";
+import { addControlRoutes } from "./control-routes.ts";
+import type { FrontState } from "./front-state.ts";
+import { serveGenerate } from "./generate-route.ts";
+import { addInfoRoutes } from "./info-routes.ts";
+import { listenOn, type FrontListener, type ListenOptions } from "./listener.ts";
+import { Refusal } from "./refusal.ts";
+import { RequestTable } from "./request-table.ts";
+import type { Sampler } from "./sampler.ts";
+import { addTokenizerRoutes } from "./tokenizer-routes.ts";
+
+export type SglangFrontOptions = {
+  readonly sampler: Sampler;
+  /** What the server calls its model. Default "model". */
+  readonly modelPath?: string;
+  /** Prompt and completion together stay below it. Default 32,768. */
+  readonly contextLength?: number;
+  /** Ids from here on are refused. Default: the tokenizer's, else no bound. */
+  readonly vocabularySize?: number;
+  /** The model's own end tokens. Default: none. */
+  readonly endTokenIds?: readonly number[];
+  /** Without one the server has no text: neither prompts nor answers, and stop strings do nothing. Default `null`. */
+  readonly tokenizer?: Tokenizer | null;
+  /** Default "default", as with a server that was never told one. */
+  readonly weightVersion?: string;
+  /** Demanded as a bearer token by everything but health. Default `null`: nothing is demanded. */
+  readonly apiKey?: string | null;
+  /** Demanded instead of `apiKey` by what changes the server. Default `null`. */
+  readonly adminApiKey?: string | null;
+  /** What a frame of a stream holds of the ids: all so far, or the new ones (--stream-output). Default "cumulative". */
+  readonly streamOutput?: "cumulative" | "delta";
+  /** Measures latencies. Default: the real one. */
+  readonly clock?: Clock;
+};
+
+/** A front. Its sampler is used for as long as requests come; nothing needs to be closed but listeners. */
+export type SglangFront = {
+  /** Answers a request without a socket. Never rejects. Aborting the request's signal is a client that goes away. */
+  handle(request: Request): Promise<Response>;
+  /** Serves it on a socket of this machine. Rejects when the port is taken. */
+  listen(options?: ListenOptions): Promise<FrontListener>;
+  /** The version of the weights as the server reports it now. */
+  weightVersion(): string;
+  /** How many sequences run and wait. */
+  load(): { readonly running: number; readonly waiting: number };
+};
+
+/**
+ * Makes a front.
+ *
+ * @example
+ * const front = createSglangFront({ sampler: createFunctionSampler(() => ({ ids: [1, 2] })) });
+ * const listener = await front.listen();
+ */
+export function createSglangFront(options: SglangFrontOptions): SglangFront {
+  const { sampler, tokenizer = null, clock = systemClock, contextLength = 32_768, endTokenIds = [] } = options;
+  const state: FrontState = {
+    sampler,
+    table: new RequestTable(),
+    tokenizer,
+    clock,
+    version: { current: options.weightVersion ?? "default" },
+    modelPath: options.modelPath ?? "model",
+    limits: {
+      contextLength,
+      vocabularySize: options.vocabularySize ?? tokenizer?.vocabularySize ?? null,
+      endTokenIds,
+      tokenizer,
+    },
+  };
+  const app = new Hono();
+  addKeyCheck(app, { apiKey: options.apiKey ?? null, adminApiKey: options.adminApiKey ?? null });
+  const generateOptions = { context: state, limits: state.limits, streamOutput: options.streamOutput ?? "cumulative" };
+  app.on(["POST", "PUT"], "/generate", (context) => serveGenerate(context.req.raw, generateOptions));
+  addControlRoutes(app, state);
+  addInfoRoutes(app, state);
+  addTokenizerRoutes(app, state);
+  app.notFound(() => Refusal.notFound().toResponse());
+  app.onError((error) => (error instanceof Refusal ? error : Refusal.crash()).toResponse());
+  const handle = async (request: Request): Promise<Response> => app.fetch(request);
+  return {
+    handle,
+    listen: (listenOptions = {}) => listenOn(createAdaptorServer({ fetch: handle }), listenOptions),
+    weightVersion: () => state.version.current,
+    load: () => ({ running: state.table.running, waiting: state.table.waiting }),
+  };
+}
+
+/** Paths that change the server: with an admin key, only that opens them. */
+const adminPaths =
+  /^\/(abort_request|pause_generation|continue_generation|flush_cache|update_weight_version|update_weights_from_disk)$/;
+
+function addKeyCheck(app: Hono, keys: { readonly apiKey: string | null; readonly adminApiKey: string | null }): void {
+  app.use(async (context, next) => {
+    const { path } = context.req;
+    if (path.startsWith("/health")) return next();
+    const given = context.req.header("authorization");
+    if (keys.adminApiKey !== null && adminPaths.test(path)) {
+      if (given !== `Bearer ${keys.adminApiKey}`) throw Refusal.forbidden();
+    } else if (keys.apiKey !== null && given !== `Bearer ${keys.apiKey}`) {
+      throw Refusal.unauthorized();
+    }
+    return next();
+  });
+}
