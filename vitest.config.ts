@@ -5,7 +5,7 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   test: {
-    include: ["src/**/*.test.ts", "scripts/**/*.test.ts", "examples/**/*.test.ts"],
+    include: ["src/**/*.test.ts", "scripts/**/*.test.ts", "examples/**/*.test.ts", "tests/**/*.test.ts"],
     setupFiles: ["scripts/vitest-setup.ts"],
     pool: "threads",
     isolate: false,
