@@ -1,6 +1,7 @@
 // Byte-level byte-pair encoding, as Qwen, Llama 3, DeepSeek and gpt-oss use it: the tokenizer that our token accounting
 // stands on. Token for token what Hugging Face tokenizers gives for the same definition, without its post-processing (no
-// BOS) and its truncation. Not a reader of files: see `read-bpe.ts`. No `node:`, so it runs in a browser.
+// BOS) and its truncation; characters assigned by the very latest Unicode versions may differ, because tables differ. Not a
+// reader of files: see `read-bpe.ts`. No `node:`, so it runs in a browser.
 
 import type { IncrementalDecoder, Tokenizer } from "../core/index.ts";
 import { AddedTokenSplitter, type AddedToken } from "./added-tokens.ts";

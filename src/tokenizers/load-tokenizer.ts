@@ -33,7 +33,12 @@ export async function loadTokenizer(from: string | TokenizerDefinition): Promise
   return (await loadModelFolder(from)).tokenizer;
 }
 
-/** Loads what a model folder says; the same errors as {@link loadTokenizer}. Only tokenizer.json must be there. */
+/**
+ * Loads what a model folder says; the same errors as {@link loadTokenizer}. Only tokenizer.json must be there.
+ *
+ * @example
+ * const { tokenizer, chatTemplate } = await loadModelFolder("models/Qwen3-4B-Instruct-2507");
+ */
 export async function loadModelFolder(folder: string): Promise<ModelFolder> {
   await checkModelFolder(folder);
   const name = basename(resolve(folder));

@@ -18,6 +18,11 @@ const byteCount = 256;
  * Makes the readable tokenizer. Ids below 256 are bytes, then come `<|endoftext|>`, `<|im_start|>`, `<|im_end|>` (special)
  * and the tool and think markers (not special), then words and punctuation. The same in every process;
  * `decode(encode(text))` is `text` for every well-formed text.
+ *
+ * @example
+ * const tokenizer = createReadableTokenizer();
+ * const ids = tokenizer.encode('{"name": "find_order"}');
+ * const pieces = Array.from(ids, (id) => tokenizer.decode([id]));
  */
 export function createReadableTokenizer(): Tokenizer {
   const addedTokens = [...specialTexts, ...markerTexts].map((content, index) => ({

@@ -46,6 +46,21 @@ hill lake park road lane avenue square bridge station market church mill castle 
 hugo iris james kate leo mia nora oscar paul quinn rosa sam tom uma victor wendy smith jones taylor wilson evans
 thomas johnson roberts walker wright thompson hughes edwards hall wood
 emails com org net example regret wait trouble unit units once line lines total totals whose until upon per via plus
+reference swap swapped top else record records owner wish wishes wants wanted dollars cents asked asks final join
+kinds exact none signed words parts audio audiobook spoken comes goes text till shall plain sold random told split
+mind returned fact facts conversation foreign aunt uncle shown shows tier pair mention mentions yet action actions
+gave longer canceled says winter summer spring autumn club friend friends reads whole cards difference arrives ago
+describe described data several skipped goodbye costs rest accept accepted elsewhere whatever window money quiet bring
+surprise birthday love ending parcels cake full short sentences yourself greeting introduction identify taken
+exchanged feel generous serve speak touch others low space level cases reach body role belongs takes digit digits
+makes ends called content better pass forward eleven twelve twenty thirty hundred thousand glass moon fox clock
+lighthouse piano thief whale baker ferry midnight hollow salt iron narrow painted distant early hungry clever borrowed
+burning velvet cheap spare enjoy pleased patience moment anytime besides kept contact company business team service
+support ticket case closed opened express standard free overnight tax fee fees percent sum adds extra rate stars
+review reviews pages chapter chapters language english french german spanish japanese classic modern mystery romance
+fantasy adventure drama thriller essay essays comic comics math code field fields row rows table file files path index
+length roles prompt output input ready ended stopped started retry tried trying works worked working needs needed
+using used uses
 `
   .trim()
   .split(/\s+/);
