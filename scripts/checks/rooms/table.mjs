@@ -70,7 +70,7 @@ export const rooms = {
       zod: "*",
       picocolors: "*",
       "log-update": "*",
-      "@swc/wasm-typescript": "cli/load-environment.ts",
+      "@swc/wasm-typescript": "cli/strip-types.ts",
     },
     loads: "cli/load-environment.ts",
     isInternal: true,
