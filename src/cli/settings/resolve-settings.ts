@@ -1,4 +1,4 @@
-// Flags over configuration file over defaults. Each value is read by its setting's schema once; the first that does not fit
+// Flags over configuration file over preset over defaults. Each value is read by its setting's schema once; the first that does not fit
 // is refused with the place it came from.
 
 import { ConfigurationError } from "../../core/index.ts";
@@ -19,9 +19,15 @@ export type FlagValues = Readonly<Partial<Record<SettingName, unknown>>>;
 const neverShown: ReadonlySet<SettingName> = new Set(["apiKeyEnv", "userApiKeyEnv", "url", "userUrl", "samplingExtra"]);
 
 /** All settings. Throws a `ConfigurationError` that names flag or file, line and column. */
-export function resolveSettings(flags: FlagValues, file: ConfigFile | null): RolloutSettings {
-  const resolved = settingNames.map((name) => [name, resolveOne(name, flags, file)] as const);
-  return Object.fromEntries(resolved) as RolloutSettings;
+export function resolveSettings(
+  flags: FlagValues,
+  file: ConfigFile | null,
+  presetDefaults: FlagValues = {},
+): RolloutSettings {
+  const resolved = settingNames.map((name) => [name, resolveOne(name, flags, file) ?? presetDefaults[name]] as const);
+  return Object.fromEntries(
+    resolved.map(([name, value]) => [name, value ?? rolloutSettings[name].default]),
+  ) as RolloutSettings;
 }
 
 function resolveOne(name: SettingName, flags: FlagValues, file: ConfigFile | null): unknown {
@@ -31,7 +37,7 @@ function resolveOne(name: SettingName, flags: FlagValues, file: ConfigFile | nul
   const entry = file?.values.get(name);
   if (entry !== undefined)
     return read(setting, entry.value, { name, where: `"${settingKey(name)}" at ${entry.where}` });
-  return setting.default;
+  return undefined;
 }
 
 function read(

@@ -1,0 +1,196 @@
+// `inspect`: a run as a list of episodes, or one episode as a conversation, or as tokens. Reads one episode at a time.
+
+import { resolve } from "node:path";
+import { Command } from "commander";
+import { ConfigurationError, type Episode } from "../../core/index.ts";
+import type { JsonObject } from "../../lib/json/value.ts";
+import { openRunFolder, type RunReader } from "../../store/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import { tokenizerOf } from "../compose/choose-model.ts";
+import { conversationView } from "../display/conversation-view.ts";
+import { coloursFor, formatCount, printable } from "../display/terminal-text.ts";
+import { textTable } from "../display/text-table.ts";
+import { tokenView } from "../display/token-view.ts";
+import { runFormat } from "../run-manifest.ts";
+import type { RunCommand } from "./command-result.ts";
+import { quoted } from "./play-rollout.ts";
+
+type InspectFlags = { readonly tokens?: boolean; readonly full?: boolean; readonly outcome?: string };
+
+export function inspectCommand(run: RunCommand): Command {
+  return new Command("inspect")
+    .summary("read a run: its episodes, a conversation, its tokens")
+    .description("Lists the episodes of a run, or shows one as a conversation, or as tokens with masks and logprobs.")
+    .argument("<run>", "run folder")
+    .argument("[episode]", "its number in the list, or its id")
+    .option("--tokens", "show the training rows token by token")
+    .option("--full", "do not shorten long texts")
+    .option("--outcome <name>", "list only episodes with this outcome, or passed, or failing")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ trainable-agents inspect runs/20260101-120000-bookshop
+  $ trainable-agents inspect runs/20260101-120000-bookshop --outcome failing
+  $ trainable-agents inspect runs/20260101-120000-bookshop 3
+  $ trainable-agents inspect runs/20260101-120000-bookshop 3 --tokens | less -R`,
+    )
+    .action(async (folder: string, episode: string | undefined, flags: InspectFlags) =>
+      run((context) => inspect({ folder, episode: episode ?? null, flags }, context)),
+    );
+}
+
+async function inspect(
+  asked: { readonly folder: string; readonly episode: string | null; readonly flags: InspectFlags },
+  context: CliContext,
+): Promise<number> {
+  const { folder, episode, flags } = asked;
+  const reader = openRunFolder(resolve(context.cwd, folder), {
+    onTornLine: ({ bytes }) =>
+      context.stderr.write(
+        `Note: the last line of the run was cut off (${formatCount(bytes)} bytes) and is left out.\n`,
+      ),
+  });
+  const manifest = await readManifest(reader);
+  if (episode === null) {
+    if (flags.tokens === true) {
+      throw new ConfigurationError(
+        "Cannot show tokens of a whole run: name an episode, by its number in the list or its id.",
+      );
+    }
+    await listEpisodes(reader, { manifest, folder, outcome: flags.outcome ?? null, context });
+    return 0;
+  }
+  await showEpisode(await findEpisode(reader, episode, folder), { manifest, flags, context });
+  return 0;
+}
+
+async function readManifest(reader: RunReader): Promise<JsonObject> {
+  const manifest = await reader.manifest();
+  const format = manifest.get("format");
+  if (format === runFormat) return manifest;
+  throw new ConfigurationError(
+    `Cannot read run "${reader.location}": its format is ${JSON.stringify(format ?? null)}, this version reads ${runFormat}; use the version that wrote it.`,
+  );
+}
+
+const listFilters: Readonly<Record<string, (episode: Episode) => boolean>> = {
+  completed: ({ outcome }) => outcome === "completed",
+  truncated: ({ outcome }) => outcome === "truncated",
+  aborted: ({ outcome }) => outcome === "aborted",
+  failed: ({ outcome }) => outcome === "failed",
+  passed: ({ reward }) => reward !== null && Math.abs(reward - 1) <= 1e-6,
+  failing: ({ reward }) => reward !== null && Math.abs(reward - 1) > 1e-6,
+};
+
+async function listEpisodes(
+  reader: RunReader,
+  options: {
+    readonly manifest: JsonObject;
+    readonly folder: string;
+    readonly outcome: string | null;
+    readonly context: CliContext;
+  },
+): Promise<void> {
+  const { manifest, folder, outcome, context } = options;
+  const keep = outcome === null ? () => true : Object.hasOwn(listFilters, outcome) ? listFilters[outcome] : undefined;
+  if (keep === undefined) {
+    throw new ConfigurationError(
+      `Cannot list episodes with outcome "${outcome}": use one of ${Object.keys(listFilters).join(", ")}.`,
+    );
+  }
+  const rows: string[][] = [];
+  let number = 0;
+  for await (const episode of reader.episodes()) {
+    number++;
+    if (keep(episode)) rows.push(episodeRow(number, episode));
+  }
+  const { stdout, program } = context;
+  const colours = coloursFor(stdout, context.env);
+  const [header = "", ...lines] = textTable(
+    [
+      { title: "#", align: "right" },
+      { title: "episode", align: "left" },
+      { title: "reward", align: "right" },
+      { title: "outcome", align: "left" },
+      { title: "stopped by", align: "left" },
+      { title: "turns", align: "right" },
+      { title: "tokens", align: "right" },
+      { title: "sampled", align: "right" },
+      { title: "problems", align: "left" },
+    ],
+    rows,
+  );
+  const text = (key: string): string => {
+    const value = manifest.get(key);
+    return typeof value === "string" ? value : "–";
+  };
+  stdout.write(`${colours.bold(folder)}  ${text("status")}, started ${text("startedAt")}\n\n`);
+  stdout.write(`${colours.dim(header)}\n`);
+  for (const line of lines) stdout.write(`${line}\n`);
+  stdout.write(`\n${formatCount(rows.length)} of ${formatCount(number)} episodes\n`);
+  const first = rows[0]?.[0];
+  if (first !== undefined) {
+    stdout.write(`Next: ${program} inspect ${quoted(folder)} ${first}   (and --tokens)\n`);
+  }
+}
+
+function episodeRow(number: number, episode: Episode): string[] {
+  const { turns } = episode.trajectory;
+  const sampled = turns.reduce((sum, turn) => sum + turn.sampledTokens.length, 0);
+  const observed = turns.reduce((sum, turn) => sum + turn.observationTokens.length, 0);
+  const codes = new Map<string, number>();
+  for (const { code } of episode.problems) codes.set(code, (codes.get(code) ?? 0) + 1);
+  return [
+    String(number),
+    printable(episode.id),
+    episode.reward === null ? "–" : String(Number(episode.reward.toFixed(4))),
+    episode.outcome,
+    episode.failure === null ? episode.stopReason : `${episode.failure.boundary}/${episode.failure.code}`,
+    String(turns.length),
+    formatCount(observed + sampled),
+    formatCount(sampled),
+    [...codes].map(([code, count]) => (count === 1 ? code : `${code} ${count}`)).join(", "),
+  ];
+}
+
+async function findEpisode(reader: RunReader, wanted: string, folder: string): Promise<Episode> {
+  const wantedNumber = /^\d+$/.test(wanted) ? Number(wanted) : null;
+  let number = 0;
+  for await (const episode of reader.episodes()) {
+    number++;
+    if (wantedNumber === null ? episode.id === wanted : number === wantedNumber) return episode;
+  }
+  throw new ConfigurationError(
+    `Cannot find episode "${wanted}" in "${folder}": the run has ${formatCount(number)} episodes; give a number from 1 on, or an id of the list.`,
+  );
+}
+
+async function showEpisode(
+  episode: Episode,
+  shown: { readonly manifest: JsonObject; readonly flags: InspectFlags; readonly context: CliContext },
+): Promise<void> {
+  const { manifest, flags, context } = shown;
+  const { stdout } = context;
+  const colours = coloursFor(stdout, context.env);
+  if (flags.tokens !== true) {
+    const textLength = flags.full === true ? Infinity : 600;
+    stdout.write(`${conversationView(episode, { colours, textLength }).join("\n")}\n`);
+    return;
+  }
+  const model = manifest.get("model");
+  const named = model instanceof Map ? model.get("folder") : null;
+  const folder = typeof named === "string" ? named : null;
+  const tokenizer = await tokenizerOf(folder, context.cwd);
+  if (tokenizer === null) {
+    context.stderr.write(
+      `Note: the tokenizer of "${folder}" is not there any more, so tokens are shown without their text.\n`,
+    );
+  }
+  for (const line of tokenView(episode, {
+    colours,
+    decode: tokenizer === null ? null : (ids) => tokenizer.decode(ids),
+  })) {
+    stdout.write(`${line}\n`);
+  }
+}

@@ -1,0 +1,166 @@
+// One rollout from settings to closing table: what `rollout` and `start` share. Owns the run folder's manifest, the progress
+// display and the way out: finished, interrupted or broken, the folder says which and stays readable.
+
+import { existsSync } from "node:fs";
+import { relative, resolve } from "node:path";
+import { slimeRowLine, toSlimeRow } from "../../exporters/index.ts";
+import { type RunTotals, type RolloutParts, rolloutWarnings, runRollout } from "../../runs/index.ts";
+import { createFileRunStore } from "../../store/index.ts";
+import { type CliContext, exitCodes } from "../cli-context.ts";
+import { type PreparedRollout, prepareRollout } from "../compose/prepare-rollout.ts";
+import { createProgressDisplay } from "../display/progress-display.ts";
+import { runTable } from "../display/run-table.ts";
+import { coloursFor, formatCount } from "../display/terminal-text.ts";
+import { runManifest } from "../run-manifest.ts";
+import type { RolloutSettings } from "../settings/rollout-settings.ts";
+
+export type PlayedRollout = {
+  readonly exitCode: number;
+  /** As commands take it: relative to where the user stands. */
+  readonly folder: string;
+  readonly totals: RunTotals;
+};
+
+/** Plays and keeps a rollout and prints its table. Rejects with what stopped it, after the folder says so too. */
+export async function playRollout(given: RolloutSettings, context: CliContext): Promise<PlayedRollout> {
+  const prepared = await prepareRollout(given, context);
+  const folder = given.out ?? newFolder(prepared.environment.name, context.cwd);
+  const store = createFileRunStore(resolve(context.cwd, folder), { redact: prepared.redact });
+  const settings = { ...prepared.settings, out: folder };
+  const connected = await prepared.connect(context.cancel);
+  try {
+    const begun = new Date();
+    const describe = { settings, prepared, engine: connected, begun };
+    await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
+    try {
+      const totals = await play(prepared, {
+        context,
+        folder,
+        parts: { play: prepared.player(connected), store, exportSamples: exporterFor(prepared) },
+        settings,
+        address: connected.address,
+      });
+      const wasInterrupted = context.drain.aborted || context.cancel.aborted;
+      const status = wasInterrupted ? "interrupted" : "done";
+      await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));
+      showTable(totals, { context, folder, prepared, wasInterrupted });
+      return { exitCode: exitCodeOf(totals, wasInterrupted), folder, totals };
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      const last = runManifest({ ...describe, ended: new Date(), status: "failed", totals: null, error: reason });
+      // What stopped the run is told; that its folder cannot be closed either adds nothing.
+      await store.close(last).catch(() => undefined);
+      throw error;
+    }
+  } finally {
+    await connected.close();
+  }
+}
+
+type Playing = {
+  readonly context: CliContext;
+  readonly folder: string;
+  readonly parts: RolloutParts;
+  readonly settings: RolloutSettings;
+  readonly address: string;
+};
+
+async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTotals> {
+  const { context, folder, parts, settings, address } = playing;
+  const { plan, sampling, environment } = prepared;
+  // A person at the terminal needs it without a block that repaints itself.
+  const display = createProgressDisplay(context, { quiet: settings.quiet || prepared.user.name === "human" });
+  const tasks = `${formatCount(plan.taskIndexes.length)} tasks x ${formatCount(plan.samplesPerTask)} samples`;
+  if (!settings.quiet) {
+    display.note(
+      `${environment.name} (${settings.split}): ${tasks}, engine ${settings.engine} at ${address}, user ${prepared.user.name}`,
+    );
+    display.note(`writing to ${folder}`);
+  }
+  for (const warning of rolloutWarnings(sampling, plan.samplesPerTask)) display.note(`Warning: ${warning}`);
+  let running = 0;
+  const onDrain = (): void =>
+    display.note(
+      `Interrupted: ${formatCount(running)} running episodes are finished; press Ctrl-C again to cancel them.`,
+    );
+  const onCancel = (): void => display.note("Cancelling the running episodes.");
+  context.drain.addEventListener("abort", onDrain, { once: true });
+  context.cancel.addEventListener("abort", onCancel, { once: true });
+  try {
+    return await runRollout(plan, parts, {
+      concurrency: settings.concurrency,
+      drain: context.drain,
+      signal: context.cancel,
+      onProgress: (totals) => {
+        const { episodesStarted, episodesFinished } = totals();
+        running = episodesStarted - episodesFinished;
+        display.update(totals);
+      },
+    });
+  } finally {
+    context.drain.removeEventListener("abort", onDrain);
+    context.cancel.removeEventListener("abort", onCancel);
+    display.stop();
+  }
+}
+
+function exporterFor({ model, preset }: PreparedRollout): RolloutParts["exportSamples"] {
+  const options = {
+    decode: (tokens: Uint32Array) => model.renderer.decode(tokens),
+    allowTextDelta: preset?.allowTextDelta ?? false,
+  };
+  return ({ episode, result }, place) =>
+    result.samples.map((sample) => slimeRowLine(toSlimeRow(sample, { ...place, episode }, options)));
+}
+
+function showTable(
+  totals: RunTotals,
+  shown: {
+    readonly context: CliContext;
+    readonly folder: string;
+    readonly prepared: PreparedRollout;
+    readonly wasInterrupted: boolean;
+  },
+): void {
+  const { context, folder, prepared, wasInterrupted } = shown;
+  const { stdout, env, program } = context;
+  const colours = coloursFor(stdout, env);
+  const title = `${prepared.environment.name} (${prepared.settings.split})${wasInterrupted ? ", interrupted" : ""}`;
+  const lines = [
+    "",
+    colours.bold(title),
+    ...runTable(totals, colours),
+    "",
+    `  ${colours.dim("files")}  ${folder}/ run.json, episodes.jsonl, samples.jsonl`,
+    `  ${colours.dim("next")}   ${program} inspect ${quoted(folder)}`,
+    "",
+  ];
+  stdout.write(`${lines.join("\n")}\n`);
+}
+
+function exitCodeOf(totals: RunTotals, wasInterrupted: boolean): number {
+  if (wasInterrupted) return exitCodes.interrupted;
+  const { failed } = totals.outcomes;
+  return failed > 0 && failed === totals.episodesFinished ? exitCodes.failed : exitCodes.done;
+}
+
+/** `runs/<time>-<environment>`, with a number when that is taken. */
+function newFolder(environment: string, cwd: string): string {
+  const now = new Date();
+  const two = (value: number): string => String(value).padStart(2, "0");
+  const day = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;
+  const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
+  const name = relative(
+    cwd,
+    resolve(cwd, "runs", `${day}-${time}-${environment.replaceAll(/[^A-Za-z0-9._-]+/g, "-")}`),
+  );
+  for (let number = 1; ; number++) {
+    const folder = number === 1 ? name : `${name}-${number}`;
+    if (!existsSync(resolve(cwd, folder))) return folder;
+  }
+}
+
+/** As a shell takes it. */
+export function quoted(word: string): string {
+  return /^[\w./:@%+=,-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,67 @@
+// `rollout`: flags and configuration file to settings, settings to a run.
+
+import { Command, Option } from "commander";
+import type { CliContext } from "../cli-context.ts";
+import { findPreset } from "../compose/presets.ts";
+import { prepareRollout } from "../compose/prepare-rollout.ts";
+import { readConfigFile } from "../settings/config-file.ts";
+import { resolveSettings, type FlagValues } from "../settings/resolve-settings.ts";
+import { rolloutSettings, type RolloutSettings, settingNames } from "../settings/rollout-settings.ts";
+import { settingsYaml } from "../settings/settings-text.ts";
+import type { RunCommand } from "./command-result.ts";
+import { playRollout } from "./play-rollout.ts";
+
+type RolloutFlags = FlagValues & { readonly config?: string; readonly dryRun?: boolean };
+
+export function rolloutCommand(run: RunCommand): Command {
+  const command = new Command("rollout")
+    .summary("play episodes and write a run folder with samples for a trainer")
+    .description("Plays episodes of an environment and writes a run folder with samples for a trainer.");
+  for (const name of settingNames) {
+    const { group, flag, help, default: value } = rolloutSettings[name];
+    const isShown = typeof value === "number" || typeof value === "string";
+    const option = new Option(flag, isShown ? `${help} (default: ${value})` : help);
+    command.addOption(option.helpGroup(`${group}:`));
+  }
+  command.addOption(
+    new Option("--config <file>", "YAML with the same names, without the dashes; flags win").helpGroup("Output:"),
+  );
+  command.addOption(
+    new Option("--dry-run", "check everything but the server, print the configuration and stop").helpGroup("Output:"),
+  );
+  command.addHelpText("after", examples);
+  command.action(async (flags: RolloutFlags) => run((context) => rollout(flags, context)));
+  return command;
+}
+
+const examples = `
+Paths are read from the current folder. Exit codes: 0 done, 1 every episode failed, 2 something to correct, 130 interrupted.
+
+Examples:
+  # The bookshop, played by a scripted expert. Needs nothing.
+  $ trainable-agents rollout --samples-per-task 8
+
+  # A model behind SGLang on tau-bench.
+  $ trainable-agents rollout --env tau-bench/retail --data ./tau-bench --tasks 0-49 --samples-per-task 8 \\
+      --url http://router:30000 --model ./Qwen3-4B-Instruct-2507 --user-model openai/gpt-4o
+
+  # Your own environment; see docs/adding-an-environment.md.
+  $ trainable-agents rollout --env ./my-env.ts --url http://127.0.0.1:30000 --model ./Qwen2.5-7B-Instruct
+
+  # Keep what a command would do, change one thing, run it.
+  $ trainable-agents rollout --seed 7 --dry-run > run.yaml
+  $ trainable-agents rollout --config run.yaml --temperature 0.7`;
+
+async function rollout(flags: RolloutFlags, context: CliContext): Promise<number> {
+  const settings = await readSettings(flags, context);
+  if (flags.dryRun !== true) return (await playRollout(settings, context)).exitCode;
+  const prepared = await prepareRollout(settings, context);
+  context.stdout.write(prepared.redact(settingsYaml(prepared.settings)));
+  return 0;
+}
+
+async function readSettings(flags: RolloutFlags, { cwd }: CliContext): Promise<RolloutSettings> {
+  const file = flags.config === undefined ? null : await readConfigFile(flags.config, cwd);
+  const preset = flags.preset ?? file?.values.get("preset")?.value;
+  return resolveSettings(flags, file, findPreset(typeof preset === "string" ? preset : null)?.defaults);
+}

@@ -1,0 +1,129 @@
+// The engine of a rollout: an SGLang server, or the demonstration expert behind the same protocol. Connecting is a step of
+// its own, so that everything else is checked before a server is asked anything.
+
+import { AttributedError, ConfigurationError } from "../../core/index.ts";
+import { createSglangEngine, type SglangEngine, type SglangEngineOptions } from "../../engines/sglang/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import type { RolloutSettings } from "../settings/rollout-settings.ts";
+import type { ChosenModel } from "./choose-model.ts";
+import { startExpertServer } from "./expert-server.ts";
+import { readKey } from "./secrets.ts";
+
+export type EngineName = "sglang" | "expert";
+
+type EngineSettings = Pick<
+  RolloutSettings,
+  "engine" | "env" | "url" | "host" | "port" | "model" | "apiKeyEnv" | "expertNoise" | "concurrency" | "turnTimeout"
+>;
+
+export type ConnectedEngine = {
+  readonly engine: SglangEngine;
+  /** Safe to show. */
+  readonly address: string;
+  readonly weightVersion: string | null;
+  close(): Promise<void>;
+};
+
+/** The engine that the settings mean. Throws a `ConfigurationError` when they do not go together. */
+export function chooseEngineName(settings: EngineSettings): EngineName {
+  const { url, host, port, model, env } = settings;
+  const namesServer = [url, host, port, model].some((value) => value !== null);
+  const name = settings.engine ?? (namesServer || env !== "bookshop" ? "sglang" : "expert");
+  if (name === "expert" && env !== "bookshop") {
+    throw new ConfigurationError(
+      `Cannot play "${env}" with engine "expert": it knows the bookshop alone; use --engine sglang with --url and --model.`,
+    );
+  }
+  if (name === "expert" && (url ?? host ?? port) !== null) {
+    throw new ConfigurationError(
+      'Cannot use --url, --host or --port with engine "expert": it brings its own server; leave them out, or use --engine sglang.',
+    );
+  }
+  if (name === "sglang" && model === null) {
+    throw new ConfigurationError(
+      'Cannot roll out with engine "sglang": no model is named; give --model <folder> with the tokenizer.json and the chat ' +
+        "template of the served model." +
+        (env === "bookshop" ? " Without a server: --engine expert." : ""),
+    );
+  }
+  return name;
+}
+
+/** Makes the engine without sending anything; wrong addresses and keys are refused here. */
+export function engineOptions(settings: EngineSettings, env: CliContext["env"]): SglangEngineOptions {
+  const { url, host, port, apiKeyEnv, concurrency, turnTimeout } = settings;
+  return {
+    ...(url === null ? {} : { url }),
+    ...(host === null ? {} : { host }),
+    ...(port === null ? {} : { port }),
+    apiKey: readKey(env, apiKeyEnv, "--api-key-env"),
+    timeoutMs: turnTimeout * 1000,
+    connections: concurrency,
+  };
+}
+
+/**
+ * Connects and makes sure that the server answers. Rejects with a `ConfigurationError` when it does not: a rollout against
+ * a server that is not there would only collect failures.
+ */
+export async function connectEngine(
+  name: EngineName,
+  options: {
+    readonly sglang: SglangEngineOptions;
+    readonly model: ChosenModel;
+    readonly expertNoise: number;
+    readonly cancel: AbortSignal;
+  },
+): Promise<ConnectedEngine> {
+  const { model, expertNoise, sglang, cancel } = options;
+  if (name === "sglang") return open(createSglangEngine(sglang), cancel);
+  const endTokenId = model.renderer.stopTokenIds[0] ?? 0;
+  const server = await startExpertServer({ tokenizer: model.tokenizer, endTokenId, noise: expertNoise });
+  const { connections = 64 } = sglang;
+  const connected = await open(createSglangEngine({ url: server.url, connections }), cancel);
+  return {
+    ...connected,
+    close: async () => {
+      await connected.close();
+      await server.close();
+    },
+  };
+}
+
+async function open(engine: SglangEngine, signal: AbortSignal): Promise<ConnectedEngine> {
+  try {
+    if (!(await engine.health({ signal }))) {
+      throw new ConfigurationError(
+        `Cannot roll out: the server at ${engine.address} answers, and says that it is not healthy; wait until it has loaded, or restart it.`,
+      );
+    }
+    const weightVersion = await engine.weightVersion({ signal });
+    return { engine, address: engine.address, weightVersion, close: () => engine.close() };
+  } catch (error) {
+    await engine.close();
+    throw error instanceof AttributedError ? refusal(engine.address, error) : error;
+  }
+}
+
+function refusal(address: string, error: AttributedError): ConfigurationError {
+  const { code, message } = error.failure;
+  if (code === "unreachable" || code === "connection-lost" || code === "timeout") {
+    return new ConfigurationError(
+      `Cannot reach the SGLang server at ${address} (${reasonOf(message)}); start it, or name another with --url. ` +
+        "To see a rollout without a server: --env bookshop --engine expert.",
+      { cause: error },
+    );
+  }
+  if (code === "unauthorized") {
+    return new ConfigurationError(
+      `Cannot use the SGLang server at ${address}: it refuses the key; name the variable that holds the right one with --api-key-env.`,
+      { cause: error },
+    );
+  }
+  return new ConfigurationError(`${message.replace(/\.$/, "")}; is this an SGLang server?`, { cause: error });
+}
+
+/** The state in a message of our grammar: what stands between the colon and the remedy. */
+function reasonOf(message: string): string {
+  return /: ([^;]+?)[;.]?(?: |$|;)/.exec(message.slice(message.indexOf(": ")))?.[1] ?? message;
+}

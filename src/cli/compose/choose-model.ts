@@ -1,0 +1,76 @@
+// The tokenizer and the renderer of a rollout: from a model folder, or the readable ones of the demonstration.
+
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { defaultToolInstruction, toolInstructionEdit } from "../../agents/index.ts";
+import { ConfigurationError, type Renderer, type Tokenizer } from "../../core/index.ts";
+import { chooseRenderer, rendererFor } from "../../renderers/index.ts";
+import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
+import type { RolloutSettings } from "../settings/rollout-settings.ts";
+
+export type ChosenModel = {
+  /** As the user named it; `null`: the readable tokenizer without files. */
+  readonly folder: string | null;
+  readonly tokenizer: Tokenizer;
+  readonly renderer: Renderer;
+};
+
+type ModelSettings = Pick<RolloutSettings, "model" | "renderer" | "history" | "thinking" | "toolInstruction">;
+
+/** Loads what the settings name. Throws a `ConfigurationError` for what is missing or does not fit together. */
+export async function chooseModel(settings: ModelSettings, cwd: string): Promise<ChosenModel> {
+  const instruction = await readToolInstruction(settings.toolInstruction, cwd);
+  const options = {
+    historyPolicy: settings.history,
+    promptEdits: instruction === null ? [] : [toolInstructionEdit(instruction)],
+    ...(settings.thinking === null ? {} : { thinking: settings.thinking === "on" }),
+  };
+  if (settings.model === null) {
+    const tokenizer = createReadableTokenizer();
+    return {
+      folder: null,
+      tokenizer,
+      renderer: rendererFor(settings.renderer ?? "qwen2.5-instruct", tokenizer, options),
+    };
+  }
+  const { tokenizer, chatTemplate } = await loadModelFolder(resolve(cwd, settings.model));
+  if (settings.renderer !== null) {
+    return { folder: settings.model, tokenizer, renderer: rendererFor(settings.renderer, tokenizer, options) };
+  }
+  if (chatTemplate === null) {
+    throw new ConfigurationError(
+      `Cannot render prompts for "${settings.model}": the folder has no chat template (chat_template.jinja, or chat_template ` +
+        "in tokenizer_config.json); add it, or name the model family with --renderer.",
+    );
+  }
+  return { folder: settings.model, tokenizer, renderer: chooseRenderer({ ...options, tokenizer, chatTemplate }) };
+}
+
+/** The decoder of a kept run; `null` when its model folder is gone. */
+export async function tokenizerOf(folder: string | null, cwd: string): Promise<Tokenizer | null> {
+  if (folder === null) return createReadableTokenizer();
+  try {
+    return (await loadModelFolder(resolve(cwd, folder))).tokenizer;
+  } catch (error) {
+    if (error instanceof ConfigurationError) return null;
+    throw error;
+  }
+}
+
+/** `null`: the template's own words stay. */
+async function readToolInstruction(setting: string | null, cwd: string): Promise<string | null> {
+  if (setting === null) return defaultToolInstruction;
+  if (setting === "none") return null;
+  return (await readSettingFile(setting, cwd, "--tool-instruction")).trimEnd();
+}
+
+/** The text of a file that a flag names. */
+export async function readSettingFile(path: string, cwd: string, flag: string): Promise<string> {
+  try {
+    return await readFile(resolve(cwd, path), "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : null;
+    const state = code === "ENOENT" ? "there is no such file" : String(code ?? error);
+    throw new ConfigurationError(`Cannot read "${path}": ${state}; correct ${flag}.`, { cause: error });
+  }
+}

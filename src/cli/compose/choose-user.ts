@@ -1,0 +1,66 @@
+// The user simulator of a rollout, by the names of the command line.
+
+import { ConfigurationError, type EnvironmentSource, type UserSource } from "../../core/index.ts";
+import { type ModelUserOptions, selectUser, userNames } from "../../users/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import { nearest } from "../settings/nearest.ts";
+import type { RolloutSettings } from "../settings/rollout-settings.ts";
+import { readSettingFile } from "./choose-model.ts";
+import { readKey } from "./secrets.ts";
+
+/** Users that are played by a model; an environment that lists "llm" can be played by each. */
+const modelUsers = ["llm", "react", "verify", "reflection"];
+
+type UserSettings = Pick<RolloutSettings, "user" | "userModel" | "userUrl" | "userApiKeyEnv" | "userLines">;
+
+/** Throws a `ConfigurationError` for a user that is unknown, cannot play the environment, or lacks something. */
+export async function chooseUser(
+  settings: UserSettings,
+  environment: EnvironmentSource,
+  context: Pick<CliContext, "env" | "cwd">,
+): Promise<UserSource> {
+  const name = settings.user ?? defaultUser(settings, environment);
+  if (!userNames.includes(name)) {
+    const near = nearest(name, userNames);
+    throw new ConfigurationError(
+      `Cannot find user "${name}": ${near === null ? `there are ${userNames.join(", ")}` : `did you mean "${near}"?`}`,
+    );
+  }
+  if (!environment.users.includes(modelUsers.includes(name) ? "llm" : name)) {
+    throw new ConfigurationError(
+      `Cannot play "${environment.name}" with user "${name}": it can be played with ${environment.users.join(", ")}; choose one with --user.`,
+    );
+  }
+  if (modelUsers.includes(name)) return selectUser(name, { model: modelOptions(name, settings, context) });
+  if (name !== "scripted") return selectUser(name);
+  if (settings.userLines === null) {
+    throw new ConfigurationError(
+      'Cannot make user "scripted": it has nothing to say; give a file of lines with --user-lines.',
+    );
+  }
+  const text = await readSettingFile(settings.userLines, context.cwd, "--user-lines");
+  return selectUser(name, { lines: text.split(/\r?\n/).filter((line) => line.trim() !== "") });
+}
+
+/** What the environment lists first; a model when one is named. */
+function defaultUser(settings: UserSettings, environment: EnvironmentSource): string {
+  if (settings.userModel !== null && environment.users.includes("llm")) return "llm";
+  if (settings.userLines !== null && environment.users.includes("scripted")) return "scripted";
+  return environment.users[0] ?? "llm";
+}
+
+function modelOptions(name: string, settings: UserSettings, { env }: Pick<CliContext, "env">): ModelUserOptions {
+  const { userModel, userUrl, userApiKeyEnv } = settings;
+  if (userModel === null) {
+    throw new ConfigurationError(
+      `Cannot make user "${name}": no model plays it; give --user-model provider/model, or --user-url <address> and --user-model <its name there>.`,
+    );
+  }
+  const apiKey = readKey(env, userApiKeyEnv, "--user-api-key-env");
+  return {
+    model: userModel,
+    variables: env,
+    ...(userUrl === null ? {} : { url: userUrl }),
+    ...(apiKey === null ? {} : { apiKey }),
+  };
+}

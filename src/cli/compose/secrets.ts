@@ -1,0 +1,55 @@
+// Keys: read from the environment by name, and taken out of everything that is shown or written. A flag never holds a key.
+
+import { ConfigurationError } from "../../core/index.ts";
+import { createRedactor, parseBaseUrl } from "../../http/index.ts";
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+/**
+ * The key in the variable that a flag names. Throws a `ConfigurationError` when it is not set; the message repeats the name
+ * only when it can hardly be a key itself.
+ */
+export function readKey(env: Env, variable: string | null, flag: string): string | null {
+  if (variable === null) return null;
+  const key = env[variable]?.trim() ?? "";
+  if (key !== "") return key;
+  const named = /^[A-Z][A-Z0-9_]{0,40}$/.test(variable)
+    ? `environment variable "${variable}"`
+    : "the variable it names";
+  throw new ConfigurationError(
+    `Cannot use ${flag}: ${named} is not set; export it, and give ${flag} its name, not the key itself.`,
+  );
+}
+
+/** Shorter values are no secrets ("EMPTY", "none"), and replacing them would garble what people said. */
+const shortestSecret = 8;
+
+/**
+ * Takes secrets out of texts: the named keys, whatever else the environment holds under the name of a key, and credentials
+ * in addresses; as they are, and as JSON and addresses spell them.
+ */
+export function redactorFor(
+  env: Env,
+  options: { readonly variables: readonly (string | null)[]; readonly urls: readonly (string | null)[] },
+): (text: string) => string {
+  const values = Object.entries(env).flatMap(([name, value]) =>
+    value !== undefined && (options.variables.includes(name) || /(API_?KEY|_TOKEN|_SECRET|_PASSWORD)$/i.test(name))
+      ? [value.trim()]
+      : [],
+  );
+  for (const url of options.urls) values.push(...credentialsOf(url));
+  const secrets = values
+    .filter((value) => value.length >= shortestSecret)
+    .flatMap((value) => [value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value)]);
+  return createRedactor(secrets);
+}
+
+function credentialsOf(url: string | null): readonly string[] {
+  if (url === null) return [];
+  try {
+    return parseBaseUrl(url, { what: "server" }).secrets;
+  } catch {
+    // An address that cannot be read is refused where it is used.
+    return [];
+  }
+}

@@ -1,0 +1,117 @@
+// An episode as a conversation that people read: who said what, what was called, what was wrong, how it ended. Made of the
+// episode's events, so it shows what happened and not what the policy was shown.
+
+import type { Decision, Episode, EpisodeEvent } from "../../core/index.ts";
+import { type Colours, formatCount, printable, shorten } from "./terminal-text.ts";
+
+export type ConversationOptions = {
+  readonly colours: Colours;
+  /** Characters of a text that are shown. Default: 600. */
+  readonly textLength?: number;
+  /** Lines of the conversation; the middle is left out. Default: all. */
+  readonly maxLines?: number;
+};
+
+/** The conversation as lines, a heading first and the ending last. */
+export function conversationView(episode: Episode, options: ConversationOptions): string[] {
+  const { colours, textLength = 600, maxLines = Infinity } = options;
+  const body = episode.events.flatMap((event) => eventLines(event, { colours, textLength }));
+  const lines = body.length > maxLines ? withoutMiddle(body, maxLines, colours) : body;
+  return [heading(episode, colours), "", ...lines, "", ...endingLines(episode, { colours, textLength })];
+}
+
+function heading(episode: Episode, colours: Colours): string {
+  const turns = episode.trajectory.turns.length;
+  const reward = episode.reward === null ? "not graded" : `reward ${episode.reward}`;
+  return `${colours.bold(printable(episode.id))}  ${reward}, ${episode.outcome} (${episode.stopReason}), ${turns} turns, seed ${episode.seed}`;
+}
+
+type View = { readonly colours: Colours; readonly textLength: number };
+
+function eventLines(event: EpisodeEvent, view: View): string[] {
+  const { colours } = view;
+  switch (event.type) {
+    case "user-line": {
+      const label = event.line.type === "hang-up" ? "user hangs up" : "user";
+      return event.line.text === "" ? [colours.cyan(label)] : labelled(colours.cyan(label), event.line.text, view);
+    }
+    case "decision":
+      return decisionLines(event.action.reasoning, event.decision, view);
+    case "tool-result": {
+      const label = event.result.isError ? colours.red("error") : colours.dim("result");
+      return labelled(label, event.result.text, view);
+    }
+    case "turn":
+      return event.attempts.map(({ failure }) =>
+        colours.yellow(
+          indent(`retried: ${failure.boundary}/${failure.code}: ${printable(shorten(failure.message, 200))}`),
+        ),
+      );
+    case "episode-start":
+    case "grade":
+    case "episode-end":
+      return [];
+    default:
+      return event satisfies never;
+  }
+}
+
+function decisionLines(reasoning: string | null, decision: Decision, view: View): string[] {
+  const { colours } = view;
+  const lines = reasoning === null ? [] : labelled(colours.dim("thinks"), reasoning.trim(), view);
+  for (const { code, detail } of decision.problems) {
+    lines.push(colours.yellow(indent(`problem: ${code} (${printable(shorten(detail, 300))})`)));
+  }
+  switch (decision.type) {
+    case "call":
+      return [
+        ...lines,
+        ...labelled(colours.green("agent calls"), `${decision.call.name} ${decision.call.argumentsText}`, view),
+      ];
+    case "say":
+      return [...lines, ...labelled(colours.green("agent"), decision.words, view)];
+    case "observe":
+      return [...lines, ...labelled(colours.yellow("told"), decision.feedback, view)];
+    case "end":
+    case "abort":
+      return [...lines, colours.yellow(indent(decision.type === "end" ? "ends the episode" : "aborts the episode"))];
+    default:
+      return decision satisfies never;
+  }
+}
+
+function endingLines(episode: Episode, { colours, textLength }: View): string[] {
+  const { failure, grade } = episode;
+  const lines: string[] = [];
+  if (failure !== null) {
+    lines.push(
+      colours.red(
+        `failed at boundary ${failure.boundary} (${failure.code}): ${printable(shorten(failure.message, textLength))}`,
+      ),
+    );
+  }
+  if (grade !== null && grade.log !== "") lines.push(`grade: ${printable(shorten(grade.log, textLength))}`);
+  const metrics = Object.entries(grade?.metrics ?? {});
+  if (metrics.length > 0)
+    lines.push(colours.dim(`metrics: ${metrics.map(([name, value]) => `${name} ${value}`).join(", ")}`));
+  return lines;
+}
+
+function labelled(label: string, text: string, { textLength }: View): string[] {
+  return `${label}: ${printable(shorten(text, textLength))}`
+    .split("\n")
+    .map((line, at) => (at === 0 ? line : indent(line)));
+}
+
+function withoutMiddle(lines: readonly string[], maxLines: number, colours: Colours): string[] {
+  const head = Math.ceil((maxLines - 1) / 2);
+  const tail = maxLines - 1 - head;
+  const left = lines.length - head - tail;
+  return [
+    ...lines.slice(0, head),
+    colours.dim(`  … ${formatCount(left)} more lines`),
+    ...lines.slice(lines.length - tail),
+  ];
+}
+
+const indent = (text: string): string => `  ${text}`;

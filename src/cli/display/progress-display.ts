@@ -1,0 +1,113 @@
+// How far a run is, while it runs: a block that repaints itself in a terminal, a plain line every few seconds elsewhere (CI,
+// pipes, log files). Writes to stderr, so that stdout holds results alone.
+
+import { createLogUpdate } from "log-update";
+import type { RunTotals } from "../../runs/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import { progressLine } from "./run-table.ts";
+import { type Colours, coloursFor, formatCount, formatDuration, formatNumber, formatPercent } from "./terminal-text.ts";
+
+export interface ProgressDisplay {
+  /** May be called as often as anything happens. */
+  update(totals: () => RunTotals): void;
+  /** A line that stays, above the block. */
+  note(line: string): void;
+  /** Shows the last state once more where that is useful, and lets go of the terminal. */
+  stop(): void;
+}
+
+const repaintMs = 200;
+const plainLineMs = 5_000;
+
+/** The display for where we write; `quiet` shows notes alone. */
+export function createProgressDisplay(
+  context: Pick<CliContext, "stderr" | "env">,
+  options: { readonly quiet: boolean },
+): ProgressDisplay {
+  const { stderr, env } = context;
+  if (options.quiet)
+    return { update: () => undefined, note: (line) => stderr.write(`${line}\n`), stop: () => undefined };
+  const isLive = stderr === process.stderr && process.stderr.isTTY && !isSet(env["CI"]) && env["TERM"] !== "dumb";
+  return isLive ? liveDisplay(coloursFor(stderr, env)) : plainDisplay(stderr);
+}
+
+function plainDisplay(stderr: CliContext["stderr"]): ProgressDisplay {
+  let latest: (() => RunTotals) | null = null;
+  let shown = "";
+  const show = (): void => {
+    if (latest === null) return;
+    const line = progressLine(latest());
+    if (line !== shown) stderr.write(`${line}\n`);
+    shown = line;
+  };
+  const timer = setInterval(show, plainLineMs);
+  timer.unref();
+  return {
+    update: (totals) => {
+      latest = totals;
+    },
+    note: (line) => stderr.write(`${line}\n`),
+    stop: () => clearInterval(timer),
+  };
+}
+
+function liveDisplay(colours: Colours): ProgressDisplay {
+  const block = createLogUpdate(process.stderr, { showCursor: true });
+  let latest: (() => RunTotals) | null = null;
+  const paint = (): void => {
+    if (latest !== null) block(progressBlock(latest(), colours, process.stderr.columns));
+  };
+  const timer = setInterval(paint, repaintMs);
+  timer.unref();
+  return {
+    update: (totals) => {
+      const isFirst = latest === null;
+      latest = totals;
+      if (isFirst) paint();
+    },
+    note: (line) => {
+      block.clear();
+      process.stderr.write(`${line}\n`);
+      paint();
+    },
+    stop: () => {
+      clearInterval(timer);
+      block.clear();
+      block.done();
+    },
+  };
+}
+
+/** The block: a bar, the state of learning, the speed, what went wrong. */
+export function progressBlock(totals: RunTotals, colours: Colours, columns = 80): string {
+  const { episodesFinished, episodesPlanned, episodesStarted, elapsedMs, turns, sampledTokens, outcomes } = totals;
+  const seconds = Math.max(elapsedMs, 1) / 1000;
+  const width = Math.max(10, Math.min(40, columns - 30));
+  const done = Math.round((width * episodesFinished) / Math.max(1, episodesPlanned));
+  const running = Math.round((width * episodesStarted) / Math.max(1, episodesPlanned)) - done;
+  const bar =
+    colours.green("█".repeat(done)) +
+    colours.yellow("▒".repeat(Math.max(0, running))) +
+    colours.dim("░".repeat(Math.max(0, width - done - Math.max(0, running))));
+  const failed = outcomes.failed === 0 ? "0 failed" : colours.red(`${formatCount(outcomes.failed)} failed`);
+  const remaining =
+    episodesFinished === 0
+      ? ""
+      : `, about ${formatDuration((elapsedMs / episodesFinished) * (episodesPlanned - episodesFinished))} left`;
+  const problems = Object.entries(totals.problems)
+    .sort(([, a], [, b]) => b - a)
+    .slice(0, 4);
+  const lines = [
+    `${bar} ${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`,
+    `${colours.bold(`pass ${formatPercent(totals.passRate)}`)}  mean reward ${totals.meanReward?.toFixed(3) ?? "–"}  ${failed}`,
+    `${formatNumber(turns / seconds)} turns/s  ${formatCount(sampledTokens / seconds)} tokens/s  ${formatCount(episodesStarted - episodesFinished)} running  ${formatDuration(elapsedMs)}${remaining}`,
+  ];
+  if (problems.length > 0) {
+    lines.push(colours.dim(`problems: ${problems.map(([code, count]) => `${code} ${formatCount(count)}`).join(", ")}`));
+  }
+  return lines.join("\n");
+}
+
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && value !== "" && value !== "false" && value !== "0";
+}

@@ -1,0 +1,73 @@
+// The closing table of a run, and the line that says how far it is.
+
+import type { Counts, RunTotals } from "../../runs/index.ts";
+import { type Colours, formatCount, formatDuration, formatNumber, formatPercent } from "./terminal-text.ts";
+
+/** One line: how far, how good, how fast, what went wrong. */
+export function progressLine(totals: RunTotals): string {
+  const { episodesFinished, episodesPlanned, turns, sampledTokens, elapsedMs, outcomes } = totals;
+  const seconds = Math.max(elapsedMs, 1) / 1000;
+  const parts = [
+    `${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`,
+    `pass ${formatPercent(totals.passRate)}`,
+    `${formatNumber(turns / seconds)} turns/s`,
+    `${formatCount(sampledTokens / seconds)} tokens/s`,
+    `${outcomes.failed} failed`,
+  ];
+  if (totals.retries > 0) parts.push(`${formatCount(totals.retries)} retries`);
+  return parts.join(", ");
+}
+
+/** The rows of the closing table: label and value. */
+export function runTableRows(totals: RunTotals): [string, string][] {
+  const { episodesFinished, outcomes, turns, sampledTokens, elapsedMs } = totals;
+  const seconds = Math.max(elapsedMs, 1) / 1000;
+  const perEpisode = (count: number): string => formatNumber(count / Math.max(1, episodesFinished));
+  const groups =
+    totals.groupsFinished === totals.groupsPlanned
+      ? formatCount(totals.groupsPlanned)
+      : `${formatCount(totals.groupsFinished)} of ${formatCount(totals.groupsPlanned)} whole`;
+  const rows: [string, string][] = [
+    [
+      "episodes",
+      `${formatCount(episodesFinished)} of ${formatCount(totals.episodesPlanned)} in ${formatDuration(elapsedMs)}`,
+    ],
+    ["groups", `${groups}, ${formatCount(totals.groupsWithoutSignal)} of them with equal rewards`],
+    ["outcomes", countsText(outcomes, true)],
+    ["stopped by", countsText(totals.stopReasons, false)],
+    [
+      "pass rate",
+      `${formatPercent(totals.passRate)} (${formatCount(totals.passed)} of ${formatCount(totals.graded)} graded)`,
+    ],
+    ["mean reward", totals.meanReward === null ? "–" : totals.meanReward.toFixed(3)],
+    ["turns", `${formatCount(turns)}, ${perEpisode(turns)} an episode, ${formatNumber(turns / seconds)} a second`],
+    [
+      "sampled tokens",
+      `${formatCount(sampledTokens)}, ${perEpisode(sampledTokens)} an episode, ${formatNumber(sampledTokens / seconds)} a second`,
+    ],
+    ["samples", `${formatCount(totals.samples)} with ${formatCount(totals.trainedTokens)} trained tokens`],
+    ["dropped tokens", countsText(totals.droppedTokens, false)],
+    ["problems", countsText(totals.problems, false)],
+    ["failures", countsText(totals.failures, false)],
+  ];
+  if (totals.retries > 0) rows.push(["retried calls", formatCount(totals.retries)]);
+  if (totals.userModelCalls > 0) {
+    const cost = totals.userCost === null ? "price unknown" : `$${totals.userCost.toFixed(2)}`;
+    rows.push(["user model", `${formatCount(totals.userModelCalls)} calls, ${cost}`]);
+  }
+  return rows;
+}
+
+/** The closing table as lines. */
+export function runTable(totals: RunTotals, colours: Colours): string[] {
+  const rows = runTableRows(totals);
+  const width = Math.max(...rows.map(([label]) => label.length));
+  return rows.map(([label, value]) => `  ${colours.dim(label.padEnd(width))}  ${value}`);
+}
+
+/** "a 3, b 1", the most frequent first; "none" when there is nothing to count. */
+function countsText(counts: Counts, keepOrder: boolean): string {
+  const entries = Object.entries(counts).filter(([, count]) => count > 0);
+  if (!keepOrder) entries.sort(([, a], [, b]) => b - a);
+  return entries.length === 0 ? "none" : entries.map(([name, count]) => `${name} ${formatCount(count)}`).join(", ");
+}

@@ -1,0 +1,54 @@
+// Text for terminals. What models and tools wrote may hold escape sequences; shown as they are they could clear the screen
+// or forge output, so they are made visible.
+
+import pc from "picocolors";
+import type { Output } from "../cli-context.ts";
+
+export type Colours = ReturnType<typeof pc.createColors>;
+
+/** Colours for a stream: on in a terminal, off with NO_COLOR or TERM=dumb, forced by FORCE_COLOR. */
+export function coloursFor(stream: Output, env: Readonly<Record<string, string | undefined>>): Colours {
+  if (env["NO_COLOR"] !== undefined && env["NO_COLOR"] !== "") return pc.createColors(false);
+  if (env["FORCE_COLOR"] !== undefined && env["FORCE_COLOR"] !== "0") return pc.createColors(true);
+  return pc.createColors(stream.isTTY === true && env["TERM"] !== "dumb");
+}
+
+/** Control characters become visible escapes; line feeds and tabs stay. */
+export function printable(text: string): string {
+  return text.replace(
+    // oxlint-disable-next-line no-control-regex
+    /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g,
+    (unit) => `\\x${unit.charCodeAt(0).toString(16).padStart(2, "0")}`,
+  );
+}
+
+/** The first `length` characters, and how many are left out. */
+export function shorten(text: string, length: number): string {
+  if (text.length <= length + 20) return text;
+  return `${text.slice(0, length)} … (${formatCount(text.length - length)} more characters)`;
+}
+
+/** 12345 as "12,345". */
+export function formatCount(count: number): string {
+  return Math.round(count).toLocaleString("en-US");
+}
+
+/** A rate or mean with as many digits as it deserves. */
+export function formatNumber(value: number): string {
+  if (!Number.isFinite(value)) return "–";
+  if (Math.abs(value) >= 100) return formatCount(value);
+  return value.toFixed(Math.abs(value) >= 10 ? 1 : 2);
+}
+
+export function formatPercent(share: number | null): string {
+  return share === null ? "–" : `${(share * 100).toFixed(1)} %`;
+}
+
+/** 83.2 s, 12 min 3 s, 2 h 5 min. */
+export function formatDuration(ms: number): string {
+  const seconds = ms / 1000;
+  if (seconds < 100) return `${seconds.toFixed(1)} s`;
+  const minutes = Math.floor(seconds / 60);
+  if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
+  return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}

@@ -1,0 +1,92 @@
+// Environments by name or by file. The only place that runs code that the command line names.
+
+import { register } from "node:module";
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
+import { bookshopSource } from "../environments/bookshop/index.ts";
+import { nearest } from "./settings/nearest.ts";
+
+/** An environment and what a rollout of it does unless told otherwise. */
+export type LoadedEnvironment = {
+  readonly source: EnvironmentSource;
+  readonly defaultSplit: string;
+  readonly defaultTasks: string;
+};
+
+type Loader = (options: { readonly data: string | null }) => LoadedEnvironment | Promise<LoadedEnvironment>;
+
+const builtIn: Readonly<Record<string, Loader>> = {
+  // Its tasks are made, not collected: thousands, of which a few show what there is to see.
+  bookshop: () => ({ source: bookshopSource(), defaultSplit: "train", defaultTasks: "0-7" }),
+};
+
+export const environmentNames: readonly string[] = Object.keys(builtIn);
+
+/** Loads a built-in environment or a module of the user. Throws a `ConfigurationError` that says what would be right. */
+export async function loadEnvironment(
+  env: string,
+  options: { readonly data: string | null; readonly cwd: string },
+): Promise<LoadedEnvironment> {
+  const data = options.data === null ? null : resolve(options.cwd, options.data);
+  const load = Object.hasOwn(builtIn, env) ? builtIn[env] : undefined;
+  if (load !== undefined) return load({ data });
+  if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return loadModule(env, options.cwd);
+  const near = nearest(env, environmentNames);
+  throw new ConfigurationError(
+    `Cannot find environment "${env}": ${near === null ? `there are ${environmentNames.join(", ")}` : `did you mean "${near}"?`}` +
+      `${near === null ? ";" : " Otherwise"} name a module like ./my-env.ts.`,
+  );
+}
+
+async function loadModule(env: string, cwd: string): Promise<LoadedEnvironment> {
+  const file = resolve(cwd, env);
+  if (!existsSync(file)) {
+    throw new ConfigurationError(`Cannot load environment "${env}": there is no file "${file}"; correct --env.`);
+  }
+  if (/\.[cm]?ts$/.test(file)) stripTypesOfModules();
+  let exported: unknown;
+  try {
+    const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
+    exported = typeof module.default === "function" ? await (module.default as () => unknown)() : module.default;
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ConfigurationError(
+      `Cannot load environment "${env}": ${reason.trim().replace(/\.$/, "")}; correct the module (DEBUG=1 shows where).`,
+      { cause: error },
+    );
+  }
+  const missing = missingParts(exported);
+  if (missing.length > 0) {
+    throw new ConfigurationError(
+      `Cannot use "${env}" as an environment: its default export has no ${missing.join(", ")}; export what defineEnvironment returns.`,
+    );
+  }
+  const source = exported as EnvironmentSource;
+  return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+}
+
+/** What the value lacks to be an `EnvironmentSource`. */
+function missingParts(value: unknown): string[] {
+  const fields: Readonly<Record<string, (part: unknown) => boolean>> = {
+    name: (part) => typeof part === "string",
+    splits: Array.isArray,
+    users: Array.isArray,
+    taskset: (part) => typeof part === "function",
+    open: (part) => typeof part === "function",
+  };
+  if (typeof value !== "object" || value === null) return Object.keys(fields);
+  const parts = value as Readonly<Record<string, unknown>>;
+  return Object.entries(fields).flatMap(([name, fits]) => (fits(parts[name]) ? [] : [name]));
+}
+
+let isStripping = false;
+
+/** Newer Nodes read TypeScript themselves; older ones get a hook, once. From its sources this program runs where types are read. */
+function stripTypesOfModules(): void {
+  const features: Readonly<Record<string, unknown>> = { ...process.features };
+  if (isStripping || Boolean(features["typescript"]) || !import.meta.url.endsWith(".js")) return;
+  isStripping = true;
+  register("./strip-types.js", import.meta.url);
+}

@@ -1,0 +1,38 @@
+#!/usr/bin/env node
+// The program: hands the process to `runCli` as values, and turns signals into them.
+
+import { basename, relative } from "node:path";
+import { runCli } from "./run-cli.ts";
+
+const drain = new AbortController();
+const cancel = new AbortController();
+let interrupts = 0;
+
+process.on("SIGINT", () => {
+  interrupts++;
+  if (interrupts === 1) drain.abort();
+  else if (interrupts === 2) cancel.abort();
+  else process.exit(130);
+});
+process.on("SIGTERM", () => {
+  drain.abort();
+  cancel.abort();
+});
+// Whoever reads our output may stop reading (`inspect ... | head`); that is no fault.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code === "EPIPE") process.exit(0);
+  throw error;
+});
+
+const script = process.argv[1] ?? "";
+const isInstalled = basename(script).replace(/\.cmd$/, "") === "trainable-agents";
+
+process.exitCode = await runCli(process.argv.slice(2), {
+  stdout: process.stdout,
+  stderr: process.stderr,
+  env: process.env,
+  cwd: process.cwd(),
+  drain: drain.signal,
+  cancel: cancel.signal,
+  program: isInstalled ? "npx trainable-agents" : `node ${relative(process.cwd(), script)}`,
+});

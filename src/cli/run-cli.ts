@@ -1,0 +1,97 @@
+// The command line as a function: arguments and a context in, an exit code out. Every mistake that the user can correct
+// becomes one sentence; what nobody foresaw says how to get its stack.
+
+import { Command, CommanderError } from "commander";
+import { AttributedError, ConfigurationError } from "../core/index.ts";
+import { type CliContext, exitCodes } from "./cli-context.ts";
+import { inspectCommand } from "./commands/inspect-command.ts";
+import { rolloutCommand } from "./commands/rollout-command.ts";
+import { startCommand } from "./commands/start-command.ts";
+import { redactorFor } from "./compose/secrets.ts";
+import { coloursFor } from "./display/terminal-text.ts";
+import { packageVersion } from "./run-manifest.ts";
+import { usageMessage } from "./usage-message.ts";
+
+/** Runs one command line, `argv` without program and script. Never rejects. */
+export async function runCli(argv: readonly string[], context: CliContext): Promise<number> {
+  let exitCode: number = exitCodes.done;
+  const program = createProgram(context, async (command) => {
+    exitCode = await command(context);
+  });
+  try {
+    await program.parseAsync(argv, { from: "user" });
+    return exitCode;
+  } catch (error) {
+    return report(error, { program, argv, context });
+  }
+}
+
+function createProgram(context: CliContext, run: Parameters<typeof rolloutCommand>[0]): Command {
+  const { stdout, stderr, env } = context;
+  const program = new Command("trainable-agents")
+    .description("Roll out, evaluate and train tool-using agents.")
+    .version(packageVersion(), "--version", "print the version")
+    .helpOption("-h, --help", "show this help")
+    .helpCommand("help [command]", "show the help of a command")
+    .addHelpText("after", `\nBegin with:\n  $ ${context.program} start\n  $ ${context.program} rollout --help`);
+  for (const command of [startCommand(run), rolloutCommand(run), inspectCommand(run)]) program.addCommand(command);
+  for (const command of [program, ...program.commands]) {
+    command
+      .exitOverride()
+      .showSuggestionAfterError(true)
+      .helpOption("-h, --help", "show this help")
+      .configureHelp({
+        helpWidth: Math.min(stdout.columns ?? 100, 120),
+        styleTitle: (title) => coloursFor(stdout, env).bold(title),
+      })
+      .configureOutput({
+        writeOut: (text) => void stdout.write(text),
+        writeErr: (text) => void stderr.write(text),
+        // Told once, in our words, where errors are told.
+        outputError: () => undefined,
+        getOutHasColors: () => coloursFor(stdout, env).isColorSupported,
+      });
+  }
+  return program;
+}
+
+type Failed = { readonly program: Command; readonly argv: readonly string[]; readonly context: CliContext };
+
+function report(error: unknown, { program, argv, context }: Failed): number {
+  const { stderr, env } = context;
+  const redact = redactorFor(env, { variables: [], urls: argv });
+  const tell = (message: string): void => {
+    stderr.write(`${coloursFor(stderr, env).red(redact(message))}\n`);
+    if (isSet(env["DEBUG"])) stderr.write(`${redact(stackOf(error))}\n`);
+  };
+  if (error instanceof CommanderError) {
+    if (error.exitCode === 0) return exitCodes.done;
+    if (error.code === "commander.help") return exitCodes.usage;
+    tell(usageMessage(error, { program, argv }));
+    return exitCodes.usage;
+  }
+  if (error instanceof ConfigurationError) {
+    tell(error.message);
+    return exitCodes.usage;
+  }
+  if (context.cancel.aborted) {
+    tell("Interrupted.");
+    return exitCodes.interrupted;
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  const isForeseen = error instanceof AttributedError;
+  const remedy =
+    isForeseen || isSet(env["DEBUG"]) ? "" : "\nThis should not happen. Run it again with DEBUG=1 to see where.";
+  tell(`${message}${remedy}`);
+  return exitCodes.failed;
+}
+
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : `\nCaused by: ${stackOf(error.cause)}`;
+  return `${error.stack ?? error.message}${cause}`;
+}
+
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && value !== "" && value !== "0" && value !== "false";
+}

@@ -1,0 +1,62 @@
+// run.json: what a run is and what came of it. Names of keys are for people; inspect reads `model` to find the tokenizer.
+
+import { readFileSync } from "node:fs";
+import { fromPlain } from "../lib/json/plain.ts";
+import type { JsonObject, JsonValue } from "../lib/json/value.ts";
+import type { RunTotals } from "../runs/index.ts";
+import type { ConnectedEngine } from "./compose/choose-engine.ts";
+import type { PreparedRollout } from "./compose/prepare-rollout.ts";
+import type { RolloutSettings } from "./settings/rollout-settings.ts";
+import { settingsJson } from "./settings/settings-text.ts";
+
+/** Of the layout of the run folder; a reader refuses another one. */
+export const runFormat = 1;
+
+export type RunFacts = {
+  readonly settings: RolloutSettings;
+  readonly prepared: PreparedRollout;
+  readonly engine: ConnectedEngine;
+  readonly begun: Date;
+  readonly ended: Date | null;
+  readonly status: "running" | "done" | "interrupted" | "failed";
+  readonly totals: RunTotals | null;
+  readonly error: string | null;
+};
+
+export function runManifest(facts: RunFacts): JsonObject {
+  const { settings, prepared, engine, begun, ended } = facts;
+  const { model, plan, environment } = prepared;
+  const plain: Readonly<Record<string, unknown>> = {
+    format: runFormat,
+    status: facts.status,
+    startedAt: begun.toISOString(),
+    finishedAt: ended?.toISOString() ?? null,
+    versions: { "trainable-agents": packageVersion(), node: process.versions.node },
+    seed: settings.seed,
+    environment: { name: environment.name, split: settings.split, tasks: plan.taskIndexes.length },
+    model: {
+      folder: model.folder,
+      tokenizer: model.tokenizer.name,
+      vocabularySize: model.tokenizer.vocabularySize,
+      renderer: model.renderer.family,
+      historyPolicy: model.renderer.historyPolicy,
+    },
+    engine: { name: settings.engine, address: engine.address, weightVersion: engine.weightVersion },
+    user: prepared.user.name,
+    configuration: settingsJson(settings),
+    totals: facts.totals,
+    error: facts.error,
+  };
+  return new Map<string, JsonValue>(Object.entries(plain).map(([key, value]) => [key, fromPlain(value)]));
+}
+
+let version: string | null = null;
+
+/** Ours, from package.json. */
+export function packageVersion(): string {
+  if (version !== null) return version;
+  const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  const found = typeof manifest === "object" && manifest !== null && "version" in manifest ? manifest.version : null;
+  version = typeof found === "string" ? found : "unknown";
+  return version;
+}
