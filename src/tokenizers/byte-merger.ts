@@ -4,8 +4,8 @@
 
 import type { MergeTable } from "./merge-table.ts";
 
-/** Where the heap begins to win (measured: equal near 60 bytes of base64, the worst common case). */
-const longPiece = 64;
+/** Where the heap begins to win. Measured on random letters: a quarter slower at 64 bytes, a sixth faster at 128. */
+const longPiece = 100;
 const noRank = 0x7fff_ffff;
 /** Heap keys are `rank * positions + position`, exact below 2^53. */
 const positions = 2 ** 32;

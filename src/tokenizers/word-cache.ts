@@ -1,7 +1,7 @@
 // What pieces of text encode to, remembered: a conversation repeats its words. Bounded by two generations (a full young
 // one becomes the old one, and what is used again moves back), which costs one lookup where an exact LRU costs a list.
 
-/** Pieces per generation. Measured on tool-using conversations: a 30-turn episode has about 2,000 different ones. */
+/** Pieces per generation. Measured: 5.9 MB of tasks, calls and results of τ-bench retail have 3,600 different ones. */
 const generationSize = 16_384;
 /** In UTF-16 units. Longer pieces hardly repeat. */
 const longestPiece = 64;
