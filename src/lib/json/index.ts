@@ -1,5 +1,6 @@
 // Door of lossless JSON: what is read and written here is what Python would read and write.
 
+export { cloneJson } from "./clone-json.ts";
 export { type DumpJsonOptions, dumpJson } from "./dump-json.ts";
 export { JsonSyntaxError } from "./json-syntax-error.ts";
 export { parseJson } from "./parse-json.ts";

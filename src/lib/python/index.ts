@@ -1,5 +1,6 @@
 // Door of Python's text and value semantics, where ours must match byte for byte. Not an interpreter.
 
+export { pythonAdd, pythonLess, pythonSubtract } from "./arithmetic.ts";
 export { compareCodePoints } from "./compare.ts";
 export { isOrEquals, pythonEquals } from "./equal.ts";
 export { evaluateExpression } from "./expression/evaluate.ts";

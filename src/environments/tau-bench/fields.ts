@@ -1,0 +1,66 @@
+// Reading records and arguments the way Python code does: what is missing or of the wrong type raises Python's error.
+
+import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
+import { isOrEquals, PythonError, pythonTypeName, stringRepr } from "../../lib/python/index.ts";
+
+/** `record[key]` of a dict. */
+export function field(record: JsonObject, key: string): JsonValue {
+  const value = record.get(key);
+  if (value === undefined) throw new PythonError("KeyError", stringRepr(key));
+  return value;
+}
+
+/** A field that the shape of the tables says to be a text; see `check-tables.ts` of the domain. */
+export function textField(record: JsonObject, key: string): string {
+  const value = field(record, key);
+  if (typeof value === "string") return value;
+  throw new PythonError("TypeError", `'${key}' is no str`);
+}
+
+/** A field that the shape of the tables says to be a dict. */
+export function objectField(record: JsonObject, key: string): JsonObject {
+  const value = field(record, key);
+  if (value instanceof Map) return value;
+  throw new PythonError("TypeError", `'${key}' is no dict`);
+}
+
+/** A field that the shape of the tables says to be a list of dicts. */
+export function objectsField(record: JsonObject, key: string): JsonObject[] {
+  const value = field(record, key);
+  if (Array.isArray(value) && value.every((element) => element instanceof Map)) return value;
+  throw new PythonError("TypeError", `'${key}' is no list of dicts`);
+}
+
+/** The argument where it is used as a key of a dict (`key in dict`): a key no string can equal is simply not found. */
+export function asKey(value: JsonValue): string | null {
+  if (Array.isArray(value) || value instanceof Map) {
+    throw new PythonError("TypeError", `unhashable type: '${pythonTypeName(value)}'`);
+  }
+  return typeof value === "string" ? value : null;
+}
+
+/** `for x in value`: a list's elements, a dict's keys, a text's characters. */
+export function iterate(value: JsonValue): readonly JsonValue[] {
+  if (Array.isArray(value)) return value;
+  if (value instanceof Map) return [...value.keys()];
+  if (typeof value === "string") return Array.from(value);
+  throw new PythonError("TypeError", `'${pythonTypeName(value)}' object is not iterable`);
+}
+
+/** `len(value)`. */
+export function lengthOf(value: JsonValue): number {
+  if (Array.isArray(value)) return value.length;
+  if (value instanceof Map) return value.size;
+  if (typeof value === "string") return Array.from(value).length;
+  throw new PythonError("TypeError", `object of type '${pythonTypeName(value)}' has no len()`);
+}
+
+/** `list.count(element)`. */
+export function countIn(list: readonly JsonValue[], element: JsonValue): number {
+  return list.reduce<number>((count, other) => count + (isOrEquals(other, element) ? 1 : 0), 0);
+}
+
+/** The error of `value.name` on a value whose type lacks it. */
+export function attributeError(value: JsonValue, name: string): PythonError {
+  return new PythonError("AttributeError", `'${pythonTypeName(value)}' object has no attribute '${name}'`);
+}

@@ -1,0 +1,97 @@
+// The online shop: orders, products, users.
+
+import { field, objectField, objectsField, textField } from "../fields.ts";
+import { calculate } from "../common/calculate.ts";
+import { getUserDetails } from "../common/get-user-details.ts";
+import { think } from "../common/think.ts";
+import { transferToHumanAgents } from "../common/transfer-to-human-agents.ts";
+import type { TauDomain } from "../domain.ts";
+import type { SharedBase } from "../shared-base.ts";
+import { shapeProblem, type Shape } from "../table-shape.ts";
+import { modifyPendingOrderAddress, modifyUserAddress } from "./address.ts";
+import { cancelPendingOrder } from "./cancel-pending-order.ts";
+import { exchangeDeliveredOrderItems, returnDeliveredOrderItems } from "./delivered-orders.ts";
+import { findUserIdByEmail, findUserIdByNameZip } from "./find-user.ts";
+import { modifyPendingOrderItems } from "./modify-pending-order-items.ts";
+import { modifyPendingOrderPayment } from "./modify-pending-order-payment.ts";
+import { getOrderDetails, getProductDetails, listAllProductTypes } from "./read-tools.ts";
+
+const user: Shape = {
+  fields: {
+    name: { fields: { first_name: "text", last_name: "text" } },
+    email: "text",
+    address: { fields: { zip: "any" } },
+    payment_methods: { dictOf: { fields: { source: "text" } } },
+  },
+};
+
+const order: Shape = {
+  fields: {
+    user_id: "text",
+    status: "text",
+    items: { listOf: { fields: { item_id: "text", product_id: "text", price: "number" } } },
+    payment_history: {
+      listOf: { fields: { transaction_type: "text", amount: "number", payment_method_id: "text" } },
+    },
+  },
+};
+
+const product: Shape = {
+  fields: {
+    name: "text",
+    product_id: "any",
+    variants: { dictOf: { fields: { available: "bool", price: "number", options: "any" } } },
+  },
+};
+
+export const retailDomain: TauDomain = {
+  name: "retail",
+  tables: { orders: order, products: product, users: user },
+  splits: ["train", "test", "dev"],
+  tools: [
+    calculate,
+    cancelPendingOrder,
+    exchangeDeliveredOrderItems,
+    findUserIdByEmail,
+    findUserIdByNameZip,
+    getOrderDetails,
+    getProductDetails,
+    getUserDetails,
+    listAllProductTypes,
+    modifyPendingOrderAddress,
+    modifyPendingOrderItems,
+    modifyPendingOrderPayment,
+    modifyUserAddress,
+    returnDeliveredOrderItems,
+    think,
+    transferToHumanAgents,
+  ],
+  terminating: new Set(["transfer_to_human_agents"]),
+  findBrokenReference,
+};
+
+function findBrokenReference(base: SharedBase): string | null {
+  for (const [id, record] of base.table("users")) {
+    for (const [methodId, method] of objectField(record, "payment_methods")) {
+      if (!(method instanceof Map) || field(method, "source") !== "gift_card") continue;
+      const problem = shapeProblem(
+        method,
+        { fields: { balance: "number" } },
+        `users.${id}.payment_methods.${methodId}`,
+      );
+      if (problem !== null) return problem;
+    }
+  }
+  for (const [id, record] of base.table("orders")) {
+    const userId = textField(record, "user_id");
+    if (!base.table("users").has(userId)) return `orders.${id} belongs to user "${userId}", who does not exist`;
+    if (objectsField(record, "payment_history").length === 0) return `orders.${id}.payment_history is empty`;
+    for (const item of objectsField(record, "items")) {
+      const productId = textField(item, "product_id");
+      if (!base.table("products").has(productId)) {
+        return `orders.${id} holds an item of product "${productId}", which does not exist`;
+      }
+    }
+  }
+  return null;
+}

@@ -1,0 +1,136 @@
+// The reference's environment step by step, with the customer inside and every quirk outside: what happens after `done`,
+// which errors escape and what they leave behind. For comparison with records of the reference and for the preset that
+// imitates a program built on it; our loop uses `tau-environment.ts`, over the same world, tools and reward.
+
+import { JsonFloat, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
+import { PythonError } from "../../lib/python/index.ts";
+import type { Random } from "../../lib/random.ts";
+import { respondName, type TauAction } from "./action.ts";
+import { callAction } from "./call-action.ts";
+import type { DomainData, TauTask } from "./domain-data.ts";
+import { goldOf } from "./gold.ts";
+import { rewardOf } from "./reward.ts";
+import { stepInfo } from "./step-info.ts";
+import { World } from "./world.ts";
+
+/** The customer as the reference calls it. What rejects escapes from `reset` or `step`. */
+export interface TauUser {
+  /** The first line. */
+  open(instruction: string): Promise<string>;
+  /** The answer to the agent's words, which are whatever the agent gave as content. `null`: no text came. */
+  reply(content: JsonValue): Promise<string | null>;
+  /** Cost of the last line, in US dollars. */
+  cost(): number;
+}
+
+export type TauEpisodeOptions = {
+  readonly split: string;
+  readonly user: TauUser;
+  /** Draws the task when `reset` is given none. Default: `reset` then rejects. */
+  readonly random?: Random;
+};
+
+export type TauStep = {
+  readonly observation: string;
+  readonly reward: number;
+  readonly done: boolean;
+  readonly info: JsonObject;
+};
+
+/** A customer's line that holds this ends the episode. */
+const stopMark = "###STOP###";
+
+export class TauEpisode {
+  readonly #data: DomainData;
+  readonly #tasks: readonly TauTask[];
+  readonly #user: TauUser;
+  readonly #random: Random | null;
+  #actions: TauAction[] = [];
+  #current: { readonly task: TauTask; readonly world: World } | null = null;
+
+  /** Throws a `ValueError` (as `PythonError`) for a split the domain does not have. */
+  constructor(data: DomainData, { split, user, random }: TauEpisodeOptions) {
+    const tasks = data.tasks.get(split);
+    if (tasks === undefined) throw new PythonError("ValueError", `Unknown task split: ${split}`);
+    this.#data = data;
+    this.#tasks = tasks;
+    this.#user = user;
+    this.#random = random ?? null;
+  }
+
+  /** What was done so far; after `done` the replayed gold actions stand behind the agent's. */
+  get actions(): readonly TauAction[] {
+    return this.#actions;
+  }
+
+  /** Hash of the data as it is; after `done` that is the gold data. Throws a plain error before the first `reset`. */
+  digest(): string {
+    return this.#started().world.digest();
+  }
+
+  /**
+   * Starts a task. A negative index counts from the end, as in Python. `null` draws one, and one in n + 1 draws is past the
+   * end, as in the reference: an `IndexError`.
+   */
+  async reset(taskIndex: number | null): Promise<{ readonly observation: string; readonly info: JsonObject }> {
+    const task = this.#tasks.at(taskIndex ?? this.#drawIndex());
+    if (task === undefined) throw new PythonError("IndexError", "list index out of range");
+    this.#current = { task, world: new World(this.#data.base) };
+    this.#actions = [];
+    const observation = await this.#user.open(task.task.instruction ?? "");
+    return { observation, info: stepInfo(task, "user") };
+  }
+
+  /** Rejects with a `PythonError` where the reference raises; the action is recorded all the same. */
+  async step(action: TauAction): Promise<TauStep> {
+    const { task, world } = this.#started();
+    this.#actions.push(action);
+    const { observation, done } = action.name === respondName ? await this.#respond(action) : this.#call(action, world);
+    const source = action.name === respondName ? "user" : action.name;
+    const info = stepInfo(task, source);
+    let reward = 0;
+    if (done) {
+      const result = this.#grade(task, world);
+      reward = result.reward;
+      info.set("reward_info", result.info);
+      info.set("user_cost", new JsonFloat(this.#user.cost()));
+    }
+    // The observation must be a text; the reference notices only here.
+    if (observation === null)
+      throw new PythonError("ValidationError", "1 validation error for EnvResponse: observation");
+    return { observation, reward, done, info };
+  }
+
+  async #respond({ kwargs }: TauAction): Promise<{ readonly observation: string; readonly done: boolean }> {
+    const content = kwargs.get("content");
+    if (content === undefined) throw new PythonError("KeyError", "'content'");
+    const observation = await this.#user.reply(content);
+    if (observation === null) throw new PythonError("TypeError", "argument of type 'NoneType' is not iterable");
+    return { observation, done: observation.includes(stopMark) };
+  }
+
+  #call(action: TauAction, world: World): { readonly observation: string | null; readonly done: boolean } {
+    const { observation, endsEpisode } = callAction(this.#data.domain, world, action);
+    return { observation, done: endsEpisode };
+  }
+
+  /** Leaves the gold data and the gold actions behind, whatever comes of it: the reference replays them in place. */
+  #grade(task: TauTask, world: World): ReturnType<typeof rewardOf> {
+    const gold = goldOf(this.#data, task);
+    this.#actions.push(...gold.actions);
+    this.#current = { task, world: gold.world.fork() };
+    return rewardOf({ world, actions: this.#actions }, task, gold);
+  }
+
+  #started(): { readonly task: TauTask; readonly world: World } {
+    if (this.#current === null) throw new Error("Cannot step an episode that was never reset: call reset first.");
+    return this.#current;
+  }
+
+  #drawIndex(): number {
+    if (this.#random === null) {
+      throw new Error("Cannot draw a task: the episode has no randomness; give an index, or the option random.");
+    }
+    return this.#random.integer(this.#tasks.length + 1);
+  }
+}
