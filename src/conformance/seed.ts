@@ -1,0 +1,256 @@
+// Golden suite `seed`: records of the original Python loop, played through the preset `slime-tau`. Every request, message,
+// token and mask must be the same; for families whose template rewrites history only requests and rewards are.
+
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import { type Tokenizer } from "../core/index.ts";
+import { type SlimeTauMessage, type SlimeTauResult } from "../episodes/slime-tau/index.ts";
+import { dumpJson, fromPlain, type JsonObject, type JsonValue, parseJson, toPlain } from "../lib/json/index.ts";
+import { PythonError } from "../lib/python/index.ts";
+import { rendererFamily, rendererFamilyNames } from "../renderers/index.ts";
+import { loadTokenizer } from "../tokenizers/index.ts";
+import { findData } from "./find-data.ts";
+import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
+import { playSeedRecord, type SeedPlay } from "./seed-play.ts";
+import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
+
+/** Sets whose file is named for the template; the tokenizer lies in another folder for one of them. */
+const tokenizerFolders: Readonly<Record<string, string>> = { "qwen3-instruct-2507": "qwen3" };
+
+/** What all records of one set share. */
+export type SeedSet = {
+  readonly family: string;
+  readonly tokenizer: Tokenizer;
+  /** The rendered text and ids that every prompt begins with. */
+  readonly prefix: { readonly text: string; readonly ids: readonly number[] };
+  readonly toolInstruction: { readonly replaces: string; readonly instruction: string };
+  readonly tauBench: string;
+};
+
+export const seedSuite: GoldenSuite = {
+  name: "seed",
+  run: async function* (folder, options) {
+    const files = (await readdir(folder)).filter((file) => /^episodes-.*\.jsonl$/.test(file)).sort();
+    for (const file of files) yield await playFile(folder, file, options);
+  },
+};
+
+async function playFile(folder: string, file: string, options: GoldenSuiteOptions): Promise<GoldenFileReport> {
+  const name = file.slice("episodes-".length, -".jsonl".length);
+  const tally = new GoldenTally(file);
+  const records = await readGoldenFile(join(folder, file));
+  if (!rendererFamilyNames.includes(name)) {
+    for (const _ of records) tally.unsupported(`no renderer for "${name}" yet`);
+    return tally.report();
+  }
+  const set = await loadSet(name, folder, options);
+  for (const record of records) {
+    const domain = textOf(record, "domain");
+    if (domain !== "retail") {
+      tally.unsupported(`the seed's records of domain "${domain}" are not played yet`);
+      continue;
+    }
+    // oxlint-disable-next-line no-await-in-loop -- one record at a time keeps the report in order
+    const play = await playSeedRecord(record, set);
+    const expected = objectOf(record, "expected");
+    if (rendererFamily(name).history === "rewrites") {
+      tally.compare(record, expectedRequests(expected), () => actualRequests(play));
+    } else {
+      tally.compare(record, comparable(expected), () => actual(play, set, expected));
+    }
+  }
+  return tally.report();
+}
+
+async function loadSet(name: string, folder: string, options: GoldenSuiteOptions): Promise<SeedSet> {
+  const tokenizerFolder = tokenizerFolders[name] ?? name;
+  const models = findEither("models", `${tokenizerFolder}/tokenizer.json`, { folder, data: options.data });
+  const tauBench = findEither("tau-bench", "retail/orders.json", { folder, data: options.data });
+  const instruction = parseObject(await readFile(join(folder, "tool-instruction.txt"), "utf8"));
+  const prefix = parseObject(await readFile(join(folder, `prefix-${name}.json`), "utf8"));
+  return {
+    family: name,
+    tokenizer: await loadTokenizer(join(models, tokenizerFolder)),
+    prefix: { text: textOf(prefix, "text") ?? "", ids: (prefix.get("ids") ?? []) as number[] },
+    toolInstruction: {
+      replaces: textOf(instruction, "replaces") ?? "",
+      instruction: textOf(instruction, "instruction") ?? "",
+    },
+    tauBench,
+  };
+}
+
+/** The suite needs two kinds of data and `--data` may name one of them: the other is looked for in the usual places. */
+function findEither(
+  kind: string,
+  file: string,
+  place: { readonly folder: string; readonly data: string | null },
+): string {
+  const options = { goldens: place.folder, mustContain: [file] };
+  try {
+    return findData(kind, { ...options, data: place.data });
+  } catch (error) {
+    if (place.data === null) throw error;
+    return findData(kind, { ...options, data: null });
+  }
+}
+
+/** The recorded outcome without what quotes CPython or pydantic: messages of errors are theirs, types are the loop's. */
+function comparable(expected: JsonObject): JsonValue {
+  const copy = new Map(expected);
+  const turns = copy.get("turns");
+  if (Array.isArray(turns)) copy.set("turns", turns.map(withoutErrorTexts));
+  if (copy.has("raises")) copy.set("raises", errorType(copy.get("raises")!));
+  const posted = (copy.get("posted") ?? []) as JsonObject[];
+  copy.set("posted", posted.map(withPlainSampling));
+  return copy;
+}
+
+/** JavaScript sends 1.0 as 1, and no server can tell; so sampling parameters are compared by value. */
+function withPlainSampling(post: JsonObject): JsonObject {
+  const sampling = post.get("sampling_params");
+  return sampling === undefined ? post : new Map(post).set("sampling_params", fromPlain(toPlain(sampling)));
+}
+
+function withoutErrorTexts(turn: JsonValue): JsonValue {
+  const copy = new Map(turn as JsonObject);
+  copy.delete("delta_lengths");
+  const parsed = copy.get("parsed");
+  if (parsed instanceof Map && (parsed.has("error") || parsed.has("raises"))) copy.set("parsed", "failed");
+  if (copy.has("raises")) copy.set("raises", errorType(copy.get("raises")!));
+  return copy;
+}
+
+function errorType(raises: JsonValue): JsonValue {
+  return raises instanceof Map ? (raises.get("type") ?? null) : raises;
+}
+
+function actual(play: SeedPlay, set: SeedSet, expected: JsonObject): JsonValue {
+  const wanted = (expected.get("posted") ?? []) as JsonObject[];
+  const outcome: JsonObject = new Map<string, JsonValue>([
+    [
+      "posted",
+      play.posted.map((post, index) =>
+        postedRecord(post, play.posted[index - 1]?.text ?? set.prefix.text, wanted[index]),
+      ),
+    ],
+    ["turns", play.turns],
+    ["user_heard", [...play.userHeard]],
+    ["replies_left", play.repliesLeft],
+    ["user_lines_left", play.userLinesLeft],
+  ]);
+  if (play.result instanceof Error) outcome.set("raises", typeOf(play.result));
+  else outcome.set("result", resultRecord(play.result, set, objectOf(expected, "result")));
+  return outcome;
+}
+
+function postedRecord(post: SeedPlay["posted"][number], before: string, wanted: JsonObject | undefined): JsonValue {
+  const record: JsonObject = new Map<string, JsonValue>([
+    ["url", post.url],
+    ...measures(post.text),
+    ["added", post.text.startsWith(before) ? post.text.slice(before.length) : null],
+  ]);
+  if (wanted?.has("text") === true) record.set("text", post.text);
+  if (wanted?.has("sampling_params") === true || !post.hasScriptSampling) record.set("sampling_params", post.sampling);
+  return record;
+}
+
+function resultRecord(result: SlimeTauResult, set: SeedSet, expected: JsonObject): JsonValue {
+  const { prompt, tokens, lossMask } = result;
+  const promptRecord: JsonObject = new Map<string, JsonValue>([
+    ...measures(prompt),
+    ["rest", prompt.startsWith(set.prefix.text) ? prompt.slice(set.prefix.text.length) : null],
+  ]);
+  if (objectOf(expected, "prompt").has("text")) promptRecord.set("text", prompt);
+  const startsWithPrefix = set.prefix.ids.every((id, at) => tokens[at] === id);
+  return new Map<string, JsonValue>([
+    ["status", result.status],
+    ["reward", parseJson(result.reward === 1 ? "1.0" : "0.0")],
+    ["prompt", promptRecord],
+    ["response", result.response],
+    ["response_length", result.responseLength],
+    ["info", result.info],
+    ["messages", result.messages.map(messageRecord)],
+    [
+      "tokens",
+      new Map<string, JsonValue>([
+        ["count", tokens.length],
+        ["prompt_count", tokens.length - result.responseLength],
+        ["after_prefix", startsWithPrefix ? [...tokens.subarray(set.prefix.ids.length)] : null],
+        ["sha256", sha256(tokens.join(","))],
+      ]),
+    ],
+    ["loss_mask_runs", runsOf(lossMask)],
+  ]);
+}
+
+function messageRecord(message: SlimeTauMessage): JsonValue {
+  if (message.role === "system") {
+    return new Map<string, JsonValue>([
+      ["role", "system"],
+      ["content_is", new Map(measures(message.content))],
+    ]);
+  }
+  const name: [string, JsonValue][] = message.role === "tool" ? [["name", message.name]] : [];
+  return new Map<string, JsonValue>([["role", message.role], ...name, ["content", message.content]]);
+}
+
+function runsOf(mask: readonly number[]): JsonValue[] {
+  const runs: [number, number][] = [];
+  for (const bit of mask) {
+    const last = runs.at(-1);
+    if (last?.[0] === bit) last[1]++;
+    else runs.push([bit, 1]);
+  }
+  return runs;
+}
+
+/** Of a family that rewrites history: the texts that were sent, and the reward. */
+function expectedRequests(expected: JsonObject): JsonValue {
+  const posted = (expected.get("posted") ?? []) as JsonObject[];
+  const result = objectOf(expected, "result");
+  return new Map<string, JsonValue>([
+    ["posted", posted.map((post) => post.get("sha256") ?? null)],
+    ["reward", result.get("reward") ?? null],
+    ["raises", expected.has("raises") ? errorType(expected.get("raises")!) : null],
+  ]);
+}
+
+function actualRequests({ posted, result }: SeedPlay): JsonValue {
+  const failed = result instanceof Error;
+  return new Map<string, JsonValue>([
+    ["posted", posted.map((post) => sha256(post.text))],
+    ["reward", failed ? null : parseJson(result.reward === 1 ? "1.0" : "0.0")],
+    ["raises", failed ? typeOf(result) : null],
+  ]);
+}
+
+function typeOf(error: Error): string {
+  return error instanceof PythonError ? error.pythonType : `not a Python error: ${error.stack ?? error.message}`;
+}
+
+/** Hash, code points and UTF-8 bytes of a text. */
+function measures(text: string): [string, JsonValue][] {
+  return [
+    ["sha256", sha256(text)],
+    ["chars", Array.from(text).length],
+    ["bytes", Buffer.byteLength(text)],
+  ];
+}
+
+function sha256(text: string): string {
+  return createHash("sha256").update(text).digest("hex");
+}
+
+function objectOf(record: JsonObject, key: string): JsonObject {
+  const value = record.get(key);
+  return value instanceof Map ? value : new Map();
+}
+
+function parseObject(text: string): JsonObject {
+  const value = parseJson(text);
+  if (value instanceof Map) return value;
+  throw new Error(`Cannot read a golden file: ${dumpJson(value).slice(0, 40)} is not a JSON object.`);
+}
