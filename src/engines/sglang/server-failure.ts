@@ -80,6 +80,8 @@ function rule(status: number | null, message: string): Ruling {
   if (status === 401 || status === 403) return { code: "unauthorized", retryable: false };
   if (status === 429 || status === 503 || isOverload(message)) return { code: "overloaded", retryable: true };
   if (isContextOverflow(message)) return { code: "context-length", retryable: false };
+  // A router tries again by itself, with the id of the try that still runs.
+  if (/duplicate request id/i.test(message)) return { code: "server-error", retryable: true };
   if (status === 408 || status === 504) return { code: "timeout", retryable: true };
   if (status === null) return { code: "bad-request", retryable: false };
   if (status >= 500) return { code: "server-error", retryable: true };

@@ -24,7 +24,6 @@ const listings = ["/workers", "/list_workers"];
 export async function listWorkers(server: SglangServer, options: HttpCallOptions): Promise<readonly Worker[] | null> {
   for (const path of listings) {
     const context = server.context("list the workers of", path);
-    // oxlint-disable-next-line no-await-in-loop -- the old listing is asked for only when there is no new one
     const answer = await server.send(server.request(path, null), options);
     if (answer.status === 404 || answer.status === 405) continue;
     if (answer.status !== 200) throw server.refusal(answer, context);

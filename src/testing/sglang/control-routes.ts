@@ -1,13 +1,12 @@
 // The endpoints by which a trainer works a server: abort, pause and continue, weights and their version, the cache.
 
-import type { Hono } from "hono";
-import type { FrontState } from "./front-state.ts";
+import type { FrontApp, FrontState } from "./front-state.ts";
 import { boolean, parseFields, type Fields } from "./generate-body.ts";
 import { Refusal } from "./refusal.ts";
 
 type PauseMode = "abort" | "retract" | "in_place";
 
-export function addControlRoutes(app: Hono, state: FrontState): void {
+export function addControlRoutes(app: FrontApp, state: FrontState): void {
   const { table, sampler, version } = state;
   let release: (() => void) | null = null;
 

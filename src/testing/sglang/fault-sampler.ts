@@ -27,9 +27,9 @@ export const faultNames = [
   "server-error",
   /** HTTP 503: the queue is full. */
   "queue-full",
-  /** Aborted inside HTTP 200, with some of its tokens or none. */
+  /** Aborted inside HTTP 200, with some of its tokens or none; never with the last. */
   "abort",
-  /** Cut off by the server's own bound. */
+  /** Cut off by the server's own bound before its last token. */
   "cut",
   /** An answer that is not what it should be. */
   "garbage",
@@ -100,17 +100,17 @@ function refuse(fault: FaultName | null): void {
   if (fault === "queue-full") throw new SamplerRefusal(503, "The request queue is full.");
   if (fault === "server-error") throw new Error("This request crashes on purpose.");
   if (fault !== "rate-limited") return;
-  const body = JSON.stringify({ error: { type: "rate_limit", code: "rate_limited", message: "Too many requests." } });
+  const text = JSON.stringify({ error: { type: "rate_limit", code: "rate_limited", message: "Too many requests." } });
   const headers = { "content-type": "application/json", "retry-after": "1" };
-  throw new WireFaultError({ type: "answer", status: 429, headers, body });
+  throw new WireFaultError({ type: "answer", status: 429, headers, text });
 }
 
 function spoil(output: SamplerOutput, fault: FaultName | null, random: Random): SamplerOutput {
   switch (fault) {
     case "abort":
-      return { ...shorten(output, random.next() < 0.5 ? 0 : random.integer(output.ids.length + 1)), finish: "abort" };
+      return { ...shorten(output, random.next() < 0.5 ? 0 : random.integer(output.ids.length)), finish: "abort" };
     case "cut":
-      return { ...shorten(output, random.integer(output.ids.length + 1)), finish: "length" };
+      return { ...shorten(output, random.integer(output.ids.length)), finish: "length" };
     case "garbage":
       throw new WireFaultError({ type: "edit", output, edit: garble(random) });
     case "drop":

@@ -1,12 +1,11 @@
 // What a server says about itself: health, model, settings, load. New and old paths answer alike.
 
-import type { Hono } from "hono";
-import type { FrontState } from "./front-state.ts";
+import type { FrontApp, FrontState } from "./front-state.ts";
 
 /** The version of SGLang whose answers these are. */
 const protocolVersion = "0.5.9";
 
-export function addInfoRoutes(app: Hono, state: FrontState): void {
+export function addInfoRoutes(app: FrontApp, state: FrontState): void {
   const { table, limits, modelPath, version } = state;
   const created = Math.floor(Date.now() / 1000);
   const { contextLength } = limits;

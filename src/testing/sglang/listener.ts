@@ -1,7 +1,8 @@
 // A front on a socket of this machine.
 
-import type { Server as HttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { createServer } from "node:http";
+import { getRequestListener, type HttpBindings } from "@hono/node-server";
 
 export type ListenOptions = {
   /** Default "127.0.0.1". */
@@ -19,8 +20,15 @@ export type FrontListener = {
 };
 
 /** Rejects when the port cannot be taken. */
-export async function listenOn(server: object, options: ListenOptions): Promise<FrontListener> {
-  const http = server as HttpServer;
+export async function listenOn(
+  fetch: (request: Request, bindings: HttpBindings) => Response | Promise<Response>,
+  options: ListenOptions,
+): Promise<FrontListener> {
+  // The library would otherwise replace the global Request and Response of whoever uses this package.
+  const listener = getRequestListener((request, bindings) => fetch(request, bindings as HttpBindings), {
+    overrideGlobalObjects: false,
+  });
+  const http = createServer((incoming, outgoing) => void listener(incoming, outgoing));
   const { host = "127.0.0.1", port = 0 } = options;
   await new Promise<void>((resolve, reject) => {
     http.once("error", reject);

@@ -1,5 +1,7 @@
 // The shapes in which SGLang says no. Clients must read every one of them, so the front writes every one of them.
 
+import type { WholeAnswer } from "./answer-writer.ts";
+
 /** What refuses: inside an open stream each has its own way to say so. */
 export type RefusalKind = "value" | "shape" | "scheduler" | "path" | "key" | "crash";
 
@@ -49,9 +51,15 @@ export class Refusal extends Error {
     return new Refusal("crash", "Internal Server Error", { status: 500, body: null });
   }
 
+  toAnswer(): WholeAnswer {
+    const { status, message } = this;
+    if (this.#body === null) return { status, headers: { "content-type": "text/plain" }, text: message, share: 1 };
+    return { status, headers: { "content-type": "application/json" }, text: JSON.stringify(this.#body), share: 1 };
+  }
+
   toResponse(): Response {
-    if (this.#body !== null) return Response.json(this.#body, { status: this.status });
-    return new Response(this.message, { status: this.status, headers: { "content-type": "text/plain" } });
+    const { status, headers, text } = this.toAnswer();
+    return new Response(text, { status, headers });
   }
 
   static #flat(kind: RefusalKind, message: string, fields: { readonly code: number; readonly type: string }): Refusal {

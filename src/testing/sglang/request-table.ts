@@ -84,7 +84,6 @@ export class RequestTable {
   /** Resolves when no request runs. Those that wait may wait on. */
   async drained(): Promise<void> {
     while (this.running > 0) {
-      // oxlint-disable-next-line no-await-in-loop -- each closing request is a reason to look again
       await new Promise<void>((resolve) => {
         this.#onClose.push(resolve);
       });
@@ -93,7 +92,6 @@ export class RequestTable {
 
   async #wait(request: LiveRequest, isHeld: () => boolean): Promise<void> {
     while (isHeld() && !request.isAborted) {
-      // oxlint-disable-next-line no-await-in-loop -- another hold may have begun
       await new Promise<void>((resolve) => {
         this.#onRelease.push(resolve);
         request.signal.addEventListener("abort", () => resolve(), { once: true });

@@ -1,7 +1,6 @@
 // A router in front of SGLang fronts, as far as clients notice one: it forwards generations, lists its workers, and leaves
 // everything that must reach each worker (abort, pause, continue) to the client.
 
-import { createAdaptorServer } from "@hono/node-server";
 import { Hono } from "hono";
 import { deriveSeed } from "../../lib/random.ts";
 import { listenOn, type FrontListener, type ListenOptions } from "./listener.ts";
@@ -56,7 +55,7 @@ export function createRouterFront(options: RouterFrontOptions): RouterFront {
   }
   app.notFound(() => Refusal.notFound().toResponse());
   const handle = async (request: Request): Promise<Response> => app.fetch(request);
-  return { handle, listen: (listenOptions = {}) => listenOn(createAdaptorServer({ fetch: handle }), listenOptions) };
+  return { handle, listen: (listenOptions = {}) => listenOn(handle, listenOptions) };
 }
 
 function noWorkers(): Response {

@@ -2,12 +2,12 @@
 // sampler it is the fake server of the tests, with a model it is a real one. It checks requests as strictly as SGLang does,
 // because a fake that forgives hides the faults it exists to find. Not here: the OpenAI-compatible endpoints.
 
-import { createAdaptorServer } from "@hono/node-server";
 import { Hono } from "hono";
 import type { Tokenizer } from "../../core/tokenizer.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
+import { createResponseWriter, createSocketWriter } from "./answer-writer.ts";
 import { addControlRoutes } from "./control-routes.ts";
-import type { FrontState } from "./front-state.ts";
+import type { FrontApp, FrontEnvironment, FrontState } from "./front-state.ts";
 import { serveGenerate } from "./generate-route.ts";
 import { addInfoRoutes } from "./info-routes.ts";
 import { listenOn, type FrontListener, type ListenOptions } from "./listener.ts";
@@ -75,19 +75,22 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
       tokenizer,
     },
   };
-  const app = new Hono();
+  const app = new Hono<FrontEnvironment>();
   addKeyCheck(app, { apiKey: options.apiKey ?? null, adminApiKey: options.adminApiKey ?? null });
   const generateOptions = { context: state, limits: state.limits, streamOutput: options.streamOutput ?? "cumulative" };
-  app.on(["POST", "PUT"], "/generate", (context) => serveGenerate(context.req.raw, generateOptions));
+  app.on(["POST", "PUT"], "/generate", (context) => {
+    const { outgoing } = context.env ?? {};
+    const openWriter = outgoing === undefined ? createResponseWriter : () => createSocketWriter(outgoing);
+    return serveGenerate(context.req.raw, { ...generateOptions, openWriter });
+  });
   addControlRoutes(app, state);
   addInfoRoutes(app, state);
   addTokenizerRoutes(app, state);
   app.notFound(() => Refusal.notFound().toResponse());
   app.onError((error) => (error instanceof Refusal ? error : Refusal.crash()).toResponse());
-  const handle = async (request: Request): Promise<Response> => app.fetch(request);
   return {
-    handle,
-    listen: (listenOptions = {}) => listenOn(createAdaptorServer({ fetch: handle }), listenOptions),
+    handle: async (request) => app.fetch(request),
+    listen: (listenOptions = {}) => listenOn((request, bindings) => app.fetch(request, bindings), listenOptions),
     weightVersion: () => state.version.current,
     load: () => ({ running: state.table.running, waiting: state.table.waiting }),
   };
@@ -97,7 +100,10 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
 const adminPaths =
   /^\/(abort_request|pause_generation|continue_generation|flush_cache|update_weight_version|update_weights_from_disk)$/;
 
-function addKeyCheck(app: Hono, keys: { readonly apiKey: string | null; readonly adminApiKey: string | null }): void {
+function addKeyCheck(
+  app: FrontApp,
+  keys: { readonly apiKey: string | null; readonly adminApiKey: string | null },
+): void {
   app.use(async (context, next) => {
     const { path } = context.req;
     if (path.startsWith("/health")) return next();

@@ -1,12 +1,11 @@
 // Text to ids and back, over HTTP.
 
-import type { Hono } from "hono";
 import type { Tokenizer } from "../../core/tokenizer.ts";
-import type { FrontState } from "./front-state.ts";
+import type { FrontApp, FrontState } from "./front-state.ts";
 import { parseFields } from "./generate-body.ts";
 import { Refusal } from "./refusal.ts";
 
-export function addTokenizerRoutes(app: Hono, state: FrontState): void {
+export function addTokenizerRoutes(app: FrontApp, state: FrontState): void {
   const { tokenizer, contextLength } = state.limits;
   const need = (): Tokenizer => {
     if (tokenizer === null) throw Refusal.ofValue("This server has no tokenizer.");

@@ -9,7 +9,7 @@ export type WireFault =
       readonly type: "answer";
       readonly status: number;
       readonly headers: Readonly<Record<string, string>>;
-      readonly body: string;
+      readonly text: string;
     }
   /** The right answer, changed before it is written as JSON; a {@link RawText} is written as it is. */
   | { readonly type: "edit"; readonly output: SamplerOutput; readonly edit: (item: unknown) => unknown }
@@ -38,8 +38,4 @@ export class RawText {
 /** An item as it is sent. */
 export function itemText(item: unknown): string {
   return item instanceof RawText ? item.text : JSON.stringify(item);
-}
-
-export function faultResponse(fault: Extract<WireFault, { type: "answer" }>): Response {
-  return new Response(fault.body, { status: fault.status, headers: fault.headers });
 }

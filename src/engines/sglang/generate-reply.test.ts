@@ -1,0 +1,236 @@
+import * as fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { AttributedError } from "../../core/failure.ts";
+import type { SampleResult } from "../../core/engine.ts";
+import { garblings, RawText } from "../../testing/index.ts";
+import { readGenerateReply, type ExpectedReply } from "./generate-reply.ts";
+import type { FailureContext } from "./server-failure.ts";
+
+const context: FailureContext = { what: "sample from SGLang", redact: (text) => text, hasApiKey: false };
+const expected: ExpectedReply = { promptTokens: 3, maxNewTokens: 8, dispatchVersion: "v1" };
+
+/** A right reply; `item` and `meta` replace fields, `undefined` removes them. */
+function reply(item: Readonly<Record<string, unknown>> = {}, meta: Readonly<Record<string, unknown>> = {}): unknown {
+  const whole = {
+    text: "ab",
+    output_ids: [5, 9],
+    ...item,
+    meta_info: {
+      id: "x",
+      finish_reason: { type: "stop", matched: 9 },
+      prompt_tokens: 3,
+      weight_version: "v2",
+      output_token_logprobs: [
+        [-0.5, 5, null],
+        [-0.25, 9, null],
+      ],
+      completion_tokens: 2,
+      cached_tokens: 1,
+      ...meta,
+    },
+  };
+  return JSON.parse(JSON.stringify(whole));
+}
+
+const read = (value: unknown): SampleResult => readGenerateReply(value, expected, context);
+
+function refusal(value: unknown): { readonly code: string; readonly retryable: boolean; readonly message: string } {
+  try {
+    read(value);
+  } catch (error) {
+    if (error instanceof AttributedError) return error.failure;
+    throw error;
+  }
+  return { code: "accepted", retryable: false, message: "" };
+}
+
+describe("readGenerateReply()", () => {
+  test("reads tokens, logprobs, finish, weights and usage", () => {
+    expect(read(reply())).toEqual({
+      sampledTokens: Uint32Array.of(5, 9),
+      logprobs: Float32Array.of(-0.5, -0.25),
+      finish: { reason: "stop", matched: 9, raw: '{"type":"stop","matched":9}' },
+      weightSpans: [{ tokenCount: 2, dispatch: "v1", reply: "v2" }],
+      usage: { promptTokens: 3, completionTokens: 2, cachedTokens: 1 },
+    });
+  });
+
+  test("takes ids from the logprobs when the server lists none", () => {
+    expect(read(reply({ output_ids: undefined })).sampledTokens).toEqual(Uint32Array.of(5, 9));
+  });
+
+  test.each([
+    [{ finish_reason: { type: "stop", matched: "</x>" } }, { reason: "stop", matched: "</x>" }],
+    [{ finish_reason: { type: "stop", matched: null } }, { reason: "stop", matched: null }],
+    [{ finish_reason: { type: "length", length: 2 } }, { reason: "length", matched: null }],
+    [{ finish_reason: { type: "abort", message: "Aborted", status_code: null } }, { reason: "abort", matched: null }],
+  ])("keeps what the server said about the end: %j", (meta, finish) => {
+    const result = read(reply({}, meta));
+    expect(result.finish).toMatchObject(finish);
+    expect(JSON.parse(result.finish.raw ?? "")).toEqual(meta.finish_reason);
+  });
+
+  test.each([
+    ["with empty lists", { output_ids: [] }, { output_token_logprobs: [] }],
+    ["with ids only", { output_ids: [] }, { output_token_logprobs: undefined }],
+    ["with logprobs only", { output_ids: undefined }, { output_token_logprobs: [] }],
+  ])("an abort in the waiting queue is a result without tokens, %s", (_name, item, meta) => {
+    const finish_reason = { type: "abort", message: "Abort in waiting queue" };
+    const absent = { prompt_tokens: undefined, cached_tokens: undefined, completion_tokens: undefined };
+    const result = read(reply(item, { ...absent, finish_reason, ...meta }));
+    expect(result.sampledTokens).toHaveLength(0);
+    expect(result.logprobs).toHaveLength(0);
+    expect(result.finish.reason).toBe("abort");
+    expect(result.usage).toEqual({ promptTokens: 3, completionTokens: 0, cachedTokens: null });
+  });
+
+  test.each([
+    [400, "Input length (9 tokens) exceeds the maximum allowed length (7 tokens).", "context-length", false],
+    [400, "bad grammar", "bad-request", false],
+    [503, "Request waiting timeout reached.", "overloaded", true],
+    [500, "Prefill bootstrap failed", "server-error", true],
+  ])("an abort with status %i inside HTTP 200 is a failure: %s", (status_code, message, code, retryable) => {
+    const finish_reason = { type: "abort", message, status_code, err_type: "x" };
+    expect(refusal(reply({ output_ids: [] }, { finish_reason, output_token_logprobs: [] }))).toMatchObject({
+      code,
+      retryable,
+    });
+  });
+
+  test.each<[string, unknown, string]>([
+    ["null", null, "meta_info is missing"],
+    ["text", "hello", "meta_info is missing"],
+    ["no meta_info", { output_ids: [5] }, "meta_info is missing"],
+    ["meta_info that is a list", { output_ids: [5, 9], meta_info: [] }, "meta_info is missing"],
+    ["no finish reason", reply({}, { finish_reason: null }), "finish_reason is missing"],
+    ["an unknown finish reason", reply({}, { finish_reason: { type: "tired" } }), '{"type":"tired"} is unknown'],
+    ["a finish reason in words", reply({}, { finish_reason: "stop" }), '"stop" is unknown'],
+    ["no ids and no logprobs", reply({ output_ids: undefined }, { output_token_logprobs: undefined }), "are missing"],
+    ["ids without logprobs", reply({}, { output_token_logprobs: undefined }), "output_token_logprobs is missing"],
+    ["ids that are no list", reply({ output_ids: "5,9" }), "output_ids is no list"],
+    ["an id below zero", reply({ output_ids: [5, -1] }), "output_ids[1] is no token id"],
+    ["an id with a fraction", reply({ output_ids: [5.5, 9] }), "output_ids[0] is no token id"],
+    ["an id of 2^32", reply({ output_ids: [5, 2 ** 32] }), "output_ids[1] is no token id"],
+    ["an id in quotes", reply({ output_ids: ["5", 9] }), "output_ids[0] is no token id"],
+    ["one id too many", reply({ output_ids: [5, 9, 1] }), "3 output_ids and 2 logprobs"],
+    ["another id", reply({ output_ids: [5, 8] }), "output_ids[1] is 8, but its logprob is of 9"],
+    [
+      "a null logprob",
+      reply(
+        {},
+        {
+          output_token_logprobs: [
+            [null, 5],
+            [-1, 9],
+          ],
+        },
+      ),
+      "sampled token 0 is null",
+    ],
+    [
+      "a logprob in words",
+      reply(
+        {},
+        {
+          output_token_logprobs: [
+            ["-1", 5],
+            [-1, 9],
+          ],
+        },
+      ),
+      'token 0 is "-1"',
+    ],
+    [
+      "a logprob too large",
+      reply(
+        {},
+        {
+          output_token_logprobs: [
+            [-1e300, 5],
+            [-1, 9],
+          ],
+        },
+      ),
+      "token 0 is -1e+300",
+    ],
+    ["a logprob without an id", reply({}, { output_token_logprobs: [[-1], [-1, 9]] }), "[0] has no token id"],
+    ["logprobs that are no list", reply({}, { output_token_logprobs: { 0: [-1, 5] } }), "is no list"],
+    ["another count", reply({}, { completion_tokens: 3 }), "completion_tokens is 3, but it has 2"],
+    ["a weight version that is none", reply({}, { weight_version: {} }), "weight_version is no text"],
+    [
+      "a stop without a token",
+      reply({ output_ids: [] }, { output_token_logprobs: [], completion_tokens: 0 }),
+      "stopped without a token",
+    ],
+  ])("refuses %s, and another try may do better", (_name, value, words) => {
+    const { code, retryable, message } = refusal(value);
+    expect([code, retryable]).toEqual(["bad-reply", true]);
+    expect(message).toContain(words);
+  });
+
+  test("refuses more tokens than were asked for", () => {
+    const value = reply();
+    expect(() => readGenerateReply(value, { ...expected, maxNewTokens: 1 }, context)).toThrow("wanted at most 1");
+    expect(readGenerateReply(value, { ...expected, maxNewTokens: null }, context).sampledTokens).toHaveLength(2);
+  });
+
+  test("refuses for good what continues another prompt, and lists", () => {
+    expect(refusal(reply({}, { prompt_tokens: 2 }))).toMatchObject({ code: "bad-reply", retryable: false });
+    expect(refusal(reply({}, { prompt_tokens: 2 })).message).toContain("--allow-auto-truncate");
+    expect(refusal([reply()])).toMatchObject({ code: "bad-reply", retryable: false });
+  });
+
+  test.each([[-1], [1.5], ["3"], [null]])("usage that makes no sense (%j cached tokens) is null", (cached_tokens) => {
+    expect(read(reply({}, { cached_tokens })).usage.cachedTokens).toBeNull();
+  });
+
+  test.each([
+    ["v7", "v7"],
+    [7, "7"],
+    [null, null],
+    [undefined, null],
+  ])("weight version %j is recorded as %j", (weight_version, version) => {
+    expect(read(reply({}, { weight_version })).weightSpans[0]?.reply).toBe(version);
+  });
+
+  test("never throws anything but an attributed error, whatever JSON it is given", () => {
+    const hostile = fc.oneof(
+      fc.jsonValue(),
+      fc.record({ meta_info: fc.jsonValue(), output_ids: fc.jsonValue() }),
+      fc
+        .tuple(
+          fc.constantFrom("output_ids", "finish_reason", "output_token_logprobs", "weight_version"),
+          fc.jsonValue(),
+        )
+        .map(([name, value]) => (name === "output_ids" ? reply({ [name]: value }) : reply({}, { [name]: value }))),
+    );
+    fc.assert(
+      fc.property(hostile, (value) => {
+        const { code } = refusal(value);
+        expect([
+          "accepted",
+          "bad-reply",
+          "bad-request",
+          "server-error",
+          "overloaded",
+          "timeout",
+          "unauthorized",
+        ]).toContain(code);
+      }),
+      { seed: 5, numRuns: 2000 },
+    );
+  });
+
+  test.each(Object.entries(garblings))("refuses the fault sampler's garbage: %s", (_name, garble) => {
+    const item = garble(reply() as Readonly<Record<string, unknown>>);
+    const text = item instanceof RawText ? item.text : JSON.stringify(item);
+    const parse = (): unknown => {
+      try {
+        return JSON.parse(text);
+      } catch {
+        return null;
+      }
+    };
+    expect(refusal(parse()).code).toBe("bad-reply");
+  });
+});

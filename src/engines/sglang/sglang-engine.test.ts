@@ -1,0 +1,411 @@
+// The engine against the protocol front, without a socket.
+
+import { describe, expect, test } from "vitest";
+import { ConfigurationError } from "../../core/failure.ts";
+import { TokenBuffer } from "../../core/token-buffer.ts";
+import { createManualClock } from "../../lib/manual-clock.ts";
+import {
+  createFunctionSampler,
+  createRouterFront,
+  createSglangFront,
+  SamplerRefusal,
+  type Sampler,
+  type SglangFront,
+} from "../../testing/index.ts";
+import { apiKey, engineOf, engineOn, failureOf, request } from "./sglang.test-helper.ts";
+import { createSglangEngine } from "./sglang-engine.ts";
+
+const echo = createFunctionSampler(({ promptIds }) => ({ ids: [...promptIds, 9], cachedTokens: 1 }));
+
+/** Samples one token and then nothing more until it is aborted. */
+function stuckSampler(): { readonly sampler: Sampler; readonly begun: Promise<void> } {
+  let begin!: () => void;
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const sampler: Sampler = {
+    sample: (_request, { signal, onTokens }) =>
+      new Promise((resolve) => {
+        onTokens([5], [-0.5]);
+        begin();
+        const output = { ids: [5], logprobs: [-0.5], finish: "abort", cachedTokens: 0, weightVersion: null } as const;
+        signal.addEventListener("abort", () => resolve(output), { once: true });
+      }),
+  };
+  return { sampler, begun };
+}
+
+/** Resolves when nothing is sampled any more. */
+async function idle(front: SglangFront): Promise<void> {
+  while (front.load().running > 0) {
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+}
+
+describe("createSglangEngine().sample()", () => {
+  test("sends the prompt and gives what was sampled", async () => {
+    const engine = engineOn(createSglangFront({ sampler: echo, apiKey }));
+    expect(await engine.sample(request({ prompt: [7, 8], stopTokenIds: [9] }))).toEqual({
+      sampledTokens: Uint32Array.of(7, 8, 9),
+      logprobs: Float32Array.of(-0.125, -0.25, -0.375),
+      finish: { reason: "stop", matched: 9, raw: '{"type":"stop","matched":9}' },
+      weightSpans: [{ tokenCount: 3, dispatch: null, reply: "default" }],
+      usage: { promptTokens: 2, completionTokens: 3, cachedTokens: 1 },
+    });
+  });
+
+  test("reads the prompt when it is called, so that it may grow afterwards", async () => {
+    const engine = engineOn(createSglangFront({ sampler: echo }));
+    const prompt = TokenBuffer.from([7]);
+    const first = engine.sample(request({ prompt, requestId: "a" }));
+    prompt.append([8]);
+    const second = engine.sample(request({ prompt, requestId: "b" }));
+    expect((await first).sampledTokens).toEqual(Uint32Array.of(7, 9));
+    expect((await second).sampledTokens).toEqual(Uint32Array.of(7, 8, 9));
+  });
+
+  test("sends key, request id and routing key", async () => {
+    const seen: (string | null)[][] = [];
+    const engine = engineOf(async (asked) => {
+      const body = (await asked.json()) as { rid: string };
+      seen.push([asked.headers.get("authorization"), asked.headers.get("x-smg-routing-key"), body.rid]);
+      return new Response("", { status: 500 });
+    });
+    for (const routingKey of ["tau-bench/retail:test:17#3", "käse\n", "\ud800", null]) {
+      await failureOf(engine.sample(request({ requestId: "r", routingKey })));
+    }
+    const bearer = `Bearer ${apiKey}`;
+    expect(seen).toEqual([
+      [bearer, "tau-bench/retail:test:17#3", "r"],
+      [bearer, "k%C3%A4se%0A", "r"],
+      [bearer, "%EF%BF%BD", "r"],
+      [bearer, null, "r"],
+    ]);
+  });
+
+  test("records the version known at dispatch and the one at reply", async () => {
+    let version = "v1";
+    const sampler = createFunctionSampler(() => ({ ids: [9], weightVersion: version }));
+    const engine = engineOn(createSglangFront({ sampler, weightVersion: "v0" }));
+    expect(await engine.weightVersion()).toBe("v0");
+    const first = await engine.sample(request());
+    version = "v2";
+    const second = await engine.sample(request());
+    expect(first.weightSpans).toEqual([{ tokenCount: 1, dispatch: "v0", reply: "v1" }]);
+    expect(second.weightSpans).toEqual([{ tokenCount: 1, dispatch: "v1", reply: "v2" }]);
+  });
+
+  test("an unknown name in extra is the server's bare 500, and the message says what it may be", async () => {
+    const engine = engineOn(createSglangFront({ sampler: echo }));
+    const error = await failureOf(engine.sample(request({ sampling: { extra: { max_tokens: 5 } } })));
+    expect(error.failure).toMatchObject({ code: "server-error", retryable: true });
+    expect(error.message).toContain("sampling.extra");
+  });
+
+  test("a prompt that does not fit is context-length, at exactly the server's limit", async () => {
+    const engine = engineOn(createSglangFront({ sampler: echo, contextLength: 8 }));
+    const ask = (prompt: number, maxNewTokens: number | null): Promise<unknown> =>
+      engine.sample(request({ prompt: new Uint32Array(prompt).fill(5), sampling: { maxNewTokens } }));
+    await ask(3, 4);
+    await ask(7, null);
+    for (const [prompt, most] of [
+      [3, 5],
+      [8, null],
+    ] as const) {
+      const { failure } = await failureOf(ask(prompt, most));
+      expect(failure).toMatchObject({ code: "context-length", retryable: false });
+    }
+  });
+
+  test.each([
+    ["an empty prompt", request({ prompt: [] })],
+    ["a number too large for JSON", request({ sampling: { extra: { seed: 1n } } })],
+  ])("refuses %s without sending anything", async (_name, asked) => {
+    const engine = engineOf(() => {
+      throw new Error("Something was sent.");
+    });
+    expect((await failureOf(engine.sample(asked))).failure).toMatchObject({ code: "bad-request", retryable: false });
+  });
+
+  test("refuses several completions for one prompt, with the remedy", async () => {
+    const engine = engineOn(createSglangFront({ sampler: echo }));
+    const error = await failureOf(engine.sample(request({ sampling: { extra: { n: 2 } } })));
+    expect(error.failure).toMatchObject({ code: "bad-reply", retryable: false });
+    expect(error.message).toContain('leave "n" out of sampling.extra');
+  });
+
+  test("a sampler's refusals keep their codes", async () => {
+    const refusing = (status: 400 | 500 | 503) =>
+      createSglangFront({ sampler: createFunctionSampler(() => Promise.reject(new SamplerRefusal(status, "no"))) });
+    for (const stream of [false, true]) {
+      const codes = await Promise.all(
+        ([400, 500, 503] as const).map(
+          async (status) => (await failureOf(engineOn(refusing(status), { stream }).sample(request()))).failure.code,
+        ),
+      );
+      expect(codes).toEqual(["bad-request", "server-error", "overloaded"]);
+    }
+  });
+});
+
+describe("createSglangEngine() gives up a request", () => {
+  test.each([false, true])("when its caller cancels, and has the server abort it (stream: %s)", async (stream) => {
+    const { sampler, begun } = stuckSampler();
+    const front = createSglangFront({ sampler });
+    const aborted: unknown[] = [];
+    const engine = engineOf(
+      async (asked) => {
+        if (new URL(asked.url).pathname === "/abort_request") aborted.push(await asked.clone().json());
+        // The server behind a proxy that hides that the client went away.
+        return front.handle(new Request(asked.url, { method: asked.method, body: asked.body, duplex: "half" }));
+      },
+      { stream },
+    );
+    const controller = new AbortController();
+    const sampled = failureOf(engine.sample(request({ requestId: "r1" }), { signal: controller.signal }));
+    await begun;
+    controller.abort();
+    expect((await sampled).failure).toMatchObject({ code: "cancelled", retryable: false });
+    await engine.close();
+    await idle(front);
+    expect(aborted).toEqual([{ rid: "r1" }]);
+  });
+
+  test("when its deadline passes, and another try may do better", async () => {
+    const { sampler, begun } = stuckSampler();
+    const clock = createManualClock();
+    const front = createSglangFront({ sampler });
+    const engine = engineOn(front, { timeoutMs: 1000, clock });
+    const sampled = failureOf(engine.sample(request()));
+    await begun;
+    await clock.advance(1000);
+    const error = await sampled;
+    expect(error.failure).toMatchObject({ code: "timeout", retryable: true });
+    expect(error.message).toContain("within 1000 ms");
+    await idle(front);
+    await engine.close();
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test("before anything is sent when its signal is aborted already", async () => {
+    const engine = engineOf(() => {
+      throw new Error("Something was sent.");
+    });
+    const error = await failureOf(engine.sample(request(), { signal: AbortSignal.abort() }));
+    expect(error.failure.code).toBe("cancelled");
+    await engine.close();
+  });
+});
+
+describe("createSglangEngine() as control", () => {
+  test("abort() ends a running request with its partial tokens", async () => {
+    const { sampler, begun } = stuckSampler();
+    const engine = engineOn(createSglangFront({ sampler }));
+    const sampled = engine.sample(request({ requestId: "r1" }));
+    await begun;
+    await engine.abort("unknown");
+    await engine.abort("r1");
+    const result = await sampled;
+    expect(result.finish).toMatchObject({ reason: "abort", matched: null });
+    expect(result.sampledTokens).toEqual(Uint32Array.of(5));
+    expect(result.logprobs).toEqual(Float32Array.of(-0.5));
+  });
+
+  test("pause() in mode abort ends what runs and holds what comes until continue()", async () => {
+    const { sampler, begun } = stuckSampler();
+    let isPaused = false;
+    const front = createSglangFront({
+      sampler: { sample: (asked, options) => (isPaused ? echo : sampler).sample(asked, options) },
+    });
+    const engine = engineOn(front);
+    const running = engine.sample(request({ requestId: "a" }));
+    await begun;
+    await engine.pause("abort");
+    isPaused = true;
+    expect((await running).finish.reason).toBe("abort");
+    const held = engine.sample(request({ requestId: "b" }));
+    await engine.abort("b");
+    expect((await held).sampledTokens).toHaveLength(0);
+    const waiting = engine.sample(request({ requestId: "c", prompt: [4] }));
+    expect(front.load().running).toBe(0);
+    await engine.continue();
+    expect((await waiting).sampledTokens).toEqual(Uint32Array.of(4, 9));
+  });
+
+  test.each(["retract", "in-place"] as const)(
+    "pause() in mode %s holds running answers until continue()",
+    async (mode) => {
+      let begin!: () => void;
+      let finish!: () => void;
+      const begun = new Promise<void>((resolve) => {
+        begin = resolve;
+      });
+      const finished = new Promise<void>((resolve) => {
+        finish = resolve;
+      });
+      const sampler = createFunctionSampler(async () => {
+        begin();
+        await finished;
+        return { ids: [9] };
+      });
+      const front = createSglangFront({ sampler, weightVersion: "v1" });
+      const engine = engineOn(front);
+      const running = engine.sample(request());
+      await begun;
+      await engine.pause(mode);
+      finish();
+      // The server answers other questions meanwhile, and gets new weights.
+      const update = new Request("http://server/update_weight_version", {
+        method: "POST",
+        body: JSON.stringify({ new_version: "v2", abort_all_requests: false }),
+      });
+      await front.handle(update);
+      expect(front.load()).toEqual({ running: 1, waiting: 0 });
+      await engine.continue();
+      expect((await running).weightSpans).toEqual([{ tokenCount: 1, dispatch: null, reply: "v2" }]);
+    },
+  );
+
+  test("health() is false when the server says so, and rejects when it cannot be asked", async () => {
+    const answering = (status: number) => engineOf(() => new Response(null, { status }));
+    expect(await answering(200).health()).toBe(true);
+    expect(await answering(503).health()).toBe(false);
+    expect((await failureOf(answering(401).health())).failure.code).toBe("unauthorized");
+    const absent = engineOf(() => Promise.reject(Object.assign(new Error("no"), { code: "ECONNREFUSED" })));
+    expect((await failureOf(absent.health())).failure.code).toBe("unreachable");
+  });
+
+  test("weightVersion() asks under the old path when the new one is unknown", async () => {
+    const old = engineOf((asked) =>
+      asked.url.endsWith("/get_model_info")
+        ? Response.json({ weight_version: "v3" })
+        : new Response("", { status: 404 }),
+    );
+    expect(await old.weightVersion()).toBe("v3");
+    const unversioned = engineOf(() => Response.json({}));
+    expect(await unversioned.weightVersion()).toBeNull();
+    const garbled = engineOf(() => new Response("<html>"));
+    expect((await failureOf(garbled.weightVersion())).failure.code).toBe("bad-reply");
+  });
+
+  test.each([
+    ["abort", (engine: ReturnType<typeof engineOf>) => engine.abort("r")],
+    ["pause", (engine: ReturnType<typeof engineOf>) => engine.pause("abort")],
+    ["continue", (engine: ReturnType<typeof engineOf>) => engine.continue()],
+  ])("%s() rejects when the server refuses", async (_name, act) => {
+    const engine = engineOn(createSglangFront({ sampler: echo, adminApiKey: "another" }));
+    expect((await failureOf(act(engine))).failure.code).toBe("unauthorized");
+  });
+});
+
+describe("createSglangEngine() behind a router", () => {
+  const hosts = ["http://w0:1", "http://w1:1", "http://w2:1"];
+
+  /** Three workers behind a router, each answering with its own number. */
+  function cluster(options: { readonly listing?: "new" | "old"; readonly unhealthy?: number } = {}) {
+    const told: string[] = [];
+    const fronts = hosts.map((_, worker) =>
+      createSglangFront({ sampler: createFunctionSampler(() => ({ ids: [worker + 4, 9] })), apiKey }),
+    );
+    const workers = hosts.map((url, worker) => ({
+      // As a router that knows data-parallel ranks lists it.
+      url: worker === 1 ? `${url}@0` : url,
+      isHealthy: worker !== options.unhealthy,
+      handle: (asked: Request) => fronts[worker]!.handle(asked),
+    }));
+    const router = createRouterFront({ workers, listing: options.listing ?? "new" });
+    const engine = engineOf(
+      (asked) => {
+        const { host, pathname } = new URL(asked.url);
+        if (host === "router") return router.handle(asked);
+        told.push(`${host}${pathname}`);
+        if (hosts.findIndex((url) => url.endsWith(host)) === options.unhealthy) throw new Error("down");
+        return fronts[hosts.indexOf(`http://${host}`)]!.handle(asked);
+      },
+      { url: "http://router" },
+    );
+    return { engine, told };
+  }
+
+  test("the same routing key reaches the same worker", async () => {
+    const { engine } = cluster();
+    const ask = async (routingKey: string): Promise<number | undefined> =>
+      (await engine.sample(request({ routingKey, requestId: routingKey }))).sampledTokens[0];
+    const first = await Promise.all(["a", "b", "c", "d"].map(ask));
+    expect(await Promise.all(["a", "b", "c", "d"].map(ask))).toEqual(first);
+    expect(new Set(first).size).toBeGreaterThan(1);
+  });
+
+  test.each(["new", "old"] as const)("abort, pause and continue reach every worker (%s listing)", async (listing) => {
+    const { engine, told } = cluster({ listing });
+    await engine.abort("r");
+    await engine.pause("abort");
+    await engine.continue();
+    const paths = ["/abort_request", "/pause_generation", "/continue_generation"];
+    expect(told).toEqual(paths.flatMap((path) => ["w0:1", "w1:1", "w2:1"].map((host) => `${host}${path}`)));
+  });
+
+  test("workers() lists them with the router's opinion; a plain server lists itself", async () => {
+    const { engine } = cluster({ unhealthy: 2 });
+    expect(await engine.workers()).toEqual([
+      { url: "http://w0:1", isHealthy: true },
+      { url: "http://w1:1", isHealthy: true },
+      { url: "http://w2:1", isHealthy: false },
+    ]);
+    const plain = engineOn(createSglangFront({ sampler: echo }));
+    expect(await plain.workers()).toEqual([{ url: "http://server", isHealthy: null }]);
+  });
+
+  test("a worker that the router calls unhealthy may be out of reach; any other may not", async () => {
+    await expect(cluster({ unhealthy: 1 }).engine.pause("abort")).resolves.toBeUndefined();
+    const { engine } = cluster();
+    const broken = engineOf(
+      (asked) =>
+        asked.url.startsWith("http://w1") ? new Response("", { status: 500 }) : Response.json({ urls: hosts }),
+      { url: "http://router" },
+    );
+    expect((await failureOf(broken.continue())).message).toContain("http://w1:1/continue_generation");
+    await engine.close();
+  });
+
+  test.each([
+    ["no list", {}],
+    ["an entry without an address", { workers: [{}] }],
+    ["an address of another protocol", { urls: ["grpc://w:1"] }],
+  ])("a listing with %s is refused", async (_name, listing) => {
+    const engine = engineOf(() => Response.json(listing));
+    expect((await failureOf(engine.workers())).failure.code).toBe("bad-reply");
+  });
+});
+
+describe("createSglangEngine() refuses settings that cannot work", () => {
+  test.each([
+    [{ url: "localhost:30000" }, "the scheme is missing"],
+    [{ url: "http://h", port: 1 }, "give one of both"],
+    [{ url: "http://h:1/generate" }, "it names an endpoint; write http://h:1."],
+    [{ url: "http://h:1/base/v1/" }, "it names an endpoint; write http://h:1/base."],
+    [{ port: 0 }, "port is 0, wanted an integer from 1 to 65535"],
+    [{ host: "http://h" }, "host is not a host name"],
+    [{ apiKey: "" }, "it is empty"],
+    [{ apiKey: `${apiKey}\n` }, "characters that no header may have"],
+    [{ timeoutMs: 0 }, "timeoutMs is 0, wanted a positive number"],
+    [{ controlTimeoutMs: Number.NaN }, "controlTimeoutMs is NaN"],
+    [{ connections: 0 }, "connections is 0"],
+  ])("%j", (options, words) => {
+    const make = (): unknown => createSglangEngine(options);
+    expect(make).toThrow(ConfigurationError);
+    expect(make).toThrow(words);
+    expect(make).not.toThrow(apiKey);
+  });
+
+  test.each([
+    [{}, "http://127.0.0.1:30000"],
+    [{ host: "10.0.0.1", port: 3 }, "http://10.0.0.1:3"],
+    [{ host: "::1" }, "http://[::1]:30000"],
+    [{ url: "http://ada:sesame@proxy/base/" }, "http://proxy/base"],
+  ])("%j is the address %s", (options, address) => {
+    expect(createSglangEngine(options).address).toBe(address);
+  });
+});
