@@ -9,12 +9,7 @@ type Played = { readonly expected: JsonValue; readonly actual: JsonValue };
 export function playCalls(data: DomainData, record: JsonObject): Played {
   const calls = record.get("calls") as JsonObject[];
   const world = new World(data.base);
-  let digest = world.digest();
-  const actual: JsonValue[] = calls.map((call) => {
-    const result = playCall(data, world, { call, before: digest });
-    digest = world.digest();
-    return result;
-  });
+  const actual: JsonValue[] = calls.map((call) => playCall(data, world, call));
   return {
     expected: new Map<string, JsonValue>([
       ["calls", calls.map(expectedCall)],
@@ -22,14 +17,13 @@ export function playCalls(data: DomainData, record: JsonObject): Played {
     ]),
     actual: new Map<string, JsonValue>([
       ["calls", actual],
-      ["hash", digest],
+      ["hash", world.digest()],
     ]),
   };
 }
 
 export function playMatrixCall(data: DomainData, record: JsonObject): Played {
-  const world = new World(data.base);
-  return { expected: expectedCall(record), actual: playCall(data, world, { call: record, before: world.digest() }) };
+  return { expected: expectedCall(record), actual: playCall(data, new World(data.base), record) };
 }
 
 function expectedCall(call: JsonObject): JsonObject {
@@ -37,18 +31,22 @@ function expectedCall(call: JsonObject): JsonObject {
   return new Map(kept.map((key) => [key, call.get(key)!]));
 }
 
-function playCall(
-  data: DomainData,
-  world: World,
-  { call, before }: { readonly call: JsonObject; readonly before: string },
-): JsonObject {
+function playCall(data: DomainData, world: World, call: JsonObject): JsonObject {
   const name = call.get("name") as string;
   const kwargs = parseJson(call.get("arguments") as string) as JsonObject;
+  const before = stateOf(world);
   const { observation } = callAction(data.domain, world, { name, kwargs });
   const result: JsonObject = new Map<string, JsonValue>([["obs", observation]]);
   // A step whose observation is no text breaks in the reference's reply, after the call.
   if (observation === null) result.set("raises", "ValidationError");
-  const after = world.digest();
-  if (after !== before) result.set("hash", after);
+  if (stateOf(world) !== before) result.set("hash", world.digest());
   return result;
+}
+
+/** Tells states apart as the hash does, a hundred times faster: most calls change nothing. */
+function stateOf(world: World): string {
+  const records = [...world.differences()].flatMap(([table, texts]) =>
+    [...texts].map(([id, text]) => JSON.stringify([table, id, text])),
+  );
+  return records.sort().join("\n");
 }

@@ -16,6 +16,8 @@ type Piece = {
   readonly ids: readonly string[];
   /** The entries of `ids`, joined. */
   readonly bytes: Buffer;
+  /** Each entry as a part of `bytes`; aligned with `ids`. */
+  readonly entries: readonly Buffer[];
   /** What was hashed before this piece. */
   readonly before: Hash;
 };
@@ -38,12 +40,12 @@ export class BaseDigest {
       const ids = sortedKeys(table);
       for (let start = 0; start < ids.length; start += pieceSize) {
         const some = ids.slice(start, start + pieceSize);
-        const bytes = Buffer.from(some.map((id) => entry(id, table.get(id)!)).join(", "));
-        this.#pieces.push({ table: name, ids: some, bytes, before: hash.copy() });
+        const piece = makePiece(name, some, { table, before: hash.copy() });
+        this.#pieces.push(piece);
         if (start > 0) hash.update(", ");
-        hash.update(bytes);
+        hash.update(piece.bytes);
       }
-      this.#pieces.push({ table: name, ids: [], bytes: Buffer.alloc(0), before: hash.copy() });
+      this.#pieces.push(makePiece(name, [], { table, before: hash.copy() }));
       hash.update(closing(ids.length, { isLast: index === names.length - 1, tables: names.length }));
     }
     this.#last = hash;
@@ -60,12 +62,12 @@ export class BaseDigest {
     let written = this.#writtenBefore(first);
     for (const piece of this.#pieces.slice(first)) {
       const rest = rests.get(piece.table) ?? [];
-      const bytes = this.#isChanged(piece, rest) ? this.#remade(piece, rest, changes.get(piece.table)!) : null;
-      const entries = bytes ?? { bytes: piece.bytes, count: piece.ids.length };
-      if (entries.count > 0) {
+      const isChanged = this.#isChanged(piece, rest);
+      for (const bytes of isChanged ? this.#remade(piece, rest, changes.get(piece.table)!) : [piece.bytes]) {
+        if (bytes.length === 0) continue;
         if (written > 0) hash.update(", ");
-        hash.update(entries.bytes);
-        written += entries.count;
+        hash.update(bytes);
+        written += isChanged ? 1 : piece.ids.length;
       }
       if (piece.ids.length > 0) continue;
       const index = names.indexOf(piece.table);
@@ -84,24 +86,41 @@ export class BaseDigest {
     return last === undefined || compareCodePoints(next, last) <= 0;
   }
 
-  /** The piece with its changes, which are taken off `rest`. */
-  #remade(piece: Piece, rest: string[], changes: TableChanges): { readonly bytes: string; readonly count: number } {
-    const own: string[] = [];
-    while (this.#isChanged(piece, rest)) own.push(rest.shift()!);
-    const table = this.#tables.get(piece.table)!;
-    const ids = [...new Set([...piece.ids, ...own])].sort(compareCodePoints);
-    const entries: string[] = [];
-    for (const id of ids) {
-      const record = changes.has(id) ? changes.get(id)! : table.get(id)!;
-      if (record !== null) entries.push(entry(id, record));
+  /** The entries of the piece with its changes, which are taken off `rest`. */
+  #remade(piece: Piece, rest: string[], changes: TableChanges): (string | Buffer)[] {
+    const entries = new Map<string, string | Buffer>(piece.ids.map((id, index) => [id, piece.entries[index]!]));
+    while (this.#isChanged(piece, rest)) {
+      const id = rest.shift()!;
+      const record = changes.get(id) ?? null;
+      entries.set(id, record === null ? "" : entry(id, record));
     }
-    return { bytes: entries.join(", "), count: entries.length };
+    // Added ones stand behind and belong between.
+    return entries.size === piece.ids.length
+      ? [...entries.values()]
+      : sortedKeys(entries).map((id) => entries.get(id)!);
   }
 
   #writtenBefore(index: number): number {
     const { table } = this.#pieces[index]!;
     return this.#pieces.slice(0, index).reduce((sum, piece) => sum + (piece.table === table ? piece.ids.length : 0), 0);
   }
+}
+
+function makePiece(
+  name: string,
+  ids: readonly string[],
+  { table, before }: { readonly table: ReadonlyMap<string, JsonObject>; readonly before: Hash },
+): Piece {
+  const texts = ids.map((id) => Buffer.from(entry(id, table.get(id)!)));
+  const comma = Buffer.from(", ");
+  const bytes = Buffer.concat(texts.flatMap((text, index) => (index === 0 ? [text] : [comma, text])));
+  let at = 0;
+  const entries = texts.map((text) => {
+    const part = bytes.subarray(at, at + text.length);
+    at += text.length + comma.length;
+    return part;
+  });
+  return { table: name, ids, bytes, entries, before };
 }
 
 function entry(id: string, record: JsonObject): string {

@@ -1,0 +1,217 @@
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, describe, expect, test } from "vitest";
+import { sharedFolder } from "../../conformance/shared-folder.ts";
+import { ConfigurationError } from "../../core/failure.ts";
+import { createRandom } from "../../lib/random.ts";
+import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { environmentViolations } from "../../testing/environment-conformance.ts";
+import { loadTauBench, TauEpisode, tauBenchSource } from "./index.ts";
+
+const folder = sharedFolder("tau-bench");
+const freshHash = "5a4b2cb59f4d12dea7e4adff24a7f8fada510ead49372ea4a729a82bbb5f49b5";
+const completed = { outcome: "completed" } as const;
+
+/** Values no schema would allow, ids that exist among them, so that calls get far. */
+const hostileValue: fc.Arbitrary<JsonValue> = fc.oneof(
+  fc.constantFrom<JsonValue>(
+    null, true, 0, -1, 2n ** 70n, new JsonFloat(NaN), new JsonFloat(-0), "", "__proto__", "\ud800", "toString",
+    "#W2378156", "#W6247578", "yusuf_rossi_9620", "credit_card_9513926", "1151293680", "7706410293", "pending",
+    "no longer needed", [], [[]], ["1151293680"], ["1151293680", "1151293680"], new Map(), "9**9**9", "(".repeat(300),
+  ), // prettier-ignore
+  fc.jsonValue({ maxDepth: 3 }).map((value) => parseJson(JSON.stringify(value))),
+);
+
+describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared)", async () => {
+  const folders: string[] = [];
+  afterAll(() => Promise.all(folders.map((copy) => rm(copy, { recursive: true }))));
+  const source = await tauBenchSource({ domain: "retail", folder: folder ?? "" }).catch(() => null!);
+
+  const copyOfRetail = async (): Promise<string> => {
+    const copy = await mkdtemp(join(tmpdir(), "tau-bench-"));
+    folders.push(copy);
+    await cp(join(folder!, "retail"), join(copy, "retail"), { recursive: true });
+    return copy;
+  };
+
+  test("keeps the contract of environments", async () => {
+    expect(await environmentViolations(source)).toEqual([]);
+  });
+
+  test("offers the tasks of the reference by stable ids", () => {
+    expect(source.splits.map((split) => source.taskset(split).size)).toEqual([500, 115, 20]);
+    const task = source.taskset("test").task(17);
+    expect(task).toMatchObject({ id: "tau-bench/retail:test:17", split: "test", index: 17, agenda: null });
+    expect(task.contentHash).toMatch(/^[0-9a-f]{64}$/);
+    expect(() => source.taskset("test").task(115)).toThrow(RangeError);
+    expect(() => source.taskset("other")).toThrow(ConfigurationError);
+    expect(() => source.open({ ...task, contentHash: "0" })).toThrow(/made from other data/);
+  });
+
+  test("reads a folder once, and refuses an unknown domain", async () => {
+    const options = { domain: "retail", folder: folder! };
+    expect(await loadTauBench(options)).toBe(await loadTauBench({ ...options, folder: join(folder!, ".") }));
+    await expect(tauBenchSource({ ...options, domain: "hotel" })).rejects.toThrow(/use one of retail/);
+  });
+
+  test("a fresh environment has the reference's hash", () => {
+    expect(source.open(source.taskset("test").task(0)).digest()).toBe(freshHash);
+  });
+
+  test("earns 1 for the gold actions and 0 for doing nothing, in every test task", async () => {
+    const data = await loadTauBench({ domain: "retail", folder: folder! });
+    for (const { task, actions, outputs } of data.tasks.get("test")!) {
+      const environment = source.open(task);
+      for (const output of outputs) environment.hear(`It is ${output}.`);
+      for (const { name, kwargs } of actions) await environment.call({ name, arguments: kwargs });
+      const grade = await environment.grade(completed);
+      expect(grade).toMatchObject({ reward: 1, log: "", metrics: { database_right: 1 } });
+      expect((await environment.grade({ outcome: "truncated" })).reward).toBe(0);
+    }
+  });
+
+  test("says in the log which records are wrong and what was never said", async () => {
+    const data = await loadTauBench({ domain: "retail", folder: folder! });
+    const { task } = data.tasks.get("test")!.find(({ outputs, actions }) => outputs.length > 0 && actions.length > 0)!;
+    const environment = source.open(task);
+    await environment.call({
+      name: "modify_user_address",
+      arguments: parseJson(
+        '{"user_id": "yusuf_rossi_9620", "address1": 1, "address2": 2, "city": 3, "state": 4, "country": 5, "zip": 6}',
+      ) as JsonObject,
+    });
+    const grade = await environment.grade(completed);
+    expect(grade).toMatchObject({ reward: 0, metrics: { database_right: 0, outputs_said: 0 } });
+    expect(grade.log).toMatch(/Not as the task wants them: .*users yusuf_rossi_9620.* Never said: "/);
+  });
+
+  test("hostile arguments never throw, and no other episode sees what they change", async () => {
+    const task = source.taskset("train").task(3);
+    const bystander = source.open(task);
+    const call = fc.constantFrom(...source.open(task).tools).chain((tool) => {
+      const parameters = (tool.definition.get("function") as JsonObject).get("parameters") as JsonObject;
+      const names = [...(parameters.get("properties") as JsonObject).keys()];
+      const values = fc.tuple(...names.map(() => fc.option(hostileValue, { freq: 20, nil: undefined })));
+      const extra = fc.option(fc.tuple(fc.constantFrom("data", "self", "__proto__", ""), hostileValue), {
+        freq: 1,
+        nil: null,
+      });
+      return fc.record({
+        name: fc.constantFrom(tool.name, tool.name, tool.name, "respond"),
+        names: fc.constant(names),
+        values,
+        extra,
+      });
+    });
+    let calls = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 10 }), async (steps) => {
+        const environment = source.open(task);
+        for (const { name, names, values, extra } of steps) {
+          const args: JsonObject = new Map();
+          for (const [index, value] of values.entries()) if (value !== undefined) args.set(names[index]!, value);
+          if (extra !== null) args.set(...extra);
+          expect(typeof (await environment.call({ name, arguments: args })).text).toBe("string");
+          calls++;
+        }
+        await environment.grade(completed);
+      }),
+      { seed: 17, numRuns: 400 },
+    );
+    expect(calls).toBeGreaterThan(1500);
+    expect(bystander.digest()).toBe(freshHash);
+  });
+
+  test("what a caller does to its arguments later does not reach the world", async () => {
+    const environment = source.open(source.taskset("test").task(0));
+    const city: JsonValue[] = ["a"];
+    const args = parseJson(
+      '{"user_id": "yusuf_rossi_9620", "address1": 1, "address2": 2, "state": 4, "country": 5, "zip": 6}',
+    );
+    await environment.call({ name: "modify_user_address", arguments: (args as JsonObject).set("city", city) });
+    const digest = environment.digest();
+    city.push("b");
+    expect(environment.digest()).toBe(digest);
+  });
+
+  test.each([
+    ["orders.json", "{", /orders\.json.*it is not JSON \(Expecting property name/],
+    ["orders.json", "[".repeat(100_000), /orders\.json.*maximum recursion depth/],
+    ["orders.json", "[]", /orders\.json.*orders is not an object/],
+    ["orders.json", '{"#W1": {"user_id": 5}}', /orders\.json.*orders\.#W1\.user_id is not a text/],
+    ["users.json", "{}", /orders\.json.*belongs to user ".*", who does not exist/],
+    ["tasks_test.json", '[{"instruction": "x"}]', /tasks_test\.json.*test\[0\]\.user_id is missing/],
+    ["tools.json", '[{"function": {}}]', /tools\.json.*tools\[0\]\.function\.name is missing/],
+  ])("names a broken %s", async (file, text, message) => {
+    const copy = await copyOfRetail();
+    await writeFile(join(copy, "retail", file), text);
+    const loading = tauBenchSource({ domain: "retail", folder: copy });
+    await expect(loading).rejects.toBeInstanceOf(ConfigurationError);
+    await expect(loading).rejects.toThrow(message);
+  });
+
+  test("names a missing file, and reads the folder again once it is mended", async () => {
+    const copy = await copyOfRetail();
+    await rm(join(copy, "retail", "wiki.md"));
+    const options = { domain: "retail", folder: copy };
+    await expect(tauBenchSource(options)).rejects.toThrow(
+      /wiki\.md" for tau-bench retail: it does not exist; name the folder/,
+    );
+    await writeFile(join(copy, "retail", "wiki.md"), "Be kind.");
+    const mended = await tauBenchSource(options);
+    const task = mended.taskset("test").task(0);
+    expect(mended.open(task).guidelines).toBe("Be kind.");
+    expect(task.contentHash).not.toBe(source.taskset("test").task(0).contentHash);
+  });
+});
+
+describe.skipIf(folder === null)("TauEpisode (skipped without ../shared)", async () => {
+  const data = folder === null ? null! : await loadTauBench({ domain: "retail", folder });
+  const user = { open: (text: string) => Promise.resolve(text), reply: () => Promise.resolve(null), cost: () => 0.5 };
+  const episode = (): TauEpisode => new TauEpisode(data, { split: "test", user, random: createRandom(1) });
+
+  test("takes a negative index from the end and refuses one out of range with Python's IndexError", async () => {
+    const last = await episode().reset(-1);
+    expect(last.observation).toBe(data.tasks.get("test")!.at(-1)!.task.instruction);
+    for (const index of [115, -116]) {
+      await expect(episode().reset(index)).rejects.toMatchObject({
+        pythonType: "IndexError",
+        message: "list index out of range",
+      });
+    }
+  });
+
+  test("draws a task when none is given, the one past the end included", async () => {
+    const drawn = new TauEpisode(data, {
+      split: "dev",
+      user,
+      random: { ...createRandom(1), integer: (bound) => bound - 1 },
+    });
+    await expect(drawn.reset(null)).rejects.toMatchObject({ pythonType: "IndexError" });
+    expect((await episode().reset(null)).info.get("source")).toBe("user");
+  });
+
+  test("a customer without text is a TypeError, after the words were recorded", async () => {
+    const played = episode();
+    await played.reset(0);
+    const speech = { name: "respond", kwargs: new Map([["content", "Hello?"]]) };
+    await expect(played.step(speech)).rejects.toMatchObject({ pythonType: "TypeError" });
+    expect(played.actions).toEqual([speech]);
+  });
+
+  test("reports the customer's cost and the whole reward_info only when done", async () => {
+    const played = episode();
+    await played.reset(1);
+    const step = await played.step({ name: "transfer_to_human_agents", kwargs: new Map() });
+    expect(step).toMatchObject({ done: true, reward: 0 });
+    expect(step.observation).toMatch(/^Error: TransferToHumanAgents\.invoke\(\) missing 1 required/);
+    expect(step.info.get("user_cost")).toEqual(new JsonFloat(0.5));
+    expect([...(step.info.get("reward_info") as JsonObject).keys()]).toEqual(["reward", "info", "actions"]);
+  });
+
+  test("refuses a split the domain does not have as the reference does", () => {
+    expect(() => new TauEpisode(data, { split: "x", user })).toThrow("Unknown task split: x");
+  });
+});
