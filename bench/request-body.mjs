@@ -42,7 +42,9 @@ function measure(context) {
     prompt.append(ids(newTokens));
     appended.push(time(() => writer.write(prompt, toGenerateFields(request, false))));
     stringified.push(
-      time(() => Buffer.from(JSON.stringify({ input_ids: Array.from(prompt.view()), ...toGenerateFields(request, false) }))),
+      time(() =>
+        Buffer.from(JSON.stringify({ input_ids: Array.from(prompt.view()), ...toGenerateFields(request, false) })),
+      ),
     );
   }
   return { appended: appended.slice(rounds / 4), stringified: stringified.slice(rounds / 4) };

@@ -9,18 +9,18 @@ import { createServer } from "node:http";
 const replies = new Map();
 const bodies = new Map();
 let isRecording = false;
-const tail = 400;
+const tail = 800;
 
 const server = createServer((request, response) => {
   const chunks = [];
   request.on("data", (chunk) => chunks.push(chunk));
   request.on("end", () => {
     const body = Buffer.concat(chunks);
-    const key = request.headers["x-bench-key"] ?? keyOf(body);
+    const key = keyOf(body);
     const reply = replies.get(key);
     if (isRecording) bodies.set(key, body.toString("latin1"));
     response.writeHead(reply === undefined ? 404 : 200, { "content-type": "application/json" });
-    response.end(reply ?? `{"error":{"message":"no reply for ${key}"}}`);
+    response.end(reply ?? JSON.stringify({ error: { message: `no reply for ${key}` } }));
   });
 });
 

@@ -1,0 +1,118 @@
+// What a turn costs on the client, tokenizer, parser, environment and run files on, against a null client that sends the same
+// bodies and reads the same replies and does nothing else. All 115 retail test tasks, gold actions, Qwen2.5 tokenizer, prompts
+// of 4 to 9 thousand tokens; the server is another process and its CPU is not counted. Rounds are interleaved.
+// Run: npm run bench -- turn-cost [rounds]
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { Pool } from "undici";
+
+import { createSglangEngine } from "../dist/engines/sglang/index.js";
+import { createSemaphore } from "../dist/lib/semaphore.js";
+import { runRollout, tokenExactPlayer } from "../dist/runs/index.js";
+import { createFileRunStore } from "../dist/store/index.js";
+import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
+import { cannedReply, goldReplies, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
+
+const rounds = Number(process.argv[2] ?? 9);
+const concurrency = 32;
+const { tokenizer, environment, renderer, tasks, strategy } = await loadRetail();
+const taskset = environment.taskset("test");
+
+const replies = {};
+tasks.forEach((task, index) => {
+  const episode = `${taskset.task(index).id}#0`;
+  goldReplies(task).forEach((text, turn) => (replies[`${episode}:${turn}`] = cannedReply(text, tokenizer)));
+});
+const server = await startServer(replies);
+const engine = createSglangEngine({ port: server.port, connections: concurrency });
+const parts = { environment, engine, renderer, strategy, user: shortUser };
+const folder = await mkdtemp(join(tmpdir(), "turn-cost-"));
+const plan = { taskset, taskIndexes: tasks.map((_, index) => index), samplesPerTask: 1, seed: 0 };
+
+let run = 0;
+/** Our client: the loop, with its run folder. Returns the number of turns. */
+async function ours() {
+  const store = createFileRunStore(join(folder, `run-${run++}`));
+  await store.begin(new Map([["bench", "turn-cost"]]));
+  const totals = await runRollout(
+    plan,
+    { play: tokenExactPlayer(parts), store, exportSamples: () => [] },
+    { concurrency },
+  );
+  await store.close(new Map([["bench", "turn-cost"]]));
+  if (totals.passed === 0 || totals.outcomes.completed !== tasks.length) throw new Error(JSON.stringify(totals));
+  return totals.turns;
+}
+
+await ours();
+const bodies = await server.bodies();
+const byEpisode = groupBy(bodies);
+const pool = new Pool(`http://127.0.0.1:${server.port}`, {
+  connections: concurrency,
+  headersTimeout: 0,
+  bodyTimeout: 0,
+});
+const send = nullClient(pool);
+
+/** The null client: each episode's bodies one after another. */
+async function nothing() {
+  const permits = createSemaphore(concurrency);
+  let read = 0;
+  await Promise.all(
+    [...byEpisode.values()].map((sequence) =>
+      permits.run(async () => {
+        for (const body of sequence) read += await send(body);
+      }),
+    ),
+  );
+  if (read === 0) throw new Error("Nothing was read.");
+  return bodies.size;
+}
+
+function groupBy(all) {
+  const groups = new Map();
+  for (const [key, body] of all) {
+    const episode = key.slice(0, key.lastIndexOf(":"));
+    const turn = Number(key.slice(key.lastIndexOf(":") + 1));
+    const group = groups.get(episode) ?? [];
+    group[turn] = body;
+    groups.set(episode, group);
+  }
+  return groups;
+}
+
+const perTurn = { ours: [], nothing: [] };
+for (let round = 0; round < rounds + 2; round++) {
+  for (const [name, client] of round % 2 === 0
+    ? [
+        ["ours", ours],
+        ["nothing", nothing],
+      ]
+    : [
+        ["nothing", nothing],
+        ["ours", ours],
+      ]) {
+    globalThis.gc?.();
+    const { result: turns, cpuUs } = await cpuOf(client);
+    if (round >= 2) perTurn[name].push(cpuUs / turns);
+  }
+}
+const lengths = [...bodies.values()].map((body) => body.toString("latin1").split(",").length);
+console.log(`machine   ${machine()}`);
+console.log(`command   npm run bench -- turn-cost ${rounds}`);
+console.log(
+  `work      ${tasks.length} episodes, ${bodies.size} turns, prompts of about ${Math.min(...lengths)} to ${Math.max(...lengths)} tokens, concurrency ${concurrency}`,
+);
+console.log(`our client    CPU us a turn: ${spread(perTurn.ours)}`);
+console.log(`null client   CPU us a turn: ${spread(perTurn.nothing)}`);
+const ratios = perTurn.ours.map((cost, round) => perTurn.nothing[round] / cost);
+console.log(`turns per CPU-second against the null client: ${spread(ratios, 2)}   (target: at least 0.8)`);
+if (median(ratios) <= 0) process.exitCode = 1;
+
+await engine.close();
+await pool.close();
+server.close();
+await rm(folder, { recursive: true });

@@ -1,0 +1,111 @@
+// Whether a turn costs its new tokens or its whole context: the cost of turn 30 against that of turn 3 of the same episodes,
+// the null client's cost for the same bodies subtracted. 64 retail episodes walk in step; each turn looks a customer up, so
+// prompts grow from 4 to about 12 thousand tokens. Run: npm run bench -- turn-growth [rounds]
+
+import { Pool } from "undici";
+
+import { createSglangEngine } from "../dist/engines/sglang/index.js";
+import { runEpisode } from "../dist/episodes/index.js";
+import { machine, median, spread } from "./lib/measure.mjs";
+import { callText, cannedReply, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
+
+const rounds = Number(process.argv[2] ?? 9);
+const episodes = 64;
+const turns = 32;
+const compared = [
+  [2, 3, 4],
+  [28, 29, 30],
+];
+const { tokenizer, environment, renderer, tasks, strategy } = await loadRetail();
+const task = environment.taskset("test").task(0);
+const reply = cannedReply(callText("get_user_details", { user_id: tasks[0].user_id }), tokenizer);
+const replies = {};
+for (let episode = 0; episode < episodes; episode++) {
+  for (let turn = 0; turn < turns; turn++) replies[`e${episode}:${turn}`] = reply;
+}
+const server = await startServer(replies);
+const engine = createSglangEngine({ port: server.port, connections: episodes });
+const parts = { environment, engine, renderer, strategy, user: shortUser };
+
+/** Lets all go on when all have arrived; notes the CPU time of each lap. */
+function createStep() {
+  const laps = [];
+  let waiting = [];
+  let before = process.cpuUsage();
+  return {
+    laps,
+    arrive: () =>
+      new Promise((resolve) => {
+        waiting.push(resolve);
+        if (waiting.length < episodes) return;
+        const { user, system } = process.cpuUsage(before);
+        laps.push((user + system) / episodes);
+        const all = waiting;
+        waiting = [];
+        globalThis.gc?.();
+        before = process.cpuUsage();
+        for (const go of all) go();
+      }),
+  };
+}
+
+/** CPU microseconds of each turn, from one reply of the server to the next. */
+async function ours() {
+  const step = createStep();
+  const played = await Promise.all(
+    Array.from({ length: episodes }, (_, index) =>
+      runEpisode(task, parts, {
+        episodeId: `e${index}`,
+        limits: { maxTurns: turns },
+        onEvent: (event) => (event.type === "turn" ? step.arrive() : undefined),
+      }),
+    ),
+  );
+  if (played.some(({ stopReason }) => stopReason !== "max_turns")) throw new Error(JSON.stringify(played[0].failure));
+  return step.laps;
+}
+
+await ours();
+const bodies = await server.bodies();
+const pool = new Pool(`http://127.0.0.1:${server.port}`, { connections: episodes, headersTimeout: 0, bodyTimeout: 0 });
+const send = nullClient(pool);
+
+async function nothing() {
+  const step = createStep();
+  await Promise.all(
+    Array.from({ length: episodes }, async (_, episode) => {
+      for (let turn = 0; turn < turns; turn++) {
+        if ((await send(bodies.get(`e${episode}:${turn}`))) === 0) throw new Error("Nothing was read.");
+        await step.arrive();
+      }
+    }),
+  );
+  return step.laps;
+}
+
+const laps = { ours: [], nothing: [] };
+for (let round = 0; round < rounds + 1; round++) {
+  const order = round % 2 === 0 ? ["ours", "nothing"] : ["nothing", "ours"];
+  for (const name of order) {
+    const measured = await (name === "ours" ? ours() : nothing());
+    if (round > 0) laps[name].push(measured);
+  }
+}
+const at = (name, places) => laps[name].map((lap) => median(places.map((turn) => lap[turn])));
+console.log(`machine   ${machine()}`);
+console.log(`command   npm run bench -- turn-growth ${rounds}`);
+console.log("CPU us a turn             turn 3                       turn 30");
+for (const name of ["ours", "nothing"]) {
+  console.log(`${name.padEnd(8)}        ${compared.map((places) => spread(at(name, places)).padEnd(28)).join(" ")}`);
+}
+const net = compared.map((places) => {
+  const null_ = at("nothing", places);
+  return at("ours", places).map((cost, round) => cost - null_[round]);
+});
+console.log(`net             ${net.map((values) => spread(values).padEnd(28)).join(" ")}`);
+const growth = net[1].map((cost, round) => cost / net[0][round]);
+console.log(`turn 30 over turn 3, net: ${spread(growth, 2)}   (target: at most 1.3)`);
+
+await engine.close();
+await pool.close();
+server.close();
