@@ -44,7 +44,6 @@ export async function environmentViolations(
       ids.add(task.id);
       if (source.taskset(split).task(index).contentHash !== task.contentHash)
         report(`task "${task.id}" differs from itself.`);
-      // oxlint-disable-next-line no-await-in-loop -- one episode at a time keeps the report in order
       await playTask(source, task, { random: createRandom(deriveSeed(seed, task.id)), calls, report });
     }
   }
@@ -82,12 +81,10 @@ async function replay(environment: Environment, steps: readonly Step[]): Promise
       environment.hear(step.words);
       continue;
     }
-    // oxlint-disable-next-line no-await-in-loop -- calls arrive one at a time
     const result = await environment.call(step);
     shown.push(`${result.text} ${result.isError} ${result.endsEpisode} ${dumpJson(result.info)}`);
   }
   for (const outcome of ["completed", "completed", "truncated"] as const) {
-    // oxlint-disable-next-line no-await-in-loop
     const grade = await environment.grade({ outcome });
     shown.push(`${grade.reward} ${JSON.stringify(grade.metrics)} ${grade.log} ${dumpJson(grade.info)}`);
   }
