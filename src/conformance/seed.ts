@@ -52,7 +52,6 @@ async function playFile(folder: string, file: string, options: GoldenSuiteOption
       tally.unsupported(`the seed's records of domain "${domain}" are not played yet`);
       continue;
     }
-    // oxlint-disable-next-line no-await-in-loop -- one record at a time keeps the report in order
     const play = await playSeedRecord(record, set);
     const expected = objectOf(record, "expected");
     if (rendererFamily(name).history === "rewrites") {
