@@ -7,7 +7,7 @@ import { sharedFolder } from "../../conformance/shared-folder.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import { createRandom } from "../../lib/random.ts";
 import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../lib/json/index.ts";
-import { environmentViolations } from "../../testing/environment-conformance.ts";
+import { environmentViolations } from "../../testing/index.ts";
 import { loadTauBench, TauEpisode, tauBenchSource } from "./index.ts";
 
 const folder = sharedFolder("tau-bench");

@@ -42,25 +42,28 @@ function bindArguments(
   tool: TauTool,
   { domain, kwargs }: { readonly domain: string; readonly kwargs: JsonObject },
 ): Record<string, JsonValue> {
-  const className = tool.name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  const { parameters } = tool;
   if (kwargs.has("data")) {
-    const path = `tau_bench.envs.${domain}.tools.${tool.name}.${className}.invoke()`;
-    throw new PythonError("TypeError", `${path} got multiple values for keyword argument 'data'`);
-  }
-  for (const key of kwargs.keys()) {
-    if (!tool.parameters.includes(key)) {
-      throw new PythonError("TypeError", `${className}.invoke() got an unexpected keyword argument '${key}'`);
-    }
-  }
-  const missing = tool.parameters.filter((name) => !kwargs.has(name)).map((name) => `'${name}'`);
-  if (missing.length > 0) {
-    const noun = missing.length === 1 ? "argument" : "arguments";
-    const message = `missing ${missing.length} required positional ${noun}: ${enumerate(missing)}`;
-    throw new PythonError("TypeError", `${className}.invoke() ${message}`);
+    const path = `tau_bench.envs.${domain}.tools.${tool.name}.`;
+    throw bindingError(tool, "got multiple values for keyword argument 'data'", path);
   }
   const bound: Record<string, JsonValue> = {};
-  for (const [key, value] of kwargs) bound[key] = cloneJson(value);
+  for (const [key, value] of kwargs) {
+    if (!parameters.includes(key)) throw bindingError(tool, `got an unexpected keyword argument '${key}'`);
+    bound[key] = cloneJson(value);
+  }
+  if (kwargs.size < parameters.length) {
+    const missing = parameters.filter((name) => !kwargs.has(name)).map((name) => `'${name}'`);
+    const noun = missing.length === 1 ? "argument" : "arguments";
+    throw bindingError(tool, `missing ${missing.length} required positional ${noun}: ${enumerate(missing)}`);
+  }
   return bound;
+}
+
+/** The tool's class in the reference is its name in camel case. */
+function bindingError(tool: TauTool, problem: string, path = ""): PythonError {
+  const className = tool.name.replace(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+  return new PythonError("TypeError", `${path}${className}.invoke() ${problem}`);
 }
 
 /** `a`, `a and b`, `a, b, and c`. */

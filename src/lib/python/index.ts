@@ -9,6 +9,5 @@ export { pythonLower } from "./lower.ts";
 export { PythonError } from "./python-error.ts";
 export { pythonRepr, pythonStr, stringRepr } from "./repr.ts";
 export { pythonRound, roundFloat } from "./round.ts";
-export { isPythonSpace, pythonLstrip, pythonRstrip, pythonStrip } from "./strip.ts";
+export { pythonLstrip, pythonRstrip, pythonStrip } from "./strip.ts";
 export { type PythonTypeName, pythonTypeName } from "./type-name.ts";
-export { isPrintable } from "./unprintable.ts";

@@ -33,11 +33,6 @@ export function pythonRstrip(text: string, characters?: string): string {
   return text.slice(0, end);
 }
 
-/** Whether Python's `str.isspace` holds for one character. */
-export function isPythonSpace(character: string): boolean {
-  return whitespace.has(character);
-}
-
 function lastCharacter(text: string, end: number): string {
   const isLow = (text.charCodeAt(end - 1) & 0xfc00) === 0xdc00;
   const isPair = isLow && end > 1 && (text.charCodeAt(end - 2) & 0xfc00) === 0xd800;

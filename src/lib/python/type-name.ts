@@ -1,3 +1,5 @@
+// Python's names of types, which its error texts show.
+
 import { JsonFloat, type JsonValue } from "../json/value.ts";
 
 export type PythonTypeName = "NoneType" | "bool" | "int" | "float" | "str" | "list" | "dict";

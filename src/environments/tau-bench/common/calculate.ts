@@ -1,3 +1,5 @@
+// The calculator of both domains. The arithmetic itself is `lib/python/expression`: Python's own, errors included.
+
 import { evaluateExpression, floatRepr, PythonError, pythonTypeName, roundFloat } from "../../../lib/python/index.ts";
 import { iterate } from "../fields.ts";
 import { defineTool } from "../tool.ts";

@@ -1,3 +1,5 @@
+// The one tool that gives money back at once. Exchange and return only note a request, see `delivered-orders.ts`.
+
 import { isOrEquals } from "../../../lib/python/index.ts";
 import { field, objectsField, textField } from "../fields.ts";
 import { defineTool } from "../tool.ts";

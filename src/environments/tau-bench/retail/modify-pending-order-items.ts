@@ -1,3 +1,5 @@
+// Other variants of products in a pending order, paid or refunded at once. The checks are `item-pairs.ts`.
+
 import { JsonFloat, type JsonValue } from "../../../lib/json/index.ts";
 import { pythonLess } from "../../../lib/python/index.ts";
 import { field, objectsField } from "../fields.ts";

@@ -1,3 +1,5 @@
+// Another payment method for a pending order. Items are swapped in `modify-pending-order-items.ts`.
+
 import { pythonEquals, pythonLess } from "../../../lib/python/index.ts";
 import { field, objectsField, textField } from "../fields.ts";
 import { defineTool } from "../tool.ts";

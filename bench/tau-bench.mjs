@@ -1,0 +1,88 @@
+// What an episode of tau-bench costs without model and user: reset, gold actions, grade over the tasks of the test split,
+// warm (gold end states known) and cold; the byte-exact digest; memory of a live episode; loading. The Python reference
+// needs 0.27 s of CPU for the same retail episode, 0.66 s for an airline one (../shared/facts/tau-bench-python-costs.md).
+// Run: npm run bench -- tau-bench [rounds]
+
+import { fileURLToPath } from "node:url";
+
+import { loadTauBench, tauBenchDomains, tauBenchSource } from "../dist/environments/tau-bench/index.js";
+import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
+
+const folder = fileURLToPath(new URL("../../shared/tau-bench", import.meta.url));
+const rounds = Number(process.argv[2] ?? 40);
+const pythonSeconds = { retail: 0.27, airline: 0.66 };
+
+/** Plays every task once; returns the rewards, so that nothing is left out. */
+function playAll(source, tasks) {
+  let rewards = 0;
+  for (const { task, actions, outputs } of tasks) {
+    const environment = source.open(task);
+    for (const output of outputs) environment.hear(output);
+    for (const { name, kwargs } of actions) environment.call({ name, arguments: kwargs });
+    rewards += environment.grade({ outcome: "completed" }).reward;
+  }
+  return rewards;
+}
+
+async function benchDomain(domain) {
+  const loading = await cpuOf(() => loadTauBench({ domain, folder }));
+  const source = await tauBenchSource({ domain, folder });
+  const tasks = loading.result.tasks.get("test");
+  const perTask = (cpuUs) => cpuUs / tasks.length;
+
+  const first = await cpuOf(() => playAll(source, tasks));
+  if (first.result !== tasks.length) throw new Error(`Only ${first.result} of ${tasks.length} gold episodes earned 1.`);
+  const warm = [];
+  const resets = [];
+  for (let round = 0; round < rounds; round++) {
+    const { result, cpuUs } = await cpuOf(() => playAll(source, tasks));
+    if (result !== tasks.length) throw new Error("A warm round earned less than the first.");
+    warm.push(perTask(cpuUs));
+    const opened = await cpuOf(() => tasks.map(({ task }) => source.open(task)));
+    resets.push(perTask(opened.cpuUs));
+    if (opened.result.length !== tasks.length) throw new Error("An episode was not opened.");
+  }
+
+  const worlds = tasks.map(({ task, actions }) => {
+    const environment = source.open(task);
+    for (const { name, kwargs } of actions) environment.call({ name, arguments: kwargs });
+    return environment;
+  });
+  const digests = [];
+  const seen = new Set();
+  for (let round = 0; round < Math.min(rounds, 10); round++) {
+    const { cpuUs } = await cpuOf(() => worlds.forEach((environment) => seen.add(environment.digest())));
+    digests.push(perTask(cpuUs));
+  }
+
+  const live = 20_000;
+  globalThis.gc?.();
+  const before = process.memoryUsage().heapUsed;
+  const episodes = Array.from({ length: live }, (_, index) => {
+    const { task, actions } = tasks[index % tasks.length];
+    const environment = source.open(task);
+    for (const { name, kwargs } of actions) environment.call({ name, arguments: kwargs });
+    return environment;
+  });
+  globalThis.gc?.();
+  const bytes = (process.memoryUsage().heapUsed - before) / episodes.length;
+
+  const python = pythonSeconds[domain] * 1e6;
+  console.log(`\n${domain}: ${tasks.length} test tasks, ${rounds} rounds, CPU time: median (min to max)`);
+  console.log(`  load tables and tasks          ${(loading.cpuUs / 1000).toFixed(0)} ms, once`);
+  console.log(`  reset                          ${spread(resets)} us`);
+  console.log(`  reset + gold actions + grade   ${spread(warm)} us an episode, warm`);
+  console.log(
+    `                                 ${perTask(first.cpuUs).toFixed(0)} us an episode, cold (first in the process)`,
+  );
+  console.log(
+    `  Python needs                   ${pythonSeconds[domain]} s: ${Math.round(python / median(warm))} times ours warm, ${Math.round(python / perTask(first.cpuUs))} times cold`,
+  );
+  console.log(`  byte-exact digest              ${spread(digests)} us (${seen.size} different states)`);
+  console.log(
+    `  memory of a live episode       ${globalThis.gc === undefined ? "run node with --expose-gc" : `${(bytes / 1024).toFixed(1)} KiB with its gold actions done`}`,
+  );
+}
+
+console.log(`${machine()}; node --expose-gc bench/tau-bench.mjs ${rounds}`);
+for (const domain of tauBenchDomains) await benchDomain(domain);
