@@ -6,6 +6,7 @@ import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
 import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
+import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
 import { nearest } from "./settings/nearest.ts";
 
 /** An environment and what a rollout of it does unless told otherwise. */
@@ -17,10 +18,25 @@ export type LoadedEnvironment = {
 
 type Loader = (options: { readonly data: string | null }) => LoadedEnvironment | Promise<LoadedEnvironment>;
 
+const tauBench = "tau-bench/";
+
 const builtIn: Readonly<Record<string, Loader>> = {
   // Its tasks are made, not collected: thousands, of which a few show what there is to see.
   bookshop: () => ({ source: bookshopSource(), defaultSplit: "train", defaultTasks: "0-7" }),
+  ...Object.fromEntries(tauBenchDomains.map((domain) => [`${tauBench}${domain}`, tauBenchLoader(domain)])),
 };
+
+function tauBenchLoader(domain: string): Loader {
+  return async ({ data }) => {
+    if (data === null) {
+      throw new ConfigurationError(
+        `Cannot open "${tauBench}${domain}": its tasks and tables are not part of this package; give --data <folder>, the ` +
+          `folder that holds "${domain}/wiki.md", its tables, tools.json and tasks_*.json.`,
+      );
+    }
+    return { source: await tauBenchSource({ domain, folder: data }), defaultSplit: "test", defaultTasks: "all" };
+  };
+}
 
 export const environmentNames: readonly string[] = Object.keys(builtIn);
 
@@ -30,13 +46,16 @@ export async function loadEnvironment(
   options: { readonly data: string | null; readonly cwd: string },
 ): Promise<LoadedEnvironment> {
   const data = options.data === null ? null : resolve(options.cwd, options.data);
-  const load = Object.hasOwn(builtIn, env) ? builtIn[env] : undefined;
+  // A domain that is not built is refused by the benchmark, which knows which are.
+  const unbuilt = env.startsWith(tauBench) ? tauBenchLoader(env.slice(tauBench.length)) : undefined;
+  const load = Object.hasOwn(builtIn, env) ? builtIn[env] : unbuilt;
   if (load !== undefined) return load({ data });
   if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return loadModule(env, options.cwd);
   const near = nearest(env, environmentNames);
   throw new ConfigurationError(
-    `Cannot find environment "${env}": ${near === null ? `there are ${environmentNames.join(", ")}` : `did you mean "${near}"?`}` +
-      `${near === null ? ";" : " Otherwise"} name a module like ./my-env.ts.`,
+    near === null
+      ? `Cannot find environment "${env}": there are ${environmentNames.join(", ")}; choose one, or name a module like ./my-env.ts.`
+      : `Cannot find environment "${env}": did you mean "${near}"? A module of yours is named by its path, like ./my-env.ts.`,
   );
 }
 

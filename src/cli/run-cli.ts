@@ -59,10 +59,13 @@ type Failed = { readonly program: Command; readonly argv: readonly string[]; rea
 
 function report(error: unknown, { program, argv, context }: Failed): number {
   const { stderr, env } = context;
-  const redact = redactorFor(env, { variables: [], urls: argv });
+  // What the arguments name may be a variable with a key, or an address with one.
+  const words = argv.flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
+  const redact = redactorFor(env, { variables: words, urls: words });
   const tell = (message: string): void => {
     stderr.write(`${coloursFor(stderr, env).red(redact(message))}\n`);
-    if (isSet(env["DEBUG"])) stderr.write(`${redact(stackOf(error))}\n`);
+    // The stack of a mistyped flag says nothing, and its message repeats values.
+    if (isSet(env["DEBUG"]) && !(error instanceof CommanderError)) stderr.write(`${redact(stackOf(error))}\n`);
   };
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return exitCodes.done;

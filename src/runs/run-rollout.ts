@@ -9,7 +9,7 @@ import { type Episode, type EpisodeEvent, type Task, type Taskset } from "../cor
 import { episodeSeed } from "../episodes/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
-import type { RunStore } from "../store/run-store.ts";
+import type { RunStore } from "../store/index.ts";
 import type { EpisodePlayer, PlayedEpisode } from "./episode-player.ts";
 import { type RunTotals, TotalsCounter } from "./run-totals.ts";
 
@@ -94,7 +94,6 @@ class Rollout {
     if (signal?.aborted) onCancel();
     try {
       for (const place of places(this.#plan)) {
-        // oxlint-disable-next-line no-await-in-loop -- episodes start in order, when there is room
         const release = await permits.acquire(this.#stopStarting.signal).catch(() => null);
         if (release === null || this.#stopStarting.signal.aborted) break;
         this.#start(place, release);

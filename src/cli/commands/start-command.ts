@@ -18,7 +18,6 @@ const demonstration: FlagValues = {
   tasks: "0-7",
   samplesPerTask: 8,
   user: "agenda",
-  expertNoise: 0.05,
 };
 
 type StartFlags = { readonly out?: string; readonly seed?: string; readonly expertNoise?: string };
@@ -31,7 +30,7 @@ export function startCommand(run: RunCommand): Command {
         "same protocol, over real HTTP, as a language model; the user follows an agenda.",
     )
     .option("--seed <n>", "of the run (default: 0)")
-    .option("--expert-noise <p>", "how often the expert errs at a turn (default: 0.05)")
+    .option("--expert-noise <p>", "how often the expert errs at a turn (default: 0.1)")
     .option("--out <folder>", "run folder (default: runs/<time>-bookshop)")
     .action(async (flags: StartFlags) => run((context) => start(flags, context)));
 }

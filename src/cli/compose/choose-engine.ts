@@ -125,5 +125,5 @@ function refusal(address: string, error: AttributedError): ConfigurationError {
 
 /** The state in a message of our grammar: what stands between the colon and the remedy. */
 function reasonOf(message: string): string {
-  return /: ([^;]+?)[;.]?(?: |$|;)/.exec(message.slice(message.indexOf(": ")))?.[1] ?? message;
+  return /: (.+?)(?:;|\.?$)/.exec(message)?.[1] ?? message;
 }

@@ -8,6 +8,9 @@ import { chooseRenderer, rendererFor } from "../../renderers/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 
+/** Names the tokenizer of the demonstrations instead of a folder: for fake servers and tests, which need no files then. */
+const readableModel = "readable";
+
 export type ChosenModel = {
   /** As the user named it; `null`: the readable tokenizer without files. */
   readonly folder: string | null;
@@ -25,7 +28,7 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
     promptEdits: instruction === null ? [] : [toolInstructionEdit(instruction)],
     ...(settings.thinking === null ? {} : { thinking: settings.thinking === "on" }),
   };
-  if (settings.model === null) {
+  if (settings.model === null || settings.model === readableModel) {
     const tokenizer = createReadableTokenizer();
     return {
       folder: null,

@@ -11,6 +11,9 @@ import { readKey } from "./secrets.ts";
 /** Users that are played by a model; an environment that lists "llm" can be played by each. */
 const modelUsers = ["llm", "react", "verify", "reflection"];
 
+/** Replaying needs recorded exchanges, which no flag names. */
+const playable = userNames.filter((name) => name !== "replay");
+
 type UserSettings = Pick<RolloutSettings, "user" | "userModel" | "userUrl" | "userApiKeyEnv" | "userLines">;
 
 /** Throws a `ConfigurationError` for a user that is unknown, cannot play the environment, or lacks something. */
@@ -20,18 +23,20 @@ export async function chooseUser(
   context: Pick<CliContext, "env" | "cwd">,
 ): Promise<UserSource> {
   const name = settings.user ?? defaultUser(settings, environment);
-  if (!userNames.includes(name)) {
-    const near = nearest(name, userNames);
+  if (!playable.includes(name)) {
+    const near = nearest(name, playable);
     throw new ConfigurationError(
-      `Cannot find user "${name}": ${near === null ? `there are ${userNames.join(", ")}` : `did you mean "${near}"?`}`,
+      `Cannot find user "${name}": ${near === null ? `there are ${playable.join(", ")}; choose one with --user.` : `did you mean "${near}"?`}`,
     );
   }
-  if (!environment.users.includes(modelUsers.includes(name) ? "llm" : name)) {
+  const isListed = environment.users.includes(name) || (modelUsers.includes(name) && environment.users.includes("llm"));
+  if (!isListed) {
     throw new ConfigurationError(
-      `Cannot play "${environment.name}" with user "${name}": it can be played with ${environment.users.join(", ")}; choose one with --user.`,
+      `Cannot play "${environment.name}" with user "${name}": it can be played with ${usersOf(environment)}; choose one with --user.`,
     );
   }
-  if (modelUsers.includes(name)) return selectUser(name, { model: modelOptions(name, settings, context) });
+  if (modelUsers.includes(name))
+    return selectUser(name, { model: modelOptions(name, { settings, environment, env: context.env }) });
   if (name !== "scripted") return selectUser(name);
   if (settings.userLines === null) {
     throw new ConfigurationError(
@@ -49,11 +54,20 @@ function defaultUser(settings: UserSettings, environment: EnvironmentSource): st
   return environment.users[0] ?? "llm";
 }
 
-function modelOptions(name: string, settings: UserSettings, { env }: Pick<CliContext, "env">): ModelUserOptions {
-  const { userModel, userUrl, userApiKeyEnv } = settings;
+function usersOf(environment: EnvironmentSource): string {
+  return environment.users.filter((name) => playable.includes(name)).join(", ");
+}
+
+function modelOptions(
+  name: string,
+  given: { readonly settings: UserSettings; readonly environment: EnvironmentSource; readonly env: CliContext["env"] },
+): ModelUserOptions {
+  const { environment, env } = given;
+  const { userModel, userUrl, userApiKeyEnv } = given.settings;
   if (userModel === null) {
     throw new ConfigurationError(
-      `Cannot make user "${name}": no model plays it; give --user-model provider/model, or --user-url <address> and --user-model <its name there>.`,
+      `Cannot make user "${name}": no model plays it; give --user-model provider/model, or --user-url <address> and ` +
+        `--user-model <its name there>. "${environment.name}" can be played with ${usersOf(environment)}.`,
     );
   }
   const apiKey = readKey(env, userApiKeyEnv, "--user-api-key-env");

@@ -36,14 +36,14 @@ export async function prepareRollout(
   context: Pick<CliContext, "env" | "cwd">,
 ): Promise<PreparedRollout> {
   const preset = findPreset(given.preset);
-  const engine = chooseEngineName(given);
-  const sglang = engineOptions(given, context.env);
   const {
     source: environment,
     defaultSplit,
     defaultTasks,
   } = await loadEnvironment(given.env, { data: given.data, cwd: context.cwd });
   const split = given.split ?? defaultSplit;
+  const engine = chooseEngineName(given);
+  const sglang = engineOptions(given, context.env);
   if (!environment.splits.includes(split)) {
     throw new ConfigurationError(
       `Cannot play split "${split}" of "${environment.name}": it has ${environment.splits.join(", ")}; correct --split.`,

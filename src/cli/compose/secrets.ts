@@ -40,8 +40,15 @@ export function redactorFor(
   for (const url of options.urls) values.push(...credentialsOf(url));
   const secrets = values
     .filter((value) => value.length >= shortestSecret)
-    .flatMap((value) => [value, JSON.stringify(value).slice(1, -1), encodeURIComponent(value)]);
+    .flatMap((value) => [...escapedForms(value), encodeURIComponent(value)]);
   return createRedactor(secrets);
+}
+
+/** A value as it stands in JSON inside JSON: servers quote errors of servers, and we write what they said as JSON. */
+function escapedForms(value: string): string[] {
+  const forms = [value];
+  for (let depth = 1; depth <= 4; depth++) forms.push(JSON.stringify(forms.at(-1)).slice(1, -1));
+  return forms;
 }
 
 function credentialsOf(url: string | null): readonly string[] {

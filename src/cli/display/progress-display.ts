@@ -27,7 +27,10 @@ export function createProgressDisplay(
   const { stderr, env } = context;
   if (options.quiet)
     return { update: () => undefined, note: (line) => stderr.write(`${line}\n`), stop: () => undefined };
-  const isLive = stderr === process.stderr && process.stderr.isTTY && !isSet(env["CI"]) && env["TERM"] !== "dumb";
+  // A terminal without a height (a recorded session, some CI) has nothing to repaint.
+  const hasHeight = (process.stderr.rows ?? 24) > 0;
+  const isTerminal = stderr === process.stderr && process.stderr.isTTY && hasHeight;
+  const isLive = isTerminal && !isSet(env["CI"]) && env["TERM"] !== "dumb";
   return isLive ? liveDisplay(coloursFor(stderr, env)) : plainDisplay(stderr);
 }
 
@@ -47,7 +50,10 @@ function plainDisplay(stderr: CliContext["stderr"]): ProgressDisplay {
       latest = totals;
     },
     note: (line) => stderr.write(`${line}\n`),
-    stop: () => clearInterval(timer),
+    stop: () => {
+      clearInterval(timer);
+      show();
+    },
   };
 }
 
@@ -91,7 +97,7 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
     colours.dim("░".repeat(Math.max(0, width - done - Math.max(0, running))));
   const failed = outcomes.failed === 0 ? "0 failed" : colours.red(`${formatCount(outcomes.failed)} failed`);
   const remaining =
-    episodesFinished === 0
+    episodesFinished < episodesPlanned / 20
       ? ""
       : `, about ${formatDuration((elapsedMs / episodesFinished) * (episodesPlanned - episodesFinished))} left`;
   const problems = Object.entries(totals.problems)

@@ -103,7 +103,7 @@ export const rolloutSettings = {
   model: setting<string | null>({
     group: "The policy",
     flag: "--model <folder>",
-    help: "folder with the tokenizer and chat template of the served model",
+    help: "folder with the tokenizer and chat template of the served model (readable: that of the demonstrations)",
     wanted: "a folder",
     schema: text.nullable(),
     default: null,
@@ -166,7 +166,7 @@ export const rolloutSettings = {
     help: "how often the expert errs at a turn",
     wanted: "a number from 0 to 1",
     schema: number({ min: 0, max: 1 }),
-    default: 0.05,
+    default: 0.1,
   }),
 
   temperature: setting<number>({

@@ -1,0 +1,58 @@
+// Runs command lines in this process, in a folder of their own, and keeps what they wrote.
+
+import { mkdtemp, readdir, readFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { runCli } from "./run-cli.ts";
+
+export type CliRun = { readonly code: number; readonly stdout: string; readonly stderr: string };
+
+export type TestCli = {
+  readonly folder: string;
+  readonly drain: AbortController;
+  readonly cancel: AbortController;
+  run(this: void, ...argv: readonly string[]): Promise<CliRun>;
+};
+
+export async function createTestCli(env: Readonly<Record<string, string>> = {}): Promise<TestCli> {
+  const folder = await mkdtemp(join(tmpdir(), "trainable-agents-"));
+  const drain = new AbortController();
+  const cancel = new AbortController();
+  return {
+    folder,
+    drain,
+    cancel,
+    run: async (...argv) => {
+      const written = { stdout: "", stderr: "" };
+      const output = (stream: keyof typeof written) => ({
+        write: (text: string) => {
+          written[stream] += text;
+        },
+      });
+      const code = await runCli(argv, {
+        stdout: output("stdout"),
+        stderr: output("stderr"),
+        env,
+        cwd: folder,
+        drain: drain.signal,
+        cancel: cancel.signal,
+        program: "npx trainable-agents",
+      });
+      return { code, ...written };
+    },
+  };
+}
+
+/** Everything in a folder, by path below it. */
+export async function readAll(folder: string): Promise<ReadonlyMap<string, string>> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const files = entries.filter((entry) => entry.isFile());
+  return new Map(
+    await Promise.all(
+      files.map(async (entry) => {
+        const path = join(entry.parentPath, entry.name);
+        return [path.slice(folder.length + 1), await readFile(path, "utf8")] as const;
+      }),
+    ),
+  );
+}

@@ -1,0 +1,368 @@
+import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { sharedFolder } from "../conformance/shared-folder.ts";
+import { readEpisodes } from "../store/index.ts";
+import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { createTestCli, readAll } from "./cli.test-helper.ts";
+import { expertSampler } from "./compose/expert-server.ts";
+
+const tokenizer = createReadableTokenizer();
+const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
+
+/** Serves a sampler while `use` runs. */
+async function withServer<T>(sampler: Sampler, use: (url: string) => Promise<T>): Promise<T> {
+  const listener = await createSglangFront({ sampler, tokenizer, endTokenIds: [endTokenId] }).listen();
+  try {
+    return await use(listener.url);
+  } finally {
+    await listener.close();
+  }
+}
+
+const expert = expertSampler({ tokenizer, endTokenId, noise: 0.1 });
+
+describe("start", () => {
+  it("plays 64 episodes, shows two, and prints commands that work when pasted", async () => {
+    const { run, folder } = await createTestCli();
+    const { code, stdout, stderr } = await run("start", "--out", "runs/demo");
+    expect(stderr).toContain("64/64 episodes");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/pass rate +\d+\.\d % \(\d+ of 64 graded\)/);
+    expect(stdout).toContain("An episode that passed");
+    expect(stdout).toContain("An episode that failed its task");
+    expect([...(await readAll(join(folder, "runs/demo"))).keys()].toSorted()).toEqual([
+      "episodes.jsonl",
+      "run.json",
+      "samples.jsonl",
+    ]);
+    const commands = stdout.match(/(?<=npx trainable-agents )inspect .*$/gm) ?? [];
+    expect(commands.length).toBeGreaterThanOrEqual(4);
+    for (const command of commands) {
+      const inspected = await run(...command.trim().split(" "));
+      expect(inspected.stderr).toBe("");
+      expect(inspected.code).toBe(0);
+    }
+  });
+});
+
+describe("rollout", () => {
+  it("writes what the run is, its episodes and its samples", async () => {
+    const { run, folder } = await createTestCli();
+    const { code, stdout } = await run(
+      "rollout",
+      "--tasks",
+      "3,1",
+      "--samples-per-task",
+      "2",
+      "--seed",
+      "7",
+      "--quiet",
+    );
+    expect(code).toBe(0);
+    const [place] = /runs\/\d{8}-\d{6}-bookshop/.exec(stdout) ?? [];
+    const files = await readAll(join(folder, place ?? "?"));
+    const manifest: unknown = JSON.parse(files.get("run.json") ?? "");
+    expect(manifest).toMatchObject({
+      format: 1,
+      status: "done",
+      seed: 7,
+      environment: { name: "bookshop", split: "train", tasks: 2 },
+      model: { folder: null, tokenizer: "readable", renderer: "qwen2.5-instruct" },
+      engine: { name: "expert" },
+      user: "agenda",
+      configuration: { "samples-per-task": 2, temperature: 1, "top-p": 1, "top-k": -1 },
+      totals: { episodesFinished: 4, outcomes: { completed: 4 } },
+      error: null,
+    });
+    const rows = files
+      .get("samples.jsonl")!
+      .trimEnd()
+      .split("\n")
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(rows.map(({ group_index, index }) => `${String(group_index)} ${String(index)}`).toSorted()).toEqual([
+      "0 0",
+      "0 1",
+      "1 2",
+      "1 3",
+    ]);
+    for (const row of rows) {
+      const {
+        tokens,
+        response_length: length,
+        loss_mask: mask,
+        rollout_log_probs: logprobs,
+      } = row as Record<string, number[]>;
+      expect(mask).toHaveLength(Number(length));
+      expect(logprobs).toHaveLength(Number(length));
+      expect(tokenizer.decode(tokens!)).toBe(`${String(row["prompt"])}${String(row["response"])}`);
+    }
+    const ids: string[] = [];
+    for await (const episode of readEpisodes(join(folder, place ?? "?"))) ids.push(episode.id);
+    expect(ids.toSorted()).toEqual([
+      "bookshop:train:1#0",
+      "bookshop:train:1#1",
+      "bookshop:train:3#0",
+      "bookshop:train:3#1",
+    ]);
+  });
+
+  it("gives equal episodes and samples for equal seeds, whatever the concurrency, and others for another seed", async () => {
+    const { run, folder } = await createTestCli();
+    const play = async (out: string, seed: string, concurrency: string): Promise<unknown> => {
+      const rollout = ["rollout", "--tasks", "0-5", "--samples-per-task", "3", "--expert-noise", "0.2", "--quiet"];
+      const { code } = await run(...rollout, "--seed", seed, "--concurrency", concurrency, "--out", out);
+      expect(code).toBe(0);
+      const files = await readAll(join(folder, out));
+      const lines = (name: string): string[] => files.get(name)!.trimEnd().split("\n").toSorted();
+      // Durations are the only thing that may differ.
+      return [
+        lines("episodes.jsonl")
+          .map((line) => line.replaceAll(/"durationMs":[\d.e-]+/g, ""))
+          .toSorted(),
+        lines("samples.jsonl"),
+      ];
+    };
+    const [first, second, other] = [await play("a", "1", "1"), await play("b", "1", "18"), await play("c", "2", "18")];
+    expect(second).toEqual(first);
+    expect(other).not.toEqual(first);
+  });
+
+  it("prints the whole configuration on a dry run, and reads it back", async () => {
+    const { run, folder } = await createTestCli();
+    const dry = await run(
+      "rollout",
+      "--tasks",
+      "0-2",
+      "--temperature",
+      "0.5",
+      "--sampling-extra",
+      '{"ignore_eos": true}',
+      "--dry-run",
+    );
+    expect(dry).toMatchObject({ code: 0, stderr: "" });
+    expect(dry.stdout).toContain("temperature: 0.5\n");
+    expect(dry.stdout).toContain("engine: expert\n");
+    await writeFile(join(folder, "run.yaml"), dry.stdout);
+    expect(await run("rollout", "--config", "run.yaml", "--dry-run")).toEqual(dry);
+    expect((await readAll(folder)).size).toBe(1);
+  });
+
+  it("warns once of sampling that spoils learning", async () => {
+    const { run } = await createTestCli();
+    const { stderr } = await run(
+      "rollout",
+      "--tasks",
+      "0",
+      "--samples-per-task",
+      "2",
+      "--temperature",
+      "0",
+      "--top-p",
+      "1",
+    );
+    expect(stderr.match(/Warning: Temperature 0 with 2 samples/g)).toHaveLength(1);
+    const truncated = await run("rollout", "--tasks", "0", "--top-p", "0.9", "--top-k", "50");
+    expect(truncated.stderr.match(/Warning: Truncated sampling \(top-p 0.9, top-k 50\)/g)).toHaveLength(1);
+  });
+
+  it("talks to the server that --url names, and tells which weights answered", async () => {
+    const { run, folder } = await createTestCli();
+    const { code, stdout } = await withServer(expert, (url) =>
+      run("rollout", "--url", url, "--model", "readable", "--tasks", "0-3", "--seed-turns", "--out", "r"),
+    );
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/episodes +4 of 4/);
+    expect(await readFile(join(folder, "r", "run.json"), "utf8")).toContain('"weightVersion": "default"');
+  });
+
+  it("ends an episode that outgrows --max-context-tokens as truncated, before the server has to refuse", async () => {
+    const { run } = await createTestCli();
+    const unasked = createFunctionSampler(() => {
+      throw new Error("The server was asked.");
+    });
+    const { code, stdout } = await withServer(unasked, (url) =>
+      run("rollout", "--url", url, "--model", "readable", "--tasks", "0", "--max-context-tokens", "10"),
+    );
+    expect(stdout).toContain("context_length 1");
+    expect(code).toBe(0);
+  });
+
+  describe.skipIf(sharedFolder("tau-bench", "retail") === null)("tau-bench (needs its data)", () => {
+    it("plays retail with a scripted user", async () => {
+      const { run, folder } = await createTestCli();
+      await writeFile(join(folder, "lines.txt"), "Hi, where is my order?\nThanks. ###STOP###\n");
+      const speech = [...tokenizer.encode("Which order is it?"), endTokenId];
+      const flags = [
+        "--env",
+        "tau-bench/retail",
+        "--data",
+        sharedFolder("tau-bench")!,
+        "--tasks",
+        "0-1",
+        "--user-lines",
+        "lines.txt",
+      ];
+      const { code, stdout } = await withServer(
+        createFunctionSampler(() => ({ ids: speech })),
+        (url) => run("rollout", ...flags, "--url", url, "--model", "readable", "--out", "r"),
+      );
+      expect(code).toBe(0);
+      expect(stdout).toContain("tau-bench/retail (test)");
+      expect(stdout).toMatch(/stopped by +user_hung_up 2/);
+      const { stdout: shown } = await run("inspect", "r", "1");
+      expect(shown).toContain("agent: Which order is it?");
+    });
+  });
+});
+
+describe("Ctrl-C", () => {
+  /** Plays against an expert that interrupts the run at its 20th and, perhaps, 30th answer. */
+  async function interrupted(times: 1 | 2) {
+    const cli = await createTestCli();
+    let answers = 0;
+    const sampler: Sampler = {
+      sample: async (request, options) => {
+        answers++;
+        if (answers === 20) cli.drain.abort();
+        if (answers === 30 && times === 2) cli.cancel.abort();
+        return expert.sample(request, options);
+      },
+    };
+    const flags = ["--model", "readable", "--tasks", "0-99", "--concurrency", "16", "--seed-turns", "--out", "r"];
+    const result = await withServer(sampler, (url) => cli.run("rollout", "--url", url, ...flags));
+    const outcomes: string[] = [];
+    for await (const episode of readEpisodes(join(cli.folder, "r"))) outcomes.push(episode.outcome);
+    return { ...result, outcomes, manifest: await readFile(join(cli.folder, "r", "run.json"), "utf8") };
+  }
+
+  it("once: running episodes end, none is begun, the folder says interrupted", async () => {
+    const { code, stderr, stdout, outcomes, manifest } = await interrupted(1);
+    expect(code).toBe(130);
+    expect(stderr).toMatch(/Interrupted: \d+ running episodes are finished; press Ctrl-C again/);
+    expect(stdout).toContain("bookshop (train), interrupted");
+    expect(outcomes.length).toBeGreaterThanOrEqual(16);
+    expect(outcomes.length).toBeLessThan(30);
+    expect(new Set(outcomes)).toEqual(new Set(["completed"]));
+    expect(manifest).toContain('"status": "interrupted"');
+  });
+
+  it("twice: running episodes are cancelled and kept as aborted", async () => {
+    const { code, stderr, outcomes, manifest } = await interrupted(2);
+    expect(code).toBe(130);
+    expect(stderr).toContain("Cancelling the running episodes.");
+    expect(outcomes).toContain("aborted");
+    expect(outcomes.length).toBeLessThan(30);
+    expect(manifest).toContain('"status": "interrupted"');
+  });
+});
+
+describe("inspect", () => {
+  it("lists, filters and shows a run; a torn last line is told and left out", async () => {
+    const { run, folder } = await createTestCli({ FORCE_COLOR: "1" });
+    await run("rollout", "--tasks", "0-7", "--samples-per-task", "4", "--expert-noise", "0.3", "--quiet", "--out", "r");
+    const all = await run("inspect", "r");
+    expect(all.stdout).toContain("32 of 32 episodes");
+    const failing = await run("inspect", "r", "--outcome", "failing");
+    const passed = await run("inspect", "r", "--outcome", "passed");
+    const count = (text: string): number => Number(/(\d+) of 32 episodes/.exec(text)?.[1]);
+    expect(count(failing.stdout) + count(passed.stdout)).toBe(32);
+
+    const conversation = await run("inspect", "r", "bookshop:train:2#1");
+    expect(conversation.stdout).toContain("bookshop:train:2#1");
+    expect(conversation.stdout).toContain("user");
+    const tokens = await run("inspect", "r", "bookshop:train:2#1", "--tokens");
+    const painted = tokens.stdout.replaceAll("\u001b[32m", "<green>").replaceAll("\u001b[2m", "<dim>");
+    expect(painted).toMatch(/^<green> +\d+ +\d+ 1 +-?\d\.\d{4} ".*"/m);
+    expect(painted).toMatch(/^<dim> +0 +\d+ \. +"<\|im_start\|>"/m);
+
+    await appendFile(join(folder, "r", "episodes.jsonl"), '{"id": "torn');
+    const torn = await run("inspect", "r");
+    expect(torn.stderr).toContain("the last line of the run was cut off (12 bytes)");
+    expect(torn.stdout).toContain("32 of 32 episodes");
+  });
+
+  it("makes escape sequences of a policy visible instead of obeying them", async () => {
+    const { run } = await createTestCli();
+    const hostile = [...tokenizer.encode("\u001b[2J\u202eforged"), endTokenId];
+    await withServer(
+      createFunctionSampler(() => ({ ids: hostile })),
+      (url) => run("rollout", "--url", url, "--model", "readable", "--tasks", "0", "--max-steps", "2", "--out", "r"),
+    );
+    const { stdout } = await run("inspect", "r", "1");
+    expect(stdout).toContain("agent: \\x1b[2J\\x202eforged");
+    expect((await run("inspect", "r", "1", "--tokens")).stdout).not.toContain("\u001b");
+  });
+});
+
+describe("mistakes", () => {
+  it.each([
+    [["rollout", "--taks", "1"], 'there is no option "--taks"; did you mean "--tasks"?'],
+    [["rolout"], 'there is no command "rolout"; did you mean "rollout"?'],
+    [["rollout", "extra"], "there are more words"],
+    [["inspect"], "<run> is missing"],
+    [["rollout", "--seed"], 'option "--seed" needs a value'],
+    [["rollout", "--seed", "x"], 'Cannot use --seed: it is "x"'],
+    [["rollout", "--config", "nope.yaml"], 'Cannot read the configuration "nope.yaml": there is no such file'],
+    [["rollout", "--config", "bad.yaml"], "bad.yaml:2:14"],
+    [["rollout", "--env", "bookshp"], 'did you mean "bookshop"?'],
+    [["rollout", "--env", "./nope.ts"], "there is no file"],
+    [["rollout", "--env", "tau-bench/retail"], "give --data <folder>"],
+    [["rollout", "--env", "tau-bench/retail", "--data", "nope"], "wiki.md"],
+    [["rollout", "--split", "dev"], "it has train, test"],
+    [["rollout", "--tasks", "999999"], "0 to 50399; correct --tasks"],
+    [["rollout", "--user", "lm"], 'Cannot find user "lm"'],
+    [["rollout", "--user", "llm"], "give --user-model"],
+    [["rollout", "--user", "scripted"], "--user-lines"],
+    [["rollout", "--strategy", "react"], "planned"],
+    [["rollout", "--preset", "nope"], 'Cannot use preset "nope"'],
+    [["rollout", "--url", "http://127.0.0.1:1"], "give --model <folder>"],
+    [["rollout", "--url", "http://127.0.0.1:1", "--model", "./nope"], "there is no such folder"],
+    [
+      ["rollout", "--url", "http://127.0.0.1:1", "--model", "readable"],
+      "Cannot reach the SGLang server at http://127.0.0.1:1 (the connection was refused",
+    ],
+    [["rollout", "--url", "127.0.0.1:1", "--model", "readable"], "the scheme is missing"],
+    [["rollout", "--url", "http://h", "--port", "1", "--model", "readable"], "give one of both"],
+    [["rollout", "--engine", "expert", "--url", "http://h"], "it brings its own server"],
+    [["rollout", "--tool-instruction", "nope.txt"], "correct --tool-instruction"],
+    [["rollout", "--renderer", "nope"], "nope"],
+    [["rollout", "--tasks", "0", "--out", "full"], "the folder exists and is not empty"],
+    [["inspect", "nope"], "there is no such folder"],
+    [["inspect", "full"], 'it has no "run.json"'],
+    [["inspect", "full", "--tokens"], 'it has no "run.json"'],
+  ])("%j ends with 2 and one sentence", async (argv, wanted) => {
+    const { run, folder } = await createTestCli();
+    await writeFile(join(folder, "bad.yaml"), "seed: 1\nconcurrency: many\n");
+    await mkdir(join(folder, "full"));
+    await writeFile(join(folder, "full", "file"), "");
+    const { code, stdout, stderr } = await run(...argv);
+    expect(stderr).toContain(wanted);
+    expect(
+      stderr
+        .trimEnd()
+        .split("\n")
+        .filter((line) => line.startsWith("Cannot")),
+    ).toHaveLength(1);
+    expect(stderr).not.toMatch(/^ +at /m);
+    expect(stdout).toBe("");
+    expect(code).toBe(2);
+  });
+
+  it("shows the stack when DEBUG is set", async () => {
+    const { run } = await createTestCli({ DEBUG: "1" });
+    expect((await run("rollout", "--env", "bookshp")).stderr).toMatch(/^ +at /m);
+  });
+
+  it("prints help and version, and help when nothing is asked", async () => {
+    const { run } = await createTestCli();
+    expect(await run("--help")).toMatchObject({ code: 0, stdout: expect.stringContaining("rollout") as string });
+    expect(await run("rollout", "--help")).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining("Examples:") as string,
+    });
+    expect((await run("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect(await run()).toMatchObject({ code: 2, stderr: expect.stringContaining("Usage:") as string });
+  });
+});

@@ -1,0 +1,111 @@
+// A canary key on every way in, against servers that repeat what they were sent. It may leave this process in one header
+// only: never in a message, never in a file.
+
+import { writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createTestCli, readAll, type TestCli } from "./cli.test-helper.ts";
+
+const canary = 'sk-canary/"7f3a+9"';
+const env = { MY_KEY: canary, OPENAI_API_KEY: `other-${canary}` };
+
+/** Healthy, and answers every other request with `status` and all that it was told, the key in several spellings. */
+async function withEchoServer<T>(
+  status: number,
+  use: (url: string, authorizations: ReadonlySet<string>) => Promise<T>,
+): Promise<T> {
+  const authorizations = new Set<string>();
+  const server = createServer((request, response) => {
+    request.resume();
+    request.on("end", () => {
+      const { authorization = "" } = request.headers;
+      if (request.url === "/health") return response.writeHead(200).end();
+      if (request.method === "GET") return response.writeHead(200).end('{"model_path": "m", "weight_version": "1"}');
+      authorizations.add(authorization);
+      const words = `refused key ${authorization} (${encodeURIComponent(authorization)})`;
+      return response
+        .writeHead(status)
+        .end(JSON.stringify({ error: { message: words, detail: JSON.stringify(words) } }));
+    });
+  });
+  await new Promise<void>((resolve) => {
+    server.listen(0, "127.0.0.1", resolve);
+  });
+  try {
+    const { port } = server.address() as AddressInfo;
+    return await use(`http://127.0.0.1:${port}`, authorizations);
+  } finally {
+    server.closeAllConnections();
+    server.close();
+  }
+}
+
+async function expectNoCanary(cli: TestCli, ...argv: readonly string[]): Promise<{ code: number; stderr: string }> {
+  const { code, stdout, stderr } = await cli.run(...argv);
+  const files = [...(await readAll(cli.folder))].filter(([path]) => path.startsWith("runs/"));
+  for (const [where, text] of [["stdout", stdout], ["stderr", stderr], ...files] as const) {
+    for (const form of [canary, JSON.stringify(canary).slice(1, -1), encodeURIComponent(canary), "canary"]) {
+      expect(text.includes(form), `${where} holds ${form}`).toBe(false);
+    }
+  }
+  return { code, stderr };
+}
+
+describe("keys", () => {
+  it("of the engine reach its server and nothing else, though the server repeats them; every episode failed, so 1", async () => {
+    const cli = await createTestCli(env);
+    for (const status of [400, 401, 403, 422]) {
+      await withEchoServer(status, async (url, authorizations) => {
+        const flags = ["--url", url, "--api-key-env", "MY_KEY", "--model", "readable", "--tasks", "0-1"];
+        const { code } = await expectNoCanary(cli, "rollout", ...flags, "--out", `runs/${status}`);
+        expect([...authorizations]).toEqual([`Bearer ${canary}`]);
+        expect(code).toBe(1);
+        await expectNoCanary(cli, "inspect", `runs/${status}`, "1");
+      });
+    }
+  });
+
+  it("of the user's model likewise", async () => {
+    const cli = await createTestCli({ ...env, DEBUG: "1" });
+    await withEchoServer(400, async (url, authorizations) => {
+      const flags = ["--user", "llm", "--user-model", "m", "--user-url", `${url}/v1`, "--tasks", "0"];
+      await expectNoCanary(cli, "rollout", ...flags, "--user-api-key-env", "MY_KEY", "--out", "runs/named");
+      expect([...authorizations]).toEqual([`Bearer ${canary}`]);
+    });
+  });
+
+  it("put in the wrong place are not repeated", async () => {
+    const cli = await createTestCli({ ...env, DEBUG: "1" });
+    await writeFile(join(cli.folder, "key.yaml"), `api-key: ${JSON.stringify(canary)}\n`);
+    await writeFile(join(cli.folder, "env.yaml"), `api-key-env: ${JSON.stringify(canary)}\n`);
+    await writeFile(join(cli.folder, "extra.yaml"), `sampling-extra: ${JSON.stringify(canary)}\n`);
+    const rollout = ["rollout", "--tasks", "0"];
+    for (const argv of [
+      [...rollout, "--api-key", canary],
+      [...rollout, `--api-key=${canary}`],
+      [...rollout, `--user-api-key=${canary}`],
+      [...rollout, `--key=${canary}`],
+      [...rollout, "--api-key-env", canary],
+      [...rollout, "--user", "llm", "--user-model", "m", "--user-url", "http://h/v1", "--user-api-key-env", canary],
+      [...rollout, "--sampling-extra", canary],
+      [...rollout, "--url", `http://me:${encodeURIComponent(canary)}@127.0.0.1:1`, "--model", "readable"],
+      [...rollout, "--url", `http://127.0.0.1:1/?key=${encodeURIComponent(canary)}`, "--model", "readable"],
+      [...rollout, "--config", "key.yaml"],
+      [...rollout, "--config", "env.yaml"],
+      [...rollout, "--config", "extra.yaml"],
+    ]) {
+      const { code, stderr } = await expectNoCanary(cli, ...argv);
+      expect(stderr).toContain("Cannot");
+      expect(code).toBe(2);
+    }
+  });
+
+  it("in addresses are not in the configuration that is shown", async () => {
+    const cli = await createTestCli(env);
+    const url = `http://me:${encodeURIComponent(canary)}@127.0.0.1:1`;
+    const { code } = await expectNoCanary(cli, "rollout", "--url", url, "--model", "readable", "--dry-run");
+    expect(code).toBe(0);
+  });
+});
