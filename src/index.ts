@@ -1,1 +1,39 @@
-export * from "./core/index.ts";
+// The library's front door: the loop, its strategies and its records. Engines, environments, renderers, tokenizers, users
+// and everything else come from the subpaths, so that a program loads what it uses.
+
+export { agentFactory, type AgentFactoryOptions, createToolCalling, toolInstructionEdit } from "./agents/index.ts";
+export {
+  type AgentStrategy,
+  AttributedError,
+  ConfigurationError,
+  defaultSampling,
+  type Engine,
+  type Environment,
+  type EnvironmentSource,
+  type Episode,
+  type EpisodeEvent,
+  type EpisodeSamples,
+  type Failure,
+  type Message,
+  type Renderer,
+  type Sample,
+  type SamplingParams,
+  type Task,
+  type Taskset,
+  type Tokenizer,
+  type Tool,
+  type Trajectory,
+  type UserSimulator,
+  type UserSource,
+} from "./core/index.ts";
+export {
+  chooseTask,
+  defaultLimits,
+  type EpisodeLimits,
+  type EpisodeOptions,
+  type EpisodeParts,
+  episodeSamples,
+  type Group,
+  runEpisode,
+  runGroup,
+} from "./episodes/index.ts";
