@@ -3,27 +3,16 @@
 
 import type { GoldenSuite } from "./suite.ts";
 
-const loaders: Readonly<Record<string, () => Promise<GoldenSuite | null>>> = {
-  "tau-bench": () => load("tau-bench", "tauBenchSuite"),
-  parsers: () => load("parsers", "parsersSuite"),
-  models: () => load("models", "modelsSuite"),
-  seed: () => load("seed", "seedSuite"),
-};
+const loaders: ReadonlyMap<string, () => Promise<GoldenSuite>> = new Map([
+  ["tau-bench", async () => (await import("./tau-bench.ts")).tauBenchSuite],
+  ["parsers", async () => (await import("./parsers.ts")).parsersSuite],
+  ["models", async () => (await import("./models.ts")).modelsSuite],
+  ["seed", async () => (await import("./seed.ts")).seedSuite],
+]);
 
-export const suiteNames: readonly string[] = Object.keys(loaders);
+export const suiteNames: readonly string[] = [...loaders.keys()];
 
 /** The suite of a name; `null` when there is none. */
 export async function loadSuite(name: string): Promise<GoldenSuite | null> {
-  const loader = Object.hasOwn(loaders, name) ? loaders[name] : undefined;
-  return loader === undefined ? null : loader();
-}
-
-async function load(file: string, exported: string): Promise<GoldenSuite | null> {
-  try {
-    const extension = import.meta.url.endsWith(".ts") ? "ts" : "js";
-    const loaded = (await import(`./${file}.${extension}`)) as Record<string, GoldenSuite>;
-    return loaded[exported] ?? null;
-  } catch {
-    return null;
-  }
+  return (await loaders.get(name)?.()) ?? null;
 }

@@ -40,7 +40,6 @@ async function converse(agenda: Agenda, agent: readonly string[], seed = 1): Pro
   const user = agendaUser().create(testTask({ agenda }), { seed });
   const show = ({ type, text }: UserLine): string => (type === "hang-up" ? `[${text}]` : text);
   const lines = [show(await user.open())];
-  // oxlint-disable-next-line no-await-in-loop -- a conversation
   for (const words of agent) lines.push(show(await user.reply(words)));
   return lines;
 }
@@ -194,7 +193,6 @@ describe("on every bookshop task, whatever the agent says,", () => {
             const user = agendaUser().create(task, { seed });
             const lines = [(await user.open()).text];
             for (;;) {
-              // oxlint-disable-next-line no-await-in-loop -- a conversation
               const line = await user.reply(echo(random.pick(words), task.agenda!));
               lines.push(line.text);
               if (line.type === "hang-up") return lines;

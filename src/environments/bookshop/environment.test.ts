@@ -67,7 +67,6 @@ describe("grade()", () => {
   ] as const)("gives 0 to a change %s, and names %s", async (_, rule, lookedUp, isConfirmed) => {
     const { environment, member, order, refund } = cancellation();
     for (const what of lookedUp) {
-      // oxlint-disable-next-line no-await-in-loop -- calls arrive one at a time
       await environment.call({ name: "look_up", arguments: args({ id: what === "member" ? member : order }) });
     }
     if (isConfirmed) environment.hear(`I will cancel ${order}. Do you confirm?`);
@@ -98,12 +97,9 @@ describe("grade()", () => {
     const member = scenario.agenda.slots[0]!.answers[0]!.slice(0, 6);
     for (const rule of [4, 5]) {
       const environment = source.open(task);
-      // oxlint-disable-next-line no-await-in-loop -- calls arrive one at a time
       for (const id of [member, order]) await environment.call({ name: "look_up", arguments: args({ id }) });
-      // oxlint-disable-next-line no-await-in-loop -- calls arrive one at a time
       await environment.call({ name: "decline", arguments: args({ id: order, rule }) });
       environment.hear("I cannot, it has shipped.");
-      // oxlint-disable-next-line no-await-in-loop -- one episode after the other
       expect((await environment.grade(completed)).reward).toBe(rule === 4 ? 1 : 0);
     }
   });
@@ -143,7 +139,6 @@ test("call() answers every argument with a text and leaves the data alone when i
         { order_id: order, amount: value },
         {},
       ]) {
-        // oxlint-disable-next-line no-await-in-loop -- calls arrive one at a time
         const result = await environment.call({ name, arguments: args(given) });
         const isCancellation = name === "cancel_order" && "amount" in given && !("id" in given);
         if (isCancellation) continue;

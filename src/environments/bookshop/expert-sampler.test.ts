@@ -16,7 +16,6 @@ async function collectPrompts(): Promise<readonly string[]> {
       found.push(prompt);
       return expertAction(prompt, { noise: 0.1, seed: index }).text;
     };
-    // oxlint-disable-next-line no-await-in-loop -- one conversation after the other
     await play(source, source.taskset("train").task(index), agent);
   }
   return found;
@@ -26,7 +25,6 @@ describe("createExpertSampler()", () => {
   test("answers token ids with the tokens of the expert's action and its end token", async () => {
     const sampler = createExpertSampler({ tokenizer });
     for (const prompt of prompts) {
-      // oxlint-disable-next-line no-await-in-loop -- order is part of the test
       const { ids, logprobs, finish } = await sampler.sample({ promptIds: tokenizer.encode(prompt), params });
       expect(tokenizer.decode(ids)).toBe(`${expertAction(prompt).text}<|im_end|>`);
       expect(logprobs).toEqual(ids.map(() => 0));
@@ -54,7 +52,6 @@ describe("createExpertSampler()", () => {
     const counts = new Map<string, { count: number; logprob: number }>();
     const draws = 4000;
     for (let seed = 0; seed < draws; seed++) {
-      // oxlint-disable-next-line no-await-in-loop -- 4,000 at once would help nobody
       const { ids, logprobs } = await sampler.sample({ promptIds, params: { seed } });
       // Wrong ids differ in their digits and are one mistake.
       const text = tokenizer.decode(ids).replace(/\d/g, "0");
@@ -72,10 +69,8 @@ describe("createExpertSampler()", () => {
     const sampler = createExpertSampler({ tokenizer, noise: 0.3, seed: 5 });
     for (const prompt of prompts.slice(0, 40)) {
       const promptIds = tokenizer.encode(prompt);
-      // oxlint-disable-next-line no-await-in-loop -- the second call needs the first
       const { ids } = await sampler.sample({ promptIds, params });
       const begun = Uint32Array.from([...promptIds, ...ids.slice(0, Math.floor(ids.length / 2))]);
-      // oxlint-disable-next-line no-await-in-loop -- the second call needs the first
       const rest = await sampler.sample({ promptIds: begun, params });
       expect(tokenizer.decode([...begun, ...rest.ids])).toBe(tokenizer.decode([...promptIds, ...ids]));
     }

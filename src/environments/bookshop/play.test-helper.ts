@@ -50,7 +50,6 @@ export async function play(
       show("till", "Error: write one tool call, as JSON.");
     } else if (call === null) {
       environment.hear(action);
-      // oxlint-disable-next-line no-await-in-loop -- a conversation
       const line = await user.reply(action);
       if (line.type === "hang-up") {
         lines.push({ role: "member", text: line.text });
@@ -58,7 +57,6 @@ export async function play(
       }
       show("member", line.text);
     } else {
-      // oxlint-disable-next-line no-await-in-loop -- a conversation
       const result = await environment.call(call);
       if (result.endsEpisode) {
         lines.push({ role: "till", text: result.text });

@@ -56,7 +56,6 @@ async function run(family: string, noise: number, sampleIndex = 0): Promise<Epis
   const episodes: Episode[] = [];
   for (let index = 0; index < 42; index++) {
     const options = { seed: 100 * sampleIndex + index, seedTurns: true };
-    // oxlint-disable-next-line no-await-in-loop -- one episode after the other
     episodes.push(await runEpisode(tasks.task(index), parts, options));
   }
   return episodes;

@@ -18,7 +18,6 @@ test.each([
     let longest = 0;
     for (let index = 0; index < (isFullRun ? tasks.size : count); index++) {
       const task = tasks.task(index);
-      // oxlint-disable-next-line no-await-in-loop -- one conversation after the other
       const { grade, stop, lines, prompt } = await play(source, task, (text) => expertAction(text).text, {
         seed: index,
       });
@@ -43,7 +42,6 @@ test("the same task and seed give the same conversation, word for word, and anot
   const texts = async (seed: number): Promise<string[]> => {
     const played: string[] = [];
     for (let index = 0; index < 42; index++) {
-      // oxlint-disable-next-line no-await-in-loop -- one conversation after the other
       const { prompt, digest } = await play(source, tasks.task(index), (text) => expertAction(text).text, { seed });
       played.push(`${digest} ${prompt}`);
     }
@@ -61,7 +59,6 @@ test("the more noise, the fewer tasks the expert solves", async () => {
     let solved = 0;
     for (let index = 0; index < 210; index++) {
       const agent = (text: string): string => expertAction(text, { noise, seed: 7 }).text;
-      // oxlint-disable-next-line no-await-in-loop -- one conversation after the other
       solved += (await play(source, tasks.task(index), agent)).grade.reward;
     }
     rates.push(solved / 210);

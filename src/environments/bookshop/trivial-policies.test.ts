@@ -125,7 +125,6 @@ test.each([
   for (const [name, agent] of policies) {
     let passed = 0;
     for (let index = 0; index < count; index++) {
-      // oxlint-disable-next-line no-await-in-loop -- one conversation after the other
       passed += (await play(source, tasks.task(index), agent, { maxTurns: 12 })).grade.reward;
     }
     rates.push([name, passed / count]);
