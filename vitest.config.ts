@@ -1,4 +1,4 @@
-// Tests lie beside what they test. Threads without isolation: our modules have no global state, and a file then costs
+// Tests lie beside what they test; those of the whole lie in tests/. Threads without isolation: our modules have no global state, and a file then costs
 // milliseconds instead of a fresh module graph.
 
 import { defineConfig } from "vitest/config";
