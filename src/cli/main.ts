@@ -7,8 +7,13 @@ import { runCli } from "./run-cli.ts";
 const drain = new AbortController();
 const cancel = new AbortController();
 let interrupts = 0;
+let interruptedAt = -Infinity;
 
 process.on("SIGINT", () => {
+  // One press may arrive twice: from the terminal, and passed on by npm.
+  const isEcho = performance.now() - interruptedAt < 250;
+  interruptedAt = performance.now();
+  if (isEcho) return;
   interrupts++;
   if (interrupts === 1) drain.abort();
   else if (interrupts === 2) cancel.abort();

@@ -1,6 +1,6 @@
 // The program as users run it: the built file, in a process of its own.
 
-import { spawn } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -16,17 +16,22 @@ const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
 
 type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
-function run(
-  argv: readonly string[],
-  options: { readonly cwd: string; readonly onStderr?: (text: string, kill: (signal: NodeJS.Signals) => void) => void },
-): Promise<Ended> {
+type RunOptions = {
+  readonly cwd: string;
+  readonly onStart?: (child: ChildProcess) => void;
+  /** Told all of it so far. */
+  readonly onStderr?: (text: string) => void;
+};
+
+function run(argv: readonly string[], options: RunOptions): Promise<Ended> {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [program, ...argv], { cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] });
+    options.onStart?.(child);
     const written = { stdout: "", stderr: "" };
     child.stdout.setEncoding("utf8").on("data", (text: string) => (written.stdout += text));
     child.stderr.setEncoding("utf8").on("data", (text: string) => {
       written.stderr += text;
-      options.onStderr?.(written.stderr, (signal) => child.kill(signal));
+      options.onStderr?.(written.stderr);
     });
     child.on("error", reject);
     child.on("close", (code) => resolve({ code, ...written }));
@@ -85,23 +90,29 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
     }
   });
 
-  it("is interrupted by Ctrl-C with a folder that can be read, and a second one does not wait", async () => {
+  it("is interrupted by Ctrl-C, does not wait when told to end, and leaves a folder that can be read", async () => {
     const cwd = await newFolder();
+    let kill: (signal: NodeJS.Signals) => void = () => undefined;
+    let asked = 0;
     // A policy that never ends its turn, so that episodes would run for ever.
-    const front = createSglangFront({ sampler: createFunctionSampler(() => new Promise(() => undefined)), tokenizer });
-    const listener = await front.listen();
-    let sent = 0;
+    const sampler = createFunctionSampler(() => {
+      asked++;
+      if (asked === 10) kill("SIGINT");
+      return new Promise(() => undefined);
+    });
+    const listener = await createSglangFront({ sampler, tokenizer }).listen();
     try {
       const flags = ["--url", listener.url, "--model", "readable", "--tasks", "0-9", "--out", "r"];
       const { code, stderr } = await run(["rollout", ...flags], {
         cwd,
-        onStderr: (text, kill) => {
-          const stage = text.includes("Interrupted:") ? 2 : text.includes("writing to") ? 1 : 0;
-          if (stage <= sent) return;
-          sent = stage;
-          kill("SIGINT");
+        onStart: (child) => {
+          kill = (signal) => child.kill(signal);
+        },
+        onStderr: (text) => {
+          if (text.includes("Interrupted:")) kill("SIGTERM");
         },
       });
+      expect(stderr).toContain("Interrupted: 10 running episodes are finished");
       expect(stderr).toContain("Cancelling the running episodes.");
       expect(code).toBe(130);
     } finally {

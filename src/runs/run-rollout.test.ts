@@ -173,8 +173,8 @@ describe("runRollout()", () => {
       userCost: 0,
       elapsedMs: 1,
     });
-    expect(seen[0]).toMatchObject({ turns: 1, episodesFinished: 0, passRate: null });
-    expect(seen).toHaveLength(12);
+    expect(seen[0]).toMatchObject({ episodesStarted: 1, episodesFinished: 0, passRate: null });
+    expect(seen).toHaveLength(18);
   });
 
   it("starts nothing after a drain and lets running episodes end", async () => {

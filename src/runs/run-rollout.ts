@@ -41,7 +41,7 @@ export type RolloutOptions = {
   readonly drain?: AbortSignal;
   /** No further episode is started, and running ones are cancelled: outcome "aborted". */
   readonly signal?: AbortSignal;
-  /** Told of every turn and of every ended episode. Must be quick; `totals` may be called as often as wanted. */
+  /** Told of every episode that starts, of every turn and of every episode that is kept. Must be quick; `totals` may be called as often as wanted. */
   readonly onProgress?: (totals: () => RunTotals) => void;
   /** Told of each episode when it is kept. */
   readonly onEpisode?: (episode: Episode) => void;
@@ -120,6 +120,7 @@ class Rollout {
         release();
       });
     this.#running.set(controller, played);
+    this.#report();
   }
 
   async #play({ task, groupIndex, sampleIndex }: Place, signal: AbortSignal): Promise<void> {
