@@ -1,6 +1,7 @@
 // The reasoning parsers by SGLang's names. A table: most differ in their tags and in who may force reasoning.
 
 import { ConfigurationError } from "../core/index.ts";
+import { harmonyMarkers, readHarmony } from "./harmony.ts";
 import { createTagReasoningParser, type ReasoningParser, type TagReasoningFormat } from "./reasoning-parser.ts";
 
 const think = { start: "<think>", end: "</think>" };
@@ -22,8 +23,31 @@ const formats: readonly TagReasoningFormat[] = [
   { name: "step3p5", ...think, forced: "always" },
 ];
 
+/** Marks everything as thought in the text itself, and splits nothing. */
+const minimaxAppendThink: ReasoningParser = {
+  name: "minimax-append-think",
+  markers: [think.start, think.end],
+  split: (text) => ({ reasoning: "", normalText: think.start + text }),
+};
+
+const gptOss: ReasoningParser = {
+  name: "gpt-oss",
+  markers: harmonyMarkers,
+  split: (text) => {
+    const events = readHarmony(text);
+    const join = (pieces: readonly string[]): string => pieces.join("");
+    return {
+      reasoning: join(events.filter(({ type }) => type === "reasoning").map(({ content }) => content)),
+      // Calls keep their markers, because the tool-call parser reads them next.
+      normalText: join(
+        events.flatMap(({ type, content, raw }) => (type === "reasoning" ? [] : type === "tool-call" ? raw : content)),
+      ),
+    };
+  },
+};
+
 const parsers: ReadonlyMap<string, ReasoningParser> = new Map(
-  formats.map((format) => [format.name, createTagReasoningParser(format)]),
+  [...formats.map(createTagReasoningParser), minimaxAppendThink, gptOss].map((parser) => [parser.name, parser]),
 );
 
 export const reasoningParserNames: readonly string[] = [...parsers.keys()];

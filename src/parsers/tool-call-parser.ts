@@ -3,7 +3,7 @@
 // reported beside that result, never mixed into it. Syntax only: schemas are judged in `agents/`.
 
 import type { ParseProblem, Tool } from "../core/index.ts";
-import { pythonExceptionType } from "./python-exception.ts";
+import { pythonExceptionType } from "./python/exception.ts";
 import { type DetectedCall, ToolCallScan } from "./tool-call-scan.ts";
 import { toolTable } from "./tool-table.ts";
 

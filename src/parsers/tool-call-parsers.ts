@@ -1,12 +1,59 @@
 // The tool-call parsers by SGLang's names, its aliases included.
 
 import { ConfigurationError } from "../core/index.ts";
-import { qwen25 } from "./qwen25.ts";
+import { deepseekv3, deepseekv31 } from "./formats/deepseek.ts";
+import { deepseekv32, deepseekv4 } from "./formats/dsml.ts";
+import { gigachat3 } from "./formats/gigachat3.ts";
+import { glm45, glm47 } from "./formats/glm.ts";
+import { gptOss } from "./formats/gpt-oss.ts";
+import { hermes } from "./formats/hermes.ts";
+import { interns1 } from "./formats/interns1.ts";
+import { kimiK2 } from "./formats/kimi-k2.ts";
+import { lfm2 } from "./formats/lfm2.ts";
+import { llama3 } from "./formats/llama3.ts";
+import { mimo } from "./formats/mimo.ts";
+import { minimaxM2 } from "./formats/minimax-m2.ts";
+import { minimaxM3 } from "./formats/minimax-m3.ts";
+import { mistral } from "./formats/mistral.ts";
+import { pythonic } from "./formats/pythonic.ts";
+import { qwen25 } from "./formats/qwen25.ts";
+import { qwen3Coder } from "./formats/qwen3-coder.ts";
+import { step3 } from "./formats/step3.ts";
+import { trinity } from "./formats/trinity.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
 
-const parsers: ReadonlyMap<string, ToolCallParser> = new Map([qwen25].map((parser) => [parser.name, parser]));
+const allParsers: readonly ToolCallParser[] = [
+  deepseekv3,
+  deepseekv31,
+  deepseekv32,
+  deepseekv4,
+  gigachat3,
+  glm45,
+  glm47,
+  gptOss,
+  hermes,
+  interns1,
+  kimiK2,
+  lfm2,
+  llama3,
+  mimo,
+  minimaxM2,
+  minimaxM3,
+  mistral,
+  pythonic,
+  qwen25,
+  qwen3Coder,
+  step3,
+  trinity,
+];
 
-const aliases: ReadonlyMap<string, string> = new Map([["qwen", "qwen25"]]);
+const parsers: ReadonlyMap<string, ToolCallParser> = new Map(allParsers.map((parser) => [parser.name, parser]));
+
+const aliases: ReadonlyMap<string, string> = new Map([
+  ["glm", "glm45"],
+  ["qwen", "qwen25"],
+  ["step3p5", "qwen3_coder"],
+]);
 
 export const toolCallParserNames: readonly string[] = [...parsers.keys(), ...aliases.keys()].sort();
 

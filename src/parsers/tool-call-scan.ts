@@ -3,9 +3,10 @@
 
 import type { ParseProblem } from "../core/index.ts";
 import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
-import { pythonTypeName } from "../lib/python/index.ts";
-import { PythonError } from "../lib/python/python-error.ts";
-import { isTruthy } from "./python-truth.ts";
+import { PythonError, pythonTypeName } from "../lib/python/index.ts";
+import { pythonExceptionType } from "./python/exception.ts";
+import { isTruthy } from "./python/truth.ts";
+import { dumpPython, type PythonValue } from "./python/value.ts";
 import type { ToolTable } from "./tool-table.ts";
 
 /** A call as the reference reports it. */
@@ -41,24 +42,40 @@ export class ToolCallScan {
     this.#calls.push(...calls);
   }
 
-  /** Takes back all calls so far: some formats give none when one is broken. */
-  clear(): void {
-    this.#calls.length = 0;
-  }
-
   report(code: ParseProblem["code"], text: string, detail: string, toolName: string | null = null): void {
     this.#problems.push({ code, text, toolName, detail });
   }
 
-  /** Reads JSON; text that is none is reported and gives `undefined`. Python's other errors (depth, digits) escape. */
-  readJson(text: string): JsonValue | undefined {
+  /** Reads JSON. What Python refuses is reported and thrown on: formats differ in what they catch. */
+  readJson(text: string): JsonValue {
     try {
       return parseJson(text);
     } catch (error) {
-      if (!(error instanceof JsonSyntaxError)) throw error;
-      this.report("not-json", text, `The call is not valid JSON: ${error.pythonMessage}.`, guessName(text));
-      if (error.pythonType !== "JSONDecodeError") throw error;
-      return undefined;
+      if (error instanceof JsonSyntaxError) {
+        this.report("not-json", text, `The call is not valid JSON: ${error.pythonMessage}.`, guessName(text));
+      }
+      throw error;
+    }
+  }
+
+  /** Reads JSON, or gives `undefined` where Python raises a decode error; its other errors (depth, digits) escape. */
+  tryJson(text: string): JsonValue | undefined {
+    try {
+      return this.readJson(text);
+    } catch (error) {
+      if (error instanceof JsonSyntaxError && error.pythonType === "JSONDecodeError") return undefined;
+      throw error;
+    }
+  }
+
+  /** Runs a format that gives no call at all, and the whole text, when anything in it raises. */
+  allOrNothing(text: string, detect: () => string): string {
+    try {
+      return detect();
+    } catch (error) {
+      if (pythonExceptionType(error) === null) throw error;
+      this.#calls.length = 0;
+      return text;
     }
   }
 
@@ -75,12 +92,17 @@ export class ToolCallScan {
         throw new PythonError("AttributeError", `'${type}' object has no attribute 'get'`);
       }
       const name = entry.get("name") ?? null;
-      if (!this.#isCallable(name, source)) continue;
+      if (!this.isCallable(name, source)) continue;
       const parameters = entry.get("parameters") ?? null;
       const given = isTruthy(parameters) ? parameters : entry.has("arguments") ? entry.get("arguments")! : new Map();
       calls.push(this.call(name, dumpJson(given)));
     }
     return calls;
+  }
+
+  /** The call of a name and arguments that a format has read itself; none when the tool is unknown. */
+  named(name: string, toolArguments: PythonValue, source: string): DetectedCall[] {
+    return this.isCallable(name, source) ? [this.call(name, dumpPython(toolArguments))] : [];
   }
 
   /** A call as the reference's record takes it: names that are no texts are refused there. */
@@ -92,7 +114,7 @@ export class ToolCallScan {
   }
 
   /** True when a call of this name is let through; reports why when it is not. */
-  #isCallable(name: JsonValue, source: string): boolean {
+  isCallable(name: JsonValue, source: string): boolean {
     if (isTruthy(name) && typeof name === "object" && (Array.isArray(name) || name instanceof Map)) {
       this.report("no-name", source, `The call's "name" must be a text, not ${jsonTypeNames[pythonTypeName(name)]}.`);
       throw new PythonError("TypeError", `unhashable type: '${pythonTypeName(name)}'`);

@@ -1,4 +1,4 @@
-import { JsonFloat, type JsonValue } from "../lib/json/index.ts";
+import { JsonFloat, type JsonValue } from "../../lib/json/index.ts";
 
 /** Python's `bool(value)`: empty texts, lists and objects, zeros and null are false. */
 export function isTruthy(value: JsonValue): boolean {

@@ -1,5 +1,5 @@
-import { JsonSyntaxError } from "../lib/json/index.ts";
-import { PythonError } from "../lib/python/python-error.ts";
+import { JsonSyntaxError } from "../../lib/json/index.ts";
+import { PythonError } from "../../lib/python/index.ts";
 
 /**
  * The class of the Python exception that `error` stands for; `null` when it is a mistake of our own. What the reference

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import { type Tool, toolFromDefinition } from "../core/index.ts";
-import { fromPlain, type JsonObject } from "../lib/json/index.ts";
+import { type Tool, toolFromDefinition } from "../../core/index.ts";
+import { fromPlain, type JsonObject } from "../../lib/json/index.ts";
 import { qwen25 } from "./qwen25.ts";
 
 const tools = ["get_order", "cancel_order"].map((name): Tool =>

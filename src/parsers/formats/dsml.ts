@@ -1,0 +1,81 @@
+// Tool calls of DeepSeek V3.2 and V4: DSML, tags whose parameters say whether they are texts. The body of a call may be one
+// JSON object instead. Only the first section counts.
+
+import type { JsonValue } from "../../lib/json/index.ts";
+import { JsonSyntaxError, parseJson } from "../../lib/json/index.ts";
+import { pythonStrip } from "../../lib/python/index.ts";
+import { space } from "../python/patterns.ts";
+import { dollar } from "../text-blocks.ts";
+import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
+
+const invokeClosing = "</｜DSML｜invoke>";
+const parameterClosing = "</｜DSML｜parameter>";
+
+function createDsmlParser(name: string, sectionName: string): ToolCallParser {
+  const opening = `<｜DSML｜${sectionName}>`;
+  const closing = `</｜DSML｜${sectionName}>`;
+  return createToolCallParser({
+    name,
+    markers: [opening, closing, invokeClosing, parameterClosing],
+    hasToolCall: (text) => text.includes(opening) || text.includes("<｜DSML｜invoke"),
+    detect: (text, scan) => {
+      const start = text.indexOf(opening);
+      if (start === -1) return text;
+      const normalText = pythonStrip(text.slice(0, start));
+      const end = text.indexOf(closing, start);
+      if (end === -1) {
+        scan.report("unterminated-call", text.slice(start), `The calls do not end with ${closing}.`);
+        return normalText;
+      }
+      return scan.allOrNothing(text, () => {
+        const content = text.slice(start + opening.length, end);
+        for (const invoke of readInvokes(content)) {
+          scan.add(scan.named(invoke.name, readParameters(invoke.body), invoke.body));
+        }
+        return normalText;
+      });
+    },
+  });
+}
+
+export const deepseekv32 = createDsmlParser("deepseekv32", "function_calls");
+export const deepseekv4 = createDsmlParser("deepseekv4", "tool_calls");
+
+/** The last call need not be closed. */
+function* readInvokes(content: string): Generator<{ readonly name: string; readonly body: string }> {
+  const header = new RegExp(`<｜DSML｜invoke${space}+name="([^"]+)"${space}*>`, "gu");
+  for (let match = header.exec(content); match !== null; match = header.exec(content)) {
+    const closing = content.indexOf(invokeClosing, header.lastIndex);
+    const end = closing === -1 ? Math.max(dollar(content), header.lastIndex) : closing;
+    yield { name: match[1]!, body: content.slice(header.lastIndex, end) };
+    if (closing === -1) return;
+    header.lastIndex = closing + invokeClosing.length;
+  }
+}
+
+function readParameters(body: string): ReadonlyMap<string, JsonValue> {
+  const stripped = pythonStrip(body);
+  if (stripped.startsWith("{") && stripped.endsWith("}")) {
+    const value = readJsonOr(stripped, null);
+    if (value instanceof Map) return value;
+  }
+  const parameters = new Map<string, JsonValue>();
+  const header = new RegExp(`<｜DSML｜parameter${space}+name="([^"]+)"${space}+string="([^"]+)"${space}*>`, "gu");
+  for (let match = header.exec(body); match !== null; match = header.exec(body)) {
+    const end = body.indexOf(parameterClosing, header.lastIndex);
+    if (end === -1) break;
+    const value = pythonStrip(body.slice(header.lastIndex, end));
+    parameters.set(match[1]!, match[2] === "true" ? value : readJsonOr(value, value));
+    header.lastIndex = end + parameterClosing.length;
+  }
+  return parameters;
+}
+
+function readJsonOr(text: string, fallback: JsonValue): JsonValue {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    if (error instanceof JsonSyntaxError && error.pythonType !== "RecursionError") return fallback;
+    throw error;
+  }
+}

@@ -1,0 +1,59 @@
+// Tool calls of GigaChat 3: one JSON object after a marker, to the end of the text. Raw line feeds inside its strings are fine.
+
+import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { pythonRstrip } from "../../lib/python/index.ts";
+import { createToolCallParser } from "../tool-call-parser.ts";
+import { guessName } from "../tool-call-scan.ts";
+
+const marker = "function call<|role_sep|>\n";
+const messageEnd = "<|message_sep|>";
+const textEnd = "</s>";
+
+export const gigachat3 = createToolCallParser({
+  name: "gigachat3",
+  markers: ["<|role_sep|>", messageEnd, textEnd],
+  hasToolCall: (text) => text.includes(marker),
+  detect: (text, scan) => {
+    const output = pythonRstrip(text).endsWith(textEnd) ? text.slice(0, text.lastIndexOf(textEnd)) : text;
+    const start = output.indexOf(marker);
+    let call: JsonValue = null;
+    if (start !== -1) {
+      const source = output.slice(start + marker.length);
+      try {
+        call = parseJson(escapeControls(source));
+      } catch (error) {
+        if (!(error instanceof JsonSyntaxError) || error.pythonType !== "JSONDecodeError") throw error;
+        scan.report("not-json", source, `The call is not valid JSON: ${error.pythonMessage}.`, guessName(source));
+        return output;
+      }
+      if (!(call instanceof Map) || !call.has("name") || !(call.get("arguments") instanceof Map)) {
+        scan.report("not-an-object", source, 'The call must be a JSON object with "name" and an object "arguments".');
+        call = null;
+      }
+    }
+    const end = output.indexOf(messageEnd);
+    if (call instanceof Map) {
+      const named = new Map([["name", call.get("name")!], ["arguments", call.get("arguments")!]]); // prettier-ignore
+      scan.add(scan.callsIn(named, output.slice(start)));
+    }
+    return end === -1 ? output : output.slice(0, end);
+  },
+});
+
+/** Escapes raw control characters inside strings, which this format's reader takes and strict JSON does not. */
+function escapeControls(json: string): string {
+  let result = "";
+  let isString = false;
+  for (let at = 0; at < json.length; at++) {
+    const character = json[at]!;
+    if (isString && character === "\\") {
+      result += character + (json[++at] ?? "");
+    } else if (isString && character < " ") {
+      result += `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+    } else {
+      if (character === '"') isString = !isString;
+      result += character;
+    }
+  }
+  return result;
+}

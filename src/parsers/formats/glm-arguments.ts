@@ -1,0 +1,79 @@
+// Arguments of GLM's calls: key and value tags. A value is read as JSON, as JSON with escapes, as a Python literal, or as
+// it stands; where the schema declares a text it becomes one again.
+
+import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { PythonError, pythonLower, pythonStrip } from "../../lib/python/index.ts";
+import { evaluateLiteral, isSyntaxOrValueError } from "../python/literal.ts";
+import { pythonFloat, pythonInt } from "../python/number.ts";
+import { space } from "../python/patterns.ts";
+import { dumpPython, isDict, isList, pythonText, type PythonValue } from "../python/value.ts";
+import { inferSchemaType } from "../schema-type.ts";
+import { type ToolTable, toolProperties } from "../tool-table.ts";
+
+export const argumentMarkers = ["<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>"] as const;
+
+export function readGlmArguments(text: string, name: string, table: ToolTable): ReadonlyMap<string, PythonValue> {
+  const properties = toolProperties(table, name);
+  const result = new Map<string, PythonValue>();
+  for (const [rawKey, rawValue] of pairs(text)) {
+    const key = pythonStrip(rawKey);
+    const type = inferSchemaType(properties.get(key));
+    const value = readValue(pythonStrip(rawValue), type);
+    result.set(key, type === "string" && typeof value !== "string" ? asText(value) : value);
+  }
+  return result;
+}
+
+/** A key reaches to the first closing tag that a value follows. */
+function* pairs(text: string): Generator<readonly [key: string, value: string]> {
+  const [keyOpening, keyClosing, , valueClosing] = argumentMarkers;
+  const middle = new RegExp(`${keyClosing}(?:\\\\n|${space})*<arg_value>`, "gu");
+  for (let start = text.indexOf(keyOpening); start !== -1;) {
+    const keyStart = start + keyOpening.length;
+    middle.lastIndex = keyStart;
+    const match = middle.exec(text);
+    const end = match === null ? -1 : text.indexOf(valueClosing, middle.lastIndex);
+    if (match === null || end === -1) return;
+    yield [text.slice(keyStart, match.index), text.slice(middle.lastIndex, end)];
+    start = text.indexOf(keyOpening, end + valueClosing.length);
+  }
+}
+
+function readValue(text: string, type: string | null): PythonValue {
+  const readers = [() => parseJson(text), () => parseEscapedJson(text)];
+  for (const read of readers) {
+    try {
+      const value = read();
+      return type === "number" && typeof value === "string" ? numberOr(value) : value;
+    } catch (error) {
+      if (!(error instanceof JsonSyntaxError) || error.pythonType === "RecursionError") throw error;
+    }
+  }
+  try {
+    return evaluateLiteral(text);
+  } catch (error) {
+    if (isSyntaxOrValueError(error)) return text;
+    throw error;
+  }
+}
+
+/** The value as the body of a JSON text that holds JSON; what breaks out of that text is read as the reference reads it. */
+function parseEscapedJson(text: string): JsonValue {
+  const wrapped = parseJson(`{"tmp": "${text}"}`);
+  const inner = wrapped instanceof Map ? wrapped.get("tmp") : undefined;
+  if (typeof inner !== "string") throw new PythonError("TypeError", "the JSON object must be str, bytes or bytearray");
+  return parseJson(inner);
+}
+
+function numberOr(text: string): PythonValue {
+  try {
+    return text.includes(".") || pythonLower(text).includes("e") ? pythonFloat(text) : pythonInt(text);
+  } catch (error) {
+    if (error instanceof PythonError) return text;
+    throw error;
+  }
+}
+
+function asText(value: PythonValue): string {
+  return isDict(value) || isList(value) ? dumpPython(value) : pythonText(value);
+}

@@ -1,0 +1,48 @@
+// Tool calls of gpt-oss: commentary blocks in Harmony that name a function and end with `<|call|>`. Calls are numbered; the
+// reply must spell out an assistant turn for anything to be looked for.
+
+import { dumpJson, type JsonValue } from "../../lib/json/index.ts";
+import { pythonStrip } from "../../lib/python/index.ts";
+import { harmonyMarkers, readHarmony } from "../harmony.ts";
+import { space } from "../python/patterns.ts";
+import { createToolCallParser } from "../tool-call-parser.ts";
+import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
+
+const opening = "<|start|>assistant<|channel|>commentary";
+const callPattern = new RegExp(
+  `to=([a-zA-Z_][a-zA-Z0-9_.-]*)${space}*<\\|constrain\\|>json<\\|message\\|>(.*?)<\\|call\\|>`,
+  "su",
+);
+
+export const gptOss = createToolCallParser({
+  name: "gpt-oss",
+  markers: harmonyMarkers,
+  hasToolCall: (text) => text.includes(opening),
+  detect: (text, scan) => {
+    if (!text.includes(opening)) return text;
+    const normal: string[] = [];
+    let count = 0;
+    for (const event of readHarmony(text)) {
+      if (event.type === "normal") normal.push(event.content);
+      if (event.type === "tool-call") {
+        const calls = readCall(event.raw, count, scan);
+        count += calls.length;
+        scan.add(calls);
+      }
+    }
+    return pythonStrip(normal.join(" "));
+  },
+});
+
+function readCall(block: string, index: number, scan: ToolCallScan): readonly DetectedCall[] {
+  const match = callPattern.exec(block);
+  if (match === null) {
+    scan.report("unterminated-call", block, "A call must name its function and say <|constrain|>json.");
+    return [];
+  }
+  const name = match[1]!.split(".").at(-1)!;
+  if (!scan.isCallable(name, block)) return [];
+  const source = match[2]!;
+  const value: JsonValue | undefined = pythonStrip(source) === "" ? new Map() : scan.tryJson(source);
+  return value === undefined ? [] : [scan.call(name, dumpJson(value), index)];
+}

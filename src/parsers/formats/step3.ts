@@ -1,0 +1,105 @@
+// Tool calls of Step3: a section of calls, each an invoke tag with parameter tags. Both ends of the section are needed, a
+// call without parameters is none, and a value holds no "<".
+
+import type { JsonValue } from "../../lib/json/index.ts";
+import { JsonSyntaxError, parseJson } from "../../lib/json/index.ts";
+import { PythonError, pythonStrip } from "../../lib/python/index.ts";
+import { pythonExceptionType } from "../python/exception.ts";
+import { evaluateLiteral } from "../python/literal.ts";
+import { isTruthy } from "../python/truth.ts";
+import type { PythonValue } from "../python/value.ts";
+import { blocksBetween } from "../text-blocks.ts";
+import { createToolCallParser } from "../tool-call-parser.ts";
+import type { ToolCallScan } from "../tool-call-scan.ts";
+import type { ToolTable } from "../tool-table.ts";
+
+const section = "<｜tool_calls_begin｜>";
+const sectionEnd = "<｜tool_calls_end｜>";
+const opening = "<｜tool_call_begin｜>";
+const closing = "<｜tool_call_end｜>";
+const separator = "<｜tool_sep｜>";
+const invokeClosing = "</steptml:invoke>";
+
+export const step3 = createToolCallParser({
+  name: "step3",
+  markers: [section, sectionEnd, opening, closing, separator],
+  hasToolCall: (text) => text.includes(section),
+  detect: (text, scan) => {
+    const start = text.indexOf(section);
+    if (start === -1) return text;
+    const contentStart = start + section.length;
+    const end = text.indexOf(sectionEnd, contentStart);
+    if (end === -1) {
+      scan.report("unterminated-call", text.slice(start), `The calls do not end with ${sectionEnd}.`);
+      return text;
+    }
+    return scan.allOrNothing(text, () => {
+      for (const { body } of blocksBetween(text.slice(contentStart, end), opening, closing)) readCall(body, scan);
+      return text.slice(0, start) + text.slice(end + sectionEnd.length);
+    });
+  },
+});
+
+function readCall(body: string, scan: ToolCallScan): void {
+  const at = body.indexOf(separator);
+  if (at === -1 || pythonStrip(body.slice(0, at)) !== "function") {
+    scan.report("unterminated-call", body, `A call begins with "function${separator}".`);
+    return;
+  }
+  const invoke = readInvoke(body.slice(at + separator.length));
+  if (invoke === null) {
+    scan.report("unterminated-call", body, "The call holds no complete invoke tag.");
+    return;
+  }
+  const parameters = new Map<string, PythonValue>();
+  for (const [, key, value] of invoke.body.matchAll(
+    /<steptml:parameter name="([^"]+)">([^<]*)<\/steptml:parameter>/g,
+  )) {
+    parameters.set(key!, readValue(pythonStrip(value!), invoke.name, key!, scan.table));
+  }
+  scan.add(scan.named(invoke.name, parameters, body));
+}
+
+function readInvoke(text: string): { readonly name: string; readonly body: string } | null {
+  const header = /<steptml:invoke name="([^"]+)">/g;
+  const match = header.exec(text);
+  // The body has at least one character, so a closing tag right behind the opening one belongs to the body.
+  const end = match === null ? -1 : text.indexOf(invokeClosing, header.lastIndex + 1);
+  return match === null || end === -1 ? null : { name: match[1]!, body: text.slice(header.lastIndex, end) };
+}
+
+function readValue(text: string, tool: string, parameter: string, table: ToolTable): PythonValue {
+  if (table.tools.length > 0) {
+    const type = declaredType(tool, parameter, table);
+    if (!isTruthy(type) || type === "string") return text;
+  }
+  try {
+    return parseJson(text);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+  }
+  try {
+    return evaluateLiteral(text);
+  } catch (error) {
+    if (pythonExceptionType(error) === null) throw error;
+    return text;
+  }
+}
+
+/** What the last tool of that name declares; schemas of another shape raise. */
+function declaredType(tool: string, parameter: string, table: ToolTable): JsonValue {
+  const body = table.tools.findLast(({ name }) => name === tool)?.definition.get("function");
+  const parameters = body instanceof Map ? (body.get("parameters") ?? null) : null;
+  if (!isTruthy(parameters)) return null;
+  if (!(parameters instanceof Map)) throw new PythonError("AttributeError", "the parameters are no object");
+  const properties = parameters.has("properties") ? parameters.get("properties")! : new Map<string, JsonValue>();
+  if (!(properties instanceof Map)) {
+    const isMissing = Array.isArray(properties) && !properties.includes(parameter);
+    if (isMissing || (typeof properties === "string" && !properties.includes(parameter))) return null;
+    throw new PythonError("TypeError", "the properties are no object");
+  }
+  const schema = properties.get(parameter);
+  if (schema === undefined) return null;
+  if (!(schema instanceof Map)) throw new PythonError("AttributeError", "the schema is no object");
+  return schema.get("type") ?? null;
+}

@@ -1,0 +1,84 @@
+// Python's `ast.literal_eval`: literals and containers of them, signed and complex numbers, `set()`, and nothing else.
+
+import { JsonFloat } from "../../lib/json/index.ts";
+import { PythonError } from "../../lib/python/index.ts";
+import { type PythonNode, parseExpression } from "./syntax.ts";
+import { normalInteger } from "./number.ts";
+import { makeDict, makeSet, PythonOpaque, PythonTuple, type PythonValue } from "./value.ts";
+
+/** `ast.literal_eval(text)`. Throws a `PythonError` ("SyntaxError", "ValueError", "TypeError"). */
+export function evaluateLiteral(text: string): PythonValue {
+  return evaluate(parseExpression(text.replace(/^[ \t]+/, "")));
+}
+
+/** The Python exceptions a malformed literal may raise, those with a class of their own below them included. */
+export function isSyntaxOrValueError(error: unknown): boolean {
+  const names = ["SyntaxError", "IndentationError", "ValueError", "UnicodeEncodeError"];
+  return error instanceof PythonError && names.includes(error.pythonType);
+}
+
+function evaluate(node: PythonNode): PythonValue {
+  switch (node.type) {
+    case "constant":
+      return node.value;
+    case "list":
+      return node.items.map(evaluate);
+    case "tuple":
+      return new PythonTuple(node.items.map(evaluate));
+    case "set":
+      return makeSet(node.items.map(evaluate));
+    case "dict":
+      return makeDict(
+        node.entries.map(([key, value]) => [key === null ? malformed() : evaluate(key), evaluate(value)]),
+      );
+    case "call": {
+      const isEmptySet = node.callee.type === "name" && node.callee.name === "set" && node.keywords.length === 0;
+      return isEmptySet && !node.hasPositional ? makeSet([]) : malformed();
+    }
+    case "unary":
+      return signed(node);
+    case "binary": {
+      const left = signed(node.left);
+      const right = node.right.type === "constant" ? node.right.value : malformed();
+      const isComplex = right instanceof PythonOpaque && right.typeName === "complex";
+      if (!isComplex || left instanceof PythonOpaque || !["+", "-"].includes(node.operator)) return malformed();
+      return new PythonOpaque("complex", "(complex)");
+    }
+    case "name":
+    case "other":
+      return malformed();
+    default:
+      return node satisfies never;
+  }
+}
+
+/** A number with at most one sign. */
+function signed(node: PythonNode): PythonValue {
+  if (node.type === "constant") return number(node.value);
+  if (node.type !== "unary" || (node.operator !== "-" && node.operator !== "+")) return malformed();
+  const operand = node.operand.type === "constant" ? number(node.operand.value) : malformed();
+  return node.operator === "-" ? negate(operand) : operand;
+}
+
+function number(value: PythonValue): PythonValue {
+  const isNumber =
+    typeof value === "number" ||
+    typeof value === "bigint" ||
+    value instanceof JsonFloat ||
+    (value instanceof PythonOpaque && value.typeName === "complex");
+  return isNumber ? value : malformed();
+}
+
+/** `-value` of a number or a boolean. */
+export function negate(value: PythonValue): PythonValue {
+  if (value instanceof JsonFloat) return new JsonFloat(-value.value);
+  if (typeof value === "bigint") return normalInteger(-value);
+  if (typeof value === "number" || typeof value === "boolean") return 0 - Number(value);
+  if (value instanceof PythonOpaque && value.typeName === "complex")
+    return new PythonOpaque("complex", `(-0-${value.repr})`);
+  return malformed();
+}
+
+function malformed(): never {
+  throw new PythonError("ValueError", "malformed node or string");
+}

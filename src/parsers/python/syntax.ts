@@ -1,0 +1,499 @@
+// A parser of Python expressions: enough of the grammar to tell valid from invalid source, with a tree only for what the
+// formats look into (literals, calls). Not an interpreter, and not a parser of statements beyond the simplest.
+
+import { PythonError } from "../../lib/python/index.ts";
+import { type PythonToken, syntaxError, tokenize } from "./tokens.ts";
+import { PythonOpaque, type PythonValue } from "./value.ts";
+
+export type PythonNode =
+  | { readonly type: "constant"; readonly value: PythonValue }
+  | { readonly type: "name"; readonly name: string }
+  | { readonly type: "list" | "tuple" | "set"; readonly items: readonly PythonNode[] }
+  /** A `null` key unpacks another mapping. */
+  | { readonly type: "dict"; readonly entries: readonly (readonly [PythonNode | null, PythonNode])[] }
+  | {
+      readonly type: "call";
+      readonly callee: PythonNode;
+      readonly keywords: readonly PythonKeyword[];
+      readonly hasPositional: boolean;
+    }
+  | { readonly type: "unary"; readonly operator: string; readonly operand: PythonNode }
+  | { readonly type: "binary"; readonly operator: string; readonly left: PythonNode; readonly right: PythonNode }
+  /** Anything else that is valid. */
+  | { readonly type: "other" };
+
+/** A `null` name unpacks a mapping. */
+export type PythonKeyword = { readonly name: string | null; readonly value: PythonNode };
+
+const other: PythonNode = { type: "other" };
+
+/** `ast.parse(text, mode="eval").body`. Throws a `PythonError`. */
+export function parseExpression(text: string): PythonNode {
+  const parser = new Parser(tokenize(text));
+  const node = parser.expressionList(false);
+  parser.expectEnd();
+  return node;
+}
+
+/** The `value` of the first statement of a module; `null` when the module is empty. Throws a `PythonError`. */
+export function parseFirstStatementValue(text: string): PythonNode | null {
+  return new Parser(tokenize(text)).moduleValue();
+}
+
+/** Binding powers of binary operators, weakest first; all group to the left. */
+const binaryLevels: readonly (readonly string[])[] = [
+  ["|"],
+  ["^"],
+  ["&"],
+  ["<<", ">>"],
+  ["+", "-"],
+  ["*", "/", "//", "%", "@"],
+];
+
+const comparisons = new Set(["<", ">", "==", ">=", "<=", "!="]);
+const augmented = new Set(["+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**="]);
+
+/** Deepest nesting that brackets do not limit (signs, `not`, `lambda`); CPython runs out of memory a little later. */
+const maxNesting = 800;
+
+class Parser {
+  readonly #tokens: readonly PythonToken[];
+  #at = 0;
+  #nesting = 0;
+
+  constructor(tokens: readonly PythonToken[]) {
+    this.#tokens = tokens;
+  }
+
+  expectEnd(): void {
+    while (this.#peek().type === "newline") this.#at++;
+    if (this.#peek().type !== "end") throw syntaxError("invalid syntax");
+  }
+
+  moduleValue(): PythonNode | null {
+    let first: PythonNode | null = null;
+    let count = 0;
+    while (this.#peek().type !== "end") {
+      const token = this.#peek();
+      if (token.type === "newline") {
+        this.#at++;
+        continue;
+      }
+      const value = this.#statement();
+      if (count++ === 0) first = value;
+      if (this.#takes(";")) continue;
+      const end = this.#peek();
+      if (end.type !== "newline" || end.isIndented) throw syntaxError("invalid syntax");
+    }
+    return first;
+  }
+
+  /** An expression, or assignments to it; the value assigned counts. */
+  #statement(): PythonNode {
+    if (this.#takesKeyword("return")) return this.expressionList(true);
+    let value = this.expressionList(true);
+    const operator = this.#peek();
+    if (operator.type === "operator" && augmented.has(operator.text)) {
+      this.#requireTarget(value);
+      this.#at++;
+      return this.expressionList(true);
+    }
+    while (this.#takes("=")) {
+      this.#requireTarget(value);
+      value = this.expressionList(true);
+    }
+    return value;
+  }
+
+  #requireTarget(node: PythonNode): void {
+    if (node.type === "constant" || node.type === "call") throw syntaxError("cannot assign");
+  }
+
+  /** One expression, or several with commas: a tuple. */
+  expressionList(allowsStar: boolean): PythonNode {
+    const first = this.#listItem(allowsStar);
+    if (!this.#sees(",")) return first;
+    const items = [first];
+    while (this.#takes(",")) {
+      if (!this.#startsExpression(allowsStar)) break;
+      items.push(this.#listItem(allowsStar));
+    }
+    return { type: "tuple", items };
+  }
+
+  #listItem(allowsStar: boolean): PythonNode {
+    if (allowsStar && this.#takes("*")) {
+      this.#binary(0);
+      return other;
+    }
+    return this.#expression();
+  }
+
+  #expression(): PythonNode {
+    return this.#nested(() => {
+      if (this.#takesKeyword("lambda")) return this.#lambda();
+      const value = this.#disjunction();
+      if (!this.#takesKeyword("if")) return value;
+      this.#disjunction();
+      this.#expectKeyword("else");
+      this.#expression();
+      return other;
+    });
+  }
+
+  #nested(parse: () => PythonNode): PythonNode {
+    if (++this.#nesting > maxNesting) throw new PythonError("MemoryError", "parser stack overflow");
+    const node = parse();
+    this.#nesting--;
+    return node;
+  }
+
+  #lambda(): PythonNode {
+    while (!this.#takes(":")) {
+      if (this.#takes("*") || this.#takes("**") || this.#takes(",") || this.#takes("/")) continue;
+      this.#expectName();
+      if (this.#takes("=")) this.#expression();
+      if (!this.#sees(",") && !this.#sees(":")) throw syntaxError("invalid syntax");
+    }
+    this.#expression();
+    return other;
+  }
+
+  #disjunction(): PythonNode {
+    let node = this.#conjunction();
+    while (this.#takesKeyword("or")) {
+      this.#conjunction();
+      node = other;
+    }
+    return node;
+  }
+
+  #conjunction(): PythonNode {
+    let node = this.#inversion();
+    while (this.#takesKeyword("and")) {
+      this.#inversion();
+      node = other;
+    }
+    return node;
+  }
+
+  #inversion(): PythonNode {
+    if (!this.#takesKeyword("not")) return this.#comparison();
+    return { type: "unary", operator: "not", operand: this.#nested(() => this.#inversion()) };
+  }
+
+  #comparison(): PythonNode {
+    let node = this.#binary(0);
+    while (this.#takesComparison()) {
+      this.#binary(0);
+      node = other;
+    }
+    return node;
+  }
+
+  #takesComparison(): boolean {
+    const token = this.#peek();
+    if (token.type === "operator" && comparisons.has(token.text)) {
+      this.#at++;
+      return true;
+    }
+    if (this.#takesKeyword("in")) return true;
+    if (this.#takesKeyword("is")) {
+      this.#takesKeyword("not");
+      return true;
+    }
+    if (!this.#seesKeyword("not")) return false;
+    this.#at++;
+    this.#expectKeyword("in");
+    return true;
+  }
+
+  #binary(level: number): PythonNode {
+    const operators = binaryLevels[level];
+    if (operators === undefined) return this.#unary();
+    let left = this.#binary(level + 1);
+    for (;;) {
+      const token = this.#peek();
+      if (token.type !== "operator" || !operators.includes(token.text)) return left;
+      this.#at++;
+      left = { type: "binary", operator: token.text, left, right: this.#binary(level + 1) };
+    }
+  }
+
+  #unary(): PythonNode {
+    for (const operator of ["-", "+", "~"]) {
+      if (this.#takes(operator)) return { type: "unary", operator, operand: this.#nested(() => this.#unary()) };
+    }
+    const base = this.#awaited();
+    if (!this.#takes("**")) return base;
+    this.#nested(() => this.#unary());
+    return other;
+  }
+
+  #awaited(): PythonNode {
+    const isAwaited = this.#takesKeyword("await");
+    let node = this.#atom();
+    for (;;) {
+      if (this.#takes("(")) node = this.#callOf(node);
+      else if (this.#takes("[")) node = this.#subscript();
+      else if (this.#takes(".")) {
+        this.#expectName();
+        node = other;
+      } else return isAwaited ? other : node;
+    }
+  }
+
+  #subscript(): PythonNode {
+    if (this.#sees("]")) throw syntaxError("invalid syntax");
+    for (;;) {
+      if (!this.#takes("*")) {
+        if (!this.#sees(":")) this.#namedExpression();
+        for (let colons = 0; colons < 2 && this.#takes(":"); colons++) {
+          if (!this.#sees("]") && !this.#sees(",") && !this.#sees(":")) this.#expression();
+        }
+      } else this.#binary(0);
+      const hasComma = this.#takes(",");
+      if (this.#takes("]")) return other;
+      if (!hasComma) throw syntaxError("invalid syntax");
+    }
+  }
+
+  #callOf(callee: PythonNode): PythonNode {
+    const keywords: PythonKeyword[] = [];
+    const names = new Set<string>();
+    let hasPositional = false;
+    let hasUnpacked = false;
+    while (!this.#takes(")")) {
+      if (this.#takes("**")) {
+        keywords.push({ name: null, value: this.#expression() });
+        hasUnpacked = true;
+      } else if (this.#takes("*")) {
+        if (hasUnpacked) throw syntaxError("iterable argument unpacking follows keyword argument unpacking");
+        this.#expression();
+        hasPositional = true;
+      } else {
+        const name = this.#keywordName();
+        if (name !== null) {
+          if (names.has(name)) throw syntaxError(`keyword argument repeated: ${name}`);
+          names.add(name);
+          keywords.push({ name, value: this.#expression() });
+        } else {
+          this.#namedExpression();
+          if (this.#sees("for") || this.#seesKeyword("for") || this.#seesKeyword("async")) {
+            this.#comprehension();
+            if (hasPositional || keywords.length > 0 || !this.#sees(")")) throw syntaxError("invalid syntax");
+          } else if (keywords.length > 0) {
+            throw syntaxError("positional argument follows keyword argument");
+          }
+          hasPositional = true;
+        }
+      }
+      if (!this.#takes(",") && !this.#sees(")")) throw syntaxError("invalid syntax");
+    }
+    return { type: "call", callee, keywords, hasPositional };
+  }
+
+  /** Takes `name =`, not `name ==`; `null` when the argument is positional. */
+  #keywordName(): string | null {
+    const token = this.#peek();
+    const following = this.#tokens[this.#at + 1];
+    if (following?.type !== "operator" || following.text !== "=") return null;
+    if (token.type !== "name") throw syntaxError("expression cannot contain assignment");
+    this.#at += 2;
+    return token.text;
+  }
+
+  #atom(): PythonNode {
+    const token = this.#peek();
+    switch (token.type) {
+      case "constant":
+        this.#at++;
+        return { type: "constant", value: token.value };
+      case "name":
+        this.#at++;
+        return { type: "name", name: token.text };
+      case "string":
+      case "bytes":
+        return this.#strings(token.type);
+      case "operator":
+        if (this.#takes("(")) return this.#parenthesized();
+        if (this.#takes("[")) return this.#bracketed();
+        if (this.#takes("{")) return this.#braced();
+        throw syntaxError("invalid syntax");
+      default:
+        throw syntaxError("invalid syntax");
+    }
+  }
+
+  #strings(type: "string" | "bytes"): PythonNode {
+    let joined: string | null = "";
+    for (let token = this.#peek(); token.type === "string" || token.type === "bytes"; token = this.#peek()) {
+      if (token.type !== type) throw syntaxError("cannot mix bytes and nonbytes literals");
+      joined = joined === null || token.value === null ? null : joined + token.value;
+      this.#at++;
+    }
+    if (joined === null) return other;
+    return { type: "constant", value: type === "bytes" ? new PythonOpaque("bytes", bytesRepr(joined)) : joined };
+  }
+
+  #parenthesized(): PythonNode {
+    if (this.#takes(")")) return { type: "tuple", items: [] };
+    if (this.#takesKeyword("yield")) {
+      this.#takesKeyword("from");
+      if (!this.#sees(")")) this.expressionList(true);
+      this.#expect(")");
+      return other;
+    }
+    const { items, hasComma, isComprehension } = this.#items(")");
+    if (isComprehension) return other;
+    if (hasComma || items.length !== 1) return { type: "tuple", items };
+    const [only] = items;
+    if (only === starred) throw syntaxError("cannot use starred expression here");
+    return only ?? other;
+  }
+
+  #bracketed(): PythonNode {
+    const { items, isComprehension } = this.#items("]");
+    return isComprehension ? other : { type: "list", items };
+  }
+
+  #items(closing: string): { items: PythonNode[]; hasComma: boolean; isComprehension: boolean } {
+    const items: PythonNode[] = [];
+    let hasComma = false;
+    while (!this.#takes(closing)) {
+      if (items.length > 0 && !hasComma) throw syntaxError("invalid syntax");
+      items.push(this.#starredOrNamed());
+      if (items.length === 1 && (this.#seesKeyword("for") || this.#seesKeyword("async"))) {
+        this.#comprehension();
+        this.#expect(closing);
+        return { items: [], hasComma: false, isComprehension: true };
+      }
+      const takesComma = this.#takes(",");
+      if (!takesComma && !this.#sees(closing)) throw syntaxError("invalid syntax");
+      hasComma ||= takesComma;
+    }
+    return { items, hasComma, isComprehension: false };
+  }
+
+  #starredOrNamed(): PythonNode {
+    if (!this.#takes("*")) return this.#namedExpression();
+    this.#binary(0);
+    return starred;
+  }
+
+  #namedExpression(): PythonNode {
+    const token = this.#peek();
+    const following = this.#tokens[this.#at + 1];
+    if (token.type === "name" && following?.type === "operator" && following.text === ":=") {
+      this.#at += 2;
+      this.#expression();
+      return other;
+    }
+    return this.#expression();
+  }
+
+  #braced(): PythonNode {
+    const entries: [PythonNode | null, PythonNode][] = [];
+    const items: PythonNode[] = [];
+    let kind: "dict" | "set" | null = null;
+    while (!this.#takes("}")) {
+      if (this.#takes("**")) {
+        if (kind === "set") throw syntaxError("invalid syntax");
+        kind = "dict";
+        entries.push([null, this.#binary(0)]);
+      } else {
+        const first = this.#starredOrNamed();
+        const isEntry = first !== starred && this.#takes(":");
+        if (kind !== null && (kind === "dict") !== isEntry) throw syntaxError("invalid syntax");
+        kind = isEntry ? "dict" : "set";
+        if (isEntry) entries.push([first, this.#expression()]);
+        else items.push(first);
+        if (entries.length + items.length === 1 && (this.#seesKeyword("for") || this.#seesKeyword("async"))) {
+          this.#comprehension();
+          this.#expect("}");
+          return other;
+        }
+      }
+      if (!this.#takes(",") && !this.#sees("}")) throw syntaxError("invalid syntax");
+    }
+    return kind === "set" ? { type: "set", items } : { type: "dict", entries };
+  }
+
+  #comprehension(): void {
+    while (this.#seesKeyword("for") || this.#seesKeyword("async")) {
+      this.#takesKeyword("async");
+      this.#expectKeyword("for");
+      do {
+        if (this.#seesKeyword("in")) break;
+        this.#takes("*");
+        this.#binary(0);
+      } while (this.#takes(","));
+      this.#expectKeyword("in");
+      this.#disjunction();
+      while (this.#takesKeyword("if")) this.#disjunction();
+    }
+  }
+
+  #startsExpression(allowsStar: boolean): boolean {
+    const token = this.#peek();
+    if (token.type === "newline" || token.type === "end") return false;
+    if (token.type === "keyword") return ["lambda", "not", "await"].includes(token.text);
+    if (token.type !== "operator") return true;
+    return ["(", "[", "{", "-", "+", "~"].includes(token.text) || (allowsStar && token.text === "*");
+  }
+
+  #peek(): PythonToken {
+    return this.#tokens[this.#at] ?? { type: "end" };
+  }
+
+  #sees(operator: string): boolean {
+    const token = this.#peek();
+    return token.type === "operator" && token.text === operator;
+  }
+
+  #takes(operator: string): boolean {
+    const isSeen = this.#sees(operator);
+    if (isSeen) this.#at++;
+    return isSeen;
+  }
+
+  #expect(operator: string): void {
+    if (!this.#takes(operator)) throw syntaxError("invalid syntax");
+  }
+
+  #seesKeyword(keyword: string): boolean {
+    const token = this.#peek();
+    return token.type === "keyword" && token.text === keyword;
+  }
+
+  #takesKeyword(keyword: string): boolean {
+    const isSeen = this.#seesKeyword(keyword);
+    if (isSeen) this.#at++;
+    return isSeen;
+  }
+
+  #expectKeyword(keyword: string): void {
+    if (!this.#takesKeyword(keyword)) throw syntaxError("invalid syntax");
+  }
+
+  #expectName(): void {
+    if (this.#peek().type !== "name") throw syntaxError("invalid syntax");
+    this.#at++;
+  }
+}
+
+const starred: PythonNode = { type: "other" };
+
+function bytesRepr(value: string): string {
+  const quote = value.includes("'") && !value.includes('"') ? '"' : "'";
+  let body = "";
+  for (const character of value) {
+    const code = character.charCodeAt(0);
+    if (character === quote || character === "\\") body += `\\${character}`;
+    else if (character === "\n") body += "\\n";
+    else if (character === "\r") body += "\\r";
+    else if (character === "\t") body += "\\t";
+    else body += code < 0x20 || code >= 0x7f ? `\\x${code.toString(16).padStart(2, "0")}` : character;
+  }
+  return `b${quote}${body}${quote}`;
+}
