@@ -3,3 +3,10 @@
 
 export { environmentViolations, type EnvironmentConformanceOptions } from "./environment-conformance.ts";
 export * from "./sglang/index.ts";
+export {
+  engineConformance,
+  type EngineBehaviour,
+  type EngineCheck,
+  type EngineHarness,
+  type OpenEngine,
+} from "./engine-conformance.ts";
