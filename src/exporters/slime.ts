@@ -94,10 +94,16 @@ export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOp
 
 /** The row as one line of JSON, without the line end. Numbers are written as Python reads them, infinities included. */
 export function slimeRowLine(row: SlimeRow): string {
-  const { rollout_log_probs: logprobs, reward, ...rest } = row;
-  const numbers = logprobs === null ? "null" : `[${logprobs.map(pythonNumber).join(",")}]`;
-  const line = JSON.stringify(rest).slice(0, -1);
-  return `${line},"reward":${reward === null ? "null" : pythonNumber(reward)},"rollout_log_probs":${numbers}}`;
+  const { rollout_log_probs: logprobs, reward } = row;
+  const floats = {
+    reward: reward === null ? "null" : pythonFloat(reward),
+    rollout_log_probs: logprobs === null ? "null" : `[${logprobs.map(pythonFloat).join(",")}]`,
+  };
+  const written = Object.entries(row).map(([key, value]: [string, unknown]) => {
+    const text = key === "reward" || key === "rollout_log_probs" ? floats[key] : JSON.stringify(value);
+    return `"${key}":${text}`;
+  });
+  return `{${written.join(",")}}`;
 }
 
 function refuse(sample: Sample, options: SlimeOptions): void {
@@ -121,7 +127,7 @@ function shortest(float32: number): number {
   return Object.is(float32, -0) ? -0 : Number(float32.toPrecision(9));
 }
 
-function pythonNumber(value: number): string {
+function pythonFloat(value: number): string {
   if (Number.isNaN(value)) return "NaN";
   if (value === Infinity) return "Infinity";
   if (value === -Infinity) return "-Infinity";
