@@ -36,6 +36,14 @@ export const rooms = {
   // What environments written by users are defined with.
   environments: { imports: ["core", "lib"] },
   "environments/*": { imports: ["core", "lib"] },
+  // An upstream checkout is Python, read as data by a parser.
+  "environments/tau-bench": {
+    imports: ["core", "lib"],
+    packages: {
+      "@lezer/python": "environments/tau-bench/checkout/python/python-source.ts",
+      "@lezer/common": "environments/tau-bench/checkout/",
+    },
+  },
   users: { imports: ["core", "lib", "http"], loads: "users/provider-library.ts" },
   agents: { imports: ["core", "lib"], packages: { ajv: "*" } },
   graders: { imports: ["core", "lib"] },

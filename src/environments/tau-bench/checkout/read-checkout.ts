@@ -1,0 +1,129 @@
+// An upstream checkout read as data: the files of the prepared layout, in memory. Tables and guidelines are copied byte for
+// byte; the rest is read out of Python sources without running them. What the files mean to the environment is its loader's.
+
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+
+import { ConfigurationError } from "../../../core/index.ts";
+import { dumpJson, JsonSyntaxError, parseJson, type JsonValue } from "../../../lib/json/index.ts";
+import { parsePython, type PythonSource } from "./python/python-source.ts";
+import { readCheckoutFile, readCheckoutFileIfAny } from "./read-checkout-file.ts";
+import { readRules } from "./read-rules.ts";
+import { readTasks } from "./read-tasks.ts";
+import { readToolList, readToolSchema } from "./read-tools.ts";
+import { readUserPromptTexts } from "./read-user-prompts.ts";
+import { checkoutRemedy, domainFolder, upstreamDomains, userSource, type UpstreamDomain } from "./upstream.ts";
+
+/** Path in the prepared layout (with `/`) to the text of the file. */
+export type PreparedFiles = ReadonlyMap<string, string>;
+
+export type ReadCheckoutOptions = {
+  /** Domains that are read. Default: all. */
+  readonly domains?: readonly string[];
+  /** Is told what was found, one line for each domain. Default: nobody. */
+  readonly onProgress?: (line: string) => void;
+  readonly signal?: AbortSignal;
+};
+
+/** Whether a folder looks like a checkout of the upstream repository. A folder that does not exist is none. */
+export async function isTauBenchCheckout(folder: string): Promise<boolean> {
+  try {
+    return (await stat(join(folder, userSource))).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Every file of the prepared layout, out of a checkout. Nothing of it is executed.
+ *
+ * Throws a `ConfigurationError` that names the file (and in a Python source the line) which is missing or says something
+ * unknown. Few-shot displays may be missing; everything else must be there.
+ */
+export async function readTauBenchCheckout(folder: string, options: ReadCheckoutOptions = {}): Promise<PreparedFiles> {
+  if (!(await isTauBenchCheckout(folder))) {
+    throw new ConfigurationError(
+      `Cannot read τ-bench from "${folder}": it has no file "${userSource}", a checkout of the upstream repository is ` +
+        `wanted; name another folder, or ${checkoutRemedy}.`,
+    );
+  }
+  const files = new Map<string, string>();
+  for (const domain of upstreamDomains) {
+    if (options.domains !== undefined && !options.domains.includes(domain.name)) continue;
+    options.signal?.throwIfAborted();
+    const read = await readDomain(folder, domain);
+    for (const [path, text] of read) files.set(`${domain.name}/${path}`, text);
+    options.onProgress?.(`Read ${domain.name}: ${[...read.keys()].join(", ")}.`);
+  }
+  files.set(userPromptsFile, toFile(readUserPromptTexts(await readSource(folder, userSource))));
+  return files;
+}
+
+/** Texts of the simulated users, in the prepared layout; a folder prepared by other means may lack it. */
+export const userPromptsFile = "user_prompts.json";
+
+/** Displays of one domain, in its folder of the prepared layout: upstream's lines, byte for byte. */
+export const displaysFile = "few_shot.jsonl";
+
+async function readDomain(folder: string, domain: UpstreamDomain): Promise<Map<string, string>> {
+  const files = new Map<string, string>();
+  const base = domainFolder(domain);
+  for (const table of domain.tables) {
+    const path = `${base}/data/${table}.json`;
+    files.set(`${table}.json`, checkTable(path, await readCheckoutFile(folder, path)));
+  }
+  files.set("wiki.md", await readCheckoutFile(folder, `${base}/wiki.md`));
+  files.set("rules.json", toFile(readRules(await readSource(folder, `${base}/rules.py`))));
+  const schemas: JsonValue[] = [];
+  for (const { module, className } of readToolList(await readSource(folder, `${base}/tools/__init__.py`))) {
+    schemas.push(readToolSchema(await readSource(folder, `${base}/tools/${module}.py`), className));
+  }
+  files.set("tools.json", toFile(schemas));
+  for (const { name, variable } of domain.splits) {
+    const tasks = readTasks(await readSource(folder, `${base}/tasks_${name}.py`), variable);
+    files.set(`tasks_${name}.json`, toFile(tasks));
+  }
+  const displays = await readCheckoutFileIfAny(folder, domain.displays);
+  if (displays !== null) {
+    parseDisplays(displays, domain.displays);
+    files.set(displaysFile, displays);
+  }
+  return files;
+}
+
+async function readSource(folder: string, path: string): Promise<PythonSource> {
+  return parsePython(path, await readCheckoutFile(folder, path));
+}
+
+const toFile = (value: JsonValue): string => `${dumpJson(value, { indent: 1 })}\n`;
+
+/** A table is copied as it is; that it is one is found out here, not in the middle of a run. */
+function checkTable(path: string, text: string): string {
+  if (parse(text, path, 1) instanceof Map) return text;
+  throw cannotRead(path, 1, "a table is an object of records by their ids");
+}
+
+/** The displays of a file with one JSON object a line. Throws a `ConfigurationError` that names file and line. */
+export function parseDisplays(text: string, path: string): string[] {
+  const lines = text.split("\n");
+  if (lines.at(-1) === "") lines.pop();
+  return lines.map((line, index) => {
+    const value = parse(line, path, index + 1);
+    const display = value instanceof Map ? value.get("messages_display") : undefined;
+    if (typeof display === "string") return display;
+    throw cannotRead(path, index + 1, 'there is no text "messages_display"');
+  });
+}
+
+function parse(text: string, path: string, firstLine: number): JsonValue {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    const line = firstLine + text.slice(0, error.offset).split("\n").length - 1;
+    throw cannotRead(path, line, `this is no JSON (${error.pythonMessage})`);
+  }
+}
+
+const cannotRead = (path: string, line: number, problem: string): ConfigurationError =>
+  new ConfigurationError(`Cannot read "${path}", line ${line}: ${problem}; ${checkoutRemedy}.`);
