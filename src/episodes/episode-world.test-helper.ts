@@ -94,19 +94,15 @@ export function count(by: unknown): string {
 }
 export const leave = `<tool_call>\n{"name": "leave", "arguments": {}}\n</tool_call>`;
 
-/** Time that passes only while somebody waits for it. Deadlines (long waits) never end by themselves. */
+/** Time that passes only while somebody sleeps. Deadlines never come. */
 export function instantClock(): Clock & { readonly waited: number[] } {
   const waited: number[] = [];
   let now = 0;
   return {
     waited,
     now: () => now,
-    sleep: (ms, signal) => {
-      if (ms >= 60_000) {
-        return new Promise((_, reject) => {
-          signal?.addEventListener("abort", () => reject(signal.reason as Error), { once: true });
-        });
-      }
+    after: () => () => {},
+    sleep: (ms) => {
       waited.push(ms);
       now += ms;
       return Promise.resolve();

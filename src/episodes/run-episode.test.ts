@@ -218,7 +218,13 @@ describe("runEpisode()", () => {
     const { parts } = world([], ["Count."]);
     const engine = { ...parts.engine, sample: () => new Promise<never>(() => {}) };
     const clock = instantClock();
-    const impatient = { ...clock, sleep: (): Promise<void> => Promise.resolve() };
+    const impatient = {
+      ...clock,
+      after: (_: number, action: () => void): (() => void) => {
+        queueMicrotask(action);
+        return () => {};
+      },
+    };
     const retry = { maxAttempts: 3, maxElapsedMs: Infinity, baseDelayMs: 1, maxDelayMs: 1 };
     const episode = await runEpisode(task, { ...parts, engine }, { clock: impatient, retry, turnTimeoutMs: 5 });
     expect(episode).toMatchObject({ outcome: "failed", failure: { boundary: "engine", code: "timeout" } });

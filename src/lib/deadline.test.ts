@@ -16,7 +16,9 @@ describe("withDeadline()", () => {
     let seen: unknown = null;
     const result = withDeadline(
       (signal) => {
-        signal.addEventListener("abort", () => (seen = signal.reason));
+        signal.addEventListener("abort", () => {
+          seen = signal.reason;
+        });
         return new Promise<never>(() => {});
       },
       { timeoutMs: 1000, clock },

@@ -25,22 +25,19 @@ export async function withDeadline<T>(
   const { timeoutMs, clock = systemClock, signal } = options;
   signal?.throwIfAborted();
   const controller = new AbortController();
-  const timer = new AbortController();
-  const onAbort = (): void => controller.abort(signal?.reason);
-  signal?.addEventListener("abort", onAbort, { once: true });
-  if (timeoutMs !== Infinity) {
-    clock.sleep(timeoutMs, timer.signal).then(
-      () => controller.abort(new DeadlineError(timeoutMs)),
-      () => {},
-    );
-  }
-  const aborted = new Promise<never>((_, reject) => {
-    controller.signal.addEventListener("abort", () => reject(controller.signal.reason as Error), { once: true });
+  return new Promise<T>((resolve, reject) => {
+    const end = (reason: Error): void => {
+      unhook();
+      controller.abort(reason);
+      reject(reason);
+    };
+    const onAbort = (): void => end(signal?.reason as Error);
+    const cancel = timeoutMs === Infinity ? null : clock.after(timeoutMs, () => end(new DeadlineError(timeoutMs)));
+    const unhook = (): void => {
+      cancel?.();
+      signal?.removeEventListener("abort", onAbort);
+    };
+    signal?.addEventListener("abort", onAbort, { once: true });
+    action(controller.signal).then(resolve, reject).finally(unhook);
   });
-  try {
-    return await Promise.race([action(controller.signal), aborted]);
-  } finally {
-    timer.abort();
-    signal?.removeEventListener("abort", onAbort);
-  }
 }

@@ -1,7 +1,7 @@
 // A clock for tests and simulations: time stands still until it is told to move. Not a mock: code under test gets a
-// real `Clock` whose sleeps end in the order of their deadlines.
+// real `Clock` whose timers end in the order of their deadlines.
 
-import type { Clock } from "./clock.ts";
+import { type Clock, sleepWith } from "./clock.ts";
 
 export type ManualClock = Clock & {
   /** Moves time on by `ms`; sleeps that end on the way end in order, and what they wake runs before time moves further. */
@@ -40,25 +40,16 @@ export function createManualClock(): ManualClock {
     }
   };
 
+  const after = (ms: number, wake: () => void): (() => void) => {
+    const sleeper: Sleeper = { until: now + Math.max(0, ms), wake };
+    sleepers.add(sleeper);
+    return () => void sleepers.delete(sleeper);
+  };
+
   return {
     now: () => now,
-    sleep: (ms, signal) =>
-      new Promise<void>((resolve, reject) => {
-        if (signal?.aborted) return reject(signal.reason as Error);
-        const onAbort = (): void => {
-          sleepers.delete(sleeper);
-          reject(signal?.reason as Error);
-        };
-        const sleeper: Sleeper = {
-          until: now + Math.max(0, ms),
-          wake: () => {
-            signal?.removeEventListener("abort", onAbort);
-            resolve();
-          },
-        };
-        sleepers.add(sleeper);
-        signal?.addEventListener("abort", onAbort, { once: true });
-      }),
+    after,
+    sleep: sleepWith(after),
     advance: async (ms) => {
       const limit = now + ms;
       await wakeUntil(limit);
