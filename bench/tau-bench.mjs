@@ -18,7 +18,7 @@ function playAll(source, tasks) {
   for (const { task, actions, outputs } of tasks) {
     const environment = source.open(task);
     for (const output of outputs) environment.hear(output);
-    for (const { name, kwargs } of actions) environment.call({ name, arguments: kwargs });
+    for (const { name, kwargs } of actions) void environment.call({ name, arguments: kwargs });
     rewards += environment.grade({ outcome: "completed" }).reward;
   }
   return rewards;
@@ -45,7 +45,7 @@ async function benchDomain(domain) {
 
   const worlds = tasks.map(({ task, actions }) => {
     const environment = source.open(task);
-    for (const { name, kwargs } of actions) environment.call({ name, arguments: kwargs });
+    for (const { name, kwargs } of actions) void environment.call({ name, arguments: kwargs });
     return environment;
   });
   const digests = [];
@@ -61,7 +61,7 @@ async function benchDomain(domain) {
   const episodes = Array.from({ length: live }, (_, index) => {
     const { task, actions } = tasks[index % tasks.length];
     const environment = source.open(task);
-    for (const { name, kwargs } of actions) environment.call({ name, arguments: kwargs });
+    for (const { name, kwargs } of actions) void environment.call({ name, arguments: kwargs });
     return environment;
   });
   globalThis.gc?.();

@@ -12,10 +12,10 @@ export async function playEpisode(
   const said: JsonValue[] = [];
   let line: string | null = record.get("first_user") as string;
   const episode = new TauEpisode(data, {
-    split: (record.get("split") as string | undefined) ?? "test",
+    split: record.get("split") as string,
     user: scriptedCustomer(said, () => line),
   });
-  const { observation } = await episode.reset((record.get("task_index") ?? record.get("task_id")) as number);
+  const { observation } = await episode.reset(record.get("task_index") as number);
   const actualSteps: JsonValue[] = [];
   for (const step of steps) {
     line = (step.get("user") as string | undefined) ?? null;
@@ -28,7 +28,9 @@ export async function playEpisode(
     ["actions_recorded", episode.actions.length],
     ["data_hash", episode.digest()],
   ]);
-  const kept = [...actual.keys()].filter((key) => record.has(key));
+  // Steps after the end changed the task's own gold lists in the reference, which shares them with the data; we never do.
+  const isGoldAltered = record.get("gold_altered") === true;
+  const kept = [...actual.keys()].filter((key) => record.has(key) && !(isGoldAltered && key === "data_hash"));
   return {
     expected: new Map(kept.map((key) => [key, key === "steps" ? steps.map(expectedStep) : record.get(key)!])),
     actual: new Map(kept.map((key) => [key, actual.get(key)!])),

@@ -12,6 +12,7 @@ import { GoldenTally, readGoldenFile } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
 import { playCalls, playMatrixCall } from "./tau-bench-calls.ts";
 import { playEpisode } from "./tau-bench-episodes.ts";
+import { playRecordedRun } from "./tau-bench-recorded-runs.ts";
 import { expectedTask, playTask } from "./tau-bench-tasks.ts";
 import { playCalculation, playValue } from "./tau-bench-values.ts";
 import { playUserFlow, type UserFlow } from "./user-flows.ts";
@@ -70,7 +71,7 @@ async function playRecord(record: JsonObject, place: Place): Promise<Played> {
   if (record.has("calls")) return playCalls(data, record);
   if (record.has("arguments")) return playMatrixCall(data, record);
   if (record.has("gt_data_hash")) return { expected: expectedTask(record), actual: await playTask(data, record) };
-  return playEpisode(data, record);
+  return record.has("task_id") ? playRecordedRun(data, record) : playEpisode(data, record);
 }
 
 async function loadDomain({ domain, folder, options }: Place): Promise<DomainData | string> {

@@ -1,12 +1,28 @@
 // Reading records and arguments the way Python code does: what is missing or of the wrong type raises Python's error.
 
 import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
-import { isOrEquals, PythonError, pythonTypeName, stringRepr } from "../../lib/python/index.ts";
+import { isOrEquals, PythonError, pythonRepr, pythonTypeName, stringRepr } from "../../lib/python/index.ts";
 
 /** `record[key]` of a dict. */
 export function field(record: JsonObject, key: string): JsonValue {
   const value = record.get(key);
   if (value === undefined) throw new PythonError("KeyError", stringRepr(key));
+  return value;
+}
+
+/** `value[key]` of anything. */
+export function subscript(value: JsonValue, key: string): JsonValue {
+  if (value instanceof Map) return field(value, key);
+  if (Array.isArray(value)) throw new PythonError("TypeError", "list indices must be integers or slices, not str");
+  if (typeof value === "string") throw new PythonError("TypeError", "string indices must be integers, not 'str'");
+  throw new PythonError("TypeError", `'${pythonTypeName(value)}' object is not subscriptable`);
+}
+
+/** `record[key]` of a dict, with a key that may be anything. */
+export function fieldAt(record: JsonObject, key: JsonValue): JsonValue {
+  const name = asKey(key);
+  const value = name === null ? undefined : record.get(name);
+  if (value === undefined) throw new PythonError("KeyError", pythonRepr(key));
   return value;
 }
 
@@ -22,6 +38,13 @@ export function objectField(record: JsonObject, key: string): JsonObject {
   const value = field(record, key);
   if (value instanceof Map) return value;
   throw new PythonError("TypeError", `'${key}' is no dict`);
+}
+
+/** A field that the shape of the tables says to be a list. */
+export function listField(record: JsonObject, key: string): JsonValue[] {
+  const value = field(record, key);
+  if (Array.isArray(value)) return value;
+  throw new PythonError("TypeError", `'${key}' is no list`);
 }
 
 /** A field that the shape of the tables says to be a list of dicts. */

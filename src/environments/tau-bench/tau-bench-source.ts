@@ -7,6 +7,7 @@ import type { Task, Taskset } from "../../core/task.ts";
 import type { TauDomain } from "./domain.ts";
 import type { DomainData, TauTask } from "./domain-data.ts";
 import { loadPreparedFolder } from "./prepared-folder.ts";
+import { airlineDomain } from "./airline/airline-domain.ts";
 import { retailDomain } from "./retail/retail-domain.ts";
 import { TauEnvironment } from "./tau-environment.ts";
 
@@ -16,7 +17,7 @@ export type TauBenchOptions = {
   readonly folder: string;
 };
 
-const domains: readonly TauDomain[] = [retailDomain];
+const domains: readonly TauDomain[] = [retailDomain, airlineDomain];
 
 /** The domains that can be opened. */
 export const tauBenchDomains: readonly string[] = domains.map(({ name }) => name);

@@ -1,33 +1,20 @@
 import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import fc from "fast-check";
 import { afterAll, describe, expect, test } from "vitest";
 import { sharedFolder } from "../../conformance/shared-folder.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import { createRandom } from "../../lib/random.ts";
 import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../lib/json/index.ts";
-import { environmentViolations } from "../../testing/index.ts";
 import { loadTauBench, TauEpisode, tauBenchSource } from "./index.ts";
 
 const folder = sharedFolder("tau-bench");
-const freshHash = "5a4b2cb59f4d12dea7e4adff24a7f8fada510ead49372ea4a729a82bbb5f49b5";
 const completed = { outcome: "completed" } as const;
-
-/** Values no schema would allow, ids that exist among them, so that calls get far. */
-const hostileValue: fc.Arbitrary<JsonValue> = fc.oneof(
-  fc.constantFrom<JsonValue>(
-    null, true, 0, -1, 2n ** 70n, new JsonFloat(NaN), new JsonFloat(-0), "", "__proto__", "\ud800", "toString",
-    "#W2378156", "#W6247578", "yusuf_rossi_9620", "credit_card_9513926", "1151293680", "7706410293", "pending",
-    "no longer needed", [], [[]], ["1151293680"], ["1151293680", "1151293680"], new Map(), "9**9**9", "(".repeat(300),
-  ), // prettier-ignore
-  fc.jsonValue({ maxDepth: 3 }).map((value) => parseJson(JSON.stringify(value))),
-);
 
 describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared)", async () => {
   const folders: string[] = [];
   afterAll(() => Promise.all(folders.map((copy) => rm(copy, { recursive: true }))));
-  const source = await tauBenchSource({ domain: "retail", folder: folder ?? "" }).catch(() => null!);
+  const source = folder === null ? null! : await tauBenchSource({ domain: "retail", folder });
 
   const copyOfRetail = async (): Promise<string> => {
     const copy = await mkdtemp(join(tmpdir(), "tau-bench-"));
@@ -35,10 +22,6 @@ describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared)",
     await cp(join(folder!, "retail"), join(copy, "retail"), { recursive: true });
     return copy;
   };
-
-  test("keeps the contract of environments", async () => {
-    expect(await environmentViolations(source)).toEqual([]);
-  });
 
   test("offers the tasks of the reference by stable ids", () => {
     expect(source.splits.map((split) => source.taskset(split).size)).toEqual([500, 115, 20]);
@@ -56,22 +39,6 @@ describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared)",
     await expect(tauBenchSource({ ...options, domain: "hotel" })).rejects.toThrow(/use one of retail/);
   });
 
-  test("a fresh environment has the reference's hash", () => {
-    expect(source.open(source.taskset("test").task(0)).digest()).toBe(freshHash);
-  });
-
-  test("earns 1 for the gold actions and 0 for doing nothing, in every test task", async () => {
-    const data = await loadTauBench({ domain: "retail", folder: folder! });
-    for (const { task, actions, outputs } of data.tasks.get("test")!) {
-      const environment = source.open(task);
-      for (const output of outputs) environment.hear(`It is ${output}.`);
-      for (const { name, kwargs } of actions) await environment.call({ name, arguments: kwargs });
-      const grade = await environment.grade(completed);
-      expect(grade).toMatchObject({ reward: 1, log: "", metrics: { database_right: 1 } });
-      expect((await environment.grade({ outcome: "truncated" })).reward).toBe(0);
-    }
-  });
-
   test("says in the log which records are wrong and what was never said", async () => {
     const data = await loadTauBench({ domain: "retail", folder: folder! });
     const { task } = data.tasks.get("test")!.find(({ outputs, actions }) => outputs.length > 0 && actions.length > 0)!;
@@ -85,43 +52,6 @@ describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared)",
     const grade = await environment.grade(completed);
     expect(grade).toMatchObject({ reward: 0, metrics: { database_right: 0, outputs_said: 0 } });
     expect(grade.log).toMatch(/Not as the task wants them: .*users yusuf_rossi_9620.* Never said: "/);
-  });
-
-  test("hostile arguments never throw, and no other episode sees what they change", async () => {
-    const task = source.taskset("train").task(3);
-    const bystander = source.open(task);
-    const call = fc.constantFrom(...source.open(task).tools).chain((tool) => {
-      const parameters = (tool.definition.get("function") as JsonObject).get("parameters") as JsonObject;
-      const names = [...(parameters.get("properties") as JsonObject).keys()];
-      const values = fc.tuple(...names.map(() => fc.option(hostileValue, { freq: 20, nil: undefined })));
-      const extra = fc.option(fc.tuple(fc.constantFrom("data", "self", "__proto__", ""), hostileValue), {
-        freq: 1,
-        nil: null,
-      });
-      return fc.record({
-        name: fc.constantFrom(tool.name, tool.name, tool.name, "respond"),
-        names: fc.constant(names),
-        values,
-        extra,
-      });
-    });
-    let calls = 0;
-    await fc.assert(
-      fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 10 }), async (steps) => {
-        const environment = source.open(task);
-        for (const { name, names, values, extra } of steps) {
-          const args: JsonObject = new Map();
-          for (const [index, value] of values.entries()) if (value !== undefined) args.set(names[index]!, value);
-          if (extra !== null) args.set(...extra);
-          expect(typeof (await environment.call({ name, arguments: args })).text).toBe("string");
-          calls++;
-        }
-        await environment.grade(completed);
-      }),
-      { seed: 17, numRuns: 400 },
-    );
-    expect(calls).toBeGreaterThan(1500);
-    expect(bystander.digest()).toBe(freshHash);
   });
 
   test("what a caller does to its arguments later does not reach the world", async () => {

@@ -29,17 +29,26 @@ export function pythonSubtract(left: JsonValue, right: JsonValue, operator: "-" 
     : normalizeInt(BigInt(a) - BigInt(b));
 }
 
-/** `left < right`; numbers of any size compare exactly. */
-export function pythonLess(left: JsonValue, right: JsonValue): boolean {
+/** `left * right` of numbers. Python also repeats texts and lists; nobody here needs the result of that. */
+export function pythonMultiply(left: JsonValue, right: JsonValue): Int | JsonFloat {
   const a = toNumber(left);
   const b = toNumber(right);
-  if (a === null || b === null) {
-    throw new PythonError(
-      "TypeError",
-      `'<' not supported between instances of '${pythonTypeName(left)}' and '${pythonTypeName(right)}'`,
-    );
+  if (a === null || b === null) throw unsupported("*", left, right);
+  if (a instanceof JsonFloat || b instanceof JsonFloat) return new JsonFloat(toFloat(a) * toFloat(b));
+  // The sum turns the -0 of JavaScript, which is no integer of Python, into 0.
+  return typeof a === "number" && typeof b === "number" && Number.isSafeInteger(a * b)
+    ? a * b + 0
+    : normalizeInt(BigInt(a) * BigInt(b));
+}
+
+/** `-value` of a number: the int 0 stays 0, the float 0.0 becomes -0.0. */
+export function pythonNegate(value: JsonValue): Int | JsonFloat {
+  const number = toNumber(value);
+  if (number === null) {
+    throw new PythonError("TypeError", `bad operand type for unary -: '${pythonTypeName(value)}'`);
   }
-  return comparable(a) < comparable(b);
+  if (number instanceof JsonFloat) return new JsonFloat(-number.value);
+  return typeof number === "number" ? 0 - number : -number;
 }
 
 /** The int, float or bool as a number; `null` for anything else. */
@@ -53,10 +62,6 @@ function toFloat(value: Int | JsonFloat): number {
   const float = Number(value);
   if (Number.isFinite(float)) return float;
   throw new PythonError("OverflowError", "int too large to convert to float");
-}
-
-function comparable(value: Int | JsonFloat): Int {
-  return value instanceof JsonFloat ? value.value : value;
 }
 
 function normalizeInt(value: bigint): Int {

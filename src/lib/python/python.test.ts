@@ -2,11 +2,18 @@ import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { sharedFolder } from "../../conformance/shared-folder.ts";
-import { dumpJson, type JsonFloat, parseJson, type JsonValue } from "../json/index.ts";
+import { dumpJson, JsonFloat, parseJson, type JsonValue } from "../json/index.ts";
 import {
   compareCodePoints,
   floatRepr,
+  pythonAdd,
+  PythonError,
   pythonEquals,
+  pythonInt,
+  pythonLess,
+  pythonMultiply,
+  pythonNegate,
+  pythonSubtract,
   pythonLower,
   pythonLstrip,
   pythonRepr,
@@ -162,4 +169,68 @@ test("pythonLower() knows the final sigma and no letter newer than Unicode 14", 
 test("pythonTypeName() names every JSON value", () => {
   const values = parseJson('[null, true, 1, 100000000000000000000, 1.0, "a", [], {}]') as JsonValue[];
   expect(values.map(pythonTypeName)).toEqual(["NoneType", "bool", "int", "int", "float", "str", "list", "dict"]);
+});
+
+describe("pythonLess()", () => {
+  test.each([
+    ["1", "1.5", true],
+    ["9007199254740992.0", "9007199254740993", true],
+    ["true", "2", true],
+    ["NaN", "1", false],
+    ['"\uffff"', '"\ud83d\ude00"', true],
+    ["[1, 2]", "[1, 2, 0]", true],
+    ["[1, 3]", "[1, 2, 9]", false],
+    ["[NaN, 1]", "[NaN, 2]", true],
+    ["[]", "[]", false],
+  ])("%s < %s is %s", (left, right, less) => {
+    expect(pythonLess(parseJson(left), parseJson(right))).toBe(less);
+  });
+
+  test.each([
+    ["1", '"1"', "'<' not supported between instances of 'int' and 'str'"],
+    ["[1]", '["1"]', "'<' not supported between instances of 'int' and 'str'"],
+    ["{}", "{}", "'<' not supported between instances of 'dict' and 'dict'"],
+    ["null", "0.5", "'<' not supported between instances of 'NoneType' and 'float'"],
+  ])("%s < %s has no order", (left, right, message) => {
+    expect(() => pythonLess(parseJson(left), parseJson(right))).toThrow(new PythonError("TypeError", message));
+  });
+});
+
+describe("arithmetic on JSON numbers", () => {
+  test("ints stay exact ints, a float makes floats, a bool counts as an int", () => {
+    expect(pythonAdd(2 ** 53 - 1, 1)).toBe(2n ** 53n);
+    expect(pythonSubtract(2n ** 53n, 1)).toBe(2 ** 53 - 1);
+    expect(pythonMultiply(10 ** 9, 10 ** 9)).toBe(10n ** 18n);
+    expect(pythonAdd(1, new JsonFloat(1))).toEqual(new JsonFloat(2));
+    expect(pythonMultiply(50, true)).toBe(50);
+    expect(Object.is(pythonMultiply(0, -3), 0)).toBe(true);
+    expect(Object.is(pythonNegate(0), 0)).toBe(true);
+    expect(pythonNegate(new JsonFloat(0))).toEqual(new JsonFloat(-0));
+  });
+
+  test("raises what Python raises", () => {
+    expect(() => pythonAdd(0, "x", "+=")).toThrow("unsupported operand type(s) for +=: 'int' and 'str'");
+    expect(() => pythonSubtract(null, 1)).toThrow("unsupported operand type(s) for -: 'NoneType' and 'int'");
+    expect(() => pythonNegate([])).toThrow("bad operand type for unary -: 'list'");
+    expect(() => pythonAdd(10n ** 400n, new JsonFloat(0))).toThrow("int too large to convert to float");
+  });
+});
+
+describe("pythonInt()", () => {
+  test.each([
+    ["07", 7n],
+    [" +1_0\n", 10n],
+    ["-0", 0n],
+    ["\u0661\u{1d7d8}", 10n],
+  ])("reads %j", (text, value) => {
+    expect(pythonInt(text)).toBe(value);
+  });
+
+  test.each(["", "ay", "1__0", "_1", "1_", "+ 1", "1.0"])("refuses %j", (text) => {
+    expect(() => pythonInt(text)).toThrow(`invalid literal for int() with base 10: '${text}'`);
+  });
+
+  test("refuses other types by name", () => {
+    expect(() => pythonInt([])).toThrow("not 'list'");
+  });
 });

@@ -1,0 +1,98 @@
+// The airline: flights, reservations, users.
+
+import { calculate } from "../common/calculate.ts";
+import { getUserDetails } from "../common/get-user-details.ts";
+import { think } from "../common/think.ts";
+import { transferToHumanAgents } from "../common/transfer-to-human-agents.ts";
+import type { TauDomain } from "../domain.ts";
+import { field, objectField, textField } from "../fields.ts";
+import type { SharedBase } from "../shared-base.ts";
+import { type Shape, shapeProblem } from "../table-shape.ts";
+import { listAllAirports } from "./airports.ts";
+import { bookReservation } from "./book-reservation.ts";
+import { cancelReservation } from "./cancel-reservation.ts";
+import { getReservationDetails } from "./get-reservation-details.ts";
+import { searchDirectFlight, searchOnestopFlight } from "./search-flights.ts";
+import { sendCertificate } from "./send-certificate.ts";
+import { updateReservationBaggages } from "./update-reservation-baggages.ts";
+import { updateReservationFlights } from "./update-reservation-flights.ts";
+import { updateReservationPassengers } from "./update-reservation-passengers.ts";
+
+const user: Shape = {
+  fields: { payment_methods: { dictOf: { fields: { source: "text" } } }, reservations: { listOf: "any" } },
+};
+
+const flight: Shape = {
+  fields: {
+    origin: "text",
+    destination: "text",
+    scheduled_departure_time_est: "text",
+    scheduled_arrival_time_est: "text",
+    dates: { dictOf: { fields: { status: "text" } } },
+  },
+};
+
+const reservation: Shape = {
+  fields: {
+    user_id: "text",
+    cabin: "any",
+    flights: {
+      listOf: { fields: { flight_number: "any", date: "any", price: "number", origin: "any", destination: "any" } },
+    },
+    passengers: { listOf: "any" },
+    payment_history: { listOf: { fields: { payment_id: "any", amount: "number" } } },
+    nonfree_baggages: "number",
+  },
+};
+
+/** What only flights that can be booked have. */
+const bookable: Shape = { fields: { available_seats: { dictOf: "number" }, prices: { dictOf: "number" } } };
+
+/** What payment methods that hold money have. */
+const limited: Shape = { fields: { amount: "number" } };
+
+export const airlineDomain: TauDomain = {
+  name: "airline",
+  tables: { flights: flight, reservations: reservation, users: user },
+  splits: ["test"],
+  tools: [
+    bookReservation,
+    calculate,
+    cancelReservation,
+    getReservationDetails,
+    getUserDetails,
+    listAllAirports,
+    searchDirectFlight,
+    searchOnestopFlight,
+    sendCertificate,
+    think,
+    transferToHumanAgents,
+    updateReservationBaggages,
+    updateReservationFlights,
+    updateReservationPassengers,
+  ],
+  terminating: new Set(["transfer_to_human_agents"]),
+  findBrokenReference,
+};
+
+function findBrokenReference(base: SharedBase): string | null {
+  for (const [id, record] of base.table("flights")) {
+    for (const [date, day] of objectField(record, "dates")) {
+      if (!(day instanceof Map) || field(day, "status") !== "available") continue;
+      const problem = shapeProblem(day, bookable, `flights.${id}.dates.${date}`);
+      if (problem !== null) return problem;
+    }
+  }
+  for (const [id, record] of base.table("users")) {
+    for (const [methodId, method] of objectField(record, "payment_methods")) {
+      if (!(method instanceof Map) || field(method, "source") === "credit_card") continue;
+      const problem = shapeProblem(method, limited, `users.${id}.payment_methods.${methodId}`);
+      if (problem !== null) return problem;
+    }
+  }
+  for (const [id, record] of base.table("reservations")) {
+    const userId = textField(record, "user_id");
+    if (!base.table("users").has(userId)) return `reservations.${id} belongs to user "${userId}", who does not exist`;
+  }
+  return null;
+}
