@@ -27,7 +27,7 @@ export const rooms = {
   tokenizers: { imports: ["core", "lib"], packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts" } },
   parsers: { imports: ["core", "lib"], browser: true },
   renderers: { imports: ["core", "lib", "parsers"], browser: true },
-  trajectories: { imports: ["core", "lib"], browser: true },
+  trajectories: { imports: ["core"], browser: true },
 
   // The one HTTP pool that engines and user simulators share.
   http: { imports: ["core", "lib"], packages: { undici: "*" }, isInternal: true },
