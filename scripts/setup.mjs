@@ -5,6 +5,7 @@ import { existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
+import { areKernelsStale } from "./build-kernels.mjs";
 import { root, runCommand } from "./run-command.mjs";
 
 /** The lowest Node release in `engines` of package.json; the two are compared by a test. */
@@ -19,11 +20,12 @@ export async function setUp() {
   await build();
 }
 
-/** The part of `setUp` before the build. */
+/** The part of `setUp` before the build: tools, and what tests need that is no TypeScript. */
 export async function setUpTools() {
   const problem = nodeProblem(process.versions.node);
   if (problem !== null) giveUp(problem);
   if (isInstallStale()) await install();
+  if (areKernelsStale()) await step("Building kernels", process.execPath, [join("scripts", "build-kernels.mjs")]);
 }
 
 /**
@@ -57,7 +59,7 @@ async function install() {
 
 async function build() {
   const compiler = join("node_modules", "typescript", "bin", "tsc");
-  const isFirst = !existsSync(join(root, "dist"));
+  const isFirst = !existsSync(join(root, "dist", "index.js"));
   await step(isFirst ? "Building" : null, process.execPath, [compiler, "-b", "tsconfig.build.json"]);
 }
 

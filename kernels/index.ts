@@ -1,0 +1,13 @@
+// What the model calls. Pointers are byte offsets into the one memory that is imported, 16-byte aligned; counts are floats
+// or rows. Nothing here checks its arguments: `src/model` does.
+
+export { attend, attendBackward, scoreFloats } from "./attention";
+export { attendCached } from "./cached-attention";
+export { gate, gateBackward } from "./gate";
+export { logProbabilities, logProbabilitiesBackward, temper } from "./loss";
+export { multiply, multiplyTransposed } from "./matrix";
+export { normalize, normalizeBackward } from "./norm";
+export { adamw, addTo, sumOfSquares } from "./optimizer";
+export { packColumns, packRows } from "./panels";
+export { rotate } from "./rotary";
+export { gatherRows, scatterRows } from "./rows";
