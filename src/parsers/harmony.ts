@@ -55,7 +55,7 @@ function readBlocks(text: string): readonly HarmonyEvent[] {
       if (at === tokens.length - 1) {
         const shown = withoutEnding(content, harmonyMarkers);
         if (shown !== "") emit("normal", shown);
-      } else if (tokens[at - 1]?.kind !== "call" || pythonLower(pythonStrip(content)) !== "commentary") {
+      } else if (!isFiller(pythonStrip(content), tokens[at - 1])) {
         emit("normal", content);
       }
       at++;
@@ -70,6 +70,11 @@ function readBlocks(text: string): readonly HarmonyEvent[] {
     }
   }
   return events;
+}
+
+/** A lone "commentary" after a call, or a marker that an unknown marker before it has made into text. */
+function isFiller(text: string, before: Token | undefined): boolean {
+  return harmonyMarkers.includes(text) || (before?.kind === "call" && pythonLower(text) === "commentary");
 }
 
 /** `next` is `null` when the block does not end: then nothing after its beginning is read. */

@@ -5,7 +5,7 @@ import { PythonError, pythonStrip } from "../../lib/python/index.ts";
 import { argumentValue, callsOf } from "../python/calls.ts";
 import { pythonExceptionType } from "../python/exception.ts";
 import { parseFirstStatementValue } from "../python/syntax.ts";
-import { dumpPython, PythonDict, type PythonValue } from "../python/value.ts";
+import { dumpPython, makeDict, type PythonValue } from "../python/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
@@ -66,6 +66,6 @@ function readPythonCalls(content: string, scan: ToolCallScan): readonly Detected
         return [];
       }
     }
-    return [scan.call(name, dumpPython(new PythonDict(entries)), index)];
+    return [scan.call(name, dumpPython(makeDict(entries)), index)];
   });
 }

@@ -81,7 +81,8 @@ function declaredType(tool: string, parameter: string, table: ToolTable): string
     if (!(parameters instanceof Map)) throw new PythonError("AttributeError", "the parameters are no object");
     const properties = parameters.has("properties") ? parameters.get("properties")! : new Map<string, JsonValue>();
     if (!(properties instanceof Map)) {
-      if (typeof properties === "string" || Array.isArray(properties)) continue;
+      const isSearchable = typeof properties === "string" || Array.isArray(properties);
+      if (isSearchable && !properties.includes(parameter)) continue;
       throw new PythonError("TypeError", "the properties cannot be searched");
     }
     const schema = properties.get(parameter);

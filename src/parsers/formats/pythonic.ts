@@ -7,7 +7,7 @@ import { pythonExceptionType } from "../python/exception.ts";
 import { compile, findPattern, literal, many, maybe, one, type Piece, sequence } from "../python/pattern-matcher.ts";
 import { isSpace } from "../python/patterns.ts";
 import { parseFirstStatementValue } from "../python/syntax.ts";
-import { dumpPython, PythonDict, type PythonValue } from "../python/value.ts";
+import { dumpPython, makeDict, type PythonValue } from "../python/value.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 
@@ -46,7 +46,7 @@ function readCalls(source: string, scan: ToolCallScan) {
       keyword.name,
       argumentValue(keyword.value, false),
     ]);
-    return [scan.call(name, dumpPython(new PythonDict(entries)), index)];
+    return [scan.call(name, dumpPython(makeDict(entries)), index)];
   });
 }
 

@@ -4,7 +4,7 @@ import { JsonFloat } from "../../lib/json/index.ts";
 import { PythonError } from "../../lib/python/index.ts";
 import { type PythonNode, parseExpression } from "./syntax.ts";
 import { normalInteger } from "./number.ts";
-import { makeDict, makeSet, PythonOpaque, PythonTuple, type PythonValue } from "./value.ts";
+import { makeDict, makeSet, PythonComplex, PythonTuple, type PythonValue } from "./value.ts";
 
 /** `ast.literal_eval(text)`. Throws a `PythonError` ("SyntaxError", "ValueError", "TypeError"). */
 export function evaluateLiteral(text: string): PythonValue {
@@ -39,10 +39,11 @@ function evaluate(node: PythonNode): PythonValue {
       return signed(node);
     case "binary": {
       const left = signed(node.left);
-      const right = node.right.type === "constant" ? node.right.value : malformed();
-      const isComplex = right instanceof PythonOpaque && right.typeName === "complex";
-      if (!isComplex || left instanceof PythonOpaque || !["+", "-"].includes(node.operator)) return malformed();
-      return new PythonOpaque("complex", "(complex)");
+      const right = node.right.type === "constant" ? node.right.value : null;
+      const isSum = node.operator === "+" || node.operator === "-";
+      if (!isSum || !(right instanceof PythonComplex) || left instanceof PythonComplex) return malformed();
+      const sign = node.operator === "+" ? 1 : -1;
+      return new PythonComplex(toNumber(left) + sign * right.real, sign * right.imaginary);
     }
     case "name":
     case "other":
@@ -61,12 +62,12 @@ function signed(node: PythonNode): PythonValue {
 }
 
 function number(value: PythonValue): PythonValue {
-  const isNumber =
-    typeof value === "number" ||
-    typeof value === "bigint" ||
-    value instanceof JsonFloat ||
-    (value instanceof PythonOpaque && value.typeName === "complex");
-  return isNumber ? value : malformed();
+  const isNumber = typeof value === "number" || typeof value === "bigint" || value instanceof JsonFloat;
+  return isNumber || value instanceof PythonComplex ? value : malformed();
+}
+
+function toNumber(value: PythonValue): number {
+  return value instanceof JsonFloat ? value.value : Number(value);
 }
 
 /** `-value` of a number or a boolean. */
@@ -74,8 +75,7 @@ export function negate(value: PythonValue): PythonValue {
   if (value instanceof JsonFloat) return new JsonFloat(-value.value);
   if (typeof value === "bigint") return normalInteger(-value);
   if (typeof value === "number" || typeof value === "boolean") return 0 - Number(value);
-  if (value instanceof PythonOpaque && value.typeName === "complex")
-    return new PythonOpaque("complex", `(-0-${value.repr})`);
+  if (value instanceof PythonComplex) return new PythonComplex(-value.real, -value.imaginary);
   return malformed();
 }
 

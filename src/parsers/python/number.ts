@@ -9,7 +9,7 @@ const maxIntegerDigits = 4300;
 
 /** `int(text)`. Throws a `PythonError` "ValueError". */
 export function pythonInt(text: string): number | bigint {
-  const stripped = asciiDigits(pythonStrip(text));
+  const stripped = plainNumber(text);
   if (!/^[+-]?\d+(?:_\d+)*$/.test(stripped)) throw new PythonError("ValueError", "invalid literal for int()");
   const digits = stripped.replaceAll("_", "");
   if (digits.replace(/^[+-]/, "").length > maxIntegerDigits) {
@@ -20,7 +20,7 @@ export function pythonInt(text: string): number | bigint {
 
 /** `float(text)`. Throws a `PythonError` "ValueError". */
 export function pythonFloat(text: string): JsonFloat {
-  const stripped = asciiDigits(pythonStrip(text));
+  const stripped = plainNumber(text);
   const special = /^([+-]?)(?:(inf(?:inity)?)|nan)$/i.exec(stripped);
   if (special !== null) {
     const magnitude = special[2] === undefined ? NaN : Infinity;
@@ -51,6 +51,12 @@ export function normalInteger(value: bigint): number | bigint {
 
 const otherDigit = /[^\P{Nd}0-9]/gu;
 const decimalDigit = /^\p{Nd}$/u;
+
+/** Without the white space around it, which is less in pure ASCII text (no control characters), and with ASCII digits. */
+function plainNumber(text: string): string {
+  if (/^[\0-\x7f]*$/.test(text)) return pythonStrip(text, " \t\n\v\f\r");
+  return asciiDigits(pythonStrip(text));
+}
 
 /** Decimal digits of other scripts as ASCII. They come in unbroken rows of ten. */
 function asciiDigits(text: string): string {

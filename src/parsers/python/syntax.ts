@@ -88,10 +88,15 @@ class Parser {
     return first;
   }
 
-  /** An expression, or assignments to it; the value assigned counts. */
-  #statement(): PythonNode {
+  /** An expression, or assignments to it; the value assigned counts. `null`: a declaration without a value. */
+  #statement(): PythonNode | null {
     if (this.#takesKeyword("return")) return this.expressionList(true);
     let value = this.expressionList(true);
+    if (this.#takes(":")) {
+      this.#requireTarget(value);
+      this.#expression();
+      return this.#takes("=") ? this.expressionList(true) : null;
+    }
     const operator = this.#peek();
     if (operator.type === "operator" && augmented.has(operator.text)) {
       this.#requireTarget(value);
@@ -260,7 +265,6 @@ class Parser {
 
   #callOf(callee: PythonNode): PythonNode {
     const keywords: PythonKeyword[] = [];
-    const names = new Set<string>();
     let hasPositional = false;
     let hasUnpacked = false;
     while (!this.#takes(")")) {
@@ -274,8 +278,6 @@ class Parser {
       } else {
         const name = this.#keywordName();
         if (name !== null) {
-          if (names.has(name)) throw syntaxError(`keyword argument repeated: ${name}`);
-          names.add(name);
           keywords.push({ name, value: this.#expression() });
         } else {
           this.#namedExpression();

@@ -4,7 +4,7 @@
 import { JsonFloat } from "../../lib/json/index.ts";
 import { PythonError } from "../../lib/python/index.ts";
 import { normalInteger } from "./number.ts";
-import { PythonOpaque, type PythonValue } from "./value.ts";
+import { PythonComplex, PythonOpaque, type PythonValue } from "./value.ts";
 
 export type PythonToken =
   | { readonly type: "name" | "keyword" | "operator"; readonly text: string }
@@ -198,10 +198,7 @@ function findQuote(source: string, start: number, quote: string): number {
 function numberValue(literal: string): PythonValue {
   const digits = literal.replaceAll("_", "");
   if (/^0[xob]/i.test(digits)) return normalInteger(BigInt(digits.toLowerCase()));
-  if (/j$/i.test(digits)) {
-    const imaginary = Number(digits.slice(0, -1));
-    return new PythonOpaque("complex", `${String(imaginary)}j`);
-  }
+  if (/j$/i.test(digits)) return new PythonComplex(0, Number(digits.slice(0, -1)));
   if (/[.e]/i.test(digits)) return new JsonFloat(Number(digits));
   if (/^0+[1-9]/.test(digits)) throw syntaxError("leading zeros in decimal integer literals are not permitted");
   if (digits.length > 4300) throw syntaxError("Exceeds the limit (4300 digits) for integer string conversion");

@@ -1,7 +1,7 @@
 // Values that Python code can write and JSON cannot: tuples, dicts with other keys, sets, bytes. Some formats read Python
 // literals, and what `json.dumps` and `str` make of them is part of the result.
 
-import { dumpJson, JsonFloat, type JsonValue } from "../../lib/json/index.ts";
+import { dumpJson, JsonFloat } from "../../lib/json/index.ts";
 import { floatRepr, PythonError, pythonRepr } from "../../lib/python/index.ts";
 
 export class PythonTuple {
@@ -18,7 +18,7 @@ export class PythonDict {
   }
 }
 
-/** A value that JSON refuses: a set, bytes, a complex number, an ellipsis. */
+/** A value that JSON refuses: a set, bytes, an ellipsis, a complex number. */
 export class PythonOpaque {
   readonly typeName: string;
   /** Its `repr`; the order within a set is that of its writing, which Python does not promise. */
@@ -28,6 +28,20 @@ export class PythonOpaque {
     this.repr = repr;
   }
 }
+
+export class PythonComplex extends PythonOpaque {
+  readonly real: number;
+  readonly imaginary: number;
+  constructor(real: number, imaginary: number) {
+    const sign = imaginary < 0 || Object.is(imaginary, -0) ? "" : "+";
+    const isPure = Object.is(real, 0);
+    super("complex", isPure ? `${part(imaginary)}j` : `(${part(real)}${sign}${part(imaginary)}j)`);
+    this.real = real;
+    this.imaginary = imaginary;
+  }
+}
+
+const part = (value: number): string => floatRepr(value).replace(/\.0$/, "");
 
 export type PythonValue =
   | null
@@ -55,7 +69,7 @@ export function dumpPython(value: PythonValue): string {
   if (isMap(value)) {
     return `{${mapEntries(value, (key, item) => `${dumpJson(key)}: ${dumpPython(item)}`)}}`;
   }
-  return dumpJson(value as JsonValue);
+  return dumpJson(value);
 }
 
 function dumpList(items: readonly PythonValue[]): string {
@@ -87,7 +101,7 @@ function reprOf(value: PythonValue): string {
   if (isMap(value)) {
     return `{${mapEntries(value, (key, item) => `${pythonRepr(key)}: ${reprOf(item)}`)}}`;
   }
-  return pythonRepr(value as JsonValue);
+  return pythonRepr(value);
 }
 
 export function isList(value: PythonValue): value is readonly PythonValue[] {
