@@ -9,6 +9,7 @@ import { root, runCommand } from "../../run-command.mjs";
 import { readManifest } from "../manifest.mjs";
 import { readSources } from "../read-sources.mjs";
 import { extractExamples } from "./extract.mjs";
+import { findUnnamed, knownNames } from "./names.mjs";
 import { findDeadReferences, findMissingRooms } from "./references.mjs";
 
 /** @import { Example } from "./extract.mjs" */
@@ -24,6 +25,7 @@ export async function checkDocs() {
   const problems = [
     ...examples.flatMap(compareWithFile),
     ...findPointers(),
+    ...findUnnamed(readFileSync(join(root, "FEATURES.md"), "utf8"), await knownNames()),
     ...(numbered.length === 0 ? [] : await compile(["-b", "tsconfig.examples.json"])),
     ...(await compileBlocks(blocks)),
   ];

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 
+import { findUnnamed } from "./names.mjs";
 import { findDeadReferences, findMissingRooms } from "./references.mjs";
 
 const repository = {
@@ -26,5 +27,11 @@ test("findDeadReferences() names the line of every link, path and command that l
 test("findMissingRooms() finds rooms that the tree does not show", () => {
   expect([...findMissingRooms("src/\n  core/   words\n  lib/    helpers\n", ["core", "lib", "users"])]).toEqual([
     "README.md has no line for src/users/ in its tree.",
+  ]);
+});
+
+test("findUnnamed() finds what the code knows by name and FEATURES.md does not", () => {
+  expect([...findUnnamed("`llm` and `llm-2`", { user: ["llm", "human"] })]).toEqual([
+    "FEATURES.md does not name the user `human`.",
   ]);
 });
