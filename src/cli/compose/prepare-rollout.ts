@@ -89,8 +89,9 @@ export async function prepareRollout(
           environment,
           user,
           model,
-          engine: connected.engine,
           address: connected.address,
+          apiKey: sglang.apiKey ?? null,
+          cwd: context.cwd,
         });
       }
       return createPlayer(settings, {

@@ -15,7 +15,12 @@ export type ConversationOptions = {
 /** The conversation as lines, a heading first and the ending last. */
 export function conversationView(episode: Episode, options: ConversationOptions): string[] {
   const { colours, textLength = 600, maxLines = Infinity } = options;
-  const body = episode.events.flatMap((event) => eventLines(event, { colours, textLength }));
+  const view = { colours, textLength };
+  // Episodes of text-delta presets have messages only.
+  const body =
+    episode.events.length > 0
+      ? episode.events.flatMap((event) => eventLines(event, view))
+      : episode.messages.slice(1).flatMap(({ role, content }) => labelled(colours.cyan(role), content, view));
   const lines = body.length > maxLines ? withoutMiddle(body, maxLines, colours) : body;
   return [heading(episode, colours), "", ...lines, "", ...endingLines(episode, { colours, textLength })];
 }

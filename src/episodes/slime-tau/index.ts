@@ -17,3 +17,4 @@ export {
   type SlimeTauPayload,
 } from "./run-slime-tau.ts";
 export { slimeTauSample } from "./slime-tau-sample.ts";
+export { slimeTauEnvironment } from "./slime-tau-environment.ts";
