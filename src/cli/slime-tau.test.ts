@@ -27,7 +27,7 @@ describe("rollout --preset slime-tau", () => {
     const settings = await readFile(join(folder, "run/run.json"), "utf8");
     expect(settings).toMatch(/"temperature": ?0/);
     expect(settings).toMatch(/"max-new-tokens": ?512/);
-    const shown = await run("inspect", "run", "0");
+    const shown = await run("inspect", "run", "1");
     expect(shown.stdout).toContain("assistant: ");
   });
 
