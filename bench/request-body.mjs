@@ -38,9 +38,15 @@ function measure(context) {
       routingKey: null,
     };
     const fields = toGenerateFields(request, false);
-    writer.write(prompt, fields);
+    writer.lend(prompt, fields).giveBack();
     prompt.append(ids(newTokens));
-    appended.push(time(() => writer.write(prompt, toGenerateFields(request, false))));
+    appended.push(
+      time(() => {
+        const lent = writer.lend(prompt, toGenerateFields(request, false));
+        lent.giveBack();
+        return lent.bytes;
+      }),
+    );
     stringified.push(
       time(() =>
         Buffer.from(JSON.stringify({ input_ids: Array.from(prompt.view()), ...toGenerateFields(request, false) })),

@@ -2,8 +2,10 @@
 // Not `lib/deadline.ts`, because a streamed call lives on after its promise. Needed at all because the HTTP library looks
 // at a signal only once a request has a connection; a queued request would wait on.
 
-import { setMaxListeners } from "node:events";
 import type { Clock } from "../lib/clock.ts";
+import { subscribeToAbort } from "./abort-subscription.ts";
+import { DeadlineQueue } from "./deadline-queue.ts";
+import { StopSignal } from "./stop-signal.ts";
 
 /** Why we ended a call ourselves. */
 export type CallEnd = "timeout" | "cancelled";
@@ -11,38 +13,51 @@ export type CallEnd = "timeout" | "cancelled";
 export type CallScopeOptions = {
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number | null;
-  readonly clock: Clock;
   /** What a call rejects with when it is ended. */
   readonly toError: (end: CallEnd) => Error;
 };
 
+/** Opens scopes whose deadlines share timers. */
+export class CallScopes {
+  readonly #clock: Clock;
+  readonly #deadlines = new Map<number, DeadlineQueue>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  open(options: CallScopeOptions): CallScope {
+    return new CallScope(options, options.timeoutMs === null ? null : this.#deadlinesOf(options.timeoutMs));
+  }
+
+  #deadlinesOf(timeoutMs: number): DeadlineQueue {
+    const known = this.#deadlines.get(timeoutMs);
+    if (known !== undefined) return known;
+    const fresh = new DeadlineQueue(this.#clock, timeoutMs);
+    this.#deadlines.set(timeoutMs, fresh);
+    return fresh;
+  }
+}
+
 /** Ends what it runs when the caller cancels or the deadline passes. Call `end` when the call is over, in every case. */
 export class CallScope {
-  readonly #options: CallScopeOptions;
-  readonly #controller = new AbortController();
-  readonly #timer: AbortController | null = null;
-  readonly #onAbort = (): void => this.#stop("cancelled");
+  /** Stopped when the call is to stop. */
+  readonly signal = new StopSignal();
+  readonly #toError: (end: CallEnd) => Error;
+  #leaveSignal: (() => void) | null = null;
+  #leaveDeadline: (() => void) | null = null;
   #reject: ((error: Error) => void) | null = null;
   #error: Error | null = null;
 
-  constructor(options: CallScopeOptions) {
-    this.#options = options;
-    const { signal, timeoutMs, clock } = options;
+  constructor(options: CallScopeOptions, deadlines: DeadlineQueue | null) {
+    const { signal } = options;
+    this.#toError = options.toError;
     if (signal?.aborted === true) {
       this.#stop("cancelled");
       return;
     }
-    if (signal !== undefined) {
-      // One signal ends thousands of calls of a run; Node would take eleven for a leak.
-      setMaxListeners(0, signal);
-      signal.addEventListener("abort", this.#onAbort, { once: true });
-    }
-    if (timeoutMs === null) return;
-    this.#timer = new AbortController();
-    clock.sleep(timeoutMs, this.#timer.signal).then(
-      () => this.#stop("timeout"),
-      () => undefined,
-    );
+    if (signal !== undefined) this.#leaveSignal = subscribeToAbort(signal, () => this.#stop("cancelled"));
+    if (deadlines !== null) this.#leaveDeadline = deadlines.add(() => this.#stop("timeout"));
   }
 
   /** What the call was ended with; `null` when it was not. */
@@ -51,28 +66,30 @@ export class CallScope {
   }
 
   /** Settles as `work` does, or rejects at once when the scope stops first. `work` is not called in a stopped scope. */
-  run<T>(work: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  run<T>(work: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.#error !== null) {
         reject(this.#error);
         return;
       }
       this.#reject = reject;
-      work(this.#controller.signal).then(resolve, reject);
+      work().then(resolve, reject);
     });
   }
 
   /** Unhooks the signal and the deadline. */
   end(): void {
-    this.#timer?.abort();
-    this.#options.signal?.removeEventListener("abort", this.#onAbort);
+    this.#leaveSignal?.();
+    this.#leaveDeadline?.();
+    this.#leaveSignal = null;
+    this.#leaveDeadline = null;
   }
 
   #stop(end: CallEnd): void {
     if (this.#error !== null) return;
-    this.#error = this.#options.toError(end);
+    this.#error = this.#toError(end);
     this.end();
-    this.#controller.abort(this.#error);
+    this.signal.stop(this.#error);
     this.#reject?.(this.#error);
   }
 }

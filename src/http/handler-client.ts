@@ -3,7 +3,7 @@
 
 import type { Boundary } from "../core/failure.ts";
 import { systemClock, type Clock } from "../lib/clock.ts";
-import { CallScope } from "./call-scope.ts";
+import { CallScopes } from "./call-scope.ts";
 import { endedCall, httpFailure, unusableAnswer } from "./http-failure.ts";
 import type { HttpCallOptions, HttpClient, HttpRequest, HttpResponse, HttpStream } from "./http-client.ts";
 
@@ -22,19 +22,22 @@ export function createHandlerClient(
   options: HandlerClientOptions,
 ): HttpClient {
   const { boundary, clock = systemClock } = options;
+  const scopes = new CallScopes(clock);
   let closed = false;
 
   const stream = async (request: HttpRequest, call: HttpCallOptions = {}): Promise<HttpStream> => {
     const { signal, timeoutMs = null, maxBytes = Infinity } = call;
     const toError = (reason: "timeout" | "cancelled"): Error => endedCall(request, { boundary, reason, timeoutMs });
     if (closed) throw toError("cancelled");
-    const scope = new CallScope({ signal, timeoutMs, clock, toError });
+    const scope = scopes.open({ signal, timeoutMs, toError });
+    const controller = new AbortController();
+    scope.signal.addEventListener("abort", () => controller.abort(scope.error));
     const fail = (error: unknown): Error => {
       scope.end();
       return scope.error ?? httpFailure(error, request, boundary);
     };
     const answer = await scope
-      .run(async (inner) => handler(toRequest(request, inner)))
+      .run(async () => handler(toRequest(request, controller.signal)))
       .catch((error: unknown) => {
         throw fail(error);
       });

@@ -5,7 +5,7 @@
 import { Pool, type Dispatcher } from "undici";
 import { ConfigurationError, type Boundary } from "../core/failure.ts";
 import { systemClock, type Clock } from "../lib/clock.ts";
-import { CallScope } from "./call-scope.ts";
+import { CallScopes, type CallScope } from "./call-scope.ts";
 import { endedCall, httpFailure, unusableAnswer } from "./http-failure.ts";
 import type { HttpCallOptions, HttpClient, HttpRequest, HttpResponse, HttpStream } from "./http-client.ts";
 
@@ -42,19 +42,21 @@ export function createHttpPool(options: HttpPoolOptions): HttpClient {
 
 class HttpPool implements HttpClient {
   readonly #options: Required<HttpPoolOptions>;
+  readonly #scopes: CallScopes;
   readonly #pools = new Map<string, Pool>();
   #closed = false;
 
   constructor(options: Required<HttpPoolOptions>) {
     this.#options = options;
+    this.#scopes = new CallScopes(options.clock);
   }
 
   async request(request: HttpRequest, options: HttpCallOptions = {}): Promise<HttpResponse> {
     const scope = this.#open(request, options);
     const maxBytes = options.maxBytes ?? defaultMaxBytes;
     try {
-      return await scope.run(async (signal) => {
-        const answer = await this.#send(request, signal);
+      return await scope.run(async () => {
+        const answer = await this.#send(request, scope);
         const body = await collect(answer, maxBytes);
         if (body === null) {
           const state = `the answer is larger than ${maxBytes} bytes`;
@@ -77,7 +79,7 @@ class HttpPool implements HttpClient {
     };
     let answer: Dispatcher.ResponseData;
     try {
-      answer = await scope.run((signal) => this.#send(request, signal));
+      answer = await scope.run(() => this.#send(request, scope));
     } catch (error) {
       throw fail(error);
     }
@@ -107,15 +109,14 @@ class HttpPool implements HttpClient {
   #open(request: HttpRequest, options: HttpCallOptions): CallScope {
     const { timeoutMs = null } = options;
     const { boundary } = this.#options;
-    return new CallScope({
+    return this.#scopes.open({
       signal: options.signal,
       timeoutMs,
-      clock: this.#options.clock,
       toError: (reason) => endedCall(request, { boundary, reason, timeoutMs }),
     });
   }
 
-  #send(request: HttpRequest, signal: AbortSignal): Promise<Dispatcher.ResponseData> {
+  #send(request: HttpRequest, { signal }: CallScope): Promise<Dispatcher.ResponseData> {
     const { base, method, body } = request;
     const headers =
       base.authorization === null ? request.headers : { authorization: base.authorization, ...request.headers };

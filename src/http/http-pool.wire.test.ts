@@ -7,6 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { AttributedError } from "../core/failure.ts";
 import { parseBaseUrl } from "./base-url.ts";
 import type { HttpClient, HttpRequest } from "./http-client.ts";
+import { createManualClock } from "../lib/manual-clock.ts";
 import { createHttpPool } from "./http-pool.ts";
 
 const cleanups: (() => Promise<void>)[] = [];
@@ -137,12 +138,21 @@ describe("createHttpPool()", () => {
   });
 
   test("a deadline ends a silent call with code timeout and closes its connection", async () => {
-    const closed = signalled();
-    const url = await serve((incoming) => void incoming.socket.on("close", () => closed.resolve()));
-    const error = await failureOf(open().request(post(url), { timeoutMs: 20 }));
+    const [arrived, closed] = [signalled(), signalled()];
+    const url = await serve((incoming) => {
+      incoming.socket.on("close", () => closed.resolve());
+      arrived.resolve();
+    });
+    const clock = createManualClock();
+    const pool = createHttpPool({ boundary: "engine", clock });
+    const failed = failureOf(pool.request(post(url), { timeoutMs: 20 }));
+    await arrived.promise;
+    await clock.advance(20);
+    const error = await failed;
     expect(error.failure).toMatchObject({ code: "timeout", retryable: true });
     expect(error.message).toContain("within 20 ms");
     await closed.promise;
+    await pool.close();
   });
 
   test("a signal ends a call with code cancelled, also while it waits for a connection", async () => {

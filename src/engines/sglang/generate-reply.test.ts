@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { AttributedError } from "../../core/failure.ts";
 import type { SampleResult } from "../../core/engine.ts";
 import { garblings, RawText } from "../../testing/index.ts";
-import { readGenerateReply, type ExpectedReply } from "./generate-reply.ts";
+import { parseReply, readGenerateReply, type ExpectedReply } from "./generate-reply.ts";
 import type { FailureContext } from "./server-failure.ts";
 
 const context: FailureContext = { what: "sample from SGLang", redact: (text) => text, hasApiKey: false };
@@ -32,7 +32,25 @@ function reply(item: Readonly<Record<string, unknown>> = {}, meta: Readonly<Reco
   return JSON.parse(JSON.stringify(whole));
 }
 
-const read = (value: unknown): SampleResult => readGenerateReply(value, expected, context);
+/** Reads a reply in both ways, from its bytes and parsed, which must come to the same. */
+function read(value: unknown): SampleResult {
+  const slowly = attempt(() => readGenerateReply({ value, logged: null }, expected, context));
+  const bytes = Buffer.from(JSON.stringify(value));
+  const fast = attempt(() => readGenerateReply(parseReply(bytes, context), expected, context));
+  expect(fast()).toEqual(slowly());
+  return readGenerateReply({ value, logged: null }, expected, context);
+}
+
+/** What came of it, comparable. */
+function attempt<T>(action: () => T): () => T | string {
+  try {
+    const result = action();
+    return () => result;
+  } catch (error) {
+    const words = String(error);
+    return () => words;
+  }
+}
 
 function refusal(value: unknown): { readonly code: string; readonly retryable: boolean; readonly message: string } {
   try {
@@ -170,8 +188,10 @@ describe("readGenerateReply()", () => {
 
   test("refuses more tokens than were asked for", () => {
     const value = reply();
-    expect(() => readGenerateReply(value, { ...expected, maxNewTokens: 1 }, context)).toThrow("wanted at most 1");
-    expect(readGenerateReply(value, { ...expected, maxNewTokens: null }, context).sampledTokens).toHaveLength(2);
+    const readWith = (maxNewTokens: number | null): SampleResult =>
+      readGenerateReply({ value, logged: null }, { ...expected, maxNewTokens }, context);
+    expect(() => readWith(1)).toThrow("wanted at most 1");
+    expect(readWith(null).sampledTokens).toHaveLength(2);
   });
 
   test("refuses for good what continues another prompt, and lists", () => {

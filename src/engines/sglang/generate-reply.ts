@@ -7,7 +7,8 @@
 
 import type { EngineUsage, SampleResult } from "../../core/engine.ts";
 import type { Finish, FinishReason } from "../../core/turn.ts";
-import { badReply, refusalFailure, type FailureContext } from "./server-failure.ts";
+import { scanLogprobs, type Logged } from "./scan-logprobs.ts";
+import { badReply, parseJson, refusalFailure, type FailureContext } from "./server-failure.ts";
 
 /** What was asked, as far as the reply must fit it. */
 export type ExpectedReply = {
@@ -19,8 +20,28 @@ export type ExpectedReply = {
 
 export type Fields = Readonly<Record<string, unknown>>;
 
+/** A reply as it came out of its bytes. */
+export type ParsedReply = {
+  readonly value: unknown;
+  /** Its logprobs, when they were read ahead; the list in `value` is empty then. */
+  readonly logged: Logged | null;
+};
+
+/** Reads the bytes of a reply. Throws an `AttributedError` with code "bad-reply" when they are not JSON. */
+export function parseReply(bytes: Buffer, context: FailureContext): ParsedReply {
+  const scanned = scanLogprobs(bytes);
+  if (scanned !== null) {
+    const rest = parseJson(Buffer.concat([bytes.subarray(0, scanned.start), bytes.subarray(scanned.end)]), context);
+    const list = asFields(asFields(rest)?.["meta_info"])?.["output_token_logprobs"];
+    // Elsewhere in the reply, the list is not the one of its tokens.
+    if (Array.isArray(list) && list.length === 0) return { value: rest, logged: scanned };
+  }
+  return { value: parseJson(bytes, context), logged: null };
+}
+
 /** Throws an `AttributedError`: "bad-reply", or what the server's own verdict inside the reply means. */
-export function readGenerateReply(value: unknown, expected: ExpectedReply, context: FailureContext): SampleResult {
+export function readGenerateReply(reply: ParsedReply, expected: ExpectedReply, context: FailureContext): SampleResult {
+  const { value } = reply;
   if (Array.isArray(value)) {
     throw badReply(context, "it is a list", { retryable: false, remedy: 'leave "n" out of sampling.extra' });
   }
@@ -28,7 +49,7 @@ export function readGenerateReply(value: unknown, expected: ExpectedReply, conte
   const meta = asFields(item?.["meta_info"]);
   if (item === null || meta === null) throw badReply(context, "meta_info is missing");
   const finish = readFinish(meta["finish_reason"], context);
-  const logged = readLogged(meta["output_token_logprobs"], context);
+  const logged = reply.logged ?? readLogged(meta["output_token_logprobs"], context);
   const listed = item["output_ids"] === undefined ? null : readIds(item["output_ids"], context);
   const { sampledTokens, logprobs } = join(listed, logged, context);
   checkCount(sampledTokens.length, { finish, meta, expected, context });
@@ -77,8 +98,6 @@ function readFinish(value: unknown, context: FailureContext): Finish {
   const isMatch = typeof matched === "string" || typeof matched === "number";
   return { reason, matched: isMatch ? matched : null, raw: JSON.stringify(value) };
 }
-
-type Logged = { readonly ids: Uint32Array; readonly logprobs: Float32Array };
 
 function readLogged(value: unknown, context: FailureContext): Logged | null {
   if (value === undefined || value === null) return null;

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TokenBuffer } from "../../core/token-buffer.ts";
-import { GenerateBodyWriter, toGenerateFields, toSglangSampling } from "./generate-request.ts";
+import { GenerateBodyWriter, toGenerateFields, toSglangSampling, type LentBody } from "./generate-request.ts";
 import { request } from "./sglang.test-helper.ts";
 
 function reference(prompt: TokenBuffer, fields: object): string {
@@ -9,43 +9,56 @@ function reference(prompt: TokenBuffer, fields: object): string {
 }
 
 describe("GenerateBodyWriter", () => {
-  test("writes the bytes of JSON.stringify, however a prompt grows, forks and is shared", () => {
+  test("lends the bytes of JSON.stringify, however a prompt grows, forks and is shared, and they stay until given back", () => {
     const id = fc.oneof(
       fc.nat(9),
       fc.nat(200_000),
       fc.nat(2 ** 32 - 1),
       fc.constantFrom(999_999, 1_000_000, 2 ** 32 - 1),
     );
-    const step = fc.record({ ids: fc.array(id, { maxLength: 60 }), forkAt: fc.option(fc.nat(200)), note: fc.string() });
+    const step = fc.record({
+      ids: fc.array(id, { maxLength: 60 }),
+      forkAt: fc.option(fc.nat(200)),
+      note: fc.string({ maxLength: 400, unit: "binary" }),
+      giveBack: fc.nat(4),
+    });
     fc.assert(
-      fc.property(fc.array(step, { minLength: 1, maxLength: 8 }), (steps) => {
-        const writer = new GenerateBodyWriter();
-        let prompt = TokenBuffer.from([7]);
-        for (const { ids, forkAt, note } of steps) {
-          if (forkAt !== null) prompt = prompt.fork(Math.min(prompt.length, forkAt + 1));
-          prompt.append(ids);
-          const fields = toGenerateFields(
-            request({ prompt, requestId: note, sampling: { extra: { stop: note } } }),
-            false,
-          );
-          expect(writer.write(prompt, fields).toString()).toBe(reference(prompt, fields));
-        }
-      }),
-      { seed: 11, numRuns: 300 },
+      fc.property(
+        fc.array(id, { minLength: 1, maxLength: 9 }),
+        fc.array(step, { minLength: 1, maxLength: 12 }),
+        (ids, steps) => {
+          const writer = new GenerateBodyWriter();
+          let prompt = TokenBuffer.from(ids);
+          let lent: { readonly body: LentBody; readonly text: string }[] = [];
+          for (const { ids: more, forkAt, note, giveBack } of steps) {
+            if (forkAt !== null) prompt = prompt.fork(Math.min(prompt.length, forkAt + 1));
+            prompt.append(more);
+            const fields = toGenerateFields(
+              request({ prompt, requestId: note, sampling: { extra: { stop: note } } }),
+              false,
+            );
+            lent.push({ body: writer.lend(prompt, fields), text: reference(prompt, fields) });
+            for (const { body, text } of lent) expect(body.bytes.toString()).toBe(text);
+            for (const { body } of lent.slice(0, giveBack)) body.giveBack();
+            lent = lent.slice(giveBack);
+          }
+        },
+      ),
+      { seed: 11, numRuns: 500 },
     );
   });
 
-  test("a body that was written stays as it is while its prompt grows", () => {
+  test("a turn writes into the bytes of the last one, and copies only while those are lent", () => {
     const writer = new GenerateBodyWriter();
-    const prompt = TokenBuffer.from([1]);
+    const prompt = TokenBuffer.from(new Uint32Array(500).fill(151_645));
     const fields = toGenerateFields(request(), false);
-    const first = writer.write(prompt, fields);
-    const before = first.toString();
-    for (let round = 0; round < 50; round++) {
-      prompt.append([151_645, 198]);
-      writer.write(prompt, fields);
-    }
-    expect(first.toString()).toBe(before);
+    const first = writer.lend(prompt, fields);
+    const second = writer.lend(prompt, fields);
+    expect(second.bytes.buffer).not.toBe(first.bytes.buffer);
+    second.giveBack();
+    first.giveBack();
+    prompt.append([198]);
+    expect(writer.lend(prompt, fields).bytes.buffer).toBe(first.bytes.buffer);
   });
 });
 

@@ -4,7 +4,7 @@
 import type { SampleRequest } from "../../core/engine.ts";
 import type { SamplingParams } from "../../core/sampling.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
-import { SerializedIds } from "./serialized-ids.ts";
+import { GrowingBody } from "./growing-body.ts";
 
 /** Everything of the body but the prompt. */
 export type GenerateFields = {
@@ -48,29 +48,26 @@ export function toGenerateFields(request: SampleRequest, stream: boolean): Gener
   };
 }
 
-const prefix = Buffer.from('{"input_ids":[');
+const head = Buffer.from('{"input_ids":[');
+
+/** A body to send. Give it back when nobody reads it any more, in every case. */
+export type LentBody = { readonly bytes: Buffer; readonly giveBack: () => void };
 
 /** Writes bodies; keeps the serialized prompts of the token buffers it has seen for as long as those live. */
 export class GenerateBodyWriter {
-  readonly #serialized = new WeakMap<TokenBuffer, SerializedIds>();
+  readonly #bodies = new WeakMap<TokenBuffer, GrowingBody>();
 
   /** The bytes of `JSON.stringify({ input_ids: [...prompt], ...fields })`. Throws what `JSON.stringify` throws. */
-  write(prompt: TokenBuffer, fields: GenerateFields): Buffer {
+  lend(prompt: TokenBuffer, fields: GenerateFields): LentBody {
     const tail = `],${JSON.stringify(fields).slice(1)}`;
-    const ids = this.#serializedOf(prompt).sync(prompt).subarray(1);
-    // A copy, because the serialized prompt may grow while the request is still being sent.
-    const body = Buffer.allocUnsafe(prefix.length + ids.length + Buffer.byteLength(tail));
-    body.set(prefix);
-    body.set(ids, prefix.length);
-    body.write(tail, prefix.length + ids.length);
-    return body;
+    return this.#bodyOf(prompt).lend(prompt, tail);
   }
 
-  #serializedOf(prompt: TokenBuffer): SerializedIds {
-    const known = this.#serialized.get(prompt);
+  #bodyOf(prompt: TokenBuffer): GrowingBody {
+    const known = this.#bodies.get(prompt);
     if (known !== undefined) return known;
-    const fresh = new SerializedIds(prompt.length);
-    this.#serialized.set(prompt, fresh);
+    const fresh = new GrowingBody(head, prompt.length);
+    this.#bodies.set(prompt, fresh);
     return fresh;
   }
 }

@@ -58,6 +58,15 @@ export function badReply(
   });
 }
 
+/** Throws an `AttributedError` with code "bad-reply". */
+export function parseJson(body: Buffer, context: FailureContext): unknown {
+  try {
+    return JSON.parse(body.toString()) as unknown;
+  } catch {
+    throw badReply(context, "it is not JSON");
+  }
+}
+
 export function refusalFailure(context: FailureContext, refusal: Refusal): AttributedError {
   const { status, message } = refusal;
   const ruling = rule(status, message);

@@ -6,7 +6,8 @@ import type { EngineControl } from "../../core/engine.ts";
 import type { HttpResponse } from "../../http/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { asFields, readWeightVersion } from "./generate-reply.ts";
-import { parseJson, type SglangServer } from "./sglang-server.ts";
+import { parseJson } from "./server-failure.ts";
+import type { SglangServer } from "./sglang-server.ts";
 import { listWorkers, type SglangWorker, type Worker } from "./workers.ts";
 
 export type SglangControlOptions = {

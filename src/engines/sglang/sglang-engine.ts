@@ -5,13 +5,13 @@ import { AttributedError } from "../../core/failure.ts";
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
 import { createHttpPool, readEventStream, type HttpClient } from "../../http/index.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { readGenerateReply } from "./generate-reply.ts";
-import { GenerateBodyWriter, toGenerateFields, type GenerateFields } from "./generate-request.ts";
+import { parseReply, readGenerateReply, type ParsedReply } from "./generate-reply.ts";
+import { GenerateBodyWriter, toGenerateFields, type GenerateFields, type LentBody } from "./generate-request.ts";
 import { foldGenerateStream } from "./generate-stream.ts";
 import { badReply, engineFailure, type FailureContext } from "./server-failure.ts";
 import { SglangControl } from "./sglang-control.ts";
 import { requireDuration, resolveAddress, type SglangEngineOptions } from "./sglang-options.ts";
-import { parseJson, SglangServer } from "./sglang-server.ts";
+import { SglangServer } from "./sglang-server.ts";
 import type { SglangWorker } from "./workers.ts";
 
 /** The engine, and what only SGLang has. */
@@ -74,7 +74,7 @@ class Sglang implements SglangEngine {
     const context = server.context("sample from", "/generate");
     const fields = toGenerateFields(request, stream);
     // Everything of the prompt is read before the first wait: it may grow as soon as the caller stops waiting.
-    const body = this.#write(request, fields, context);
+    const body = this.#lend(request, fields, context);
     const expected = {
       promptTokens: request.prompt.length,
       maxNewTokens: maxNewTokensOf(fields),
@@ -83,7 +83,7 @@ class Sglang implements SglangEngine {
     const { signal } = options;
     const wasCancelledBefore = signal?.aborted === true;
     try {
-      const reply = await this.#exchange(body, { request, signal, context });
+      const reply = await this.#exchange(body.bytes, { request, signal, context });
       const result = readGenerateReply(reply, expected, context);
       this.#version = result.weightSpans[0]?.reply ?? this.#version;
       return result;
@@ -91,6 +91,8 @@ class Sglang implements SglangEngine {
       if (isGivenUp(error) && !wasCancelledBefore) control.abandon(request.requestId);
       // The parser of event streams knows no boundary.
       throw error instanceof RangeError ? badReply(context, error.message) : error;
+    } finally {
+      body.giveBack();
     }
   }
 
@@ -132,26 +134,26 @@ class Sglang implements SglangEngine {
       readonly signal: AbortSignal | undefined;
       readonly context: FailureContext;
     },
-  ): Promise<unknown> {
+  ): Promise<ParsedReply> {
     const { server, timeoutMs, stream } = this.#parts;
     const { request, signal, context } = input;
     const http = server.request("/generate", body, routingHeader(request.routingKey));
     const call = { signal, timeoutMs };
     if (stream) {
       const chunks = await server.openStream(http, call, context);
-      return foldGenerateStream(readEventStream(chunks), context);
+      return { value: await foldGenerateStream(readEventStream(chunks), context), logged: null };
     }
     const answer = await server.send(http, call);
     if (answer.status !== 200) throw server.refusal(answer, context);
-    return parseJson(answer.body, context);
+    return parseReply(answer.body, context);
   }
 
-  #write(request: SampleRequest, fields: GenerateFields, context: FailureContext): Buffer {
+  #lend(request: SampleRequest, fields: GenerateFields, context: FailureContext): LentBody {
     const refuse = (state: string, cause?: unknown): AttributedError =>
       engineFailure(context, { code: "bad-request", retryable: false, state, cause });
     if (request.prompt.length === 0) throw refuse("the prompt is empty");
     try {
-      return this.#bodies.write(request.prompt, fields);
+      return this.#bodies.lend(request.prompt, fields);
     } catch (error) {
       throw refuse("sampling.extra cannot be written as JSON", error);
     }

@@ -10,7 +10,7 @@ import {
   type HttpRequest,
   type HttpResponse,
 } from "../../http/index.ts";
-import { badReply, parseRetryAfter, refusalFailure, serverMessage, type FailureContext } from "./server-failure.ts";
+import { parseRetryAfter, refusalFailure, serverMessage, type FailureContext } from "./server-failure.ts";
 
 export type SglangServerOptions = {
   readonly base: BaseUrl;
@@ -102,13 +102,5 @@ export class SglangServer {
       message: serverMessage(answer.body.toString()),
       retryAfterMs: parseRetryAfter(retryAfter, headerValue(answer.headers, "date")),
     });
-  }
-}
-
-export function parseJson(body: Buffer, context: FailureContext): unknown {
-  try {
-    return JSON.parse(body.toString()) as unknown;
-  } catch {
-    throw badReply(context, "it is not JSON");
   }
 }

@@ -2,8 +2,8 @@
 
 import { parseBaseUrl, showAddress, type BaseUrl, type HttpCallOptions } from "../../http/index.ts";
 import { asFields } from "./generate-reply.ts";
-import { badReply, type FailureContext } from "./server-failure.ts";
-import { parseJson, type SglangServer } from "./sglang-server.ts";
+import { badReply, parseJson, type FailureContext } from "./server-failure.ts";
+import type { SglangServer } from "./sglang-server.ts";
 
 export type SglangWorker = {
   /** Safe to show. */
