@@ -133,6 +133,8 @@ function tokenize(text: string): readonly Token[] {
   const tokens: Token[] = [];
   const add = (kind: Kind, start: number, end: number): number => tokens.push({ kind, start, end });
   let hasUnknown = false;
+  // Searched for once: a text without it would otherwise be searched to its end for every unknown marker.
+  const lastClose = text.lastIndexOf("|>");
   let at = 0;
   while (at < text.length) {
     const marker = text.indexOf("<|", at);
@@ -152,8 +154,8 @@ function tokenize(text: string): readonly Token[] {
     hasUnknown = true;
     add("text", marker, marker + 2);
     at = marker + 2;
+    if (lastClose < at) continue;
     const close = text.indexOf("|>", at);
-    if (close === -1) continue;
     const next = text.indexOf("<|", close + 2);
     const end = next === -1 ? text.length : next;
     add("text", at, end);

@@ -4,7 +4,7 @@
 
 /** `class`: one character. `split`: try the first branch, then the second. `jump`: go on elsewhere. */
 export type Instruction =
-  | { readonly type: "class"; readonly test: (code: number) => boolean }
+  | { readonly type: "class"; readonly test: (code: number) => boolean; /** By code. */ readonly ascii: Uint8Array }
   | { readonly type: "split"; readonly first: number; readonly second: number }
   | { readonly type: "jump"; readonly to: number }
   | { readonly type: "match" };
@@ -39,9 +39,15 @@ function matchAt(text: string, program: readonly Instruction[], start: number, t
       } else if (instruction.type === "jump") {
         counter = instruction.to;
       } else {
-        const code = text.codePointAt(at);
-        if (code === undefined || !instruction.test(code)) break;
-        at += code > 0xffff ? 2 : 1;
+        const unit = text.charCodeAt(at);
+        if (unit < 128) {
+          if (instruction.ascii[unit] === 0) break;
+          at++;
+        } else {
+          const code = text.codePointAt(at);
+          if (code === undefined || !instruction.test(code)) break;
+          at += code > 0xffff ? 2 : 1;
+        }
         counter++;
       }
     }
@@ -54,7 +60,7 @@ export type Piece = (base: number) => Instruction[];
 
 export const one =
   (test: (code: number) => boolean): Piece =>
-  () => [{ type: "class", test }];
+  () => [{ type: "class", test, ascii: Uint8Array.from({ length: 128 }, (_, code) => (test(code) ? 1 : 0)) }];
 
 export const literal = (text: string): Piece =>
   sequence(...Array.from(text, (c) => one((code) => code === c.codePointAt(0))));

@@ -55,7 +55,7 @@ describe("evaluateLiteral()", () => {
     ["1 + 1", "ValueError"],
     ["[x for x in y]", "ValueError"],
     ["{**a}", "ValueError"],
-    ["a\0b", "ValueError"],
+    ["a\0b", "SyntaxError"],
     ["{[]: 1}", "TypeError"],
     ["{{}}", "TypeError"],
     ["007", "SyntaxError"],

@@ -23,11 +23,8 @@ export function syntaxError(what: string): PythonError {
   return new PythonError("SyntaxError", what);
 }
 
-const operators = [
-  "**=", "//=", ">>=", "<<=", "...", "!=", "->", ":=", "**", "//", ">>", "<<", "<=", ">=", "==", "+=", "-=", "*=", "/=",
-  "%=", "&=", "|=", "^=", "@=", "+", "-", "*", "/", "%", "@", "&", "|", "^", "~", "<", ">", "(", ")", "[", "]", "{", "}",
-  ",", ":", ".", ";", "=",
-] as const; // prettier-ignore
+const operatorPattern =
+  /\*\*=|\/\/=|>>=|<<=|\.\.\.|!=|->|:=|\*\*|\/\/|<<|>>|[<>=+\-*/%&|^@]=|[-+*/%@&|^~<>()[\]{},:.;=]/y;
 
 const keywords = new Set(
   (
@@ -49,7 +46,7 @@ const numberPattern =
   /0[xX](?:_?[\da-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|(?:\d(?:_?\d)*\.?(?:\d(?:_?\d)*)?|\.\d(?:_?\d)*)(?:[eE][+-]?\d(?:_?\d)*)?[jJ]?/y;
 
 export function tokenize(text: string): PythonToken[] {
-  if (text.includes("\0")) throw new PythonError("ValueError", "source code string cannot contain null bytes");
+  if (text.includes("\0")) throw syntaxError("source code string cannot contain null bytes");
   if (/\p{Surrogate}/u.test(text)) throw new PythonError("UnicodeEncodeError", "surrogates not allowed");
   return new Tokenizer(text.replace(/\r\n?/g, "\n")).run();
 }
@@ -138,8 +135,8 @@ class Tokenizer {
   }
 
   #readOperator(): void {
-    const operator = operators.find((candidate) => this.#source.startsWith(candidate, this.#at));
-    if (operator === undefined) throw syntaxError("invalid character");
+    const operator = this.#match(operatorPattern);
+    if (operator === null) throw syntaxError("invalid character");
     this.#at += operator.length;
     if (operator === "...") {
       this.#tokens.push({ type: "constant", value: new PythonOpaque("ellipsis", "Ellipsis") });
