@@ -27,7 +27,11 @@ export function readScope(source: PythonSource, owner: SyntaxNode): Scope {
   for (const statement of statementsOf(owner)) {
     const found = readStatement(source, statement);
     if (found === null) others.push(statement);
-    for (const [name, binding] of found ?? []) bindings.set(name, [...(bindings.get(name) ?? []), binding]);
+    for (const [name, binding] of found ?? []) {
+      const same = bindings.get(name);
+      if (same === undefined) bindings.set(name, [binding]);
+      else same.push(binding);
+    }
   }
   return { node: owner, bindings, others };
 }
