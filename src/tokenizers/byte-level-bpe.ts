@@ -9,6 +9,7 @@ import { ByteMerger } from "./byte-merger.ts";
 import type { ByteTable } from "./byte-table.ts";
 import type { MergeTable } from "./merge-table.ts";
 import { type NormalForm, normalizeText } from "./normalize-text.ts";
+import { SectionCache } from "./section-cache.ts";
 import { type SplitStep, splitText } from "./pre-tokenizer.ts";
 import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
 import { WordCache } from "./word-cache.ts";
@@ -34,6 +35,7 @@ export class ByteLevelBpe implements Tokenizer {
   readonly #addedIds: ReadonlyMap<string, number>;
   readonly #specialIds: ReadonlySet<number>;
   readonly #cache = new WordCache();
+  readonly #sections = new SectionCache();
   /** What each id is as text; `null` when it ends inside a character. Filled as ids are met. */
   #texts: (string | null | undefined)[] = [];
   #bytes = new Uint8Array(1024);
@@ -129,6 +131,19 @@ export class ByteLevelBpe implements Tokenizer {
   };
 
   readonly #takeRawText = (text: string): void => {
+    const known = this.#sections.get(text);
+    if (known !== undefined) {
+      this.#reserve(known.length);
+      this.#ids.set(known, this.#count);
+      this.#count += known.length;
+      return;
+    }
+    const start = this.#count;
+    this.#encodeRawText(text);
+    this.#sections.set(text, this.#ids, start, this.#count);
+  };
+
+  readonly #encodeRawText = (text: string): void => {
     this.#cutAfterNormalizing.split(this.#normalize(text), this.#takeText, this.#takeId);
   };
 

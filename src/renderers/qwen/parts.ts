@@ -31,9 +31,21 @@ export function writeTools(writer: SegmentWriter, tools: TemplateValue): void {
   writer.template(toolsHeader);
   for (const tool of iterate(tools)) {
     writer.template("\n");
-    writer.tools(toJson(tool));
+    writer.tools(toolJson(tool));
   }
   writer.template(`${toolsFooter}${endToken}\n`);
+}
+
+const toolTexts = new WeakMap<object, string>();
+
+/** The JSON of a tool, made once: definitions never change, and every prompt shows all of them. */
+function toolJson(tool: TemplateValue): string {
+  if (!(tool instanceof Map)) return toJson(tool);
+  const known = toolTexts.get(tool);
+  if (known !== undefined) return known;
+  const text = toJson(tool);
+  toolTexts.set(tool, text);
+  return text;
 }
 
 /** The system turn of Qwen3's templates: no default words, and the tools below the words. */
