@@ -50,7 +50,10 @@ export default defineEnvironment<Desk>({
   tasks: {
     test: [
       { agenda: reader("L-17", "Emma"), state: { loans: { "L-17": { title: "Emma", daysLeft: 3, renewed: false } } } },
-      { agenda: reader("L-18", "Ulysses"), state: { loans: { "L-18": { title: "Ulysses", daysLeft: 1, renewed: true } } } },
+      {
+        agenda: reader("L-18", "Ulysses"),
+        state: { loans: { "L-18": { title: "Ulysses", daysLeft: 1, renewed: true } } },
+      },
     ],
   },
   // Right means: every loan that could be renewed was, nothing else changed, and the reader was told something.

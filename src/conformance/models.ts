@@ -15,8 +15,8 @@ export const modelsSuite: GoldenSuite = {
     for (const file of files) {
       yield (
         (await runTokenizerGoldens(folder, file, options)) ??
-        (await runRenderGoldens(folder, file)) ??
-        (await countUnknown(folder, file))
+          (await runRenderGoldens(folder, file)) ??
+          (await countUnknown(folder, file))
       );
     }
   },
