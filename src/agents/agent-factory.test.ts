@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { rendererFor } from "../renderers/index.ts";
-import { agentFactory } from "./agent-factory.ts";
+import { agentFactory, strategyNames } from "./agent-factory.ts";
 import { createProblemPolicy } from "./problem-policy.ts";
 import { defaultToolInstruction, toolInstructionEdit } from "./tool-instruction.ts";
 
@@ -11,7 +11,7 @@ describe("agentFactory()", () => {
   test("makes the tool-calling strategy, which opens with guidelines and the user's first words", () => {
     const strategy = agentFactory({ strategy: "tool-calling" });
     expect(strategy.name).toBe("tool-calling");
-    expect(strategy.open({ guidelines: "Be kind.", tools: [], firstWords: "Hi" })).toEqual({
+    expect(strategy.open({ guidelines: "Be kind.", tools: [], firstWords: "Hi", seed: 1 })).toEqual({
       messages: [
         { role: "system", content: "Be kind." },
         { role: "user", content: "Hi" },
@@ -20,13 +20,13 @@ describe("agentFactory()", () => {
     });
   });
 
-  test.each(["act", "react", "few-shot"])("says that %s is not built yet, and what is", (strategy) => {
-    expect(() => agentFactory({ strategy })).toThrow(ConfigurationError);
-    expect(() => agentFactory({ strategy })).toThrow("planned, but not built yet; use one of tool-calling.");
+  test.each(strategyNames)("makes %s by its name", (strategy) => {
+    expect(agentFactory({ strategy, displays: ["a"], displayCount: 1 }).name).toBe(strategy);
   });
 
-  test("lists the strategies for an unknown name", () => {
-    expect(() => agentFactory({ strategy: "magic" })).toThrow("there is none of that name; use one of tool-calling.");
+  test.each(["magic", "__proto__", "toString", ""])("lists the strategies for the unknown name %j", (strategy) => {
+    expect(() => agentFactory({ strategy })).toThrow(ConfigurationError);
+    expect(() => agentFactory({ strategy })).toThrow("use one of tool-calling, act, react, few-shot.");
   });
 });
 

@@ -1,22 +1,42 @@
-// Strategies by name: the one place that knows which there are.
+// Strategies by name: the one place that knows which there are. Each works in two ways: with an engine and a renderer,
+// trainable, and with a model behind an API, for evaluation.
 
 import { type AgentStrategy, ConfigurationError } from "../core/index.ts";
-import { createToolCalling, type ToolCallingOptions } from "./tool-calling.ts";
+import { createAct } from "./act.ts";
+import { createFewShot } from "./few-shot.ts";
+import type { ProblemPolicy } from "./problem-policy.ts";
+import { createReact } from "./react.ts";
+import { createToolCalling } from "./tool-calling.ts";
 
-const available = ["tool-calling"];
-const planned = ["act", "react", "few-shot"];
-
-export type AgentFactoryOptions = ToolCallingOptions & {
+/** What each strategy needs; only what the chosen one knows is read. */
+export type AgentFactoryOptions = {
   /** Default "tool-calling". */
   readonly strategy?: string;
+  /** Changes to the strategy's problem policy. */
+  readonly problemPolicy?: Partial<ProblemPolicy>;
+  /** For "act" and "react": how actions are written, in other words than ours. */
+  readonly instruction?: string;
+  /** For "few-shot": example conversations. */
+  readonly displays?: readonly string[];
+  /** For "few-shot": how many of them an episode is shown. Default 5. */
+  readonly displayCount?: number;
 };
+
+const makers: Readonly<Record<string, (options: AgentFactoryOptions) => AgentStrategy>> = {
+  "tool-calling": createToolCalling,
+  act: createAct,
+  react: createReact,
+  "few-shot": createFewShot,
+};
+
+export const strategyNames: readonly string[] = Object.keys(makers);
 
 /** The strategy of a name. Throws a `ConfigurationError` that lists what there is for any other. */
 export function agentFactory(options: AgentFactoryOptions = {}): AgentStrategy {
-  const { strategy = "tool-calling", ...rest } = options;
-  if (strategy === "tool-calling") return createToolCalling(rest);
-  const state = planned.includes(strategy) ? "it is planned, but not built yet" : "there is none of that name";
+  const { strategy = "tool-calling" } = options;
+  const make = Object.hasOwn(makers, strategy) ? makers[strategy] : undefined;
+  if (make !== undefined) return make(options);
   throw new ConfigurationError(
-    `Cannot make an agent with strategy "${strategy}": ${state}; use one of ${available.join(", ")}.`,
+    `Cannot make an agent with strategy "${strategy}": there is none of that name; use one of ${strategyNames.join(", ")}.`,
   );
 }

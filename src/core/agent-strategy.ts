@@ -45,11 +45,21 @@ export type Opening = {
  */
 export interface AgentStrategy {
   readonly name: string;
-  open(input: { readonly guidelines: string; readonly tools: readonly Tool[]; readonly firstWords: string }): Opening;
-  /** Never throws on model output. `argumentErrors` as in `EnvironmentSource`. */
+  /** `seed` is the episode's own, for strategies that draw what they show. */
+  open(input: {
+    readonly guidelines: string;
+    readonly tools: readonly Tool[];
+    readonly firstWords: string;
+    readonly seed: number;
+  }): Opening;
+  /** Never throws on model output. `argumentErrors` as in `EnvironmentSource`; `turn` numbers the ids of calls that are read here. */
   decide(
     action: ParsedAction,
-    options: { readonly tools: readonly Tool[]; readonly argumentErrors: "environment" | "loop" },
+    options: {
+      readonly tools: readonly Tool[];
+      readonly argumentErrors: "environment" | "loop";
+      readonly turn: number;
+    },
   ): Decision;
   /** The message by which the policy learns what its decision led to. */
   observe(decision: Decision, observation: string): Message;

@@ -122,6 +122,7 @@ class EpisodeRun {
       guidelines: environment.guidelines,
       tools: environment.tools,
       firstWords,
+      seed: deriveSeed(this.#options.seed, "agent"),
     });
     this.#messages.push(...messages);
     const prompt = await this.#guard("renderer", () => renderer.renderPrompt(this.#messages, tools));
@@ -136,6 +137,7 @@ class EpisodeRun {
       const decision = strategy.decide(action, {
         tools: environment.tools,
         argumentErrors: this.#parts.environment.argumentErrors,
+        turn,
       });
       await this.#emit({ type: "decision", turn, action, decision });
       const observation = await this.#carryOut(decision, environment, turn);
