@@ -42,14 +42,16 @@ export class DeadlineQueue {
   #wake(): void {
     this.#sleeper = null;
     const now = this.#clock.now();
+    const due: Entry[] = [];
     for (const entry of this.#entries) {
       if (entry.endsAt > now) {
         this.#sleep(entry.endsAt - now);
-        return;
+        break;
       }
+      due.push(entry);
       this.#entries.delete(entry);
-      entry.callback();
     }
+    for (const { callback } of due) callback();
   }
 
   #rest(): void {
