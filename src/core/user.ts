@@ -1,3 +1,5 @@
+// The simulated user as a contract. Its lines are never trained; what they cost is counted. Implementations: `users/`.
+
 import type { Task } from "./task.ts";
 
 export type UserUsage = {

@@ -1,3 +1,5 @@
+// Door of the loop: one episode, one group, and what of an episode is trained.
+
 export { chooseTask } from "./choose-task.ts";
 export {
   defaultEngineRetry,

@@ -1,3 +1,5 @@
+// Door of the recorder: turns, branches, samples, and the checks that nothing is lost.
+
 export { branchesOf } from "./branches.ts";
 export { alignmentViolations, conservationViolations } from "./check-samples.ts";
 export { dumpSample } from "./dump-sample.ts";

@@ -1,3 +1,6 @@
+// Door of the preset "slime-tau": the loop this project grew out of, kept for comparison. No other room but the command line
+// and the golden suites imports it.
+
 export { adaptParser } from "./adapt-parser.ts";
 export { callToAction, respondAction } from "./call-to-action.ts";
 export type {

@@ -1,3 +1,5 @@
+// A server's answer as the seed reads it, with the exceptions that Python's subscripts raise on answers of another shape.
+
 import { PythonError } from "../../lib/python/python-error.ts";
 
 const endMark = "<|im_end|>";

@@ -1,3 +1,6 @@
+// The renderers of the Qwen families by name, for programs that know which one they serve. Whatever comes from a model folder
+// goes through `choose-renderer.ts`.
+
 import { ConfigurationError, type Renderer, type Tokenizer } from "../../core/index.ts";
 import { createTemplateRenderer, type RendererOptions } from "../template-renderer.ts";
 import { qwenFamilies } from "./families.ts";
