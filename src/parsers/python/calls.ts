@@ -3,7 +3,7 @@
 import { JsonFloat } from "../../lib/json/index.ts";
 import { PythonError } from "../../lib/python/index.ts";
 import { negate } from "./literal.ts";
-import type { PythonKeyword, PythonNode } from "./syntax.ts";
+import type { PythonKeyword, PythonNode } from "./syntax-tree.ts";
 import { makeDict, PythonTuple, type PythonValue } from "./value.ts";
 
 export type PythonCall = { readonly name: string | null; readonly keywords: readonly PythonKeyword[] };

@@ -2,7 +2,8 @@
 
 import { JsonFloat } from "../../lib/json/index.ts";
 import { PythonError } from "../../lib/python/index.ts";
-import { type PythonNode, parseExpression } from "./syntax.ts";
+import { parseExpression } from "./syntax.ts";
+import type { PythonNode } from "./syntax-tree.ts";
 import { normalInteger } from "./number.ts";
 import { makeDict, makeSet, PythonComplex, PythonTuple, type PythonValue } from "./value.ts";
 

@@ -2,34 +2,16 @@
 // formats look into (literals, calls). Not an interpreter, and not a parser of statements beyond the simplest.
 
 import { PythonError } from "../../lib/python/index.ts";
-import { type PythonToken, syntaxError, tokenize } from "./tokens.ts";
-import { PythonOpaque, type PythonValue } from "./value.ts";
-
-export type PythonNode =
-  | { readonly type: "constant"; readonly value: PythonValue }
-  | { readonly type: "name"; readonly name: string }
-  | { readonly type: "list" | "tuple" | "set"; readonly items: readonly PythonNode[] }
-  /** A `null` key unpacks another mapping. */
-  | { readonly type: "dict"; readonly entries: readonly (readonly [PythonNode | null, PythonNode])[] }
-  | {
-      readonly type: "call";
-      readonly callee: PythonNode;
-      readonly keywords: readonly PythonKeyword[];
-      readonly hasPositional: boolean;
-    }
-  | { readonly type: "unary"; readonly operator: string; readonly operand: PythonNode }
-  | { readonly type: "binary"; readonly operator: string; readonly left: PythonNode; readonly right: PythonNode }
-  /** Anything else that is valid. */
-  | { readonly type: "other" };
-
-/** A `null` name unpacks a mapping. */
-export type PythonKeyword = { readonly name: string | null; readonly value: PythonNode };
+import type { PythonKeyword, PythonNode } from "./syntax-tree.ts";
+import { TokenCursor } from "./token-cursor.ts";
+import { syntaxError, tokenize } from "./tokens.ts";
+import { PythonOpaque } from "./value.ts";
 
 const other: PythonNode = { type: "other" };
 
 /** `ast.parse(text, mode="eval").body`. Throws a `PythonError`. */
 export function parseExpression(text: string): PythonNode {
-  const parser = new Parser(tokenize(text));
+  const parser = new Parser(text);
   const node = parser.expressionList(false);
   parser.expectEnd();
   return node;
@@ -37,7 +19,7 @@ export function parseExpression(text: string): PythonNode {
 
 /** The `value` of the first statement of a module; `null` when the module is empty. Throws a `PythonError`. */
 export function parseFirstStatementValue(text: string): PythonNode | null {
-  return new Parser(tokenize(text)).moduleValue();
+  return new Parser(text).moduleValue();
 }
 
 /** Binding powers of binary operators, weakest first; all group to the left. */
@@ -57,32 +39,31 @@ const augmented = new Set(["+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|="
 const maxNesting = 800;
 
 class Parser {
-  readonly #tokens: readonly PythonToken[];
-  #at = 0;
+  readonly #cursor: TokenCursor;
   #nesting = 0;
 
-  constructor(tokens: readonly PythonToken[]) {
-    this.#tokens = tokens;
+  constructor(text: string) {
+    this.#cursor = new TokenCursor(tokenize(text));
   }
 
   expectEnd(): void {
-    while (this.#peek().type === "newline") this.#at++;
-    if (this.#peek().type !== "end") throw syntaxError("invalid syntax");
+    while (this.#cursor.peek().type === "newline") this.#cursor.advance();
+    if (this.#cursor.peek().type !== "end") throw syntaxError("invalid syntax");
   }
 
   moduleValue(): PythonNode | null {
     let first: PythonNode | null = null;
     let count = 0;
-    while (this.#peek().type !== "end") {
-      const token = this.#peek();
+    while (this.#cursor.peek().type !== "end") {
+      const token = this.#cursor.peek();
       if (token.type === "newline") {
-        this.#at++;
+        this.#cursor.advance();
         continue;
       }
       const value = this.#statement();
       if (count++ === 0) first = value;
-      if (this.#takes(";")) continue;
-      const end = this.#peek();
+      if (this.#cursor.takes(";")) continue;
+      const end = this.#cursor.peek();
       if (end.type !== "newline" || end.isIndented) throw syntaxError("invalid syntax");
     }
     return first;
@@ -90,20 +71,20 @@ class Parser {
 
   /** An expression, or assignments to it; the value assigned counts. `null`: a declaration without a value. */
   #statement(): PythonNode | null {
-    if (this.#takesKeyword("return")) return this.expressionList(true);
+    if (this.#cursor.takesKeyword("return")) return this.expressionList(true);
     let value = this.expressionList(true);
-    if (this.#takes(":")) {
+    if (this.#cursor.takes(":")) {
       this.#requireTarget(value);
       this.#expression();
-      return this.#takes("=") ? this.expressionList(true) : null;
+      return this.#cursor.takes("=") ? this.expressionList(true) : null;
     }
-    const operator = this.#peek();
+    const operator = this.#cursor.peek();
     if (operator.type === "operator" && augmented.has(operator.text)) {
       this.#requireTarget(value);
-      this.#at++;
+      this.#cursor.advance();
       return this.expressionList(true);
     }
-    while (this.#takes("=")) {
+    while (this.#cursor.takes("=")) {
       this.#requireTarget(value);
       value = this.expressionList(true);
     }
@@ -117,9 +98,9 @@ class Parser {
   /** One expression, or several with commas: a tuple. */
   expressionList(allowsStar: boolean): PythonNode {
     const first = this.#listItem(allowsStar);
-    if (!this.#sees(",")) return first;
+    if (!this.#cursor.sees(",")) return first;
     const items = [first];
-    while (this.#takes(",")) {
+    while (this.#cursor.takes(",")) {
       if (!this.#startsExpression(allowsStar)) break;
       items.push(this.#listItem(allowsStar));
     }
@@ -127,7 +108,7 @@ class Parser {
   }
 
   #listItem(allowsStar: boolean): PythonNode {
-    if (allowsStar && this.#takes("*")) {
+    if (allowsStar && this.#cursor.takes("*")) {
       this.#binary(0);
       return other;
     }
@@ -136,11 +117,11 @@ class Parser {
 
   #expression(): PythonNode {
     return this.#nested(() => {
-      if (this.#takesKeyword("lambda")) return this.#lambda();
+      if (this.#cursor.takesKeyword("lambda")) return this.#lambda();
       const value = this.#disjunction();
-      if (!this.#takesKeyword("if")) return value;
+      if (!this.#cursor.takesKeyword("if")) return value;
       this.#disjunction();
-      this.#expectKeyword("else");
+      this.#cursor.expectKeyword("else");
       this.#expression();
       return other;
     });
@@ -154,11 +135,12 @@ class Parser {
   }
 
   #lambda(): PythonNode {
-    while (!this.#takes(":")) {
-      if (this.#takes("*") || this.#takes("**") || this.#takes(",") || this.#takes("/")) continue;
-      this.#expectName();
-      if (this.#takes("=")) this.#expression();
-      if (!this.#sees(",") && !this.#sees(":")) throw syntaxError("invalid syntax");
+    while (!this.#cursor.takes(":")) {
+      if (this.#cursor.takes("*") || this.#cursor.takes("**") || this.#cursor.takes(",") || this.#cursor.takes("/"))
+        continue;
+      this.#cursor.expectName();
+      if (this.#cursor.takes("=")) this.#expression();
+      if (!this.#cursor.sees(",") && !this.#cursor.sees(":")) throw syntaxError("invalid syntax");
     }
     this.#expression();
     return other;
@@ -166,7 +148,7 @@ class Parser {
 
   #disjunction(): PythonNode {
     let node = this.#conjunction();
-    while (this.#takesKeyword("or")) {
+    while (this.#cursor.takesKeyword("or")) {
       this.#conjunction();
       node = other;
     }
@@ -175,7 +157,7 @@ class Parser {
 
   #conjunction(): PythonNode {
     let node = this.#inversion();
-    while (this.#takesKeyword("and")) {
+    while (this.#cursor.takesKeyword("and")) {
       this.#inversion();
       node = other;
     }
@@ -183,7 +165,7 @@ class Parser {
   }
 
   #inversion(): PythonNode {
-    if (!this.#takesKeyword("not")) return this.#comparison();
+    if (!this.#cursor.takesKeyword("not")) return this.#comparison();
     return { type: "unary", operator: "not", operand: this.#nested(() => this.#inversion()) };
   }
 
@@ -197,19 +179,19 @@ class Parser {
   }
 
   #takesComparison(): boolean {
-    const token = this.#peek();
+    const token = this.#cursor.peek();
     if (token.type === "operator" && comparisons.has(token.text)) {
-      this.#at++;
+      this.#cursor.advance();
       return true;
     }
-    if (this.#takesKeyword("in")) return true;
-    if (this.#takesKeyword("is")) {
-      this.#takesKeyword("not");
+    if (this.#cursor.takesKeyword("in")) return true;
+    if (this.#cursor.takesKeyword("is")) {
+      this.#cursor.takesKeyword("not");
       return true;
     }
-    if (!this.#seesKeyword("not")) return false;
-    this.#at++;
-    this.#expectKeyword("in");
+    if (!this.#cursor.seesKeyword("not")) return false;
+    this.#cursor.advance();
+    this.#cursor.expectKeyword("in");
     return true;
   }
 
@@ -218,47 +200,47 @@ class Parser {
     if (operators === undefined) return this.#unary();
     let left = this.#binary(level + 1);
     for (;;) {
-      const token = this.#peek();
+      const token = this.#cursor.peek();
       if (token.type !== "operator" || !operators.includes(token.text)) return left;
-      this.#at++;
+      this.#cursor.advance();
       left = { type: "binary", operator: token.text, left, right: this.#binary(level + 1) };
     }
   }
 
   #unary(): PythonNode {
     for (const operator of ["-", "+", "~"]) {
-      if (this.#takes(operator)) return { type: "unary", operator, operand: this.#nested(() => this.#unary()) };
+      if (this.#cursor.takes(operator)) return { type: "unary", operator, operand: this.#nested(() => this.#unary()) };
     }
     const base = this.#awaited();
-    if (!this.#takes("**")) return base;
+    if (!this.#cursor.takes("**")) return base;
     this.#nested(() => this.#unary());
     return other;
   }
 
   #awaited(): PythonNode {
-    const isAwaited = this.#takesKeyword("await");
+    const isAwaited = this.#cursor.takesKeyword("await");
     let node = this.#atom();
     for (;;) {
-      if (this.#takes("(")) node = this.#callOf(node);
-      else if (this.#takes("[")) node = this.#subscript();
-      else if (this.#takes(".")) {
-        this.#expectName();
+      if (this.#cursor.takes("(")) node = this.#callOf(node);
+      else if (this.#cursor.takes("[")) node = this.#subscript();
+      else if (this.#cursor.takes(".")) {
+        this.#cursor.expectName();
         node = other;
       } else return isAwaited ? other : node;
     }
   }
 
   #subscript(): PythonNode {
-    if (this.#sees("]")) throw syntaxError("invalid syntax");
+    if (this.#cursor.sees("]")) throw syntaxError("invalid syntax");
     for (;;) {
-      if (!this.#takes("*")) {
-        if (!this.#sees(":")) this.#namedExpression();
-        for (let colons = 0; colons < 2 && this.#takes(":"); colons++) {
-          if (!this.#sees("]") && !this.#sees(",") && !this.#sees(":")) this.#expression();
+      if (!this.#cursor.takes("*")) {
+        if (!this.#cursor.sees(":")) this.#namedExpression();
+        for (let colons = 0; colons < 2 && this.#cursor.takes(":"); colons++) {
+          if (!this.#cursor.sees("]") && !this.#cursor.sees(",") && !this.#cursor.sees(":")) this.#expression();
         }
       } else this.#binary(0);
-      const hasComma = this.#takes(",");
-      if (this.#takes("]")) return other;
+      const hasComma = this.#cursor.takes(",");
+      if (this.#cursor.takes("]")) return other;
       if (!hasComma) throw syntaxError("invalid syntax");
     }
   }
@@ -267,11 +249,11 @@ class Parser {
     const keywords: PythonKeyword[] = [];
     let hasPositional = false;
     let hasUnpacked = false;
-    while (!this.#takes(")")) {
-      if (this.#takes("**")) {
+    while (!this.#cursor.takes(")")) {
+      if (this.#cursor.takes("**")) {
         keywords.push({ name: null, value: this.#expression() });
         hasUnpacked = true;
-      } else if (this.#takes("*")) {
+      } else if (this.#cursor.takes("*")) {
         if (hasUnpacked) throw syntaxError("iterable argument unpacking follows keyword argument unpacking");
         this.#expression();
         hasPositional = true;
@@ -281,46 +263,46 @@ class Parser {
           keywords.push({ name, value: this.#expression() });
         } else {
           this.#namedExpression();
-          if (this.#sees("for") || this.#seesKeyword("for") || this.#seesKeyword("async")) {
+          if (this.#cursor.sees("for") || this.#cursor.seesKeyword("for") || this.#cursor.seesKeyword("async")) {
             this.#comprehension();
-            if (hasPositional || keywords.length > 0 || !this.#sees(")")) throw syntaxError("invalid syntax");
+            if (hasPositional || keywords.length > 0 || !this.#cursor.sees(")")) throw syntaxError("invalid syntax");
           } else if (keywords.length > 0) {
             throw syntaxError("positional argument follows keyword argument");
           }
           hasPositional = true;
         }
       }
-      if (!this.#takes(",") && !this.#sees(")")) throw syntaxError("invalid syntax");
+      if (!this.#cursor.takes(",") && !this.#cursor.sees(")")) throw syntaxError("invalid syntax");
     }
     return { type: "call", callee, keywords, hasPositional };
   }
 
   /** Takes `name =`, not `name ==`; `null` when the argument is positional. */
   #keywordName(): string | null {
-    const token = this.#peek();
-    const following = this.#tokens[this.#at + 1];
-    if (following?.type !== "operator" || following.text !== "=") return null;
+    const token = this.#cursor.peek();
+    const following = this.#cursor.peekAfter();
+    if (following.type !== "operator" || following.text !== "=") return null;
     if (token.type !== "name") throw syntaxError("expression cannot contain assignment");
-    this.#at += 2;
+    this.#cursor.advance(2);
     return token.text;
   }
 
   #atom(): PythonNode {
-    const token = this.#peek();
+    const token = this.#cursor.peek();
     switch (token.type) {
       case "constant":
-        this.#at++;
+        this.#cursor.advance();
         return { type: "constant", value: token.value };
       case "name":
-        this.#at++;
+        this.#cursor.advance();
         return { type: "name", name: token.text };
       case "string":
       case "bytes":
         return this.#strings(token.type);
       case "operator":
-        if (this.#takes("(")) return this.#parenthesized();
-        if (this.#takes("[")) return this.#bracketed();
-        if (this.#takes("{")) return this.#braced();
+        if (this.#cursor.takes("(")) return this.#parenthesized();
+        if (this.#cursor.takes("[")) return this.#bracketed();
+        if (this.#cursor.takes("{")) return this.#braced();
         throw syntaxError("invalid syntax");
       default:
         throw syntaxError("invalid syntax");
@@ -329,21 +311,25 @@ class Parser {
 
   #strings(type: "string" | "bytes"): PythonNode {
     let joined: string | null = "";
-    for (let token = this.#peek(); token.type === "string" || token.type === "bytes"; token = this.#peek()) {
+    for (
+      let token = this.#cursor.peek();
+      token.type === "string" || token.type === "bytes";
+      token = this.#cursor.peek()
+    ) {
       if (token.type !== type) throw syntaxError("cannot mix bytes and nonbytes literals");
       joined = joined === null || token.value === null ? null : joined + token.value;
-      this.#at++;
+      this.#cursor.advance();
     }
     if (joined === null) return other;
     return { type: "constant", value: type === "bytes" ? new PythonOpaque("bytes", bytesRepr(joined)) : joined };
   }
 
   #parenthesized(): PythonNode {
-    if (this.#takes(")")) return { type: "tuple", items: [] };
-    if (this.#takesKeyword("yield")) {
-      this.#takesKeyword("from");
-      if (!this.#sees(")")) this.expressionList(true);
-      this.#expect(")");
+    if (this.#cursor.takes(")")) return { type: "tuple", items: [] };
+    if (this.#cursor.takesKeyword("yield")) {
+      this.#cursor.takesKeyword("from");
+      if (!this.#cursor.sees(")")) this.expressionList(true);
+      this.#cursor.expect(")");
       return other;
     }
     const { items, hasComma, isComprehension } = this.#items(")");
@@ -362,32 +348,32 @@ class Parser {
   #items(closing: string): { items: PythonNode[]; hasComma: boolean; isComprehension: boolean } {
     const items: PythonNode[] = [];
     let hasComma = false;
-    while (!this.#takes(closing)) {
+    while (!this.#cursor.takes(closing)) {
       if (items.length > 0 && !hasComma) throw syntaxError("invalid syntax");
       items.push(this.#starredOrNamed());
-      if (items.length === 1 && (this.#seesKeyword("for") || this.#seesKeyword("async"))) {
+      if (items.length === 1 && (this.#cursor.seesKeyword("for") || this.#cursor.seesKeyword("async"))) {
         this.#comprehension();
-        this.#expect(closing);
+        this.#cursor.expect(closing);
         return { items: [], hasComma: false, isComprehension: true };
       }
-      const takesComma = this.#takes(",");
-      if (!takesComma && !this.#sees(closing)) throw syntaxError("invalid syntax");
+      const takesComma = this.#cursor.takes(",");
+      if (!takesComma && !this.#cursor.sees(closing)) throw syntaxError("invalid syntax");
       hasComma ||= takesComma;
     }
     return { items, hasComma, isComprehension: false };
   }
 
   #starredOrNamed(): PythonNode {
-    if (!this.#takes("*")) return this.#namedExpression();
+    if (!this.#cursor.takes("*")) return this.#namedExpression();
     this.#binary(0);
     return starred;
   }
 
   #namedExpression(): PythonNode {
-    const token = this.#peek();
-    const following = this.#tokens[this.#at + 1];
-    if (token.type === "name" && following?.type === "operator" && following.text === ":=") {
-      this.#at += 2;
+    const token = this.#cursor.peek();
+    const following = this.#cursor.peekAfter();
+    if (token.type === "name" && following.type === "operator" && following.text === ":=") {
+      this.#cursor.advance(2);
       this.#expression();
       return other;
     }
@@ -398,89 +384,53 @@ class Parser {
     const entries: [PythonNode | null, PythonNode][] = [];
     const items: PythonNode[] = [];
     let kind: "dict" | "set" | null = null;
-    while (!this.#takes("}")) {
-      if (this.#takes("**")) {
+    while (!this.#cursor.takes("}")) {
+      if (this.#cursor.takes("**")) {
         if (kind === "set") throw syntaxError("invalid syntax");
         kind = "dict";
         entries.push([null, this.#binary(0)]);
       } else {
         const first = this.#starredOrNamed();
-        const isEntry = first !== starred && this.#takes(":");
+        const isEntry = first !== starred && this.#cursor.takes(":");
         if (kind !== null && (kind === "dict") !== isEntry) throw syntaxError("invalid syntax");
         kind = isEntry ? "dict" : "set";
         if (isEntry) entries.push([first, this.#expression()]);
         else items.push(first);
-        if (entries.length + items.length === 1 && (this.#seesKeyword("for") || this.#seesKeyword("async"))) {
+        if (
+          entries.length + items.length === 1 &&
+          (this.#cursor.seesKeyword("for") || this.#cursor.seesKeyword("async"))
+        ) {
           this.#comprehension();
-          this.#expect("}");
+          this.#cursor.expect("}");
           return other;
         }
       }
-      if (!this.#takes(",") && !this.#sees("}")) throw syntaxError("invalid syntax");
+      if (!this.#cursor.takes(",") && !this.#cursor.sees("}")) throw syntaxError("invalid syntax");
     }
     return kind === "set" ? { type: "set", items } : { type: "dict", entries };
   }
 
   #comprehension(): void {
-    while (this.#seesKeyword("for") || this.#seesKeyword("async")) {
-      this.#takesKeyword("async");
-      this.#expectKeyword("for");
+    while (this.#cursor.seesKeyword("for") || this.#cursor.seesKeyword("async")) {
+      this.#cursor.takesKeyword("async");
+      this.#cursor.expectKeyword("for");
       do {
-        if (this.#seesKeyword("in")) break;
-        this.#takes("*");
+        if (this.#cursor.seesKeyword("in")) break;
+        this.#cursor.takes("*");
         this.#binary(0);
-      } while (this.#takes(","));
-      this.#expectKeyword("in");
+      } while (this.#cursor.takes(","));
+      this.#cursor.expectKeyword("in");
       this.#disjunction();
-      while (this.#takesKeyword("if")) this.#disjunction();
+      while (this.#cursor.takesKeyword("if")) this.#disjunction();
     }
   }
 
   #startsExpression(allowsStar: boolean): boolean {
-    const token = this.#peek();
+    const token = this.#cursor.peek();
     if (token.type === "newline" || token.type === "end") return false;
     if (token.type === "keyword") return ["lambda", "not", "await"].includes(token.text);
     if (token.type !== "operator") return true;
     return ["(", "[", "{", "-", "+", "~"].includes(token.text) || (allowsStar && token.text === "*");
-  }
-
-  #peek(): PythonToken {
-    return this.#tokens[this.#at] ?? { type: "end" };
-  }
-
-  #sees(operator: string): boolean {
-    const token = this.#peek();
-    return token.type === "operator" && token.text === operator;
-  }
-
-  #takes(operator: string): boolean {
-    const isSeen = this.#sees(operator);
-    if (isSeen) this.#at++;
-    return isSeen;
-  }
-
-  #expect(operator: string): void {
-    if (!this.#takes(operator)) throw syntaxError("invalid syntax");
-  }
-
-  #seesKeyword(keyword: string): boolean {
-    const token = this.#peek();
-    return token.type === "keyword" && token.text === keyword;
-  }
-
-  #takesKeyword(keyword: string): boolean {
-    const isSeen = this.#seesKeyword(keyword);
-    if (isSeen) this.#at++;
-    return isSeen;
-  }
-
-  #expectKeyword(keyword: string): void {
-    if (!this.#takesKeyword(keyword)) throw syntaxError("invalid syntax");
-  }
-
-  #expectName(): void {
-    if (this.#peek().type !== "name") throw syntaxError("invalid syntax");
-    this.#at++;
   }
 }
 
