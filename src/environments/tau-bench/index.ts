@@ -3,6 +3,18 @@
 
 export { respondName, type TauAction } from "./action.ts";
 export { callAction, type CallResult } from "./call-action.ts";
+export {
+  isTauBenchCheckout,
+  loadFewShotDisplays,
+  loadUserPrompts,
+  type PreparedFiles,
+  type PreparedTauBench,
+  prepareTauBench,
+  type PrepareTauBenchOptions,
+  readTauBenchCheckout,
+  type ReadCheckoutOptions,
+  type TauUserPrompts,
+} from "./checkout/index.ts";
 export { calculate } from "./common/calculate.ts";
 export type { DomainData, TauTask } from "./domain-data.ts";
 export { hashText } from "./record-text.ts";

@@ -1,11 +1,12 @@
-// Reads a prepared folder: <folder>/<domain>/ with one JSON file per table, tools.json, wiki.md and tasks_<split>.json.
-// Files are read once per process, without blocking; what is made of them is shared by everybody who asks again.
+// Reads a prepared folder (<folder>/<domain>/ with one JSON file per table, tools.json, wiki.md and tasks_<split>.json) or an
+// upstream checkout, which is read as such a folder in memory. Files are read once per process, without blocking; what is made of them is shared by everybody who asks again.
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ConfigurationError } from "../../core/failure.ts";
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { isTauBenchCheckout, readTauBenchCheckout } from "./checkout/index.ts";
 import type { TauDomain } from "./domain.ts";
 import { type DomainData, type DomainFiles, readDomainData } from "./domain-data.ts";
 
@@ -16,7 +17,9 @@ export function loadPreparedFolder(domain: TauDomain, folder: string): Promise<D
   const place = join(resolve(folder), domain.name);
   let loading = loaded.get(place);
   if (loading === undefined) {
-    loading = readFiles(domain, place).then((files) => readDomainData(domain, files));
+    loading = readTexts(domain, folder)
+      .then((texts) => parseFiles(domain, place, texts))
+      .then((files) => readDomainData(domain, files));
     loaded.set(place, loading);
     // A folder that was broken may have been mended when it is asked for again.
     loading.catch(() => loaded.delete(place));
@@ -24,28 +27,43 @@ export function loadPreparedFolder(domain: TauDomain, folder: string): Promise<D
   return loading;
 }
 
-async function readFiles(domain: TauDomain, place: string): Promise<DomainFiles> {
-  const path = (name: string): string => join(place, name);
-  const tableNames = Object.keys(domain.tables);
-  const sources = new Map([
-    ...tableNames.map((name) => [name, path(`${name}.json`)] as const),
-    ["tools", path("tools.json")] as const,
-    ["guidelines", path("wiki.md")] as const,
-    ...domain.splits.map((split) => [split, path(`tasks_${split}.json`)] as const),
-  ]);
-  const texts = new Map(
-    await Promise.all([...sources].map(async ([part, file]) => [part, await readText(file, domain)] as const)),
+/** The texts of a domain's files, by their names below the domain's folder. */
+async function readTexts(domain: TauDomain, folder: string): Promise<ReadonlyMap<string, string>> {
+  if (await isTauBenchCheckout(folder)) {
+    const files = await readTauBenchCheckout(folder, { domains: [domain.name] });
+    return new Map([...files].map(([path, text]) => [path.slice(domain.name.length + 1), text]));
+  }
+  const texts = namesOf(domain).map(
+    async (name) => [name, await readText(join(resolve(folder), domain.name, name), domain)] as const,
   );
-  const parsed = (part: string): JsonValue => parseFile(sources.get(part)!, texts.get(part)!);
+  return new Map(await Promise.all(texts));
+}
+
+function namesOf(domain: TauDomain): string[] {
+  const tables = Object.keys(domain.tables).map((name) => `${name}.json`);
+  return [...tables, "tools.json", "wiki.md", ...domain.splits.map((split) => `tasks_${split}.json`)];
+}
+
+function parseFiles(domain: TauDomain, place: string, texts: ReadonlyMap<string, string>): DomainFiles {
+  const tableNames = Object.keys(domain.tables);
+  const names = new Map([
+    ...tableNames.map((name) => [name, `${name}.json`] as const),
+    ["tools", "tools.json"] as const,
+    ["guidelines", "wiki.md"] as const,
+    ...domain.splits.map((split) => [split, `tasks_${split}.json`] as const),
+  ]);
+  const sources = new Map([...names].map(([part, name]) => [part, join(place, name)]));
+  const textOf = (part: string): string => texts.get(names.get(part)!) ?? "";
+  const parsed = (part: string): JsonValue => parseFile(sources.get(part)!, textOf(part));
   const hash = createHash("sha256");
   for (const part of [...tableNames, "tools", "guidelines"]) {
-    const text = texts.get(part)!;
+    const text = textOf(part);
     hash.update(`${part} ${text.length}\n`).update(text);
   }
   return {
     sources,
     tables: new Map(tableNames.map((name) => [name, parsed(name)])),
-    guidelines: texts.get("guidelines")!,
+    guidelines: textOf("guidelines"),
     tools: parsed("tools"),
     tasks: new Map(domain.splits.map((split) => [split, parsed(split)])),
     fingerprint: hash.digest("hex"),
@@ -59,7 +77,7 @@ async function readText(file: string, domain: TauDomain): Promise<string> {
     const reason = error instanceof Error && "code" in error ? String(error.code) : String(error);
     throw new ConfigurationError(
       `Cannot read "${file}" for tau-bench ${domain.name}: ${reason === "ENOENT" ? "it does not exist" : reason}; ` +
-        `name the folder that holds "${domain.name}/wiki.md", its tables, tools.json and tasks_*.json.`,
+        `name a checkout of the benchmark, or the folder that holds "${domain.name}/wiki.md", its tables, tools.json and tasks_*.json.`,
       { cause: error },
     );
   }

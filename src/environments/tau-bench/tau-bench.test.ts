@@ -87,7 +87,7 @@ describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared)",
     await rm(join(copy, "retail", "wiki.md"));
     const options = { domain: "retail", folder: copy };
     await expect(tauBenchSource(options)).rejects.toThrow(
-      /wiki\.md" for tau-bench retail: it does not exist; name the folder/,
+      /wiki\.md" for tau-bench retail: it does not exist; name a checkout/,
     );
     await writeFile(join(copy, "retail", "wiki.md"), "Be kind.");
     const mended = await tauBenchSource(options);
