@@ -33,7 +33,7 @@ export function argumentValue(node: PythonNode, isLenient: boolean): PythonValue
     const isNumber = ["number", "bigint", "boolean"].includes(typeof operand) || operand instanceof JsonFloat;
     if (isNumber) return negate(operand);
   }
-  throw new PythonError("ValueError", "Tool call arguments must be literals");
+  throw new PythonError("ValueError", "an argument that is no literal");
 }
 
 function dictKey(node: PythonNode | null, isLenient: boolean): PythonValue {
