@@ -1,5 +1,6 @@
 // Plays one record of the seed's goldens: the scripted server, the scripted customer and everything that was seen.
 
+import type { Tokenizer } from "../core/index.ts";
 import { loadTauBench, TauEpisode, type TauUser } from "../environments/tau-bench/index.ts";
 import {
   adaptParser,
@@ -15,7 +16,16 @@ import { createRandom } from "../lib/random.ts";
 import { toolCallParser } from "../parsers/index.ts";
 import { rendererFamily, segmentsText } from "../renderers/index.ts";
 import { describeDifference, textOf } from "./golden-file.ts";
-import type { SeedSet } from "./seed.ts";
+
+/** What all records of one set share. */
+export type SeedSet = {
+  readonly family: string;
+  readonly tokenizer: Tokenizer;
+  /** The rendered text and ids that every prompt begins with. */
+  readonly prefix: { readonly text: string; readonly ids: readonly number[] };
+  readonly toolInstruction: { readonly replaces: string; readonly instruction: string };
+  readonly tauBench: string;
+};
 
 /** What happened. */
 export type SeedPlay = {

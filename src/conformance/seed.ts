@@ -5,7 +5,6 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { type Tokenizer } from "../core/index.ts";
 import { type SlimeTauMessage, type SlimeTauResult } from "../episodes/slime-tau/index.ts";
 import { dumpJson, fromPlain, type JsonObject, type JsonValue, parseJson, toPlain } from "../lib/json/index.ts";
 import { PythonError } from "../lib/python/index.ts";
@@ -13,21 +12,11 @@ import { rendererFamily, rendererFamilyNames } from "../renderers/index.ts";
 import { loadTokenizer } from "../tokenizers/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
-import { playSeedRecord, type SeedPlay } from "./seed-play.ts";
+import { playSeedRecord, type SeedPlay, type SeedSet } from "./seed-play.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
 
 /** Sets whose file is named for the template; the tokenizer lies in another folder for one of them. */
 const tokenizerFolders: Readonly<Record<string, string>> = { "qwen3-instruct-2507": "qwen3" };
-
-/** What all records of one set share. */
-export type SeedSet = {
-  readonly family: string;
-  readonly tokenizer: Tokenizer;
-  /** The rendered text and ids that every prompt begins with. */
-  readonly prefix: { readonly text: string; readonly ids: readonly number[] };
-  readonly toolInstruction: { readonly replaces: string; readonly instruction: string };
-  readonly tauBench: string;
-};
 
 export const seedSuite: GoldenSuite = {
   name: "seed",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
-import { environmentViolations } from "../testing/environment-conformance.ts";
+import { environmentViolations } from "../testing/index.ts";
 import { defineEnvironment, type EnvironmentDefinition } from "./index.ts";
 
 type Shelf = { loans: Record<string, number> };

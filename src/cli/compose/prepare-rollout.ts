@@ -12,7 +12,8 @@ import { readTaskList } from "../settings/task-list.ts";
 import { chooseEngineName, type ConnectedEngine, connectEngine, engineOptions } from "./choose-engine.ts";
 import { type ChosenModel, chooseModel } from "./choose-model.ts";
 import { chooseUser } from "./choose-user.ts";
-import { findPreset, type Preset } from "./presets.ts";
+import type { Preset } from "./preset.ts";
+import { findPreset } from "./presets.ts";
 import { redactorFor } from "./secrets.ts";
 
 export type PreparedRollout = {

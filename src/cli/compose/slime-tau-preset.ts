@@ -27,7 +27,7 @@ import { deriveSeed } from "../../lib/random.ts";
 import { toolCallParser } from "../../parsers/index.ts";
 import { rendererFamily, segmentsText } from "../../renderers/index.ts";
 import type { EpisodePlace, PlayedEpisode } from "../../runs/index.ts";
-import type { Preset, PresetParts } from "./presets.ts";
+import type { Preset, PresetParts } from "./preset.ts";
 
 export const slimeTauPreset: Preset = {
   defaults: { temperature: 0, topP: 0.9, topK: 50, maxNewTokens: 512 },

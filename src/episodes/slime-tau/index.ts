@@ -11,13 +11,7 @@ export type {
   SlimeTauResult,
   SlimeTauStatus,
 } from "./interaction-result.ts";
-export {
-  runSlimeTau,
-  slimeTauSampling,
-  type SlimeTauEnvironment,
-  type SlimeTauOptions,
-  type SlimeTauParts,
-  type SlimeTauPayload,
-} from "./run-slime-tau.ts";
+export { runSlimeTau, slimeTauSampling, type SlimeTauOptions } from "./run-slime-tau.ts";
+export type { SlimeTauEnvironment, SlimeTauParts, SlimeTauPayload } from "./slime-tau-parts.ts";
 export { slimeTauSample } from "./slime-tau-sample.ts";
 export { slimeTauEnvironment } from "./slime-tau-environment.ts";

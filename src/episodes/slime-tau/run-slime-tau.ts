@@ -2,12 +2,9 @@
 // text-delta tokens, first call only, abort on whatever goes wrong. Not the loop of this project (`run-episode.ts`), and
 // nothing here is shared with it. Everything arrives as values; the oracle is the set of records made by the Python original.
 
-import type { Tokenizer } from "../../core/tokenizer.ts";
-import type { JsonObject, JsonValue } from "../../lib/json/value.ts";
 import { PythonError } from "../../lib/python/python-error.ts";
 import { callToAction, respondAction } from "./call-to-action.ts";
 import {
-  type SlimeTauAction,
   type SlimeTauMessage,
   type SlimeTauParse,
   type SlimeTauResult,
@@ -15,39 +12,8 @@ import {
   templateMessage,
 } from "./interaction-result.ts";
 import { readReply } from "./read-reply.ts";
+import type { SlimeTauEnvironment, SlimeTauParts } from "./slime-tau-parts.ts";
 import { tokenDelta } from "./token-delta.ts";
-
-/** τ-bench's environment as the reference has it: the user lives inside. What it throws ends the episode as aborted. */
-export interface SlimeTauEnvironment {
-  /** `null`: a task drawn at random, as the reference does it. */
-  reset(taskIndex: number | null): Promise<{ readonly observation: string; readonly info: JsonObject }>;
-  step(action: SlimeTauAction): Promise<{
-    readonly observation: string;
-    readonly reward: number;
-    readonly done: boolean;
-    readonly info: JsonObject;
-  }>;
-}
-
-export type SlimeTauParts = {
-  /** The model's own chat template. `tools: null` renders none. */
-  readonly renderText: (input: {
-    readonly messages: JsonValue[];
-    readonly tools: JsonValue[] | null;
-    readonly addGenerationPrompt: boolean;
-  }) => string;
-  readonly tokenizer: Tokenizer;
-  /** Sends a payload to SGLang and resolves with the parsed answer; never retries here. */
-  readonly post: (url: string, payload: SlimeTauPayload) => Promise<unknown>;
-  /** SGLang's qwen25 detector behind the seed's adapter. What it throws aborts the episode. */
-  readonly parse: (text: string) => SlimeTauParse;
-  readonly environment: SlimeTauEnvironment;
-  /** OpenAI entries, in order. */
-  readonly tools: JsonValue[];
-  readonly wiki: string;
-};
-
-export type SlimeTauPayload = { readonly text: string; readonly sampling_params: Readonly<Record<string, unknown>> };
 
 export type SlimeTauOptions = {
   /** Where slime's router listens; `null` fails as the seed's own default does (it reads a dict by attribute). */

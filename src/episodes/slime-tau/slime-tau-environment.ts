@@ -6,7 +6,7 @@ import type { UserLine, UserSimulator } from "../../core/user.ts";
 import { pythonStr } from "../../lib/python/index.ts";
 import { PythonError } from "../../lib/python/python-error.ts";
 import { respondAction } from "./call-to-action.ts";
-import type { SlimeTauEnvironment } from "./run-slime-tau.ts";
+import type { SlimeTauEnvironment } from "./slime-tau-parts.ts";
 
 /** `reset` ignores the index: the environment is that of one task already. */
 export function slimeTauEnvironment(environment: Environment, user: UserSimulator): SlimeTauEnvironment {

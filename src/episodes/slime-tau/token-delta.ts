@@ -2,7 +2,7 @@
 // is imitated with its flaws (closing newlines trained, later assistant headers missing) for comparison only.
 
 import type { JsonObject } from "../../lib/json/value.ts";
-import type { SlimeTauParts } from "./run-slime-tau.ts";
+import type { SlimeTauParts } from "./slime-tau-parts.ts";
 
 /** Tokens and mask that the last message adds. */
 export function tokenDelta(
