@@ -1,0 +1,4 @@
+/** Whether a tool only looks, by the first word of its name; a wrong guess only keeps a rule silent. */
+export function isRead(tool: string): boolean {
+  return /^(get|find|search|list|look|read|check|calculate|think)(_|$)/.test(tool);
+}
