@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { says } from "./fake-chat.test-helper.ts";
+import { says } from "../chat-models/fake-chat.test-helper.ts";
 import { llmUser, type ModelUserOptions } from "./llm-user.ts";
 import { testTask } from "./test-task.test-helper.ts";
 

@@ -2,6 +2,7 @@
 // variables read without being named belong to that host.
 
 import { ConfigurationError } from "../core/index.ts";
+import type { ModelPart } from "./model-failure.ts";
 
 export type KeyOptions = {
   /** The key itself. Prefer a variable: other processes see the flags of a command. */
@@ -28,28 +29,28 @@ export const keyVariables: Readonly<Record<string, string>> = Object.freeze({
  * The key from the options, else from `defaults`, the first that is set; `null` when there is none. Throws a
  * `ConfigurationError` when the named variable is not set, or when the key cannot be sent. No message holds the key.
  */
-export function findApiKey(options: KeyOptions, defaults: readonly string[]): string | null {
+export function findApiKey(part: ModelPart, options: KeyOptions, defaults: readonly string[]): string | null {
   const { apiKey, apiKeyVariable, variables = process.env } = options;
-  if (apiKey !== undefined) return checkKey(apiKey, "apiKey");
+  if (apiKey !== undefined) return checkKey(part, apiKey, "apiKey");
   if (apiKeyVariable !== undefined) {
-    const key = checkKey(variables[apiKeyVariable] ?? "", `environment variable "${apiKeyVariable}"`);
+    const key = checkKey(part, variables[apiKeyVariable] ?? "", `environment variable "${apiKeyVariable}"`);
     if (key !== null) return key;
     throw new ConfigurationError(
-      `Cannot read the key of the user model: environment variable "${apiKeyVariable}" is not set; set it, or name another one.`,
+      `Cannot read the key of the ${part} model: environment variable "${apiKeyVariable}" is not set; set it, or name another one.`,
     );
   }
   for (const name of defaults) {
-    const key = checkKey(variables[name] ?? "", `environment variable "${name}"`);
+    const key = checkKey(part, variables[name] ?? "", `environment variable "${name}"`);
     if (key !== null) return key;
   }
   return null;
 }
 
-function checkKey(text: string, source: string): string | null {
+function checkKey(part: ModelPart, text: string, source: string): string | null {
   const key = text.trim();
   if (/[^\x21-\x7e]/.test(key)) {
     throw new ConfigurationError(
-      `Cannot use the key of the user model in ${source}: it holds a space or a character that no header can carry; give the key alone.`,
+      `Cannot use the key of the ${part} model in ${source}: it holds a space or a character that no header can carry; give the key alone.`,
     );
   }
   return key === "" ? null : key;

@@ -2,9 +2,10 @@
 // OpenAI-compatible client and the provider library, whose errors carry the same facts.
 
 import type { AttributedError } from "../core/index.ts";
-import { userFailure, type UserFailureCode } from "./user-failure.ts";
+import { askingOf, modelFailure, type ModelFailureCode, type ModelPart } from "./model-failure.ts";
 
 export type RefusedCall = {
+  readonly part: ModelPart;
   readonly status: number;
   /** By lower-case name; `null` when the header did not come. */
   readonly header: (name: string) => string | null;
@@ -14,16 +15,16 @@ export type RefusedCall = {
   readonly where: string;
 };
 
-export function statusFailure({ status, header, body, where }: RefusedCall): AttributedError {
+export function statusFailure({ part, status, header, body, where }: RefusedCall): AttributedError {
   const code = codeOf(status, body);
-  return userFailure(
-    code,
-    `Cannot get a line from ${where}: the server answered ${status}, 200 is wanted${remedy(code)}.`,
-    { cause: body === "" ? null : body, retryAfterMs: readRetryAfter(header) },
-  );
+  return modelFailure(part, code, {
+    message: `Cannot ${askingOf(part, where)}: the server answered ${status}, 200 is wanted${remedy(code)}.`,
+    cause: body === "" ? null : body,
+    retryAfterMs: readRetryAfter(header),
+  });
 }
 
-function codeOf(status: number, body: string): UserFailureCode {
+function codeOf(status: number, body: string): ModelFailureCode {
   if (status === 401 || status === 403) return "unauthorized";
   if (status === 402) return "quota-exceeded";
   if (status === 408) return "timeout";
@@ -35,7 +36,7 @@ function codeOf(status: number, body: string): UserFailureCode {
   return "bad-request";
 }
 
-function remedy(code: UserFailureCode): string {
+function remedy(code: ModelFailureCode): string {
   switch (code) {
     case "unauthorized":
       return "; give a key that may use this model with apiKey or apiKeyVariable";

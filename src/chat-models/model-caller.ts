@@ -2,14 +2,14 @@
 // many calls at once, so many per minute. One caller stands for one provider and is shared by all its episodes; a call
 // that waits for its retry holds no permit, so it delays nobody.
 
-import { AttributedError, ConfigurationError, type UserUsage } from "../core/index.ts";
+import { type Attempt, AttributedError, attribute, ConfigurationError, type ModelUsage } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
 import { createRateLimit } from "../lib/rate-limit.ts";
 import { checkRetryPolicy, retry, type RetryPolicy } from "../lib/retry.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
-import type { ChatMessage, ChatModel, ChatReply } from "./chat-model.ts";
-import { cancelledFailure, userFailure } from "./user-failure.ts";
+import type { ChatMessage, ChatModel, ChatOptions, ChatReply } from "./chat-model.ts";
+import { askingOf, boundaryOf, cancelledFailure, modelFailure, type ModelPart } from "./model-failure.ts";
 
 export type CallLimits = {
   /** Deadline of one call, in milliseconds. Default 120,000. */
@@ -31,43 +31,47 @@ export type CallLimits = {
 /** Enough for a local server's batch; hosted providers refuse more from most accounts. */
 export const defaultMaxConcurrency = 256;
 
-export const defaultUserRetry: RetryPolicy = Object.freeze({
+export const defaultModelRetry: RetryPolicy = Object.freeze({
   maxAttempts: 10,
   maxElapsedMs: 180_000,
   baseDelayMs: 500,
   maxDelayMs: 20_000,
 });
 
-export type AskOptions = {
-  readonly signal?: AbortSignal | undefined;
+export type AskOptions = ChatOptions & {
   /** Is given the usage of every call, failed ones too. */
-  readonly meter: (usage: UserUsage) => void;
+  readonly meter: (usage: ModelUsage) => void;
+  /** Is told of each failed call that is made again. */
+  readonly onRetry?: (attempt: Attempt) => void;
 };
 
 export type ModelCaller = {
   readonly model: string;
   /** Completes the chat and reads the reply; what `read` throws as a retryable failure is asked for again. */
-  ask<T>(messages: readonly ChatMessage[], read: (reply: string) => T, options: AskOptions): Promise<T>;
+  ask<T>(messages: readonly ChatMessage[], read: (reply: ChatReply) => T, options: AskOptions): Promise<T>;
 };
 
-const failedCall: UserUsage = Object.freeze({ modelCalls: 1, inputTokens: 0, outputTokens: 0, cost: 0 });
+const failedCall: ModelUsage = Object.freeze({ modelCalls: 1, inputTokens: 0, outputTokens: 0, cost: 0 });
 
 /** Throws a `ConfigurationError` for limits that allow nothing. */
-export function createModelCaller(model: ChatModel, limits: CallLimits = {}): ModelCaller {
+export function createModelCaller(model: ChatModel, part: ModelPart, limits: CallLimits = {}): ModelCaller {
   const { timeoutMs = 120_000, maxReasks = 2, clock = systemClock, random = Math.random } = limits;
   const { maxConcurrency = defaultMaxConcurrency, requestsPerMinute = Infinity } = limits;
-  requireLimit("timeoutMs", timeoutMs, timeoutMs > 0);
-  requireLimit("maxReasks", maxReasks, maxReasks >= 0);
-  requireLimit("maxConcurrency", maxConcurrency, maxConcurrency >= 1);
-  requireLimit("requestsPerMinute", requestsPerMinute, requestsPerMinute > 0);
-  const policy = limits.retry ?? defaultUserRetry;
+  requireLimit(part, "timeoutMs", timeoutMs, timeoutMs > 0);
+  requireLimit(part, "maxReasks", maxReasks, maxReasks >= 0);
+  requireLimit(part, "maxConcurrency", maxConcurrency, maxConcurrency >= 1);
+  requireLimit(part, "requestsPerMinute", requestsPerMinute, requestsPerMinute > 0);
+  const policy = limits.retry ?? defaultModelRetry;
   checkRetryPolicy(policy);
   const permits = createSemaphore(maxConcurrency === Infinity ? Infinity : Math.floor(maxConcurrency));
   const rate = createRateLimit(requestsPerMinute, clock);
 
-  const callOnce = async (messages: readonly ChatMessage[], { signal, meter }: AskOptions): Promise<ChatReply> => {
+  const what = askingOf(part, `"${model.name}"`);
+
+  const callOnce = async (messages: readonly ChatMessage[], options: AskOptions): Promise<ChatReply> => {
+    const { signal, meter, tools = [], seed = null } = options;
     try {
-      const reply = await withDeadline((ends) => model.complete(messages, { signal: ends }), {
+      const reply = await withDeadline((ends) => model.complete(messages, { tools, seed, signal: ends }), {
         timeoutMs,
         clock,
         signal,
@@ -77,16 +81,15 @@ export function createModelCaller(model: ChatModel, limits: CallLimits = {}): Mo
     } catch (error) {
       meter(failedCall);
       if (!(error instanceof DeadlineError)) throw error;
-      throw userFailure(
-        "timeout",
-        `Cannot get a line from user model "${model.name}": no answer came within ${timeoutMs} ms.`,
-      );
+      throw modelFailure(part, "timeout", {
+        message: `Cannot ${what}: no answer came within ${timeoutMs} ms.`,
+      });
     }
   };
 
   const ask = async <T>(
     messages: readonly ChatMessage[],
-    read: (reply: string) => T,
+    read: (reply: ChatReply) => T,
     options: AskOptions,
   ): Promise<T> => {
     const { signal } = options;
@@ -100,7 +103,7 @@ export function createModelCaller(model: ChatModel, limits: CallLimits = {}): Mo
           release ??= await permits.acquire(signal);
           try {
             await rate.wait(signal);
-            return read((await callOnce(messages, options)).text);
+            return read(await callOnce(messages, options));
           } finally {
             release();
             release = null;
@@ -117,10 +120,12 @@ export function createModelCaller(model: ChatModel, limits: CallLimits = {}): Mo
           clock,
           random,
           signal,
+          onRetry: (error, { delayMs }) =>
+            options.onRetry?.({ failure: attribute(error, boundaryOf(part)).failure, waitedMs: delayMs }),
         },
       );
     } catch (error) {
-      if (signal?.aborted) throw cancelledFailure(`get a line from user model "${model.name}"`, signal);
+      if (signal?.aborted) throw cancelledFailure(part, what, signal);
       throw error;
     } finally {
       release?.();
@@ -129,9 +134,9 @@ export function createModelCaller(model: ChatModel, limits: CallLimits = {}): Mo
   return { model: model.name, ask };
 }
 
-function requireLimit(name: string, value: number, isEnough: boolean): void {
+function requireLimit(part: ModelPart, name: string, value: number, isEnough: boolean): void {
   if (isEnough) return;
   throw new ConfigurationError(
-    `Cannot call the user model: ${name} is ${value}, which allows no call; give a larger number.`,
+    `Cannot call the ${part} model: ${name} is ${value}, which allows no call; give a larger number.`,
   );
 }

@@ -1,10 +1,9 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
+import { type ChatModelOptions, createChatModel } from "./create-chat-model.ts";
 import { answering, bodyOf } from "./fake-chat.test-helper.ts";
-import { llmUser, type ModelUserOptions } from "./llm-user.ts";
-import type { LibraryLoader } from "./provider-library.ts";
-import { testTask } from "./test-task.test-helper.ts";
+import { installedLibraries, type LibraryLoader } from "./provider-library.ts";
 
 const key = "sk-open-sesame-123";
 const none: LibraryLoader = { isInstalled: () => false, load: () => Promise.reject(new Error("not installed")) };
@@ -49,37 +48,48 @@ const posting: LibraryLoader = {
     ),
 };
 
-const userOf = (options: ModelUserOptions) =>
-  llmUser({ variables: { ANTHROPIC_API_KEY: key }, libraries: posting, ...options }).create(testTask(), { seed: 1 });
+const modelOf = (options: ChatModelOptions) =>
+  createChatModel(
+    { part: "user", title: 'user "llm"' },
+    { variables: { ANTHROPIC_API_KEY: key }, libraries: posting, ...options },
+  );
+const asked = [
+  { role: "system", content: "Play the user." },
+  { role: "user", content: "Hi!" },
+] as const;
 
-describe("llmUser() with a named provider", () => {
+describe("createChatModel() with a named provider", () => {
   it("sends system and messages through the library, over our pool, without the library's own retries", async () => {
     const http = answering({ body: { text: "hello", usage: { inputTokens: 1_000_000, outputTokens: 1_000_000 } } });
-    const line = await userOf({ http, model: "anthropic/claude-haiku-4-5" }).open();
-    expect(line).toMatchObject({ text: "hello", usage: { modelCalls: 1, inputTokens: 1_000_000, cost: 6 } });
+    const reply = await modelOf({ http, model: "anthropic/claude-haiku-4-5" }).complete(asked);
+    expect(reply).toEqual({
+      text: "hello",
+      reasoning: null,
+      toolCalls: [],
+      isCutOff: false,
+      usage: { modelCalls: 1, inputTokens: 1_000_000, outputTokens: 1_000_000, cost: 6 },
+    });
     expect(http.requests[0]).toMatchObject({
       base: { origin: "https://api.anthropic.com" },
       path: "/v1/messages?beta=1",
       headers: { "x-api-key": key },
     });
     const { model, system, messages, maxRetries } = bodyOf(http.requests[0]);
-    expect([model, maxRetries]).toEqual(["claude-haiku-4-5", 0]);
-    expect(system).toContain("Cancel my order.");
-    expect(messages.map(({ role }) => role)).toEqual(["user"]);
+    expect([model, maxRetries, system]).toEqual(["claude-haiku-4-5", 0, "Play the user."]);
+    expect(messages).toEqual([{ role: "user", content: "Hi!" }]);
   });
 
-  it("turns the library's errors into failures without keys, and retries those that may pass", async () => {
-    const retry = { maxAttempts: 2, maxElapsedMs: 1000, baseDelayMs: 0, maxDelayMs: 0 };
+  it("turns the library's errors into failures without keys", async () => {
     const http = answering(
-      { status: 529, headers: { "retry-after": "0" }, body: "busy" },
+      { status: 529, headers: { "retry-after": "2" }, body: "busy" },
       { status: 401, body: `bad key ${key}` },
     );
-    const error: unknown = await userOf({ http, retry, provider: "anthropic", model: "claude-x" })
-      .open()
-      .catch((reason: unknown) => reason);
+    const model = modelOf({ http, provider: "anthropic", model: "claude-x" });
+    const failure = () => model.complete(asked).catch((reason: unknown) => reason);
+    expect(await failure()).toMatchObject({ failure: { code: "server-error", retryable: true }, retryAfterMs: 2000 });
+    const error = await failure();
     expect(error).toMatchObject({ failure: { boundary: "user", code: "unauthorized", cause: "bad key ***" } });
     expect(inspect(error, { depth: 20, showHidden: true })).not.toContain(key);
-    expect(http.requests.length).toBe(2);
   });
 
   it.each([
@@ -87,24 +97,22 @@ describe("llmUser() with a named provider", () => {
     ["google/gemini-2.5-flash", 'run "npm install ai@6 @ai-sdk/google@3"'],
     ["mistral/small", 'run "npm install ai@6 @ai-sdk/mistral"'],
   ])("refuses %s before any call when the library is missing, with the command that installs it", (model, remedy) => {
-    expect(() => userOf({ model, libraries: none })).toThrow(ConfigurationError);
-    expect(() => userOf({ model, libraries: none })).toThrow(remedy);
+    expect(() => modelOf({ model, libraries: none })).toThrow(ConfigurationError);
+    expect(() => modelOf({ model, libraries: none })).toThrow(remedy);
   });
 
-  it("finds a package that is installed and misses one that is not", async () => {
-    const { installedLibraries } = await import("./provider-library.ts");
+  it("finds a package that is installed and misses one that is not", () => {
     expect(installedLibraries.isInstalled("undici")).toBe(true);
     expect(installedLibraries.isInstalled("@ai-sdk/no-such-provider")).toBe(false);
   });
 
   it("refuses a provider without its key, and names the variable", () => {
-    expect(() => userOf({ model: "anthropic/claude-x", variables: {} })).toThrow("set ANTHROPIC_API_KEY");
+    expect(() => modelOf({ model: "anthropic/claude-x", variables: {} })).toThrow("set ANTHROPIC_API_KEY");
   });
 
   it("refuses a library that is not the one it needs", async () => {
     const wrong: LibraryLoader = { isInstalled: () => true, load: () => Promise.resolve({}) };
-    await expect(userOf({ model: "anthropic/claude-x", libraries: wrong, http: answering() }).open()).rejects.toThrow(
-      'it has no "createAnthropic"',
-    );
+    const model = modelOf({ model: "anthropic/claude-x", libraries: wrong, http: answering() });
+    await expect(model.complete(asked)).rejects.toThrow('it has no "createAnthropic"');
   });
 });

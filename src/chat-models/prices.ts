@@ -1,7 +1,7 @@
 // What model calls cost. No provider reports it, so this is a table of list prices that callers can override. Discounts
 // (cached input, batches) are not in it: where they apply, our cost is an upper bound.
 
-import type { UserUsage } from "../core/index.ts";
+import type { ModelUsage } from "../core/index.ts";
 
 /** US dollars per million tokens. */
 export type Price = { readonly input: number; readonly output: number };
@@ -50,7 +50,7 @@ export function priceOf(model: string, prices: PriceTable = listPrices): Price |
 export function usageOfCall(
   tokens: { readonly input: number | null; readonly output: number | null },
   price: Price | null,
-): UserUsage {
+): ModelUsage {
   const { input, output } = tokens;
   const cost =
     price === null || input === null || output === null
