@@ -42,18 +42,17 @@ export const gigachat3 = createToolCallParser({
 
 /** Escapes raw control characters inside strings, which this format's reader takes and strict JSON does not. */
 function escapeControls(json: string): string {
-  let result = "";
+  const pieces: string[] = [];
+  let copied = 0;
   let isString = false;
   for (let at = 0; at < json.length; at++) {
-    const character = json[at]!;
-    if (isString && character === "\\") {
-      result += character + (json[++at] ?? "");
-    } else if (isString && character < " ") {
-      result += `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-    } else {
-      if (character === '"') isString = !isString;
-      result += character;
+    const unit = json.charCodeAt(at);
+    if (unit === 0x22) isString = !isString;
+    else if (isString && unit === 0x5c) at++;
+    else if (isString && unit < 0x20) {
+      pieces.push(json.slice(copied, at), `\\u${unit.toString(16).padStart(4, "0")}`);
+      copied = at + 1;
     }
   }
-  return result;
+  return pieces.join("") + json.slice(copied);
 }
