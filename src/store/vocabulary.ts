@@ -49,6 +49,7 @@ export const parseProblemCodes = membersOf<ParseProblem["code"]>({
   "unknown-tool": true,
   "unterminated-call": true,
   "spoofed-marker": true,
+  repaired: true,
 });
 
 export const actionProblemCodes = membersOf<ActionProblemCode>({
@@ -59,6 +60,7 @@ export const actionProblemCodes = membersOf<ActionProblemCode>({
   "several-calls": true,
   "unterminated-call": true,
   "spoofed-marker": true,
+  repaired: true,
   "cut-off": true,
   "no-call": true,
 });

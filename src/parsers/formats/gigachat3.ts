@@ -2,6 +2,7 @@
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
 import { pythonRstrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import { guessName } from "../tool-call-scan.ts";
 
@@ -12,6 +13,7 @@ const textEnd = "</s>";
 export const gigachat3 = createToolCallParser({
   name: "gigachat3",
   markers: ["<|role_sep|>", messageEnd, textEnd],
+  hints: formatHints({ wordsEnd: [marker, messageEnd, textEnd] }),
   hasToolCall: (text) => text.includes(marker),
   detect: (text, scan) => {
     const output = pythonRstrip(text).endsWith(textEnd) ? text.slice(0, text.lastIndexOf(textEnd)) : text;

@@ -3,6 +3,7 @@
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
 import { pythonRstrip, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { pythonExceptionType } from "../python/exception.ts";
 import { evaluateLiteral } from "../python/literal.ts";
 import { dumpPython, isDict } from "../python/value.ts";
@@ -16,6 +17,7 @@ const jsonSpace = " \t\r\n";
 export const llama3 = createToolCallParser({
   name: "llama3",
   markers: [tag],
+  hints: formatHints({ wordsEnd: [tag], wordsEndAtStart: ["{"] }),
   hasToolCall: (text) => text.includes(tag) || text.startsWith("{"),
   detect: (text, scan) => {
     const tagStart = text.indexOf(tag);

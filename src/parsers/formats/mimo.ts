@@ -3,6 +3,7 @@
 
 import type { JsonValue } from "../../lib/json/index.ts";
 import { PythonError, pythonLower, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { unescapeHtml } from "../html/unescape.ts";
 import { isSyntaxOrValueError } from "../python/literal.ts";
 import { narrowFloat, pythonFloat } from "../python/number.ts";
@@ -18,6 +19,15 @@ const closing = "</tool_call>";
 export const mimo = createToolCallParser({
   name: "mimo",
   markers: [opening, closing],
+  hints: formatHints({
+    wordsEnd: [opening],
+    callEnds: [closing],
+    nesting: [
+      [opening, closing],
+      ["<function=", "</function>"],
+      ["<parameter=", "</parameter>"],
+    ],
+  }),
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     const first = text.indexOf(opening);
