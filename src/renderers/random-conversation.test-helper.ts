@@ -6,7 +6,7 @@ import fc from "fast-check";
 import type { Message, Renderer, Tokenizer, Tool } from "../core/index.ts";
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../lib/json/index.ts";
-import { emptyContext, segmentsText } from "./chat-template.ts";
+import { segmentsText } from "./chat-template.ts";
 import { rendererFamily } from "./families.ts";
 import { wireMessage } from "./wire-message.ts";
 
@@ -82,6 +82,9 @@ export const thinkingActions: fc.Arbitrary<string> = fc
   .tuple(fc.constantFrom("I should look.", "a\nb", "\ud83d\ude00"), fc.constantFrom("Hello!", call, `Well.\n${call}`))
   .map(([thought, rest]) => `<think>\n${thought}\n</think>\n\n${rest}`);
 
+/** The local time of every test. */
+export const testTime = "2026-01-15T12:00:00";
+
 /** What the family's own template writes for these messages, with the generation prompt. */
 export function templateText(
   family: string,
@@ -89,13 +92,14 @@ export function templateText(
   tools: readonly Tool[],
   kwargs: JsonObject = new Map(),
 ): string {
+  const { template, specialTokens, noTools } = rendererFamily(family);
   return segmentsText(
-    rendererFamily(family).template({
+    template({
       messages: messages.map(wireMessage),
-      tools: tools.map((tool) => tool.definition),
+      tools: tools.length === 0 ? noTools : tools.map((tool) => tool.definition),
       addGenerationPrompt: true,
       kwargs,
-      context: emptyContext,
+      context: { specialTokens, now: testTime },
     }),
   );
 }

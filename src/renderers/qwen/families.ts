@@ -1,7 +1,7 @@
 // The Qwen families, by the names that `rendererFor` and the command line know.
 
 import { reasoningParser, toolCallParser } from "../../parsers/index.ts";
-import type { RendererFamily } from "../renderer-family.ts";
+import { familyDefaults, type RendererFamily } from "../renderer-family.ts";
 import { endToken, startToken } from "./parts.ts";
 import { qwen25Instruct } from "./qwen2.5-instruct.ts";
 import { qwen3Instruct2507 } from "./qwen3-instruct-2507.ts";
@@ -9,6 +9,7 @@ import { qwen3Revision2 } from "./qwen3-rev2.ts";
 import { qwen3 } from "./qwen3.ts";
 
 const chatMl = {
+  ...familyDefaults,
   startToken,
   endToken,
   closing: "\n",
@@ -16,12 +17,12 @@ const chatMl = {
   toolCallParser: toolCallParser("qwen25"),
 } as const;
 
-const plain = { ...chatMl, history: "append-only", reasoningParser: null, hasThinkingSwitch: false } as const;
+const plain = { ...chatMl, history: "append-only", reasoningParser: null } as const;
 const hybrid = {
   ...chatMl,
   history: "rewrites",
   reasoningParser: reasoningParser("qwen3"),
-  hasThinkingSwitch: true,
+  thinkingVariable: "enable_thinking",
 } as const;
 
 export const qwenFamilies: readonly RendererFamily[] = [
