@@ -16,7 +16,8 @@ export function* tokenView(episode: Episode, options: TokenViewOptions): Generat
   const { colours } = options;
   const { samples, dropped } = episodeSamples(episode);
   const shown = samples.length > 0 ? samples : untrained(episode);
-  if (episode.historyPolicy === "no-tokens") yield colours.dim("The agent was a model behind an API: there are no tokens.");
+  if (episode.historyPolicy === "no-tokens")
+    yield colours.dim("The agent was a model behind an API: there are no tokens.");
   yield `${colours.dim("observed")}  ${colours.green("sampled and trained")}  ${colours.yellow("sampled, masked")}   (place, id, mask, logprob, text)`;
   for (const sample of shown) {
     const sum = (mask: Uint8Array): string => formatCount(mask.reduce((total, bit) => total + bit, 0));
