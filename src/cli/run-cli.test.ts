@@ -315,7 +315,7 @@ describe("mistakes", () => {
     [["rollout", "--user", "lm"], 'Cannot find user "lm"'],
     [["rollout", "--user", "llm"], "give --user-model"],
     [["rollout", "--user", "scripted"], "--user-lines"],
-    [["rollout", "--strategy", "react"], "planned"],
+    [["rollout", "--strategy", "nope"], 'with strategy "nope"'],
     [["rollout", "--preset", "nope"], 'Cannot use preset "nope"'],
     [["rollout", "--url", "http://127.0.0.1:1"], "give --model <folder>"],
     [["rollout", "--url", "http://127.0.0.1:1", "--model", "./nope"], "there is no such folder"],

@@ -9,9 +9,14 @@ const folder = sharedFolder("models", "goldens");
 /** Records per family: rendered conversations, and prefix questions. */
 const counts: Readonly<Record<string, readonly [render: number, prefix: number]>> = {
   "qwen2.5-instruct": [61, 43],
+  "qwen3-instruct-2507": [61, 43],
   qwen3: [70, 86],
   "qwen3-rev2": [62, 86],
-  "qwen3-instruct-2507": [61, 43],
+  "qwen3-miles-fixed": [69, 86],
+  "qwen3-skyrl-acc-thinking": [62, 43],
+  "qwen3-coder": [58, 43],
+  "qwen3.5": [70, 41],
+  "qwq-32b": [60, 43],
 };
 
 describe.skipIf(folder === null)("template goldens (skipped without ../shared)", () => {

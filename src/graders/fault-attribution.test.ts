@@ -95,6 +95,20 @@ describe("attributeFault()", () => {
         bye("Bye."),
       ],
     ],
+    [
+      "offered by the agent",
+      [
+        ...fair.slice(0, 3),
+        agent("Would you like me to cancel it?"),
+        user("Then cancel it."),
+        call("cancel_seat", { seat: 4 }),
+        bye("Bye."),
+      ],
+    ],
+    [
+      "withheld, but nothing hung on it",
+      [user("Hi."), agent("Your user id, please?"), user("Lost."), call("book_seat", { seat: 4 }), bye("Bye.")],
+    ],
     ["asked for and refused", [...fair.slice(0, 3), user("Please cancel my seat."), agent("I cannot."), bye("Bye.")]],
     ["a thankful farewell", [...fair.slice(0, 5), bye("That is all I needed. Thank you!")]],
   ])("does not blame the user for what is fair: %s", (_, conversation) => {

@@ -12,6 +12,11 @@ const familyOfTemplate: ReadonlyMap<string, string> = new Map([
   ["65b40f304f91638b", "qwen3-instruct-2507"],
   ["6668575de86e1aae", "qwen3"],
   ["4e73afe01bae85c9", "qwen3-rev2"],
+  ["ac6c595863fdcd2b", "qwen3-miles-fixed"],
+  ["ad7270a9190b05c8", "qwen3-skyrl-acc-thinking"],
+  ["14958839f75cb6eb", "qwen3-coder"],
+  ["b5a3b51b13dff0a0", "qwen3.5"],
+  ["90a33a1a188655e9", "qwq-32b"],
 ]);
 
 /** The renderer of a family by name. Throws a `ConfigurationError` for an unknown name or an option that does not fit. */

@@ -6,7 +6,7 @@ import fc from "fast-check";
 import type { Message, Renderer, Tokenizer, Tool } from "../core/index.ts";
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../lib/json/index.ts";
-import { emptyContext, segmentsText } from "./chat-template.ts";
+import { segmentsText, type TemplateSegment } from "./chat-template.ts";
 import { rendererFamily } from "./families.ts";
 import { wireMessage } from "./wire-message.ts";
 
@@ -23,7 +23,7 @@ export type Conversation = {
   readonly steps: readonly Step[];
 };
 
-const someTools: readonly Tool[] = [
+export const someTools: readonly Tool[] = [
   toolFromDefinition(
     fromPlain({
       type: "function",
@@ -82,22 +82,32 @@ export const thinkingActions: fc.Arbitrary<string> = fc
   .tuple(fc.constantFrom("I should look.", "a\nb", "\ud83d\ude00"), fc.constantFrom("Hello!", call, `Well.\n${call}`))
   .map(([thought, rest]) => `<think>\n${thought}\n</think>\n\n${rest}`);
 
+/** The local time of every test. */
+export const testTime = "2026-01-15T12:00:00";
+
 /** What the family's own template writes for these messages, with the generation prompt. */
+export function templateSegments(
+  family: string,
+  messages: readonly Message[],
+  options: { readonly tools: readonly Tool[]; readonly kwargs: JsonObject },
+): readonly TemplateSegment[] {
+  const { template, specialTokens, noTools } = rendererFamily(family);
+  return template({
+    messages: messages.map(wireMessage),
+    tools: options.tools.length === 0 ? noTools : options.tools.map((tool) => tool.definition),
+    addGenerationPrompt: true,
+    kwargs: options.kwargs,
+    context: { specialTokens, now: testTime },
+  });
+}
+
 export function templateText(
   family: string,
   messages: readonly Message[],
   tools: readonly Tool[],
   kwargs: JsonObject = new Map(),
 ): string {
-  return segmentsText(
-    rendererFamily(family).template({
-      messages: messages.map(wireMessage),
-      tools: tools.map((tool) => tool.definition),
-      addGenerationPrompt: true,
-      kwargs,
-      context: emptyContext,
-    }),
-  );
+  return segmentsText(templateSegments(family, messages, { tools, kwargs }));
 }
 
 export type Played = {

@@ -21,8 +21,17 @@ export type PlayedRollout = {
   readonly totals: RunTotals;
 };
 
+export type PlayOptions = {
+  /** Default: the closing table of a rollout is printed. */
+  readonly closingTable?: boolean;
+};
+
 /** Plays and keeps a rollout and prints its table. Rejects with what stopped it, after the folder says so too. */
-export async function playRollout(given: RolloutSettings, context: CliContext): Promise<PlayedRollout> {
+export async function playRollout(
+  given: RolloutSettings,
+  context: CliContext,
+  options: PlayOptions = {},
+): Promise<PlayedRollout> {
   const prepared = await prepareRollout(given, context);
   const folder = given.out ?? newFolder(prepared.environment.name, context.cwd);
   const store = createFileRunStore(resolve(context.cwd, folder), { redact: prepared.redact });
@@ -43,7 +52,7 @@ export async function playRollout(given: RolloutSettings, context: CliContext): 
       const wasInterrupted = context.drain.aborted || context.cancel.aborted;
       const status = wasInterrupted ? "interrupted" : "done";
       await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));
-      showTable(totals, { context, folder, prepared, wasInterrupted });
+      if (options.closingTable ?? true) showTable(totals, { context, folder, prepared, wasInterrupted });
       return { exitCode: exitCodeOf(totals, wasInterrupted), folder, totals };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);

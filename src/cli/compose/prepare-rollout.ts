@@ -1,7 +1,7 @@
 // From settings to everything a rollout needs, checked, before a server is asked or a folder made. The composition root:
 // implementations are chosen here and nowhere below.
 
-import { agentFactory } from "../../agents/index.ts";
+import { resolve } from "node:path";
 import { type AgentStrategy, ConfigurationError, type SamplingParams, type UserSource } from "../../core/index.ts";
 import { type EpisodeParts } from "../../episodes/index.ts";
 import { type EpisodePlayer, type RolloutPlan, tokenExactPlayer } from "../../runs/index.ts";
@@ -11,9 +11,12 @@ import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import { readTaskList } from "../settings/task-list.ts";
 import { chooseEngineName, type ConnectedEngine, connectEngine, engineOptions } from "./choose-engine.ts";
 import { type ChosenModel, chooseModel } from "./choose-model.ts";
+import { chooseStrategy } from "./choose-strategy.ts";
 import { chooseUser } from "./choose-user.ts";
+import { withFaultPolicy } from "./fault-policy.ts";
 import type { Preset } from "./preset.ts";
 import { findPreset } from "./presets.ts";
+import { recordUsers } from "./record-users.ts";
 import { redactorFor } from "./secrets.ts";
 
 export type PreparedRollout = {
@@ -37,6 +40,11 @@ export async function prepareRollout(
   context: Pick<CliContext, "env" | "cwd">,
 ): Promise<PreparedRollout> {
   const preset = findPreset(given.preset);
+  if (preset !== null && given.faultPolicy !== "keep") {
+    throw new ConfigurationError(
+      `Cannot use --fault-policy ${given.faultPolicy} with preset "${given.preset}": a preset's samples are as they are; leave one of both out.`,
+    );
+  }
   const {
     source: environment,
     defaultSplit,
@@ -52,8 +60,13 @@ export async function prepareRollout(
   }
   const taskset = environment.taskset(split);
   const tasks = given.tasks ?? defaultTasks;
-  const user = await chooseUser(given, environment, context);
-  const strategy = agentFactory({ strategy: given.strategy });
+  const redact = redactorFor(context.env, {
+    variables: [given.apiKeyEnv, given.userApiKeyEnv],
+    urls: [given.url, given.userUrl],
+  });
+  const chosen = await chooseUser(given, environment, context);
+  const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact });
+  const strategy = await chooseStrategy(given, environment, context.cwd);
   const model = await chooseModel(given, context.cwd);
   const settings: RolloutSettings = {
     ...given,
@@ -78,10 +91,7 @@ export async function prepareRollout(
     model,
     user,
     preset,
-    redact: redactorFor(context.env, {
-      variables: [given.apiKeyEnv, given.userApiKeyEnv],
-      urls: [given.url, given.userUrl],
-    }),
+    redact,
     connect: (cancel) => connectEngine(engine, { sglang, model, expertNoise: settings.expertNoise, cancel }),
     player: (connected) => {
       if (preset !== null) {
@@ -95,13 +105,15 @@ export async function prepareRollout(
           cwd: context.cwd,
         });
       }
-      return createPlayer(settings, {
+      const play = createPlayer(settings, {
         environment,
         user,
         strategy,
         renderer: model.renderer,
         engine: connected.engine,
       });
+      const data = given.data === null ? null : resolve(context.cwd, given.data);
+      return withFaultPolicy(play, { policy: settings.faultPolicy, environment, data });
     },
   };
 }

@@ -14,7 +14,7 @@ export const rolloutSettings = {
   env: setting<string>({
     group: "What is played",
     flag: "--env <name|file>",
-    help: "environment: bookshop, tau-bench/retail, or a module whose default export is one (./my-env.ts)",
+    help: "environment: bookshop, tau-bench/retail, tau-bench/airline, or a module whose default export is one (./my-env.ts)",
     wanted: "the name of an environment or a file",
     schema: text,
     default: "bookshop",
@@ -22,7 +22,7 @@ export const rolloutSettings = {
   data: setting<string | null>({
     group: "What is played",
     flag: "--data <folder>",
-    help: "folder with the data of the environment (tau-bench)",
+    help: 'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
     wanted: "a folder",
     schema: text.nullable(),
     default: null,
@@ -139,7 +139,7 @@ export const rolloutSettings = {
   strategy: setting<string>({
     group: "The policy",
     flag: "--strategy <name>",
-    help: "how a turn is prompted and read: tool-calling",
+    help: "how a turn is prompted and read: tool-calling, act, react, few-shot (with the displays of --data)",
     wanted: "the name of a strategy",
     schema: text,
     default: "tool-calling",
@@ -274,6 +274,38 @@ export const rolloutSettings = {
     schema: text.nullable(),
     default: null,
   }),
+  userPrompts: setting<"data" | "own">({
+    group: "The user",
+    flag: "--user-prompts <whose>",
+    help: "texts that make a model play the user: those of the data folder where it has some, or our own",
+    wanted: "data or own",
+    schema: z.enum(["data", "own"]),
+    default: "data",
+  }),
+  userCompat: setting<"sane" | "upstream">({
+    group: "The user",
+    flag: "--user-compat <which>",
+    help: "upstream: model users keep the quirks of the tau-bench reference, for comparison with it",
+    wanted: "sane or upstream",
+    schema: z.enum(["sane", "upstream"]),
+    default: "sane",
+  }),
+  recordUsers: setting<string | null>({
+    group: "The user",
+    flag: "--record-users <file>",
+    help: "write every exchange with the user to a new file, as JSON lines",
+    wanted: "a file",
+    schema: text.nullable(),
+    default: null,
+  }),
+  replayUsers: setting<string | null>({
+    group: "The user",
+    flag: "--replay-users <file>",
+    help: "play the users of such a file, without a model; tasks, trials and seed must be those of the recording",
+    wanted: "a file",
+    schema: text.nullable(),
+    default: null,
+  }),
 
   maxSteps: setting<number>({
     group: "Limits",
@@ -323,6 +355,14 @@ export const rolloutSettings = {
     wanted: "a folder",
     schema: text.nullable(),
     default: null,
+  }),
+  faultPolicy: setting<"keep" | "mask" | "drop">({
+    group: "Output",
+    flag: "--fault-policy <policy>",
+    help: "samples of episodes that failed through the user or the environment: keep, mask (in the group, outside the loss), drop",
+    wanted: "keep, mask or drop",
+    schema: z.enum(["keep", "mask", "drop"]),
+    default: "keep",
   }),
   quiet: setting<boolean>({
     group: "Output",

@@ -7,8 +7,8 @@
 
 import type { EngineUsage, SampleResult } from "../../core/engine.ts";
 import type { Finish, FinishReason } from "../../core/turn.ts";
+import { badReply, parseJson, refusalFailure, type FailureContext } from "../../http/index.ts";
 import { scanLogprobs, type Logged } from "./scan-logprobs.ts";
-import { badReply, parseJson, refusalFailure, type FailureContext } from "./server-failure.ts";
 
 /** What was asked, as far as the reply must fit it. */
 export type ExpectedReply = {

@@ -4,7 +4,7 @@
 import type { SampleRequest } from "../../core/engine.ts";
 import type { SamplingParams } from "../../core/sampling.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
-import { GrowingBody } from "./growing-body.ts";
+import { GrowingBody, type LentBody } from "../../http/index.ts";
 
 /** Everything of the body but the prompt. */
 export type GenerateFields = {
@@ -49,9 +49,6 @@ export function toGenerateFields(request: SampleRequest, stream: boolean): Gener
 }
 
 const head = Buffer.from('{"input_ids":[');
-
-/** A body to send. Give it back when nobody reads it any more, in every case. */
-export type LentBody = { readonly bytes: Buffer; readonly giveBack: () => void };
 
 /** Writes bodies; keeps the serialized prompts of the token buffers it has seen for as long as those live. */
 export class GenerateBodyWriter {

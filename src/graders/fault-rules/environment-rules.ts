@@ -1,7 +1,7 @@
 // Rules that lay a failure on the task: its wanted end cannot be reached, or nobody could have known it. They see what the
 // task says of itself; that a wanted end breaks the guidelines takes a reader of prose, so no rule says it.
 
-import { dumpJson, type JsonValue } from "../../lib/json/index.ts";
+import { dumpJson, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
 import { type Conversation } from "../conversation.ts";
 import { plain, type TaskFacts } from "../task-facts.ts";
 import type { Finding } from "./finding.ts";
@@ -22,7 +22,7 @@ export function findEnvironmentFault({ wantedCalls, isReachable, tools }: TaskFa
 
 /**
  * The agent made the wanted call, and it differs in an argument alone about which the instruction says nothing: neither the
- * argument's name nor a word of the wanted value stands in it.
+ * argument's name nor a word of the wanted or the given value stands in it.
  */
 export function findUndeterminedEnd(
   conversation: Conversation,
@@ -33,22 +33,23 @@ export function findUndeterminedEnd(
   const made = conversation.filter((step) => step.type === "call" && !step.isError);
   const found: string[] = [];
   for (const wanted of wantedCalls) {
-    let best: readonly string[] | null = null;
+    let best: { readonly keys: readonly string[]; readonly made: JsonObject } | null = null;
     for (const call of made) {
       if (call.type !== "call" || call.name !== wanted.name) continue;
       const keys = [...wanted.arguments.keys()].filter(
         (key) => textOf(wanted.arguments.get(key)) !== textOf(call.arguments.get(key)),
       );
-      if (best === null || keys.length < best.length) best = keys;
+      if (best === null || keys.length < best.keys.length) best = { keys, made: call.arguments };
     }
     // A wanted call that was never made is a difference of its own; a read that was never made changes nothing.
     if (best === null && !isRead(wanted.name)) return null;
-    if (best === null || best.length === 0 || isRead(wanted.name)) continue;
-    for (const key of best) {
+    if (best === null || best.keys.length === 0 || isRead(wanted.name)) continue;
+    for (const key of best.keys) {
       const words = wordsOf(textOf(wanted.arguments.get(key)));
       // A value without words is an identifier or a number, which may well follow from what can be looked up.
       if (words.length === 0) return null;
-      if ([...wordsOf(key), ...words].some((word) => told.includes(` ${word}`))) return null;
+      const others = wordsOf(textOf(best.made.get(key)));
+      if ([...wordsOf(key), ...words, ...others].some((word) => told.includes(` ${word}`))) return null;
       found.push(`"${key}" of ${wanted.name}`);
     }
   }

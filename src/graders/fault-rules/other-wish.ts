@@ -46,7 +46,10 @@ const kinds: readonly { readonly tool: RegExp; readonly told: RegExp; readonly a
   { tool: /^return/, told: / (return|send back|refund)/, asked: / (return|send back) / },
 ];
 
-/** A call of a kind that is not wanted succeeded after the user asked for it, and the instruction knows no such wish. */
+/**
+ * A call of a kind that is not wanted succeeded after the user asked for it, and neither the instruction nor an offer of the
+ * agent knows such a wish.
+ */
 function findOtherChange(conversation: Conversation, facts: TaskFacts): Finding | null {
   const told = ` ${plain(facts.instruction ?? "")} `;
   const wanted = new Set(facts.wantedCalls?.map(({ name }) => name));
@@ -58,12 +61,23 @@ function findOtherChange(conversation: Conversation, facts: TaskFacts): Finding 
       .slice(0, at)
       .find((one) => one.type === "user" && kind.asked.test(` ${plain(one.words)} `));
     if (request?.type !== "user") continue;
+    const before = conversation.slice(0, conversation.indexOf(request));
+    if (before.some((one) => one.type === "agent" && offers(one.words, kind.told))) continue;
     return {
       rule: "other-change",
       evidence: `The user asked for "${step.name}", which it was not told to want: ${quote(request.words)}`,
     };
   }
   return null;
+}
+
+/** An offer in one sentence; that something would be possible is none. */
+function offers(words: string, kind: RegExp): boolean {
+  return words
+    .split(/(?<=[.?!])\s/)
+    .some(
+      (sentence) => /would you like|do you want|shall i|should i/i.test(sentence) && kind.test(` ${plain(sentence)} `),
+    );
 }
 
 type Choice = { readonly parameter: string; readonly values: readonly string[] };

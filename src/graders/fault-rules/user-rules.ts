@@ -6,6 +6,7 @@ import { plain, type TaskFacts, toldFacts } from "../task-facts.ts";
 import { type Finding, quote } from "./finding.ts";
 import { findInventedIdentifier } from "./invented-identifier.ts";
 import { findOtherWish } from "./other-wish.ts";
+import { isChange } from "./is-read.ts";
 import { findUnfinishedHangUp } from "./unfinished-hang-up.ts";
 
 type Rule = (conversation: Conversation, facts: TaskFacts) => Finding | null;
@@ -44,8 +45,10 @@ function findMalformedLine(conversation: Conversation): Finding | null {
   return null;
 }
 
-/** Asked for something it was told, the user never said it, and no call could use it. */
+/** Asked for something it was told, the user never said it, no call could use it, and nothing was changed without it. */
 function findWithheldFact(conversation: Conversation, facts: TaskFacts): Finding | null {
+  const made = conversation.some((step) => step.type === "call" && !step.isError && isChange(step.name));
+  if (made) return null;
   for (const { name, value } of toldFacts(facts)) {
     if (conversation.some((step) => step.type !== "agent" && mentions(step, value))) continue;
     const asked = conversation.findIndex((step) => step.type === "agent" && asksFor(step.words, name));

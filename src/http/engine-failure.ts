@@ -1,15 +1,30 @@
-// What a refusal by the server means: every error shape SGLang and its router answer with, read into one failure whose
-// code callers match. Decides what may be tried again; the trying is the loop's.
+// What a refusal by an inference server means: one failure whose code callers match. Decides what may be tried again; the
+// trying is the loop's. The words by which a server says things are its dialect, stated by the engine of that server.
 
-import { AttributedError } from "../../core/failure.ts";
-import type { EngineFailureCode } from "../../core/engine.ts";
+import { AttributedError } from "../core/failure.ts";
+import type { EngineFailureCode } from "../core/engine.ts";
 
-/** Adds context to failures of one server: where it is, and what must not be shown. */
+/** How one kind of server words what its status does not say. */
+export type ServerDialect = {
+  /** For messages: "SGLang". */
+  readonly product: string;
+  /** Whether the answer says that prompt and completion do not fit. */
+  isContextOverflow(words: string): boolean;
+  /** Whether the words, which may come without a status, say that the server has too much to do. */
+  isOverload(words: string): boolean;
+  /** Whether the words say that an earlier try with the same id still runs. */
+  isDuplicate(words: string): boolean;
+  /** What the user may do; `null` when the general remedies are all there is. */
+  remedy(refusal: Refusal): string | null;
+};
+
+/** Adds context to failures of one server: where it is, how it speaks, and what must not be shown. */
 export type FailureContext = {
   /** What was attempted, `sample from SGLang at http://127.0.0.1:30000/generate`. */
   readonly what: string;
   readonly redact: (text: string) => string;
   readonly hasApiKey: boolean;
+  readonly dialect: ServerDialect;
 };
 
 export type Refusal = {
@@ -69,28 +84,24 @@ export function parseJson(body: Buffer, context: FailureContext): unknown {
 
 export function refusalFailure(context: FailureContext, refusal: Refusal): AttributedError {
   const { status, message } = refusal;
-  const ruling = rule(status, message);
+  const ruling = rule(refusal, context.dialect);
   const words = shorten(message);
   const state = `the server answered ${status === null ? "with an error" : `HTTP ${status}`}${words === "" ? "" : `, ${JSON.stringify(words)}`}`;
   return engineFailure(context, {
     ...ruling,
     state,
-    remedy: remedyOf(ruling.code, status, message, context.hasApiKey),
+    remedy: remedyOf(ruling.code, refusal, context),
     retryAfterMs: refusal.retryAfterMs,
   });
 }
 
-/** True for the texts by which SGLang says that prompt and completion do not fit. */
-export function isContextOverflow(message: string): boolean {
-  return /context length|maximum allowed length/i.test(message);
-}
-
-function rule(status: number | null, message: string): Ruling {
+function rule(refusal: Refusal, dialect: ServerDialect): Ruling {
+  const { status, message } = refusal;
   if (status === 401 || status === 403) return { code: "unauthorized", retryable: false };
-  if (status === 429 || status === 503 || isOverload(message)) return { code: "overloaded", retryable: true };
-  if (isContextOverflow(message)) return { code: "context-length", retryable: false };
+  if (status === 429 || status === 503 || dialect.isOverload(message)) return { code: "overloaded", retryable: true };
+  if (dialect.isContextOverflow(message)) return { code: "context-length", retryable: false };
   // A router tries again by itself, with the id of the try that still runs.
-  if (/duplicate request id/i.test(message)) return { code: "server-error", retryable: true };
+  if (dialect.isDuplicate(message)) return { code: "server-error", retryable: true };
   if (status === 408 || status === 504) return { code: "timeout", retryable: true };
   if (status === null) return { code: "bad-request", retryable: false };
   if (status >= 500) return { code: "server-error", retryable: true };
@@ -98,59 +109,12 @@ function rule(status: number | null, message: string): Ruling {
   return { code: "bad-reply", retryable: false };
 }
 
-// Inside an open stream these come without a status.
-function isOverload(message: string): boolean {
-  return /^(The request queue is full|Request (waiting|running) timeout reached|The request is aborted by a higher priority)/.test(
-    message,
-  );
-}
-
-function remedyOf(code: EngineFailureCode, status: number | null, message: string, hasApiKey: boolean): string | null {
-  if (code === "unauthorized") return hasApiKey ? "check the API key" : "give the server's API key";
+function remedyOf(code: EngineFailureCode, refusal: Refusal, context: FailureContext): string | null {
+  const { status } = refusal;
+  if (code === "unauthorized") return context.hasApiKey ? "check the API key" : "give the server's API key";
   if (code === "context-length") return "shorten the prompt or ask for fewer new tokens";
-  if (status === 404) return "check that the address is an SGLang server or router";
   if (status !== null && status >= 300 && status < 400) return "give the address it redirects to";
-  if (status === 500 && message.trim() === "Internal Server Error") {
-    return "an unknown name in sampling.extra has this effect, and the server's log says more";
-  }
-  return null;
-}
-
-/** The server's words in a body of any of its shapes: nested, flat, a string under "error", or plain text. */
-export function serverMessage(body: string): string {
-  let value: unknown;
-  try {
-    value = JSON.parse(body);
-  } catch {
-    return body;
-  }
-  return messageIn(value) ?? body;
-}
-
-/** The words in an error value; `null` when there are none. */
-export function messageIn(value: unknown): string | null {
-  if (typeof value === "string") return value;
-  if (typeof value !== "object" || value === null) return null;
-  const fields = value as Readonly<Record<string, unknown>>;
-  for (const name of ["message", "error", "detail"]) {
-    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
-    if (typeof field === "string") return field;
-    if (name === "error" && typeof field === "object" && field !== null) return messageIn(field);
-    if (field !== undefined && field !== null) return JSON.stringify(field);
-  }
-  return null;
-}
-
-/**
- * The wait that a `retry-after` header asks for, in milliseconds; `null` when it asks for none. A date is measured from the
- * server's own `date` header, so that two clocks need not agree.
- */
-export function parseRetryAfter(value: string | null, serverDate: string | null): number | null {
-  if (value === null) return null;
-  const text = value.trim();
-  if (/^\d{1,9}(\.\d+)?$/.test(text)) return Math.round(Number(text) * 1000);
-  const wait = Date.parse(text) - Date.parse(serverDate ?? "");
-  return Number.isNaN(wait) ? null : Math.max(0, wait);
+  return context.dialect.remedy(refusal);
 }
 
 function shorten(message: string): string {

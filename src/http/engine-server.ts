@@ -1,37 +1,40 @@
-// One SGLang server or router as an HTTP partner: its address, its key, its refusals. Knows paths and JSON, not sampling.
+// One inference server or router as an HTTP partner: its address, its key, its refusals. What engines behind HTTP have in
+// common; knows neither their paths nor sampling.
 
-import { ConfigurationError, type AttributedError } from "../../core/failure.ts";
+import { ConfigurationError, type AttributedError } from "../core/failure.ts";
+import type { BaseUrl } from "./base-url.ts";
+import { refusalFailure, type FailureContext, type ServerDialect } from "./engine-failure.ts";
 import {
-  createRedactor,
   headerValue,
-  type BaseUrl,
   type HttpCallOptions,
   type HttpClient,
   type HttpRequest,
   type HttpResponse,
-} from "../../http/index.ts";
-import { parseRetryAfter, refusalFailure, serverMessage, type FailureContext } from "./server-failure.ts";
+} from "./http-client.ts";
+import { createRedactor } from "./redactor.ts";
+import { parseRetryAfter, serverMessage } from "./server-message.ts";
 
-export type SglangServerOptions = {
+export type EngineServerOptions = {
   readonly base: BaseUrl;
   readonly apiKey: string | null;
   readonly http: HttpClient;
+  readonly dialect: ServerDialect;
 };
 
 /** As much of an error text as is read when the answer is a stream. */
 const mostErrorBytes = 65_536;
 
 /** Calls one server. Every method rejects with an `AttributedError` at boundary "engine". */
-export class SglangServer {
-  readonly #options: SglangServerOptions;
+export class EngineServer {
+  readonly #options: EngineServerOptions;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #redact: (text: string) => string;
 
-  constructor(options: SglangServerOptions) {
-    const { base, apiKey } = options;
+  constructor(options: EngineServerOptions) {
+    const { base, apiKey, dialect } = options;
     if (apiKey !== null && !/^[\x21-\x7e]+$/.test(apiKey)) {
       throw new ConfigurationError(
-        "Cannot use the API key of the SGLang server: it is empty or has characters that no header may have; give it without spaces and line breaks.",
+        `Cannot use the API key of the ${dialect.product} server: it is empty or has characters that no header may have; give it without spaces and line breaks.`,
       );
     }
     this.#options = options;
@@ -45,17 +48,18 @@ export class SglangServer {
   }
 
   /** Another server that takes the same key: a worker behind this router. */
-  at(base: BaseUrl): SglangServer {
+  at(base: BaseUrl): EngineServer {
     const { authorization, secrets } = this.#options.base;
-    return new SglangServer({ ...this.#options, base: { ...base, authorization, secrets } });
+    return new EngineServer({ ...this.#options, base: { ...base, authorization, secrets } });
   }
 
   /** How failures of a call are worded. `verb` as in `sample from`. */
   context(verb: string, path: string): FailureContext {
     return {
-      what: `${verb} SGLang at ${this.address}${path}`,
+      what: `${verb} ${this.#options.dialect.product} at ${this.address}${path}`,
       redact: this.#redact,
       hasApiKey: this.#options.apiKey !== null,
+      dialect: this.#options.dialect,
     };
   }
 

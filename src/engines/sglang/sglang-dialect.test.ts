@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { isContextOverflow, parseRetryAfter, serverMessage } from "./server-failure.ts";
+import { sglangDialect } from "./sglang-dialect.ts";
 import { apiKey, engineOf, failureOf, request } from "./sglang.test-helper.ts";
 
 const nested = (message: string): string => JSON.stringify({ error: { message } });
@@ -91,35 +91,7 @@ describe("createSglangEngine() gives every error of the server its code", () => 
   });
 });
 
-test.each([
-  ['{"error":{"message":"a"}}', "a"],
-  ['{"error":"a"}', "a"],
-  ['{"object":"error","message":"a"}', "a"],
-  ['{"detail":"a"}', "a"],
-  ['{"detail":[{"msg":"a"}]}', '[{"msg":"a"}]'],
-  ['"a"', "a"],
-  ['{"what":1}', '{"what":1}'],
-  ["plain", "plain"],
-  ["", ""],
-  ["null", "null"],
-])("serverMessage() reads %s", (body, message) => {
-  expect(serverMessage(body)).toBe(message);
-});
-
-test.each([
-  ["2", null, 2000],
-  ["0", null, 0],
-  ["Wed, 21 Oct 2026 07:28:10 GMT", "Wed, 21 Oct 2026 07:28:00 GMT", 10_000],
-  ["Wed, 21 Oct 2026 07:28:00 GMT", "Wed, 21 Oct 2026 07:28:10 GMT", 0],
-  ["Wed, 21 Oct 2026 07:28:10 GMT", null, null],
-  ["soon", null, null],
-  ["-3", null, null],
-  [null, null, null],
-])("parseRetryAfter(%j, %j) is %j", (value, date, wait) => {
-  expect(parseRetryAfter(value, date)).toBe(wait);
-});
-
-test("isContextOverflow() knows the texts of server and scheduler, and nothing else", () => {
-  expect([tooLong, tooMany, scheduler].every(isContextOverflow)).toBe(true);
-  expect(isContextOverflow("max_new_tokens must be at least 0, got -1.")).toBe(false);
+test("sglangDialect.isContextOverflow() knows the texts of server and scheduler, and nothing else", () => {
+  expect([tooLong, tooMany, scheduler].every((words) => sglangDialect.isContextOverflow(words))).toBe(true);
+  expect(sglangDialect.isContextOverflow("max_new_tokens must be at least 0, got -1.")).toBe(false);
 });

@@ -1,12 +1,15 @@
 // The bytes of a body whose prompt grows from turn to turn, kept beside the token buffer it was made of: a turn pays for
 // its new tokens, not for its context. Keyed by identity, so a fork begins anew. Measured in `bench/request-body.mjs`.
 
-import type { TokenBuffer } from "../../core/token-buffer.ts";
+import type { TokenBuffer } from "../core/token-buffer.ts";
 
 /** An id has at most ten digits, and a comma before it. */
 const mostBytesPerId = 11;
 const comma = 44;
 const zero = 48;
+
+/** A body to send. Give it back when nobody reads it any more, in every case. */
+export type LentBody = { readonly bytes: Buffer; readonly giveBack: () => void };
 
 /**
  * `head`, then ids with commas between them, then a tail that is written anew for every body. The bytes of head and ids
@@ -31,7 +34,7 @@ export class GrowingBody {
    * The bytes of a body, and the function to call when nobody reads them any more. While one is lent, others are copies:
    * calls that share a prompt run at the same time.
    */
-  lend(prompt: TokenBuffer, tail: string): { readonly bytes: Buffer; readonly giveBack: () => void } {
+  lend(prompt: TokenBuffer, tail: string): LentBody {
     this.#appendIds(prompt);
     const length = this.#idsEnd + Buffer.byteLength(tail);
     if (this.#isLent) {
