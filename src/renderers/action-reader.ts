@@ -13,6 +13,8 @@ export type ActionReaderOptions = {
   /** "tokens": a marker counts only as the token it is. "text": as text parsers of servers read it. */
   readonly parseMode: "tokens" | "text";
   readonly forwardUnknownTools: boolean;
+  /** Recover calls from near-misses, reported as "repaired"; never in an action that was cut off. Default false. */
+  readonly repair?: boolean;
 };
 
 export type ActionReader = (
@@ -30,9 +32,9 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     if (id !== null) markers.set(marker, id);
   }
 
-  const read = (text: string, tools: readonly Tool[], turn: number): Reading => {
+  const read = (text: string, tools: readonly Tool[], turn: number, repair: boolean): Reading => {
     const { reasoning, normalText } = reasoningParser?.split(text) ?? { reasoning: "", normalText: text };
-    const parse = toolCallParser.parse(normalText, { tools, forwardUnknownTools });
+    const parse = toolCallParser.parse(normalText, { tools, forwardUnknownTools, repair });
     const toolCalls = parse.calls.map((call, index) => ({
       id: `call_${turn}_${index}`,
       name: call.name ?? "",
@@ -51,11 +53,12 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     const isTerminated = last !== undefined && stopTokenIds.includes(last);
     const ids = isTerminated ? sampledTokens.subarray(0, -1) : sampledTokens;
     const text = tokenizer.decode(ids);
-    const asText = read(text, tools, turn);
+    const repair = options.repair === true && isTerminated;
+    const asText = read(text, tools, turn, repair);
     const disguised =
       options.parseMode === "tokens" ? disguiseMarkers(ids, { tokenizer, decoded: text, markers }) : null;
     if (disguised === null) return { text, ...asText, isTerminated };
-    const asTokens = revealReading(read(disguised.text, tools, turn), (hidden) => disguised.reveal(hidden));
+    const asTokens = revealReading(read(disguised.text, tools, turn, repair), (hidden) => disguised.reveal(hidden));
     if (isSameReading(asText, asTokens)) return { text, ...asTokens, isTerminated };
     const problems = [...spoofProblems(disguised.spoofed), ...asTokens.problems];
     return { text, ...asTokens, problems, isTerminated };
