@@ -1,6 +1,7 @@
 // The one shared HTTP pool: requests, streams of server-sent events, attributed faults, addresses without secrets; and what
 // engines behind HTTP have in common: a server as a partner, its refusals, bodies that grow with a prompt.
 
+export { subscribeToAbort } from "./abort-subscription.ts";
 export { parseBaseUrl, showAddress, type BaseUrl, type BaseUrlOptions } from "./base-url.ts";
 export { requireDuration, resolveAddress, type EngineAddress } from "./engine-address.ts";
 export {
@@ -30,4 +31,5 @@ export { createHandlerClient, type HandlerClientOptions } from "./handler-client
 export { showTarget } from "./http-failure.ts";
 export { createHttpPool, type HttpPoolOptions } from "./http-pool.ts";
 export { createRedactor } from "./redactor.ts";
+export { asFields, isTokenId, readCount, readTokenIds, readWeightVersion, type Fields } from "./reply-fields.ts";
 export { messageIn, parseRetryAfter, serverMessage } from "./server-message.ts";

@@ -35,7 +35,8 @@ describe.skipIf(models === null)("chooseRenderer() on published templates (skipp
 describe("rendererFor()", () => {
   test("refuses an unknown family, naming those there are", () => {
     expect(() => rendererFor("gpt-9", tokenizer)).toThrow(ConfigurationError);
-    expect(() => createQwenRenderer({ tokenizer, family: "gpt-9" })).toThrow(rendererFamilyNames.join(", "));
+    expect(() => rendererFor("gpt-9", tokenizer)).toThrow(rendererFamilyNames.join(", "));
+    expect(() => createQwenRenderer({ tokenizer, family: "gpt-9" })).toThrow("use one of qwen2.5-instruct, ");
   });
 
   test("refuses a tokenizer without the family's tokens", () => {

@@ -17,6 +17,18 @@ const familyOfTemplate: ReadonlyMap<string, string> = new Map([
   ["14958839f75cb6eb", "qwen3-coder"],
   ["b5a3b51b13dff0a0", "qwen3.5"],
   ["90a33a1a188655e9", "qwq-32b"],
+  ["6cfeb92a6436cd38", "llama-3.1-instruct"],
+  ["7a0e4fcdd113cf54", "llama-3.2-instruct"],
+  ["836d83f1cdfcaaf3", "hermes-3-tool-use"],
+  ["0cab2dca160a8949", "glm-4.5"],
+  ["016c9891aa073350", "glm-4.6"],
+  ["639365fdea05c09e", "glm-4.7-flash"],
+  ["5d5cd143f364921e", "kimi-k2"],
+  ["e14902e2ccc522e0", "kimi-k2-thinking"],
+  ["8980afae8fe1e4a6", "deepseek-v3.1"],
+  ["b4b163afc32c40cf", "deepseek-v3.1-sglang-tools"],
+  ["63a740cf1f3dc6a1", "deepseek-v3-sglang-tools"],
+  ["15bb4ee75f2e9581", "deepseek-r1"],
 ]);
 
 /** The renderer of a family by name. Throws a `ConfigurationError` for an unknown name or an option that does not fit. */

@@ -18,6 +18,37 @@ const thinking = "<think>\nI should look.\n</think>\n\nHello!";
 const opened = "I should look.\n</think>\n\nHello!";
 const chatMl = { markers: [...toolMarkers, ...thinkMarkers], call: jsonCall };
 
+const llama = {
+  markers: ["<|end_header_id|>", "<|python_tag|>"],
+  thought: null,
+  call: '{"name": "find_order", "parameters": {"order_id": "#W1"}}',
+};
+const glm = {
+  markers: ["<|system|>", "<|assistant|>", "[gMASK]", "<sop>", ...toolMarkers, ...thinkMarkers],
+  thought: "\n<think>I should look.</think>\nHello!",
+  call: "\n<tool_call>find_order\n<arg_key>order_id</arg_key>\n<arg_value>#W1</arg_value>\n</tool_call>",
+};
+const kimi = {
+  markers: ["<|im_system|>", "<|im_assistant|>", "<|im_middle|>", ...thinkMarkers],
+  call:
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.find_order:0<|tool_call_argument_begin|>" +
+    '{"order_id": "#W1"}<|tool_call_end|><|tool_calls_section_end|>',
+};
+const deepseekMarkers = ["<｜Assistant｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", ...thinkMarkers];
+const deepseekV31 = {
+  markers: deepseekMarkers,
+  thought: "<think>I should look.</think>Hello!",
+  call:
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>find_order<｜tool▁sep｜>" +
+    '{"order_id": "#W1"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+};
+const deepseekV3 = {
+  markers: deepseekMarkers,
+  call:
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>find_order\n```json\n" +
+    '{"order_id": "#W1"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+};
+
 export const familySamples: Readonly<Record<string, FamilySample>> = {
   "qwen2.5-instruct": { ...chatMl, thought: null },
   "qwen3-instruct-2507": { ...chatMl, thought: null },
@@ -28,4 +59,20 @@ export const familySamples: Readonly<Record<string, FamilySample>> = {
   "qwen3-coder": { ...chatMl, call: tagCall, thought: null },
   "qwen3.5": { ...chatMl, call: tagCall, thought: opened },
   "qwq-32b": { ...chatMl, thought: opened },
+  "llama-3.1-instruct": llama,
+  "llama-3.2-instruct": llama,
+  "hermes-3-tool-use": { ...chatMl, thought: null },
+  "glm-4.5": glm,
+  "glm-4.6": glm,
+  "glm-4.7-flash": {
+    markers: glm.markers,
+    thought: "I should look.</think>Hello!",
+    call: "<tool_call>find_order<arg_key>order_id</arg_key><arg_value>#W1</arg_value></tool_call>",
+  },
+  "kimi-k2": { ...kimi, thought: null },
+  "kimi-k2-thinking": { ...kimi, thought: "<think>I should look.</think>Hello!" },
+  "deepseek-v3.1": deepseekV31,
+  "deepseek-v3.1-sglang-tools": deepseekV31,
+  "deepseek-v3-sglang-tools": { ...deepseekV3, thought: null },
+  "deepseek-r1": { ...deepseekV3, thought: opened },
 };

@@ -7,7 +7,7 @@ import type { CliContext } from "../cli-context.ts";
 import { findPreset } from "../compose/presets.ts";
 import { prepareRollout } from "../compose/prepare-rollout.ts";
 import { evaluateFrom } from "../evaluation/evaluate-from.ts";
-import { evaluateRun } from "../evaluation/evaluate-run.ts";
+import { checkEvaluation, evaluateRun } from "../evaluation/evaluate-run.ts";
 import { orderTasks } from "../evaluation/order-tasks.ts";
 import { readConfigFile } from "../settings/config-file.ts";
 import { type EvalSettings, evalSettingNames, evalSettings } from "../settings/eval-settings.ts";
@@ -73,7 +73,7 @@ async function evaluate(flags: EvalFlags, context: CliContext): Promise<number> 
     context.stdout.write(prepared.redact(settingsYaml(prepared.settings)));
     return 0;
   }
-  // Checked before hours are spent.
+  await checkEvaluation(asked, context);
   const largest = Math.max(0, ...(asked.passK ?? []));
   if (largest > settings.samplesPerTask) {
     throw new ConfigurationError(

@@ -45,7 +45,7 @@ export async function playRollout(
       const totals = await play(prepared, {
         context,
         folder,
-        parts: { play: prepared.player(connected), store, exportSamples: exporterFor(prepared) },
+        parts: { play: connected.play, store, exportSamples: exporterFor(prepared) },
         settings,
         address: connected.address,
       });
@@ -82,11 +82,13 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
   const tasks = `${formatCount(plan.taskIndexes.length)} tasks x ${formatCount(plan.samplesPerTask)} samples`;
   if (!settings.quiet) {
     display.note(
-      `${environment.name} (${settings.split}): ${tasks}, engine ${settings.engine} at ${address}, user ${prepared.user.name}`,
+      `${environment.name} (${settings.split}): ${tasks}, ${prepared.policyTitle} at ${address}, user ${prepared.user.name}`,
     );
     display.note(`writing to ${folder}`);
   }
-  for (const warning of rolloutWarnings(sampling, plan.samplesPerTask)) display.note(`Warning: ${warning}`);
+  // Warnings about learning mean nothing to who cannot be trained.
+  const warnings = prepared.model === null ? [] : rolloutWarnings(sampling, plan.samplesPerTask);
+  for (const warning of warnings) display.note(`Warning: ${warning}`);
   let running = 0;
   const onDrain = (): void =>
     display.note(
@@ -115,7 +117,8 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
 
 function exporterFor({ model, preset }: PreparedRollout): RolloutParts["exportSamples"] {
   const options = {
-    decode: (tokens: Uint32Array) => model.renderer.decode(tokens),
+    // Without a model there are no tokens to decode.
+    decode: (tokens: Uint32Array) => model?.renderer.decode(tokens) ?? "",
     allowTextDelta: preset?.allowTextDelta ?? false,
   };
   return ({ episode, result }, place) =>

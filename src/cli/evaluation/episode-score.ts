@@ -2,6 +2,7 @@
 // a run folder, or from a recorded run of another program.
 
 import { type Episode, type Outcome, outcomeOf } from "../../core/index.ts";
+import { episodeUsage } from "../../episodes/index.ts";
 import { type Conversation, conversationOf, type FaultAttribution, isSuccess } from "../../graders/index.ts";
 import type { FaultGrader } from "./fault-grader.ts";
 
@@ -30,6 +31,8 @@ export type EpisodeScore = {
   readonly toolErrors: Counts;
   /** Problems of actions, by code. */
   readonly problems: Counts;
+  /** US dollars that an agent behind an API cost; 0 for an engine, `null`: not known. */
+  readonly agentCost: number | null;
   /** US dollars that the user cost; `null`: not known. */
   readonly userCost: number | null;
   /** `null`: not known. */
@@ -43,14 +46,11 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
   const conversation = conversationOf(episode);
   const { task, sampleIndex, reward, failure, stopReason, events } = episode;
   const durations = { policy: 0, user: 0, tools: 0 };
-  let userCost: number | null = 0;
+  const { agent, user } = episodeUsage(episode);
   for (const event of events) {
-    if (event.type === "turn") durations.policy += event.durationMs;
+    if (event.type === "turn" || event.type === "agent-reply") durations.policy += event.durationMs;
     if (event.type === "tool-result") durations.tools += event.durationMs;
-    if (event.type !== "user-line") continue;
-    durations.user += event.durationMs;
-    const { cost } = event.line.usage;
-    userCost = userCost === null || cost === null ? null : userCost + cost;
+    if (event.type === "user-line") durations.user += event.durationMs;
   }
   const outcome = outcomeOf(stopReason);
   const isFailed = reward === null || !isSuccess(reward);
@@ -64,7 +64,8 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
     ending: failure === null ? stopReason : `${failure.boundary}/${failure.code}`,
     ...countSteps(conversation),
     problems: count(episode.problems.map(({ code }) => code)),
-    userCost,
+    agentCost: agent.cost,
+    userCost: user.cost,
     durations,
     fault,
   };

@@ -31,10 +31,16 @@ export type EvaluatedRun = {
   readonly isOurs: boolean;
 };
 
+/** Refuses what could not be evaluated afterwards, before hours are spent on playing. */
+export async function checkEvaluation(asked: EvalSettings, context: CliContext): Promise<void> {
+  judgeParts(asked, context);
+  if (asked.labels !== null) await readLabels(resolve(context.cwd, asked.labels), asked.labels);
+}
+
 export async function evaluateRun(folder: string, { asked, settings, context, isOurs }: EvaluatedRun): Promise<void> {
   const { cwd, stdout, env, program } = context;
   const place = resolve(cwd, folder);
-  const environment = (await loadEnvironment(settings.env, { data: settings.data, cwd })).source;
+  const { source: environment, defaultSplit } = await loadEnvironment(settings.env, { data: settings.data, cwd });
   const data = settings.data === null ? null : resolve(cwd, settings.data);
   const labels = asked.labels === null ? null : await readLabels(resolve(cwd, asked.labels), asked.labels);
   const gradeFault = createFaultGrader({ environment, data, ...judgeParts(asked, context) });
@@ -46,7 +52,7 @@ export async function evaluateRun(folder: string, { asked, settings, context, is
   }
   scores.sort((a, b) => a.taskIndex - b.taskIndex || a.trial - b.trial);
   const evaluation = evaluate(scores, { seed: settings.seed, ...(asked.passK === null ? {} : { ks: asked.passK }) });
-  const title = `${environment.name}${settings.split === null ? "" : ` (${settings.split})`}`;
+  const title = `${environment.name} (${settings.split ?? defaultSplit})`;
   const colours = coloursFor(stdout, env);
   const lines = ["", colours.bold(title), ...evaluationView(evaluation, colours)];
   for (const [name, list] of labels ?? []) lines.push("", ...agreementView(name, agreementOf(list, scores)));

@@ -18,7 +18,8 @@ export function evaluationView(evaluation: Evaluation, colours: Colours): string
     ["steps", `${formatNumber(evaluation.meanSteps)} an episode, ${formatCount(evaluation.toolCalls)} tool calls`],
     ["problems", countsText(evaluation.problems)],
     ["failures by", countsText(evaluation.faults)],
-    ["user cost", evaluation.userCost === null ? "price unknown" : `$${evaluation.userCost.toFixed(2)}`],
+    ["agent cost", costText(evaluation.agentCost)],
+    ["user cost", costText(evaluation.userCost)],
     ["durations", durationsText(evaluation.durations)],
   ];
   const width = Math.max(...rows.map(([label]) => label.length));
@@ -31,6 +32,10 @@ export function evaluationView(evaluation: Evaluation, colours: Colours): string
     ...countsTable("tool errors", evaluation.toolErrors, colours),
     ...countsTable("why failures are laid where they are", evaluation.faultRules, colours),
   ];
+}
+
+function costText(cost: number | null): string {
+  return cost === null ? "not known" : `$${cost.toFixed(2)}`;
 }
 
 function passTable({ passRates }: Evaluation, colours: Colours): string[] {

@@ -53,6 +53,8 @@ export type Evaluation = {
   readonly faults: Readonly<Record<Fault, number>>;
   readonly faultRules: Counts;
   /** US dollars; `null`: not known for every episode. */
+  readonly agentCost: number | null;
+  /** US dollars; `null`: not known for every episode. */
   readonly userCost: number | null;
   /** Of an episode, in milliseconds; `null`: not known. */
   readonly durations: {
@@ -79,7 +81,6 @@ export function evaluate(scores: readonly EpisodeScore[], options: EvaluationOpt
   const graded = scores.flatMap(({ reward }) => (reward === null ? [] : [reward]));
   const means = tasks.flatMap(({ meanReward }) => (meanReward === null ? [] : [meanReward]));
   const ks = options.ks ?? Array.from({ length: Math.max(1, commonTrials(tallies)) }, (_, at) => at + 1);
-  const costs = scores.map(({ userCost }) => userCost);
   return {
     episodes: scores.length,
     graded: graded.length,
@@ -94,7 +95,8 @@ export function evaluate(scores: readonly EpisodeScore[], options: EvaluationOpt
     problems: addUp(scores.map(({ problems }) => problems)),
     faults: faultCounts(scores),
     faultRules: addUp(scores.map(({ fault }) => (fault === null ? {} : { [`${fault.fault}: ${fault.rule}`]: 1 }))),
-    userCost: costs.some((cost) => cost === null) ? null : sum(costs.map((cost) => cost ?? 0)),
+    agentCost: sumOrNull(scores.map(({ agentCost }) => agentCost)),
+    userCost: sumOrNull(scores.map(({ userCost }) => userCost)),
     durations: durationsOf(scores),
     meanSteps: scores.length === 0 ? 0 : sum(scores.map(({ steps }) => steps)) / scores.length,
   };
@@ -159,6 +161,11 @@ function addUp(all: readonly Counts[]): Counts {
     for (const [name, number] of Object.entries(one)) counts.set(name, (counts.get(name) ?? 0) + number);
   }
   return Object.fromEntries([...counts].toSorted(([, a], [, b]) => b - a));
+}
+
+/** One unknown makes the sum unknown. */
+function sumOrNull(values: readonly (number | null)[]): number | null {
+  return values.reduce((total, value) => (total === null || value === null ? null : total + value), 0);
 }
 
 function sum(values: readonly number[]): number {

@@ -62,8 +62,8 @@ function readRun(entry: JsonObject): RecordedRun | string {
 }
 
 function numberOf(value: JsonValue | undefined): number | null {
-  if (value instanceof JsonFloat) return value.value;
-  return typeof value === "number" ? value : null;
+  const number = value instanceof JsonFloat ? value.value : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : null;
 }
 
 function readConversation(messages: readonly JsonObject[]): Conversation {

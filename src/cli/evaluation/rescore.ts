@@ -56,6 +56,7 @@ export async function rescore(
       ending: replayed === null ? "engine/recorded-crash" : stop,
       ...countSteps(conversation),
       problems: {},
+      agentCost: null,
       userCost: run.userCost,
       durations: null,
       fault,

@@ -16,7 +16,15 @@ import type { Setting } from "./setting.ts";
 export type FlagValues = Readonly<Partial<Record<SettingName, unknown>>>;
 
 /** Values of these may be, or hold, a secret that was put in the wrong place: messages never repeat them. */
-const neverShown: ReadonlySet<SettingName> = new Set(["apiKeyEnv", "userApiKeyEnv", "url", "userUrl", "samplingExtra"]);
+const neverShown: ReadonlySet<SettingName> = new Set([
+  "apiKeyEnv",
+  "agentApiKeyEnv",
+  "userApiKeyEnv",
+  "url",
+  "agentUrl",
+  "userUrl",
+  "samplingExtra",
+]);
 
 /** All settings. Throws a `ConfigurationError` that names flag or file, line and column. */
 export function resolveSettings(

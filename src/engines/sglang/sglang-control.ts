@@ -3,9 +3,8 @@
 
 import { AttributedError } from "../../core/failure.ts";
 import type { EngineControl } from "../../core/engine.ts";
-import { parseJson, type EngineServer, type HttpResponse } from "../../http/index.ts";
+import { asFields, parseJson, readWeightVersion, type EngineServer, type HttpResponse } from "../../http/index.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { asFields, readWeightVersion } from "./generate-reply.ts";
 import { listWorkers, type SglangWorker, type Worker } from "./workers.ts";
 
 export type SglangControlOptions = {

@@ -1,6 +1,7 @@
 // Who really samples: a router forwards generations but neither aborts nor pauses, so those calls must reach every worker.
 
 import {
+  asFields,
   badReply,
   parseBaseUrl,
   parseJson,
@@ -10,7 +11,6 @@ import {
   type FailureContext,
   type HttpCallOptions,
 } from "../../http/index.ts";
-import { asFields } from "./generate-reply.ts";
 
 export type SglangWorker = {
   /** Safe to show. */

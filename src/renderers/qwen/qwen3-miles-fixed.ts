@@ -5,7 +5,8 @@ import { pythonLstrip, pythonStrip } from "../../lib/python/index.ts";
 import { type ChatTemplate, SegmentWriter } from "../chat-template.ts";
 import { attribute, isTruthy } from "../template-values.ts";
 import { endToken, startToken, writeSystem, writeToolCalls, writeToolResult, writeTurn } from "./parts.ts";
-import { lastQueryIndex, splitThinking, writeThinkingPrompt } from "./thinking.ts";
+import { splitThinking } from "../split-thinking.ts";
+import { lastQueryIndex, writeThinkingPrompt } from "./thinking.ts";
 
 export const qwen3MilesFixed: ChatTemplate = ({ messages, tools, addGenerationPrompt, kwargs }) => {
   const writer = new SegmentWriter();

@@ -6,7 +6,7 @@ import type { JsonValue } from "../../lib/json/index.ts";
 import { type ChatTemplate, SegmentWriter } from "../chat-template.ts";
 import { attribute, contains, isTruthy, iterate, printed, raised, type TemplateValue } from "../template-values.ts";
 import { endToken, startToken, toolJson, writeGenerationPrompt, writeTurn } from "./parts.ts";
-import { splitThinking } from "./thinking.ts";
+import { splitThinking } from "../split-thinking.ts";
 import { writeXmlCalls } from "./xml-calls.ts";
 
 const toolsFooter = `
