@@ -8,10 +8,11 @@ import { pythonExceptionType } from "../python/exception.ts";
 import { evaluateLiteral } from "../python/literal.ts";
 import { dumpPython, isDict } from "../python/value.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
-import { guessName } from "../tool-call-scan.ts";
+import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 
 const tag = "<|python_tag|>";
 const separatorLength = 1;
+const callBeginning = '{"name":';
 const jsonSpace = " \t\r\n";
 
 export const llama3 = createToolCallParser({
@@ -22,37 +23,36 @@ export const llama3 = createToolCallParser({
   detect: (text, scan) => {
     const tagStart = text.indexOf(tag);
     if (tagStart === -1 && !text.startsWith("{")) return text;
-    const actions = tagStart === -1 ? text : text.slice(tagStart + tag.length);
-    const found: JsonValue[] = [];
-    let at = 0;
-    let safe = 0;
-    let braces: BraceIndex | null = null;
-    while (at < actions.length) {
-      let step = readPrefix(actions, at);
-      if (step === null) {
-        braces ??= indexBraces(actions);
-        step = readPythonDict(actions, at, braces(at));
-      }
-      if (step === null) {
-        scan.report(
-          "not-json",
-          actions.slice(at),
-          "The call is not valid JSON.",
-          guessName(actions.slice(at, at + 500)),
-        );
-        at = actions.indexOf('{"name":', at + 1);
-        if (at === -1) break;
-      } else {
-        found.push(step.value);
-        at = step.end + separatorLength;
-        safe = at;
-      }
-    }
-    if (found.length > 0) scan.add(scan.callsIn(found, actions));
-    const before = tagStart === -1 ? "" : text.slice(0, tagStart);
-    return before + pythonStrip(actions.slice(safe));
+    const behind = tagStart === -1 ? text : text.slice(tagStart + tag.length);
+    const values = [...readValues(behind, scan)];
+    if (values.length > 0) scan.add(scan.callsIn(values.map(({ value }) => value), behind)); // prettier-ignore
+    const last = values.at(-1);
+    const unread = last === undefined ? behind : behind.slice(last.end + separatorLength);
+    return text.slice(0, Math.max(0, tagStart)) + pythonStrip(unread);
   },
 });
+
+/** The values side by side in a text. Where none can be read, reading goes on at what looks like the next call. */
+function* readValues(text: string, scan: ToolCallScan): Generator<Step> {
+  const closingBrace = lazily(() => indexBraces(text));
+  for (let start = 0; start !== -1 && start < text.length;) {
+    const step = readPrefix(text, start) ?? readPythonDict(text, start, closingBrace()(start));
+    if (step === null) {
+      const name = guessName(text.slice(start, start + 500));
+      scan.report("not-json", text.slice(start), "The call is not valid JSON.", name);
+      start = text.indexOf(callBeginning, start + 1);
+    } else {
+      yield step;
+      start = step.end + separatorLength;
+    }
+  }
+}
+
+/** Made when it is first asked for. */
+function lazily<Value>(make: () => Value): () => Value {
+  let made: { readonly value: Value } | null = null;
+  return () => (made ??= { value: make() }).value;
+}
 
 type Step = { readonly value: JsonValue; readonly end: number };
 

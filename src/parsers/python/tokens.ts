@@ -26,6 +26,17 @@ export function syntaxError(what: string): PythonError {
 const operatorPattern =
   /\*\*=|\/\/=|>>=|<<=|\.\.\.|!=|->|:=|\*\*|\/\/|<<|>>|[<>=+\-*/%&|^@]=|[-+*/%@&|^~<>()[\]{},:.;=]/y;
 
+/** One object per operator: hostile text is a hundred thousand of them. */
+const operatorTokens = new Map<string, PythonToken>();
+
+function operatorToken(text: string): PythonToken {
+  const known = operatorTokens.get(text);
+  if (known !== undefined) return known;
+  const token: PythonToken = { type: "operator", text };
+  operatorTokens.set(text, token);
+  return token;
+}
+
 const keywords = new Set(
   (
     "False None True and as assert async await break class continue def del elif else except finally for from global if " +
@@ -149,7 +160,7 @@ class Tokenizer {
       const opening = this.#brackets.pop();
       if (opening === undefined || `${opening}${operator}` !== pairs[operator]) throw syntaxError("unmatched bracket");
     }
-    this.#tokens.push({ type: "operator", text: operator });
+    this.#tokens.push(operatorToken(operator));
   }
 
   #readString(): void {

@@ -43,7 +43,7 @@ function vectorsOf(file: string): readonly Vector[] {
 
 /** Pieces of one to a few characters, or few long ones. */
 function cut(text: string, random: Random): readonly string[] {
-  const longest = [1, 3, 12, 200][random.integer(4)]!;
+  const longest = [1, 1, 3, 12, 200][random.integer(5)]!;
   const pieces: string[] = [];
   for (let at = 0; at < text.length;) {
     const length = 1 + random.integer(longest);
@@ -79,7 +79,7 @@ function checkVector({ text, options }: Vector, random: Random): Played {
   };
   const parse = options.toolCallParser.parse(normalText, options);
   const whole = play(options, [text]);
-  for (const { pushed, finished } of [whole, play(options, text.split("")), play(options, cut(text, random)), play(options, cut(text, random))]) {
+  for (const { pushed, finished } of [whole, play(options, cut(text, random)), play(options, cut(text, random))]) {
     expect({ reasoning: finished.reasoning, parse: finished.parse }).toEqual({ reasoning, parse });
     expect(finished.isAsShown).toBe(whole.finished.isAsShown);
     const shown = joined([...pushed, ...finished.deltas]);
@@ -95,15 +95,39 @@ function checkVector({ text, options }: Vector, random: Random): Played {
   return whole;
 }
 
-describe.skipIf(folder === null)("startParsing() on every vector (skipped without ../shared)", () => {
+function isObject(text: string): boolean {
+  try {
+    return parseJson(text) instanceof Map;
+  } catch {
+    return false;
+  }
+}
+
+describe.skipIf(folder === null)("streaming and repair on every vector (skipped without ../shared)", () => {
   const files = folder === null ? [] : readdirSync(folder).filter((file) => file.endsWith(".jsonl"));
 
   test.each(files)("%s: any pieces give the result of the whole text, and deltas that join to it", (file) => {
     const random = createRandom(files.indexOf(file));
     const played = vectorsOf(file).map((vector) => checkVector(vector, random));
+    const thought = { reasoningParser: reasoningParser("qwen3") };
+    for (const { text, options } of vectorsOf(file).filter((_, index) => index % 8 === 0)) {
+      const thoughtful = `<think>\nHm, <tool_call>.\n</think>\n\n${text}`;
+      checkVector({ text: thoughtful, options: { ...options, ...thought } }, random);
+    }
     const kept = played.filter(({ finished }) => finished.isAsShown);
     // What is shown is nearly always kept; the others are texts in which one bad call takes all others with it.
     expect(kept.length / played.length).toBeGreaterThan(0.85);
+  });
+
+  test.each(files)("%s: repair never changes what is read without a problem, and never loses a call", (file) => {
+    for (const { text, options } of vectorsOf(file)) {
+      const strict = options.toolCallParser.parse(text, options);
+      const repaired = options.toolCallParser.parse(text, { ...options, repair: true });
+      const isClean = strict.problems.length === 0 && strict.calls.every(({ parameters }) => isObject(parameters));
+      const isRepaired = repaired.problems.some(({ code }) => code === "repaired");
+      if (isClean || !isRepaired) expect(repaired).toEqual(strict);
+      expect(repaired.calls.length).toBeGreaterThanOrEqual(strict.calls.length);
+    }
   });
 
   test("words and calls are shown before the end, not only with it", () => {
