@@ -68,3 +68,10 @@ describe.each(parsers)("%s", (name) => {
     );
   });
 });
+
+test("minimax-m3 takes tags that nest too deep for Python as no call", () => {
+  const prefix = "]<]minimax[>[";
+  const nested = `${`${prefix}<a>`.repeat(20_000)}${`${prefix}</a>`.repeat(20_000)}`;
+  const text = `${prefix}<tool_call>${prefix}<invoke name="get_weather">${nested}${prefix}</invoke>${prefix}</tool_call>`;
+  expect(parse("minimax-m3", text).calls).toEqual([]);
+});

@@ -56,24 +56,32 @@ export type PythonValue =
   | PythonDict
   | PythonOpaque;
 
-/** `json.dumps(value, ensure_ascii=False)`. Throws a `PythonError` "TypeError" for what JSON cannot hold. */
+/** Deepest nesting that is written; CPython gives up near 1,000 minus the depth of its caller. */
+const maxDumpDepth = 980;
+
+/**
+ * `json.dumps(value, ensure_ascii=False)`. Throws a `PythonError`: "TypeError" for what JSON cannot hold, "RecursionError"
+ * for what is nested too deep.
+ */
 export function dumpPython(value: PythonValue): string {
+  return dumpNested(value, 0);
+}
+
+function dumpNested(value: PythonValue, depth: number): string {
+  if (depth > maxDumpDepth) throw new PythonError("RecursionError", "maximum recursion depth exceeded");
+  const dump = (item: PythonValue): string => dumpNested(item, depth + 1);
   if (value instanceof PythonOpaque) {
     throw new PythonError("TypeError", `Object of type ${value.typeName} is not JSON serializable`);
   }
-  if (value instanceof PythonTuple) return dumpList(value.items);
-  if (isList(value)) return dumpList(value);
+  if (value instanceof PythonTuple) return `[${value.items.map(dump).join(", ")}]`;
+  if (isList(value)) return `[${value.map(dump).join(", ")}]`;
   if (value instanceof PythonDict) {
-    return `{${value.entries.map(([key, item]) => `${dumpKey(key)}: ${dumpPython(item)}`).join(", ")}}`;
+    return `{${value.entries.map(([key, item]) => `${dumpKey(key)}: ${dump(item)}`).join(", ")}}`;
   }
   if (isMap(value)) {
-    return `{${mapEntries(value, (key, item) => `${dumpJson(key)}: ${dumpPython(item)}`)}}`;
+    return `{${mapEntries(value, (key, item) => `${dumpJson(key)}: ${dump(item)}`)}}`;
   }
   return dumpJson(value);
-}
-
-function dumpList(items: readonly PythonValue[]): string {
-  return `[${items.map(dumpPython).join(", ")}]`;
 }
 
 function dumpKey(key: PythonValue): string {

@@ -13,6 +13,9 @@ import { readTolerantJson } from "./tolerant-json.ts";
 /** Rewrites that are tried on one text, one after the other; a near-miss needs two or three. */
 const maxRewrites = 6;
 
+/** Problems that are looked into: each may be as long as the text, so their number bounds the time. */
+const maxProblems = 16;
+
 type Rewrite = { readonly text: string; readonly what: string };
 type Attempt = { readonly text: string; readonly parse: ToolCallParse; readonly done: readonly string[] };
 
@@ -82,7 +85,7 @@ function rewriteJson(text: string, problems: readonly ParseProblem[]): Rewrite |
   const done: string[] = [];
   let rewritten = "";
   let rest = 0;
-  for (const problem of problems) {
+  for (const problem of problems.slice(0, maxProblems)) {
     if (problem.code !== "not-json" && problem.code !== "not-an-object") continue;
     const at = text.indexOf(problem.text, rest);
     const json = at === -1 || problem.text === "" ? null : readTolerantJson(problem.text);

@@ -38,6 +38,8 @@ export function tagStage(start: string, end: string, isForced: boolean): Reasoni
   const closing = until(end);
   const blanks = stripping();
   let hasRest = false;
+  /** White space at the very beginning, kept apart so that a long run is not searched again with every piece. */
+  const indent: string[] = [];
   let opening = "";
 
   const reason = (piece: string): ReasoningPiece => {
@@ -58,12 +60,13 @@ export function tagStage(start: string, end: string, isForced: boolean): Reasoni
   return {
     push: (piece) => {
       if (mode === "unknown") {
-        opening += piece;
-        const text = pythonLstrip(opening);
-        if (text.length < start.length && start.startsWith(text)) return nothing;
-        isTagged = text.startsWith(start);
+        const text = opening === "" ? pythonLstrip(piece) : piece;
+        indent.push(piece.slice(0, piece.length - text.length));
+        opening += text;
+        if (opening.length < start.length && start.startsWith(opening)) return nothing;
+        isTagged = opening.startsWith(start);
         mode = isTagged ? "reasoning" : "rest";
-        return isTagged ? reason(opening) : restUntilStart(opening);
+        return isTagged ? reason(opening) : restUntilStart(indent.join("") + opening);
       }
       if (mode === "reasoning") return reason(piece);
       if (mode === "lost") return nothing;
