@@ -85,15 +85,20 @@ function enginePolicy(given: RolloutSettings, { env, cwd }: Pick<CliContext, "en
       const model = await loadModel();
       const connected = await connectEngine(engine, { sglang, model, expertNoise: settings.expertNoise, cancel });
       const { address, weightVersion } = connected;
-      const close = (): Promise<void> => connected.close();
-      if (preset !== null) {
-        const apiKey = sglang.apiKey ?? null;
-        const play = preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
-        return { address, weightVersion, play, close };
+      const play = (): EpisodePlayer => {
+        if (preset !== null) {
+          const apiKey = sglang.apiKey ?? null;
+          return preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
+        }
+        const played = { environment, user, strategy, renderer: model.renderer, engine: connected.engine };
+        return tokenExactPlayer(played, { ...playing(settings), turnTimeoutMs: settings.turnTimeout * 1000 });
+      };
+      try {
+        return { address, weightVersion, play: play(), close: () => connected.close() };
+      } catch (error) {
+        await connected.close();
+        throw error;
       }
-      const played = { environment, user, strategy, renderer: model.renderer, engine: connected.engine };
-      const options = { ...playing(settings), turnTimeoutMs: settings.turnTimeout * 1000 };
-      return { address, weightVersion, play: tokenExactPlayer(played, options), close };
     },
   };
 }
