@@ -75,4 +75,5 @@ export const familySamples: Readonly<Record<string, FamilySample>> = {
   "deepseek-v3.1-sglang-tools": deepseekV31,
   "deepseek-v3-sglang-tools": { ...deepseekV3, thought: null },
   "deepseek-r1": { ...deepseekV3, thought: opened },
+  smollm3: { ...chatMl, thought: thinking },
 };
