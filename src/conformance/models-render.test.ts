@@ -30,6 +30,7 @@ const counts: Readonly<Record<string, readonly [render: number, prefix: number]>
   "deepseek-v3-sglang-tools": [65, 43],
   "deepseek-r1": [61, 29],
   smollm3: [68, 43],
+  "gpt-oss": [73, 31],
 };
 
 describe.skipIf(folder === null)("template goldens (skipped without ../shared)", () => {

@@ -30,6 +30,7 @@ const familyOfTemplate: ReadonlyMap<string, string> = new Map([
   ["63a740cf1f3dc6a1", "deepseek-v3-sglang-tools"],
   ["15bb4ee75f2e9581", "deepseek-r1"],
   ["a231deb8d1331f27", "smollm3"],
+  ["ab396a6522c2e304", "gpt-oss"],
 ]);
 
 /** The renderer of a family by name. Throws a `ConfigurationError` for an unknown name or an option that does not fit. */

@@ -3,6 +3,7 @@
 import { ConfigurationError } from "../core/index.ts";
 import { deepseekFamilies } from "./deepseek/families.ts";
 import { glmFamilies } from "./glm/families.ts";
+import { gptOssFamilies } from "./gpt-oss/families.ts";
 import { hermesFamilies } from "./hermes/families.ts";
 import { kimiFamilies } from "./kimi/families.ts";
 import { llamaFamilies } from "./llama/families.ts";
@@ -19,6 +20,7 @@ const families: ReadonlyMap<string, RendererFamily> = new Map(
     ...kimiFamilies,
     ...deepseekFamilies,
     ...smollm3Families,
+    ...gptOssFamilies,
   ].map((family) => [family.name, family]),
 );
 
