@@ -163,10 +163,26 @@ export const rolloutSettings = {
   strategy: setting<string>({
     group: "The policy",
     flag: "--strategy <name>",
-    help: "how a turn is prompted and read: tool-calling, act, react, few-shot (with the displays of --data)",
+    help: "how a turn is prompted and read: tool-calling, act, react, few-shot",
     wanted: "the name of a strategy",
     schema: text,
     default: "tool-calling",
+  }),
+  instruction: setting<string | null>({
+    group: "The policy",
+    flag: "--instruction <file>",
+    help: "for act and react: file with words about how actions are written, in place of our own",
+    wanted: "a file",
+    schema: text.nullable(),
+    default: null,
+  }),
+  displays: setting<string | null>({
+    group: "The policy",
+    flag: "--displays <file>",
+    help: 'for few-shot: JSON lines with an example conversation as "messages_display" (default: those of --data)',
+    wanted: "a file",
+    schema: text.nullable(),
+    default: null,
   }),
   toolInstruction: setting<string | null>({
     group: "The policy",
