@@ -74,7 +74,7 @@ function enginePolicy(given: RolloutSettings, { env, cwd }: Pick<CliContext, "en
         "--strategy tool-calling, or a model.",
     );
   }
-  const sglang = engineOptions(given, env);
+  const server = engineOptions(given, env);
   let loading: Promise<ChosenModel> | null = null;
   const loadModel = (): Promise<ChosenModel> => (loading ??= chooseModel(given, cwd));
   return {
@@ -83,11 +83,11 @@ function enginePolicy(given: RolloutSettings, { env, cwd }: Pick<CliContext, "en
     loadModel,
     connect: async ({ settings, environment, user, strategy, preset }, cancel) => {
       const model = await loadModel();
-      const connected = await connectEngine(engine, { sglang, model, expertNoise: settings.expertNoise, cancel });
+      const connected = await connectEngine(engine, { server, model, expertNoise: settings.expertNoise, cancel });
       const { address, weightVersion } = connected;
       const play = (): EpisodePlayer => {
         if (preset !== null) {
-          const apiKey = sglang.apiKey ?? null;
+          const apiKey = server.apiKey ?? null;
           return preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
         }
         const played = { environment, user, strategy, renderer: model.renderer, engine: connected.engine };
