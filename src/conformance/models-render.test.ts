@@ -31,6 +31,7 @@ const counts: Readonly<Record<string, readonly [render: number, prefix: number]>
   "deepseek-r1": [61, 29],
   smollm3: [68, 43],
   "gpt-oss": [73, 31],
+  "minimax-m3": [70, 31],
 };
 
 describe.skipIf(folder === null)("template goldens (skipped without ../shared)", () => {

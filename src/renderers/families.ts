@@ -7,6 +7,7 @@ import { gptOssFamilies } from "./gpt-oss/families.ts";
 import { hermesFamilies } from "./hermes/families.ts";
 import { kimiFamilies } from "./kimi/families.ts";
 import { llamaFamilies } from "./llama/families.ts";
+import { minimaxFamilies } from "./minimax/families.ts";
 import { qwenFamilies } from "./qwen/families.ts";
 import { smollm3Families } from "./smollm3/families.ts";
 import type { RendererFamily } from "./renderer-family.ts";
@@ -21,6 +22,7 @@ const families: ReadonlyMap<string, RendererFamily> = new Map(
     ...deepseekFamilies,
     ...smollm3Families,
     ...gptOssFamilies,
+    ...minimaxFamilies,
   ].map((family) => [family.name, family]),
 );
 

@@ -86,5 +86,13 @@ export const familySamples: Readonly<Record<string, FamilySample>> = {
     callEnd: "<|call|>",
     needsCallBeforeResults: true,
   },
+  "minimax-m3": {
+    markers: ["]~!b[", "<minimax:tool_call>", "</minimax:tool_call>", "<mm:think>", "</mm:think>"],
+    thought: "I should look.\n</mm:think>\n\nHello!",
+    call:
+      '<minimax:tool_call>\n<invoke name="find_order">\n<parameter name="order_id">#W1</parameter>\n</invoke>\n' +
+      "</minimax:tool_call>",
+    needsCallBeforeResults: true,
+  },
   smollm3: { ...chatMl, thought: thinking },
 };
