@@ -2,7 +2,7 @@
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
 import { expertAction } from "../environments/bookshop/index.ts";
@@ -116,7 +116,32 @@ describe("--agent-model", () => {
     expect(stdout).toMatch(/agent model +\d+ calls, price unknown/);
   });
 
+  it("plays few-shot with the displays of a file, which the model is shown", async () => {
+    const { run, folder } = await createTestCli();
+    const lines = ["one", "two", "three", "four", "five"].map((text) => JSON.stringify({ messages_display: text }));
+    await writeFile(join(folder, "few.jsonl"), `${lines.join("\n")}\n`);
+    const from = asked.length;
+    const agent = ["--agent-model", "m", "--agent-url", url, "--strategy", "few-shot", "--displays", "few.jsonl"];
+    expect(await run("rollout", ...agent, "--tasks", "0", "--quiet")).toMatchObject({ code: 0, stderr: "" });
+    const system = asked[from]?.body.messages[0]?.content ?? "";
+    expect(system.match(/Example \d:\n(one|two|three|four|five)/g)?.length).toBe(5);
+  });
+
+  it("takes the instruction of act from a file", async () => {
+    const { run, folder } = await createTestCli();
+    await writeFile(join(folder, "act.txt"), "Just act.\n");
+    const from = asked.length;
+    const agent = ["--agent-model", "m", "--agent-url", url, "--strategy", "act", "--instruction", "act.txt"];
+    await run("rollout", ...agent, "--tasks", "0", "--max-steps", "2", "--quiet");
+    expect(asked[from]?.body.messages[0]?.content).toMatch(/\}\]\nJust act\.\n$/);
+    expect(asked[from]?.body.tools).toBeUndefined();
+  });
+
   it.each([
+    [["--instruction", "x"], 'Cannot use --instruction with strategy "tool-calling"'],
+    [["--strategy", "react", "--displays", "x", "--agent-model", "m", "--agent-url", url], "Cannot use --displays"],
+    [["--strategy", "few-shot"], "there are no example conversations"],
+    [["--strategy", "few-shot", "--displays", "none.jsonl"], 'Cannot read "none.jsonl"'],
     [["--agent-url", url], "no model is named"],
     [["--agent-model", "m", "--agent-url", url, "--model", "readable"], "Cannot use --model with --agent-model"],
     [["--agent-model", "m", "--agent-url", url, "--top-k", "5"], "give it in --sampling-extra"],

@@ -29,6 +29,9 @@ const counts: Readonly<Record<string, readonly [render: number, prefix: number]>
   "deepseek-v3.1-sglang-tools": [65, 43],
   "deepseek-v3-sglang-tools": [65, 43],
   "deepseek-r1": [61, 29],
+  smollm3: [68, 43],
+  "gpt-oss": [73, 31],
+  "minimax-m3": [70, 31],
 };
 
 describe.skipIf(folder === null)("template goldens (skipped without ../shared)", () => {

@@ -1,9 +1,17 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Failure } from "../core/index.ts";
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain } from "../lib/json/plain.ts";
 import type { JsonObject } from "../lib/json/value.ts";
-import { attributeFault, type ConversationStep, type FailedEpisode, judgeFault, type TaskFacts } from "./index.ts";
+import {
+  attributeFault,
+  type ConversationStep,
+  type FailedEpisode,
+  faults,
+  judgeFault,
+  type TaskFacts,
+} from "./index.ts";
 
 const json = (value: object): JsonObject => fromPlain(value) as JsonObject;
 const tool = (name: string, properties: object = {}) =>
@@ -138,6 +146,36 @@ describe("attributeFault()", () => {
     expect(faultOf(failed("environment"))).toBe("environment");
     expect(faultOf({ outcome: "aborted" })).toBe("infrastructure");
   });
+
+  it("labels whatever was said, without end or error, in time that grows with the text", () => {
+    const words = fc.oneof(
+      fc.string(),
+      fc.constantFrom(
+        "[",
+        "[your id",
+        "a_".repeat(200),
+        "[id ".repeat(200),
+        "A".repeat(500),
+        "no panorama ".repeat(50),
+      ),
+    );
+    const said = fc.record({ type: fc.constantFrom("user" as const), words, hangsUp: fc.boolean() });
+    const answered = fc.record({ type: fc.constantFrom("agent" as const), words });
+    const called = fc.record({ name: fc.string(), values: fc.dictionary(fc.string(), fc.string()), result: words });
+    const step = fc.oneof<[typeof said, typeof answered, fc.Arbitrary<ConversationStep>]>(
+      said,
+      answered,
+      called.map(({ name, values, result }) => call(name, values, result)),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 12 }), (conversation) => {
+        expect(faults).toContain(attribute(conversation).fault);
+      }),
+      { numRuns: 30 },
+    );
+    const hostile = ["[id ".repeat(50_000), "a_".repeat(100_000), "'".repeat(100_000), "not ".repeat(50_000)];
+    expect(attribute(hostile.map(user)).fault).toBe("agent");
+  }, 10_000);
 
   it("needs no knowledge of a task", () => {
     const nothing: TaskFacts = { instruction: null, tools: [], wantedCalls: null, isReachable: null, knownFacts: [] };

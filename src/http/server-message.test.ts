@@ -4,6 +4,9 @@ import { parseRetryAfter, serverMessage } from "./server-message.ts";
 test.each([
   ['{"error":{"message":"a"}}', "a"],
   ['{"error":"a"}', "a"],
+  ['{"error":{"message":"a","code":400}}', "a"],
+  ['{"error":{"message":"a","code":"too_long"}}', "a (too_long)"],
+  ['{"error":{"message":"too_long: a","code":"too_long"}}', "too_long: a"],
   ['{"object":"error","message":"a"}', "a"],
   ['{"detail":"a"}', "a"],
   ['{"detail":[{"msg":"a"}]}', '[{"msg":"a"}]'],

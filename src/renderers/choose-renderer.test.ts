@@ -18,7 +18,7 @@ describe.skipIf(models === null)("chooseRenderer() on published templates (skipp
 
   test.each(rendererFamilyNames)("knows the template of %s, with either line end", (family) => {
     expect(familyOfChatTemplate(template(family))).toBe(family);
-    expect(familyOfChatTemplate(`\n${template(family).replaceAll("\n", "\r\n")}\n`)).toBe(family);
+    expect(familyOfChatTemplate(`\n${template(family).replaceAll(/\r?\n/g, "\r\n")}\n`)).toBe(family);
   });
 
   test("makes the renderer of the family", () => {

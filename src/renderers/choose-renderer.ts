@@ -29,6 +29,9 @@ const familyOfTemplate: ReadonlyMap<string, string> = new Map([
   ["b4b163afc32c40cf", "deepseek-v3.1-sglang-tools"],
   ["63a740cf1f3dc6a1", "deepseek-v3-sglang-tools"],
   ["15bb4ee75f2e9581", "deepseek-r1"],
+  ["a231deb8d1331f27", "smollm3"],
+  ["ab396a6522c2e304", "gpt-oss"],
+  ["02a9cc9890a41233", "minimax-m3"],
 ]);
 
 /** The renderer of a family by name. Throws a `ConfigurationError` for an unknown name or an option that does not fit. */

@@ -47,6 +47,11 @@ describe.each(rendererFamilyNames)("%s", async (name) => {
       ...message,
       content: message.content.replaceAll("<tool_response>", ""),
     })),
+    steps: conversation.steps.map((step) => ({
+      ...step,
+      answers:
+        sample.needsCallBeforeResults === true && step.action !== sample.call ? asWords(step.answers) : step.answers,
+    })),
   }));
   const settings: readonly Setting[] = [
     { options: { now }, kwargs: new Map() },
@@ -59,6 +64,8 @@ describe.each(rendererFamilyNames)("%s", async (name) => {
   describe.each(tokenizers)("with tokenizer $name", (tokenizer) => {
     // Every step compares whole prompts, which costs more with a vocabulary to search.
     const numRuns = tokenizer.name === "bytes" ? 20 : 8;
+    const stop = (action: string): number | null =>
+      sample.callEnd === undefined || action !== sample.call ? null : tokenizer.tokenId(sample.callEnd);
     const asDecoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));
 
     test("a prompt is what the template writes, and its spans are the messages", () => {
@@ -83,7 +90,7 @@ describe.each(rendererFamilyNames)("%s", async (name) => {
         const renderer = rendererFor(name, tokenizer, options);
         fc.assert(
           fc.property(generated, (conversation) => {
-            play(checkedBridge(renderer, { name, tokenizer, kwargs }), conversation, { tokenizer }, () => {});
+            play(checkedBridge(renderer, { name, tokenizer, kwargs }), conversation, { tokenizer, stop }, () => {});
           }),
           { seed: 5, numRuns },
         );
@@ -95,7 +102,7 @@ describe.each(rendererFamilyNames)("%s", async (name) => {
         const renderer = rendererFor(name, tokenizer, { ...options, historyPolicy: "branch" });
         fc.assert(
           fc.property(generated, (conversation) => {
-            play(renderer, conversation, { tokenizer }, ({ tokens, messages }) => {
+            play(renderer, conversation, { tokenizer, stop }, ({ tokens, messages }) => {
               const text = segmentsText(templateSegments(name, messages, { tools: conversation.tools, kwargs }));
               expect(tokenizer.decode(tokens).normalize()).toBe(asDecoded(text).normalize());
             });
@@ -121,15 +128,16 @@ describe.each(rendererFamilyNames)("%s", async (name) => {
 
     test("reads its own calls and thoughts", () => {
       const renderer = rendererFor(name, tokenizer, { now });
-      const end = renderer.stopTokenIds.slice(0, 1);
-      const read = (text: string) =>
-        renderer.parseAction(Uint32Array.from([...tokenizer.encode(text), ...end]), { tools: someTools, turn: 2 });
-      const call = read(afterThought(sample.thought, sample.call));
+      const end = tokenizer.decode(renderer.stopTokenIds.slice(0, 1));
+      const read = (text: string) => renderer.parseAction(tokenizer.encode(text), { tools: someTools, turn: 2 });
+      const call = read(
+        sample.callEnd === undefined ? afterThought(sample.thought, sample.call) + end : sample.call + sample.callEnd,
+      );
       expect(call).toMatchObject({ isTerminated: true, problems: [] });
       expect(call.toolCalls.map(({ id, name: tool }) => [id, tool])).toEqual([["call_2_0", "find_order"]]);
       expect(JSON.parse(call.toolCalls[0]!.argumentsText)).toEqual({ order_id: "#W1" });
       if (sample.thought !== null) {
-        const { reasoning, content } = read(sample.thought);
+        const { reasoning, content } = read(sample.thought + end);
         expect([reasoning?.trim(), content.trim()]).toEqual(["I should look.", "Hello!"]);
       }
     });
@@ -151,6 +159,11 @@ function assistant(content: string): Message {
   return { role: "assistant", content, reasoning: null, toolCalls: [] };
 }
 
+/** Tool results as a person's words. */
+function asWords(answers: readonly Message[]): readonly Message[] {
+  return answers.slice(0, 1).map(({ content }) => ({ role: "user", content }));
+}
+
 function outcomeOf(bridge: () => ReturnType<Renderer["bridge"]>): string {
   try {
     const result = bridge();
@@ -169,7 +182,8 @@ type Check = { readonly name: string; readonly tokenizer: Tokenizer; readonly kw
 
 /** Compares what a bridge appends with the end of the family's own rendering of everything. */
 function checkedBridge(renderer: Renderer, { name, tokenizer, kwargs }: Check): Renderer {
-  const { endToken, closing } = rendererFamily(name);
+  const { endToken, otherEnds, closing } = rendererFamily(name);
+  const ends = [endToken ?? "", ...otherEnds];
   return {
     ...renderer,
     bridge: (input) => {
@@ -179,8 +193,8 @@ function checkedBridge(renderer: Renderer, { name, tokenizer, kwargs }: Check): 
       const segments = templateSegments(name, [...messages, ...newMessages], { tools, kwargs });
       const lastSegment = segments.findLastIndex(({ message }) => message !== null && message < messages.length);
       const history = segmentsText(segments.slice(0, lastSegment + 1));
-      expect(history.endsWith((endToken ?? "") + closing)).toBe(true);
-      const hasEnd = endToken === null || lastAction.at(-1) === tokenizer.tokenId(endToken);
+      expect(ends.some((end) => history.endsWith(end + closing))).toBe(true);
+      const hasEnd = endToken === null || ends.some((end) => lastAction.at(-1) === tokenizer.tokenId(end));
       const written = tokenizer.encode((hasEnd ? "" : endToken) + closing + textAfter(segments, lastSegment));
       const isOpened = endToken === null && written[0] === lastAction.at(-1);
       expect([...result.tokens]).toEqual([...(isOpened ? written.subarray(1) : written)]);

@@ -7,6 +7,10 @@ export type FamilySample = {
   readonly thought: string | null;
   /** A call of `find_order` with `order_id` "#W1". */
   readonly call: string;
+  /** What ends a call, where that is another token than what ends words. */
+  readonly callEnd?: string;
+  /** True when the template refuses tool results that follow no call. Default false. */
+  readonly needsCallBeforeResults?: boolean;
 };
 
 const toolMarkers = ["<tool_call>", "</tool_call>"];
@@ -75,4 +79,20 @@ export const familySamples: Readonly<Record<string, FamilySample>> = {
   "deepseek-v3.1-sglang-tools": deepseekV31,
   "deepseek-v3-sglang-tools": { ...deepseekV3, thought: null },
   "deepseek-r1": { ...deepseekV3, thought: opened },
+  "gpt-oss": {
+    markers: ["<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>"],
+    thought: "<|channel|>analysis<|message|>I should look.<|end|><|start|>assistant<|channel|>final<|message|>Hello!",
+    call: '<|channel|>commentary to=functions.find_order <|constrain|>json<|message|>{"order_id": "#W1"}',
+    callEnd: "<|call|>",
+    needsCallBeforeResults: true,
+  },
+  "minimax-m3": {
+    markers: ["]~!b[", "<minimax:tool_call>", "</minimax:tool_call>", "<mm:think>", "</mm:think>"],
+    thought: "I should look.\n</mm:think>\n\nHello!",
+    call:
+      '<minimax:tool_call>\n<invoke name="find_order">\n<parameter name="order_id">#W1</parameter>\n</invoke>\n' +
+      "</minimax:tool_call>",
+    needsCallBeforeResults: true,
+  },
+  smollm3: { ...chatMl, thought: thinking },
 };

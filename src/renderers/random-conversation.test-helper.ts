@@ -8,7 +8,6 @@ import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../lib/json/index.ts";
 import { segmentsText, type TemplateSegment } from "./chat-template.ts";
 import { rendererFamily } from "./families.ts";
-import { wireMessage } from "./wire-message.ts";
 
 export type Step = {
   /** Text of the action, without its end token. */
@@ -91,9 +90,9 @@ export function templateSegments(
   messages: readonly Message[],
   options: { readonly tools: readonly Tool[]; readonly kwargs: JsonObject },
 ): readonly TemplateSegment[] {
-  const { template, specialTokens, noTools } = rendererFamily(family);
+  const { template, specialTokens, noTools, wire } = rendererFamily(family);
   return template({
-    messages: messages.map(wireMessage),
+    messages: messages.map((message) => wire(message)),
     tools: options.tools.length === 0 ? noTools : options.tools.map((tool) => tool.definition),
     addGenerationPrompt: true,
     kwargs: options.kwargs,
@@ -120,6 +119,8 @@ export type PlayOptions = {
   readonly tokenizer: Tokenizer;
   /** Ids sampled for the text of an action. Default: its encoding. */
   readonly sample?: (action: string) => ArrayLike<number>;
+  /** The stop token that ends an action. Default: the family's first. */
+  readonly stop?: (action: string) => number | null;
 };
 
 /** Plays a conversation through a renderer, appending what its bridge gives; calls `onTurn` after each bridge. */
@@ -134,7 +135,7 @@ export function play(
   const messages: Message[] = [...conversation.opening];
   const tokens: number[] = [...renderer.renderPrompt(messages, conversation.tools).tokens];
   for (const step of conversation.steps) {
-    const end = step.isCutOff ? [] : [renderer.stopTokenIds[0] ?? -1];
+    const end = step.isCutOff ? [] : [options.stop?.(step.action) ?? renderer.stopTokenIds[0] ?? -1];
     const lastAction = Uint32Array.from([...Array.from(sample(step.action)), ...end]);
     tokens.push(...lastAction);
     const { text } = renderer.parseAction(lastAction, { tools: conversation.tools, turn: 0 });

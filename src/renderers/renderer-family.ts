@@ -5,6 +5,7 @@ import type { Message } from "../core/index.ts";
 import type { JsonObject, JsonValue } from "../lib/json/index.ts";
 import type { ReasoningParser, ToolCallParser } from "../parsers/index.ts";
 import type { ChatTemplate } from "./chat-template.ts";
+import { wireMessage } from "./wire-message.ts";
 
 export type RendererFamily = {
   readonly name: string;
@@ -13,6 +14,8 @@ export type RendererFamily = {
   readonly startToken: string;
   /** The token that ends an action. `null`: none of its own; an action ends with the token that opens the next message. */
   readonly endToken: string | null;
+  /** Further tokens that end an action and after which nothing is missing. */
+  readonly otherEnds: readonly string[];
   /** What the template writes between the end token and the next message. */
   readonly closing: string;
   /** Tokens that stop sampling, the end token first; those the tokenizer lacks are left out. */
@@ -31,6 +34,13 @@ export type RendererFamily = {
   readonly specialTokens: JsonObject;
   /** What the template is given as `tools` when there are none: an empty list where it cannot do without. */
   readonly noTools: JsonValue;
+  /** Our message in the shape that the template reads. */
+  readonly wire: (message: Message) => JsonObject;
+  /**
+   * For parsers that must see a whole message: what the prompt has opened it with. They then see the stop token too. `null`:
+   * they see what was sampled, without the stop token.
+   */
+  readonly actionFrame: string | null;
   /**
    * A history as short as can be that ends with an assistant message and after which the template writes new messages as
    * it does after the given one.
@@ -38,7 +48,7 @@ export type RendererFamily = {
   readonly standIn: (history: readonly Message[]) => readonly Message[];
 };
 
-const shortestHistory: readonly Message[] = [
+const shortestHistory: readonly [Message, Message] = [
   { role: "user", content: "?" },
   { role: "assistant", content: "!", reasoning: null, toolCalls: [] },
 ];
@@ -48,5 +58,8 @@ export const familyDefaults = {
   thinkingVariable: null,
   specialTokens: new Map(),
   noTools: null,
+  otherEnds: [],
+  wire: wireMessage,
+  actionFrame: null,
   standIn: () => shortestHistory,
 } as const satisfies Partial<RendererFamily>;

@@ -10,7 +10,6 @@ import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat
 import { messageSpans } from "./message-spans.ts";
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
 import type { RendererFamily } from "./renderer-family.ts";
-import { wireMessage } from "./wire-message.ts";
 
 export type RendererOptions = {
   /** Changes to the words of the template itself, never to those of a message. Default none. */
@@ -42,6 +41,7 @@ export function createTemplateRenderer(
   const context: TemplateContext = { specialTokens: family.specialTokens, now: options.now ?? localTime(new Date()) };
   checkPromptEdits(family, edits, context);
   const endId = family.endToken === null ? null : requireToken(family, tokenizer, family.endToken);
+  const endIds = [endId, ...family.otherEnds.map((text) => requireToken(family, tokenizer, text))];
   requireToken(family, tokenizer, family.startToken);
   const stopTokenIds = family.stopTokens.flatMap((text) => tokenizer.tokenId(text) ?? []);
   const kwargs = thinkingVariables(family, options.thinking);
@@ -49,7 +49,7 @@ export function createTemplateRenderer(
 
   const render = (messages: readonly Message[], tools: readonly Tool[]): readonly TemplateSegment[] => {
     const segments = family.template({
-      messages: messages.map(wireMessage),
+      messages: messages.map((message) => family.wire(message)),
       tools: tools.length === 0 ? family.noTools : tools.map((tool) => tool.definition),
       addGenerationPrompt: true,
       kwargs,
@@ -71,7 +71,7 @@ export function createTemplateRenderer(
 
   /** The end token where an action lacks it. */
   const missingEnd = (lastAction: Uint32Array): string =>
-    family.endToken === null || lastAction.at(-1) === endId ? "" : family.endToken;
+    family.endToken === null || endIds.includes(lastAction.at(-1) ?? null) ? "" : family.endToken;
 
   /** New messages after an action, rendered behind a stand-in for the history: costs what is new, however long that is. */
   const append = ({ messages, lastAction, newMessages }: BridgeInput): BridgeResult => {
@@ -113,6 +113,7 @@ export function createTemplateRenderer(
       toolCallParser:
         options.toolCallParser === undefined ? family.toolCallParser : toolCallParser(options.toolCallParser),
       reasoningParser: openedReasoning(family, generationPrompt(render)),
+      frame: family.actionFrame,
       parseMode: options.parseMode ?? "tokens",
       forwardUnknownTools: options.forwardUnknownTools ?? false,
     }),

@@ -98,4 +98,8 @@ export const packageDoor = "index.ts";
 /**
  * Tests sit in a room but see the whole house: every door, every declared package, all of `node:`, and these files.
  */
-export const openToTests = ["conformance/shared-folder.ts", "chat-models/fake-chat.test-helper.ts"];
+export const openToTests = [
+  "conformance/shared-folder.ts",
+  "chat-models/fake-chat.test-helper.ts",
+  "renderers/marker-tokenizer.test-helper.ts",
+];

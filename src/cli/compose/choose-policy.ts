@@ -74,7 +74,7 @@ function enginePolicy(given: RolloutSettings, { env, cwd }: Pick<CliContext, "en
         "--strategy tool-calling, or a model.",
     );
   }
-  const sglang = engineOptions(given, env);
+  const server = engineOptions(given, env);
   let loading: Promise<ChosenModel> | null = null;
   const loadModel = (): Promise<ChosenModel> => (loading ??= chooseModel(given, cwd));
   return {
@@ -83,17 +83,22 @@ function enginePolicy(given: RolloutSettings, { env, cwd }: Pick<CliContext, "en
     loadModel,
     connect: async ({ settings, environment, user, strategy, preset }, cancel) => {
       const model = await loadModel();
-      const connected = await connectEngine(engine, { sglang, model, expertNoise: settings.expertNoise, cancel });
+      const connected = await connectEngine(engine, { server, model, expertNoise: settings.expertNoise, cancel });
       const { address, weightVersion } = connected;
-      const close = (): Promise<void> => connected.close();
-      if (preset !== null) {
-        const apiKey = sglang.apiKey ?? null;
-        const play = preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
-        return { address, weightVersion, play, close };
+      const play = (): EpisodePlayer => {
+        if (preset !== null) {
+          const apiKey = server.apiKey ?? null;
+          return preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
+        }
+        const played = { environment, user, strategy, renderer: model.renderer, engine: connected.engine };
+        return tokenExactPlayer(played, { ...playing(settings), turnTimeoutMs: settings.turnTimeout * 1000 });
+      };
+      try {
+        return { address, weightVersion, play: play(), close: () => connected.close() };
+      } catch (error) {
+        await connected.close();
+        throw error;
       }
-      const played = { environment, user, strategy, renderer: model.renderer, engine: connected.engine };
-      const options = { ...playing(settings), turnTimeoutMs: settings.turnTimeout * 1000 };
-      return { address, weightVersion, play: tokenExactPlayer(played, options), close };
     },
   };
 }

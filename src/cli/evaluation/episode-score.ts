@@ -87,10 +87,14 @@ export function countSteps(conversation: Conversation): Pick<EpisodeScore, "step
 
 /** An error without what is particular about it, so that errors of one kind are counted together. */
 export function errorKind(result: string): string {
+  // What a tool answers may be as long as what a model wrote.
   const kind = result
+    .slice(0, 400)
     .replace(/^Error:\s*/, "")
-    .replaceAll(/'[^']*'|"[^"]*"|\S*\d\S*/g, "…")
-    .replaceAll(/\s+/g, " ")
+    .replaceAll(/'[^']*'|"[^"]*"/g, "…")
+    .split(/\s+/)
+    .map((word) => (/\d/.test(word) ? "…" : word))
+    .join(" ")
     .trim();
   return kind.length > 80 ? `${kind.slice(0, 80)}…` : kind;
 }

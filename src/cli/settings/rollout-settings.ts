@@ -60,18 +60,18 @@ export const rolloutSettings = {
     default: 0,
   }),
 
-  engine: setting<"sglang" | "expert" | null>({
+  engine: setting<"sglang" | "vllm" | "expert" | null>({
     group: "The policy",
     flag: "--engine <name>",
-    help: "sglang, or expert: a scripted player of the bookshop that needs no server (default: sglang when a server or a model is named)",
-    wanted: "sglang or expert",
-    schema: z.enum(["sglang", "expert"]).nullable(),
+    help: "sglang, vllm, or expert: a scripted player of the bookshop that needs no server (default: sglang when a server or a model is named)",
+    wanted: "sglang, vllm or expert",
+    schema: z.enum(["sglang", "vllm", "expert"]).nullable(),
     default: null,
   }),
   url: setting<string | null>({
     group: "The policy",
     flag: "--url <address>",
-    help: "SGLang server or router, like http://router:30000",
+    help: "SGLang server or router, or vLLM server, like http://router:30000",
     wanted: "an address like http://127.0.0.1:30000",
     schema: text.nullable(),
     default: null,
@@ -87,7 +87,7 @@ export const rolloutSettings = {
   port: setting<number | null>({
     group: "The policy",
     flag: "--port <n>",
-    help: "instead of --url: port of the server (default: 30000)",
+    help: "instead of --url: port of the server (default: 30000; vLLM: 8000)",
     wanted: "a port from 1 to 65535",
     schema: whole(1, 65_535).nullable(),
     default: null,
@@ -99,6 +99,14 @@ export const rolloutSettings = {
     wanted: "the name of an environment variable",
     schema: text.nullable(),
     default: null,
+  }),
+  logprobsMode: setting<"raw" | "processed">({
+    group: "The policy",
+    flag: "--logprobs-mode <mode>",
+    help: "what a vLLM server was started with: raw, or processed (--logprobs-mode processed_logprobs)",
+    wanted: "raw or processed",
+    schema: z.enum(["raw", "processed"]),
+    default: "raw",
   }),
   model: setting<string | null>({
     group: "The policy",
@@ -163,10 +171,26 @@ export const rolloutSettings = {
   strategy: setting<string>({
     group: "The policy",
     flag: "--strategy <name>",
-    help: "how a turn is prompted and read: tool-calling, act, react, few-shot (with the displays of --data)",
+    help: "how a turn is prompted and read: tool-calling, act, react, few-shot",
     wanted: "the name of a strategy",
     schema: text,
     default: "tool-calling",
+  }),
+  instruction: setting<string | null>({
+    group: "The policy",
+    flag: "--instruction <file>",
+    help: "for act and react: file with words about how actions are written, in place of our own",
+    wanted: "a file",
+    schema: text.nullable(),
+    default: null,
+  }),
+  displays: setting<string | null>({
+    group: "The policy",
+    flag: "--displays <file>",
+    help: 'for few-shot: JSON lines with an example conversation as "messages_display" (default: those of --data)',
+    wanted: "a file",
+    schema: text.nullable(),
+    default: null,
   }),
   toolInstruction: setting<string | null>({
     group: "The policy",

@@ -83,9 +83,7 @@ export function errorIn(body: Fields): unknown {
 export function errorInside(error: unknown, context: FailureContext): Error {
   const code = asFields(error)?.["code"];
   const status = typeof code === "number" ? code : null;
-  const words = messageIn(error) ?? "";
-  const message = typeof code === "string" ? `${words} (${code})` : words;
-  return refusalFailure(context, { status, message, retryAfterMs: null });
+  return refusalFailure(context, { status, message: messageIn(error) ?? "", retryAfterMs: null });
 }
 
 const finishReasons: readonly FinishReason[] = ["stop", "length", "abort"];

@@ -31,9 +31,14 @@ export class StreamFold {
     this.#chunks += 1;
   }
 
+  /** Whether a chunk had a finish reason. */
+  get saidFinish(): boolean {
+    return (this.#choice["finish_reason"] ?? null) !== null;
+  }
+
   /** The whole answer. Throws an `AttributedError` when the stream ended before its end. */
   whole(): Fields {
-    if ((this.#choice["finish_reason"] ?? null) !== null) return this.#answer({});
+    if (this.saidFinish) return this.#answer({});
     // A chunk without tokens is not sent, and only that of an aborted request has none: its finish reason is lost.
     const count = asFields(this.#usage)?.["completion_tokens"] ?? 0;
     if (this.#isDone && (this.#usage === null || count === (this.#ids?.length ?? 0))) return this.aborted();
@@ -64,7 +69,7 @@ export class StreamFold {
         remedy: 'leave "n" out of sampling.extra',
       });
     }
-    if ((this.#choice["finish_reason"] ?? null) !== null) {
+    if (this.saidFinish) {
       throw badReply(context, `chunk ${this.#chunks} comes after the finish reason`);
     }
     const { token_ids: ids, logprobs, ...rest } = choice;

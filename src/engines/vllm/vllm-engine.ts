@@ -205,7 +205,8 @@ class Vllm implements VllmEngine {
       }
       const chunks = await server.openStream(http, limits, context);
       for await (const event of readEventStream(chunks)) fold.take(event);
-      return this.#read(fold.whole(), expected, context);
+      const whole = fold.whole();
+      return fold.saidFinish ? this.#read(whole, expected, context) : this.#aborted(whole, expected, context);
     } catch (error) {
       if (call.isEnded && codeOf(error) === "cancelled") {
         return this.#aborted(fold?.aborted() ?? noTokens, expected, context);
@@ -233,7 +234,7 @@ class Vllm implements VllmEngine {
     return result;
   }
 
-  /** What came before we closed the connection; the server had no words for it. */
+  /** What came before a request was aborted without a word of the server. */
   #aborted(value: unknown, expected: ExpectedReply, context: FailureContext): SampleResult {
     const result = this.#read(value, expected, context);
     return { ...result, finish: { reason: "abort", matched: null, raw: null } };

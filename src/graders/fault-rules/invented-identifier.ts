@@ -1,3 +1,5 @@
+// Identifiers that come from nowhere: a user that does not know a number is to say so, and models like to make one up.
+
 import type { Conversation } from "../conversation.ts";
 import { type TaskFacts, toldFacts } from "../task-facts.ts";
 import { type Finding, quote } from "./finding.ts";

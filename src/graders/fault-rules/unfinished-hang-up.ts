@@ -1,3 +1,5 @@
+// Hang-ups that leave something undone. A farewell with thanks is none, even where the agent could have done more.
+
 import type { Conversation } from "../conversation.ts";
 import type { TaskFacts } from "../task-facts.ts";
 import { isRead } from "./is-read.ts";

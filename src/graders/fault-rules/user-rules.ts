@@ -35,8 +35,8 @@ function findMalformedLine(conversation: Conversation): Finding | null {
     if (step.words.trim() === "" && !step.hangsUp) {
       return { rule: "empty-line", evidence: "The user sent a line without words." };
     }
-    const isBlank = /\[[^\]]*\b(id|name|number|e-?mail|date|code|zip|address|insert|your)\b[^\]]*\]/i.test(step.words);
-    if (isBlank)
+    const blanks = step.words.match(/\[[^[\]]{1,80}\]/g) ?? [];
+    if (blanks.some((blank) => /\b(id|name|number|e-?mail|date|code|zip|address|insert|your)\b/i.test(blank)))
       return { rule: "placeholder", evidence: `The user left a blank to be filled in: ${quote(step.words)}` };
     if (/^\s*(agent|assistant|system)\s*:/i.test(step.words)) {
       return { rule: "wrong-role", evidence: `The user spoke as the agent: ${quote(step.words)}` };

@@ -30,7 +30,7 @@ function afterResults(isReset: (message: Message) => boolean): RendererFamily["s
     const standIn = deepseek.standIn();
     const start = history.findLastIndex(isReset) + 1;
     if (!history.slice(start).some(({ role }) => role === "tool")) return standIn;
-    return [standIn[0]!, { role: "tool", content: "", name: "", callId: null }, ...standIn.slice(1)];
+    return [standIn[0], { role: "tool", content: "", name: "", callId: null }, ...standIn.slice(1)];
   };
 }
 

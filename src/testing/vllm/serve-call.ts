@@ -98,10 +98,9 @@ async function streamAnswer(
     const facts = factsOf(call, options, done.cachedTokens);
     for (const [index, tracker] of done.trackers.entries()) {
       // Chunks without tokens are not sent, and with them goes the finish reason of an aborted request.
-      const isSilent = tracker.ids.length === (call.endpoint === "generate" ? shown[index] : 0);
-      const text =
-        isSilent && done.fault === null ? null : itemText(edited(done, chunkOf(facts, [next(tracker, index)])));
-      if (text === null) continue;
+      const isEmpty = tracker.ids.length === (call.endpoint === "generate" ? shown[index] : 0);
+      if (isEmpty && tracker.finish?.reason === "abort" && done.fault === null) continue;
+      const text = itemText(edited(done, chunkOf(facts, [next(tracker, index)])));
       const share = shareOf(done);
       if (share < 1) {
         writer.write(`data: ${text.slice(0, Math.floor(text.length * share))}`);
