@@ -32,4 +32,4 @@ export { showTarget } from "./http-failure.ts";
 export { createHttpPool, type HttpPoolOptions } from "./http-pool.ts";
 export { createRedactor } from "./redactor.ts";
 export { asFields, isTokenId, readCount, readTokenIds, readWeightVersion, type Fields } from "./reply-fields.ts";
-export { messageIn, parseRetryAfter, serverMessage } from "./server-message.ts";
+export { messageIn } from "./server-message.ts";

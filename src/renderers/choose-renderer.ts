@@ -1,7 +1,9 @@
 // Which renderer fits a model: by the text of its chat template, never by its name. A template that differs in one
-// character may render differently, so an unknown one is refused rather than guessed; the family can always be named.
+// character may render differently, so one that is not known is rendered by its own Jinja program, never by a native
+// renderer that comes close; a family can always be named.
 
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
+import { type FallbackFamilyOptions, familyFromTemplate } from "./fallback/fallback-family.ts";
 import { rendererFamily, rendererFamilyNames } from "./families.ts";
 import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
 import { templateFingerprint } from "./template-fingerprint.ts";
@@ -39,25 +41,32 @@ export function rendererFor(family: string, tokenizer: Tokenizer, options: Rende
   return createTemplateRenderer(rendererFamily(family), tokenizer, options);
 }
 
-export type ChooseRendererOptions = RendererOptions & {
-  readonly tokenizer: Tokenizer;
-  /** The model's own chat template: `chat_template.jinja`, or the entry of that name in `tokenizer_config.json`. */
-  readonly chatTemplate: string;
-};
+export type ChooseRendererOptions = RendererOptions &
+  FallbackFamilyOptions & {
+    /**
+     * "native": a native renderer where the template is known, else the template itself. "template": always the template
+     * itself, for comparing the two. Default "native".
+     */
+    readonly renderWith?: "native" | "template";
+  };
 
-/** The renderer for a model's own chat template. Throws a `ConfigurationError` that lists the families for an unknown one. */
+/** The renderer for a model's own chat template. Throws a `ConfigurationError` for a template that no renderer can be made of. */
 export function chooseRenderer(options: ChooseRendererOptions): Renderer {
-  const { tokenizer, chatTemplate, ...rest } = options;
-  return rendererFor(familyOfChatTemplate(chatTemplate), tokenizer, rest);
+  const family = options.renderWith === "template" ? null : knownFamily(options.chatTemplate);
+  if (family !== null) return rendererFor(family, options.tokenizer, options);
+  return createTemplateRenderer(familyFromTemplate(options), options.tokenizer, options);
 }
 
-/** The family whose published chat template this is. */
+/** The native family whose published chat template this is. Throws a `ConfigurationError` for any other template. */
 export function familyOfChatTemplate(chatTemplate: string): string {
-  const fingerprint = templateFingerprint(chatTemplate);
-  const family = familyOfTemplate.get(fingerprint);
-  if (family !== undefined) return family;
+  const family = knownFamily(chatTemplate);
+  if (family !== null) return family;
   throw new ConfigurationError(
-    `Cannot choose a renderer: the chat template (fingerprint ${fingerprint}) is none that is known; name the family ` +
-      `whose template it follows, one of ${rendererFamilyNames.join(", ")}.`,
+    `Cannot name a model family: the chat template (fingerprint ${templateFingerprint(chatTemplate)}) is none that is ` +
+      `known; name the family whose template it follows, one of ${rendererFamilyNames.join(", ")}.`,
   );
+}
+
+function knownFamily(chatTemplate: string): string | null {
+  return familyOfTemplate.get(templateFingerprint(chatTemplate)) ?? null;
 }

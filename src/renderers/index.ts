@@ -9,7 +9,9 @@ export {
   type TemplateSegment,
 } from "./chat-template.ts";
 export { chooseRenderer, type ChooseRendererOptions, familyOfChatTemplate, rendererFor } from "./choose-renderer.ts";
+export { type FallbackFamilyOptions, familyFromTemplate } from "./fallback/fallback-family.ts";
 export { rendererFamily, rendererFamilyNames } from "./families.ts";
+export { compileChatTemplate } from "./jinja/compile-chat-template.ts";
 export type { PromptEdit } from "./prompt-edit.ts";
 export { createQwenRenderer, type QwenRendererOptions } from "./qwen/qwen-renderer.ts";
 export type { RendererFamily } from "./renderer-family.ts";

@@ -22,9 +22,10 @@ export type RendererFamily = {
   readonly stopTokens: readonly string[];
   /**
    * "append-only": adding messages never changes the text before them, and an action is written back as it was sampled.
-   * "rewrites": one of both may fail.
+   * "rewrites": one of both may fail. "unproven": nothing is known, so every bridge compares whole renderings and refuses
+   * where the text before has changed.
    */
-  readonly history: "append-only" | "rewrites";
+  readonly history: "append-only" | "rewrites" | "unproven";
   /** `null`: the family does not think. */
   readonly reasoningParser: ReasoningParser | null;
   readonly toolCallParser: ToolCallParser;

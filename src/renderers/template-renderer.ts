@@ -16,7 +16,7 @@ export type RendererOptions = {
   readonly promptEdits?: readonly PromptEdit[];
   /**
    * What happens where the template rewrites history. Default "keep-reasoning": history is only appended to, against the
-   * template. Append-only families never need it and ignore it.
+   * template. Append-only families never need it and ignore it; families whose history is unproven always branch.
    */
   readonly historyPolicy?: "keep-reasoning" | "branch";
   /** Turns thinking on or off, where the family's template knows the switch. Default: as the template has it. */
@@ -45,7 +45,7 @@ export function createTemplateRenderer(
   requireToken(family, tokenizer, family.startToken);
   const stopTokenIds = family.stopTokens.flatMap((text) => tokenizer.tokenId(text) ?? []);
   const kwargs = thinkingVariables(family, options.thinking);
-  const historyPolicy = family.history === "append-only" ? "append-only" : (options.historyPolicy ?? "keep-reasoning");
+  const historyPolicy = historyPolicyOf(family, options.historyPolicy);
 
   const render = (messages: readonly Message[], tools: readonly Tool[]): readonly TemplateSegment[] => {
     const segments = family.template({
@@ -119,6 +119,20 @@ export function createTemplateRenderer(
     }),
     decode: (tokens) => tokenizer.decode(tokens),
   };
+}
+
+/** Where nothing is known of a template, only comparing renderings is safe, and that is what "branch" does. */
+function historyPolicyOf(family: RendererFamily, wanted: RendererOptions["historyPolicy"]): Renderer["historyPolicy"] {
+  switch (family.history) {
+    case "append-only":
+      return "append-only";
+    case "rewrites":
+      return wanted ?? "keep-reasoning";
+    case "unproven":
+      return "branch";
+    default:
+      return family.history satisfies never;
+  }
 }
 
 /** What the template writes before an action. */

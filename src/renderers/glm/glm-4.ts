@@ -16,6 +16,7 @@ import {
   textOperand,
   toJson,
 } from "../template-values.ts";
+import { visibleText } from "../visible-text.ts";
 
 const toolsHeader = `<|system|>
 # Tools
@@ -173,15 +174,4 @@ function writeToolResults(
     writer.words(printed(attribute(result, "output") ?? result));
     writer.template(`${gap}</tool_response>`);
   }
-}
-
-/** A text, or the texts of a list of parts. */
-function visibleText(content: TemplateValue): string {
-  if (content === undefined) return "";
-  if (!Array.isArray(content)) return printed(content);
-  const texts = content.map((item) => {
-    if (item instanceof Map) return item.get("type") === "text" ? printed(item.get("text")) : "";
-    return typeof item === "string" ? item : "";
-  });
-  return texts.join("");
 }

@@ -7,8 +7,8 @@ import { limitError, pythonError } from "./values/raise.ts";
 export const maxTextLength = 2 ** 26;
 /** Characters and items read or written by all operations of one rendering together. */
 const maxWork = 2 ** 32;
-/** Iterations of all loops of one rendering together. */
-const maxIterations = 2 ** 25;
+/** Iterations of all loops of one rendering together: a loop over all messages within a loop over 2,800 of them. */
+const maxIterations = 2 ** 23;
 /** Macros within macros; CPython's own recursion limit stops near 250. */
 export const maxDepth = 200;
 /** Bits of an integer. */

@@ -15,6 +15,7 @@ import {
   textOperand,
   toJson,
 } from "../template-values.ts";
+import { visibleText } from "../visible-text.ts";
 
 export const endToken = "[e~[";
 const startToken = "]~b]";
@@ -170,15 +171,4 @@ function writeResult(writer: SegmentWriter, content: TemplateValue, lastCall: Te
     writer.words(printed(attribute(part, "output") ?? text ?? part));
     writer.template("\n");
   }
-}
-
-/** A text, or the texts of a list of parts. */
-function visibleText(content: TemplateValue): string {
-  if (content === undefined) return "";
-  if (!Array.isArray(content)) return printed(content);
-  const texts = content.map((item) => {
-    if (item instanceof Map) return item.get("type") === "text" ? printed(item.get("text")) : "";
-    return typeof item === "string" ? item : "";
-  });
-  return texts.join("");
 }

@@ -51,17 +51,20 @@ function compileLoop(statement: ForStatement, scope: Scope): RunLoop {
   const otherwise = compileOtherwise(statement, scope);
   return (frame, loop) => {
     const { run } = frame;
+    const outerMessage = run.message;
     let isAnyFinished = false;
     for (let item = loop.next(); item !== undefined; item = loop.next()) {
       run.meter.iteration();
       assign(frame, item);
       frame.slots[loopSlot] = loop;
       enter(frame);
-      const signal = run.atMessage(item instanceof PythonDict ? item.message : null, () => execute(frame));
+      run.message = item instanceof PythonDict && item.message !== null ? item.message : outerMessage;
+      const signal = execute(frame);
       if (signal === "break") break;
       // Jinja counts only iterations that run to their end; after none, the else branch follows.
       if (signal === "next") isAnyFinished = true;
     }
+    run.message = outerMessage;
     if (!isAnyFinished) otherwise(frame);
   };
 }

@@ -2,7 +2,7 @@
 // as Jinja's does: a lazy filter may raise later than one would think.
 
 import { AttributeObject } from "../values/attribute-object.ts";
-import { PythonIterator } from "../values/iterables.ts";
+import type { PythonIterator } from "../values/iterables.ts";
 import { iteratorOf, itemsOf, sizedItems } from "../values/iteration.ts";
 import { areEqual } from "../operations/equality.ts";
 import { typeError } from "../values/raise.ts";
@@ -12,8 +12,10 @@ export class LoopState extends AttributeObject {
   readonly typeName = "LoopContext";
   readonly #depth0: number;
   readonly #recurse: ((iterable: Value) => Value) | null;
-  #iterator: PythonIterator;
-  #length: number | null;
+  /** All items, where they are at hand; else they come one by one. */
+  #items: readonly Value[] | null;
+  readonly #iterator: PythonIterator | null;
+  #taken = 0;
   #index0 = -1;
   #before: Value | undefined;
   #current: Value | undefined;
@@ -24,16 +26,15 @@ export class LoopState extends AttributeObject {
   /** Throws a "TypeError" for what cannot be looped over. `recurse` renders a deeper level of a recursive loop. */
   constructor(iterable: Value, depth0 = 0, recurse: ((iterable: Value) => Value) | null = null) {
     super();
-    const sized = sizedItems(iterable);
-    this.#length = sized?.length ?? null;
-    this.#iterator = sized === null ? iteratorOf(iterable) : PythonIterator.over(sized);
+    this.#items = sizedItems(iterable);
+    this.#iterator = this.#items === null ? iteratorOf(iterable) : null;
     this.#depth0 = depth0;
     this.#recurse = recurse;
   }
 
   /** The next item; `undefined` at the end. */
   next(): Value | undefined {
-    const item = this.#ahead === null ? this.#iterator.next() : this.#ahead.item;
+    const item = this.#ahead === null ? this.#take() : this.#ahead.item;
     if (item === undefined) return undefined;
     this.#ahead = null;
     this.#index0++;
@@ -83,18 +84,26 @@ export class LoopState extends AttributeObject {
   }
 
   #lookAhead(): Value | undefined {
-    this.#ahead ??= { item: this.#iterator.next() };
+    this.#ahead ??= { item: this.#take() };
     return this.#ahead.item;
   }
 
-  #countAll(): number {
-    if (this.#length === null) {
-      const rest = itemsOf(this.#iterator);
-      this.#iterator = PythonIterator.over(rest);
-      const isOneAhead = this.#ahead !== null && this.#ahead.item !== undefined;
-      this.#length = rest.length + this.#index0 + 1 + (isOneAhead ? 1 : 0);
+  #take(): Value | undefined {
+    if (this.#items === null) {
+      const item = this.#iterator?.next();
+      if (item !== undefined) this.#taken++;
+      return item;
     }
-    return this.#length;
+    return this.#items[this.#taken++];
+  }
+
+  #countAll(): number {
+    if (this.#items === null) {
+      // Those already taken are never asked for again.
+      const taken = Array.from<Value>({ length: this.#taken }).fill(null);
+      this.#items = [...taken, ...(this.#iterator === null ? [] : itemsOf(this.#iterator))];
+    }
+    return this.#items.length;
   }
 
   #cycle({ positional }: CallArguments): Value {

@@ -18,7 +18,7 @@ export class OutputBuffer {
       const origin = place(run.origin);
       const piece = text.text.slice(offset, (offset += run.length));
       const last = this.#pieces.at(-1);
-      if (last !== undefined && last.origin === origin) last.text += piece;
+      if (last !== undefined && isSameOrigin(last.origin, origin)) last.text += piece;
       else this.#pieces.push({ origin, text: piece });
     }
   }
@@ -30,4 +30,8 @@ export class OutputBuffer {
   toSegments(): TemplateSegment[] {
     return this.#pieces.map(({ origin, text }) => ({ message: origin.message, source: origin.source, text }));
   }
+}
+
+function isSameOrigin(left: Origin, right: Origin): boolean {
+  return left === right || (left.source === right.source && left.message === right.message);
 }

@@ -30,8 +30,8 @@ export class Run {
   readonly variables: ReadonlyMap<string, Value>;
   readonly meter = new Meter();
   #output = new OutputBuffer();
-  /** Place of the message whose loop iteration is running. */
-  #message: number | null = null;
+  /** Place of the message whose loop iteration is running; loops over messages set it. */
+  message: number | null = null;
   readonly #placed = new Map<string, Origin>();
 
   constructor(variables: ReadonlyMap<string, Value>) {
@@ -45,7 +45,7 @@ export class Run {
   /** Writes text; what has no message of its own belongs to the one that the template is at. */
   write(text: TracedText): void {
     this.meter.work(text.text.length);
-    const message = this.#message ?? soleMessage(text);
+    const message = this.message ?? soleMessage(text);
     this.#output.write(text, (origin) => this.#place(origin, message));
   }
 
@@ -58,18 +58,6 @@ export class Run {
       return this.#output.toText();
     } finally {
       this.#output = outer;
-    }
-  }
-
-  /** Runs the iteration of a loop over messages; `null`: the loop is over something else. */
-  atMessage<T>(message: number | null, execute: () => T): T {
-    if (message === null) return execute();
-    const outer = this.#message;
-    this.#message = message;
-    try {
-      return execute();
-    } finally {
-      this.#message = outer;
     }
   }
 

@@ -28,7 +28,8 @@ const last: Filter = (value) => {
 };
 
 const reverse: Filter = (value) => {
-  if (value instanceof TracedText) return concatTexts([...sizedItems(value)!].reverse() as TracedText[]);
+  if (value instanceof TracedText)
+    return concatTexts([...sizedItems(value)!].reverse() as TracedText[]).asMarkup(value.isMarkup);
   if (!isIterable(value)) throw pythonError("FilterArgumentError", `a ${typeNameOf(value)} cannot be reversed`);
   const items = [...itemsOf(value)].reverse();
   return value instanceof PythonIterator ? PythonList.of(items) : PythonIterator.over(items, "reversed");

@@ -1,15 +1,16 @@
 // Python's `text % values`, the printf way.
 
+import { codePointLength } from "../values/code-points.ts";
 import { escapeText } from "../values/escape.ts";
 import type { JsonFloat } from "../../../lib/json/index.ts";
 import { checkTextLength } from "../limits.ts";
 import { toFloat } from "../operations/division.ts";
 import { numberOf } from "../values/number.ts";
-import { PythonDict, PythonTuple } from "../values/containers.ts";
-import { pythonError, typeError, valueError } from "../values/raise.ts";
+import { PythonDict, PythonList, PythonTuple } from "../values/containers.ts";
+import { pythonError, typeError, undefinedError, valueError } from "../values/raise.ts";
 import { concatTexts, TracedText, unknownOrigin } from "../values/traced-text.ts";
 import { typeNameOf } from "../values/type-name.ts";
-import type { Integer, Value } from "../values/value.ts";
+import { type Integer, Undefined, type Value } from "../values/value.ts";
 import { reprOf, textOf } from "../values/value-text.ts";
 import { formatFloat, formatInteger, formatText, type FormatSpec, integerOf } from "./format-spec.ts";
 
@@ -43,8 +44,9 @@ export function formatPercent(format: TracedText, values: Value): TracedText {
     const text = convert(value, spec, type);
     parts.push(format.isMarkup ? escapeText(text.asMarkup(isMarkup(value))) : text);
   }
-  const isAnyLeft = isTuple ? queue.length > 0 : queue.length > 0 && !isKeyed && !(values instanceof PythonDict);
-  if (isAnyLeft) throw typeError("not all values are used by the format");
+  // What has keys counts as a mapping, and of that nothing need be used.
+  const hasKeys = values instanceof PythonDict || values instanceof PythonList || values instanceof Undefined;
+  if (queue.length > 0 && (isTuple || !(isKeyed || hasKeys))) throw typeError("not all values are used by the format");
   parts.push(format.slice(offset));
   return concatTexts(parts).asMarkup(format.isMarkup);
 }
@@ -84,6 +86,7 @@ function convert(value: Value, spec: FormatSpec, type: string): TracedText {
     case "a":
       return formatText(new TracedText(reprOf(value), unknownOrigin), { ...spec, fill: " ", type: "s" });
     case "c":
+      if (value instanceof TracedText && codePointLength(value.text) !== 1) throw typeError("%c wants one character");
       return value instanceof TracedText
         ? formatText(value, { ...spec, type: "s" })
         : formatInteger(integerOf(numeric(value)), spec);
@@ -109,6 +112,7 @@ function convert(value: Value, spec: FormatSpec, type: string): TracedText {
 
 function numeric(value: Value): Integer | JsonFloat {
   const number = numberOf(value);
+  if (value instanceof Undefined) throw undefinedError(value);
   if (number === null) throw typeError(`a format wants a number, not a ${typeNameOf(value)}`);
   return number;
 }

@@ -5,7 +5,7 @@ import { checkTextLength } from "../limits.ts";
 import { codePointLength } from "../values/code-points.ts";
 import { escapeText } from "../values/escape.ts";
 import { itemsOf } from "../values/iteration.ts";
-import { typeError } from "../values/raise.ts";
+import { pythonError, typeError } from "../values/raise.ts";
 import { concatTexts, templateText, TracedText } from "../values/traced-text.ts";
 import { typeNameOf } from "../values/type-name.ts";
 import type { CallArguments } from "../values/value.ts";
@@ -90,7 +90,7 @@ function fillZeros(text: TracedText, args: CallArguments): TracedText {
   const width = expectIndex(bindPositional("zfill", args, 1, 1)[0]!, "zfill");
   const signLength = /^[+-]/.test(text.text) ? 1 : 0;
   const digits = fillText(text.slice(signLength), width - signLength, { side: "right", fill: "0" });
-  return concatTexts([text.slice(0, signLength), digits]);
+  return concatTexts([text.slice(0, signLength), digits]).asMarkup(text.isMarkup);
 }
 
 function expandTabs(text: TracedText, args: CallArguments): TracedText {
@@ -115,6 +115,12 @@ export const textBuildMethods: readonly (readonly [string, TextMethod])[] = [
     },
   ],
   ["join", join],
+  [
+    "encode",
+    () => {
+      throw pythonError("unsupported", "bytes are not supported");
+    },
+  ],
   filling("center", "both"),
   filling("ljust", "left"),
   filling("rjust", "right"),

@@ -24,9 +24,13 @@ const changing: Readonly<Record<string, ReadonlySet<string>>> = {
   list: new Set(["append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"]),
   dict: new Set(["clear", "pop", "popitem", "setdefault", "update"]),
 };
-/** What every Python object has; only the names that a template could mean to reach. */
-const internal =
-  /^__(?:class|dict|doc|init|eq|ne|repr|str|hash|dir|reduce|subclasshook|getattribute|setattr|new|format)__$/;
+/** Names that Python objects have and the sandbox hides: those of every object, and those of texts and containers. */
+const internal = new RegExp(
+  `^__(?:${[
+    "class|doc|init|init_subclass|new|dir|repr|str|format|hash|sizeof|reduce|reduce_ex|subclasshook",
+    "getattribute|setattr|delattr|eq|ne|lt|le|gt|ge|len|iter|contains|getitem|add|mul|rmul|mod|rmod",
+  ].join("|")})__$`,
+);
 
 /** `object.name`. */
 export function getAttribute(object: Value, name: string): Value {

@@ -13,6 +13,8 @@ export const recursiveName = "{recursive}";
 export function correctTag(type: "statement" | "expression", tokens: readonly Token[]): Token[] {
   if (type === "expression") return expressionTag(tokens);
   const [keyword, ...rest] = tokens;
+  // Jinja lets statements end in a colon, as Python's do.
+  if (tokens.at(-1)?.type === "Colon") return correctTag(type, tokens.slice(0, -1));
   if (isIdentifier(keyword, "print")) return expressionTag(rest);
   return [{ type: "OpenStatement", value: "{%" }, ...correctStatement(tokens), { type: "CloseStatement", value: "%}" }];
 }

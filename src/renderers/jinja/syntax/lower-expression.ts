@@ -149,10 +149,13 @@ type Link = { readonly operator: string; readonly operand: Expression };
 
 /** A left-leaning tree of one level of operators as a list; the first link has none. */
 function chainOf(node: LibraryNode, operators: readonly string[]): Link[] {
-  if (node.type !== "BinaryExpression" || !operators.includes(node.operator.value)) {
-    return [{ operator: "", operand: lowerExpression(node) }];
+  const links: Link[] = [];
+  let first = node;
+  while (first.type === "BinaryExpression" && operators.includes(first.operator.value)) {
+    links.push({ operator: first.operator.value, operand: lowerExpression(first.right) });
+    first = first.left;
   }
-  return [...chainOf(node.left, operators), { operator: node.operator.value, operand: lowerExpression(node.right) }];
+  return [{ operator: "", operand: lowerExpression(first) }, ...links.reverse()];
 }
 
 /** Sums of concatenations: the library lets `+`, `-` and `~` bind alike. */

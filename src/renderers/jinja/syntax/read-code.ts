@@ -1,6 +1,7 @@
 // The code between the delimiters of a tag, as tokens. Jinja's own rules: brackets must close before a tag can end, numbers
 // have underscores and exponents, names are Unicode.
 
+import { pythonError } from "../values/raise.ts";
 import { whitespaceClass } from "../values/whitespace.ts";
 import { decodeStringLiteral } from "./string-literal.ts";
 import { syntaxError, unsupportedSyntax } from "./syntax-error.ts";
@@ -11,6 +12,9 @@ const float = /(?<!\.)(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?e[+-]?(?:\d+_)*\d+|\.(?:
 const integer = /0b(?:_?[01])+|0o(?:_?[0-7])+|0x(?:_?[\da-f])+|[1-9](?:_?\d)*|0(?:_?0)*/iy;
 const name = /[\p{L}\p{M}\p{N}_]+/uy;
 const string = /'([^'\\]*(?:\\[\s\S][^'\\]*)*)'|"([^"\\]*(?:\\[\s\S][^"\\]*)*)"/y;
+
+/** Brackets within brackets. */
+const maxNesting = 200;
 
 export type TagCode = {
   readonly tokens: readonly Token[];
@@ -80,6 +84,8 @@ function numberText(digits: string): string {
 function track(open: Token[], token: Token): void {
   const change = depthChange(token);
   if (change > 0) open.push(token);
+  // Python's own parser of Jinja gives up earlier still.
+  if (open.length > maxNesting) throw pythonError("RecursionError", `brackets are nested more than ${maxNesting} deep`);
   if (change >= 0) return;
   const opened = open.pop();
   const pairs = ["()", "[]", "{}"];

@@ -48,7 +48,9 @@ export class PythonRange extends PythonObject {
   }
 
   items(): number[] {
-    return Array.from({ length: this.length }, (_, index) => this.at(index));
+    const items: number[] = [];
+    for (let index = 0; index < this.length; index++) items.push(this.at(index));
+    return items;
   }
 }
 

@@ -75,5 +75,6 @@ export function isTruthy(value: Value): boolean {
 
 function characters(value: TracedText): TracedText[] {
   let offset = 0;
-  return Array.from(value.text, (character) => value.slice(offset, (offset += character.length)));
+  const plain = value.asMarkup(false);
+  return Array.from(value.text, (character) => plain.slice(offset, (offset += character.length)));
 }

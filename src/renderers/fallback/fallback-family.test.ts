@@ -1,0 +1,238 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import { sharedFolder } from "../../conformance/shared-folder.ts";
+import { ConfigurationError, type Message, type Renderer } from "../../core/index.ts";
+import { createReadableTokenizer } from "../../tokenizers/index.ts";
+import { ChatTemplateError, segmentsText } from "../chat-template.ts";
+import { chooseRenderer } from "../choose-renderer.ts";
+import { rendererFamily, rendererFamilyNames } from "../families.ts";
+import { familySamples } from "../family-samples.test-helper.ts";
+import { byteTokenizer } from "../marker-tokenizer.test-helper.ts";
+import { conversations, play, someTools, testTime, words } from "../random-conversation.test-helper.ts";
+import { createTemplateRenderer } from "../template-renderer.ts";
+import { familyFromTemplate } from "./fallback-family.ts";
+
+const models = sharedFolder("models");
+const templateOf = (name: string): string => readFileSync(join(models ?? "", name, "chat_template.jinja"), "utf8");
+
+/** A tokenizer with the markers of a family, and the family as the fallback finds it. */
+async function discovered(name: string) {
+  const native = rendererFamily(name);
+  const specialTokens = native.specialTokens as ReadonlyMap<string, string>;
+  const further = [...native.stopTokens, ...specialTokens.values(), ...familySamples[name]!.markers];
+  const tokenizer = await byteTokenizer([native.startToken, ...further]);
+  return {
+    native,
+    tokenizer,
+    family: familyFromTemplate({ chatTemplate: templateOf(name), tokenizer, specialTokens }),
+  };
+}
+
+// gpt-oss closes a last answer with another token than earlier ones, and its calls can only be read with what comes before.
+const ordinary = rendererFamilyNames.filter((name) => name !== "gpt-oss");
+
+describe.skipIf(models === null)("familyFromTemplate() on known templates (skipped without ../shared)", () => {
+  test.each(ordinary)("%s: finds the tokens, the parsers and the switch that the native family names", async (name) => {
+    const { native, family } = await discovered(name);
+    expect(family.endToken).toBe(native.endToken);
+    expect(family.closing).toBe(native.closing);
+    expect(native.stopTokens).toContain(family.stopTokens[0]);
+    expect(family.thinkingVariable).toBe(native.thinkingVariable);
+    const hasTags = templateOf(name).includes("</think>");
+    expect(family.reasoningParser === null).toBe(native.reasoningParser === null && !hasTags);
+  });
+
+  test.each(ordinary)("%s: its parser reads a call of the family", async (name) => {
+    const { family, tokenizer } = await discovered(name);
+    const renderer = createTemplateRenderer(family, tokenizer, { now: testTime });
+    // Where the prompt opens the thinking, a call comes after the closing tag.
+    const { text } = renderer.renderPrompt([{ role: "user", content: "hi" }], []);
+    const opened = /<think>\s*$/.test(text) ? "</think>" : "";
+    const action = [...tokenizer.encode(opened + familySamples[name]!.call), renderer.stopTokenIds[0]!];
+    const { toolCalls } = renderer.parseAction(Uint32Array.from(action), { tools: someTools, turn: 0 });
+    expect(toolCalls.map((found) => found.name)).toEqual(["find_order"]);
+  });
+
+  test.each(rendererFamilyNames)("%s: every prompt reads as the template writes it, bridged or not", async (name) => {
+    const { native, family, tokenizer } = await discovered(name);
+    const renderer = createTemplateRenderer(family, tokenizer, { now: testTime });
+    expect(renderer.historyPolicy).toBe("branch");
+    const { call, thought } = familySamples[name]!;
+    const generated = conversations(fc.oneof(words, fc.constantFrom(call, thought ?? "Hello!")));
+    let extended = 0;
+    const counting: Renderer = {
+      ...renderer,
+      bridge: (input) => {
+        const result = renderer.bridge(input);
+        if (result.type === "extended") extended++;
+        return result;
+      },
+    };
+    fc.assert(
+      fc.property(generated, (conversation) => {
+        untilRefused(() =>
+          play(counting, conversation, { tokenizer }, ({ tokens, messages }) => {
+            const segments = family.template({
+              messages: messages.map((message) => family.wire(message)),
+              tools:
+                conversation.tools.length === 0 ? family.noTools : conversation.tools.map((tool) => tool.definition),
+              addGenerationPrompt: true,
+              kwargs: new Map(),
+              context: { specialTokens: family.specialTokens, now: testTime },
+            });
+            const expected = tokenizer.encode(segmentsText(segments));
+            expect(tokenizer.decode(tokens)).toBe(tokenizer.decode(expected));
+          }),
+        );
+      }),
+      { seed: 31, numRuns: 10 },
+    );
+    if (native.history === "append-only") expect(extended).toBeGreaterThan(0);
+  });
+});
+
+/** A template may refuse a conversation; it then says so itself. */
+function untilRefused(run: () => void): void {
+  try {
+    run();
+  } catch (error) {
+    if (!(error instanceof ChatTemplateError)) throw error;
+  }
+}
+
+describe.skipIf(models === null)("familyFromTemplate() on every template at hand (skipped without ../shared)", () => {
+  const names =
+    models === null ? [] : readdirSync(models).filter((name) => existsSync(join(models, name, "chat_template.jinja")));
+
+  test.each(names)("%s: makes a renderer, whatever the tokenizer marks as special", async (name) => {
+    const tokenizer = await byteTokenizer(specialsIn(templateOf(name)));
+    const specialTokens = new Map([
+      ["eos_token", "</s>"],
+      ["bos_token", "<s>"],
+    ]);
+    const renderer = chooseRenderer({
+      chatTemplate: templateOf(name),
+      tokenizer,
+      specialTokens,
+      now: testTime,
+      renderWith: "template",
+    });
+    expect(renderer.historyPolicy).toBe("branch");
+    expect(renderer.stopTokenIds.length).toBeGreaterThan(0);
+  });
+});
+
+/** Everything that looks like a special token. */
+function specialsIn(template: string): string[] {
+  return [
+    "<s>",
+    "</s>",
+    ...(template.match(/<[|｜][^<>|｜]+[|｜]>|\[\/?[A-Z_]+\]|<seed:\w+>|\[e~\[|\]~b\]\w+|<\/?tool_calls?>/g) ?? []),
+  ];
+}
+
+describe("familyFromTemplate()", () => {
+  const tokenizer = createReadableTokenizer();
+  const chatMl =
+    "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}{% endfor %}" +
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+  test("finds the turns of a template that nobody knows, and bridges where it can be proven", () => {
+    const renderer = chooseRenderer({ tokenizer, chatTemplate: chatMl });
+    expect(renderer.family).toMatch(/^template-[0-9a-f]{16}$/);
+    expect(renderer.stopTokenIds).toEqual([tokenizer.tokenId("<|im_end|>")]);
+    const messages: readonly Message[] = [
+      { role: "user", content: "hi" },
+      { role: "assistant", content: "hello", reasoning: null, toolCalls: [] },
+    ];
+    const bridge = (action: string): string => {
+      const lastAction = tokenizer.encode(action);
+      const result = renderer.bridge({
+        messages,
+        tools: [],
+        lastAction,
+        newMessages: [{ role: "user", content: "yes" }],
+      });
+      return result.type === "extended" ? renderer.decode(result.tokens) : result.reason;
+    };
+    const rest = "\n<|im_start|>user\nyes<|im_end|>\n<|im_start|>assistant\n";
+    expect(bridge("hello<|im_end|>")).toBe(rest);
+    expect(bridge("hello")).toBe(`<|im_end|>${rest}`);
+    expect(bridge("other<|im_end|>")).toMatch(/^the chat template of "template-[0-9a-f]{16}" rewrites message 1$/);
+  });
+
+  test("refuses to bridge where the template strips what was sampled", () => {
+    const trimming = chatMl.replace("m.content", "(m.content|trim)");
+    const renderer = chooseRenderer({ tokenizer, chatTemplate: trimming });
+    const bridgeOf = (content: string) =>
+      renderer.bridge({
+        messages: [
+          { role: "user", content: "hi" },
+          { role: "assistant", content, reasoning: null, toolCalls: [] },
+        ],
+        tools: [],
+        lastAction: tokenizer.encode(`${content}<|im_end|>`),
+        newMessages: [{ role: "user", content: "yes" }],
+      }).type;
+    expect(bridgeOf("hello")).toBe("extended");
+    expect(bridgeOf("hello ")).toBe("refused");
+  });
+
+  test("takes parsers, stop tokens and special tokens by name", () => {
+    const chatTemplate = `{{ bos_token }}${chatMl}`;
+    const specialTokens = new Map([
+      ["bos_token", "<|endoftext|>"],
+      ["eos_token", "<|endoftext|>"],
+    ]);
+    const family = familyFromTemplate({
+      tokenizer,
+      chatTemplate,
+      specialTokens,
+      toolCallParser: "llama3",
+      reasoningParser: "qwen3",
+      stopTokens: ["<tool_call>"],
+    });
+    expect(family.toolCallParser.name).toBe("llama3");
+    expect(family.reasoningParser?.name).toBe("qwen3");
+    expect(family.stopTokens).toEqual(["<|im_end|>", "<|endoftext|>", "<tool_call>"]);
+    const { text } = chooseRenderer({ tokenizer, chatTemplate, specialTokens }).renderPrompt(
+      [{ role: "user", content: "hi" }],
+      [],
+    );
+    expect(text).toBe("<|endoftext|><|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n");
+    expect(() => familyFromTemplate({ tokenizer, chatTemplate, toolCallParser: "gpt-9" })).toThrow(ConfigurationError);
+    expect(() => familyFromTemplate({ tokenizer, chatTemplate, reasoningParser: "gpt-9" })).toThrow(ConfigurationError);
+  });
+
+  test("gives an empty list of tools to a template that cannot do without", () => {
+    const looping = `{% for t in tools %}{{ t.function.name }}{% endfor %}${chatMl}`;
+    expect(familyFromTemplate({ tokenizer, chatTemplate: looping }).noTools).toEqual([]);
+    expect(familyFromTemplate({ tokenizer, chatTemplate: chatMl }).noTools).toBe(null);
+  });
+
+  test("knows the switch for thinking by what it changes", () => {
+    const withSwitch = `${chatMl}{% if add_generation_prompt and enable_thinking is false %}<think></think>{% endif %}`;
+    expect(familyFromTemplate({ tokenizer, chatTemplate: withSwitch }).thinkingVariable).toBe("enable_thinking");
+    expect(familyFromTemplate({ tokenizer, chatTemplate: withSwitch }).reasoningParser?.name).toBe("qwen3");
+    expect(familyFromTemplate({ tokenizer, chatTemplate: chatMl }).thinkingVariable).toBe(null);
+  });
+
+  test.each([
+    ["a template that Jinja cannot read", "{% if %}", "Cannot read the chat template"],
+    ["one that uses what is not supported", '{% include "x" %}', 'the tag "include" is not supported'],
+    ["one that refuses a question", '{{ raise_exception("no") }}', "it refuses a question: no"],
+    [
+      "one that refuses an answer",
+      "{% for m in messages %}{{ m.content if m.role == 'user' else raise_exception('no') }}{% endfor %}",
+      "it refuses a question with an answer",
+    ],
+    ["one without special tokens", "{% for m in messages %}{{ m.content }}{% endfor %}", "it writes no special token"],
+  ])("refuses %s, with the reason", (_, chatTemplate, reason) => {
+    expect(() => familyFromTemplate({ tokenizer, chatTemplate })).toThrow(ConfigurationError);
+    expect(() => familyFromTemplate({ tokenizer, chatTemplate })).toThrow(reason);
+  });
+});

@@ -1,0 +1,95 @@
+import { describe, expect, test } from "vitest";
+
+import { ChatTemplateError, segmentsText } from "../chat-template.ts";
+import { compileChatTemplate } from "./compile-chat-template.ts";
+
+function render(template: string): string {
+  return segmentsText(
+    compileChatTemplate(template)({
+      messages: [],
+      tools: null,
+      addGenerationPrompt: false,
+      kwargs: new Map(),
+      context: { specialTokens: new Map(), now: null },
+    }),
+  );
+}
+
+function kindOf(template: string): string {
+  try {
+    return `rendered ${render(template).length}`;
+  } catch (error) {
+    if (error instanceof ChatTemplateError) return error.kind;
+    throw error;
+  }
+}
+
+describe("a hostile template is stopped, not the process", () => {
+  test.each([
+    [
+      "a text that doubles",
+      '{% set ns = namespace(t="x") %}{% for i in range(99) %}{% set ns.t = ns.t ~ ns.t %}{% endfor %}',
+    ],
+    ["a text repeated", '{{ "x" * 10 ** 12 }}'],
+    ["a list repeated", "{{ [0] * 10 ** 12 }}"],
+    [
+      "a list that doubles",
+      "{% set ns = namespace(l=[0]) %}{% for i in range(99) %}{% set ns.l = ns.l + ns.l %}{% endfor %}",
+    ],
+    ["a huge integer", "{{ 10 ** 10 ** 4 }}{{ 10 ** 10000 }}"],
+    ["a wide format", '{{ "%999999999d" % 1 }}'],
+    ["a wide field", '{{ "{:>999999999}".format("x") }}'],
+    ["a wide line", '{{ "x"|center(10 ** 10) }}'],
+    ["a wide indentation", '{{ "x"|indent(10 ** 10) }}'],
+    ["a growing replacement", '{% set x = "x" * 10 ** 6 %}{{ x|replace("x", x) }}'],
+    ["loops within loops", "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"],
+    ["much output", '{% set x = "x" * 10 ** 6 %}{% for a in range(99999) %}{{ x }}{% endfor %}'],
+    ["much reading", '{% set x = "x" * 10 ** 7 %}{% for a in range(99999) %}{% if "y" in x %}{% endif %}{% endfor %}'],
+  ])("%s: limit", (_, template) => {
+    expect(kindOf(template)).toBe("limit");
+  });
+
+  test("macros that call themselves, and nesting without end: RecursionError, as in Python", () => {
+    expect(kindOf("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}")).toBe("RecursionError");
+    expect(kindOf("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}")).toBe("RecursionError");
+    expect(kindOf(`{{ ${"(".repeat(20_000)}1${")".repeat(20_000)} }}`)).toBe("RecursionError");
+    const deep = "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{% endif %}x{% endmacro %}{{ f(150) }}";
+    expect(kindOf(deep)).toBe("rendered 151");
+  });
+
+  test("a long conversation is nowhere near the limits", () => {
+    const template = '{% for a in range(1000) %}{% for b in range(1000) %}{% endfor %}{{ "x" * 1000 }}{% endfor %}';
+    expect(kindOf(template)).toBe("rendered 1000000");
+  });
+});
+
+describe("a template cannot change what it is given", () => {
+  test.each(["messages.append(1)", "messages.clear()", "{}.update(a=1)", "[].pop()", "{}.setdefault(1, 2)"])(
+    "%s: security",
+    (expression) => {
+      expect(kindOf(`{% set x = ${expression} %}`)).toBe("security");
+    },
+  );
+
+  test("and reaches nothing behind its values", () => {
+    expect(kindOf('{{ "".__class__.__mro__ }}')).toBe("security");
+    expect(kindOf('{{ messages["constructor"] }}{{ messages.constructor is defined }}')).toBe("rendered 5");
+    expect(render('{{ {}.__proto__ is defined }}{{ {"__proto__": 1}["__proto__"] }}')).toBe("False1");
+  });
+});
+
+describe("what is not supported says so", () => {
+  test.each([
+    '{% include "x" %}',
+    "{% block a %}{% endblock %}",
+    "{{ 1|pprint }}",
+    '{{ "a".encode() }}',
+    "{{ lipsum() }}",
+  ])("%s: unsupported", (template) => {
+    expect(kindOf(template)).toBe("unsupported");
+  });
+
+  test("the time is not read from the machine", () => {
+    expect(kindOf('{{ strftime_now("%Y") }}')).toBe("no-clock");
+  });
+});
