@@ -29,6 +29,8 @@ export type RendererOptions = {
   readonly parseMode?: "tokens" | "text";
   /** Let calls of unknown tools through to the judge. Default false: they are reported as problems only, as in SGLang. */
   readonly forwardUnknownTools?: boolean;
+  /** Recover calls from near-misses, each reported as the problem "repaired". Default false, as in SGLang. */
+  readonly repair?: boolean;
 };
 
 /** Throws a `ConfigurationError` when the tokenizer lacks the family's tokens, or an option does not fit the family. */
@@ -116,6 +118,7 @@ export function createTemplateRenderer(
       frame: family.actionFrame,
       parseMode: options.parseMode ?? "tokens",
       forwardUnknownTools: options.forwardUnknownTools ?? false,
+      repair: options.repair ?? false,
     }),
     decode: (tokens) => tokenizer.decode(tokens),
   };
