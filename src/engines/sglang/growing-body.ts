@@ -1,90 +1,87 @@
-// The bytes of a body whose prompt grows from turn to turn, kept beside the token buffer it was made of: a turn pays for
-// its new tokens, not for its context. Keyed by identity, so a fork begins anew. Measured in `bench/request-body.mjs`.
+// Token ids as the bytes of a JSON list, kept while a prompt grows from turn to turn: a turn writes its new ids and copies
+// the rest. How conversations of a run begin (guidelines and tools, mostly) is written once and shared by their bodies.
+// Measured in `bench/request-body.mjs`.
 
 import type { TokenBuffer } from "../../core/token-buffer.ts";
 
-/** An id has at most ten digits, and a comma before it. */
+/** An id has at most ten digits, and a comma behind it. */
 const mostBytesPerId = 11;
 const comma = 44;
 const zero = 48;
 
-/**
- * `head`, then ids with commas between them, then a tail that is written anew for every body. The bytes of head and ids
- * never change; those of the tail belong to one body at a time.
- */
+/** Ids and their bytes, a comma behind each. Never changed. */
+export type Opening = { readonly ids: Uint32Array; readonly bytes: Buffer };
+
+export const emptyOpening: Opening = { ids: new Uint32Array(0), bytes: Buffer.alloc(0) };
+
+/** The bytes of one prompt. */
 export class GrowingBody {
-  readonly #headLength: number;
-  #bytes: Buffer;
-  #idsEnd: number;
-  #count = 0;
-  #isLent = false;
+  readonly #opening: Buffer;
+  /** What stands behind the opening; its first `#end` bytes never change. */
+  #own: Buffer;
+  #end = 0;
+  #count: number;
 
-  constructor(head: Uint8Array, capacity: number) {
-    // Most vocabularies have five or six digits; growing covers the rest.
-    this.#bytes = Buffer.allocUnsafeSlow(head.length + capacity * 7 + 1024);
-    this.#bytes.set(head);
-    this.#headLength = head.length;
-    this.#idsEnd = head.length;
+  /** `opening` must be how the prompt begins. `expected`: how many bytes of its own are likely. */
+  constructor(opening: Opening, expected: number) {
+    this.#opening = opening.bytes;
+    this.#count = opening.ids.length;
+    this.#own = Buffer.allocUnsafeSlow(expected);
   }
 
-  /**
-   * The bytes of a body, and the function to call when nobody reads them any more. While one is lent, others are copies:
-   * calls that share a prompt run at the same time.
-   */
-  lend(prompt: TokenBuffer, tail: string): { readonly bytes: Buffer; readonly giveBack: () => void } {
-    this.#appendIds(prompt);
-    const length = this.#idsEnd + Buffer.byteLength(tail);
-    if (this.#isLent) {
-      const copy = Buffer.allocUnsafe(length);
-      copy.set(this.#bytes.subarray(0, this.#idsEnd));
-      copy.write(tail, this.#idsEnd);
-      return { bytes: copy, giveBack: () => undefined };
-    }
-    this.#reserve(length);
-    this.#bytes.write(tail, this.#idsEnd);
-    this.#isLent = true;
-    return {
-      bytes: this.#bytes.subarray(0, length),
-      giveBack: () => {
-        this.#isLent = false;
-      },
-    };
-  }
-
-  #appendIds(prompt: TokenBuffer): void {
+  /** Takes in the ids that the prompt has got since the last time, and returns how many bytes there are now. */
+  grow(prompt: TokenBuffer): number {
     const ids = prompt.view(this.#count);
-    if (ids.length === 0) return;
-    const wanted = this.#idsEnd + ids.length * mostBytesPerId;
-    // A lent tail is being sent from behind the ids: what comes now goes into other bytes.
-    if (this.#isLent) this.#move(wanted);
-    else this.#reserve(wanted);
-    const bytes = this.#bytes;
-    let end = this.#idsEnd;
-    for (const id of ids) {
-      if (end > this.#headLength) bytes[end++] = comma;
-      const width = digits(id);
-      let rest = id;
-      for (let place = end + width - 1; place >= end; place--) {
-        const tenth = Math.floor(rest / 10);
-        bytes[place] = zero + (rest - tenth * 10);
-        rest = tenth;
-      }
-      end += width;
+    const most = this.#end + ids.length * mostBytesPerId;
+    if (most > this.#own.length) {
+      const grown = Buffer.allocUnsafeSlow(Math.max(most, this.#own.length * 2));
+      grown.set(this.#own.subarray(0, this.#end));
+      this.#own = grown;
     }
-    this.#idsEnd = end;
-    this.#count = prompt.length;
+    this.#end = writeIds(ids, this.#own, this.#end);
+    this.#count += ids.length;
+    return this.#opening.length + this.#end;
   }
 
-  #reserve(length: number): void {
-    if (length > this.#bytes.length) this.#move(length);
+  /** Writes all bytes and returns where they end: behind the comma of the last id. */
+  copyTo(target: Buffer, offset: number): number {
+    target.set(this.#opening, offset);
+    target.set(this.#own.subarray(0, this.#end), offset + this.#opening.length);
+    return offset + this.#opening.length + this.#end;
   }
+}
 
-  /** Leaves the old bytes to whoever still reads them. */
-  #move(length: number): void {
-    const moved = Buffer.allocUnsafeSlow(Math.max(length, Math.ceil(this.#bytes.length * 1.25)));
-    moved.set(this.#bytes.subarray(0, this.#idsEnd));
-    this.#bytes = moved;
+/** How `ids` begin: what they share with `known` when that is at least `least` ids or all of it, otherwise all of them. */
+export function openingOf(ids: Uint32Array, known: Opening, least: number): Opening {
+  const most = Math.min(ids.length, known.ids.length);
+  let shared = 0;
+  while (shared < most && ids[shared] === known.ids[shared]) shared++;
+  if (shared > 0 && shared === known.ids.length) return known;
+  if (shared >= least) return shorten(known, shared);
+  const bytes = Buffer.allocUnsafeSlow(ids.length * mostBytesPerId);
+  return { ids: ids.slice(), bytes: Buffer.from(bytes.subarray(0, writeIds(ids, bytes, 0))) };
+}
+
+function shorten({ ids, bytes }: Opening, count: number): Opening {
+  let end = bytes.length;
+  for (let left = ids.length - count; left > 0; left--) end = bytes.lastIndexOf(comma, end - 2) + 1;
+  return { ids: ids.slice(0, count), bytes: bytes.subarray(0, end) };
+}
+
+function writeIds(ids: Uint32Array, bytes: Buffer, offset: number): number {
+  let end = offset;
+  for (let at = 0; at < ids.length; at++) {
+    let rest = ids[at] ?? 0;
+    const next = end + digits(rest);
+    for (let place = next - 1; place >= end; place--) {
+      const tenth = Math.floor(rest / 10);
+      bytes[place] = zero + (rest - tenth * 10);
+      rest = tenth;
+    }
+    bytes[next] = comma;
+    end = next + 1;
   }
+  return end;
 }
 
 function digits(id: number): number {
