@@ -7,6 +7,7 @@ export {
   AttributedError,
   ConfigurationError,
   defaultSampling,
+  type ChatAgent,
   type Engine,
   type Environment,
   type EnvironmentSource,
@@ -27,13 +28,16 @@ export {
   type UserSource,
 } from "./core/index.ts";
 export {
+  type ChatEpisodeParts,
   chooseTask,
   defaultLimits,
   type EpisodeLimits,
   type EpisodeOptions,
   type EpisodeParts,
   episodeSamples,
+  episodeUsage,
   type Group,
+  runChatEpisode,
   runEpisode,
   runGroup,
 } from "./episodes/index.ts";

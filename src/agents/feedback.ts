@@ -13,6 +13,7 @@ export function feedbackOn(problem: ActionProblem, tools: readonly Tool[]): stri
     case "not-an-object":
     case "unterminated-call":
     case "spoofed-marker":
+    case "repaired":
       return `Error: ${call} was not carried out. ${problem.detail} Repeat it in the format that the tools section shows.`;
     case "unknown-tool":
       return `Error: ${call} was not carried out. ${problem.detail} ${listTools(tools)}`;

@@ -174,3 +174,10 @@ test("judgeAction() never throws, and what it carries out is a call of the actio
     { seed: 4, numRuns: 2000 },
   );
 });
+
+test("judgeAction() carries out a repaired call and counts the repair; only a policy that says so ends on it", () => {
+  const shape = { calls: [good], problems: [problem("repaired", "get_order")] };
+  expect(judge(shape)).toMatchObject({ type: "call", problems: [{ code: "repaired", toolName: "get_order" }] });
+  expect(judge(shape, { repaired: "end" })).toMatchObject({ type: "end", problems: [{ code: "repaired" }] });
+  expect(() => createProblemPolicy({ repaired: "words" })).toThrow("forward, end, abort");
+});

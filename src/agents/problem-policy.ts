@@ -19,6 +19,7 @@ export type ProblemPolicy = Readonly<Record<ActionProblemCode, ProblemDispositio
  * - `not-an-object` and `several-calls` behave as τ-bench and its trainers do, so that numbers compare.
  * - `schema-violation`: "observe" means that whoever words argument errors answers, the environment or the loop.
  * - `unknown-tool`: "forward" needs a renderer that lets unknown calls through; without one it is observed.
+ * - `repaired`: the call that repair mode made out of a near-miss is carried out; "end" and "abort" are the alternatives.
  * - `no-call`: "words" is ordinary speech and then not counted as a problem.
  */
 export const defaultProblemPolicy: ProblemPolicy = Object.freeze({
@@ -29,6 +30,7 @@ export const defaultProblemPolicy: ProblemPolicy = Object.freeze({
   "several-calls": "first",
   "unterminated-call": "observe",
   "spoofed-marker": "observe",
+  repaired: "forward",
   "cut-off": "observe",
   "no-call": "words",
 });
@@ -53,6 +55,7 @@ export function createProblemPolicy(changes: Partial<ProblemPolicy> = {}): Probl
 }
 
 function dispositionsFor(code: ActionProblemCode): readonly ProblemDisposition[] {
+  if (code === "repaired") return ["forward", "end", "abort"];
   if (code === "several-calls") return ["first", ...general];
   if (code === "schema-violation" || code === "unknown-tool") return ["forward", ...general];
   return general;

@@ -30,8 +30,8 @@ function tauBenchLoader(domain: string): Loader {
   return async ({ data }) => {
     if (data === null) {
       throw new ConfigurationError(
-        `Cannot open "${tauBench}${domain}": its tasks and tables are not part of this package; give --data <folder>, the ` +
-          `folder that holds "${domain}/wiki.md", its tables, tools.json and tasks_*.json.`,
+        `Cannot open "${tauBench}${domain}": its tasks and tables are not part of this package; give --data <folder>, a ` +
+          'checkout of upstream\'s repository, or what "trainable-agents prepare tau-bench --to <folder>" made of one.',
       );
     }
     return { source: await tauBenchSource({ domain, folder: data }), defaultSplit: "test", defaultTasks: "all" };

@@ -4,7 +4,9 @@
 import { Command, CommanderError } from "commander";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
+import { evalCommand } from "./commands/eval-command.ts";
 import { inspectCommand } from "./commands/inspect-command.ts";
+import { prepareCommand } from "./commands/prepare-command.ts";
 import { rolloutCommand } from "./commands/rollout-command.ts";
 import { startCommand } from "./commands/start-command.ts";
 import { redactorFor } from "./compose/secrets.ts";
@@ -34,7 +36,14 @@ function createProgram(context: CliContext, run: Parameters<typeof rolloutComman
     .helpOption("-h, --help", "show this help")
     .helpCommand("help [command]", "show the help of a command")
     .addHelpText("after", `\nBegin with:\n  $ ${context.program} start\n  $ ${context.program} rollout --help`);
-  for (const command of [startCommand(run), rolloutCommand(run), inspectCommand(run)]) program.addCommand(command);
+  for (const command of [
+    startCommand(run),
+    rolloutCommand(run),
+    evalCommand(run),
+    inspectCommand(run),
+    prepareCommand(run),
+  ])
+    program.addCommand(command);
   for (const command of [program, ...program.commands]) {
     command
       .exitOverride()

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { fromPlain } from "../lib/json/plain.ts";
 import type { JsonObject, JsonValue } from "../lib/json/value.ts";
 import type { RunTotals } from "../runs/index.ts";
-import type { ConnectedEngine } from "./compose/choose-engine.ts";
+import type { ConnectedPolicy } from "./compose/choose-policy.ts";
 import type { PreparedRollout } from "./compose/prepare-rollout.ts";
 import type { RolloutSettings } from "./settings/rollout-settings.ts";
 import { settingsJson } from "./settings/settings-text.ts";
@@ -15,7 +15,7 @@ export const runFormat = 1;
 export type RunFacts = {
   readonly settings: RolloutSettings;
   readonly prepared: PreparedRollout;
-  readonly engine: ConnectedEngine;
+  readonly engine: ConnectedPolicy;
   readonly begun: Date;
   readonly ended: Date | null;
   readonly status: "running" | "done" | "interrupted" | "failed";
@@ -34,14 +34,22 @@ export function runManifest(facts: RunFacts): JsonObject {
     versions: { "trainable-agents": packageVersion(), node: process.versions.node },
     seed: settings.seed,
     environment: { name: environment.name, split: settings.split, tasks: plan.taskIndexes.length },
-    model: {
-      folder: model.folder,
-      tokenizer: model.tokenizer.name,
-      vocabularySize: model.tokenizer.vocabularySize,
-      renderer: model.renderer.family,
-      historyPolicy: model.renderer.historyPolicy,
-    },
-    engine: { name: settings.engine, address: engine.address, weightVersion: engine.weightVersion },
+    model:
+      model === null
+        ? null
+        : {
+            folder: model.folder,
+            tokenizer: model.tokenizer.name,
+            vocabularySize: model.tokenizer.vocabularySize,
+            renderer: model.renderer.family,
+            historyPolicy: model.renderer.historyPolicy,
+          },
+    // `null`: an agent behind an API played.
+    engine:
+      settings.engine === null
+        ? null
+        : { name: settings.engine, address: engine.address, weightVersion: engine.weightVersion },
+    agent: settings.agentModel === null ? null : { name: settings.agentModel, address: engine.address },
     user: prepared.user.name,
     configuration: settingsJson(settings),
     totals: facts.totals,

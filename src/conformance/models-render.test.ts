@@ -9,9 +9,29 @@ const folder = sharedFolder("models", "goldens");
 /** Records per family: rendered conversations, and prefix questions. */
 const counts: Readonly<Record<string, readonly [render: number, prefix: number]>> = {
   "qwen2.5-instruct": [61, 43],
+  "qwen3-instruct-2507": [61, 43],
   qwen3: [70, 86],
   "qwen3-rev2": [62, 86],
-  "qwen3-instruct-2507": [61, 43],
+  "qwen3-miles-fixed": [69, 86],
+  "qwen3-skyrl-acc-thinking": [62, 43],
+  "qwen3-coder": [58, 43],
+  "qwen3.5": [70, 41],
+  "qwq-32b": [60, 43],
+  "llama-3.1-instruct": [68, 41],
+  "llama-3.2-instruct": [63, 41],
+  "hermes-3-tool-use": [61, 22],
+  "glm-4.5": [64, 43],
+  "glm-4.6": [69, 86],
+  "glm-4.7-flash": [70, 86],
+  "kimi-k2": [62, 43],
+  "kimi-k2-thinking": [62, 29],
+  "deepseek-v3.1": [71, 58],
+  "deepseek-v3.1-sglang-tools": [65, 43],
+  "deepseek-v3-sglang-tools": [65, 43],
+  "deepseek-r1": [61, 29],
+  smollm3: [68, 43],
+  "gpt-oss": [73, 31],
+  "minimax-m3": [70, 31],
 };
 
 describe.skipIf(folder === null)("template goldens (skipped without ../shared)", () => {

@@ -12,6 +12,7 @@ export type ActionProblemCode =
   | "several-calls"
   | "unterminated-call"
   | "spoofed-marker"
+  | "repaired"
   | "cut-off"
   | "no-call";
 

@@ -4,6 +4,7 @@ import type { EngineUsage } from "./engine.ts";
 import type { Grade, ToolResult } from "./environment.ts";
 import type { Failure } from "./failure.ts";
 import type { Message } from "./message.ts";
+import type { ModelUsage } from "./model-usage.ts";
 import type { ParsedAction } from "./renderer.ts";
 import type { DroppedTokens, Sample } from "./sample.ts";
 import type { Outcome, StopReason } from "./stop-reason.ts";
@@ -28,6 +29,14 @@ export type EpisodeEvent =
       readonly usage: EngineUsage;
       readonly durationMs: number;
     }
+  /** In place of "turn" where an API model is the agent. */
+  | {
+      readonly type: "agent-reply";
+      readonly turn: number;
+      readonly attempts: readonly Attempt[];
+      readonly usage: ModelUsage;
+      readonly durationMs: number;
+    }
   | { readonly type: "decision"; readonly turn: number; readonly action: ParsedAction; readonly decision: Decision }
   | { readonly type: "tool-result"; readonly turn: number; readonly result: ToolResult; readonly durationMs: number }
   | { readonly type: "grade"; readonly grade: Grade; readonly durationMs: number }
@@ -50,11 +59,14 @@ export type Episode = {
   readonly grade: Grade | null;
   /** Info of reset and of every step, merged in order. */
   readonly info: JsonObject;
-  /** The conversation as the policy's template sees it; actions raw. */
+  /** The conversation as the policy's template sees it; actions raw. Those of an API model are in their parts. */
   readonly messages: readonly Message[];
   readonly trajectory: Trajectory;
-  /** As in `Renderer`; named in every sample. */
-  readonly historyPolicy: Sample["historyPolicy"];
+  /**
+   * As in `Renderer`; named in every sample. "no-tokens": an API model was the agent, so the trajectory is empty and nothing
+   * can be trained.
+   */
+  readonly historyPolicy: Sample["historyPolicy"] | "no-tokens";
   readonly events: readonly EpisodeEvent[];
   /** Every problem of every action, in order. */
   readonly problems: readonly ActionProblem[];

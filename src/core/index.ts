@@ -2,11 +2,13 @@
 
 export * from "./agenda.ts";
 export * from "./agent-strategy.ts";
+export * from "./chat-agent.ts";
 export * from "./engine.ts";
 export * from "./environment.ts";
 export * from "./episode.ts";
 export * from "./failure.ts";
 export * from "./message.ts";
+export * from "./model-usage.ts";
 export * from "./renderer.ts";
 export * from "./sample.ts";
 export * from "./sampling.ts";

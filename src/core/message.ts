@@ -16,7 +16,8 @@ export type AssistantMessage = {
   readonly role: "assistant";
   /**
    * The words. In an episode's history this is the raw action, decoded, without its end token (tags, calls and thinking
-   * included), `reasoning` is null and `toolCalls` is empty: the template then renders what the policy wrote.
+   * included), `reasoning` is null and `toolCalls` is empty: the template then renders what the policy wrote. What an API
+   * model said stands in its parts, with the one call that gets an answer.
    */
   readonly content: string;
   readonly reasoning: string | null;

@@ -13,7 +13,15 @@ export type RenderedPrompt = {
 
 /** What a parser found wrong with sampled output. Syntax only: whether a call fits its tool's schema is judged in `agents/`. */
 export type ParseProblem = {
-  readonly code: "not-json" | "not-an-object" | "no-name" | "unknown-tool" | "unterminated-call" | "spoofed-marker";
+  readonly code:
+    | "not-json"
+    | "not-an-object"
+    | "no-name"
+    | "unknown-tool"
+    | "unterminated-call"
+    | "spoofed-marker"
+    /** A near-miss was read as the call it nearly is; `detail` says what was done. Only in repair mode, which is opt-in. */
+    | "repaired";
   /** The offending text, as sampled. */
   readonly text: string;
   /** Name of the tool that was asked for, when it could be read. */

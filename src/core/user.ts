@@ -1,24 +1,14 @@
 // The simulated user as a contract. Its lines are never trained; what they cost is counted. Implementations: `users/`.
 
+import type { ModelUsage } from "./model-usage.ts";
 import type { Task } from "./task.ts";
-
-export type UserUsage = {
-  /** Model calls made for this line, retries and checks included; 0 for users without a model. */
-  readonly modelCalls: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  /** In US dollars; `null` when the price is not known. */
-  readonly cost: number | null;
-};
-
-/** A user who costs nothing. */
-export const freeUsage: UserUsage = Object.freeze({ modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 });
 
 /** A line of the simulated user. A hang-up may carry last words; the policy never answers them. */
 export type UserLine = {
   readonly type: "words" | "hang-up";
   readonly text: string;
-  readonly usage: UserUsage;
+  /** Of this line, retries and checks included. */
+  readonly usage: ModelUsage;
 };
 
 /**

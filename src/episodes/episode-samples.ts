@@ -5,8 +5,9 @@ import type { DroppedTokens } from "../core/sample.ts";
 import type { Episode, EpisodeSamples } from "../core/episode.ts";
 import { conservationViolations, toSamples } from "../trajectories/index.ts";
 
-/** The training rows of an episode and what is in none of them, checked for conservation. Throws when a token would be lost or trained twice. */
+/** The training rows of an episode and what is in none of them, checked for conservation; nothing for an agent behind an API. Throws when a token would be lost or trained twice. */
 export function episodeSamples(episode: Episode): EpisodeSamples {
+  if (episode.historyPolicy === "no-tokens") return { samples: [], dropped: [] };
   const reason = dropReason(episode);
   const result = toSamples(
     episode.trajectory,

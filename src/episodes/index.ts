@@ -9,5 +9,7 @@ export {
   type EpisodeParts,
 } from "./episode-options.ts";
 export { episodeSamples } from "./episode-samples.ts";
+export { episodeUsage, type EpisodeUsage } from "./episode-usage.ts";
+export { type ChatEpisodeParts, runChatEpisode } from "./run-chat-episode.ts";
 export { runEpisode } from "./run-episode.ts";
 export { episodeSeed, type Group, runGroup } from "./run-group.ts";

@@ -1,7 +1,22 @@
-// The one shared HTTP pool: requests, streams of server-sent events, attributed faults, addresses without secrets.
+// The one shared HTTP pool: requests, streams of server-sent events, attributed faults, addresses without secrets; and what
+// engines behind HTTP have in common: a server as a partner, its refusals, bodies that grow with a prompt.
 
+export { subscribeToAbort } from "./abort-subscription.ts";
 export { parseBaseUrl, showAddress, type BaseUrl, type BaseUrlOptions } from "./base-url.ts";
+export { requireDuration, resolveAddress, type EngineAddress } from "./engine-address.ts";
+export {
+  badReply,
+  engineFailure,
+  parseJson,
+  refusalFailure,
+  type FailureContext,
+  type Refusal,
+  type ServerDialect,
+} from "./engine-failure.ts";
+export { EngineServer, type EngineServerOptions } from "./engine-server.ts";
 export { readEventStream, type EventStreamOptions, type ServerSentEvent } from "./event-stream.ts";
+export { GrowingBody, type LentBody } from "./growing-body.ts";
+export { headerText } from "./header-text.ts";
 export {
   headerValue,
   type HttpCallOptions,
@@ -16,3 +31,5 @@ export { createHandlerClient, type HandlerClientOptions } from "./handler-client
 export { showTarget } from "./http-failure.ts";
 export { createHttpPool, type HttpPoolOptions } from "./http-pool.ts";
 export { createRedactor } from "./redactor.ts";
+export { asFields, isTokenId, readCount, readTokenIds, readWeightVersion, type Fields } from "./reply-fields.ts";
+export { messageIn, parseRetryAfter, serverMessage } from "./server-message.ts";

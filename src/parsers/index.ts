@@ -2,6 +2,15 @@
 
 export { type ReasoningOptions, type ReasoningParser, type ReasoningSplit } from "./reasoning-parser.ts";
 export { reasoningParser, reasoningParserNames } from "./reasoning-parsers.ts";
+export {
+  type ParseDelta,
+  startParsing,
+  type StreamedParse,
+  type StreamingOptions,
+  type StreamingParser,
+} from "./streaming/start-parsing.ts";
+export type { ReasoningStage } from "./streaming/reasoning-stage.ts";
+export type { FormatHints } from "./format-hints.ts";
 export type { ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
 export { toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
 export type { DetectedCall } from "./tool-call-scan.ts";

@@ -2,6 +2,7 @@
 // before the tool-call parser: a call inside reasoning is a thought, not a call.
 
 import { pythonStrip } from "../lib/python/index.ts";
+import { type ReasoningStage, tagStage } from "./streaming/reasoning-stage.ts";
 
 export type ReasoningSplit = { readonly reasoning: string; readonly normalText: string };
 
@@ -17,6 +18,8 @@ export interface ReasoningParser {
   /** Texts that open and close reasoning; a tokenizer may have them as single tokens. */
   readonly markers: readonly string[];
   split(text: string, options?: ReasoningOptions): ReasoningSplit;
+  /** Splits a text on its way, as far as that can be known before its end. */
+  startSplitting(options?: ReasoningOptions): ReasoningStage;
 }
 
 export type TagReasoningFormat = {
@@ -33,12 +36,14 @@ export type TagReasoningFormat = {
  */
 export function createTagReasoningParser(format: TagReasoningFormat): ReasoningParser {
   const { name, start, end, forced } = format;
+  const isForcedBy = (options: ReasoningOptions): boolean =>
+    forced === "always" || (forced === "on-request" && options.forceReasoning === true);
   return {
     name,
     markers: [start, end],
+    startSplitting: (options = {}) => tagStage(start, end, isForcedBy(options)),
     split: (text, options = {}) => {
-      const isForced = forced === "always" || (forced === "on-request" && options.forceReasoning === true);
-      if (!isForced && !text.includes(start)) return { reasoning: "", normalText: text };
+      if (!isForcedBy(options) && !text.includes(start)) return { reasoning: "", normalText: text };
       const stripped = pythonStrip(text.replaceAll(start, ""));
       const at = stripped.indexOf(end);
       if (at === -1) return { reasoning: stripped, normalText: "" };

@@ -3,6 +3,7 @@
 import { ConfigurationError } from "../core/index.ts";
 import { harmonyMarkers, readHarmony } from "./harmony.ts";
 import { createTagReasoningParser, type ReasoningParser, type TagReasoningFormat } from "./reasoning-parser.ts";
+import { restStage, silentStage } from "./streaming/reasoning-stage.ts";
 
 const think = { start: "<think>", end: "</think>" };
 
@@ -28,11 +29,14 @@ const minimaxAppendThink: ReasoningParser = {
   name: "minimax-append-think",
   markers: [think.start, think.end],
   split: (text) => ({ reasoning: "", normalText: think.start + text }),
+  startSplitting: () => restStage(think.start),
 };
 
 const gptOss: ReasoningParser = {
   name: "gpt-oss",
   markers: harmonyMarkers,
+  // What a block is shows at its end only.
+  startSplitting: () => silentStage,
   split: (text) => {
     const events = readHarmony(text);
     const join = (pieces: readonly string[]): string => pieces.join("");

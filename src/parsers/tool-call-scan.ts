@@ -39,7 +39,7 @@ export class ToolCallScan {
   }
 
   add(calls: readonly DetectedCall[]): void {
-    this.#calls.push(...calls);
+    for (const call of calls) this.#calls.push(call);
   }
 
   report(code: ParseProblem["code"], text: string, detail: string, toolName: string | null = null): void {

@@ -13,26 +13,32 @@ export type ActionReaderOptions = {
   /** "tokens": a marker counts only as the token it is. "text": as text parsers of servers read it. */
   readonly parseMode: "tokens" | "text";
   readonly forwardUnknownTools: boolean;
+  /** Text that parsers see before an action, and the stop token after it. `null`: they see the action without the stop token. */
+  readonly frame: string | null;
+  /** Recover calls from near-misses, reported as "repaired"; never in an action that was cut off. Default false. */
+  readonly repair?: boolean;
 };
 
-export type ActionReader = (
-  sampledTokens: Uint32Array,
-  options: { readonly tools: readonly Tool[]; readonly turn: number },
-) => ParsedAction;
+export type ActionReader = (sampledTokens: Uint32Array, context: ActionContext) => ParsedAction;
+
+type ActionContext = { readonly tools: readonly Tool[]; readonly turn: number };
+
+type Ending = { readonly stop: string; readonly repair: boolean };
 
 type Reading = Pick<ParsedAction, "reasoning" | "content" | "toolCalls" | "problems">;
 
 export function createActionReader(options: ActionReaderOptions): ActionReader {
-  const { tokenizer, stopTokenIds, toolCallParser, reasoningParser, forwardUnknownTools } = options;
+  const { tokenizer, stopTokenIds, toolCallParser, reasoningParser, forwardUnknownTools, frame } = options;
   const markers = new Map<string, number>();
   for (const marker of [...toolCallParser.markers, ...(reasoningParser?.markers ?? [])]) {
     const id = tokenizer.tokenId(marker);
     if (id !== null) markers.set(marker, id);
   }
 
-  const read = (text: string, tools: readonly Tool[], turn: number): Reading => {
+  const read = (action: string, { tools, turn, stop, repair }: ActionContext & Ending): Reading => {
+    const text = frame === null ? action : frame + action + stop;
     const { reasoning, normalText } = reasoningParser?.split(text) ?? { reasoning: "", normalText: text };
-    const parse = toolCallParser.parse(normalText, { tools, forwardUnknownTools });
+    const parse = toolCallParser.parse(normalText, { tools, forwardUnknownTools, repair });
     const toolCalls = parse.calls.map((call, index) => ({
       id: `call_${turn}_${index}`,
       name: call.name ?? "",
@@ -46,16 +52,20 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     };
   };
 
-  return (sampledTokens, { tools, turn }) => {
+  return (sampledTokens, context) => {
     const last = sampledTokens.at(-1);
     const isTerminated = last !== undefined && stopTokenIds.includes(last);
     const ids = isTerminated ? sampledTokens.subarray(0, -1) : sampledTokens;
     const text = tokenizer.decode(ids);
-    const asText = read(text, tools, turn);
+    const repair = options.repair === true && isTerminated;
+    const stop = isTerminated ? tokenizer.decode([last]) : "";
+    const asText = read(text, { ...context, stop, repair });
     const disguised =
       options.parseMode === "tokens" ? disguiseMarkers(ids, { tokenizer, decoded: text, markers }) : null;
     if (disguised === null) return { text, ...asText, isTerminated };
-    const asTokens = revealReading(read(disguised.text, tools, turn), (hidden) => disguised.reveal(hidden));
+    const asTokens = revealReading(read(disguised.text, { ...context, stop, repair }), (hidden) =>
+      disguised.reveal(hidden),
+    );
     if (isSameReading(asText, asTokens)) return { text, ...asTokens, isTerminated };
     const problems = [...spoofProblems(disguised.spoofed), ...asTokens.problems];
     return { text, ...asTokens, problems, isTerminated };

@@ -17,8 +17,12 @@ describe.skipIf(models === null)("chooseRenderer() on published templates (skipp
   const template = (family: string): string => readFileSync(join(models ?? "", family, "chat_template.jinja"), "utf8");
 
   test.each(rendererFamilyNames)("knows the template of %s, with either line end", (family) => {
-    expect(chooseRenderer({ tokenizer, chatTemplate: template(family) }).family).toBe(family);
-    expect(familyOfChatTemplate(`\n${template(family).replaceAll("\n", "\r\n")}\n`)).toBe(family);
+    expect(familyOfChatTemplate(template(family))).toBe(family);
+    expect(familyOfChatTemplate(`\n${template(family).replaceAll(/\r?\n/g, "\r\n")}\n`)).toBe(family);
+  });
+
+  test("makes the renderer of the family", () => {
+    expect(chooseRenderer({ tokenizer, chatTemplate: template("qwen3") }).family).toBe("qwen3");
   });
 
   test("refuses a template that differs in one character, naming the families", () => {
@@ -31,7 +35,8 @@ describe.skipIf(models === null)("chooseRenderer() on published templates (skipp
 describe("rendererFor()", () => {
   test("refuses an unknown family, naming those there are", () => {
     expect(() => rendererFor("gpt-9", tokenizer)).toThrow(ConfigurationError);
-    expect(() => createQwenRenderer({ tokenizer, family: "gpt-9" })).toThrow(rendererFamilyNames.join(", "));
+    expect(() => rendererFor("gpt-9", tokenizer)).toThrow(rendererFamilyNames.join(", "));
+    expect(() => createQwenRenderer({ tokenizer, family: "gpt-9" })).toThrow("use one of qwen2.5-instruct, ");
   });
 
   test("refuses a tokenizer without the family's tokens", () => {

@@ -1,10 +1,30 @@
 // Every family there is a native renderer for.
 
 import { ConfigurationError } from "../core/index.ts";
+import { deepseekFamilies } from "./deepseek/families.ts";
+import { glmFamilies } from "./glm/families.ts";
+import { gptOssFamilies } from "./gpt-oss/families.ts";
+import { hermesFamilies } from "./hermes/families.ts";
+import { kimiFamilies } from "./kimi/families.ts";
+import { llamaFamilies } from "./llama/families.ts";
+import { minimaxFamilies } from "./minimax/families.ts";
 import { qwenFamilies } from "./qwen/families.ts";
+import { smollm3Families } from "./smollm3/families.ts";
 import type { RendererFamily } from "./renderer-family.ts";
 
-const families: ReadonlyMap<string, RendererFamily> = new Map(qwenFamilies.map((family) => [family.name, family]));
+const families: ReadonlyMap<string, RendererFamily> = new Map(
+  [
+    ...qwenFamilies,
+    ...llamaFamilies,
+    ...hermesFamilies,
+    ...glmFamilies,
+    ...kimiFamilies,
+    ...deepseekFamilies,
+    ...smollm3Families,
+    ...gptOssFamilies,
+    ...minimaxFamilies,
+  ].map((family) => [family.name, family]),
+);
 
 export const rendererFamilyNames: readonly string[] = [...families.keys()];
 

@@ -4,7 +4,6 @@ import { ConfigurationError, type Message, type Tool, toolFromDefinition } from 
 import { fromPlain, type JsonObject } from "../lib/json/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { rendererFor } from "./choose-renderer.ts";
-import { rendererFamilyNames } from "./families.ts";
 
 const sentence = "You may call one or more functions to assist with the user query.";
 const edit = { replace: sentence, with: "One call at most: $& $1." };
@@ -13,7 +12,7 @@ const tool = (description: string): Tool =>
   toolFromDefinition(fromPlain({ type: "function", function: { name: "f", description } }) as JsonObject);
 
 describe("prompt edits", () => {
-  test.each(rendererFamilyNames)(
+  test.each(["qwen2.5-instruct", "qwen3-instruct-2507", "qwen3", "qwen3-rev2", "qwen3-miles-fixed"])(
     "%s: change what the template writes, literally, and nothing that anybody said",
     (family) => {
       const renderer = rendererFor(family, tokenizer, { promptEdits: [edit] });

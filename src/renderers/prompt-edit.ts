@@ -3,7 +3,7 @@
 
 import { ConfigurationError } from "../core/index.ts";
 import { fromPlain } from "../lib/json/index.ts";
-import { emptyContext, type TemplateSegment } from "./chat-template.ts";
+import type { TemplateContext, TemplateSegment } from "./chat-template.ts";
 import type { RendererFamily } from "./renderer-family.ts";
 
 export type PromptEdit = { readonly replace: string; readonly with: string };
@@ -22,8 +22,11 @@ export function applyPromptEdits(
 }
 
 /** Throws a `ConfigurationError` for an edit that would change nothing: its words would be missing without a trace. */
-export function checkPromptEdits(family: RendererFamily, edits: readonly PromptEdit[]): void {
-  const tools = fromPlain([{ type: "function", function: { name: "probe", description: "", parameters: {} } }]);
+export function checkPromptEdits(family: RendererFamily, edits: readonly PromptEdit[], context: TemplateContext): void {
+  if (edits.length === 0) return;
+  const tools = fromPlain([
+    { type: "function", function: { name: "probe", description: "", parameters: { type: "object", properties: {} } } },
+  ]);
   const probe = family.template({
     messages: [
       { role: "system", content: "" },
@@ -32,7 +35,7 @@ export function checkPromptEdits(family: RendererFamily, edits: readonly PromptE
     tools,
     addGenerationPrompt: true,
     kwargs: new Map(),
-    context: emptyContext,
+    context,
   });
   edits.forEach((edit, index) => {
     const sofar = applyPromptEdits(probe, edits.slice(0, index));

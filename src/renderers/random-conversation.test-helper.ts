@@ -6,9 +6,8 @@ import fc from "fast-check";
 import type { Message, Renderer, Tokenizer, Tool } from "../core/index.ts";
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../lib/json/index.ts";
-import { emptyContext, segmentsText } from "./chat-template.ts";
+import { segmentsText, type TemplateSegment } from "./chat-template.ts";
 import { rendererFamily } from "./families.ts";
-import { wireMessage } from "./wire-message.ts";
 
 export type Step = {
   /** Text of the action, without its end token. */
@@ -23,7 +22,7 @@ export type Conversation = {
   readonly steps: readonly Step[];
 };
 
-const someTools: readonly Tool[] = [
+export const someTools: readonly Tool[] = [
   toolFromDefinition(
     fromPlain({
       type: "function",
@@ -82,22 +81,32 @@ export const thinkingActions: fc.Arbitrary<string> = fc
   .tuple(fc.constantFrom("I should look.", "a\nb", "\ud83d\ude00"), fc.constantFrom("Hello!", call, `Well.\n${call}`))
   .map(([thought, rest]) => `<think>\n${thought}\n</think>\n\n${rest}`);
 
+/** The local time of every test. */
+export const testTime = "2026-01-15T12:00:00";
+
 /** What the family's own template writes for these messages, with the generation prompt. */
+export function templateSegments(
+  family: string,
+  messages: readonly Message[],
+  options: { readonly tools: readonly Tool[]; readonly kwargs: JsonObject },
+): readonly TemplateSegment[] {
+  const { template, specialTokens, noTools, wire } = rendererFamily(family);
+  return template({
+    messages: messages.map((message) => wire(message)),
+    tools: options.tools.length === 0 ? noTools : options.tools.map((tool) => tool.definition),
+    addGenerationPrompt: true,
+    kwargs: options.kwargs,
+    context: { specialTokens, now: testTime },
+  });
+}
+
 export function templateText(
   family: string,
   messages: readonly Message[],
   tools: readonly Tool[],
   kwargs: JsonObject = new Map(),
 ): string {
-  return segmentsText(
-    rendererFamily(family).template({
-      messages: messages.map(wireMessage),
-      tools: tools.map((tool) => tool.definition),
-      addGenerationPrompt: true,
-      kwargs,
-      context: emptyContext,
-    }),
-  );
+  return segmentsText(templateSegments(family, messages, { tools, kwargs }));
 }
 
 export type Played = {
@@ -110,6 +119,8 @@ export type PlayOptions = {
   readonly tokenizer: Tokenizer;
   /** Ids sampled for the text of an action. Default: its encoding. */
   readonly sample?: (action: string) => ArrayLike<number>;
+  /** The stop token that ends an action. Default: the family's first. */
+  readonly stop?: (action: string) => number | null;
 };
 
 /** Plays a conversation through a renderer, appending what its bridge gives; calls `onTurn` after each bridge. */
@@ -124,7 +135,7 @@ export function play(
   const messages: Message[] = [...conversation.opening];
   const tokens: number[] = [...renderer.renderPrompt(messages, conversation.tools).tokens];
   for (const step of conversation.steps) {
-    const end = step.isCutOff ? [] : [renderer.stopTokenIds[0] ?? -1];
+    const end = step.isCutOff ? [] : [options.stop?.(step.action) ?? renderer.stopTokenIds[0] ?? -1];
     const lastAction = Uint32Array.from([...Array.from(sample(step.action)), ...end]);
     tokens.push(...lastAction);
     const { text } = renderer.parseAction(lastAction, { tools: conversation.tools, turn: 0 });

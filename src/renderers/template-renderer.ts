@@ -4,13 +4,12 @@
 import type { BridgeInput, BridgeResult, Message, RenderedPrompt, Renderer, Tokenizer, Tool } from "../core/index.ts";
 import { ConfigurationError } from "../core/index.ts";
 import type { JsonObject } from "../lib/json/index.ts";
-import { toolCallParser } from "../parsers/index.ts";
+import { type ReasoningParser, toolCallParser } from "../parsers/index.ts";
 import { createActionReader } from "./action-reader.ts";
-import { emptyContext, segmentsText, type TemplateSegment } from "./chat-template.ts";
+import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
 import { messageSpans } from "./message-spans.ts";
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
 import type { RendererFamily } from "./renderer-family.ts";
-import { wireMessage } from "./wire-message.ts";
 
 export type RendererOptions = {
   /** Changes to the words of the template itself, never to those of a message. Default none. */
@@ -20,8 +19,10 @@ export type RendererOptions = {
    * template. Append-only families never need it and ignore it.
    */
   readonly historyPolicy?: "keep-reasoning" | "branch";
-  /** False ends the generation prompt in an empty think block. Default: thinking on. Only for families that know the switch. */
+  /** Turns thinking on or off, where the family's template knows the switch. Default: as the template has it. */
   readonly thinking?: boolean;
+  /** Local time for templates that write the date: ISO without a zone. Default: when the renderer is made. */
+  readonly now?: string;
   /** Name of the tool-call parser. Default: the family's. */
   readonly toolCallParser?: string;
   /** Default "tokens": a marker spelled out by other tokens is text. "text" reads as SGLang does. */
@@ -37,8 +38,10 @@ export function createTemplateRenderer(
   options: RendererOptions = {},
 ): Renderer {
   const edits = options.promptEdits ?? [];
-  checkPromptEdits(family, edits);
-  const endId = requireToken(family, tokenizer, family.endToken);
+  const context: TemplateContext = { specialTokens: family.specialTokens, now: options.now ?? localTime(new Date()) };
+  checkPromptEdits(family, edits, context);
+  const endId = family.endToken === null ? null : requireToken(family, tokenizer, family.endToken);
+  const endIds = [endId, ...family.otherEnds.map((text) => requireToken(family, tokenizer, text))];
   requireToken(family, tokenizer, family.startToken);
   const stopTokenIds = family.stopTokens.flatMap((text) => tokenizer.tokenId(text) ?? []);
   const kwargs = thinkingVariables(family, options.thinking);
@@ -46,11 +49,11 @@ export function createTemplateRenderer(
 
   const render = (messages: readonly Message[], tools: readonly Tool[]): readonly TemplateSegment[] => {
     const segments = family.template({
-      messages: messages.map(wireMessage),
-      tools: tools.map((tool) => tool.definition),
+      messages: messages.map((message) => family.wire(message)),
+      tools: tools.length === 0 ? family.noTools : tools.map((tool) => tool.definition),
       addGenerationPrompt: true,
       kwargs,
-      context: emptyContext,
+      context,
     });
     return applyPromptEdits(segments, edits);
   };
@@ -66,13 +69,25 @@ export function createTemplateRenderer(
     return { tokens, text, spans };
   };
 
+  /** The end token where an action lacks it. */
+  const missingEnd = (lastAction: Uint32Array): string =>
+    family.endToken === null || endIds.includes(lastAction.at(-1) ?? null) ? "" : family.endToken;
+
   /** New messages after an action, rendered behind a stand-in for the history: costs what is new, however long that is. */
-  const append = ({ lastAction, newMessages }: BridgeInput): BridgeResult => {
-    const segments = render([...standInHistory, ...newMessages], []);
-    const historyEnd = segments.findLastIndex(({ message }) => message !== null && message < standInHistory.length);
-    const missingEnd = lastAction.at(-1) === endId ? "" : family.endToken;
-    const text = missingEnd + family.closing + segmentsText(segments.slice(historyEnd + 1));
-    return { type: "extended", tokens: tokenizer.encode(text) };
+  const append = ({ messages, lastAction, newMessages }: BridgeInput): BridgeResult => {
+    const standIn = family.standIn(messages);
+    const segments = render([...standIn, ...newMessages], []);
+    const historyEnd = segments.findLastIndex(({ message }) => message !== null && message < standIn.length);
+    const moved = segments.slice(0, historyEnd).find(({ message }) => message !== null && message >= standIn.length);
+    if (moved !== undefined) {
+      const place = messages.length + moved.message! - standIn.length;
+      return { type: "refused", reason: `the chat template of "${family.name}" moves message ${place} to the front` };
+    }
+    const text = missingEnd(lastAction) + family.closing + segmentsText(segments.slice(historyEnd + 1));
+    const tokens = tokenizer.encode(text);
+    // Where an action ends with the token that opens the next message, that token has been sampled already.
+    const isOpened = endId === null && tokens.length > 0 && tokens[0] === lastAction.at(-1);
+    return { type: "extended", tokens: isOpened ? tokens.subarray(1) : tokens };
   };
 
   /** Extends exactly when the template, given the new messages, still writes all that the policy saw and sampled. */
@@ -81,11 +96,9 @@ export function createTemplateRenderer(
     const seen = before + tokenizer.decode(lastAction);
     const segments = render([...messages, ...newMessages], tools);
     const after = segmentsText(segments);
-    const missingEnd = lastAction.at(-1) === endId ? "" : family.endToken;
-    if (after.startsWith(seen + missingEnd)) {
-      return { type: "extended", tokens: tokenizer.encode(after.slice(seen.length)) };
-    }
-    return { type: "refused", reason: rewriteReason(family.name, segments, seen + missingEnd) };
+    const ended = seen + missingEnd(lastAction);
+    if (after.startsWith(ended)) return { type: "extended", tokens: tokenizer.encode(after.slice(seen.length)) };
+    return { type: "refused", reason: rewriteReason(family.name, segments, ended) };
   };
 
   return {
@@ -99,7 +112,8 @@ export function createTemplateRenderer(
       stopTokenIds,
       toolCallParser:
         options.toolCallParser === undefined ? family.toolCallParser : toolCallParser(options.toolCallParser),
-      reasoningParser: family.reasoningParser,
+      reasoningParser: openedReasoning(family, generationPrompt(render)),
+      frame: family.actionFrame,
       parseMode: options.parseMode ?? "tokens",
       forwardUnknownTools: options.forwardUnknownTools ?? false,
     }),
@@ -107,11 +121,25 @@ export function createTemplateRenderer(
   };
 }
 
-/** A history as short as can be: templates ask only what came right before a message. */
-const standInHistory: readonly Message[] = [
-  { role: "user", content: "?" },
-  { role: "assistant", content: "!", reasoning: null, toolCalls: [] },
-];
+/** What the template writes before an action. */
+function generationPrompt(
+  render: (messages: readonly Message[], tools: readonly Tool[]) => readonly TemplateSegment[],
+): string {
+  const segments = render([{ role: "user", content: "?" }], []);
+  return segmentsText(segments.slice(segments.findLastIndex(({ message }) => message !== null) + 1));
+}
+
+/** Where the generation prompt opens the thinking, actions begin inside it and hold no opening tag. */
+function openedReasoning({ reasoningParser }: RendererFamily, prompt: string): ReasoningParser | null {
+  const start = reasoningParser?.markers[0];
+  if (reasoningParser === null || start === undefined || !prompt.trimEnd().endsWith(start)) return reasoningParser;
+  return { ...reasoningParser, split: (text) => reasoningParser.split(text, { forceReasoning: true }) };
+}
+
+/** ISO without a zone, in the zone of this machine. */
+function localTime(date: Date): string {
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
 
 function requireToken(family: RendererFamily, tokenizer: Tokenizer, text: string): number {
   const id = tokenizer.tokenId(text);
@@ -124,7 +152,7 @@ function requireToken(family: RendererFamily, tokenizer: Tokenizer, text: string
 
 function thinkingVariables(family: RendererFamily, thinking: boolean | undefined): JsonObject {
   if (thinking === undefined) return new Map();
-  if (family.hasThinkingSwitch) return new Map([["enable_thinking", thinking]]);
+  if (family.thinkingVariable !== null) return new Map([[family.thinkingVariable, thinking]]);
   throw new ConfigurationError(
     `Cannot switch thinking for model family "${family.name}": its chat template has no such switch; leave the option out.`,
   );

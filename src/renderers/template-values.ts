@@ -2,7 +2,7 @@
 // addition of texts, and which mistake raises what. JavaScript's `undefined` is Jinja's undefined value.
 
 import { dumpJson, JsonFloat, type JsonValue } from "../lib/json/index.ts";
-import { isOrEquals, pythonStr, pythonTypeName } from "../lib/python/index.ts";
+import { isOrEquals, pythonStr, pythonStrip, pythonTypeName } from "../lib/python/index.ts";
 import { ChatTemplateError } from "./chat-template.ts";
 
 export type TemplateValue = JsonValue | undefined;
@@ -61,6 +61,52 @@ export function contains(container: TemplateValue, text: string): boolean {
 export function toJson(value: TemplateValue): string {
   if (value === undefined) throw typeError("an undefined value was to be written as JSON");
   return dumpJson(value);
+}
+
+/** The filter `trim`. */
+export function trimmed(value: TemplateValue): string {
+  return pythonStrip(printed(value));
+}
+
+/** The filter `length`, as far as it is asked whether there is anything. */
+export function lengthOf(value: TemplateValue): number {
+  if (value === undefined) return 0;
+  if (typeof value === "string") return Array.from(value).length;
+  if (Array.isArray(value)) return value.length;
+  if (value instanceof Map) return value.size;
+  throw typeError(`a ${pythonTypeName(value)} has no length`);
+}
+
+/** The test `iterable`; an undefined value passes it, as an empty list does. */
+export function isIterable(value: TemplateValue): boolean {
+  return (
+    value === undefined ||
+    typeof value === "string" ||
+    (typeof value === "object" && (Array.isArray(value) || value instanceof Map))
+  );
+}
+
+/** A mapping or a list: what templates write as JSON rather than as text. */
+export function isStructured(value: TemplateValue): boolean {
+  return value instanceof Map || Array.isArray(value);
+}
+
+/** The filter `items`. */
+export function itemsOf(value: TemplateValue): readonly (readonly [string, JsonValue])[] {
+  if (value === undefined) return [];
+  if (value instanceof Map) return [...value];
+  throw typeError(`a ${pythonTypeName(value)} has no items`);
+}
+
+/** The method `items`: what is no mapping has none, and calling it raises. */
+export function itemsMethod(value: TemplateValue): readonly (readonly [string, JsonValue])[] {
+  if (value instanceof Map) return [...value];
+  throw undefinedError('"items" was called on a value that is not a mapping');
+}
+
+/** The template refuses its input in its own words. */
+export function raised(message: string): ChatTemplateError {
+  return new ChatTemplateError("raise", message);
 }
 
 function undefinedError(what: string): ChatTemplateError {

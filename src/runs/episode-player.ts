@@ -1,7 +1,14 @@
 // How a run plays one episode: a value, so that a run does not care which loop plays it.
 
 import type { Episode, EpisodeEvent, EpisodeSamples, Task } from "../core/index.ts";
-import { type EpisodeOptions, type EpisodeParts, episodeSamples, runEpisode } from "../episodes/index.ts";
+import {
+  type ChatEpisodeParts,
+  type EpisodeOptions,
+  type EpisodeParts,
+  episodeSamples,
+  runChatEpisode,
+  runEpisode,
+} from "../episodes/index.ts";
 
 /** An ended episode and what it trains. */
 export type PlayedEpisode = { readonly episode: Episode; readonly result: EpisodeSamples };
@@ -26,6 +33,17 @@ export function tokenExactPlayer(
 ): EpisodePlayer {
   return async (task, place) => {
     const episode = await runEpisode(task, parts, { ...options, ...place });
+    return { episode, result: episodeSamples(episode) };
+  };
+}
+
+/** Plays with `runChatEpisode`: an agent behind an API, evaluated and not trained. */
+export function chatPlayer(
+  parts: ChatEpisodeParts,
+  options: Omit<EpisodeOptions, keyof EpisodePlace | "retry" | "turnTimeoutMs"> = {},
+): EpisodePlayer {
+  return async (task, place) => {
+    const episode = await runChatEpisode(task, parts, { ...options, ...place });
     return { episode, result: episodeSamples(episode) };
   };
 }

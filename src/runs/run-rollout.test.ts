@@ -169,6 +169,8 @@ describe("runRollout()", () => {
       samples: 4,
       trainedTokens: 8,
       droppedTokens: { "episode-aborted": 4 },
+      agentModelCalls: 0,
+      agentCost: 0,
       userModelCalls: 0,
       userCost: 0,
       elapsedMs: 1,

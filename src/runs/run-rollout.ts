@@ -127,7 +127,7 @@ class Rollout {
     const { plan, parts, options } = { plan: this.#plan, parts: this.#parts, options: this.#options };
     const onEvent = (event: EpisodeEvent): void => {
       this.#counter.event(event);
-      if (event.type === "turn") this.#report();
+      if (event.type === "turn" || event.type === "agent-reply") this.#report();
     };
     const seed = episodeSeed(plan.seed, task.id, sampleIndex);
     const played = await parts.play(task, { groupId: task.id, sampleIndex, seed, signal, onEvent });

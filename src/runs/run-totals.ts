@@ -1,7 +1,7 @@
 // What a run has come to so far, as numbers. Counted as things happen and forgotten as episodes end, so that a run of any
 // length needs the same memory. Numbers to show and to keep; nothing here decides anything.
 
-import type { EpisodeEvent, Outcome } from "../core/index.ts";
+import { addUsage, type EpisodeEvent, freeUsage, type Outcome } from "../core/index.ts";
 import { countOnes } from "../trajectories/index.ts";
 import type { PlayedEpisode } from "./episode-player.ts";
 
@@ -38,6 +38,10 @@ export type RunTotals = {
   readonly trainedTokens: number;
   /** Sampled tokens in no sample, by reason. */
   readonly droppedTokens: Counts;
+  /** Of an agent behind an API; its turns are counted as others are, its tokens are not sampled ones. */
+  readonly agentModelCalls: number;
+  /** US dollars; `null` when a price is unknown. */
+  readonly agentCost: number | null;
   readonly userModelCalls: number;
   /** US dollars; `null` when a price is unknown. */
   readonly userCost: number | null;
@@ -70,8 +74,8 @@ export class TotalsCounter {
   #retries = 0;
   #samples = 0;
   #trainedTokens = 0;
-  #userModelCalls = 0;
-  #userCost: number | null = 0;
+  #agentUsage = freeUsage;
+  #userUsage = freeUsage;
 
   constructor(planned: { readonly groups: number; readonly samplesPerTask: number }, now: () => number) {
     this.#planned = planned;
@@ -91,9 +95,11 @@ export class TotalsCounter {
       this.#sampledTokens += event.turn.sampledTokens.length;
       this.#promptTokens += event.usage.promptTokens;
     } else if (event.type === "user-line") {
-      const { modelCalls, cost } = event.line.usage;
-      this.#userModelCalls += modelCalls;
-      this.#userCost = this.#userCost === null || cost === null ? null : this.#userCost + cost;
+      this.#userUsage = addUsage(this.#userUsage, event.line.usage);
+    } else if (event.type === "agent-reply") {
+      this.#turns++;
+      this.#retries += event.attempts.length;
+      this.#agentUsage = addUsage(this.#agentUsage, event.usage);
     } else if (event.type === "decision") {
       for (const problem of event.decision.problems) add(this.#problems, problem.code);
     }
@@ -139,8 +145,10 @@ export class TotalsCounter {
       samples: this.#samples,
       trainedTokens: this.#trainedTokens,
       droppedTokens: Object.fromEntries(this.#dropped),
-      userModelCalls: this.#userModelCalls,
-      userCost: this.#userCost,
+      agentModelCalls: this.#agentUsage.modelCalls,
+      agentCost: this.#agentUsage.cost,
+      userModelCalls: this.#userUsage.modelCalls,
+      userCost: this.#userUsage.cost,
       elapsedMs: this.#now() - this.#start,
     };
   }

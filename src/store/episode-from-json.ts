@@ -10,6 +10,7 @@ import type {
   Failure,
   Grade,
   Message,
+  ModelUsage,
   ParsedAction,
   Task,
   ToolCall,
@@ -143,6 +144,7 @@ function readEvent(event: JsonFields, turns: readonly Turn[]): EpisodeEvent {
     "episode-start",
     "user-line",
     "turn",
+    "agent-reply",
     "decision",
     "tool-result",
     "grade",
@@ -169,6 +171,14 @@ function readEvent(event: JsonFields, turns: readonly Turn[]): EpisodeEvent {
         durationMs: event.number("durationMs"),
       };
     }
+    case "agent-reply":
+      return {
+        type,
+        turn: event.number("turn"),
+        attempts: event.list("attempts", readAttempt),
+        usage: readUsage(event.object("usage")),
+        durationMs: event.number("durationMs"),
+      };
     case "decision":
       return {
         type,
@@ -204,16 +214,19 @@ function readEvent(event: JsonFields, turns: readonly Turn[]): EpisodeEvent {
 }
 
 function readLine(line: JsonFields): Extract<EpisodeEvent, { type: "user-line" }>["line"] {
-  const usage = line.object("usage");
   return {
     type: line.oneOf("type", ["words", "hang-up"]),
     text: line.text("text"),
-    usage: {
-      modelCalls: usage.number("modelCalls"),
-      inputTokens: usage.number("inputTokens"),
-      outputTokens: usage.number("outputTokens"),
-      cost: usage.nullable("cost", (key) => usage.number(key)),
-    },
+    usage: readUsage(line.object("usage")),
+  };
+}
+
+function readUsage(usage: JsonFields): ModelUsage {
+  return {
+    modelCalls: usage.number("modelCalls"),
+    inputTokens: usage.number("inputTokens"),
+    outputTokens: usage.number("outputTokens"),
+    cost: usage.nullable("cost", (key) => usage.number(key)),
   };
 }
 

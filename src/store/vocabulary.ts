@@ -1,7 +1,7 @@
 // The members of the core's closed unions as lists, for reading records. The compiler holds each list complete: a member
 // added to a union and missing here is an error.
 
-import type { ActionProblemCode, Boundary, Outcome, ParseProblem, Sample, StopReason } from "../core/index.ts";
+import type { ActionProblemCode, Boundary, Episode, Outcome, ParseProblem, StopReason } from "../core/index.ts";
 
 function membersOf<T extends string>(members: Readonly<Record<T, true>>): readonly T[] {
   // `Object.keys` forgets the type of the keys.
@@ -36,10 +36,11 @@ export const boundaries = membersOf<Boundary>({
   store: true,
 });
 
-export const historyPolicies = membersOf<Sample["historyPolicy"]>({
+export const historyPolicies = membersOf<Episode["historyPolicy"]>({
   "append-only": true,
   "keep-reasoning": true,
   branch: true,
+  "no-tokens": true,
 });
 
 export const parseProblemCodes = membersOf<ParseProblem["code"]>({
@@ -49,6 +50,7 @@ export const parseProblemCodes = membersOf<ParseProblem["code"]>({
   "unknown-tool": true,
   "unterminated-call": true,
   "spoofed-marker": true,
+  repaired: true,
 });
 
 export const actionProblemCodes = membersOf<ActionProblemCode>({
@@ -59,6 +61,7 @@ export const actionProblemCodes = membersOf<ActionProblemCode>({
   "several-calls": true,
   "unterminated-call": true,
   "spoofed-marker": true,
+  repaired: true,
   "cut-off": true,
   "no-call": true,
 });

@@ -1,8 +1,10 @@
-// What tests, docs and demos need of this package: the SGLang protocol front with its samplers, and conformance suites for
+// What tests, docs and demos need of this package: the SGLang and vLLM protocol fronts with their samplers, and conformance suites for
 // contracts. No test runner is imported: suites return what they find.
 
+export { createBehaviourSampler, type BehaviourSampler, type BehaviourSamplerOptions } from "./behaviour-sampler.ts";
 export { environmentViolations, type EnvironmentConformanceOptions } from "./environment-conformance.ts";
 export * from "./sglang/index.ts";
+export * from "./vllm/index.ts";
 export {
   engineConformance,
   type EngineBehaviour,

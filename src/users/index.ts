@@ -1,15 +1,10 @@
 // The door of the room: simulated users. Which one plays an episode is chosen in the composition root.
 
-export type { KeyOptions } from "./api-key.ts";
-export type { ChatMessage, ChatModel, ChatReply } from "./chat-model.ts";
 export { agendaUser } from "./agenda.ts";
 export { humanUser, type HumanUserOptions } from "./human-user.ts";
 export type { UserCompat } from "./llm-strategy.ts";
 export { llmUser, reactUser, reflectionUser, verifyUser, type ModelUserOptions } from "./llm-user.ts";
-export { defaultUserRetry, type CallLimits } from "./model-caller.ts";
-export { listPrices, type Price, type PriceTable } from "./prices.ts";
 export { ownPrompts, type ReviewInput, type UserPrompts } from "./prompts.ts";
-export type { LibraryLoader } from "./provider-library.ts";
 export { recordingUser, type ExchangeSink } from "./recording-user.ts";
 export { replayingUser } from "./replaying-user.ts";
 export {

@@ -3,7 +3,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
-import { says } from "./fake-chat.test-helper.ts";
+import { says } from "../chat-models/fake-chat.test-helper.ts";
 import { llmUser, type ModelUserOptions } from "./llm-user.ts";
 import { testTask } from "./test-task.test-helper.ts";
 
@@ -63,7 +63,7 @@ describe("llmUser() over the wire", () => {
   it("ends a silent call at its deadline and closes its connection", async () => {
     const closed = latch();
     const server = await serve((incoming) => void incoming.socket.on("close", () => closed.open()), reply);
-    expect((await open(server.url, { timeoutMs: 50 })).usage.modelCalls).toBe(2);
+    expect((await open(server.url, { timeoutMs: 500 })).usage.modelCalls).toBe(2);
     await closed.promise;
   });
 

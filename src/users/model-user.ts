@@ -2,22 +2,20 @@
 // usage and recognises the hang-up. The roles are turned round: the model answers as "assistant" and is the user; the
 // agent's words come to it as "user".
 
+import { type ChatWords, type ModelCaller, UsageMeter } from "../chat-models/index.ts";
 import { ConfigurationError, type Task, type UserLine, type UserSimulator, type UserSource } from "../core/index.ts";
 import { CallOrder } from "./call-order.ts";
-import type { ChatMessage } from "./chat-model.ts";
-import type { ModelCaller } from "./model-caller.ts";
 import type { UserPrompts } from "./prompts.ts";
 import { lineFrom } from "./stop-marker.ts";
-import { UsageMeter } from "./usage-meter.ts";
 
 /** What a strategy sees of one episode. */
 export type Conversation = {
   readonly instruction: string | null;
   /** What the model is shown. The strategy appends what it is to remember. */
-  readonly messages: ChatMessage[];
+  readonly messages: ChatWords[];
   readonly prompts: UserPrompts;
   /** Asks the model; `read` turns the reply into what the strategy needs, and its retryable failures are asked again. */
-  readonly ask: <T>(messages: readonly ChatMessage[], read: (reply: string) => T) => Promise<T>;
+  readonly ask: <T>(messages: readonly ChatWords[], read: (reply: string) => T) => Promise<T>;
 };
 
 /** How the next line is found. A frozen value: the state of an episode is in its conversation. */
@@ -55,7 +53,7 @@ class ModelUser implements UserSimulator {
   readonly #parts: ModelUserParts;
   readonly #instruction: string;
   readonly #order: CallOrder;
-  #messages: ChatMessage[] = [];
+  #messages: ChatWords[] = [];
 
   constructor(parts: ModelUserParts, instruction: string) {
     this.#parts = parts;
@@ -97,7 +95,7 @@ class ModelUser implements UserSimulator {
       instruction,
       messages: this.#messages,
       prompts,
-      ask: (messages, read) => caller.ask(messages, read, { signal, meter: meter.add }),
+      ask: (messages, read) => caller.ask(messages, ({ text }) => read(text), { signal, meter: meter.add }),
     });
   }
 }

@@ -1,12 +1,12 @@
 // Reads a model's reply as words that can be sent. Local servers without a reasoning parser leave the thinking of a model
 // in its reply; the agent must not see it.
 
+import { splitThinking } from "../chat-models/index.ts";
 import { userFailure } from "./user-failure.ts";
 
 /** The words, trimmed, without a thinking block at the start. Throws the failure "empty-reply" when nothing is left. */
 export function readWords(reply: string): string {
-  const thinking = /^\s*<think>[^]*?(<\/think>|$)/.exec(reply);
-  const words = (thinking === null ? reply : reply.slice(thinking[0].length)).trim();
+  const words = splitThinking(reply).words.trim();
   if (words === "") throw emptyReply(reply);
   return words;
 }

@@ -1,6 +1,6 @@
 // What the reviewing strategies share: the transcript that a checker reads, and its verdict.
 
-import type { ChatMessage } from "./chat-model.ts";
+import type { ChatWords } from "../chat-models/index.ts";
 import type { UserCompat } from "./llm-strategy.ts";
 import type { Conversation } from "./model-user.ts";
 
@@ -12,7 +12,7 @@ const labels = {
 } as const;
 
 /** One `Label: words` a line. Upstream's shows the system prompt too; ours leaves it out, since checkers get the instruction. */
-export function transcriptOf(messages: readonly ChatMessage[], compat: UserCompat): string {
+export function transcriptOf(messages: readonly ChatWords[], compat: UserCompat): string {
   return messages
     .filter(({ role }) => compat === "upstream" || role !== "system")
     .map(({ role, content }) => `${labels[compat][role]}: ${content}`)
@@ -22,7 +22,7 @@ export function transcriptOf(messages: readonly ChatMessage[], compat: UserCompa
 /** Asks whether a response may be sent as the next line after `messages`. */
 export function mayBeSent(
   { instruction, prompts, ask }: Conversation,
-  input: { readonly messages: readonly ChatMessage[]; readonly response: string; readonly compat: UserCompat },
+  input: { readonly messages: readonly ChatWords[]; readonly response: string; readonly compat: UserCompat },
 ): Promise<boolean> {
   const transcript = transcriptOf(input.messages, input.compat);
   const question = prompts.check({ instruction, transcript, response: input.response });

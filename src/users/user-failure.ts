@@ -1,56 +1,25 @@
-// The failures of simulated users, and what their messages may say. One place decides which can pass by themselves.
+// The failures of simulated users: those of the models that play them, and those of recorded ones.
 
+import { cancelledFailure as cancelled, modelFailure, type ModelFailureCode } from "../chat-models/index.ts";
 import { AttributedError } from "../core/index.ts";
 
 /** Codes of failures at the boundary `user`. */
 export type UserFailureCode =
-  | "unreachable"
-  | "connection-lost"
-  | "timeout"
-  | "rate-limited"
-  | "quota-exceeded"
-  | "server-error"
-  | "bad-request"
-  | "unauthorized"
-  | "context-length"
-  /** The server's answer is no chat completion. */
-  | "bad-reply"
-  /** The model said nothing. */
-  | "empty-reply"
-  /** The model said something that its strategy cannot read. */
-  | "malformed-reply"
+  | ModelFailureCode
   /** A recorded user was asked something else than when it was recorded. */
-  | "replay-mismatch"
-  | "cancelled";
-
-const retryableCodes: ReadonlySet<UserFailureCode> = new Set<UserFailureCode>([
-  "unreachable",
-  "connection-lost",
-  "timeout",
-  "rate-limited",
-  "server-error",
-  "bad-reply",
-  "empty-reply",
-  "malformed-reply",
-]);
+  | "replay-mismatch";
 
 /** A fault of the user. `cause` is words, never the error below: that one may hold headers, and headers hold keys. */
 export function userFailure(
   code: UserFailureCode,
   message: string,
-  options: { readonly cause?: string | null; readonly retryAfterMs?: number | null } = {},
+  options: { readonly cause?: string | null } = {},
 ): AttributedError {
-  const { cause = null, retryAfterMs = null } = options;
-  return new AttributedError(
-    { boundary: "user", code, message, retryable: retryableCodes.has(code), cause },
-    { retryAfterMs },
-  );
+  if (code !== "replay-mismatch") return modelFailure("user", code, { message, ...options });
+  return new AttributedError({ boundary: "user", code, message, retryable: false, cause: options.cause ?? null });
 }
 
 /** The failure for a signal that aborted, in the words of its reason. */
 export function cancelledFailure(what: string, signal: AbortSignal): AttributedError {
-  const reason: unknown = signal.reason;
-  return userFailure("cancelled", `Cannot ${what}: the call was cancelled.`, {
-    cause: reason instanceof Error ? reason.message : String(reason),
-  });
+  return cancelled("user", what, signal);
 }

@@ -26,10 +26,15 @@ export const rooms = {
 
   tokenizers: { imports: ["core", "lib"], packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts" } },
   parsers: { imports: ["core", "lib"], browser: true },
-  renderers: { imports: ["core", "lib", "parsers"], browser: true },
+  renderers: {
+    imports: ["core", "lib", "parsers"],
+    // The grammar of the fallback for chat templates without a native renderer.
+    packages: { "@huggingface/jinja": "renderers/jinja/syntax/parse-template.ts" },
+    browser: true,
+  },
   trajectories: { imports: ["core"], browser: true },
 
-  // The one HTTP pool that engines and user simulators share.
+  // The one HTTP pool that engines and models behind an API share.
   http: { imports: ["core", "lib"], packages: { undici: "*" }, isInternal: true },
   "engines/*": { imports: ["core", "lib", "http"] },
   "engines/embedded": { imports: ["core", "lib", "model"] },
@@ -44,7 +49,9 @@ export const rooms = {
       "@lezer/common": "environments/tau-bench/checkout/",
     },
   },
-  users: { imports: ["core", "lib", "http"], loads: "users/provider-library.ts" },
+  // Models behind an API, for simulated users and for agents that are evaluated.
+  "chat-models": { imports: ["core", "lib", "http"], loads: "chat-models/provider-library.ts" },
+  users: { imports: ["core", "lib", "chat-models"] },
   agents: { imports: ["core", "lib"], packages: { ajv: "*" } },
   graders: { imports: ["core", "lib"] },
 
@@ -91,4 +98,8 @@ export const packageDoor = "index.ts";
 /**
  * Tests sit in a room but see the whole house: every door, every declared package, all of `node:`, and these files.
  */
-export const openToTests = ["conformance/shared-folder.ts"];
+export const openToTests = [
+  "conformance/shared-folder.ts",
+  "chat-models/fake-chat.test-helper.ts",
+  "renderers/marker-tokenizer.test-helper.ts",
+];

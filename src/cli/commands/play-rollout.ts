@@ -21,8 +21,17 @@ export type PlayedRollout = {
   readonly totals: RunTotals;
 };
 
+export type PlayOptions = {
+  /** Default: the closing table of a rollout is printed. */
+  readonly closingTable?: boolean;
+};
+
 /** Plays and keeps a rollout and prints its table. Rejects with what stopped it, after the folder says so too. */
-export async function playRollout(given: RolloutSettings, context: CliContext): Promise<PlayedRollout> {
+export async function playRollout(
+  given: RolloutSettings,
+  context: CliContext,
+  options: PlayOptions = {},
+): Promise<PlayedRollout> {
   const prepared = await prepareRollout(given, context);
   const folder = given.out ?? newFolder(prepared.environment.name, context.cwd);
   const store = createFileRunStore(resolve(context.cwd, folder), { redact: prepared.redact });
@@ -36,14 +45,14 @@ export async function playRollout(given: RolloutSettings, context: CliContext): 
       const totals = await play(prepared, {
         context,
         folder,
-        parts: { play: prepared.player(connected), store, exportSamples: exporterFor(prepared) },
+        parts: { play: connected.play, store, exportSamples: exporterFor(prepared) },
         settings,
         address: connected.address,
       });
       const wasInterrupted = context.drain.aborted || context.cancel.aborted;
       const status = wasInterrupted ? "interrupted" : "done";
       await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));
-      showTable(totals, { context, folder, prepared, wasInterrupted });
+      if (options.closingTable ?? true) showTable(totals, { context, folder, prepared, wasInterrupted });
       return { exitCode: exitCodeOf(totals, wasInterrupted), folder, totals };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -73,11 +82,13 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
   const tasks = `${formatCount(plan.taskIndexes.length)} tasks x ${formatCount(plan.samplesPerTask)} samples`;
   if (!settings.quiet) {
     display.note(
-      `${environment.name} (${settings.split}): ${tasks}, engine ${settings.engine} at ${address}, user ${prepared.user.name}`,
+      `${environment.name} (${settings.split}): ${tasks}, ${prepared.policyTitle} at ${address}, user ${prepared.user.name}`,
     );
     display.note(`writing to ${folder}`);
   }
-  for (const warning of rolloutWarnings(sampling, plan.samplesPerTask)) display.note(`Warning: ${warning}`);
+  // Warnings about learning mean nothing to who cannot be trained.
+  const warnings = prepared.model === null ? [] : rolloutWarnings(sampling, plan.samplesPerTask);
+  for (const warning of warnings) display.note(`Warning: ${warning}`);
   let running = 0;
   const onDrain = (): void =>
     display.note(
@@ -106,7 +117,8 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
 
 function exporterFor({ model, preset }: PreparedRollout): RolloutParts["exportSamples"] {
   const options = {
-    decode: (tokens: Uint32Array) => model.renderer.decode(tokens),
+    // Without a model there are no tokens to decode.
+    decode: (tokens: Uint32Array) => model?.renderer.decode(tokens) ?? "",
     allowTextDelta: preset?.allowTextDelta ?? false,
   };
   return ({ episode, result }, place) =>

@@ -1,23 +1,45 @@
-// The engine of a rollout: an SGLang server, or the demonstration expert behind the same protocol. Connecting is a step of
+// The engine of a rollout: an SGLang or vLLM server, or the demonstration expert behind the protocol of the former. Connecting is a step of
 // its own, so that everything else is checked before a server is asked anything.
 
-import { AttributedError, ConfigurationError } from "../../core/index.ts";
-import { createSglangEngine, type SglangEngine, type SglangEngineOptions } from "../../engines/sglang/index.ts";
+import { AttributedError, ConfigurationError, type Engine, type EngineControl } from "../../core/index.ts";
+import { createSglangEngine } from "../../engines/sglang/index.ts";
+import { createVllmEngine, type VllmEngineOptions } from "../../engines/vllm/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import { startExpertServer } from "./expert-server.ts";
 import { readKey } from "./secrets.ts";
 
-export type EngineName = "sglang" | "expert";
+export type EngineName = "sglang" | "vllm" | "expert";
 
 type EngineSettings = Pick<
   RolloutSettings,
-  "engine" | "env" | "url" | "host" | "port" | "model" | "apiKeyEnv" | "expertNoise" | "concurrency" | "turnTimeout"
+  | "engine"
+  | "env"
+  | "url"
+  | "host"
+  | "port"
+  | "model"
+  | "preset"
+  | "apiKeyEnv"
+  | "logprobsMode"
+  | "expertNoise"
+  | "concurrency"
+  | "turnTimeout"
 >;
 
+/** What engines behind HTTP are made of; `logprobsMode` is of vLLM alone. */
+export type ServerOptions = Pick<
+  VllmEngineOptions,
+  "url" | "host" | "port" | "apiKey" | "timeoutMs" | "connections" | "logprobsMode"
+>;
+
+type ServerEngine = Engine & EngineControl & { readonly address: string };
+
+const products = { sglang: "an SGLang", vllm: "a vLLM" } as const;
+
 export type ConnectedEngine = {
-  readonly engine: SglangEngine;
+  readonly engine: ServerEngine;
   /** Safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;
@@ -39,9 +61,14 @@ export function chooseEngineName(settings: EngineSettings): EngineName {
       'Cannot use --url, --host or --port with engine "expert": it brings its own server; leave them out, or use --engine sglang.',
     );
   }
-  if (name === "sglang" && model === null) {
+  if (name === "vllm" && settings.preset !== null) {
     throw new ConfigurationError(
-      'Cannot roll out with engine "sglang": no model is named; give --model <folder> with the tokenizer.json and the chat ' +
+      `Cannot play preset "${settings.preset}" with engine "vllm": the preset speaks to SGLang; use --engine sglang.`,
+    );
+  }
+  if (name !== "expert" && model === null) {
+    throw new ConfigurationError(
+      `Cannot roll out with engine "${name}": no model is named; give --model <folder> with the tokenizer.json and the chat ` +
         "template of the served model." +
         (env === "bookshop" ? " Without a server: --engine expert." : ""),
     );
@@ -50,8 +77,8 @@ export function chooseEngineName(settings: EngineSettings): EngineName {
 }
 
 /** Makes the engine without sending anything; wrong addresses and keys are refused here. */
-export function engineOptions(settings: EngineSettings, env: CliContext["env"]): SglangEngineOptions {
-  const { url, host, port, apiKeyEnv, concurrency, turnTimeout } = settings;
+export function engineOptions(settings: EngineSettings, env: CliContext["env"]): ServerOptions {
+  const { url, host, port, apiKeyEnv, concurrency, turnTimeout, logprobsMode } = settings;
   return {
     ...(url === null ? {} : { url }),
     ...(host === null ? {} : { host }),
@@ -59,6 +86,7 @@ export function engineOptions(settings: EngineSettings, env: CliContext["env"]):
     apiKey: readKey(env, apiKeyEnv, "--api-key-env"),
     timeoutMs: turnTimeout * 1000,
     connections: concurrency,
+    logprobsMode,
   };
 }
 
@@ -69,18 +97,20 @@ export function engineOptions(settings: EngineSettings, env: CliContext["env"]):
 export async function connectEngine(
   name: EngineName,
   options: {
-    readonly sglang: SglangEngineOptions;
+    readonly server: ServerOptions;
     readonly model: ChosenModel;
     readonly expertNoise: number;
     readonly cancel: AbortSignal;
   },
 ): Promise<ConnectedEngine> {
-  const { model, expertNoise, sglang, cancel } = options;
-  if (name === "sglang") return open(createSglangEngine(sglang), cancel);
+  const { model, expertNoise, cancel } = options;
+  if (name === "vllm") return open(createVllmEngine(options.server), { product: "vllm", cancel });
+  const { logprobsMode: _, ...sglang } = options.server;
+  if (name === "sglang") return open(createSglangEngine(sglang), { product: "sglang", cancel });
   const endTokenId = model.renderer.stopTokenIds[0] ?? 0;
   const server = await startExpertServer({ tokenizer: model.tokenizer, endTokenId, noise: expertNoise });
   const { connections = 64 } = sglang;
-  const connected = await open(createSglangEngine({ url: server.url, connections }), cancel);
+  const connected = await open(createSglangEngine({ url: server.url, connections }), { product: "sglang", cancel });
   return {
     ...connected,
     close: async () => {
@@ -90,7 +120,11 @@ export async function connectEngine(
   };
 }
 
-async function open(engine: SglangEngine, signal: AbortSignal): Promise<ConnectedEngine> {
+async function open(
+  engine: ServerEngine,
+  options: { readonly product: keyof typeof products; readonly cancel: AbortSignal },
+): Promise<ConnectedEngine> {
+  const { product, cancel: signal } = options;
   try {
     if (!(await engine.health({ signal }))) {
       throw new ConfigurationError(
@@ -101,26 +135,26 @@ async function open(engine: SglangEngine, signal: AbortSignal): Promise<Connecte
     return { engine, address: engine.address, weightVersion, close: () => engine.close() };
   } catch (error) {
     await engine.close();
-    throw error instanceof AttributedError ? refusal(engine.address, error) : error;
+    throw error instanceof AttributedError ? refusal(engine.address, error, products[product]) : error;
   }
 }
 
-function refusal(address: string, error: AttributedError): ConfigurationError {
+function refusal(address: string, error: AttributedError, product: string): ConfigurationError {
   const { code, message } = error.failure;
   if (code === "unreachable" || code === "connection-lost" || code === "timeout") {
     return new ConfigurationError(
-      `Cannot reach the SGLang server at ${address} (${reasonOf(message)}); start it, or name another with --url. ` +
+      `Cannot reach the ${product.split(" ")[1]} server at ${address} (${reasonOf(message)}); start it, or name another with --url. ` +
         "To see a rollout without a server: --env bookshop --engine expert.",
       { cause: error },
     );
   }
   if (code === "unauthorized") {
     return new ConfigurationError(
-      `Cannot use the SGLang server at ${address}: it refuses the key; name the variable that holds the right one with --api-key-env.`,
+      `Cannot use the ${product.split(" ")[1]} server at ${address}: it refuses the key; name the variable that holds the right one with --api-key-env.`,
       { cause: error },
     );
   }
-  return new ConfigurationError(`${message.replace(/\.$/, "")}; is this an SGLang server?`, { cause: error });
+  return new ConfigurationError(`${message.replace(/\.$/, "")}; is this ${product} server?`, { cause: error });
 }
 
 /** The state in a message of our grammar: what stands between the colon and the remedy. */

@@ -26,7 +26,8 @@ export function conversationView(episode: Episode, options: ConversationOptions)
 }
 
 function heading(episode: Episode, colours: Colours): string {
-  const turns = episode.trajectory.turns.length;
+  const replies = episode.events.filter(({ type }) => type === "agent-reply");
+  const turns = episode.trajectory.turns.length + replies.length;
   const reward = episode.reward === null ? "not graded" : `reward ${episode.reward}`;
   return `${colours.bold(printable(episode.id))}  ${reward}, ${episode.outcome} (${episode.stopReason}), ${turns} turns, seed ${episode.seed}`;
 }
@@ -47,6 +48,7 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
       return labelled(label, event.result.text, view);
     }
     case "turn":
+    case "agent-reply":
       return event.attempts.map(({ failure }) =>
         colours.yellow(
           indent(`retried: ${failure.boundary}/${failure.code}: ${printable(shorten(failure.message, 200))}`),

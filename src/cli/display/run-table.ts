@@ -51,11 +51,13 @@ export function runTableRows(totals: RunTotals): [string, string][] {
     ["failures", countsText(totals.failures, false)],
   ];
   if (totals.retries > 0) rows.push(["retried calls", formatCount(totals.retries)]);
-  if (totals.userModelCalls > 0) {
-    const cost = totals.userCost === null ? "price unknown" : `$${totals.userCost.toFixed(2)}`;
-    rows.push(["user model", `${formatCount(totals.userModelCalls)} calls, ${cost}`]);
-  }
+  if (totals.agentModelCalls > 0) rows.push(["agent model", costText(totals.agentModelCalls, totals.agentCost)]);
+  if (totals.userModelCalls > 0) rows.push(["user model", costText(totals.userModelCalls, totals.userCost)]);
   return rows;
+}
+
+function costText(calls: number, cost: number | null): string {
+  return `${formatCount(calls)} calls, ${cost === null ? "price unknown" : `$${cost.toFixed(2)}`}`;
 }
 
 /** The closing table as lines. */

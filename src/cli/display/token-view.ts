@@ -16,6 +16,8 @@ export function* tokenView(episode: Episode, options: TokenViewOptions): Generat
   const { colours } = options;
   const { samples, dropped } = episodeSamples(episode);
   const shown = samples.length > 0 ? samples : untrained(episode);
+  if (episode.historyPolicy === "no-tokens")
+    yield colours.dim("The agent was a model behind an API: there are no tokens.");
   yield `${colours.dim("observed")}  ${colours.green("sampled and trained")}  ${colours.yellow("sampled, masked")}   (place, id, mask, logprob, text)`;
   for (const sample of shown) {
     const sum = (mask: Uint8Array): string => formatCount(mask.reduce((total, bit) => total + bit, 0));
@@ -44,6 +46,7 @@ function* sampleLines(sample: Sample, { colours, decode }: TokenViewOptions): Ge
 }
 
 function untrained(episode: Episode): Sample[] {
+  if (episode.historyPolicy === "no-tokens") return [];
   const { samples } = toSamples(episode.trajectory, {
     episodeId: episode.id,
     groupId: episode.groupId,

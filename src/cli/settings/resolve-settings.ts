@@ -16,7 +16,15 @@ import type { Setting } from "./setting.ts";
 export type FlagValues = Readonly<Partial<Record<SettingName, unknown>>>;
 
 /** Values of these may be, or hold, a secret that was put in the wrong place: messages never repeat them. */
-const neverShown: ReadonlySet<SettingName> = new Set(["apiKeyEnv", "userApiKeyEnv", "url", "userUrl", "samplingExtra"]);
+const neverShown: ReadonlySet<SettingName> = new Set([
+  "apiKeyEnv",
+  "agentApiKeyEnv",
+  "userApiKeyEnv",
+  "url",
+  "agentUrl",
+  "userUrl",
+  "samplingExtra",
+]);
 
 /** All settings. Throws a `ConfigurationError` that names flag or file, line and column. */
 export function resolveSettings(
@@ -47,6 +55,19 @@ function read(
 ): unknown {
   const result = setting.schema.safeParse(value);
   if (result.success) return result.data;
-  const state = neverShown.has(source.name) ? "its value does not fit" : `it is ${JSON.stringify(value)}`;
-  throw new ConfigurationError(`Cannot use ${source.where}: ${state}, ${setting.wanted} is needed.`);
+  throw misfit(setting, source.where, neverShown.has(source.name) ? null : value);
+}
+
+/** The value of a flag that is no setting of a rollout; its default when it is absent. */
+export function readFlag<T>(setting: Setting<T>, value: unknown): T {
+  if (value === undefined) return setting.default;
+  const result = setting.schema.safeParse(value);
+  if (result.success) return result.data;
+  throw misfit(setting, setting.flag.split(" ")[0] ?? setting.flag, value);
+}
+
+/** `null`: the value is not shown. */
+function misfit(setting: Pick<Setting<unknown>, "wanted">, where: string, value: unknown): ConfigurationError {
+  const state = value === null ? "its value does not fit" : `it is ${JSON.stringify(value)}`;
+  return new ConfigurationError(`Cannot use ${where}: ${state}, ${setting.wanted} is needed.`);
 }

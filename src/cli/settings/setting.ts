@@ -4,7 +4,14 @@
 import { z } from "zod";
 
 /** How settings are grouped in the help. */
-export type SettingGroup = "What is played" | "The policy" | "Sampling" | "The user" | "Limits" | "Output";
+export type SettingGroup =
+  | "What is played"
+  | "The policy"
+  | "Sampling"
+  | "The user"
+  | "Limits"
+  | "Output"
+  | "Evaluation";
 
 export type Setting<T> = {
   readonly group: SettingGroup;

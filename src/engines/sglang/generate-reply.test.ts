@@ -4,9 +4,15 @@ import { AttributedError } from "../../core/failure.ts";
 import type { SampleResult } from "../../core/engine.ts";
 import { garblings, RawText } from "../../testing/index.ts";
 import { parseReply, readGenerateReply, type ExpectedReply } from "./generate-reply.ts";
-import type { FailureContext } from "./server-failure.ts";
+import type { FailureContext } from "../../http/index.ts";
+import { sglangDialect } from "./sglang-dialect.ts";
 
-const context: FailureContext = { what: "sample from SGLang", redact: (text) => text, hasApiKey: false };
+const context: FailureContext = {
+  what: "sample from SGLang",
+  redact: (text) => text,
+  hasApiKey: false,
+  dialect: sglangDialect,
+};
 const expected: ExpectedReply = { promptTokens: 3, maxNewTokens: 8, dispatchVersion: "v1" };
 
 /** A right reply; `item` and `meta` replace fields, `undefined` removes them. */

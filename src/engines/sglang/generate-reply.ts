@@ -7,8 +7,19 @@
 
 import type { EngineUsage, SampleResult } from "../../core/engine.ts";
 import type { Finish, FinishReason } from "../../core/turn.ts";
+import {
+  asFields,
+  badReply,
+  isTokenId,
+  parseJson,
+  readCount,
+  readTokenIds,
+  readWeightVersion,
+  refusalFailure,
+  type FailureContext,
+  type Fields,
+} from "../../http/index.ts";
 import { scanLogprobs, type Logged } from "./scan-logprobs.ts";
-import { badReply, parseJson, refusalFailure, type FailureContext } from "./server-failure.ts";
 
 /** What was asked, as far as the reply must fit it. */
 export type ExpectedReply = {
@@ -17,8 +28,6 @@ export type ExpectedReply = {
   /** The weight version known when the request left. */
   readonly dispatchVersion: string | null;
 };
-
-export type Fields = Readonly<Record<string, unknown>>;
 
 /** A reply as it came out of its bytes. */
 export type ParsedReply = {
@@ -50,7 +59,7 @@ export function readGenerateReply(reply: ParsedReply, expected: ExpectedReply, c
   if (item === null || meta === null) throw badReply(context, "meta_info is missing");
   const finish = readFinish(meta["finish_reason"], context);
   const logged = reply.logged ?? readLogged(meta["output_token_logprobs"], context);
-  const listed = item["output_ids"] === undefined ? null : readIds(item["output_ids"], context);
+  const listed = item["output_ids"] === undefined ? null : readTokenIds(item["output_ids"], "output_ids", context);
   const { sampledTokens, logprobs } = join(listed, logged, context);
   checkCount(sampledTokens.length, { finish, meta, expected, context });
   return {
@@ -66,18 +75,6 @@ export function readGenerateReply(reply: ParsedReply, expected: ExpectedReply, c
     ],
     usage: readUsage(meta, { sampled: sampledTokens.length, expected, context }),
   };
-}
-
-/** A weight version as servers write it: text, or a number in some; `null` when absent. */
-export function readWeightVersion(value: unknown, context: FailureContext): string | null {
-  if (value === undefined || value === null) return null;
-  if (typeof value === "string") return value;
-  if (typeof value === "number" && Number.isFinite(value)) return String(value);
-  throw badReply(context, "weight_version is no text");
-}
-
-export function asFields(value: unknown): Fields | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
 }
 
 const finishReasons: readonly FinishReason[] = ["stop", "length", "abort"];
@@ -119,18 +116,6 @@ function readLogged(value: unknown, context: FailureContext): Logged | null {
     logprobs[index] = logprob;
   }
   return { ids, logprobs };
-}
-
-function readIds(value: unknown, context: FailureContext): Uint32Array {
-  if (!Array.isArray(value)) throw badReply(context, "output_ids is no list");
-  const ids = value as readonly unknown[];
-  const wrong = ids.findIndex((id) => !isTokenId(id));
-  if (wrong >= 0) throw badReply(context, `output_ids[${wrong}] is no token id`);
-  return Uint32Array.from(ids as readonly number[]);
-}
-
-function isTokenId(value: unknown): value is number {
-  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 32;
 }
 
 function join(
@@ -187,11 +172,9 @@ function readUsage(
       remedy: "start it without --allow-auto-truncate",
     });
   }
-  const cached = meta["cached_tokens"];
-  const isCount = typeof cached === "number" && Number.isInteger(cached) && cached >= 0;
   return {
     promptTokens: expected.promptTokens,
     completionTokens: sampled,
-    cachedTokens: isCount ? cached : null,
+    cachedTokens: readCount(meta["cached_tokens"]),
   };
 }

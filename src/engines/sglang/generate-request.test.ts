@@ -1,8 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TokenBuffer } from "../../core/token-buffer.ts";
+import type { LentBody } from "../../http/index.ts";
 import { createRandom } from "../../lib/random.ts";
-import { GenerateBodyWriter, toGenerateFields, toSglangSampling, type LentBody } from "./generate-request.ts";
+import { GenerateBodyWriter, toGenerateFields, toSglangSampling } from "./generate-request.ts";
 import { request } from "./sglang.test-helper.ts";
 
 function reference(prompt: TokenBuffer, fields: object): string {

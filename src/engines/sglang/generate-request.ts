@@ -4,7 +4,7 @@
 import type { SampleRequest } from "../../core/engine.ts";
 import type { SamplingParams } from "../../core/sampling.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
-import { emptyOpening, GrowingBody, openingOf } from "./growing-body.ts";
+import { GrowingBody, type LentBody } from "../../http/index.ts";
 
 /** Everything of the body but the prompt. */
 export type GenerateFields = {
@@ -49,52 +49,22 @@ export function toGenerateFields(request: SampleRequest, stream: boolean): Gener
 }
 
 const head = Buffer.from('{"input_ids":[');
-/** Fewer ids in common are no opening worth sharing. */
-const leastOpening = 256;
-/** What two of three conversations need at most, in bytes beside the opening. */
-const likelyBytes = 16_384;
-/** Bodies that nobody reads are kept for the next calls, but not as many as a burst of them. */
-const mostFree = 64;
-
-/** A body to send. Give it back when nobody reads it any more, in every case. */
-export type LentBody = { readonly bytes: Buffer; readonly giveBack: () => void };
 
 /** Writes bodies; keeps the serialized prompts of the token buffers it has seen for as long as those live. */
 export class GenerateBodyWriter {
   readonly #bodies = new WeakMap<TokenBuffer, GrowingBody>();
-  readonly #free: Buffer[] = [];
-  #opening = emptyOpening;
 
   /** The bytes of `JSON.stringify({ input_ids: [...prompt], ...fields })`. Throws what `JSON.stringify` throws. */
   lend(prompt: TokenBuffer, fields: GenerateFields): LentBody {
     const tail = `],${JSON.stringify(fields).slice(1)}`;
-    const body = this.#bodyOf(prompt);
-    const buffer = this.#take(head.length + body.grow(prompt) + Buffer.byteLength(tail));
-    buffer.set(head);
-    const idsEnd = body.copyTo(buffer, head.length);
-    // The bracket takes the place of the last comma.
-    const start = prompt.length === 0 ? idsEnd : idsEnd - 1;
-    const length = start + buffer.write(tail, start);
-    let isLent = true;
-    const giveBack = (): void => {
-      if (isLent && this.#free.length < mostFree) this.#free.push(buffer);
-      isLent = false;
-    };
-    return { bytes: buffer.subarray(0, length), giveBack };
+    return this.#bodyOf(prompt).lend(prompt, tail);
   }
 
   #bodyOf(prompt: TokenBuffer): GrowingBody {
     const known = this.#bodies.get(prompt);
     if (known !== undefined) return known;
-    this.#opening = openingOf(prompt.view(), this.#opening, leastOpening);
-    const fresh = new GrowingBody(this.#opening, likelyBytes);
+    const fresh = new GrowingBody(head, prompt.length);
     this.#bodies.set(prompt, fresh);
     return fresh;
-  }
-
-  #take(length: number): Buffer {
-    const free = this.#free.pop();
-    if (free !== undefined && free.length >= length) return free;
-    return Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(length)));
   }
 }

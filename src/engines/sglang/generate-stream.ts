@@ -1,9 +1,15 @@
 // Folds the frames of a streamed /generate answer into the item that the same request would get without streaming, so
 // that one reader judges both. Servers send ids cumulatively or only the new ones; the count in the frame tells which.
 
-import type { ServerSentEvent } from "../../http/index.ts";
-import { asFields, type Fields } from "./generate-reply.ts";
-import { badReply, messageIn, refusalFailure, type FailureContext } from "./server-failure.ts";
+import {
+  asFields,
+  badReply,
+  messageIn,
+  refusalFailure,
+  type FailureContext,
+  type Fields,
+  type ServerSentEvent,
+} from "../../http/index.ts";
 
 /** Throws an `AttributedError`; rejects as `events` does. Frames after the one with a finish reason are not read. */
 export async function foldGenerateStream(

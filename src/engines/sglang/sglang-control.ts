@@ -3,15 +3,12 @@
 
 import { AttributedError } from "../../core/failure.ts";
 import type { EngineControl } from "../../core/engine.ts";
-import type { HttpResponse } from "../../http/index.ts";
+import { asFields, parseJson, readWeightVersion, type EngineServer, type HttpResponse } from "../../http/index.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { asFields, readWeightVersion } from "./generate-reply.ts";
-import { parseJson } from "./server-failure.ts";
-import type { SglangServer } from "./sglang-server.ts";
 import { listWorkers, type SglangWorker, type Worker } from "./workers.ts";
 
 export type SglangControlOptions = {
-  readonly server: SglangServer;
+  readonly server: EngineServer;
   readonly timeoutMs: number;
   readonly clock: Clock;
 };
@@ -121,7 +118,7 @@ export class SglangControl implements EngineControl {
   }
 
   #call(
-    server: SglangServer,
+    server: EngineServer,
     path: string,
     body: Readonly<Record<string, unknown>> | null,
     options: CallOptions,

@@ -3,15 +3,26 @@
 
 import { AttributedError } from "../../core/failure.ts";
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
-import { createHttpPool, readEventStream, type HttpClient } from "../../http/index.ts";
+import {
+  badReply,
+  createHttpPool,
+  engineFailure,
+  EngineServer,
+  headerText,
+  readEventStream,
+  requireDuration,
+  resolveAddress,
+  type FailureContext,
+  type HttpClient,
+  type LentBody,
+} from "../../http/index.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { parseReply, readGenerateReply, type ParsedReply } from "./generate-reply.ts";
-import { GenerateBodyWriter, toGenerateFields, type GenerateFields, type LentBody } from "./generate-request.ts";
+import { GenerateBodyWriter, toGenerateFields, type GenerateFields } from "./generate-request.ts";
 import { foldGenerateStream } from "./generate-stream.ts";
-import { badReply, engineFailure, type FailureContext } from "./server-failure.ts";
 import { SglangControl } from "./sglang-control.ts";
-import { requireDuration, resolveAddress, type SglangEngineOptions } from "./sglang-options.ts";
-import { SglangServer } from "./sglang-server.ts";
+import { sglangDialect } from "./sglang-dialect.ts";
+import type { SglangEngineOptions } from "./sglang-options.ts";
 import type { SglangWorker } from "./workers.ts";
 
 /** The engine, and what only SGLang has. */
@@ -35,11 +46,12 @@ export interface SglangEngine extends Engine, EngineControl {
 export function createSglangEngine(options: SglangEngineOptions = {}): SglangEngine {
   const { apiKey = null, timeoutMs = 1_800_000, controlTimeoutMs = 30_000, stream = false } = options;
   const { connections = 512, clock = systemClock } = options;
-  const base = resolveAddress(options);
-  const callTimeoutMs = timeoutMs === null ? null : requireDuration("timeoutMs", timeoutMs);
-  requireDuration("controlTimeoutMs", controlTimeoutMs);
+  const { product } = sglangDialect;
+  const base = resolveAddress(options, { product, defaultPort: 30_000, endpoints: /\/(generate|v1)(\/.*)?$/ });
+  const callTimeoutMs = timeoutMs === null ? null : requireDuration("timeoutMs", timeoutMs, product);
+  requireDuration("controlTimeoutMs", controlTimeoutMs, product);
   const pool = options.http ?? createHttpPool({ boundary: "engine", connections, clock });
-  const server = new SglangServer({ base, apiKey, http: pool });
+  const server = new EngineServer({ base, apiKey, http: pool, dialect: sglangDialect });
   return new Sglang({
     server,
     control: new SglangControl({ server, timeoutMs: controlTimeoutMs, clock }),
@@ -50,7 +62,7 @@ export function createSglangEngine(options: SglangEngineOptions = {}): SglangEng
 }
 
 type Parts = {
-  readonly server: SglangServer;
+  readonly server: EngineServer;
   readonly control: SglangControl;
   readonly timeoutMs: number | null;
   readonly stream: boolean;
@@ -169,9 +181,7 @@ function maxNewTokensOf(fields: GenerateFields): number | null {
 /** Sticky routing: the same key goes to the same worker. Keys that no header can carry are escaped. */
 function routingHeader(key: string | null): Readonly<Record<string, string>> {
   if (key === null || key === "") return {};
-  const isPlain = /^[\x21-\x7e]+$/.test(key);
-  // A lone surrogate cannot be escaped.
-  return { "x-smg-routing-key": isPlain ? key : encodeURIComponent(key.replace(/\p{Cs}/gu, "\ufffd")) };
+  return { "x-smg-routing-key": headerText(key) };
 }
 
 /** True when a request may still be running on the server although nobody waits for it. */

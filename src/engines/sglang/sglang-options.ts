@@ -1,7 +1,6 @@
-// The settings of the SGLang engine, checked before anything is sent.
+// The settings of the SGLang engine.
 
-import { ConfigurationError } from "../../core/failure.ts";
-import { parseBaseUrl, type BaseUrl, type HttpClient } from "../../http/index.ts";
+import type { HttpClient } from "../../http/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 
 export type SglangEngineOptions = {
@@ -26,43 +25,3 @@ export type SglangEngineOptions = {
   /** Measures deadlines of its own pool. Default: the real one. */
   readonly clock?: Clock;
 };
-
-/** Where the options point to. Throws a `ConfigurationError`. */
-export function resolveAddress(options: SglangEngineOptions): BaseUrl {
-  const { url, host, port } = options;
-  if (url !== undefined && (host !== undefined || port !== undefined)) {
-    throw new ConfigurationError(
-      "Cannot choose the SGLang server: url is given beside host or port; give one of both.",
-    );
-  }
-  const base = parseBaseUrl(url ?? addressOf(host ?? "127.0.0.1", port ?? 30_000), { what: "SGLang server" });
-  const endpoint = /\/(generate|v1)(\/.*)?$/.exec(base.path);
-  if (endpoint !== null) {
-    const path = base.path.slice(0, -endpoint[0].length);
-    throw new ConfigurationError(
-      `Cannot use "${base.origin}${base.path}" as the address of the SGLang server: it names an endpoint; write ${base.origin}${path}.`,
-    );
-  }
-  return base;
-}
-
-/** Throws a `ConfigurationError` that names the option and its value. */
-export function requireDuration(name: string, value: number): number {
-  if (Number.isFinite(value) && value > 0) return value;
-  throw new ConfigurationError(`Cannot make an SGLang engine: ${name} is ${value}, wanted a positive number.`);
-}
-
-function addressOf(host: string, port: number): string {
-  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
-    throw new ConfigurationError(
-      `Cannot choose the SGLang server: port is ${port}, wanted an integer from 1 to 65535.`,
-    );
-  }
-  if (!/^[\w.:[\]-]+$/.test(host) || host === "") {
-    throw new ConfigurationError(
-      "Cannot choose the SGLang server: host is not a host name or an IP address; give a whole address as url.",
-    );
-  }
-  const isBareIpv6 = host.includes(":") && !host.startsWith("[");
-  return `http://${isBareIpv6 ? `[${host}]` : host}:${port}`;
-}

@@ -1,9 +1,16 @@
 // Who really samples: a router forwards generations but neither aborts nor pauses, so those calls must reach every worker.
 
-import { parseBaseUrl, showAddress, type BaseUrl, type HttpCallOptions } from "../../http/index.ts";
-import { asFields } from "./generate-reply.ts";
-import { badReply, parseJson, type FailureContext } from "./server-failure.ts";
-import type { SglangServer } from "./sglang-server.ts";
+import {
+  asFields,
+  badReply,
+  parseBaseUrl,
+  parseJson,
+  showAddress,
+  type BaseUrl,
+  type EngineServer,
+  type FailureContext,
+  type HttpCallOptions,
+} from "../../http/index.ts";
 
 export type SglangWorker = {
   /** Safe to show. */
@@ -12,7 +19,7 @@ export type SglangWorker = {
   readonly isHealthy: boolean | null;
 };
 
-export type Worker = SglangWorker & { readonly server: SglangServer };
+export type Worker = SglangWorker & { readonly server: EngineServer };
 
 /** Routers since mid-2025, and those before. */
 const listings = ["/workers", "/list_workers"];
@@ -21,7 +28,7 @@ const listings = ["/workers", "/list_workers"];
  * The workers behind a router; `null` when the server is a worker itself. Rejects with an `AttributedError` when the
  * router refuses or names addresses that cannot be called.
  */
-export async function listWorkers(server: SglangServer, options: HttpCallOptions): Promise<readonly Worker[] | null> {
+export async function listWorkers(server: EngineServer, options: HttpCallOptions): Promise<readonly Worker[] | null> {
   for (const path of listings) {
     const context = server.context("list the workers of", path);
     const answer = await server.send(server.request(path, null), options);

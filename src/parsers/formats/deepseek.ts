@@ -2,6 +2,7 @@
 // the end of each call is; one bad call spoils all.
 
 import { PythonError, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
 
@@ -18,6 +19,17 @@ function createDeepseekParser(name: string, split: (call: string) => Parts | nul
   return createToolCallParser({
     name,
     markers: [section, "<｜tool▁calls▁end｜>", opening, closing, separator],
+    hints: formatHints({
+      wordsEnd: [section],
+      callEnds: [closing],
+      nesting:
+        name === "deepseekv3"
+          ? [
+              [opening, closing],
+              [fence, fenceEnd],
+            ]
+          : [[opening, closing]],
+    }),
     hasToolCall: (text) => text.includes(section),
     detect: (text, scan) => {
       const first = text.indexOf(section);

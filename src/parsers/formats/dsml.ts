@@ -4,6 +4,7 @@
 import type { JsonValue } from "../../lib/json/index.ts";
 import { JsonSyntaxError, parseJson } from "../../lib/json/index.ts";
 import { pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { space } from "../python/patterns.ts";
 import { dollar } from "../text-blocks.ts";
 import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
@@ -17,6 +18,15 @@ function createDsmlParser(name: string, sectionName: string): ToolCallParser {
   return createToolCallParser({
     name,
     markers: [opening, closing, invokeClosing, parameterClosing],
+    hints: formatHints({
+      wordsEnd: [opening],
+      callEnds: [closing],
+      nesting: [
+        [opening, closing],
+        ["<｜DSML｜invoke", invokeClosing],
+        ["<｜DSML｜parameter", parameterClosing],
+      ],
+    }),
     hasToolCall: (text) => text.includes(opening) || text.includes("<｜DSML｜invoke"),
     detect: (text, scan) => {
       const start = text.indexOf(opening);

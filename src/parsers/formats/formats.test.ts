@@ -1,40 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { type ParseProblem, type Tool, toolFromDefinition } from "../../core/index.ts";
-import { fromPlain, type JsonObject } from "../../lib/json/index.ts";
+import type { ParseProblem } from "../../core/index.ts";
+import { exampleTools as tools, formatExamples as examples } from "./format-examples.test-helper.ts";
 import { toolCallParser, toolCallParserNames } from "../tool-call-parsers.ts";
-
-const properties = { city: { type: "string" }, days: { type: "integer" }, tags: { type: "array" }, extra: {} };
-const tools: readonly Tool[] = ["get_weather", "noop"].map((name) =>
-  toolFromDefinition(fromPlain({ type: "function", function: { name, parameters: { properties } } }) as JsonObject),
-);
-
-/** One good call of `get_weather` in each syntax, and the same cut short. */
-const examples: Readonly<Record<string, readonly [whole: string, cut: string]>> = {
-  deepseekv3: ['<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"city": "Rome"}\n```<｜tool▁call▁end｜>', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>get_weather\n```json\n{"ci'],
-  deepseekv31: ['<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"city": "Rome"}<｜tool▁call▁end｜>', '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>get_weather<｜tool▁sep｜>{"ci'],
-  deepseekv32: ['<｜DSML｜function_calls><｜DSML｜invoke name="get_weather"><｜DSML｜parameter name="city" string="true">Rome</｜DSML｜parameter></｜DSML｜invoke></｜DSML｜function_calls>', '<｜DSML｜function_calls><｜DSML｜invoke name="get_wea'],
-  deepseekv4: ['<｜DSML｜tool_calls><｜DSML｜invoke name="get_weather">{"city": "Rome"}</｜DSML｜invoke></｜DSML｜tool_calls>', '<｜DSML｜tool_calls><｜DSML｜invoke'],
-  gigachat3: ['function call<|role_sep|>\n{"name": "get_weather", "arguments": {"city": "Rome"}}', 'function call<|role_sep|>\n{"name": "get_wea'],
-  glm45: ["<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Rome</arg_value>\n</tool_call>", "<tool_call>get_weather\n<arg_key>ci"],
-  glm47: ["<tool_call>get_weather<arg_key>city</arg_key><arg_value>Rome</arg_value></tool_call>", "<tool_call>get_weather<arg_key>ci"],
-  "gpt-oss": ['<|start|>assistant<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city": "Rome"}<|call|>', ""],
-  hermes: ['<tool_call>{"name": "get_weather", "arguments": {"city": "Rome"}}</tool_call>', '<tool_call>{"name": "get_weather", "arg'],
-  interns1: ['<|action_start|> <|plugin|>\n{"name": "get_weather", "parameters": {"city": "Rome"}}<|action_end|>', '<|action_start|> <|plugin|>\n{"name": "get_wea'],
-  kimi_k2: ['<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"city": "Rome"}<|tool_call_end|>', '<|tool_calls_section_begin|><|tool_call_begin|>functions.get_weather:0<|tool_call_argument_begin|>{"ci'],
-  lfm2: ['<|tool_call_start|>[get_weather(city="Rome")]<|tool_call_end|>', '<|tool_call_start|>[get_weather(ci'],
-  llama3: ['<|python_tag|>{"name": "get_weather", "parameters": {"city": "Rome"}}', '<|python_tag|>{"name": "get_weather", "par'],
-  mimo: ["<tool_call><function=get_weather><parameter=city>Rome</parameter></function></tool_call>", "<tool_call><function=get_wea"],
-  "minimax-m2": ['<minimax:tool_call><invoke name="get_weather"><parameter name="city">Rome</parameter></invoke></minimax:tool_call>', '<minimax:tool_call><invoke name="get_wea'],
-  "minimax-m3": [']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Rome]<]minimax[>[</city>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>', ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="get_wea'],
-  mistral: ['[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Rome"}}]', '[TOOL_CALLS] [{"name": "get_weather", "arg'],
-  pythonic: ['[get_weather(city="Rome")]', ""],
-  qwen25: ['<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>', '<tool_call>\n{"name": "get_weather", "arg'],
-  qwen3_coder: ["<tool_call><function=get_weather><parameter=city>Rome</parameter></function></tool_call>", "<tool_call><func"],
-  step3: ['<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_weather"><steptml:parameter name="city">Rome</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>', '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke'],
-  trinity: ['<think>\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call></think>', '<tool_call>\n{"name": "get_weather", "arg'],
-}; // prettier-ignore
 
 const parsers = Object.keys(examples);
 const parse = (name: string, text: string) => toolCallParser(name).parse(text, { tools });

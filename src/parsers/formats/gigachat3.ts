@@ -2,6 +2,7 @@
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
 import { pythonRstrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import { guessName } from "../tool-call-scan.ts";
 
@@ -12,6 +13,7 @@ const textEnd = "</s>";
 export const gigachat3 = createToolCallParser({
   name: "gigachat3",
   markers: ["<|role_sep|>", messageEnd, textEnd],
+  hints: formatHints({ wordsEnd: [marker, messageEnd, textEnd] }),
   hasToolCall: (text) => text.includes(marker),
   detect: (text, scan) => {
     const output = pythonRstrip(text).endsWith(textEnd) ? text.slice(0, text.lastIndexOf(textEnd)) : text;
@@ -42,18 +44,17 @@ export const gigachat3 = createToolCallParser({
 
 /** Escapes raw control characters inside strings, which this format's reader takes and strict JSON does not. */
 function escapeControls(json: string): string {
-  let result = "";
+  const pieces: string[] = [];
+  let copied = 0;
   let isString = false;
   for (let at = 0; at < json.length; at++) {
-    const character = json[at]!;
-    if (isString && character === "\\") {
-      result += character + (json[++at] ?? "");
-    } else if (isString && character < " ") {
-      result += `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
-    } else {
-      if (character === '"') isString = !isString;
-      result += character;
+    const unit = json.charCodeAt(at);
+    if (unit === 0x22) isString = !isString;
+    else if (isString && unit === 0x5c) at++;
+    else if (isString && unit < 0x20) {
+      pieces.push(json.slice(copied, at), `\\u${unit.toString(16).padStart(4, "0")}`);
+      copied = at + 1;
     }
   }
-  return result;
+  return pieces.join("") + json.slice(copied);
 }

@@ -2,6 +2,7 @@
 // follow at once, and all text outside of calls is kept). Also `glm` for the first.
 
 import { pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
@@ -10,10 +11,19 @@ import { argumentMarkers, readGlmArguments } from "./glm-arguments.ts";
 const opening = "<tool_call>";
 const closing = "</tool_call>";
 const markers = [opening, closing, ...argumentMarkers];
+const hints = formatHints({
+  wordsEnd: [opening],
+  callEnds: [closing],
+  nesting: [
+    [opening, closing],
+    [argumentMarkers[2], argumentMarkers[3]],
+  ],
+});
 
 export const glm45 = createToolCallParser({
   name: "glm45",
   markers,
+  hints,
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     const first = text.indexOf(opening);
@@ -40,6 +50,7 @@ export const glm45 = createToolCallParser({
 export const glm47 = createToolCallParser({
   name: "glm47",
   markers,
+  hints,
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     if (!text.includes(opening)) return text;

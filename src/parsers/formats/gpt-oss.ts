@@ -4,6 +4,7 @@
 import { dumpJson, type JsonValue } from "../../lib/json/index.ts";
 import { pythonStrip } from "../../lib/python/index.ts";
 import { harmonyMarkers, readHarmony } from "../harmony.ts";
+import { formatHints } from "../format-hints.ts";
 import { space } from "../python/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
@@ -17,6 +18,11 @@ const callPattern = new RegExp(
 export const gptOss = createToolCallParser({
   name: "gpt-oss",
   markers: harmonyMarkers,
+  hints: formatHints({
+    wordsEnd: ["<|"],
+    callEnds: ["<|call|>"],
+    nesting: [["<|channel|>commentary to=", "<|call|>"]],
+  }),
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     if (!text.includes(opening)) return text;

@@ -1,6 +1,7 @@
 // Tool calls of Hermes: JSON between tags, the last of which need not be closed. One bad block spoils all.
 
 import { pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 
@@ -10,6 +11,7 @@ const closing = "</tool_call>";
 export const hermes = createToolCallParser({
   name: "hermes",
   markers: [opening, closing],
+  hints: formatHints({ wordsEnd: [opening], callEnds: [closing], nesting: [[opening, closing]] }),
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     const first = text.indexOf(opening);

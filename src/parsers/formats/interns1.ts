@@ -3,6 +3,7 @@
 
 import { dumpJson } from "../../lib/json/index.ts";
 import { PythonError, pythonStrip, pythonTypeName } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { isTruthy } from "../python/truth.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
@@ -13,6 +14,7 @@ const closing = "<|action_end|>";
 export const interns1 = createToolCallParser({
   name: "interns1",
   markers: ["<|action_start|>", "<|plugin|>", closing],
+  hints: formatHints({ wordsEnd: [opening], callEnds: [closing], nesting: [[opening, closing]] }),
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     const first = text.indexOf(opening);

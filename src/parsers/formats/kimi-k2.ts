@@ -2,6 +2,7 @@
 // against the tools either, and hold no hyphen.
 
 import { PythonError } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { pythonInt } from "../python/number.ts";
 import { space, wordCharacters } from "../python/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
@@ -15,6 +16,7 @@ const closing = "<|tool_call_end|>";
 export const kimiK2 = createToolCallParser({
   name: "kimi_k2",
   markers: [section, "<|tool_calls_section_end|>", opening, argumentsMarker, closing],
+  hints: formatHints({ wordsEnd: [section], callEnds: [closing], nesting: [[opening, closing]] }),
   hasToolCall: (text) => text.includes(section),
   detect: (text, scan) => {
     const start = text.indexOf(section);

@@ -2,6 +2,7 @@
 
 import { JsonSyntaxError } from "../../lib/json/index.ts";
 import { PythonError, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { argumentValue, callsOf } from "../python/calls.ts";
 import { pythonExceptionType } from "../python/exception.ts";
 import { parseFirstStatementValue } from "../python/syntax.ts";
@@ -16,6 +17,7 @@ const closing = "<|tool_call_end|>";
 export const lfm2 = createToolCallParser({
   name: "lfm2",
   markers: [opening, closing],
+  hints: formatHints({ wordsEnd: [opening], callEnds: [closing], nesting: [[opening, closing]] }),
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     const first = text.indexOf(opening);

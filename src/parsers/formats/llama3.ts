@@ -2,7 +2,8 @@
 // between them (nominally ";"). A Python dict is accepted where JSON is not.
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
-import { pythonStrip } from "../../lib/python/index.ts";
+import { pythonRstrip, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { pythonExceptionType } from "../python/exception.ts";
 import { evaluateLiteral } from "../python/literal.ts";
 import { dumpPython, isDict } from "../python/value.ts";
@@ -11,10 +12,12 @@ import { guessName } from "../tool-call-scan.ts";
 
 const tag = "<|python_tag|>";
 const separatorLength = 1;
+const jsonSpace = " \t\r\n";
 
 export const llama3 = createToolCallParser({
   name: "llama3",
   markers: [tag],
+  hints: formatHints({ wordsEnd: [tag], wordsEndAtStart: ["{"] }),
   hasToolCall: (text) => text.includes(tag) || text.startsWith("{"),
   detect: (text, scan) => {
     const tagStart = text.indexOf(tag);
@@ -58,11 +61,11 @@ function readPrefix(text: string, start: number): Step | null {
   if (/^[ \t\r\n]/.test(text.slice(start, start + 1))) return null;
   const rest = text.slice(start);
   try {
-    return { value: parseJson(rest), end: start + rest.replace(/[ \t\r\n]+$/, "").length };
+    return { value: parseJson(rest), end: start + pythonRstrip(rest, jsonSpace).length };
   } catch (error) {
     if (!(error instanceof JsonSyntaxError) || error.pythonType !== "JSONDecodeError") throw error;
     if (!error.pythonMessage.startsWith("Extra data")) return null;
-    const prefix = rest.slice(0, error.offset).replace(/[ \t\r\n]+$/, "");
+    const prefix = pythonRstrip(rest.slice(0, error.offset), jsonSpace);
     return { value: parseJson(prefix), end: start + prefix.length };
   }
 }

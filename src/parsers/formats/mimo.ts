@@ -3,6 +3,7 @@
 
 import type { JsonValue } from "../../lib/json/index.ts";
 import { PythonError, pythonLower, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { unescapeHtml } from "../html/unescape.ts";
 import { isSyntaxOrValueError } from "../python/literal.ts";
 import { narrowFloat, pythonFloat } from "../python/number.ts";
@@ -18,6 +19,15 @@ const closing = "</tool_call>";
 export const mimo = createToolCallParser({
   name: "mimo",
   markers: [opening, closing],
+  hints: formatHints({
+    wordsEnd: [opening],
+    callEnds: [closing],
+    nesting: [
+      [opening, closing],
+      ["<function=", "</function>"],
+      ["<parameter=", "</parameter>"],
+    ],
+  }),
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     const first = text.indexOf(opening);
@@ -45,14 +55,20 @@ export const mimo = createToolCallParser({
 
 type Tag = { readonly name: string; readonly body: string; readonly end: number };
 
-/** `<kind=NAME>body` up to the first closing tag; a name holds no ">" and is stripped. */
+/** `<kind=NAME>body` up to the first closing tag; a name is not empty, holds no ">" and is stripped. */
 function readFirstTag(text: string, kind: string, closingTag: string, from = 0): Tag | null {
-  const header = new RegExp(`<${kind}=([^>]+)>`, "g");
-  header.lastIndex = from;
-  const match = header.exec(text);
-  const end = match === null ? -1 : text.indexOf(closingTag, header.lastIndex);
-  if (match === null || end === -1) return null;
-  return { name: pythonStrip(match[1]!), body: text.slice(header.lastIndex, end), end: end + closingTag.length };
+  const header = `<${kind}=`;
+  let nameStart = from;
+  let nameEnd = nameStart;
+  while (nameEnd === nameStart) {
+    const start = text.indexOf(header, nameStart);
+    if (start === -1) return null;
+    nameStart = start + header.length;
+    nameEnd = text.indexOf(">", nameStart);
+  }
+  const end = nameEnd === -1 ? -1 : text.indexOf(closingTag, nameEnd + 1);
+  if (end === -1) return null;
+  return { name: pythonStrip(text.slice(nameStart, nameEnd)), body: text.slice(nameEnd + 1, end), end: end + closingTag.length }; // prettier-ignore
 }
 
 function readParameters(text: string, tool: string, table: ToolTable): ReadonlyMap<string, PythonValue> {

@@ -3,6 +3,7 @@
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
 import { PythonError, pythonLower, pythonLstrip, pythonRstrip, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { pythonExceptionType } from "../python/exception.ts";
 import { narrowFloat, pythonFloat, pythonInt } from "../python/number.ts";
 import type { PythonValue } from "../python/value.ts";
@@ -20,6 +21,15 @@ const parameterOpening = '<parameter name="';
 export const minimaxM2 = createToolCallParser({
   name: "minimax-m2",
   markers: [opening, closing],
+  hints: formatHints({
+    wordsEnd: [opening],
+    callEnds: [closing],
+    nesting: [
+      [opening, closing],
+      [invokeOpening, "</invoke>"],
+      [parameterOpening, "</parameter>"],
+    ],
+  }),
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     let normalText = "";

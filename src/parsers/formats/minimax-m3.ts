@@ -3,6 +3,7 @@
 
 import type { JsonValue } from "../../lib/json/index.ts";
 import { PythonError } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { pythonExceptionType } from "../python/exception.ts";
 import { isList, type PythonValue } from "../python/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
@@ -19,6 +20,14 @@ const invokeClosing = `${tagPrefix}</invoke>`;
 export const minimaxM3 = createToolCallParser({
   name: "minimax-m3",
   markers: [tagPrefix],
+  hints: formatHints({
+    wordsEnd: [tagPrefix],
+    callEnds: [closing],
+    nesting: [
+      [opening, closing],
+      [invokeOpening, invokeClosing],
+    ],
+  }),
   hasToolCall: (text) => withoutTagSpace(text).includes(opening),
   detect: (original, scan) =>
     scan.allOrNothing(original, () => {

@@ -3,6 +3,7 @@
 
 import { JsonFloat, JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
 import { pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { isSpace } from "../python/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 
@@ -13,6 +14,13 @@ const argumentsMarker = "[ARGS";
 export const mistral = createToolCallParser({
   name: "mistral",
   markers: ["[TOOL_CALLS]", "[ARGS]"],
+  hints: formatHints({
+    wordsEnd: [marker],
+    nesting: [
+      ["[TOOL_CALLS] ", ""],
+      ["[ARGS]", ""],
+    ],
+  }),
   hasToolCall: (text) => text.includes(marker),
   detect: (text, scan) => {
     const start = text.indexOf(marker);

@@ -2,6 +2,7 @@
 // numbers. Calls are numbered by their place in the list.
 
 import { PythonError, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { argumentValue, callsOf } from "../python/calls.ts";
 import { pythonExceptionType } from "../python/exception.ts";
 import { compile, findPattern, literal, many, maybe, one, type Piece, sequence } from "../python/pattern-matcher.ts";
@@ -17,6 +18,7 @@ const endMarker = "<|python_end|>";
 export const pythonic = createToolCallParser({
   name: "pythonic",
   markers: [startMarker, endMarker],
+  hints: formatHints({ wordsEnd: ["[", startMarker, endMarker] }),
   hasToolCall: (text) => findPattern(withoutMarkers(pythonStrip(text)), callList) !== null,
   detect: (original, scan) => {
     const text = withoutMarkers(pythonStrip(original));

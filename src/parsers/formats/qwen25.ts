@@ -1,7 +1,8 @@
 // Tool calls of Qwen2.5 and Qwen3: one JSON object between tags that stand on lines of their own. The newlines belong to
 // the tags for SGLang, so a call written on one line is plain text to it; here that is reported as a problem. Also `qwen`.
 
-import { pythonStrip } from "../../lib/python/index.ts";
+import { pythonLstrip, pythonRstrip, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser, type ToolCallFormat } from "../tool-call-parser.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
@@ -13,6 +14,12 @@ const opening = `${openingTag}\n`;
 export const qwen25Format: ToolCallFormat = {
   name: "qwen25",
   markers: [openingTag, closingTag],
+  hints: formatHints({
+    wordsEnd: [opening],
+    callEnds: [`\n${closingTag}`],
+    nesting: [[openingTag, `\n${closingTag}`]],
+    straighten: onOwnLines,
+  }),
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     let rest = 0;
@@ -41,4 +48,12 @@ function reportStrayTags(text: string, scan: ToolCallScan): void {
     : `The call does not end with ${closingTag}.`;
   const source = text.slice(start);
   scan.report("unterminated-call", source, detail, guessName(source));
+}
+
+/** The tags each on a line of its own, as they belong. */
+function onOwnLines(text: string): string {
+  const opened = text.split(openingTag);
+  const behind = opened.map((part, index) => (index === 0 ? part : `\n${pythonLstrip(part)}`)).join(openingTag);
+  const closed = behind.split(closingTag);
+  return closed.map((part, index) => (index === closed.length - 1 ? part : `${pythonRstrip(part)}\n`)).join(closingTag);
 }

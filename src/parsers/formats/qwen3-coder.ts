@@ -3,6 +3,7 @@
 
 import type { JsonFloat, JsonValue } from "../../lib/json/index.ts";
 import { PythonError, pythonLower, pythonStr, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { integerOf, pythonFloat } from "../python/number.ts";
 import { dumpPython, type PythonValue } from "../python/value.ts";
 import { blocksBetween, dollar } from "../text-blocks.ts";
@@ -20,6 +21,7 @@ const parameterClosing = "</parameter>";
 export const qwen3Coder = createToolCallParser({
   name: "qwen3_coder",
   markers: [opening, closing],
+  hints: formatHints({ wordsEnd: [opening], callEnds: [closing], nesting: [[opening, closing]] }),
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
     const first = text.indexOf(opening);

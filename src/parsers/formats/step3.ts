@@ -4,6 +4,7 @@
 import type { JsonValue } from "../../lib/json/index.ts";
 import { JsonSyntaxError, parseJson } from "../../lib/json/index.ts";
 import { PythonError, pythonStrip } from "../../lib/python/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { pythonExceptionType } from "../python/exception.ts";
 import { evaluateLiteral } from "../python/literal.ts";
 import { isTruthy } from "../python/truth.ts";
@@ -23,6 +24,16 @@ const invokeClosing = "</steptml:invoke>";
 export const step3 = createToolCallParser({
   name: "step3",
   markers: [section, sectionEnd, opening, closing, separator],
+  hints: formatHints({
+    wordsEnd: [section],
+    callEnds: [sectionEnd],
+    nesting: [
+      [section, sectionEnd],
+      [opening, closing],
+      ["<steptml:invoke", invokeClosing],
+      ["<steptml:parameter", "</steptml:parameter>"],
+    ],
+  }),
   hasToolCall: (text) => text.includes(section),
   detect: (text, scan) => {
     const start = text.indexOf(section);

@@ -8,6 +8,7 @@ const withoutThinkTags = (text: string): string => text.replaceAll("<think>", ""
 export const trinity = createToolCallParser({
   name: "trinity",
   markers: qwen25Format.markers,
+  hints: { ...qwen25Format.hints, wordsEnd: [...qwen25Format.hints.wordsEnd, "<think>", "</think>"] },
   hasToolCall: (text) => qwen25Format.hasToolCall(withoutThinkTags(text)),
   detect: (text, scan) => qwen25Format.detect(withoutThinkTags(text), scan),
 });

@@ -9,20 +9,28 @@ export type Instruction =
   | { readonly type: "jump"; readonly to: number }
   | { readonly type: "match" };
 
+export type Pattern = {
+  readonly program: readonly Instruction[];
+  /** One per instruction: a place whose character cannot begin it need not be tried, which spares most of the tries. */
+  readonly beginnings: readonly Uint8Array[];
+};
+
 /** The first match, leftmost start first, as `[start, end)` in UTF-16 units; `null` when there is none. */
-export function findPattern(
-  text: string,
-  program: readonly Instruction[],
-): readonly [start: number, end: number] | null {
-  const tried = new Uint8Array(Math.ceil((program.length * (text.length + 1)) / 8));
+export function findPattern(text: string, pattern: Pattern): readonly [start: number, end: number] | null {
+  const tried = new Uint8Array(Math.ceil((pattern.program.length * (text.length + 1)) / 8));
   for (let start = 0; start <= text.length; start++) {
-    const end = matchAt(text, program, start, tried);
+    if (!mayBegin(pattern.beginnings[0]!, text.charCodeAt(start))) continue;
+    const end = matchAt(text, pattern, start, tried);
     if (end !== -1) return [start, end];
   }
   return null;
 }
 
-function matchAt(text: string, program: readonly Instruction[], start: number, tried: Uint8Array): number {
+function mayBegin(beginnings: Uint8Array, unit: number): boolean {
+  return !(unit < 128) || beginnings[unit] === 1;
+}
+
+function matchAt(text: string, { program, beginnings }: Pattern, start: number, tried: Uint8Array): number {
   const pending: number[] = [0, start];
   while (pending.length > 0) {
     let at = pending.pop()!;
@@ -34,8 +42,13 @@ function matchAt(text: string, program: readonly Instruction[], start: number, t
       const instruction = program[counter]!;
       if (instruction.type === "match") return at;
       if (instruction.type === "split") {
-        pending.push(instruction.second, at);
-        counter = instruction.first;
+        const unit = text.charCodeAt(at);
+        const isSecond = mayBegin(beginnings[instruction.second]!, unit);
+        if (mayBegin(beginnings[instruction.first]!, unit)) {
+          if (isSecond) pending.push(instruction.second, at);
+          counter = instruction.first;
+        } else if (isSecond) counter = instruction.second;
+        else break;
       } else if (instruction.type === "jump") {
         counter = instruction.to;
       } else {
@@ -90,6 +103,24 @@ export function maybe(piece: Piece): Piece {
   };
 }
 
-export function compile(piece: Piece): readonly Instruction[] {
-  return [...piece(0), { type: "match" }];
+export function compile(piece: Piece): Pattern {
+  const program: readonly Instruction[] = [...piece(0), { type: "match" }];
+  return { program, beginnings: program.map((_, counter) => beginningsOf(program, counter)) };
+}
+
+/** Which ASCII characters an instruction can begin with, by code; others, and the end of the text, always may. */
+function beginningsOf(program: readonly Instruction[], start: number): Uint8Array {
+  const result = new Uint8Array(128);
+  const seen = new Set<number>();
+  const pending = [start];
+  for (let counter = pending.pop(); counter !== undefined; counter = pending.pop()) {
+    if (seen.has(counter)) continue;
+    seen.add(counter);
+    const instruction = program[counter]!;
+    if (instruction.type === "match") return result.fill(1);
+    if (instruction.type === "split") pending.push(instruction.first, instruction.second);
+    else if (instruction.type === "jump") pending.push(instruction.to);
+    else for (let code = 0; code < 128; code++) result[code]! |= instruction.ascii[code]!;
+  }
+  return result;
 }

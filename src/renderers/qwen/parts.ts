@@ -39,7 +39,7 @@ export function writeTools(writer: SegmentWriter, tools: TemplateValue): void {
 const toolTexts = new WeakMap<object, string>();
 
 /** The JSON of a tool, made once: definitions never change, and every prompt shows all of them. */
-function toolJson(tool: TemplateValue): string {
+export function toolJson(tool: TemplateValue): string {
   if (!(tool instanceof Map)) return toJson(tool);
   const known = toolTexts.get(tool);
   if (known !== undefined) return known;

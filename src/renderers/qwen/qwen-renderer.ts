@@ -7,7 +7,7 @@ import { qwenFamilies } from "./families.ts";
 
 export type QwenRendererOptions = RendererOptions & {
   readonly tokenizer: Tokenizer;
-  /** `qwen2.5-instruct`, `qwen3`, `qwen3-rev2` or `qwen3-instruct-2507`. */
+  /** `qwen2.5-instruct`, `qwen3` or another of `families.ts`. */
   readonly family: string;
 };
 

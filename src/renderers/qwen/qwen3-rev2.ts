@@ -3,7 +3,8 @@
 import { type ChatTemplate, SegmentWriter } from "../chat-template.ts";
 import { attribute } from "../template-values.ts";
 import { writeSystem, writeToolResult, writeTurn } from "./parts.ts";
-import { lastQueryIndex, splitThinking, writeAssistant, writeThinkingPrompt } from "./thinking.ts";
+import { splitThinking } from "../split-thinking.ts";
+import { lastQueryIndex, writeAssistant, writeThinkingPrompt } from "./thinking.ts";
 
 export const qwen3Revision2: ChatTemplate = ({ messages, tools, addGenerationPrompt, kwargs }) => {
   const writer = new SegmentWriter();

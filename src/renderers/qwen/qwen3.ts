@@ -3,7 +3,8 @@
 import { type ChatTemplate, SegmentWriter } from "../chat-template.ts";
 import { attribute, contains, methodReceiver, printed, textOperand } from "../template-values.ts";
 import { writeSystem, writeToolResult, writeTurn } from "./parts.ts";
-import { lastQueryIndex, splitThinking, writeAssistant, writeThinkingPrompt } from "./thinking.ts";
+import { splitThinking } from "../split-thinking.ts";
+import { lastQueryIndex, writeAssistant, writeThinkingPrompt } from "./thinking.ts";
 
 export const qwen3: ChatTemplate = ({ messages, tools, addGenerationPrompt, kwargs }) => {
   const writer = new SegmentWriter();

@@ -2,7 +2,7 @@
 // before it, and a last answer without thinking gets an empty think block that vanishes when a tool result follows.
 
 import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
-import { pythonLstrip, pythonRstrip, pythonStrip } from "../../lib/python/index.ts";
+import { pythonLstrip, pythonStrip } from "../../lib/python/index.ts";
 import type { SegmentWriter } from "../chat-template.ts";
 import { attribute, isTruthy, methodReceiver, type TemplateValue, textOperand } from "../template-values.ts";
 import { endToken, startToken, writeGenerationPrompt, writeToolCalls } from "./parts.ts";
@@ -19,13 +19,6 @@ export function lastQueryIndex(
     if (!(content.startsWith("<tool_response>") && content.endsWith("</tool_response>"))) return index;
   }
   return messages.length - 1;
-}
-
-/** Cuts thinking out of content that has a closing tag. */
-export function splitThinking(text: string): { readonly reasoning: string; readonly content: string } {
-  const parts = text.split("</think>");
-  const before = pythonRstrip(parts[0] ?? "", "\n").split("<think>");
-  return { reasoning: pythonLstrip(before.at(-1) ?? "", "\n"), content: pythonLstrip(parts.at(-1) ?? "", "\n") };
 }
 
 export type AssistantTurn = {

@@ -51,6 +51,7 @@ export function createResponseWriter(onLeave: () => void): AnswerWriter {
     },
     { highWaterMark: 0 },
   );
+  let hasBegun = false;
   const send = (bytes: Uint8Array): void => {
     if (!isOver && bytes.length > 0) controller.enqueue(bytes);
   };
@@ -71,7 +72,9 @@ export function createResponseWriter(onLeave: () => void): AnswerWriter {
       breakOff();
     },
     write: (text) => {
-      resolve(new Response(body, { headers: eventStream }));
+      // Once: a body that somebody has begun to read fits no second response.
+      if (!hasBegun) resolve(new Response(body, { headers: eventStream }));
+      hasBegun = true;
       send(Buffer.from(text));
     },
     end: () => {

@@ -43,6 +43,8 @@ export type FaultSamplerOptions = {
   readonly seed: number;
   /** Probability of each fault, from 0 to 1. Default 0. */
   readonly rates: Partial<Readonly<Record<FaultName, number>>>;
+  /** Spoils an answer, of another protocol say. Default: SGLang's. */
+  readonly garble?: (random: Random) => (item: unknown) => unknown;
   /** How late a slow answer is at most; half of it at least. Default 50. */
   readonly slowMs?: number;
   /** Default: the real one. */
@@ -56,7 +58,7 @@ export type FaultSampler = Sampler & {
 
 /** Throws a `RangeError` for a rate that is no probability. */
 export function createFaultSampler(inner: Sampler, options: FaultSamplerOptions): FaultSampler {
-  const { seed, rates, slowMs = 50, clock = systemClock } = options;
+  const { seed, rates, slowMs = 50, clock = systemClock, garble: spoilItem = garble } = options;
   const counts = Object.fromEntries(faultNames.map((name) => [name, 0])) as Record<FaultName, number>;
   for (const [name, rate] of Object.entries(rates)) {
     if (!(rate >= 0 && rate <= 1)) throw new RangeError(`Cannot make a fault sampler: rate of "${name}" is ${rate}.`);
@@ -75,7 +77,7 @@ export function createFaultSampler(inner: Sampler, options: FaultSamplerOptions)
     const output = await inner.sample(request, isQuiet ? { ...call, onTokens: () => "continue" } : call);
     if (met.has("weight-bump")) version += 1;
     const answer = met.has("weight-bump") ? { ...output, weightVersion: `bumped-${version}` } : output;
-    return spoil(answer, main, random);
+    return spoil(answer, main, { random, spoilItem });
   };
 
   return { ...operationsOf(inner), sample, counts };
@@ -105,14 +107,19 @@ function refuse(fault: FaultName | null): void {
   throw new WireFaultError({ type: "answer", status: 429, headers, text });
 }
 
-function spoil(output: SamplerOutput, fault: FaultName | null, random: Random): SamplerOutput {
+function spoil(
+  output: SamplerOutput,
+  fault: FaultName | null,
+  options: { readonly random: Random; readonly spoilItem: (random: Random) => (item: unknown) => unknown },
+): SamplerOutput {
+  const { random, spoilItem } = options;
   switch (fault) {
     case "abort":
       return { ...shorten(output, random.next() < 0.5 ? 0 : random.integer(output.ids.length)), finish: "abort" };
     case "cut":
       return { ...shorten(output, random.integer(output.ids.length)), finish: "length" };
     case "garbage":
-      throw new WireFaultError({ type: "edit", output, edit: garble(random) });
+      throw new WireFaultError({ type: "edit", output, edit: spoilItem(random) });
     case "drop":
       throw new WireFaultError({ type: "drop", output, share: random.next() });
     default:

@@ -1,0 +1,195 @@
+// Every parser on text made to hurt it, at 100 kB and at 200 kB: CPU time must grow with the length, not with its square.
+// Per parser and shape the two sizes take turns; the median of the ratios counts, and more than 2.5 fails the run.
+// Run: npm run bench -- parsers [name ...]
+
+import { toolFromDefinition } from "../dist/core/index.js";
+import { fromPlain } from "../dist/lib/json/index.js";
+import { reasoningParser, reasoningParserNames, toolCallParser, toolCallParserNames } from "../dist/parsers/index.js";
+import { machine, median } from "./lib/measure.mjs";
+
+const size = 100_000;
+const rounds = 7;
+/** A shorter measurement than this is repeated until it is that long: the clock and the collector are no finer. */
+const shortestMs = 3;
+const limit = 2.5;
+
+const properties = { city: { type: "string" }, days: { type: "integer" }, tags: { type: "array" }, extra: {} };
+const tools = [
+  toolFromDefinition(fromPlain({ type: "function", function: { name: "f", parameters: { properties } } })),
+];
+
+/** What a parser's calls are made of: `call` is a good one, `open` begins one, `parts` are what stands inside. */
+const json = '{"name": "f", "arguments": {"city": "R"}}';
+const tagged = {
+  open: "<tool_call><function=f><parameter=city>",
+  parts: ["<function=", "<parameter=", "</parameter>", "<function=f>", "<parameter=city>1", "</function>"],
+  call: "<tool_call><function=f><parameter=city>R</parameter></function></tool_call>",
+};
+const glm = {
+  open: "<tool_call>f\n<arg_key>city",
+  parts: ["<arg_key>", "<arg_key>a</arg_key>", "</arg_key>\\n", "</arg_key>   ", "<arg_value>", "</arg_value>", "\\n"],
+  call: "<tool_call>f\n<arg_key>city</arg_key>\n<arg_value>R</arg_value>\n</tool_call>",
+};
+const dsml = (section) => ({
+  open: `<｜DSML｜${section}><｜DSML｜invoke name="f"><｜DSML｜parameter name="city" string="false">`,
+  parts: [
+    "<｜DSML｜invoke",
+    '<｜DSML｜invoke name="',
+    '<｜DSML｜parameter name="a',
+    '" string="',
+    "</｜DSML｜parameter>",
+  ],
+  call: `<｜DSML｜${section}><｜DSML｜invoke name="f">{"city": "R"}</｜DSML｜invoke></｜DSML｜${section}>`,
+});
+const jsonTags = { open: "<tool_call>\n", parts: ["</tool_call>\n"], call: `<tool_call>\n${json}\n</tool_call>` };
+const syntaxes = {
+  deepseekv3: {
+    open: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n",
+    parts: ["\n```json\n", "\n```", "<｜tool▁call▁begin｜>f"],
+    call: '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{"city": "R"}\n```<｜tool▁call▁end｜>',
+  },
+  deepseekv31: {
+    open: "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>",
+    parts: [],
+    call: '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{"city": "R"}<｜tool▁call▁end｜>',
+  },
+  deepseekv32: dsml("function_calls"),
+  deepseekv4: dsml("tool_calls"),
+  gigachat3: { open: "function call<|role_sep|>\n", parts: [], call: `function call<|role_sep|>\n${json}` },
+  glm45: glm,
+  glm47: glm,
+  "gpt-oss": {
+    open: "<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>",
+    parts: ["<|start|>assistant<|channel|>", "<|x|>", "to=f ", "commentary", "analysis", "assistant", "<|channel|>final<|message|>"],
+    call: '<|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"city": "R"}<|call|>',
+  },
+  hermes: { ...jsonTags, open: "<tool_call>" },
+  interns1: {
+    open: "<|action_start|> <|plugin|>",
+    parts: [],
+    call: `<|action_start|> <|plugin|>${json}<|action_end|>`,
+  },
+  kimi_k2: {
+    open: "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{",
+    parts: ["<|tool_call_begin|>f:0 ", "<|tool_call_begin|>aaaa", "} ", "}<|tool_call_end|>", "0"],
+    call: '<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"city": "R"}<|tool_call_end|>',
+  },
+  lfm2: { open: "<|tool_call_start|>[f(city=", parts: ["f(a=", "f()", "),"], call: '<|tool_call_start|>[f(city="R")]<|tool_call_end|>' },
+  llama3: { open: "<|python_tag|>", parts: ['{"name":', '{"name": "f"};', '{"name":"', "{'a': "], call: `<|python_tag|>${json}` },
+  mimo: tagged,
+  "minimax-m2": {
+    open: '<minimax:tool_call><invoke name="f"><parameter name="city">',
+    parts: ['<invoke name="', '<parameter name="', "</parameter>", "</invoke>"],
+    call: '<minimax:tool_call><invoke name="f"><parameter name="city">R</parameter></invoke></minimax:tool_call>',
+  },
+  "minimax-m3": {
+    open: ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="f">',
+    parts: ["]<]minimax[>[<a>", "]<]minimax[>[</a>", "]<]minimax[>[  ", "]<]minimax[>[<item>"],
+    call: ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="f">]<]minimax[>[<city>R]<]minimax[>[</city>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>',
+  },
+  mistral: { open: "[TOOL_CALLS] [", parts: ["[TOOL_CALLS]f[ARGS]", "[TOOL_CALLS", "[ARGS]{"], call: `[TOOL_CALLS] [${json}]` },
+  pythonic: { open: "[f(city=", parts: ["[f(", "f(a=", "f(a=1),", "f(a=1)", ", ", "[a(b=c,", "1, a="], call: '[f(city="R")]' },
+  qwen25: jsonTags,
+  qwen3_coder: tagged,
+  step3: {
+    open: '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f">',
+    parts: ['<steptml:invoke name="', '<steptml:parameter name="', '<steptml:parameter name="a">', "</steptml:parameter>"],
+    call: '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f"><steptml:parameter name="city">R</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>',
+  },
+  trinity: { ...jsonTags, parts: ["<think>", "</think>", "<tool<think>_call>\n"] },
+}; // prettier-ignore
+
+/** What hurts readers of anything: nesting, strings that do not end, escapes, blanks, digits, markup. */
+const common = ["{", "[", "[[],", '{"a":', "(", '"', '"a', "\\", '\\"', " ", "\n", "1", "1,", "-", "a", "<", ">", "&", "&amp;", "'", "\\n", "é", "}", "]", ")"]; // prettier-ignore
+
+/** `make(length)` gives the text of a shape in that length. */
+function shapesOf({ open, parts, call }, markers) {
+  const pieces = [...new Set([...markers, ...parts, open, call, ...common])];
+  const ending = call.slice(call.lastIndexOf("R") + 1);
+  return pieces.flatMap((piece) => {
+    const filled = (length) => piece.repeat(Math.ceil(length / piece.length));
+    return [
+      { shape: `${piece} again and again`, make: filled },
+      { shape: `${piece} in an open call`, make: (length) => open + filled(length) },
+      { shape: `${piece} in a closed call`, make: (length) => open + filled(length) + ending },
+    ];
+  });
+}
+
+function cpuMs(action, times) {
+  const before = process.cpuUsage();
+  for (let time = 0; time < times; time++) action();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1000 / times;
+}
+
+function measure(make, work) {
+  const [short, long] = [make(size), make(2 * size)];
+  work(short);
+  const once = cpuMs(() => work(short), 1);
+  const times = Math.max(1, Math.ceil(shortestMs / Math.max(once, 0.02)));
+  const ratios = [];
+  const longMs = [];
+  for (let round = 0; round < rounds; round++) {
+    const ms = { short: 0, long: 0 };
+    for (const key of round % 2 === 0 ? ["short", "long"] : ["long", "short"]) {
+      ms[key] = cpuMs(() => work(key === "short" ? short : long), times);
+    }
+    ratios.push(ms.long / ms.short);
+    longMs.push(ms.long);
+  }
+  return { ratio: median(ratios), ms: median(longMs) };
+}
+
+const subjects = [
+  ...Object.keys(syntaxes).map((name) => {
+    const parser = toolCallParser(name);
+    const work = (text) => [parser.hasToolCall(text), parser.parse(text, { tools })];
+    return { name, shapes: shapesOf(syntaxes[name], parser.markers), work };
+  }),
+  ...reasoningParserNames.map((name) => {
+    const parser = reasoningParser(name);
+    const [open, close] = parser.markers;
+    const syntax = name === "gpt-oss" ? syntaxes["gpt-oss"] : { open, parts: [], call: `${open}R${close}` };
+    return { name: `reasoning ${name}`, shapes: shapesOf(syntax, parser.markers), work: (text) => parser.split(text) };
+  }),
+];
+const missing = toolCallParserNames.filter((name) => !(name in syntaxes) && !["glm", "qwen", "step3p5"].includes(name));
+if (missing.length > 0) throw new Error(`Cannot measure every parser: there is no text for ${missing.join(", ")}.`);
+
+const wanted = process.argv.slice(2);
+console.log(machine());
+console.log(`CPU at ${(2 * size) / 1000} kB over CPU at ${size / 1000} kB, medians of ${rounds} rounds in turn\n`);
+let count = 0;
+let worst = 0;
+const failures = [];
+for (const { name, shapes, work } of subjects) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue;
+  const results = shapes.map(({ shape, make }) => {
+    let result = measure(make, work);
+    // A neighbour on the machine can spoil one measurement; a square does not go away.
+    for (let again = 0; again < 2 && result.ratio > limit; again++) {
+      const next = measure(make, work);
+      if (next.ratio < result.ratio) result = next;
+    }
+    return { shape, ...result };
+  });
+  const steepest = results.toSorted((a, b) => b.ratio - a.ratio)[0];
+  const slowest = results.toSorted((a, b) => b.ms - a.ms)[0];
+  count += results.length;
+  worst = Math.max(worst, steepest.ratio);
+  failures.push(...results.filter(({ ratio }) => ratio > limit).map((result) => ({ name, ...result })));
+  console.log(
+    `${name.padEnd(30)} ${String(shapes.length).padStart(4)} shapes   steepest ${steepest.ratio.toFixed(2)} (${show(steepest.shape)})   slowest ${slowest.ms.toFixed(1).padStart(6)} ms (${show(slowest.shape)})`,
+  );
+}
+console.log(`\n${count} shapes, the steepest ${worst.toFixed(2)}`);
+for (const { name, shape, ratio, ms } of failures) {
+  console.error(`Not linear: ${name}, ${show(shape)}: ratio ${ratio.toFixed(2)}, ${ms.toFixed(0)} ms at 200 kB.`);
+}
+process.exitCode = failures.length > 0 ? 1 : 0;
+
+function show(shape) {
+  const text = JSON.stringify(shape).slice(1, -1);
+  return text.length > 60 ? `${text.slice(0, 28)}…${text.slice(-28)}` : text;
+}

@@ -1,0 +1,57 @@
+// Where a provider's key comes from: an option or an environment variable. A key is sent only to the host it is for: the
+// variables read without being named belong to that host.
+
+import { ConfigurationError } from "../core/index.ts";
+import type { ModelPart } from "./model-failure.ts";
+
+export type KeyOptions = {
+  /** The key itself. Prefer a variable: other processes see the flags of a command. */
+  readonly apiKey?: string | undefined;
+  /** Name of the environment variable that holds the key. Default: the usual one of a known host, see {@link keyVariables}. */
+  readonly apiKeyVariable?: string | undefined;
+  /** Default: `process.env`. */
+  readonly variables?: Readonly<Record<string, string | undefined>> | undefined;
+};
+
+/** By host of the server; a host that is not listed gets no key unless one is given. */
+export const keyVariables: Readonly<Record<string, string>> = Object.freeze({
+  "api.openai.com": "OPENAI_API_KEY",
+  "openrouter.ai": "OPENROUTER_API_KEY",
+  "api.deepseek.com": "DEEPSEEK_API_KEY",
+  "api.fireworks.ai": "FIREWORKS_API_KEY",
+  "api.groq.com": "GROQ_API_KEY",
+  "api.mistral.ai": "MISTRAL_API_KEY",
+  "api.together.xyz": "TOGETHER_API_KEY",
+  "generativelanguage.googleapis.com": "GEMINI_API_KEY",
+});
+
+/**
+ * The key from the options, else from `defaults`, the first that is set; `null` when there is none. Throws a
+ * `ConfigurationError` when the named variable is not set, or when the key cannot be sent. No message holds the key.
+ */
+export function findApiKey(part: ModelPart, options: KeyOptions, defaults: readonly string[]): string | null {
+  const { apiKey, apiKeyVariable, variables = process.env } = options;
+  if (apiKey !== undefined) return checkKey(part, apiKey, "apiKey");
+  if (apiKeyVariable !== undefined) {
+    const key = checkKey(part, variables[apiKeyVariable] ?? "", `environment variable "${apiKeyVariable}"`);
+    if (key !== null) return key;
+    throw new ConfigurationError(
+      `Cannot read the key of the ${part} model: environment variable "${apiKeyVariable}" is not set; set it, or name another one.`,
+    );
+  }
+  for (const name of defaults) {
+    const key = checkKey(part, variables[name] ?? "", `environment variable "${name}"`);
+    if (key !== null) return key;
+  }
+  return null;
+}
+
+function checkKey(part: ModelPart, text: string, source: string): string | null {
+  const key = text.trim();
+  if (/[^\x21-\x7e]/.test(key)) {
+    throw new ConfigurationError(
+      `Cannot use the key of the ${part} model in ${source}: it holds a space or a character that no header can carry; give the key alone.`,
+    );
+  }
+  return key === "" ? null : key;
+}

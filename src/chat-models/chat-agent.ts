@@ -1,0 +1,58 @@
+// An agent behind an API: any chat model, read as a renderer reads sampled tokens. What it says is data, however odd; only
+// faults of the call are faults.
+
+import type { Attempt, ChatAgent, ParsedAction } from "../core/index.ts";
+import type { ChatModel, ChatReply } from "./chat-model.ts";
+import { type ChatModelOptions, createChatModel } from "./create-chat-model.ts";
+import { type CallLimits, createModelCaller } from "./model-caller.ts";
+import { splitThinking } from "./split-thinking.ts";
+import { UsageMeter } from "./usage-meter.ts";
+
+export type ChatAgentOptions = ChatModelOptions &
+  Omit<CallLimits, "maxReasks"> & {
+    /** A model of your own, instead of `model`, `url` and `provider`. */
+    readonly chat?: ChatModel;
+  };
+
+/**
+ * An agent for `runChatEpisode`, shared by all episodes. Throws a `ConfigurationError` for settings that cannot work, before
+ * any call.
+ *
+ * @example
+ * chatAgent({ model: "anthropic/claude-haiku-4-5", sampling: { temperature: 0 } });
+ */
+export function chatAgent(options: ChatAgentOptions): ChatAgent {
+  const model = options.chat ?? createChatModel({ part: "agent", title: "the agent" }, options);
+  const caller = createModelCaller(model, "agent", options);
+  return {
+    name: model.name,
+    reply: async ({ messages, tools, turn, seed }, { signal } = {}) => {
+      const meter = new UsageMeter();
+      const attempts: Attempt[] = [];
+      const reply = await caller.ask(messages, (answer) => answer, {
+        tools,
+        seed,
+        signal,
+        meter: meter.add,
+        onRetry: (attempt) => attempts.push(attempt),
+      });
+      return { action: readReply(reply, turn), usage: meter.total(), attempts };
+    },
+  };
+}
+
+function readReply({ text, reasoning, toolCalls, isCutOff }: ChatReply, turn: number): ParsedAction {
+  const { thinking, words } = splitThinking(text);
+  return {
+    text,
+    reasoning: reasoning ?? thinking,
+    content: thinking === null ? words : words.trim(),
+    toolCalls: toolCalls.map(({ id, name, argumentsText }, index) => ({
+      id: id ?? `call_${turn}_${index}`,
+      name,
+      argumentsText,
+    })),
+    problems: [],
+    isTerminated: !isCutOff,
+  };
+}

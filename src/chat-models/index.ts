@@ -1,0 +1,34 @@
+// Models behind an API, for simulated users and for agents that are evaluated: chat completions of OpenAI-compatible servers
+// and of named providers, with keys, prices, limits and retries. Not engines: nothing here is trained.
+
+export type { KeyOptions } from "./api-key.ts";
+export { chatAgent, type ChatAgentOptions } from "./chat-agent.ts";
+export {
+  type ChatMessage,
+  type ChatModel,
+  type ChatOptions,
+  type ChatReply,
+  type ChatToolCall,
+  type ChatWords,
+  wordsReply,
+} from "./chat-model.ts";
+export type { ChatSampling } from "./chat-sampling.ts";
+export { type ChatModelOptions, createChatModel } from "./create-chat-model.ts";
+export {
+  type AskOptions,
+  type CallLimits,
+  createModelCaller,
+  defaultModelRetry,
+  type ModelCaller,
+} from "./model-caller.ts";
+export {
+  cancelledFailure,
+  modelFailure,
+  type ModelFailureCode,
+  type ModelPart,
+  type ModelRole,
+} from "./model-failure.ts";
+export { listPrices, type Price, type PriceTable } from "./prices.ts";
+export type { LibraryLoader } from "./provider-library.ts";
+export { splitThinking, type SplitReply } from "./split-thinking.ts";
+export { UsageMeter } from "./usage-meter.ts";

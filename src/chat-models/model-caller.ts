@@ -1,0 +1,142 @@
+// Asks a chat model for something readable, come what may within bounds: a deadline per call, retries with backoff, so
+// many calls at once, so many per minute. One caller stands for one provider and is shared by all its episodes; a call
+// that waits for its retry holds no permit, so it delays nobody.
+
+import { type Attempt, AttributedError, attribute, ConfigurationError, type ModelUsage } from "../core/index.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { DeadlineError, withDeadline } from "../lib/deadline.ts";
+import { createRateLimit } from "../lib/rate-limit.ts";
+import { checkRetryPolicy, retry, type RetryPolicy } from "../lib/retry.ts";
+import { createSemaphore } from "../lib/semaphore.ts";
+import type { ChatMessage, ChatModel, ChatOptions, ChatReply } from "./chat-model.ts";
+import { askingOf, boundaryOf, cancelledFailure, modelFailure, type ModelPart } from "./model-failure.ts";
+
+export type CallLimits = {
+  /** Deadline of one call, in milliseconds. Default 120,000. */
+  readonly timeoutMs?: number;
+  /** For one answer, all its calls together. Default: 10 attempts within 180 seconds, 0.5 to 20 seconds apart. */
+  readonly retry?: RetryPolicy;
+  /** How often a reply that is empty or cannot be read is asked for again, within `retry`. Default 2. */
+  readonly maxReasks?: number;
+  /** Calls at once. Default 256. */
+  readonly maxConcurrency?: number;
+  /** Calls begun per minute, evenly spaced. Default: no limit. */
+  readonly requestsPerMinute?: number;
+  /** Default: the real clock. */
+  readonly clock?: Clock;
+  /** Jitter, uniform in [0, 1). Default: `Math.random`. */
+  readonly random?: () => number;
+};
+
+/** Enough for a local server's batch; hosted providers refuse more from most accounts. */
+export const defaultMaxConcurrency = 256;
+
+export const defaultModelRetry: RetryPolicy = Object.freeze({
+  maxAttempts: 10,
+  maxElapsedMs: 180_000,
+  baseDelayMs: 500,
+  maxDelayMs: 20_000,
+});
+
+export type AskOptions = ChatOptions & {
+  /** Is given the usage of every call, failed ones too. */
+  readonly meter: (usage: ModelUsage) => void;
+  /** Is told of each failed call that is made again. */
+  readonly onRetry?: (attempt: Attempt) => void;
+};
+
+export type ModelCaller = {
+  readonly model: string;
+  /** Completes the chat and reads the reply; what `read` throws as a retryable failure is asked for again. */
+  ask<T>(messages: readonly ChatMessage[], read: (reply: ChatReply) => T, options: AskOptions): Promise<T>;
+};
+
+const failedCall: ModelUsage = Object.freeze({ modelCalls: 1, inputTokens: 0, outputTokens: 0, cost: 0 });
+
+/** Throws a `ConfigurationError` for limits that allow nothing. */
+export function createModelCaller(model: ChatModel, part: ModelPart, limits: CallLimits = {}): ModelCaller {
+  const { timeoutMs = 120_000, maxReasks = 2, clock = systemClock, random = Math.random } = limits;
+  const { maxConcurrency = defaultMaxConcurrency, requestsPerMinute = Infinity } = limits;
+  requireLimit(part, "timeoutMs", timeoutMs, timeoutMs > 0);
+  requireLimit(part, "maxReasks", maxReasks, maxReasks >= 0);
+  requireLimit(part, "maxConcurrency", maxConcurrency, maxConcurrency >= 1);
+  requireLimit(part, "requestsPerMinute", requestsPerMinute, requestsPerMinute > 0);
+  const policy = limits.retry ?? defaultModelRetry;
+  checkRetryPolicy(policy);
+  const permits = createSemaphore(maxConcurrency === Infinity ? Infinity : Math.floor(maxConcurrency));
+  const rate = createRateLimit(requestsPerMinute, clock);
+
+  const what = askingOf(part, `"${model.name}"`);
+
+  const callOnce = async (messages: readonly ChatMessage[], options: AskOptions): Promise<ChatReply> => {
+    const { signal, meter, tools = [], seed = null } = options;
+    try {
+      const reply = await withDeadline((ends) => model.complete(messages, { tools, seed, signal: ends }), {
+        timeoutMs,
+        clock,
+        signal,
+      });
+      meter(reply.usage);
+      return reply;
+    } catch (error) {
+      meter(failedCall);
+      if (!(error instanceof DeadlineError)) throw error;
+      throw modelFailure(part, "timeout", {
+        message: `Cannot ${what}: no answer came within ${timeoutMs} ms.`,
+      });
+    }
+  };
+
+  const ask = async <T>(
+    messages: readonly ChatMessage[],
+    read: (reply: ChatReply) => T,
+    options: AskOptions,
+  ): Promise<T> => {
+    const { signal } = options;
+    let reasks = 0;
+    let release: (() => void) | null = null;
+    try {
+      // The first permit is waited for before the retry policy's time begins: a queue is not a fault.
+      release = await permits.acquire(signal);
+      return await retry(
+        async () => {
+          release ??= await permits.acquire(signal);
+          try {
+            await rate.wait(signal);
+            return read(await callOnce(messages, options));
+          } finally {
+            release();
+            release = null;
+          }
+        },
+        policy,
+        {
+          judge: (error) => {
+            if (!(error instanceof AttributedError)) return { retry: false, afterMs: null };
+            const { code, retryable } = error.failure;
+            const isUnreadable = code === "empty-reply" || code === "malformed-reply";
+            return { retry: retryable && (!isUnreadable || ++reasks <= maxReasks), afterMs: error.retryAfterMs };
+          },
+          clock,
+          random,
+          signal,
+          onRetry: (error, { delayMs }) =>
+            options.onRetry?.({ failure: attribute(error, boundaryOf(part)).failure, waitedMs: delayMs }),
+        },
+      );
+    } catch (error) {
+      if (signal?.aborted) throw cancelledFailure(part, what, signal);
+      throw error;
+    } finally {
+      release?.();
+    }
+  };
+  return { model: model.name, ask };
+}
+
+function requireLimit(part: ModelPart, name: string, value: number, isEnough: boolean): void {
+  if (isEnough) return;
+  throw new ConfigurationError(
+    `Cannot call the ${part} model: ${name} is ${value}, which allows no call; give a larger number.`,
+  );
+}

@@ -1,0 +1,145 @@
+// Chat models of named providers (`anthropic/...`, `google/...`, `openai/...`) through the optional provider library.
+// Checks at construction that it can work, loads the library with the first call, and turns its errors into failures.
+
+import { AttributedError, ConfigurationError } from "../core/index.ts";
+import { createRedactor, type HttpClient } from "../http/index.ts";
+import { findApiKey, type KeyOptions } from "./api-key.ts";
+import type { ChatModel } from "./chat-model.ts";
+import type { ChatSampling } from "./chat-sampling.ts";
+import { askingOf, modelFailure, type ModelPart, type ModelRole } from "./model-failure.ts";
+import { modelPool } from "./model-pool.ts";
+import { poolFetch } from "./pool-fetch.ts";
+import { priceOf, usageOfCall, type PriceTable } from "./prices.ts";
+import {
+  installedLibraries,
+  listedProviders,
+  loadModel,
+  providerNamed,
+  type Generate,
+  type LibraryLoader,
+  type Provider,
+} from "./provider-library.ts";
+import { statusFailure } from "./status-failure.ts";
+
+export type ProviderChatOptions = KeyOptions & {
+  readonly role: ModelRole;
+  /** `provider/model`, or the model alone when `provider` is given. */
+  readonly model: string;
+  readonly provider?: string;
+  /** Another address of the provider. Default: its own. */
+  readonly url?: string;
+  readonly extraBody?: Readonly<Record<string, unknown>>;
+  readonly sampling?: ChatSampling;
+  readonly prices?: PriceTable | undefined;
+  readonly maxConcurrency?: number;
+  readonly http?: HttpClient;
+  readonly libraries?: LibraryLoader;
+};
+
+/** Throws a `ConfigurationError` when the name has no provider, a package is missing or a key is. */
+export function providerChat(options: ProviderChatOptions): ChatModel {
+  const { provider, model } = readName(options);
+  const { role, sampling: { temperature, topP, maxNewTokens: maxOutputTokens } = {} } = options;
+  const name = `${provider.name}/${model}`;
+  const libraries = options.libraries ?? installedLibraries;
+  if (!libraries.isInstalled("ai") || !libraries.isInstalled(provider.packageName)) {
+    throw new ConfigurationError(
+      `Cannot make ${role.title} with model "${name}": the provider library is not installed; run ` +
+        `"npm install ai@6 ${provider.installName}", or give the url of an OpenAI-compatible server, which needs no library ` +
+        `(known providers: ${listedProviders.join(", ")}).`,
+    );
+  }
+  const apiKey = findApiKey(role.part, options, provider.keyVariables);
+  const [keyVariable] = provider.keyVariables;
+  if (apiKey === null && keyVariable !== undefined && options.url === undefined) {
+    throw new ConfigurationError(
+      `Cannot make ${role.title} with model "${name}": there is no key; set ${keyVariable}, or name another variable with apiKeyVariable.`,
+    );
+  }
+  const redact = createRedactor([apiKey, ...secretVariables(options.variables ?? process.env)]);
+  const price = priceOf(name, options.prices);
+  const settings = {
+    ...(apiKey === null ? {} : { apiKey }),
+    ...(options.url === undefined ? {} : { baseURL: options.url }),
+    fetch: poolFetch(options.http ?? modelPool(role.part, options.maxConcurrency)),
+  };
+  let loading: Promise<Generate> | null = null;
+  return {
+    name,
+    complete: async (messages, { tools = [], seed = null, signal } = {}) => {
+      const generate = await (loading ??= loadModel(libraries, { provider, model, settings }));
+      try {
+        const { inputTokens, outputTokens, ...reply } = await generate(messages, {
+          tools,
+          settings: {
+            temperature,
+            topP,
+            maxOutputTokens,
+            ...(seed === null ? {} : { seed }),
+            ...options.extraBody,
+            maxRetries: 0,
+            abortSignal: signal,
+          },
+        });
+        return { ...reply, usage: usageOfCall({ input: inputTokens, output: outputTokens }, price) };
+      } catch (error) {
+        if (signal?.aborted) throw error;
+        throw libraryFailure(error, { part: role.part, where: `"${name}"`, redact });
+      }
+    },
+  };
+}
+
+function readName({ role, model, provider }: ProviderChatOptions): {
+  readonly provider: Provider;
+  readonly model: string;
+} {
+  const slash = model.indexOf("/");
+  const prefix = slash > 0 ? model.slice(0, slash) : null;
+  const name = provider ?? prefix ?? "";
+  if (!/^[a-z][a-z0-9-]*$/.test(name) || name === "openai-compatible") {
+    const state = name === "openai-compatible" ? "its server has no address" : "it names no provider";
+    throw new ConfigurationError(
+      `Cannot make ${role.title} with model "${model}": ${state}; write "provider/model" ` +
+        `(known providers: ${listedProviders.join(", ")}), or give the url of an OpenAI-compatible server.`,
+    );
+  }
+  return { provider: providerNamed(name), model: prefix === name ? model.slice(slash + 1) : model };
+}
+
+/** Values of variables that look like keys: providers we do not list read their own. */
+function secretVariables(variables: Readonly<Record<string, string | undefined>>): string[] {
+  return Object.entries(variables)
+    .filter(([name, value]) => /(KEY|TOKEN|SECRET|PASSWORD)$/.test(name) && (value?.length ?? 0) >= 8)
+    .map(([, value]) => value ?? "");
+}
+
+/** The failure in what the library threw. Its errors carry requests, so none of them is kept as cause. */
+function libraryFailure(
+  error: unknown,
+  call: { readonly part: ModelPart; readonly where: string; readonly redact: (text: string) => string },
+): AttributedError {
+  const { part, where, redact } = call;
+  for (let at: unknown = error, depth = 0; at instanceof Error && depth < 5; at = at.cause, depth++) {
+    if (at instanceof AttributedError) return at;
+    if ("statusCode" in at && typeof at.statusCode === "number" && at.statusCode !== 200) {
+      const headers = ("responseHeaders" in at ? at.responseHeaders : null) as
+        | Record<string, string>
+        | null
+        | undefined;
+      const body = "responseBody" in at && typeof at.responseBody === "string" ? at.responseBody : at.message;
+      return statusFailure({
+        part,
+        status: at.statusCode,
+        header: (name) => headers?.[name] ?? null,
+        body: redact(body).slice(0, 300),
+        where,
+      });
+    }
+  }
+  const words = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  return modelFailure(part, "bad-reply", {
+    message: `Cannot ${askingOf(part, where)}: the provider library could not read the answer.`,
+    cause: redact(words).slice(0, 300),
+  });
+}

@@ -1,0 +1,218 @@
+// The provider library (`ai` and its `@ai-sdk/*` packages): which package serves which provider, and how the library is
+// loaded and bound. Optional peers: nothing is loaded before a provider is named, and this file alone loads them.
+
+import { createRequire } from "node:module";
+import { ConfigurationError } from "../core/index.ts";
+import type { Tool } from "../core/index.ts";
+import { toolParameters } from "../core/index.ts";
+import { toPlain } from "../lib/json/index.ts";
+import type { ChatMessage, ChatReply } from "./chat-model.ts";
+import { argumentsOf, safeName } from "./openai-messages.ts";
+
+/** How optional packages are found and loaded. */
+export type LibraryLoader = {
+  isInstalled(name: string): boolean;
+  load(name: string): Promise<unknown>;
+};
+
+/** Packages beside ours. */
+export const installedLibraries: LibraryLoader = {
+  isInstalled: (name) => {
+    try {
+      createRequire(import.meta.url).resolve(name);
+      return true;
+    } catch (error) {
+      // Any other fault means that the package is there.
+      return !(error instanceof Error && "code" in error && error.code === "MODULE_NOT_FOUND");
+    }
+  },
+  load: (name) => import(name) as Promise<unknown>,
+};
+
+export type Provider = {
+  readonly name: string;
+  readonly packageName: string;
+  /** What npm is told to install: the major version that goes with `ai@6`. */
+  readonly installName: string;
+  /** Name of the export that makes the provider; `null`: the package's only export whose name begins with "create". */
+  readonly factory: string | null;
+  /** Where its key usually is; none: the library looks for itself. */
+  readonly keyVariables: readonly string[];
+};
+
+const listed: readonly Provider[] = [
+  {
+    name: "openai",
+    packageName: "@ai-sdk/openai",
+    installName: "@ai-sdk/openai@3",
+    factory: "createOpenAI",
+    keyVariables: ["OPENAI_API_KEY"],
+  },
+  {
+    name: "anthropic",
+    packageName: "@ai-sdk/anthropic",
+    installName: "@ai-sdk/anthropic@3",
+    factory: "createAnthropic",
+    keyVariables: ["ANTHROPIC_API_KEY"],
+  },
+  {
+    name: "google",
+    packageName: "@ai-sdk/google",
+    installName: "@ai-sdk/google@3",
+    factory: "createGoogleGenerativeAI",
+    keyVariables: ["GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"],
+  },
+];
+
+export const listedProviders: readonly string[] = listed.map(({ name }) => name);
+
+/** A listed provider, or any other whose package is called `@ai-sdk/<name>`. */
+export function providerNamed(name: string): Provider {
+  const packageName = `@ai-sdk/${name}`;
+  return (
+    listed.find((provider) => provider.name === name) ?? {
+      name,
+      packageName,
+      installName: packageName,
+      factory: null,
+      keyVariables: [],
+    }
+  );
+}
+
+/** A reply, and what the library says that it cost. */
+export type Generated = Omit<ChatReply, "usage"> & {
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+};
+
+export type Generate = (
+  messages: readonly ChatMessage[],
+  options: { readonly tools: readonly Tool[]; readonly settings: Readonly<Record<string, unknown>> },
+) => Promise<Generated>;
+
+/** What we use of the package `ai`. */
+type Library = {
+  readonly generateText?: (input: unknown) => Promise<{
+    readonly text?: string;
+    readonly reasoningText?: string;
+    readonly finishReason?: string;
+    readonly usage?: { readonly inputTokens?: number; readonly outputTokens?: number };
+  }>;
+  readonly jsonSchema?: (schema: unknown) => unknown;
+  readonly wrapLanguageModel?: (input: { readonly model: unknown; readonly middleware: object }) => unknown;
+};
+
+/** A part of what a provider answered. */
+type Part = {
+  readonly type: string;
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+  readonly input?: unknown;
+};
+
+/**
+ * Loads the library and binds a model of the provider. `settings` go to the provider's factory. Rejects with a
+ * `ConfigurationError` when a package is not what it should be.
+ */
+export async function loadModel(
+  libraries: LibraryLoader,
+  input: { readonly provider: Provider; readonly model: string; readonly settings: object },
+): Promise<Generate> {
+  const [library, packageExports] = await Promise.all([
+    libraries.load("ai") as Promise<Library>,
+    libraries.load(input.provider.packageName),
+  ]);
+  const model = factoryOf(packageExports, input.provider)(input.settings)(input.model);
+  const generateText = required(library, "generateText");
+  // The library prints hints about settings to the console, in the middle of our output.
+  (globalThis as { AI_SDK_LOG_WARNINGS?: boolean }).AI_SDK_LOG_WARNINGS ??= false;
+  return async (messages, { tools, settings }) => {
+    const parts: Part[] = [];
+    const withTools =
+      tools.length === 0
+        ? { model }
+        : { model: tapped(library, model, parts), tools: libraryTools(tools, required(library, "jsonSchema")) };
+    const [first, ...rest] = messages;
+    const result = await generateText(
+      first?.role === "system"
+        ? { ...settings, ...withTools, system: first.content, messages: libraryMessages(rest) }
+        : { ...settings, ...withTools, messages: libraryMessages(messages) },
+    );
+    return {
+      text: result.text ?? "",
+      reasoning: result.reasoningText ?? null,
+      toolCalls: parts.flatMap(({ type, toolCallId, toolName, input: given }) =>
+        type === "tool-call"
+          ? [{ id: toolCallId ?? null, name: toolName ?? "", argumentsText: typeof given === "string" ? given : "" }]
+          : [],
+      ),
+      isCutOff: result.finishReason === "length",
+      inputTokens: result.usage?.inputTokens ?? null,
+      outputTokens: result.usage?.outputTokens ?? null,
+    };
+  };
+}
+
+/** The model, and what it answers put into `parts` on the way: the library keeps calls parsed only, without their text. */
+function tapped(library: Library, model: unknown, parts: Part[]): unknown {
+  const wrapGenerate = async ({ doGenerate }: { readonly doGenerate: () => Promise<{ readonly content: Part[] }> }) => {
+    const answer = await doGenerate();
+    parts.push(...answer.content);
+    return answer;
+  };
+  return required(library, "wrapLanguageModel")({ model, middleware: { specificationVersion: "v3", wrapGenerate } });
+}
+
+function libraryTools(tools: readonly Tool[], jsonSchema: NonNullable<Library["jsonSchema"]>): object {
+  return Object.fromEntries(
+    tools.map((tool) => {
+      const body = tool.definition.get("function");
+      const description = body instanceof Map ? body.get("description") : null;
+      const inputSchema = jsonSchema(toPlain(toolParameters(tool)) ?? { type: "object", properties: {} });
+      return [tool.name, { inputSchema, ...(typeof description === "string" ? { description } : {}) }];
+    }),
+  );
+}
+
+/** Messages in the library's shape. A turn without words and calls is left out: some providers refuse an empty one. */
+function libraryMessages(messages: readonly ChatMessage[]): object[] {
+  return messages.flatMap((message): object[] => {
+    const { role, content } = message;
+    if (role === "tool") {
+      const { callId, name } = message;
+      if (callId === null) return [{ role: "user", content }];
+      const output = { type: "text", value: content };
+      return [{ role, content: [{ type: "tool-result", toolCallId: callId, toolName: safeName(name), output }] }];
+    }
+    const calls = "toolCalls" in message ? message.toolCalls : [];
+    if (calls.length === 0) return role === "assistant" && content === "" ? [] : [{ role, content }];
+    const parts = calls.map((call) => ({
+      type: "tool-call",
+      toolCallId: call.id,
+      toolName: safeName(call.name),
+      input: toPlain(argumentsOf(call) ?? new Map()),
+    }));
+    return [{ role, content: content === "" ? parts : [{ type: "text", text: content }, ...parts] }];
+  });
+}
+
+function required<Name extends keyof Library>(library: Library, name: Name): NonNullable<Library[Name]> {
+  const found = library[name];
+  if (typeof found === "function") return found;
+  throw new ConfigurationError(`Cannot use the library "ai": it has no "${name}"; run "npm install ai@6".`);
+}
+
+type Factory = (settings: object) => (model: string) => unknown;
+
+function factoryOf(packageExports: unknown, provider: Provider): Factory {
+  const found = Object.entries(packageExports as Record<string, unknown>).find(
+    ([name, value]) =>
+      typeof value === "function" &&
+      (provider.factory === null ? name.startsWith("create") : name === provider.factory),
+  );
+  if (found !== undefined) return found[1] as Factory;
+  throw new ConfigurationError(
+    `Cannot use the library "${provider.packageName}": it has no "${provider.factory ?? "create..."}"; run "npm install ${provider.installName}".`,
+  );
+}

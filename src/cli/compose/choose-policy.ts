@@ -1,0 +1,121 @@
+// Who plays: an engine, whose tokens are recorded and trained, or an agent behind an API, which is evaluated. Cheap checks
+// come first, models are loaded next, and servers are asked last.
+
+import {
+  type AgentStrategy,
+  ConfigurationError,
+  type EnvironmentSource,
+  type SamplingParams,
+  type UserSource,
+} from "../../core/index.ts";
+import { chatPlayer, type EpisodePlayer, tokenExactPlayer } from "../../runs/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import type { RolloutSettings } from "../settings/rollout-settings.ts";
+import { chooseAgent } from "./choose-agent.ts";
+import { chooseEngineName, connectEngine, engineOptions, type EngineName } from "./choose-engine.ts";
+import { type ChosenModel, chooseModel } from "./choose-model.ts";
+import type { Preset } from "./preset.ts";
+
+/** Everything else that an episode is played with. */
+export type PolicyParts = {
+  readonly settings: RolloutSettings;
+  readonly environment: EnvironmentSource;
+  readonly user: UserSource;
+  readonly strategy: AgentStrategy;
+  readonly preset: Preset | null;
+};
+
+export type ConnectedPolicy = {
+  /** Safe to show. */
+  readonly address: string;
+  readonly weightVersion: string | null;
+  readonly play: EpisodePlayer;
+  close(): Promise<void>;
+};
+
+export type ChosenPolicy = {
+  /** As in "engine sglang". */
+  readonly title: string;
+  /** `null`: an agent behind an API. */
+  readonly engine: EngineName | null;
+  /** Tokenizer and renderer, loaded once; `null`: an agent behind an API, which needs none. */
+  loadModel(): Promise<ChosenModel | null>;
+  /** Asks the server whether it is there. Rejects with a `ConfigurationError` when it is not. */
+  connect(parts: PolicyParts, cancel: AbortSignal): Promise<ConnectedPolicy>;
+};
+
+/** Throws a `ConfigurationError` for settings that do not go together. */
+export function choosePolicy(given: RolloutSettings, context: Pick<CliContext, "env" | "cwd">): ChosenPolicy {
+  return agentPolicy(given, context) ?? enginePolicy(given, context);
+}
+
+function agentPolicy(given: RolloutSettings, { env }: Pick<CliContext, "env">): ChosenPolicy | null {
+  const agent = chooseAgent(given, env);
+  if (agent === null) return null;
+  return {
+    title: `agent model "${agent.name}"`,
+    engine: null,
+    loadModel: () => Promise.resolve(null),
+    connect: ({ settings, environment, user, strategy }) =>
+      Promise.resolve({
+        address: settings.agentUrl === null ? "its provider" : new URL(settings.agentUrl).origin,
+        weightVersion: null,
+        play: chatPlayer({ environment, user, strategy, agent }, playing(settings)),
+        close: () => Promise.resolve(),
+      }),
+  };
+}
+
+function enginePolicy(given: RolloutSettings, { env, cwd }: Pick<CliContext, "env" | "cwd">): ChosenPolicy {
+  const engine = chooseEngineName(given);
+  if (engine === "expert" && (given.strategy === "act" || given.strategy === "react")) {
+    throw new ConfigurationError(
+      `Cannot play strategy "${given.strategy}" with engine "expert": it knows tools in the chat template's own form alone; use ` +
+        "--strategy tool-calling, or a model.",
+    );
+  }
+  const server = engineOptions(given, env);
+  let loading: Promise<ChosenModel> | null = null;
+  const loadModel = (): Promise<ChosenModel> => (loading ??= chooseModel(given, cwd));
+  return {
+    title: `engine ${engine}`,
+    engine,
+    loadModel,
+    connect: async ({ settings, environment, user, strategy, preset }, cancel) => {
+      const model = await loadModel();
+      const connected = await connectEngine(engine, { server, model, expertNoise: settings.expertNoise, cancel });
+      const { address, weightVersion } = connected;
+      const play = (): EpisodePlayer => {
+        if (preset !== null) {
+          const apiKey = server.apiKey ?? null;
+          return preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
+        }
+        const played = { environment, user, strategy, renderer: model.renderer, engine: connected.engine };
+        return tokenExactPlayer(played, { ...playing(settings), turnTimeoutMs: settings.turnTimeout * 1000 });
+      };
+      try {
+        return { address, weightVersion, play: play(), close: () => connected.close() };
+      } catch (error) {
+        await connected.close();
+        throw error;
+      }
+    },
+  };
+}
+
+function playing(settings: RolloutSettings) {
+  return {
+    sampling: samplingOf(settings),
+    seedTurns: settings.seedTurns,
+    limits: {
+      maxTurns: settings.maxSteps,
+      maxSampledTokens: settings.maxSampledTokens,
+      maxContextTokens: settings.maxContextTokens,
+    },
+  };
+}
+
+export function samplingOf(settings: RolloutSettings): SamplingParams {
+  const { temperature, topP, topK, minP, maxNewTokens, repetitionPenalty, samplingExtra } = settings;
+  return { temperature, topP, topK, minP, maxNewTokens, repetitionPenalty, seed: null, extra: samplingExtra };
+}

@@ -1,0 +1,123 @@
+// An evaluation as lines for people: rates first, then tasks, then what went wrong.
+
+import type { Interval } from "../../graders/index.ts";
+import { type Colours, formatCount, formatDuration, formatNumber, printable } from "../display/terminal-text.ts";
+import { textTable } from "../display/text-table.ts";
+import type { Counts } from "./episode-score.ts";
+import type { Evaluation } from "./evaluation.ts";
+
+/** Kinds of errors that are shown; results.json has all. */
+const shownErrors = 12;
+
+export function evaluationView(evaluation: Evaluation, colours: Colours): string[] {
+  const { episodes, graded, successes, averageReward, rewardInterval } = evaluation;
+  const rows: [string, string][] = [
+    ["episodes", `${formatCount(episodes)}, ${formatCount(graded)} graded, ${formatCount(successes)} successes`],
+    ["average reward", `${rate(averageReward)}${interval(rewardInterval)}`],
+    ["ended by", countsText(evaluation.endings)],
+    ["steps", `${formatNumber(evaluation.meanSteps)} an episode, ${formatCount(evaluation.toolCalls)} tool calls`],
+    ["problems", countsText(evaluation.problems)],
+    ["failures by", countsText(evaluation.faults)],
+    ["agent cost", costText(evaluation.agentCost)],
+    ["user cost", costText(evaluation.userCost)],
+    ["durations", durationsText(evaluation.durations)],
+  ];
+  const width = Math.max(...rows.map(([label]) => label.length));
+  return [
+    ...rows.map(([label, value]) => `  ${colours.dim(label.padEnd(width))}  ${value}`),
+    "",
+    ...passTable(evaluation, colours),
+    "",
+    ...taskTable(evaluation, colours),
+    ...countsTable("tool errors", evaluation.toolErrors, colours),
+    ...countsTable("why failures are laid where they are", evaluation.faultRules, colours),
+  ];
+}
+
+function costText(cost: number | null): string {
+  return cost === null ? "not known" : `$${cost.toFixed(2)}`;
+}
+
+function passTable({ passRates }: Evaluation, colours: Colours): string[] {
+  return indented(
+    textTable(
+      [
+        { title: "k", align: "right" },
+        { title: "pass^k", align: "right" },
+        { title: "95 %", align: "left" },
+        { title: "pass@k", align: "right" },
+      ],
+      passRates.map(({ k, passHatK, passAtK, interval: bounds }) => [
+        String(k),
+        rate(passHatK),
+        bounds === null ? "" : `${rate(bounds.low)} to ${rate(bounds.high)}`,
+        rate(passAtK),
+      ]),
+    ),
+    colours,
+  );
+}
+
+function taskTable({ tasks }: Evaluation, colours: Colours): string[] {
+  return indented(
+    textTable(
+      [
+        { title: "task", align: "right" },
+        { title: "passed", align: "right" },
+        { title: "of", align: "right" },
+        { title: "reward", align: "right" },
+        { title: "failures by", align: "left" },
+      ],
+      tasks.map((task) => [
+        String(task.taskIndex),
+        String(task.successes),
+        task.trials === task.episodes ? String(task.trials) : `${task.trials} (${task.episodes - task.trials} lost)`,
+        rate(task.meanReward),
+        Object.keys(task.faults).length === 0 ? "" : countsText(task.faults),
+      ]),
+    ),
+    colours,
+  );
+}
+
+function countsTable(title: string, counts: Counts, colours: Colours): string[] {
+  const entries = Object.entries(counts);
+  if (entries.length === 0) return [];
+  const shown = entries.slice(0, shownErrors).map(([name, number]) => [formatCount(number), printable(name)]);
+  const table = textTable(
+    [
+      { title: "", align: "right" },
+      { title, align: "left" },
+    ],
+    shown,
+  );
+  const more = entries.length - shown.length;
+  return ["", ...indented(table, colours), ...(more > 0 ? [`  … ${more} more kinds`] : [])];
+}
+
+function indented([header = "", ...lines]: readonly string[], colours: Colours): string[] {
+  return [`  ${colours.dim(header)}`, ...lines.map((line) => `  ${line}`)];
+}
+
+function durationsText(durations: Evaluation["durations"]): string {
+  if (durations === null) return "not known";
+  const { mean, median, p95, byPart } = durations;
+  return (
+    `mean ${formatDuration(mean)}, median ${formatDuration(median)}, 95th percentile ${formatDuration(p95)} an episode ` +
+    `(policy ${formatDuration(byPart.policy)}, user ${formatDuration(byPart.user)}, tools ${formatDuration(byPart.tools)})`
+  );
+}
+
+/** With three digits: 0.420. */
+function rate(value: number | null): string {
+  return value === null ? "–" : value.toFixed(3);
+}
+
+function interval(bounds: Interval | null): string {
+  return bounds === null ? "" : ` (95 %: ${rate(bounds.low)} to ${rate(bounds.high)})`;
+}
+
+function countsText(counts: Counts): string {
+  const entries = Object.entries(counts).filter(([, number]) => number > 0);
+  return entries.length === 0 ? "none" : entries.map(([name, number]) => `${name} ${formatCount(number)}`).join(", ");
+}

@@ -1,0 +1,173 @@
+// The scores of many episodes as one result: pass^k, pass@k, average reward with an interval, tasks, errors, faults, cost and
+// time. Pure numbers; how they are shown is elsewhere.
+
+import {
+  bootstrapMean,
+  commonTrials,
+  type Fault,
+  faults,
+  type Interval,
+  isSuccess,
+  passAtK,
+  passHatK,
+  type TaskTally,
+} from "../../graders/index.ts";
+import type { Counts, Durations, EpisodeScore } from "./episode-score.ts";
+
+export type TaskResult = {
+  readonly taskId: string;
+  readonly taskIndex: number;
+  /** Episodes, graded or not. */
+  readonly episodes: number;
+  /** Graded ones. */
+  readonly trials: number;
+  readonly successes: number;
+  readonly meanReward: number | null;
+  /** Of its failures. */
+  readonly faults: Counts;
+};
+
+export type PassRate = {
+  readonly k: number;
+  /** `null`: some task has fewer than k graded trials. */
+  readonly passHatK: number | null;
+  readonly passAtK: number | null;
+  /** Of pass^k, over tasks. */
+  readonly interval: Interval | null;
+};
+
+export type Evaluation = {
+  readonly episodes: number;
+  readonly graded: number;
+  readonly successes: number;
+  readonly averageReward: number | null;
+  /** Of the average reward, over tasks, at a level of 95 %. */
+  readonly rewardInterval: Interval | null;
+  readonly passRates: readonly PassRate[];
+  /** By index. */
+  readonly tasks: readonly TaskResult[];
+  readonly endings: Counts;
+  readonly toolCalls: number;
+  readonly toolErrors: Counts;
+  readonly problems: Counts;
+  readonly faults: Readonly<Record<Fault, number>>;
+  readonly faultRules: Counts;
+  /** US dollars; `null`: not known for every episode. */
+  readonly agentCost: number | null;
+  /** US dollars; `null`: not known for every episode. */
+  readonly userCost: number | null;
+  /** Of an episode, in milliseconds; `null`: not known. */
+  readonly durations: {
+    readonly mean: number;
+    readonly median: number;
+    readonly p95: number;
+    readonly byPart: Durations;
+  } | null;
+  readonly meanSteps: number;
+};
+
+export type EvaluationOptions = {
+  /** Which k are computed. Default: 1 to the number of trials that every task has. */
+  readonly ks?: readonly number[];
+  /** Of the intervals. Default: 0. */
+  readonly seed?: number;
+};
+
+/** Sums up scores. Episodes without a reward count for no rate, and are counted. */
+export function evaluate(scores: readonly EpisodeScore[], options: EvaluationOptions = {}): Evaluation {
+  const { seed = 0 } = options;
+  const tasks = [...groupByTask(scores).values()].map(taskResult).toSorted((a, b) => a.taskIndex - b.taskIndex);
+  const tallies: TaskTally[] = tasks.map(({ taskId, trials, successes }) => ({ taskId, trials, successes }));
+  const graded = scores.flatMap(({ reward }) => (reward === null ? [] : [reward]));
+  const means = tasks.flatMap(({ meanReward }) => (meanReward === null ? [] : [meanReward]));
+  const ks = options.ks ?? Array.from({ length: Math.max(1, commonTrials(tallies)) }, (_, at) => at + 1);
+  return {
+    episodes: scores.length,
+    graded: graded.length,
+    successes: graded.filter(isSuccess).length,
+    averageReward: graded.length === 0 ? null : sum(graded) / graded.length,
+    rewardInterval: bootstrapMean(means, { seed }),
+    passRates: ks.map((k) => passRate(tallies, k, seed)),
+    tasks,
+    endings: addUp(scores.map(({ ending }) => ({ [ending]: 1 }))),
+    toolCalls: sum(scores.map(({ toolCalls }) => toolCalls)),
+    toolErrors: addUp(scores.map(({ toolErrors }) => toolErrors)),
+    problems: addUp(scores.map(({ problems }) => problems)),
+    faults: faultCounts(scores),
+    faultRules: addUp(scores.map(({ fault }) => (fault === null ? {} : { [`${fault.fault}: ${fault.rule}`]: 1 }))),
+    agentCost: sumOrNull(scores.map(({ agentCost }) => agentCost)),
+    userCost: sumOrNull(scores.map(({ userCost }) => userCost)),
+    durations: durationsOf(scores),
+    meanSteps: scores.length === 0 ? 0 : sum(scores.map(({ steps }) => steps)) / scores.length,
+  };
+}
+
+function passRate(tallies: readonly TaskTally[], k: number, seed: number): PassRate {
+  const value = passHatK(tallies, k);
+  const each = value === null ? [] : tallies.map((tally) => passHatK([tally], k) ?? 0);
+  return { k, passHatK: value, passAtK: passAtK(tallies, k), interval: bootstrapMean(each, { seed }) };
+}
+
+function groupByTask(scores: readonly EpisodeScore[]): ReadonlyMap<string, readonly EpisodeScore[]> {
+  const groups = new Map<string, EpisodeScore[]>();
+  for (const score of scores) {
+    const group = groups.get(score.taskId);
+    if (group === undefined) groups.set(score.taskId, [score]);
+    else group.push(score);
+  }
+  return groups;
+}
+
+function taskResult(scores: readonly EpisodeScore[]): TaskResult {
+  const rewards = scores.flatMap(({ reward }) => (reward === null ? [] : [reward]));
+  return {
+    taskId: scores[0]?.taskId ?? "",
+    taskIndex: scores[0]?.taskIndex ?? 0,
+    episodes: scores.length,
+    trials: rewards.length,
+    successes: rewards.filter(isSuccess).length,
+    meanReward: rewards.length === 0 ? null : sum(rewards) / rewards.length,
+    faults: addUp(scores.map(({ fault }) => (fault === null ? {} : { [fault.fault]: 1 }))),
+  };
+}
+
+function faultCounts(scores: readonly EpisodeScore[]): Record<Fault, number> {
+  const counts = addUp(scores.map(({ fault }) => (fault === null ? {} : { [fault.fault]: 1 })));
+  return Object.fromEntries(faults.map((fault) => [fault, counts[fault] ?? 0])) as Record<Fault, number>;
+}
+
+function durationsOf(scores: readonly EpisodeScore[]): Evaluation["durations"] {
+  const known = scores.flatMap(({ durations }) => (durations === null ? [] : [durations]));
+  if (known.length === 0 || known.length < scores.length) return null;
+  const whole = known.map(({ policy, user, tools }) => policy + user + tools).toSorted((a, b) => a - b);
+  const at = (share: number): number => whole[Math.min(whole.length - 1, Math.floor(share * whole.length))] ?? 0;
+  const mean = (part: (one: Durations) => number): number => sum(known.map(part)) / known.length;
+  return {
+    mean: sum(whole) / whole.length,
+    median: at(0.5),
+    p95: at(0.95),
+    byPart: {
+      policy: mean(({ policy }) => policy),
+      user: mean(({ user }) => user),
+      tools: mean(({ tools }) => tools),
+    },
+  };
+}
+
+/** Sums counts by name, the most frequent first. */
+function addUp(all: readonly Counts[]): Counts {
+  const counts = new Map<string, number>();
+  for (const one of all) {
+    for (const [name, number] of Object.entries(one)) counts.set(name, (counts.get(name) ?? 0) + number);
+  }
+  return Object.fromEntries([...counts].toSorted(([, a], [, b]) => b - a));
+}
+
+/** One unknown makes the sum unknown. */
+function sumOrNull(values: readonly (number | null)[]): number | null {
+  return values.reduce((total, value) => (total === null || value === null ? null : total + value), 0);
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

@@ -1,0 +1,72 @@
+import { describe, expect, it } from "vitest";
+import { readTauResults } from "./read-tau-results.ts";
+
+const file = (...messages: readonly object[]): string =>
+  JSON.stringify([{ task_id: 3, reward: 1.0, info: { user_cost: 0.5 }, traj: messages, trial: 2 }]);
+
+describe("readTauResults()", () => {
+  it("reads tool calls as fields of messages, the first of several, with lossless arguments", () => {
+    const call = (name: string, written: string) => ({
+      function: { name, arguments: written },
+      id: "x",
+      type: "function",
+    });
+    const [run] = readTauResults(
+      file(
+        { role: "system", content: "guidelines" },
+        { role: "user", content: "Hi." },
+        { role: "assistant", content: null, tool_calls: [call("pay", '{"amount": 5.0}'), call("pay", "{}")] },
+        { role: "tool", name: "pay", content: "Error: no" },
+        { role: "assistant", content: "Sorry.", tool_calls: null },
+        { role: "user", content: "Bye. ###STOP###" },
+      ),
+      "f",
+    );
+    expect(run).toMatchObject({ taskIndex: 3, trial: 2, reward: 1, userCost: 0.5, error: null });
+    expect(run?.conversation).toMatchObject([
+      { type: "user", words: "Hi.", hangsUp: false },
+      { type: "call", name: "pay", result: "Error: no", isError: true },
+      { type: "agent", words: "Sorry." },
+      { type: "user", words: "Bye.", hangsUp: true },
+    ]);
+    const [, paid] = run?.conversation ?? [];
+    expect(paid?.type === "call" && paid.arguments.get("amount")).toEqual({ value: 5 });
+  });
+
+  it("reads actions that act and react agents write as text", () => {
+    const [run] = readTauResults(
+      file(
+        { role: "system", content: "guidelines\n#Available tools\n[]\n" },
+        { role: "user", content: "Hi." },
+        { role: "assistant", content: 'Thought:\nlook\nAction:\n{"name": "look", "arguments": {"id": 1}}' },
+        { role: "user", content: "API output: found" },
+        { role: "assistant", content: 'Action: {"name": "respond", "arguments": {"content": "There."}}' },
+        { role: "user", content: "And?" },
+        { role: "assistant", content: "Action:\n plain words " },
+        { role: "user", content: "###STOP###" },
+      ),
+      "f",
+    );
+    expect(run?.conversation).toMatchObject([
+      { type: "user", words: "Hi." },
+      { type: "call", name: "look", result: "found", isError: false },
+      { type: "agent", words: "There." },
+      { type: "user", words: "And?" },
+      { type: "agent", words: "plain words" },
+      { type: "user", words: "", hangsUp: true },
+    ]);
+  });
+
+  it.each([
+    ["{}", "a list of results is needed"],
+    ["[1]", 'result 1 of "f": it is no object'],
+    ['[{"task_id": "x"}]', '"task_id" is no index'],
+    ['[{"task_id": -1}]', '"task_id" is no index'],
+    ['[{"task_id": 0, "trial": 0, "reward": "high", "traj": []}]', '"reward" is no number'],
+    ['[{"task_id": 0, "trial": 0, "reward": 1, "traj": {}}]', '"traj" is no list'],
+    ['[{"task_id": 0, "trial": 0, "reward": NaN, "traj": []}]', '"reward" is no number'],
+    ["nonsense", "it is not JSON"],
+  ])("refuses %s", (text, wanted) => {
+    expect(() => readTauResults(text, "f")).toThrow(wanted);
+  });
+});

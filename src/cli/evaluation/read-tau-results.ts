@@ -1,0 +1,137 @@
+// Upstream's result format, read: each entry as a recorded run with the actions that the agent took. Trajectories of all of
+// upstream's agents are understood: tool calls as fields of messages, or written as text (act and react).
+
+import { ConfigurationError } from "../../core/index.ts";
+import type { Conversation, ConversationStep } from "../../graders/index.ts";
+import { JsonFloat, type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { pythonStrip } from "../../lib/python/index.ts";
+import { stopMark } from "./tau-results.ts";
+
+export type RecordedRun = {
+  readonly taskIndex: number;
+  readonly trial: number;
+  readonly reward: number;
+  /** The runner's words when the run crashed; `null`: it did not. */
+  readonly error: string | null;
+  /** Empty for a run that crashed. */
+  readonly conversation: Conversation;
+  readonly userCost: number | null;
+};
+
+/** Reads a result file; `name` is for messages. Throws a `ConfigurationError` that names the entry that is none. */
+export function readTauResults(text: string, name: string): RecordedRun[] {
+  let entries: JsonValue;
+  try {
+    entries = parseJson(text);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    throw new ConfigurationError(`Cannot read "${name}": it is not JSON (${error.pythonMessage}); correct --from.`);
+  }
+  if (!Array.isArray(entries)) {
+    throw new ConfigurationError(
+      `Cannot read "${name}": a list of results is needed, as upstream's runner writes it; correct --from.`,
+    );
+  }
+  return entries.map((entry, at) => {
+    const run = entry instanceof Map ? readRun(entry) : "it is no object";
+    if (typeof run !== "string") return run;
+    throw new ConfigurationError(`Cannot read result ${at + 1} of "${name}": ${run}; correct the file, or --from.`);
+  });
+}
+
+/** A string says what is wrong. */
+function readRun(entry: JsonObject): RecordedRun | string {
+  const taskIndex = entry.get("task_id");
+  const trial = entry.get("trial");
+  const reward = numberOf(entry.get("reward"));
+  const messages = entry.get("traj");
+  if (typeof taskIndex !== "number" || taskIndex < 0) return '"task_id" is no index of a task';
+  if (typeof trial !== "number") return '"trial" is no number';
+  if (reward === null) return '"reward" is no number';
+  if (!Array.isArray(messages)) return '"traj" is no list of messages';
+  const info = entry.get("info");
+  const error = info instanceof Map ? info.get("error") : undefined;
+  return {
+    taskIndex,
+    trial,
+    reward,
+    error: typeof error === "string" ? error : null,
+    conversation: readConversation(messages.filter((message) => message instanceof Map)),
+    userCost: info instanceof Map ? numberOf(info.get("user_cost")) : null,
+  };
+}
+
+function numberOf(value: JsonValue | undefined): number | null {
+  const number = value instanceof JsonFloat ? value.value : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : null;
+}
+
+function readConversation(messages: readonly JsonObject[]): Conversation {
+  const isWritten = writesActions(messages);
+  const steps: ConversationStep[] = [];
+  let open: { readonly name: string; readonly arguments: JsonObject } | null = null;
+  const close = (result: string): void => {
+    if (open === null) return;
+    const isError = result.startsWith("Error: ") || result === `Unknown action ${open.name}`;
+    steps.push({ type: "call", ...open, result, isError });
+    open = null;
+  };
+  for (const message of messages) {
+    const role = message.get("role");
+    const content = message.get("content");
+    const words = typeof content === "string" ? content : "";
+    if (role === "assistant") {
+      const action = readCall(message) ?? (isWritten ? readWritten(words) : null);
+      if (action === null || action.name === "respond") {
+        const said = action?.arguments.get("content") ?? words;
+        steps.push({ type: "agent", words: typeof said === "string" ? said : "" });
+      } else {
+        open = action;
+      }
+    } else if (role === "tool" || (role === "user" && open !== null)) {
+      close(role === "tool" ? words : words.replace(/^API output: /, ""));
+    } else if (role === "user") {
+      const hangsUp = words.includes(stopMark);
+      steps.push({ type: "user", words: words.replaceAll(stopMark, "").trim(), hangsUp });
+    }
+  }
+  return steps;
+}
+
+/** The first tool call of a message: upstream's agents make one at a time. */
+function readCall(message: JsonObject): { readonly name: string; readonly arguments: JsonObject } | null {
+  const calls = message.get("tool_calls");
+  const first = Array.isArray(calls) ? calls[0] : null;
+  const fn = first instanceof Map ? first.get("function") : null;
+  if (!(fn instanceof Map)) return null;
+  const name = fn.get("name");
+  const written = fn.get("arguments");
+  const values = typeof written === "string" ? parse(written) : null;
+  return typeof name === "string" && values instanceof Map ? { name, arguments: values } : null;
+}
+
+/** An action as act and react agents write it: JSON behind the last "Action:"; what is no JSON are words. */
+function readWritten(words: string): { readonly name: string; readonly arguments: JsonObject } {
+  const written = pythonStrip(words.split("Action:").at(-1) ?? "");
+  const action = parse(written);
+  const name = action instanceof Map ? action.get("name") : null;
+  const values = action instanceof Map ? action.get("arguments") : null;
+  if (typeof name === "string" && values instanceof Map) return { name, arguments: values };
+  return { name: "respond", arguments: new Map([["content", written]]) };
+}
+
+/** Whether actions are written as text: such a prompt lists the tools in its first message. */
+function writesActions(messages: readonly JsonObject[]): boolean {
+  if (messages.some((message) => message.get("role") === "tool")) return false;
+  const prompt = messages[0]?.get("content");
+  return typeof prompt === "string" && prompt.includes("\n#Available tools\n");
+}
+
+function parse(text: string): JsonValue {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return null;
+    throw error;
+  }
+}

@@ -1,0 +1,56 @@
+// The command line in front of a vLLM server.
+
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createSglangFront, createVllmFront, type FrontListener } from "../testing/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { createTestCli, readAll } from "./cli.test-helper.ts";
+import { expertSampler } from "./compose/expert-server.ts";
+
+const tokenizer = createReadableTokenizer();
+const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
+const sampler = expertSampler({ tokenizer, endTokenId, noise: 0.1 });
+
+async function samplesOf(engine: "sglang" | "vllm", listener: FrontListener): Promise<readonly unknown[]> {
+  const { run, folder } = await createTestCli();
+  const given = ["--engine", engine, "--url", listener.url, "--model", "readable", "--tasks", "0-3", "--out", "runs/a"];
+  const { code, stderr } = await run("rollout", ...given, "--seed-turns");
+  await listener.close();
+  expect(stderr).toContain("4/4 episodes");
+  expect(code).toBe(0);
+  const text = (await readAll(join(folder, "runs/a"))).get("samples.jsonl") ?? "";
+  // Episodes end in any order.
+  return text
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => {
+      const { tokens, loss_mask, rollout_log_probs } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+      return JSON.stringify({ tokens, loss_mask, rollout_log_probs });
+    })
+    .toSorted();
+}
+
+describe("rollout --engine vllm", () => {
+  it("plays the same samples as --engine sglang when the same sampler answers", async () => {
+    const sglang = createSglangFront({ sampler, tokenizer, endTokenIds: [endTokenId] });
+    const wanted = await samplesOf("sglang", await sglang.listen());
+    expect(wanted.length).toBeGreaterThan(0);
+    expect(wanted[0]).toMatch(/"tokens":\[\d+,/);
+    for (const style of ["new", "old"] as const) {
+      const front = createVllmFront({ sampler, style, endTokenIds: [endTokenId] });
+      expect(await samplesOf("vllm", await front.listen())).toEqual(wanted);
+    }
+  });
+
+  it.each([
+    [["--url", "http://127.0.0.1:1", "--model", "readable"], "Cannot reach the vLLM server at http://127.0.0.1:1"],
+    [[], 'Cannot roll out with engine "vllm": no model is named'],
+    [["--model", "readable", "--preset", "slime-tau"], "the preset speaks to SGLang"],
+    [["--model", "readable", "--logprobs-mode", "cooked"], "raw or processed is needed"],
+  ])("with %j is refused before anything is played", async (more, words) => {
+    const { run } = await createTestCli();
+    const { code, stderr } = await run("rollout", "--engine", "vllm", "--tasks", "0", ...more);
+    expect(code).toBe(2);
+    expect(stderr).toContain(words);
+  });
+});

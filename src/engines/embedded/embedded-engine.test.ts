@@ -1,0 +1,193 @@
+import { afterAll, describe, expect, test } from "vitest";
+
+import type { SampleRequest } from "../../core/engine.ts";
+import { AttributedError, ConfigurationError } from "../../core/failure.ts";
+import { defaultSampling, type SamplingParams } from "../../core/sampling.ts";
+import { TokenBuffer } from "../../core/token-buffer.ts";
+import { engineConformance } from "../../testing/index.ts";
+import { testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
+import { createEmbeddedEngine, type EmbeddedEngineOptions } from "./embedded-engine.ts";
+
+const checkpoint = { config: testConfig, weights: testWeights(3) };
+
+function make(options: Partial<EmbeddedEngineOptions> = {}) {
+  return createEmbeddedEngine({ checkpoint, threads: 2, cacheTokens: 4096, weightVersion: "v1", seed: 5, ...options });
+}
+
+function request(prompt: ArrayLike<number>, sampling: Partial<SamplingParams> = {}, requestId = "r"): SampleRequest {
+  return {
+    prompt: TokenBuffer.from(prompt),
+    sampling: { ...defaultSampling, maxNewTokens: 10, seed: 1, ...sampling },
+    stopTokenIds: [],
+    requestId,
+    routingKey: null,
+  };
+}
+
+const codeOf = async (call: Promise<unknown>): Promise<string> => {
+  const error: unknown = await call.catch((reason: unknown) => reason);
+  return error instanceof AttributedError ? error.failure.code : `no failure: ${JSON.stringify(error)}`;
+};
+
+/** Longer than any test waits. */
+const endless = { maxNewTokens: 250 } as const;
+
+describe("createEmbeddedEngine() keeps the contract of engines", () => {
+  const checks = engineConformance({
+    unscripted: "a model says what it says",
+    uncontrolled: null,
+    impossible: {},
+    promptIds: [1, 2, 3],
+    open: async () => {
+      const engine = make();
+      return { engine, control: engine, begun: async () => {}, close: async () => {} };
+    },
+  });
+  test.for(checks)("$name", async (check, { skip }) => {
+    if (check.skip !== null) skip(check.skip);
+    await check.run();
+  });
+});
+
+describe("createEmbeddedEngine()", () => {
+  const engine = make();
+  afterAll(() => engine.close());
+
+  test("gives the same answers with one thread and with two, alone and among others", async () => {
+    const single = make({ threads: 1, maxSequences: 3 });
+    const requests = Array.from({ length: 20 }, (_, index) =>
+      request(testPrompt(1 + index * 5, index), { seed: index, temperature: index % 2 }),
+    );
+    const among = await Promise.all(requests.map((each) => engine.sample(each)));
+    const alone = await Promise.all(requests.map((each) => single.sample(each)));
+    expect(among.map(({ sampledTokens, logprobs }) => [sampledTokens, logprobs])).toEqual(
+      alone.map(({ sampledTokens, logprobs }) => [sampledTokens, logprobs]),
+    );
+    await single.close();
+  });
+
+  test("differs by seed, and without one by call", async () => {
+    const answers = async (seed: number | null): Promise<string> =>
+      (await engine.sample(request([1, 2, 3], { seed }))).sampledTokens.join();
+    expect(await answers(1)).toBe(await answers(1));
+    expect(await answers(2)).not.toBe(await answers(1));
+    expect(await answers(null)).not.toBe(await answers(null));
+  });
+
+  test("serves the turns of an episode from the cache of one thread", async () => {
+    const prompt = TokenBuffer.from(testPrompt(40, 77));
+    let known = 0;
+    for (let turn = 0; turn < 3; turn++) {
+      const { sampledTokens, usage } = await engine.sample({ ...request([]), prompt, routingKey: "episode" });
+      expect(usage).toEqual({ promptTokens: prompt.length, completionTokens: 10, cachedTokens: known });
+      known = prompt.length + sampledTokens.length - 1;
+      prompt.append(sampledTokens);
+      prompt.append(testPrompt(5, turn));
+    }
+  });
+
+  test.each<[string, SampleRequest, string]>([
+    ["no prompt", request([]), "bad-request"],
+    ["ids that it does not know", request([1, 64]), "bad-request"],
+    ["a prompt as long as the context", request(testPrompt(256, 1)), "context-length"],
+    ["a negative temperature", request([1], { temperature: -1 }), "bad-request"],
+    ["a parameter that it does not know", request([1], { extra: { regex: "a" } }), "bad-request"],
+  ])("refuses %s", async (_, asked, code) => {
+    expect(await codeOf(engine.sample(asked))).toBe(code);
+  });
+
+  test("ends with length where the context ends", async () => {
+    const { finish, sampledTokens } = await engine.sample(request(testPrompt(250, 1), { maxNewTokens: null }));
+    expect([finish.reason, sampledTokens.length]).toEqual(["length", 6]);
+  });
+
+  test("knows SGLang's further parameters", async () => {
+    const extra = { logit_bias: { 7: 1000 }, min_new_tokens: 3 };
+    const { sampledTokens } = await engine.sample({ ...request([1], { extra }), stopTokenIds: [7] });
+    expect([...sampledTokens].slice(0, 2)).not.toContain(7);
+    expect(sampledTokens[3] ?? sampledTokens.at(-1)).toBe(7);
+  });
+
+  test("a cancelled call rejects at once, and abort() ends a call with what it has", async () => {
+    const controller = new AbortController();
+    const running = engine.sample(request([1], endless, "one"), { signal: controller.signal });
+    const ended = engine.sample(request([2], endless, "two"));
+    await engine.pause("in-place");
+    await engine.abort("two");
+    controller.abort();
+    expect(await codeOf(running)).toBe("cancelled");
+    const { finish, sampledTokens, logprobs } = await ended;
+    expect(finish.reason).toBe("abort");
+    expect(logprobs).toHaveLength(sampledTokens.length);
+    await engine.continue();
+  });
+
+  test.each(["in-place", "retract"] as const)(
+    "pause() in mode %s holds calls, and continue() changes nothing of them",
+    async (mode) => {
+      const wanted = await engine.sample(request([3], endless));
+      const running = engine.sample(request([3], endless));
+      await engine.pause(mode);
+      const held = engine.sample(request([4]));
+      await engine.flushCache();
+      await engine.continue();
+      expect((await running).sampledTokens).toEqual(wanted.sampledTokens);
+      expect((await held).sampledTokens).toHaveLength(10);
+    },
+  );
+
+  test("pause() in mode abort ends what runs and lets others wait", async () => {
+    const running = engine.sample(request([3], endless));
+    await engine.pause("abort");
+    expect((await running).finish.reason).toBe("abort");
+    const held = engine.sample(request([4]));
+    await engine.continue();
+    expect((await held).finish.reason).toBe("length");
+  });
+});
+
+describe("updateWeights()", () => {
+  test("takes effect on every thread, and calls under way name both versions", async () => {
+    const engine = make();
+    const other = make({ checkpoint: { config: testConfig, weights: testWeights(8) }, weightVersion: "v2" });
+    const running = engine.sample(request([5, 6], endless));
+    await engine.pause("in-place");
+    const weights = testWeights(8);
+    const update = engine.updateWeights(weights, "v2");
+    await engine.continue();
+    await update;
+    expect(await engine.weightVersion()).toBe("v2");
+    const { weightSpans, sampledTokens } = await running;
+    expect(weightSpans.at(-1)).toMatchObject({ dispatch: "v2", reply: "v2" });
+    expect(weightSpans.reduce((sum, { tokenCount }) => sum + tokenCount, 0)).toBe(sampledTokens.length);
+    for (let call = 0; call < 4; call++) {
+      const asked = request(testPrompt(30, call));
+      expect((await engine.sample(asked)).sampledTokens).toEqual((await other.sample(asked)).sampledTokens);
+    }
+    await Promise.all([engine.close(), other.close()]);
+  });
+
+  test("refuses weights of another shape", async () => {
+    const engine = make({ threads: 1 });
+    await expect(engine.updateWeights(new Float32Array(3), "v2")).rejects.toThrow("there are 3");
+    await engine.close();
+  });
+});
+
+describe("close()", () => {
+  test("rejects what is under way and what comes", async () => {
+    const engine = make();
+    const running = codeOf(engine.sample(request([1], endless)));
+    expect(await engine.health()).toBe(true);
+    await engine.pause("in-place");
+    await engine.close();
+    expect(await running).toBe("cancelled");
+    expect(await codeOf(engine.sample(request([1])))).toBe("cancelled");
+    expect(await engine.health()).toBe(false);
+  });
+});
+
+test("options out of range are refused before a thread starts", () => {
+  expect(() => make({ threads: 0 })).toThrow(ConfigurationError);
+  expect(() => make({ maxSequences: 1.5 })).toThrow("maxSequences is 1.5, an integer from 1 to 1024 wanted");
+});

@@ -1,0 +1,216 @@
+// Continuous batching on one decoder: at every step, each running generation that awaits its next token has a row, and
+// prompts fill the rows that are left, chunk by chunk. Synchronous and without threads or clocks; `worker-main.ts` drives it.
+
+import { type Decoder, pageTokens } from "../../model/index.ts";
+import { adjustLogits, chooseToken } from "./choose-token.ts";
+import type { GenerationParams } from "./generation-params.ts";
+import { PageCache } from "./page-cache.ts";
+import { type Finished, Sequence } from "./sequence.ts";
+
+export type SchedulerEvents = {
+  /** One sampled token, as it comes. */
+  readonly onToken: (call: number, token: number, logprob: number) => void;
+  readonly onFinish: (call: number, finished: Finished) => void;
+};
+
+export type SchedulerOptions = {
+  readonly decoder: Decoder;
+  /** As the decoder was made: sequences that run at a time, and pages of the cache (enough for one whole context). */
+  readonly maxSequences: number;
+  readonly pages: number;
+  readonly weightVersion: string | null;
+};
+
+export class Scheduler {
+  readonly #decoder: Decoder;
+  readonly #events: SchedulerEvents;
+  readonly #cache: PageCache;
+  readonly #slots: number[];
+  #waiting: Sequence[] = [];
+  #running: Sequence[] = [];
+  #version: string | null;
+
+  constructor(options: SchedulerOptions, events: SchedulerEvents) {
+    this.#decoder = options.decoder;
+    this.#events = events;
+    this.#cache = new PageCache(options.pages);
+    this.#slots = Array.from({ length: options.maxSequences }, (_, slot) => slot);
+    this.#version = options.weightVersion;
+  }
+
+  get isIdle(): boolean {
+    return this.#running.length + this.#waiting.length === 0;
+  }
+
+  /** `call` names it in events. The prompt is not empty, and prompt and bound fit the context together. */
+  add(call: number, prompt: Uint32Array, params: GenerationParams): void {
+    const sequence = new Sequence(call, prompt, params);
+    if (params.maxNewTokens === 0) this.#events.onFinish(call, sequence.finish("length"));
+    else this.#waiting.push(sequence);
+  }
+
+  /** Ends a generation with what it has; unknown calls do nothing. */
+  abort(call: number): void {
+    const sequence = [...this.#running, ...this.#waiting].find((one) => one.call === call);
+    if (sequence !== undefined) this.#end(sequence, "abort");
+  }
+
+  abortAll(): void {
+    for (const sequence of [...this.#running, ...this.#waiting]) this.#end(sequence, "abort");
+  }
+
+  /** Takes running generations out of the cache; they go on later as if they had waited. */
+  retractAll(): void {
+    for (const sequence of this.#running.toReversed()) this.#retract(sequence);
+  }
+
+  /** Other weights from here on. Nothing of the cache is kept: unfinished generations compute their tokens again. */
+  setWeights(weights: Float32Array, version: string | null): void {
+    this.retractAll();
+    this.#cache.clear();
+    this.#decoder.setWeights(weights);
+    this.#version = version;
+  }
+
+  /** Forgets prefixes that no running generation needs. */
+  flushCache(): void {
+    this.#cache.clear();
+  }
+
+  /** Computes one batch, and samples where a row is the last of what its sequence has. */
+  step(): void {
+    this.#admit();
+    const decoder = this.#decoder;
+    const wanted: number[] = [];
+    const sampling: Sequence[] = [];
+    const inBatch = new Set<Sequence>();
+    // Those that await a single token go first, so that long prompts never make them wait.
+    const byLength = [...this.#running].sort((a, b) => Number(this.#isPrompt(a)) - Number(this.#isPrompt(b)));
+    for (const sequence of byLength) {
+      if (sequence.slot < 0 || decoder.room === 0) continue;
+      if (sequence.pages.length === 0) this.#begin(sequence);
+      const end = Math.min(sequence.length, sequence.computed + decoder.room);
+      if (!this.#givePages(sequence, end, inBatch)) continue;
+      inBatch.add(sequence);
+      let row = -1;
+      for (let place = sequence.computed; place < end; place++) {
+        row = decoder.add(sequence.tokens[place]!, place, sequence.slot);
+      }
+      sequence.computed = end;
+      if (end < sequence.length) continue;
+      wanted.push(row);
+      sampling.push(sequence);
+    }
+    decoder.run(wanted);
+    for (const sequence of this.#running) this.#share(sequence);
+    sampling.forEach((sequence, index) => this.#sample(sequence, index));
+  }
+
+  #isPrompt(sequence: Sequence): boolean {
+    return sequence.length - sequence.computed > 1;
+  }
+
+  #admit(): void {
+    while (this.#waiting.length > 0 && this.#slots.length > 0) {
+      const sequence = this.#waiting.shift()!;
+      sequence.slot = this.#slots.pop()!;
+      this.#running.push(sequence);
+    }
+  }
+
+  /** Goes on from what the cache knows of its tokens; the last token is always computed, for its logits. */
+  #begin(sequence: Sequence): void {
+    const { node, pages, partial, partialTokens } = this.#cache.match(sequence.tokens.subarray(0, sequence.length - 1));
+    this.#cache.hold(node);
+    sequence.node = node;
+    sequence.pages.push(...pages);
+    sequence.sharedPages = pages.length;
+    sequence.computed = pages.length * pageTokens;
+    this.#decoder.pageTable(sequence.slot).set(pages);
+    if (partial !== null) {
+      const page = this.#cache.take();
+      if (page !== null) {
+        this.#decoder.copyPage(partial.page, page);
+        this.#addPage(sequence, page);
+        sequence.computed += partialTokens;
+      }
+    }
+    sequence.cachedTokens ??= Math.min(sequence.computed, sequence.promptLength);
+  }
+
+  /** Pages for all tokens up to `end`; takes out the youngest not in the batch if it must. False: it was taken out itself. */
+  #givePages(sequence: Sequence, end: number, inBatch: ReadonlySet<Sequence>): boolean {
+    while (sequence.pages.length * pageTokens < end) {
+      const page = this.#cache.take();
+      if (page !== null) {
+        this.#addPage(sequence, page);
+        continue;
+      }
+      const youngest = this.#running.findLast((one) => !inBatch.has(one))!;
+      this.#retract(youngest);
+      if (youngest === sequence) return false;
+    }
+    return true;
+  }
+
+  #addPage(sequence: Sequence, page: number): void {
+    this.#decoder.pageTable(sequence.slot)[sequence.pages.length] = page;
+    sequence.pages.push(page);
+  }
+
+  /** Makes the full pages of a sequence known to others. */
+  #share(sequence: Sequence): void {
+    while ((sequence.sharedPages + 1) * pageTokens <= sequence.computed) {
+      const place = sequence.sharedPages;
+      const tokens = sequence.tokens.slice(place * pageTokens, (place + 1) * pageTokens);
+      const node = this.#cache.add(sequence.node, sequence.pages[place]!, tokens);
+      this.#cache.hold(node);
+      this.#cache.release(sequence.node);
+      sequence.node = node;
+      sequence.pages[place] = node.page;
+      this.#decoder.pageTable(sequence.slot)[place] = node.page;
+      sequence.sharedPages += 1;
+    }
+  }
+
+  #sample(sequence: Sequence, index: number): void {
+    const { params } = sequence;
+    const logits = this.#decoder.logits(index);
+    adjustLogits(logits, params, sequence.counts);
+    const sum = this.#decoder.temper(index, 1 / params.temperature);
+    const { token, logprob } = chooseToken(logits, sum, params, sequence.uniform);
+    sequence.push(token, logprob, this.#version);
+    this.#events.onToken(sequence.call, token, logprob);
+    const { ending } = sequence;
+    if (ending !== null) this.#end(sequence, ending);
+  }
+
+  #end(sequence: Sequence, reason: Finished["reason"]): void {
+    this.#waiting = this.#waiting.filter((one) => one !== sequence);
+    this.#leave(sequence);
+    this.#events.onFinish(sequence.call, sequence.finish(reason));
+  }
+
+  #retract(sequence: Sequence): void {
+    this.#leave(sequence);
+    this.#waiting.unshift(sequence);
+  }
+
+  /** Gives back slot and pages. What a page that is not full holds is kept for whoever goes on from it. */
+  #leave(sequence: Sequence): void {
+    if (sequence.slot < 0) return;
+    this.#running = this.#running.filter((one) => one !== sequence);
+    this.#slots.push(sequence.slot);
+    sequence.slot = -1;
+    const rest = sequence.tokens.slice(sequence.sharedPages * pageTokens, sequence.computed);
+    sequence.pages.slice(sequence.sharedPages).forEach((page, index) => {
+      if (index === 0 && rest.length > 0) this.#cache.add(sequence.node, page, rest);
+      else this.#cache.giveBack(page);
+    });
+    this.#cache.release(sequence.node);
+    sequence.node = null;
+    sequence.pages.length = 0;
+    sequence.sharedPages = 0;
+    sequence.computed = 0;
+  }
+}

@@ -1,0 +1,75 @@
+// The program of one thread: takes orders, runs the scheduler while there is something to run, tells what comes of it.
+// It never waits while it works: between two steps it reads whatever orders have come.
+
+import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
+
+import { Decoder } from "../../model/index.ts";
+import { Scheduler } from "./scheduler.ts";
+import type { FromThread, ThreadSetup, ToThread } from "./thread-protocol.ts";
+
+const port = parentPort;
+if (port === null) throw new Error("Cannot run: this program is for a worker thread of the embedded engine.");
+
+const { config, kernels, weights, weightVersion, maxRows, maxSequences, pages } = workerData as ThreadSetup;
+const shared = new Float32Array(weights);
+const decoder = new Decoder({ config, kernels, weights: shared, maxRows, maxSequences, pages });
+const streaming = new Set<number>();
+const scheduler = new Scheduler(
+  { decoder, maxSequences, pages, weightVersion },
+  {
+    onToken: (call, token, logprob) => {
+      if (streaming.has(call)) tell({ type: "tokens", call, ids: [token], logprobs: [logprob] });
+    },
+    onFinish: (call, finished) => {
+      streaming.delete(call);
+      tell({ type: "finished", call, finished });
+    },
+  },
+);
+let isPaused = false;
+
+port.on("message", (message: ToThread) => {
+  obey(message);
+  for (;;) {
+    for (;;) {
+      const next = receiveMessageOnPort(port);
+      if (next === undefined) break;
+      obey(next.message as ToThread);
+    }
+    if (isPaused || scheduler.isIdle) return;
+    scheduler.step();
+  }
+});
+
+function obey(message: ToThread): void {
+  switch (message.type) {
+    case "generate":
+      if (message.streams) streaming.add(message.call);
+      scheduler.add(message.call, message.prompt, message.params);
+      return;
+    case "abort":
+      scheduler.abort(message.call);
+      return;
+    case "pause":
+      isPaused = true;
+      if (message.mode === "abort") scheduler.abortAll();
+      if (message.mode === "retract") scheduler.retractAll();
+      break;
+    case "continue":
+      isPaused = false;
+      break;
+    case "take-weights":
+      scheduler.setWeights(shared, message.weightVersion);
+      break;
+    case "flush-cache":
+      scheduler.flushCache();
+      break;
+    default:
+      message satisfies never;
+  }
+  tell({ type: "done", order: message.order });
+}
+
+function tell(message: FromThread): void {
+  port?.postMessage(message);
+}

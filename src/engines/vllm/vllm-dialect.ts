@@ -1,0 +1,19 @@
+// How vLLM, old and new, words what an HTTP status does not say.
+
+import type { ServerDialect } from "../../http/index.ts";
+
+export const vllmDialect: ServerDialect = {
+  product: "vLLM",
+  // The OpenAI layer speaks of the context length, the engine below it of the model length, and some proxies send the code.
+  isContextOverflow: (words) =>
+    /context length|maximum model length|maximum input length|context_length_exceeded/i.test(words),
+  isOverload: () => false,
+  isDuplicate: (words) => /request id \S+ already/i.test(words),
+  remedy: ({ status, message }) => {
+    if (status !== 404) return null;
+    // A known path refuses a model in its own words.
+    return /model/i.test(message)
+      ? "give the name under which the server serves the model"
+      : "check that the address is a vLLM server";
+  },
+};

@@ -1,0 +1,463 @@
+// The engine against the protocol front, without a socket.
+
+import { describe, expect, test } from "vitest";
+import { ConfigurationError } from "../../core/failure.ts";
+import { TokenBuffer } from "../../core/token-buffer.ts";
+import { createManualClock } from "../../lib/manual-clock.ts";
+import { createFunctionSampler, createVllmFront, type Sampler, type VllmFront } from "../../testing/index.ts";
+import type { VllmWarning } from "./logprobs-mode.ts";
+import { createVllmEngine } from "./vllm-engine.ts";
+import { apiKey, engineOf, engineOn, failureOf, request } from "./vllm.test-helper.ts";
+
+const echo = createFunctionSampler(({ promptIds }) => ({ ids: [...promptIds, 9], cachedTokens: 1 }));
+const styles = ["new", "old"] as const;
+
+/** Samples one token and then nothing more until it is aborted. */
+function stuckSampler(): { readonly sampler: Sampler; readonly begun: Promise<void> } {
+  let begin!: () => void;
+  const begun = new Promise<void>((resolve) => {
+    begin = resolve;
+  });
+  const sampler: Sampler = {
+    sample: (_request, { signal, onTokens }) =>
+      new Promise((resolve) => {
+        onTokens([5], [-0.5]);
+        begin();
+        const output = { ids: [5], logprobs: [-0.5], finish: "abort", cachedTokens: 0, weightVersion: null } as const;
+        signal.addEventListener("abort", () => resolve(output), { once: true });
+      }),
+  };
+  return { sampler, begun };
+}
+
+/** Resolves when nothing is sampled any more. */
+async function idle(front: VllmFront): Promise<void> {
+  while (front.load().running > 0) {
+    await new Promise((resolve) => {
+      setImmediate(resolve);
+    });
+  }
+}
+
+describe("createVllmEngine().sample()", () => {
+  test.each(styles)("sends the prompt and gives what was sampled (%s server)", async (style) => {
+    const engine = engineOn(createVllmFront({ sampler: echo, apiKey, style }), { endpoint: "auto" });
+    expect(engine.endpoint).toBeNull();
+    const result = await engine.sample(request({ prompt: [7, 8], stopTokenIds: [9] }));
+    expect(engine.endpoint).toBe(style === "new" ? "generate" : "completions");
+    const raw = style === "new" ? '{"finish_reason":"stop"}' : '{"finish_reason":"stop","stop_reason":9}';
+    expect(result).toEqual({
+      sampledTokens: Uint32Array.of(7, 8, 9),
+      logprobs: Float32Array.of(-0.125, -0.25, -0.375),
+      finish: { reason: "stop", matched: 9, raw },
+      weightSpans: [{ tokenCount: 3, dispatch: null, reply: null }],
+      usage: { promptTokens: 2, completionTokens: 3, cachedTokens: 1 },
+    });
+  });
+
+  test("asks once which endpoint there is, however many calls begin at once", async () => {
+    const front = createVllmFront({ sampler: echo });
+    const asked: string[] = [];
+    const engine = engineOf(
+      (sent) => {
+        asked.push(`${sent.method} ${new URL(sent.url).pathname}`);
+        return front.handle(sent);
+      },
+      { endpoint: "auto" },
+    );
+    await Promise.all(["a", "b", "c"].map((requestId) => engine.sample(request({ requestId }))));
+    await engine.sample(request({ requestId: "d" }));
+    expect(asked.filter((line) => line.startsWith("GET"))).toEqual(["GET /inference/v1/generate"]);
+    expect(asked.filter((line) => line === "POST /inference/v1/generate")).toHaveLength(4);
+  });
+
+  test("a server that cannot be asked for its endpoint is asked again by the next call", async () => {
+    const front = createVllmFront({ sampler: echo });
+    let isUp = false;
+    const engine = engineOf((sent) => (isUp ? front.handle(sent) : new Response("", { status: 503 })), {
+      endpoint: "auto",
+    });
+    expect((await failureOf(engine.sample(request()))).failure).toMatchObject({ code: "overloaded", retryable: true });
+    isUp = true;
+    expect((await engine.sample(request())).finish.reason).toBe("stop");
+  });
+
+  test.each(["auto", "generate"] as const)(
+    "reads the prompt when it is called, so that it may grow afterwards (endpoint: %s)",
+    async (endpoint) => {
+      const engine = engineOn(createVllmFront({ sampler: echo }), { endpoint });
+      const prompt = TokenBuffer.from([7]);
+      const first = engine.sample(request({ prompt, requestId: "a" }));
+      prompt.append([8]);
+      const second = engine.sample(request({ prompt, requestId: "b" }));
+      expect((await first).sampledTokens).toEqual(Uint32Array.of(7, 9));
+      expect((await second).sampledTokens).toEqual(Uint32Array.of(7, 8, 9));
+    },
+  );
+
+  test.each([
+    ["generate", "/inference/v1/generate"],
+    ["completions", "/v1/completions"],
+  ] as const)("writes vLLM's names: %s", async (endpoint, path) => {
+    let seen: unknown;
+    const engine = engineOf(
+      async (sent) => {
+        seen = [new URL(sent.url).pathname, await sent.json()];
+        return new Response("", { status: 500 });
+      },
+      { endpoint, model: "adapter" },
+    );
+    const sampling = { topK: -1, maxNewTokens: null, seed: 4, extra: { ignore_eos: true } };
+    await failureOf(engine.sample(request({ prompt: [1, 2], sampling, requestId: "r" })));
+    const parameters = {
+      max_tokens: null,
+      temperature: 1,
+      top_p: 1,
+      top_k: 0,
+      min_p: 0,
+      repetition_penalty: 1,
+      stop_token_ids: [9],
+      logprobs: 0,
+      seed: 4,
+      ignore_eos: true,
+    };
+    const shared = { request_id: "r", model: "adapter", stream: false };
+    const wanted =
+      endpoint === "generate"
+        ? { token_ids: [1, 2], ...shared, sampling_params: parameters }
+        : { prompt: [1, 2], ...shared, return_token_ids: true, return_tokens_as_token_ids: true, ...parameters };
+    expect(seen).toEqual([path, wanted]);
+  });
+
+  test("sends key and routing key, under the header of the router", async () => {
+    const seen: (string | null)[][] = [];
+    const answer = (sent: Request): Response => {
+      seen.push(["authorization", "x-session-id", "x-flow"].map((name) => sent.headers.get(name)));
+      return new Response("", { status: 500 });
+    };
+    const bearer = `Bearer ${apiKey}`;
+    for (const routingKey of ["bookshop:17#3", "käse\n", null]) {
+      await failureOf(engineOf(answer).sample(request({ routingKey })));
+    }
+    await failureOf(engineOf(answer, { routingHeader: "x-flow" }).sample(request({ routingKey: "k" })));
+    await failureOf(engineOf(answer, { routingHeader: null }).sample(request({ routingKey: "k" })));
+    expect(seen).toEqual([
+      [bearer, "bookshop:17#3", null],
+      [bearer, "k%C3%A4se%0A", null],
+      [bearer, null, null],
+      [bearer, null, "k"],
+      [bearer, null, null],
+    ]);
+  });
+
+  test("a span has the versions that the trainer told last, before dispatch and before the reply", async () => {
+    const engine = engineOn(
+      createVllmFront({
+        sampler: createFunctionSampler(() => {
+          engine.setWeightVersion("v2");
+          return { ids: [9] };
+        }),
+        style: "old",
+      }),
+      { endpoint: "completions" },
+    );
+    engine.setWeightVersion("v1");
+    const { weightSpans } = await engine.sample(request());
+    expect(weightSpans).toEqual([{ tokenCount: 1, dispatch: "v1", reply: "v2" }]);
+    expect(await engine.weightVersion()).toBe("v2");
+    engine.setWeightVersion(null);
+    expect(await engine.weightVersion()).toBeNull();
+  });
+
+  test("the newest servers say their version themselves", async () => {
+    const engine = engineOn(createVllmFront({ sampler: echo, weightVersion: "v5" }));
+    expect(await engine.weightVersion()).toBe("v5");
+    expect((await engine.sample(request())).weightSpans).toEqual([{ tokenCount: 4, dispatch: "v5", reply: "v5" }]);
+  });
+
+  test.each(["generate", "completions"] as const)(
+    "a prompt that does not fit is context-length, at exactly the limit of %s",
+    async (endpoint) => {
+      for (const style of endpoint === "generate" ? (["new"] as const) : styles) {
+        const engine = engineOn(createVllmFront({ sampler: echo, contextLength: 8, style }), { endpoint });
+        const ask = (prompt: number, maxNewTokens: number | null): Promise<unknown> =>
+          engine.sample(request({ prompt: new Uint32Array(prompt).fill(5), sampling: { maxNewTokens } }));
+        await ask(3, 5);
+        await ask(7, null);
+        const refused =
+          endpoint === "generate"
+            ? ([
+                [8, 1],
+                [9, null],
+              ] as const)
+            : ([
+                [3, 6],
+                [8, null],
+              ] as const);
+        for (const [prompt, most] of refused) {
+          const { failure } = await failureOf(ask(prompt, most));
+          expect(failure).toMatchObject({ code: "context-length", retryable: false });
+        }
+      }
+    },
+  );
+
+  test("a model that is not served is refused with the remedy", async () => {
+    const engine = engineOn(createVllmFront({ sampler: echo, model: "served" }), { model: "another" });
+    const error = await failureOf(engine.sample(request()));
+    expect(error.failure).toMatchObject({ code: "bad-request", retryable: false });
+    expect(error.message).toContain("give the name under which the server serves the model");
+  });
+
+  test.each([
+    ["an empty prompt", request({ prompt: [] })],
+    ["a number too large for JSON", request({ sampling: { extra: { seed: 1n } } })],
+  ])("refuses %s without sending anything", async (_name, asked) => {
+    const engine = engineOf(() => {
+      throw new Error("Something was sent.");
+    });
+    expect((await failureOf(engine.sample(asked))).failure).toMatchObject({ code: "bad-request", retryable: false });
+  });
+
+  test.each([false, true])(
+    "refuses several completions for one prompt, with the remedy (stream: %s)",
+    async (stream) => {
+      for (const endpoint of ["generate", "completions"] as const) {
+        const engine = engineOn(createVllmFront({ sampler: echo }), { stream, endpoint });
+        const error = await failureOf(engine.sample(request({ sampling: { extra: { n: 2 } } })));
+        expect(error.failure).toMatchObject({ code: "bad-reply", retryable: false });
+        expect(error.message).toContain('leave "n" out of sampling.extra');
+      }
+    },
+  );
+});
+
+describe("createVllmEngine() gives up a request", () => {
+  test("when its deadline passes, and another try may do better", async () => {
+    const { sampler, begun } = stuckSampler();
+    const clock = createManualClock();
+    const front = createVllmFront({ sampler });
+    const engine = engineOn(front, { timeoutMs: 1000, clock });
+    const sampled = failureOf(engine.sample(request()));
+    await begun;
+    await clock.advance(1000);
+    expect((await sampled).failure).toMatchObject({ code: "timeout", retryable: true });
+    await idle(front);
+    await engine.close();
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test("when its caller cancels, and has the server abort it behind a proxy that hides that", async () => {
+    const { sampler, begun } = stuckSampler();
+    const front = createVllmFront({ sampler });
+    const engine = engineOf((asked) =>
+      front.handle(
+        new Request(asked.url, { method: asked.method, headers: asked.headers, body: asked.body, duplex: "half" }),
+      ),
+    );
+    const controller = new AbortController();
+    const sampled = failureOf(engine.sample(request({ requestId: "r1" }), { signal: controller.signal }));
+    await begun;
+    controller.abort();
+    expect((await sampled).failure).toMatchObject({ code: "cancelled", retryable: false });
+    await engine.close();
+    await idle(front);
+  });
+
+  test("before anything is sent when its signal is aborted already, or while the endpoint is looked for", async () => {
+    const silent = engineOf(() => {
+      throw new Error("Something was sent.");
+    });
+    const error = await failureOf(silent.sample(request(), { signal: AbortSignal.abort() }));
+    expect(error.failure.code).toBe("cancelled");
+    let look!: () => void;
+    const looked = new Promise<void>((resolve) => {
+      look = resolve;
+    });
+    const engine = engineOf(
+      () => {
+        look();
+        return new Promise(() => undefined);
+      },
+      { endpoint: "auto", clock: createManualClock() },
+    );
+    const controller = new AbortController();
+    const cancelled = failureOf(engine.sample(request({ requestId: "a" }), { signal: controller.signal }));
+    await looked;
+    controller.abort();
+    expect((await cancelled).failure.code).toBe("cancelled");
+    expect(engine.endpoint).toBeNull();
+  });
+});
+
+describe("createVllmEngine() as control", () => {
+  test.each([
+    ["new", false, [5], '{"finish_reason":"abort"}'],
+    // A chunk without tokens is not sent, so the stream ends without the server's word.
+    ["new", true, [5], null],
+    ["old", false, [], null],
+    ["old", true, [5], null],
+  ] as const)(
+    "abort() ends a running request with the tokens it can have (%s server, stream: %s)",
+    async (style, stream, tokens, raw) => {
+      const { sampler, begun } = stuckSampler();
+      const front = createVllmFront({ sampler, style });
+      const engine = engineOn(front, { stream, endpoint: style === "new" ? "generate" : "completions" });
+      const sampled = engine.sample(request({ requestId: "r1" }));
+      await begun;
+      await engine.abort("unknown");
+      await engine.abort("r1");
+      const result = await sampled;
+      expect(result.finish).toEqual({ reason: "abort", matched: null, raw });
+      expect([...result.sampledTokens]).toEqual(tokens);
+      expect(result.logprobs).toHaveLength(tokens.length);
+      await idle(front);
+    },
+  );
+
+  test("abort() closes the connection of a request that goes on all the same", async () => {
+    const { sampler, begun } = stuckSampler();
+    const clock = createManualClock();
+    const front = createVllmFront({ sampler });
+    // The process of the server that takes the abort is not the one that has the request.
+    const engine = engineOf(
+      (asked) => (asked.url.endsWith("/abort_requests") ? Response.json({ status: "aborted" }) : front.handle(asked)),
+      { clock },
+    );
+    const sampled = engine.sample(request({ requestId: "r1" }));
+    await begun;
+    await engine.abort("r1");
+    await clock.advance(5000);
+    expect((await sampled).finish).toEqual({ reason: "abort", matched: null, raw: null });
+    await idle(front);
+    expect(clock.sleeping).toBe(0);
+  });
+
+  test("pause() in mode abort ends what runs and holds what comes until continue()", async () => {
+    const { sampler, begun } = stuckSampler();
+    let isPaused = false;
+    const front = createVllmFront({
+      sampler: { sample: (asked, options) => (isPaused ? echo : sampler).sample(asked, options) },
+    });
+    const engine = engineOn(front);
+    const running = engine.sample(request({ requestId: "a" }));
+    await begun;
+    expect(await engine.isPaused()).toBe(false);
+    await engine.pause("abort");
+    isPaused = true;
+    expect(await engine.isPaused()).toBe(true);
+    expect((await running).finish.reason).toBe("abort");
+    const waiting = engine.sample(request({ requestId: "c", prompt: [4] }));
+    expect(front.load().running).toBe(0);
+    await engine.continue();
+    expect((await waiting).sampledTokens).toEqual(Uint32Array.of(4, 9));
+  });
+
+  test("pause() in mode in-place keeps what runs, in mode wait it resolves when that has ended", async () => {
+    let finish!: () => void;
+    let begin!: () => void;
+    const finished = new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const sampler = createFunctionSampler(async () => {
+      begin();
+      await finished;
+      return { ids: [9] };
+    });
+    const engine = engineOn(createVllmFront({ sampler }));
+    const running = engine.sample(request());
+    await begun;
+    await engine.pause("in-place");
+    finish();
+    await engine.continue();
+    expect((await running).finish.reason).toBe("stop");
+    await engine.pause("wait");
+    expect(await engine.isPaused()).toBe(true);
+    expect((await failureOf(engine.pause("retract"))).message).toContain('use "abort" or "in-place"');
+  });
+
+  test("health() is false when the server says so, and rejects when it cannot be asked", async () => {
+    const answering = (status: number) => engineOf(() => new Response(null, { status }));
+    expect(await answering(200).health()).toBe(true);
+    expect(await answering(503).health()).toBe(false);
+    expect((await failureOf(answering(401).health())).failure.code).toBe("unauthorized");
+    expect((await failureOf(answering(404).health())).message).toContain("check its address");
+  });
+
+  test.each([
+    ["pause", (engine: ReturnType<typeof engineOf>) => engine.pause("abort")],
+    ["continue", (engine: ReturnType<typeof engineOf>) => engine.continue()],
+    ["isPaused", (engine: ReturnType<typeof engineOf>) => engine.isPaused()],
+  ])("%s() says what a server without training calls is started with", async (_name, act) => {
+    const missing = await failureOf(act(engineOf(() => new Response("", { status: 404 }))));
+    expect(missing.failure).toMatchObject({ code: "bad-request", retryable: false });
+    expect(missing.message).toContain("start it with VLLM_SERVER_DEV_MODE=1");
+    const refused = await failureOf(act(engineOf(() => Response.json({ error: "no" }, { status: 500 }))));
+    expect(refused.failure).toMatchObject({ code: "server-error", retryable: true });
+  });
+});
+
+describe("createVllmEngine() warns of raw logprobs", () => {
+  const warningsOf = async (
+    sampling: Parameters<typeof request>[0],
+    options: { readonly logprobsMode?: "raw" | "processed" } = {},
+  ): Promise<readonly VllmWarning[]> => {
+    const warnings: VllmWarning[] = [];
+    const engine = engineOn(createVllmFront({ sampler: echo }), { ...options, onWarning: (one) => warnings.push(one) });
+    await engine.sample(request(sampling));
+    await engine.sample(request(sampling));
+    return warnings;
+  };
+
+  test.each([
+    [{ temperature: 0.7 }, "temperature"],
+    [{ topP: 0.9, topK: 20 }, "top_p, top_k"],
+    [{ minP: 0.1, repetitionPenalty: 1.1 }, "min_p, repetition_penalty"],
+    [{ extra: { frequency_penalty: 1 } }, "frequency_penalty"],
+  ])("once, when sampling distorts: %j", async (sampling, words) => {
+    const warnings = await warningsOf({ sampling });
+    expect(warnings).toHaveLength(1);
+    expect(warnings[0]?.code).toBe("raw-logprobs");
+    expect(warnings[0]?.message).toContain(`${words} changes what is sampled`);
+    expect(warnings[0]?.message).toContain("--logprobs-mode processed_logprobs");
+  });
+
+  test("never when it samples from the policy itself, or when the server processes", async () => {
+    expect(await warningsOf({ sampling: { extra: { top_k: -1, presence_penalty: 0 } } })).toEqual([]);
+    expect(await warningsOf({ sampling: { temperature: 0.7 } }, { logprobsMode: "processed" })).toEqual([]);
+  });
+});
+
+describe("createVllmEngine() refuses settings that cannot work", () => {
+  test.each([
+    [{ url: "localhost:8000" }, "the scheme is missing"],
+    [{ url: "http://h", port: 1 }, "give one of both"],
+    [{ url: "http://h:1/v1" }, "it names an endpoint; write http://h:1."],
+    [{ url: "http://h:1/base/inference/v1/generate" }, "it names an endpoint; write http://h:1/base."],
+    [{ port: 0 }, "port is 0, wanted an integer from 1 to 65535"],
+    [{ apiKey: "" }, "it is empty"],
+    [{ apiKey: `${apiKey}\n` }, "characters that no header may have"],
+    [{ timeoutMs: 0 }, "timeoutMs is 0, wanted a positive number"],
+    [{ controlTimeoutMs: Number.NaN }, "controlTimeoutMs is NaN"],
+    [{ model: "" }, "model is empty"],
+    [{ routingHeader: "x session" }, "wanted the name of a header"],
+    [{ endpoint: "chat" as "generate" }, 'endpoint is "chat", wanted'],
+    [{ logprobsMode: "cooked" as "raw" }, 'logprobsMode is "cooked", wanted'],
+  ])("%j", (options, words) => {
+    const make = (): unknown => createVllmEngine(options);
+    expect(make).toThrow(ConfigurationError);
+    expect(make).toThrow(words);
+    expect(make).not.toThrow(apiKey);
+  });
+
+  test.each([
+    [{}, "http://127.0.0.1:8000"],
+    [{ host: "10.0.0.1", port: 3 }, "http://10.0.0.1:3"],
+    [{ url: "http://ada:sesame@proxy/base/" }, "http://proxy/base"],
+  ])("%j is the address %s", (options, address) => {
+    expect(createVllmEngine(options).address).toBe(address);
+  });
+});

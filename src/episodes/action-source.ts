@@ -1,0 +1,49 @@
+// Where the actions of one episode come from: an engine that continues tokens, or an agent behind an API that answers
+// messages. The loop asks both in the same way and knows no difference.
+
+import type { Decision } from "../core/agent-strategy.ts";
+import type { Episode, EpisodeEvent } from "../core/episode.ts";
+import type { AssistantMessage, Message } from "../core/message.ts";
+import type { ParsedAction } from "../core/renderer.ts";
+import type { StopReason } from "../core/stop-reason.ts";
+import type { Tool } from "../core/tool.ts";
+
+/** What was asked for and came. */
+export type AskedAction = {
+  /** Emitted before anything is made of the action. */
+  readonly event: EpisodeEvent;
+  /** Set when the episode ends with this action, unread. */
+  readonly stop: StopReason | null;
+  readonly read: () => ParsedAction;
+};
+
+/** What the agent is shown next. */
+export type Shown = {
+  /** The conversation up to and including the last action. */
+  readonly history: readonly Message[];
+  readonly newMessages: readonly Message[];
+};
+
+/** Single use; calls arrive one at a time, `open` first. What it throws is attributed by the loop. */
+export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolicy"> {
+  /** `shownTools`: those of the opening; calls may be of any of `tools`. */
+  open(opening: {
+    readonly messages: readonly Message[];
+    readonly shownTools: readonly Tool[];
+    readonly tools: readonly Tool[];
+  }): void;
+  /** Asks for the next action; may throw `Stop` before asking. */
+  ask(turn: number): Promise<AskedAction>;
+  /** The action as it stands in the history. */
+  asMessage(action: ParsedAction, decision: Decision): AssistantMessage;
+  show(shown: Shown): void;
+}
+
+/** Thrown inside the loop to end it; never leaves this room. */
+export class Stop extends Error {
+  readonly reason: StopReason;
+  constructor(reason: StopReason) {
+    super(reason);
+    this.reason = reason;
+  }
+}

@@ -1,0 +1,82 @@
+// Actions sampled by an engine: prompts are rendered once and then extended, every token is recorded, and a history that
+// the template rewrites becomes a branch. Nothing is ever encoded again.
+
+import type { Engine } from "../core/engine.ts";
+import type { Attempt } from "../core/episode.ts";
+import type { AssistantMessage, Message } from "../core/message.ts";
+import type { ParsedAction, Renderer } from "../core/renderer.ts";
+import type { Tool } from "../core/tool.ts";
+import type { Trajectory } from "../core/turn.ts";
+import { TrajectoryRecorder } from "../trajectories/index.ts";
+import { type ActionSource, type AskedAction, type Shown, Stop } from "./action-source.ts";
+import type { ResolvedOptions } from "./episode-options.ts";
+import { sampleTurn } from "./sample-turn.ts";
+
+export class EngineActions implements ActionSource {
+  readonly #engine: Engine;
+  readonly #renderer: Renderer;
+  readonly #options: ResolvedOptions;
+  readonly #recorder = new TrajectoryRecorder();
+  #shownTools: readonly Tool[] = [];
+  #tools: readonly Tool[] = [];
+  #lastAction: Uint32Array = new Uint32Array();
+  #sampledTokens = 0;
+
+  constructor(parts: { readonly engine: Engine; readonly renderer: Renderer }, options: ResolvedOptions) {
+    this.#engine = parts.engine;
+    this.#renderer = parts.renderer;
+    this.#options = options;
+  }
+
+  get trajectory(): Trajectory {
+    return this.#recorder.trajectory;
+  }
+
+  get historyPolicy(): Renderer["historyPolicy"] {
+    return this.#renderer.historyPolicy;
+  }
+
+  open(opening: Parameters<ActionSource["open"]>[0]): void {
+    this.#shownTools = opening.shownTools;
+    this.#tools = opening.tools;
+    this.#recorder.extend(this.#renderer.renderPrompt(opening.messages, opening.shownTools).tokens);
+  }
+
+  async ask(turn: number): Promise<AskedAction> {
+    const { clock, limits } = this.#options;
+    const budget = limits.maxSampledTokens === null ? null : limits.maxSampledTokens - this.#sampledTokens;
+    if (budget !== null && budget < 1) throw new Stop("max_tokens");
+    const attempts: Attempt[] = [];
+    const start = clock.now();
+    const result = await sampleTurn(
+      this.#engine,
+      { prompt: this.#recorder.prompt, stopTokenIds: this.#renderer.stopTokenIds, turn, budget },
+      { options: this.#options, attempts },
+    );
+    const recorded = this.#recorder.act(result);
+    const { sampledTokens } = recorded;
+    this.#lastAction = sampledTokens;
+    this.#sampledTokens += sampledTokens.length;
+    return {
+      event: { type: "turn", turn: recorded, attempts, usage: result.usage, durationMs: clock.now() - start },
+      stop: recorded.finish.reason === "abort" ? "engine_abort" : null,
+      read: () => this.#renderer.parseAction(sampledTokens, { tools: this.#tools, turn }),
+    };
+  }
+
+  asMessage(action: ParsedAction): AssistantMessage {
+    return { role: "assistant", content: action.text, reasoning: null, toolCalls: [] };
+  }
+
+  /** Appended to the record where the renderer allows it, as a branch where it does not. */
+  show({ history, newMessages }: Shown): void {
+    const tools = this.#shownTools;
+    const bridged = this.#renderer.bridge({ messages: history, tools, lastAction: this.#lastAction, newMessages });
+    if (bridged.type === "extended") {
+      this.#recorder.extend(bridged.tokens);
+      return;
+    }
+    const messages: readonly Message[] = [...history, ...newMessages];
+    this.#recorder.rewrite(this.#renderer.renderPrompt(messages, tools).tokens, bridged.reason);
+  }
+}

@@ -1,0 +1,202 @@
+// The loop: one attempt at one task, from the first observation to the stop. It asks for an action, steps environment or
+// user, and shows what came of it. It imports no implementation, retries nothing itself, and turns every fault into data.
+//
+//   open ─► ask ─► read action ─┬─ call ─► environment ─┬─► show ─► ask ...
+//                               ├─ say ──► user ────────┤
+//                               └─ problem ─► feedback ─┘        stop ─► grade ─► episode
+
+import type { AgentStrategy, Decision } from "../core/agent-strategy.ts";
+import type { Environment, EnvironmentSource } from "../core/environment.ts";
+import type { Episode, EpisodeEvent } from "../core/episode.ts";
+import { attribute, type Boundary, type Failure } from "../core/failure.ts";
+import type { Message } from "../core/message.ts";
+import { outcomeOf, type StopReason } from "../core/stop-reason.ts";
+import type { Task } from "../core/task.ts";
+import type { UserSimulator } from "../core/user.ts";
+import type { JsonObject } from "../lib/json/value.ts";
+import { deriveSeed } from "../lib/random.ts";
+import { type ActionSource, Stop } from "./action-source.ts";
+import type { ResolvedOptions } from "./episode-options.ts";
+
+/** What every episode has, whoever acts in it. `user` and `actions` are this episode's own. */
+export type RunParts = {
+  readonly environment: EnvironmentSource;
+  readonly strategy: AgentStrategy;
+  readonly user: UserSimulator;
+  readonly actions: ActionSource;
+};
+
+/** One episode under way. Single use: `play` resolves with an `Episode` whatever happens in it. */
+export class EpisodeRun {
+  readonly #task: Task;
+  readonly #parts: RunParts;
+  readonly #options: ResolvedOptions;
+  readonly #events: EpisodeEvent[] = [];
+  readonly #messages: Message[] = [];
+  #info: JsonObject = new Map();
+
+  constructor(task: Task, parts: RunParts, options: ResolvedOptions) {
+    this.#task = task;
+    this.#parts = parts;
+    this.#options = options;
+  }
+
+  async play(): Promise<Episode> {
+    const { seed, episodeId } = this.#options;
+    let environment: Environment | null = null;
+    let stopReason: StopReason;
+    let failure: Failure | null = null;
+    let grade: Episode["grade"] = null;
+    try {
+      await this.#emit({ type: "episode-start", episodeId, taskId: this.#task.id, seed });
+      const opened = await this.#guard("environment", () => this.#parts.environment.open(this.#task));
+      environment = opened;
+      this.#merge(opened.info);
+      stopReason = await this.#converse(opened);
+    } catch (error) {
+      ({ stopReason, failure } = this.#ending(error));
+    }
+    const outcome = outcomeOf(stopReason);
+    if (environment !== null && (outcome === "completed" || outcome === "truncated")) {
+      const graded = environment;
+      try {
+        const { result, durationMs } = await this.#timed("grader", () => graded.grade({ outcome }));
+        await this.#emit({ type: "grade", grade: result, durationMs });
+        grade = result;
+        this.#merge(result.info);
+      } catch (error) {
+        ({ stopReason, failure } = this.#ending(error));
+      }
+    }
+    try {
+      await this.#emit({ type: "episode-end", stopReason, failure });
+    } catch (error) {
+      ({ stopReason, failure } = this.#ending(error));
+    }
+    return this.#finish(stopReason, failure, grade);
+  }
+
+  #finish(stopReason: StopReason, failure: Failure | null, grade: Episode["grade"]): Episode {
+    const { episodeId, groupId, sampleIndex, seed } = this.#options;
+    return {
+      id: episodeId,
+      groupId,
+      sampleIndex,
+      task: this.#task,
+      seed,
+      outcome: outcomeOf(stopReason),
+      stopReason,
+      failure,
+      reward: failure === null ? (grade?.reward ?? null) : null,
+      grade,
+      info: this.#info,
+      messages: this.#messages,
+      trajectory: this.#parts.actions.trajectory,
+      historyPolicy: this.#parts.actions.historyPolicy,
+      events: this.#events,
+      problems: this.#events.flatMap((event) => (event.type === "decision" ? event.decision.problems : [])),
+    };
+  }
+
+  /** Plays turns until something stops the episode; throws `Stop` or an attributed fault otherwise. */
+  async #converse(environment: Environment): Promise<StopReason> {
+    const { strategy, actions, user } = this.#parts;
+    const { tools, guidelines } = environment;
+    const firstWords = await this.#userLine(() => user.open(this.#signal()));
+    const opening = strategy.open({ guidelines, tools, firstWords, seed: deriveSeed(this.#options.seed, "agent") });
+    this.#messages.push(...opening.messages);
+    await this.#guard("renderer", () => actions.open({ messages: this.#messages, shownTools: opening.tools, tools }));
+
+    for (let turn = 0; turn < this.#options.limits.maxTurns; turn++) {
+      const asked = await actions.ask(turn);
+      await this.#emit(asked.event);
+      if (asked.stop !== null) throw new Stop(asked.stop);
+      const action = await this.#guard("parser", asked.read);
+      const { argumentErrors } = this.#parts.environment;
+      const decision = strategy.decide(action, { tools, argumentErrors, turn });
+      this.#messages.push(actions.asMessage(action, decision));
+      await this.#emit({ type: "decision", turn, action, decision });
+      const observation = await this.#carryOut(decision, environment, turn);
+      const history = [...this.#messages];
+      const newMessages = [strategy.observe(decision, observation)];
+      this.#messages.push(...newMessages);
+      await this.#guard("renderer", () => actions.show({ history, newMessages }));
+    }
+    return "max_turns";
+  }
+
+  /** Does what was decided and returns what the policy gets to read. */
+  async #carryOut(decision: Decision, environment: Environment, turn: number): Promise<string> {
+    switch (decision.type) {
+      case "call": {
+        const call = { name: decision.call.name, arguments: decision.arguments };
+        const { result, durationMs } = await this.#timed("environment", () => environment.call(call));
+        await this.#emit({ type: "tool-result", turn, result, durationMs });
+        this.#merge(result.info);
+        if (result.endsEpisode) throw new Stop("tool_ended");
+        return result.text;
+      }
+      case "say":
+        await this.#guard("environment", () => environment.hear(decision.words));
+        return this.#userLine(() => this.#parts.user.reply(decision.words, this.#signal()));
+      case "observe":
+        return decision.feedback;
+      case "end":
+        throw new Stop("bad_action");
+      case "abort":
+        throw new Stop("bad_action_aborted");
+      default:
+        return decision satisfies never;
+    }
+  }
+
+  async #userLine(speak: () => Promise<Awaited<ReturnType<UserSimulator["open"]>>>): Promise<string> {
+    const { result: line, durationMs } = await this.#timed("user", speak);
+    await this.#emit({ type: "user-line", line, durationMs });
+    if (line.type === "hang-up") throw new Stop("user_hung_up");
+    return line.text;
+  }
+
+  #ending(error: unknown): { stopReason: StopReason; failure: Failure | null } {
+    if (error instanceof Stop) return { stopReason: error.reason, failure: null };
+    if (this.#options.signal?.aborted) return { stopReason: "cancelled", failure: null };
+    const { failure } = attribute(error, "environment");
+    if (failure.boundary === "engine" && failure.code === "context-length") {
+      return { stopReason: "context_length", failure: null };
+    }
+    return { stopReason: "fault", failure };
+  }
+
+  /** Runs extension code and attributes what escapes from it. */
+  async #guard<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<T> {
+    if (this.#options.signal?.aborted) throw new Stop("cancelled");
+    try {
+      return await action();
+    } catch (error) {
+      throw attribute(error, boundary);
+    }
+  }
+
+  async #timed<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<{ result: T; durationMs: number }> {
+    const start = this.#options.clock.now();
+    const result = await this.#guard(boundary, action);
+    return { result, durationMs: this.#options.clock.now() - start };
+  }
+
+  async #emit(event: EpisodeEvent): Promise<void> {
+    try {
+      await this.#options.onEvent?.(event);
+    } catch (error) {
+      throw attribute(error, "store", "event-not-recorded");
+    }
+    this.#events.push(event);
+  }
+
+  #merge(info: JsonObject): void {
+    this.#info = new Map([...this.#info, ...info]);
+  }
+
+  #signal(): { readonly signal?: AbortSignal } {
+    return this.#options.signal === null ? {} : { signal: this.#options.signal };
+  }
+}

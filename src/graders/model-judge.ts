@@ -1,0 +1,81 @@
+// A second opinion on failures that no rule explains, from a model. Off unless somebody hands in a model; its answer is a
+// label with words, never a reward. The prompt is our own.
+
+import { dumpJson } from "../lib/json/index.ts";
+import type { Conversation } from "./conversation.ts";
+import { type FailedEpisode, type Fault, type FaultAttribution, faults } from "./fault-attribution.ts";
+
+/** Whatever completes a chat; the chat models of simulated users fit. */
+export interface JudgeModel {
+  complete(
+    messages: readonly { readonly role: "system" | "user"; readonly content: string }[],
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<{ readonly text: string }>;
+}
+
+export type JudgeOptions = {
+  /** What the rules said; kept where the answer of the model cannot be read. */
+  readonly byRules: FaultAttribution;
+  /** What the agent had to follow. */
+  readonly guidelines: string;
+  readonly signal?: AbortSignal;
+};
+
+/** Asks the model, unless a rule has explained the failure already. Rejects with what the model rejects with. */
+export async function judgeFault(
+  model: JudgeModel,
+  episode: FailedEpisode,
+  { byRules, guidelines, signal }: JudgeOptions,
+): Promise<FaultAttribution> {
+  if (byRules.fault !== "agent") return byRules;
+  const { text } = await model.complete(
+    [
+      { role: "system", content: question },
+      { role: "user", content: material(episode, guidelines) },
+    ],
+    { signal },
+  );
+  const fault = readFault(text);
+  if (fault === null) return byRules;
+  const evidence = /^\s*because\s*:\s*(.+)$/im.exec(text)?.[1]?.trim() ?? "";
+  return {
+    fault,
+    rule: "model-judge",
+    evidence: evidence === "" ? "The judge gave no reason." : evidence,
+    by: "judge",
+  };
+}
+
+const question = `You are shown a conversation between a customer, played by a program, and a service agent under test. The customer did not end up with the result that the task wanted. Decide whose mistake was the first that put that result out of reach, given that everybody else goes on as they should:
+- user: the customer left its instruction: it told something else, held back what it knew when asked, wanted something else, or left too early.
+- environment: the task itself: its wanted result breaks the guidelines, or nobody could have known it from the instruction.
+- agent: everything else, such as breaking the guidelines, not looking things up, or doing something else than was asked for.
+Answer with two lines and nothing more:
+fault: user, environment or agent
+because: one sentence`;
+
+function material({ conversation, facts }: FailedEpisode, guidelines: string): string {
+  const wanted = (facts.wantedCalls ?? []).map((call) => `${call.name} ${dumpJson(call.arguments)}`);
+  return [
+    `Guidelines of the agent:\n${guidelines}`,
+    `Instruction of the customer:\n${facts.instruction ?? "(not in words)"}`,
+    `Calls that lead to the wanted result:\n${wanted.length === 0 ? "(none)" : wanted.join("\n")}`,
+    `Conversation:\n${transcript(conversation)}`,
+  ].join("\n\n");
+}
+
+function transcript(conversation: Conversation): string {
+  return conversation
+    .map((step) => {
+      if (step.type === "call") {
+        return `call: ${step.name} ${dumpJson(step.arguments)}\nresult: ${step.result.slice(0, 1_000)}`;
+      }
+      return `${step.type === "user" ? "customer" : "agent"}: ${step.words}${step.type === "user" && step.hangsUp ? " (hangs up)" : ""}`;
+    })
+    .join("\n");
+}
+
+function readFault(answer: string): Fault | null {
+  const named = /^\W*fault\W*:\W*(\w+)/im.exec(answer)?.[1]?.toLowerCase();
+  return faults.find((fault) => fault === named) ?? null;
+}

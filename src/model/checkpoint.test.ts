@@ -1,0 +1,89 @@
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
+import { readModelConfig, toHuggingFaceConfig } from "./model-config.ts";
+import { readSafetensors, writeSafetensors } from "./safetensors.ts";
+import { pairedConfig, tinyConfig, wildWeights } from "./tiny-model.test-helper.ts";
+
+let folder: string;
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "checkpoint-"));
+});
+afterAll(async () => {
+  await rm(folder, { recursive: true });
+});
+
+test("writeCheckpoint() writes what readCheckpoint() reads, to the bit", async () => {
+  const weights = wildWeights(pairedConfig, 1);
+  await writeCheckpoint(folder, { config: pairedConfig, weights }, { endTokenId: 2 });
+  expect(await readCheckpoint(folder)).toEqual({ config: pairedConfig, weights });
+  expect(JSON.parse(await readFile(join(folder, "config.json"), "utf8"))).toMatchObject({
+    architectures: ["Qwen3ForCausalLM"],
+    eos_token_id: 2,
+  });
+});
+
+test("readCheckpoint() names the tensor that does not fit config.json", async () => {
+  await writeCheckpoint(folder, { config: tinyConfig, weights: wildWeights(tinyConfig, 1) });
+  await writeFile(join(folder, "config.json"), JSON.stringify(toHuggingFaceConfig(pairedConfig)));
+  await expect(readCheckpoint(folder)).rejects.toThrow(
+    /tensor "model\.layers\.0\.self_attn\.q_proj\.weight" has the shape \[48, 32\], \[64, 32\] wanted/,
+  );
+});
+
+test("readCheckpoint() names a file that is missing", async () => {
+  await expect(readCheckpoint(join(folder, "nowhere"))).rejects.toThrow(/Cannot read model file ".*config\.json"/);
+});
+
+describe("readModelConfig()", () => {
+  const json = toHuggingFaceConfig(tinyConfig);
+
+  test("reads what toHuggingFaceConfig() writes", () => {
+    expect(readModelConfig(json, "config.json")).toEqual(tinyConfig);
+  });
+
+  test.each([
+    [{ model_type: "llama" }, 'model_type is "llama", "qwen3" wanted'],
+    [{ tie_word_embeddings: false }, "tie_word_embeddings is not true"],
+    [{ rope_scaling: { type: "yarn" } }, 'rope_scaling is {"type":"yarn"}, null wanted'],
+    [{ head_dim: undefined }, "head_dim is missing, a positive number wanted"],
+    [{ vocab_size: 41 }, "vocabularySize is 41, a multiple of 8 wanted"],
+    [{ head_dim: 24 }, "headSize is 24, a multiple of 16 wanted"],
+    [{ num_attention_heads: 3, num_key_value_heads: 2 }, "3 heads cannot share 2 heads of keys and values evenly"],
+  ])("refuses %j", (patch, problem) => {
+    expect(() => readModelConfig({ ...json, ...patch }, "config.json")).toThrow(problem);
+  });
+});
+
+describe("readSafetensors()", () => {
+  /** A file with one tensor of this type. */
+  function file(dtype: string, shape: readonly number[], bytes: Uint8Array): Uint8Array {
+    const header = JSON.stringify({ x: { dtype, shape, data_offsets: [0, bytes.length] } });
+    const head = new Uint8Array(8);
+    new DataView(head.buffer).setBigUint64(0, BigInt(header.length), true);
+    return Buffer.concat([head, Buffer.from(header), bytes]);
+  }
+
+  test("widens floats of 16 bits", () => {
+    const brain = new Uint8Array(Uint16Array.from([0x3f80, 0xc000, 0x7f80]).buffer);
+    expect([...readSafetensors(file("BF16", [3], brain), "x").get("x")!.values]).toEqual([1, -2, Infinity]);
+    const half = new Uint8Array(Uint16Array.from([0x3c00, 0xc000, 0x0001, 0x7bff]).buffer);
+    expect([...readSafetensors(file("F16", [4], half), "x").get("x")!.values]).toEqual([1, -2, 2 ** -24, 65_504]);
+  });
+
+  test.each([
+    ["a cut off header", Uint8Array.of(9, 0, 0), "its header is cut off"],
+    ["another type", file("I8", [1], Uint8Array.of(1)), 'tensor "x" is of type I8'],
+    ["offsets that do not fit", file("F32", [2], new Uint8Array(4)), 'the offsets of tensor "x" do not fit'],
+    [
+      "a cut off tensor",
+      writeSafetensors(new Map([["x", { shape: [2], values: new Float32Array(2) }]])).subarray(0, -1),
+      'the offsets of tensor "x" do not fit',
+    ],
+  ])("refuses %s", (_, bytes, problem) => {
+    expect(() => readSafetensors(bytes, "model.safetensors")).toThrow(problem);
+  });
+});

@@ -1,0 +1,81 @@
+// A model as a folder in Hugging Face's layout: config.json and model.safetensors. Its tokenizer lies beside them and is
+// `tokenizers/`' to read.
+
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import { ConfigurationError } from "../core/failure.ts";
+import { type ModelConfig, readModelConfig, toHuggingFaceConfig } from "./model-config.ts";
+import { parameterLayout } from "./parameter-layout.ts";
+import { readSafetensors, type Tensor, writeSafetensors } from "./safetensors.ts";
+
+export type Checkpoint = {
+  readonly config: ModelConfig;
+  /** All parameters, as `parameterLayout` orders them. */
+  readonly weights: Float32Array;
+};
+
+/** Rejects with a `ConfigurationError` that names the file and what is wrong with it. */
+export async function readCheckpoint(folder: string): Promise<Checkpoint> {
+  const [configFile, weightsFile] = [join(folder, "config.json"), join(folder, "model.safetensors")];
+  const [configBytes, weightBytes] = await Promise.all([read(configFile), read(weightsFile)]);
+  const config = readModelConfig(parse(configBytes, configFile), configFile);
+  const tensors = readSafetensors(weightBytes, weightsFile);
+  return { config, weights: toWeights(config, tensors, weightsFile) };
+}
+
+/** Writes both files; the folder must exist. `endTokenId` goes into config.json. */
+export async function writeCheckpoint(
+  folder: string,
+  checkpoint: Checkpoint,
+  options: { readonly endTokenId?: number } = {},
+): Promise<void> {
+  const { config, weights } = checkpoint;
+  const text = `${JSON.stringify(toHuggingFaceConfig(config, options.endTokenId ?? null), null, 2)}\n`;
+  await writeFile(join(folder, "model.safetensors"), writeSafetensors(toTensors(config, weights)));
+  await writeFile(join(folder, "config.json"), text);
+}
+
+/** The weights by name; views of them, no copies. */
+export function toTensors(config: ModelConfig, weights: Float32Array): Map<string, Tensor> {
+  const { parameters } = parameterLayout(config);
+  return new Map(
+    parameters.map(({ name, shape, offset, size }) => [
+      name,
+      { shape, values: weights.subarray(offset, offset + size) },
+    ]),
+  );
+}
+
+function toWeights(config: ModelConfig, tensors: ReadonlyMap<string, Tensor>, source: string): Float32Array {
+  const layout = parameterLayout(config);
+  const weights = new Float32Array(layout.size);
+  for (const { name, shape, offset } of layout.parameters) {
+    const tensor = tensors.get(name);
+    if (tensor === undefined || tensor.shape.join() !== shape.join()) {
+      const state = tensor === undefined ? "is missing" : `has the shape [${tensor.shape.join(", ")}]`;
+      throw new ConfigurationError(
+        `Cannot read weights "${source}": tensor "${name}" ${state}, [${shape.join(", ")}] wanted by config.json; ` +
+          "give the two files of one model.",
+      );
+    }
+    weights.set(tensor.values, offset);
+  }
+  return weights;
+}
+
+async function read(path: string): Promise<Uint8Array> {
+  try {
+    return await readFile(path);
+  } catch (cause) {
+    throw new ConfigurationError(`Cannot read model file "${path}": ${(cause as Error).message}.`, { cause });
+  }
+}
+
+function parse(bytes: Uint8Array, path: string): unknown {
+  try {
+    return JSON.parse(new TextDecoder().decode(bytes));
+  } catch (cause) {
+    throw new ConfigurationError(`Cannot read model file "${path}": it is not JSON; download it again.`, { cause });
+  }
+}

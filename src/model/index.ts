@@ -1,0 +1,21 @@
+// The embedded model: a Qwen3 small enough for a processor. Weights in Hugging Face's layout, a training pass with gradients
+// and AdamW, and a decoder over a paged cache, computed by WebAssembly kernels. No engine and no learner: see
+// `engines/embedded/` and `learner/`.
+
+export { type Checkpoint, readCheckpoint, toTensors, writeCheckpoint } from "./checkpoint.ts";
+export { Decoder, type DecoderOptions, pageTokens } from "./decoder.ts";
+export { initializeWeights, type InitializeOptions } from "./initialize-weights.ts";
+export { type CompiledKernels, type KernelBuild, loadKernels } from "./load-kernels.ts";
+export { type ModelConfig, readModelConfig, shapeProblem, toHuggingFaceConfig } from "./model-config.ts";
+export { type ModelShape, modelShapes } from "./model-shapes.ts";
+export { type Parameter, parameterLayout, type ParameterLayout } from "./parameter-layout.ts";
+export { readSafetensors, type Tensor, writeSafetensors } from "./safetensors.ts";
+export {
+  type OptimizerState,
+  type TargetProbabilities,
+  TrainingModel,
+  type TrainingModelOptions,
+} from "./training-model.ts";
+export type { UpdateOptions } from "./training/adamw.ts";
+export type { TrainingLimits } from "./training/buffers.ts";
+export { type PackedBatch, packSequences, type TrainingSequence } from "./training/packed-batch.ts";

@@ -1,0 +1,87 @@
+// The safetensors format: eight bytes of header length, a JSON header, then the tensors as they lie in memory
+// (https://github.com/huggingface/safetensors). Reads floats of 32 and 16 bits, writes 32. No files: bytes in, bytes out.
+
+import { ConfigurationError } from "../core/failure.ts";
+
+export type Tensor = {
+  readonly shape: readonly number[];
+  readonly values: Float32Array;
+};
+
+const bytesOf: Readonly<Record<string, number>> = { F32: 4, F16: 2, BF16: 2 };
+
+/** Tensors by name, in the order of the header. Throws a `ConfigurationError` that names `source` for bytes that are none. */
+export function readSafetensors(bytes: Uint8Array, source: string): Map<string, Tensor> {
+  const refuse = (problem: string): ConfigurationError =>
+    new ConfigurationError(`Cannot read weights "${source}": ${problem}; give a model.safetensors file.`);
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const headerLength = bytes.byteLength < 8 ? Infinity : Number(view.getBigUint64(0, true));
+  if (8 + headerLength > bytes.byteLength) throw refuse("its header is cut off");
+  let header: unknown;
+  try {
+    header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + headerLength)));
+  } catch {
+    throw refuse("its header is not JSON");
+  }
+  const tensors = new Map<string, Tensor>();
+  for (const [name, entry] of Object.entries(header as Record<string, Partial<HeaderEntry>>)) {
+    if (name === "__metadata__") continue;
+    const { dtype = "none", shape, data_offsets: offsets } = entry;
+    const width = bytesOf[dtype];
+    if (width === undefined) throw refuse(`tensor "${name}" is of type ${dtype}, one of F32, F16, BF16 wanted`);
+    const count = shape?.reduce((product, length) => product * length, 1) ?? -1;
+    const [start = -1, end = -1] = offsets ?? [];
+    const from = 8 + headerLength + start;
+    if (shape === undefined || start < 0 || end - start !== count * width || from + count * width > bytes.byteLength) {
+      throw refuse(`the offsets of tensor "${name}" do not fit its shape or the file`);
+    }
+    tensors.set(name, { shape, values: readFloats(bytes.subarray(from, from + count * width), dtype) });
+  }
+  return tensors;
+}
+
+type HeaderEntry = {
+  readonly dtype: string;
+  readonly shape: readonly number[];
+  readonly data_offsets: readonly number[];
+};
+
+function readFloats(bytes: Uint8Array, dtype: string): Float32Array {
+  // A copy: tensors begin at any byte of the file, and arrays of floats only at every fourth. (Node's buffers share on `slice`.)
+  const copy = new Uint8Array(bytes).buffer;
+  if (dtype === "F32") return new Float32Array(copy);
+  const halves = new Uint16Array(copy);
+  if (dtype === "F16") return Float32Array.from(halves, widenHalf);
+  const words = Uint32Array.from(halves, (half) => half << 16);
+  return new Float32Array(words.buffer);
+}
+
+function widenHalf(half: number): number {
+  const sign = half & 0x8000 ? -1 : 1;
+  const exponent = (half >> 10) & 31;
+  const fraction = half & 1023;
+  if (exponent === 0) return sign * fraction * 2 ** -24;
+  if (exponent === 31) return fraction === 0 ? sign * Infinity : NaN;
+  return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
+}
+
+/** Tensors in the order given, as F32, after a header padded to 8 bytes. */
+export function writeSafetensors(tensors: ReadonlyMap<string, Tensor>): Uint8Array {
+  const header: Record<string, unknown> = { __metadata__: { format: "pt" } };
+  let end = 0;
+  for (const [name, { shape, values }] of tensors) {
+    header[name] = { dtype: "F32", shape, data_offsets: [end, end + values.byteLength] };
+    end += values.byteLength;
+  }
+  const text = JSON.stringify(header);
+  const json = new TextEncoder().encode(text.padEnd(Math.ceil(text.length / 8) * 8));
+  const bytes = new Uint8Array(8 + json.byteLength + end);
+  new DataView(bytes.buffer).setBigUint64(0, BigInt(json.byteLength), true);
+  bytes.set(json, 8);
+  let at = 8 + json.byteLength;
+  for (const { values } of tensors.values()) {
+    bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), at);
+    at += values.byteLength;
+  }
+  return bytes;
+}

@@ -1,0 +1,170 @@
+// A model that learns: logprobs of given tokens, gradients of every parameter, AdamW. One thread, one private memory;
+// several threads each have one and exchange gradients. Not here: what loss to take (coefficients come from outside), and
+// sampling (`decoder.ts`).
+
+import { Arena } from "./arena.ts";
+import { instantiateKernels, type Kernels } from "./kernels.ts";
+import { type CompiledKernels, loadKernels } from "./load-kernels.ts";
+import type { ModelConfig } from "./model-config.ts";
+import { type ParameterLayout, parameterLayout } from "./parameter-layout.ts";
+import { fillRotaryTable } from "./rotary-table.ts";
+import { type OptimizerPointers, type UpdateOptions, updateWeights } from "./training/adamw.ts";
+import { runBackward } from "./training/backward.ts";
+import { allocateBuffers, type TrainingLimits } from "./training/buffers.ts";
+import { runForward } from "./training/forward.ts";
+import type { Network } from "./training/network.ts";
+import type { PackedBatch } from "./training/packed-batch.ts";
+import { packBackward, packForward, type WeightMatrix, weightMatrices } from "./weight-matrices.ts";
+
+export type TrainingModelOptions = TrainingLimits & {
+  readonly config: ModelConfig;
+  /** All parameters, as `parameterLayout` orders them; copied. */
+  readonly weights: Float32Array;
+  /** Default: the best build for this host. */
+  readonly kernels?: CompiledKernels;
+};
+
+/** Aligned with the targets of the batch. */
+export type TargetProbabilities = {
+  readonly logprobs: Float32Array;
+  /** Of the whole distribution at each target, in nats. */
+  readonly entropies: Float32Array;
+};
+
+/** AdamW's memory. */
+export type OptimizerState = { readonly step: number; readonly means: Float32Array; readonly variances: Float32Array };
+
+export class TrainingModel {
+  readonly config: ModelConfig;
+  readonly layout: ParameterLayout;
+  /** The weights themselves. After writing to them call `weightsChanged`. */
+  readonly weights: Float32Array;
+  /** Sums of what `backward` added since `clearGradients`; may be written to. */
+  readonly gradients: Float32Array;
+  readonly #limits: TrainingLimits;
+  readonly #kernels: Kernels;
+  readonly #network: Network;
+  readonly #matrices: readonly WeightMatrix[];
+  readonly #optimizer: OptimizerPointers;
+  #step = 0;
+  #batch: PackedBatch | null = null;
+
+  /** Throws a `RangeError` for weights of another shape or buffers that do not fit into memory. */
+  constructor(options: TrainingModelOptions) {
+    const { config, weights, maxTokens, maxTargets } = options;
+    const layout = parameterLayout(config);
+    if (weights.length !== layout.size) {
+      throw new RangeError(`Cannot make a model: ${weights.length} weights are given, ${layout.size} wanted.`);
+    }
+    const { kernels, memory } = instantiateKernels((options.kernels ?? loadKernels()).module);
+    const arena = new Arena(memory);
+    const [own, forwardPanels, backwardPanels, gradients, means, variances] = Array.from({ length: 6 }, () =>
+      arena.allocate(layout.size),
+    ) as [number, number, number, number, number, number];
+    const buffers = allocateBuffers(arena, kernels, config, { maxTokens, maxTargets });
+    const { floats, integers } = arena.seal();
+
+    this.config = config;
+    this.layout = layout;
+    this.weights = floats.subarray(own / 4, own / 4 + layout.size);
+    this.gradients = floats.subarray(gradients / 4, gradients / 4 + layout.size);
+    this.#limits = { maxTokens, maxTargets };
+    this.#kernels = kernels;
+    this.#matrices = weightMatrices(config, layout);
+    this.#optimizer = { weights: own, gradients, means, variances };
+    const pointers = { weights: own, forwardPanels, backwardPanels, gradients };
+    this.#network = { config, layout, kernels, floats, integers, ...pointers, buffers };
+    const angles = (config.contextLength * config.headSize) / 2;
+    const table = (pointer: number): Float32Array => floats.subarray(pointer / 4, pointer / 4 + angles);
+    fillRotaryTable(config, table(buffers.cosines), table(buffers.sines));
+    this.weights.set(weights);
+    this.weightsChanged();
+  }
+
+  /** Packs the weights anew; `update` does it by itself. */
+  weightsChanged(): void {
+    const { weights, forwardPanels, backwardPanels } = this.#network;
+    packForward(this.#kernels, this.#matrices, { weights, target: forwardPanels });
+    packBackward(this.#kernels, this.#matrices, { weights, target: backwardPanels });
+    this.#batch = null;
+  }
+
+  /** Logprobs of the batch's targets. Throws a `RangeError` for a batch beyond the limits or ids beyond the vocabulary. */
+  forward(batch: PackedBatch): TargetProbabilities {
+    this.#check(batch);
+    runForward(this.#network, batch);
+    this.#batch = batch;
+    const count = batch.targets.length;
+    const { floats, buffers } = this.#network;
+    return {
+      logprobs: floats.slice(buffers.logprobs / 4, buffers.logprobs / 4 + count),
+      entropies: floats.slice(buffers.entropies / 4, buffers.entropies / 4 + count),
+    };
+  }
+
+  /**
+   * Adds to the gradients those of a loss, given its derivative by each logprob (and each entropy) of the last `forward`.
+   * Once for each `forward`; throws an `Error` otherwise.
+   */
+  backward(coefficients: ArrayLike<number>, entropyCoefficients?: ArrayLike<number>): void {
+    const batch = this.#batch;
+    if (batch === null || coefficients.length !== batch.targets.length) {
+      throw new Error(
+        `Cannot go back: ${coefficients.length} coefficients for ${batch?.targets.length ?? "no"} targets; call "forward" before.`,
+      );
+    }
+    const { floats, buffers } = this.#network;
+    floats.set(coefficients, buffers.coefficients / 4);
+    const entropyStart = buffers.entropyCoefficients / 4;
+    if (entropyCoefficients === undefined) floats.fill(0, entropyStart, entropyStart + batch.targets.length);
+    else floats.set(entropyCoefficients, entropyStart);
+    this.#batch = null;
+    runBackward(this.#network, batch);
+  }
+
+  clearGradients(): void {
+    this.gradients.fill(0);
+  }
+
+  /** One AdamW step with the gradients as they are. Returns their norm before clipping. */
+  update(options: UpdateOptions): number {
+    this.#step += 1;
+    const norm = updateWeights(this.#kernels, this.layout, this.#optimizer, this.#step, options);
+    this.weightsChanged();
+    return norm;
+  }
+
+  /** A copy of AdamW's memory. */
+  optimizerState(): OptimizerState {
+    return { step: this.#step, means: this.#moments("means").slice(), variances: this.#moments("variances").slice() };
+  }
+
+  restoreOptimizer({ step, means, variances }: OptimizerState): void {
+    this.#step = step;
+    this.#moments("means").set(means);
+    this.#moments("variances").set(variances);
+  }
+
+  #moments(name: "means" | "variances"): Float32Array {
+    const start = this.#optimizer[name] / 4;
+    return this.#network.floats.subarray(start, start + this.layout.size);
+  }
+
+  #check(batch: PackedBatch): void {
+    const { contextLength, vocabularySize } = this.config;
+    const { maxTokens, maxTargets } = this.#limits;
+    const [tokens, targets] = [batch.tokens.length, batch.targets.length];
+    const longest = batch.prefixLength + Math.max(0, ...batch.lengths);
+    const state =
+      tokens > maxTokens
+        ? `it has ${tokens} tokens, ${maxTokens} at most`
+        : targets > maxTargets
+          ? `it has ${targets} targets, ${maxTargets} at most`
+          : longest > contextLength
+            ? `a sequence has ${longest} tokens, ${contextLength} at most`
+            : batch.tokens.some((id) => id >= vocabularySize)
+              ? `a token id is not below the vocabulary size of ${vocabularySize}`
+              : null;
+    if (state !== null) throw new RangeError(`Cannot run a batch: ${state}.`);
+  }
+}

@@ -1,0 +1,145 @@
+// Repair mode: recovers calls from near-misses and says so. Never reads anything itself: it rewrites the text where strict
+// reading found a problem and has it read strictly again, so a repaired call is one that strict reading accepts. A text
+// that strict reading takes without a problem is never touched.
+
+import type { ParseProblem } from "../../core/index.ts";
+import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { pythonRstrip } from "../../lib/python/index.ts";
+import type { FormatHints } from "../format-hints.ts";
+import type { ToolCallParse } from "../tool-call-parser.ts";
+import type { DetectedCall } from "../tool-call-scan.ts";
+import { readTolerantJson } from "./tolerant-json.ts";
+
+/** Rewrites that are tried on one text, one after the other; a near-miss needs two or three. */
+const maxRewrites = 6;
+
+type Rewrite = { readonly text: string; readonly what: string };
+type Attempt = { readonly text: string; readonly parse: ToolCallParse; readonly done: readonly string[] };
+
+/** The strict reading, or a better one with problems "repaired" in front. Time is linear in the text. */
+export function repairCalls(text: string, hints: FormatHints, read: (text: string) => ToolCallParse): ToolCallParse {
+  const strict = read(text);
+  const first = strict.problems[0];
+  let best: Attempt = { text, parse: strict, done: [] };
+  for (let round = 0; round < maxRewrites && best.parse.problems.length > 0; round++) {
+    const next = improve(best, hints, read);
+    if (next === null) break;
+    best = next;
+  }
+  const isBetter = best.parse.calls.length > strict.calls.length && best.parse.raised === null;
+  const parse = isBetter ? best.parse : strict;
+  const repaired: ParseProblem[] = [];
+  if (isBetter && first !== undefined) {
+    const toolName = first.toolName ?? parse.calls.find(({ name }) => name !== null)?.name ?? null;
+    repaired.push({ code: "repaired", text: first.text, toolName, detail: detailOf(best.done) });
+  }
+  const calls = parse.calls.map((call) => {
+    const mended = mendArguments(call);
+    if (mended === null) return call;
+    repaired.push({ code: "repaired", text: call.parameters, toolName: call.name, detail: detailOf([mended.what]) });
+    return { ...call, parameters: mended.text };
+  });
+  return repaired.length === 0 ? strict : { ...parse, calls, problems: [...repaired, ...parse.problems] };
+}
+
+const detailOf = (done: readonly string[]): string => `The call was read after ${[...new Set(done)].join(", ")}.`;
+
+/** The first rewrite that strict reading likes better. */
+function improve(from: Attempt, hints: FormatHints, read: (text: string) => ToolCallParse): Attempt | null {
+  for (const { text, what } of rewrites(from, hints)) {
+    const parse = read(text);
+    const gained = parse.calls.length - from.parse.calls.length;
+    if (gained > 0 || (gained === 0 && badness(parse) < badness(from.parse))) {
+      return { text, parse, done: [...from.done, what] };
+    }
+  }
+  return null;
+}
+
+/** How far from a call the problems are: a call that ends can be mended further, one that is JSON is nearly there. */
+function badness(parse: ToolCallParse): number {
+  const weight = ({ code }: ParseProblem): number => (code === "unterminated-call" ? 3 : code === "not-json" ? 2 : 1);
+  return parse.problems.reduce((sum, problem) => sum + weight(problem), 0);
+}
+
+function* rewrites({ text, parse }: Attempt, hints: FormatHints): Generator<Rewrite> {
+  const json = rewriteJson(text, parse.problems);
+  if (json !== null) yield json;
+  if (!parse.problems.some(({ code }) => code === "unterminated-call")) return;
+  const straight = hints.straighten?.(text) ?? text;
+  if (straight !== text) yield { text: straight, what: "putting tags on lines of their own" };
+  const body = pythonRstrip(straight);
+  const closings = missingClosings(body, hints);
+  const what = "adding the closing tags that were missing at the end";
+  if (closings !== "") yield { text: body + closings, what };
+  const closed = closeJson(body, hints);
+  if (closed !== null)
+    yield { text: closed.text + closings, what: closings === "" ? closed.what : `${closed.what}, ${what}` };
+}
+
+/** Puts good JSON where problems name JSON that is nearly good. */
+function rewriteJson(text: string, problems: readonly ParseProblem[]): Rewrite | null {
+  const done: string[] = [];
+  let rewritten = "";
+  let rest = 0;
+  for (const problem of problems) {
+    if (problem.code !== "not-json" && problem.code !== "not-an-object") continue;
+    const at = text.indexOf(problem.text, rest);
+    const json = at === -1 || problem.text === "" ? null : readTolerantJson(problem.text);
+    if (json === null) continue;
+    const value = unpack(json.value);
+    if (!(value instanceof Map) && !Array.isArray(value)) continue;
+    rewritten += text.slice(rest, at) + dumpJson(value);
+    rest = at + problem.text.length;
+    done.push(...json.repairs, ...(value === json.value ? [] : ["taking JSON out of a JSON text"]));
+  }
+  return rest === 0 ? null : { text: rewritten + text.slice(rest), what: [...new Set(done)].join(", ") };
+}
+
+/** A call that is a JSON text, or whose arguments are one, as the JSON in it. */
+function unpack(value: JsonValue): JsonValue {
+  if (typeof value === "string") return readTolerantJson(value)?.value ?? value;
+  if (!(value instanceof Map)) return value;
+  const inner = value.get("arguments");
+  const unpacked = typeof inner === "string" ? readTolerantJson(inner)?.value : null;
+  return unpacked instanceof Map ? new Map(value).set("arguments", unpacked) : value;
+}
+
+/** Closings, innermost first, of what was opened last and has not been closed since. */
+function missingClosings(text: string, { nesting }: FormatHints): string {
+  let missing = "";
+  for (const [opening, closing] of nesting) {
+    const start = text.lastIndexOf(opening);
+    if (start !== -1 && text.indexOf(closing.trim(), start + opening.length) === -1) missing = closing + missing;
+  }
+  return missing;
+}
+
+/** Closes the JSON that begins behind the last opening and reaches to the end of the text. */
+function closeJson(text: string, { nesting }: FormatHints): Rewrite | null {
+  const starts = nesting.map(([opening]) => text.lastIndexOf(opening) + opening.length);
+  const start = Math.max(-1, ...starts.filter((_, index) => text.includes(nesting[index]![0])));
+  const offset = start === -1 ? -1 : text.slice(start).search(/[{[]/);
+  const json = offset === -1 ? null : readTolerantJson(text.slice(start + offset));
+  return json && { text: text.slice(0, start + offset) + dumpJson(json.value), what: json.repairs.join(", ") };
+}
+
+/** Arguments that are a JSON text holding an object, or nearly JSON; `null` when they are fine or past mending. */
+function mendArguments(call: DetectedCall): Rewrite | null {
+  const strict = strictValue(call.parameters);
+  if (strict instanceof Map) return null;
+  const inner = typeof strict === "string" ? strict : call.parameters;
+  const json = readTolerantJson(inner);
+  if (!(json?.value instanceof Map)) return null;
+  const unpacked = typeof strict === "string" ? ["taking JSON out of a JSON text"] : [];
+  return { text: dumpJson(json.value), what: [...unpacked, ...json.repairs].join(", ") };
+}
+
+function strictValue(text: string): JsonValue | undefined {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return undefined;
+    throw error;
+  }
+}

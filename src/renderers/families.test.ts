@@ -1,0 +1,208 @@
+// What every family promises, whatever its template does: prompts are the template's, and a bridge appends exactly what the
+// template writes for the new messages after the whole history, or follows the named history policy.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+
+import type { BridgeInput, Message, Renderer, Tokenizer } from "../core/index.ts";
+import type { JsonObject } from "../lib/json/index.ts";
+import { rendererFor } from "./choose-renderer.ts";
+import { segmentsText, type TemplateSegment } from "./chat-template.ts";
+import { rendererFamily, rendererFamilyNames } from "./families.ts";
+import { familySamples } from "./family-samples.test-helper.ts";
+import { byteTokenizer, mergingTokenizer } from "./marker-tokenizer.test-helper.ts";
+import {
+  conversations,
+  play,
+  someTools,
+  templateSegments,
+  testTime as now,
+  words,
+} from "./random-conversation.test-helper.ts";
+import type { RendererOptions } from "./template-renderer.ts";
+
+test("every family has its samples here", () => {
+  expect(Object.keys(familySamples).toSorted()).toEqual(rendererFamilyNames.toSorted());
+});
+
+type Setting = { readonly options: RendererOptions; readonly kwargs: JsonObject };
+
+describe.each(rendererFamilyNames)("%s", async (name) => {
+  const family = rendererFamily(name);
+  const sample = familySamples[name]!;
+  const markers = [
+    ...[family.startToken, ...family.stopTokens, ...sample.markers],
+    ...[...family.specialTokens.values()].map(String),
+  ];
+  const merging = await mergingTokenizer(markers);
+  const tokenizers = [await byteTokenizer(markers), ...(merging === null ? [] : [merging])];
+  const actions = fc.oneof(
+    words,
+    fc.constantFrom(sample.call, `Well.\n${sample.call}`, ...(sample.thought === null ? [] : [sample.thought])),
+  );
+  // Templates that look for a person's words refuse conversations that have none.
+  const generated = conversations(actions).map((conversation) => ({
+    ...conversation,
+    opening: conversation.opening.map((message) => ({
+      ...message,
+      content: message.content.replaceAll("<tool_response>", ""),
+    })),
+    steps: conversation.steps.map((step) => ({
+      ...step,
+      answers:
+        sample.needsCallBeforeResults === true && step.action !== sample.call ? asWords(step.answers) : step.answers,
+    })),
+  }));
+  const settings: readonly Setting[] = [
+    { options: { now }, kwargs: new Map() },
+    ...(family.thinkingVariable === null ? [] : [true, false]).map((thinking) => ({
+      options: { now, thinking },
+      kwargs: new Map([[family.thinkingVariable!, thinking]]),
+    })),
+  ];
+
+  describe.each(tokenizers)("with tokenizer $name", (tokenizer) => {
+    // Every step compares whole prompts, which costs more with a vocabulary to search.
+    const numRuns = tokenizer.name === "bytes" ? 20 : 8;
+    const stop = (action: string): number | null =>
+      sample.callEnd === undefined || action !== sample.call ? null : tokenizer.tokenId(sample.callEnd);
+    const asDecoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));
+
+    test("a prompt is what the template writes, and its spans are the messages", () => {
+      for (const { options, kwargs } of settings) {
+        const renderer = rendererFor(name, tokenizer, options);
+        fc.assert(
+          fc.property(generated, ({ opening, tools, steps }) => {
+            const messages = [...opening, assistant(steps[0]!.action), ...steps[0]!.answers];
+            const prompt = renderer.renderPrompt(messages, tools);
+            const segments = templateSegments(name, messages, { tools, kwargs });
+            expect(prompt.text).toBe(segmentsText(segments));
+            expect([...prompt.tokens]).toEqual([...tokenizer.encode(prompt.text)]);
+            expect(prompt.spans.map(({ message }) => message)).toEqual(messages.map((_, index) => index));
+          }),
+          { seed: 17, numRuns },
+        );
+      }
+    });
+
+    test("a bridge appends what the template writes after the whole history", () => {
+      for (const { options, kwargs } of settings) {
+        const renderer = rendererFor(name, tokenizer, options);
+        fc.assert(
+          fc.property(generated, (conversation) => {
+            play(checkedBridge(renderer, { name, tokenizer, kwargs }), conversation, { tokenizer, stop }, () => {});
+          }),
+          { seed: 5, numRuns },
+        );
+      }
+    });
+
+    test("the whole prompt reads as the template writes it, where it is append-only or starts branches", () => {
+      for (const { options, kwargs } of settings) {
+        const renderer = rendererFor(name, tokenizer, { ...options, historyPolicy: "branch" });
+        fc.assert(
+          fc.property(generated, (conversation) => {
+            play(renderer, conversation, { tokenizer, stop }, ({ tokens, messages }) => {
+              const text = segmentsText(templateSegments(name, messages, { tools: conversation.tools, kwargs }));
+              expect(tokenizer.decode(tokens).normalize()).toBe(asDecoded(text).normalize());
+            });
+          }),
+          { seed: 7, numRuns },
+        );
+      }
+    });
+
+    test("a system message in the middle is appended, or refused with a reason", () => {
+      const renderer = rendererFor(name, tokenizer, { now });
+      const messages: readonly Message[] = [{ role: "user", content: "hi" }, assistant("hello")];
+      const lastAction = Uint32Array.from([...tokenizer.encode("hello"), ...renderer.stopTokenIds.slice(0, 1)]);
+      const input: BridgeInput = {
+        messages,
+        tools: [],
+        lastAction,
+        newMessages: [{ role: "system", content: "rule" }],
+      };
+      const outcome = outcomeOf(() => checkedBridge(renderer, { name, tokenizer, kwargs: new Map() }).bridge(input));
+      expect(outcome).toMatch(systemOutcome[name] ?? /^extended$/);
+    });
+
+    test("reads its own calls and thoughts", () => {
+      const renderer = rendererFor(name, tokenizer, { now });
+      const end = tokenizer.decode(renderer.stopTokenIds.slice(0, 1));
+      const read = (text: string) => renderer.parseAction(tokenizer.encode(text), { tools: someTools, turn: 2 });
+      const call = read(
+        sample.callEnd === undefined ? afterThought(sample.thought, sample.call) + end : sample.call + sample.callEnd,
+      );
+      expect(call).toMatchObject({ isTerminated: true, problems: [] });
+      expect(call.toolCalls.map(({ id, name: tool }) => [id, tool])).toEqual([["call_2_0", "find_order"]]);
+      expect(JSON.parse(call.toolCalls[0]!.argumentsText)).toEqual({ order_id: "#W1" });
+      if (sample.thought !== null) {
+        const { reasoning, content } = read(sample.thought + end);
+        expect([reasoning?.trim(), content.trim()]).toEqual(["I should look.", "Hello!"]);
+      }
+    });
+  });
+});
+
+const movesToFront = /moves message 2 to the front$/;
+
+/** Templates that put system messages elsewhere or refuse them. */
+const systemOutcome: Readonly<Record<string, RegExp>> = {
+  "qwen3.5": /^System message must be at the beginning/,
+  "deepseek-v3.1": movesToFront,
+  "deepseek-v3.1-sglang-tools": movesToFront,
+  "deepseek-v3-sglang-tools": movesToFront,
+  "deepseek-r1": movesToFront,
+};
+
+function assistant(content: string): Message {
+  return { role: "assistant", content, reasoning: null, toolCalls: [] };
+}
+
+/** Tool results as a person's words. */
+function asWords(answers: readonly Message[]): readonly Message[] {
+  return answers.slice(0, 1).map(({ content }) => ({ role: "user", content }));
+}
+
+function outcomeOf(bridge: () => ReturnType<Renderer["bridge"]>): string {
+  try {
+    const result = bridge();
+    return result.type === "refused" ? result.reason : result.type;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** Where a family opens its thinking in the generation prompt, a call comes after the closing tag. */
+function afterThought(thought: string | null, call: string): string {
+  return thought === null ? call : thought.replace("Hello!", () => call);
+}
+
+type Check = { readonly name: string; readonly tokenizer: Tokenizer; readonly kwargs: JsonObject };
+
+/** Compares what a bridge appends with the end of the family's own rendering of everything. */
+function checkedBridge(renderer: Renderer, { name, tokenizer, kwargs }: Check): Renderer {
+  const { endToken, otherEnds, closing } = rendererFamily(name);
+  const ends = [endToken ?? "", ...otherEnds];
+  return {
+    ...renderer,
+    bridge: (input) => {
+      const result = renderer.bridge(input);
+      if (result.type === "refused") return result;
+      const { messages, tools, newMessages, lastAction } = input;
+      const segments = templateSegments(name, [...messages, ...newMessages], { tools, kwargs });
+      const lastSegment = segments.findLastIndex(({ message }) => message !== null && message < messages.length);
+      const history = segmentsText(segments.slice(0, lastSegment + 1));
+      expect(ends.some((end) => history.endsWith(end + closing))).toBe(true);
+      const hasEnd = endToken === null || ends.some((end) => lastAction.at(-1) === tokenizer.tokenId(end));
+      const written = tokenizer.encode((hasEnd ? "" : endToken) + closing + textAfter(segments, lastSegment));
+      const isOpened = endToken === null && written[0] === lastAction.at(-1);
+      expect([...result.tokens]).toEqual([...(isOpened ? written.subarray(1) : written)]);
+      return result;
+    },
+  };
+}
+
+function textAfter(segments: readonly TemplateSegment[], place: number): string {
+  return segmentsText(segments.slice(place + 1));
+}

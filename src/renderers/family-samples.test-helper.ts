@@ -1,0 +1,98 @@
+// What models of each family write, for the properties of renderers: their marker tokens, a thought and a call. A table.
+
+export type FamilySample = {
+  /** Tokens of the family beside those its description names. */
+  readonly markers: readonly string[];
+  /** An action that thinks and then answers, as sampled after the generation prompt; `null`: the family does not think. */
+  readonly thought: string | null;
+  /** A call of `find_order` with `order_id` "#W1". */
+  readonly call: string;
+  /** What ends a call, where that is another token than what ends words. */
+  readonly callEnd?: string;
+  /** True when the template refuses tool results that follow no call. Default false. */
+  readonly needsCallBeforeResults?: boolean;
+};
+
+const toolMarkers = ["<tool_call>", "</tool_call>"];
+const thinkMarkers = ["<think>", "</think>"];
+const jsonCall = '<tool_call>\n{"name": "find_order", "arguments": {"order_id": "#W1"}}\n</tool_call>';
+const tagCall =
+  "<tool_call>\n<function=find_order>\n<parameter=order_id>\n#W1\n</parameter>\n</function>\n</tool_call>";
+const thinking = "<think>\nI should look.\n</think>\n\nHello!";
+const opened = "I should look.\n</think>\n\nHello!";
+const chatMl = { markers: [...toolMarkers, ...thinkMarkers], call: jsonCall };
+
+const llama = {
+  markers: ["<|end_header_id|>", "<|python_tag|>"],
+  thought: null,
+  call: '{"name": "find_order", "parameters": {"order_id": "#W1"}}',
+};
+const glm = {
+  markers: ["<|system|>", "<|assistant|>", "[gMASK]", "<sop>", ...toolMarkers, ...thinkMarkers],
+  thought: "\n<think>I should look.</think>\nHello!",
+  call: "\n<tool_call>find_order\n<arg_key>order_id</arg_key>\n<arg_value>#W1</arg_value>\n</tool_call>",
+};
+const kimi = {
+  markers: ["<|im_system|>", "<|im_assistant|>", "<|im_middle|>", ...thinkMarkers],
+  call:
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.find_order:0<|tool_call_argument_begin|>" +
+    '{"order_id": "#W1"}<|tool_call_end|><|tool_calls_section_end|>',
+};
+const deepseekMarkers = ["<｜Assistant｜>", "<｜tool▁calls▁begin｜>", "<｜tool▁calls▁end｜>", ...thinkMarkers];
+const deepseekV31 = {
+  markers: deepseekMarkers,
+  thought: "<think>I should look.</think>Hello!",
+  call:
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>find_order<｜tool▁sep｜>" +
+    '{"order_id": "#W1"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+};
+const deepseekV3 = {
+  markers: deepseekMarkers,
+  call:
+    "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>find_order\n```json\n" +
+    '{"order_id": "#W1"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+};
+
+export const familySamples: Readonly<Record<string, FamilySample>> = {
+  "qwen2.5-instruct": { ...chatMl, thought: null },
+  "qwen3-instruct-2507": { ...chatMl, thought: null },
+  qwen3: { ...chatMl, thought: thinking },
+  "qwen3-rev2": { ...chatMl, thought: thinking },
+  "qwen3-miles-fixed": { ...chatMl, thought: thinking },
+  "qwen3-skyrl-acc-thinking": { ...chatMl, thought: thinking },
+  "qwen3-coder": { ...chatMl, call: tagCall, thought: null },
+  "qwen3.5": { ...chatMl, call: tagCall, thought: opened },
+  "qwq-32b": { ...chatMl, thought: opened },
+  "llama-3.1-instruct": llama,
+  "llama-3.2-instruct": llama,
+  "hermes-3-tool-use": { ...chatMl, thought: null },
+  "glm-4.5": glm,
+  "glm-4.6": glm,
+  "glm-4.7-flash": {
+    markers: glm.markers,
+    thought: "I should look.</think>Hello!",
+    call: "<tool_call>find_order<arg_key>order_id</arg_key><arg_value>#W1</arg_value></tool_call>",
+  },
+  "kimi-k2": { ...kimi, thought: null },
+  "kimi-k2-thinking": { ...kimi, thought: "<think>I should look.</think>Hello!" },
+  "deepseek-v3.1": deepseekV31,
+  "deepseek-v3.1-sglang-tools": deepseekV31,
+  "deepseek-v3-sglang-tools": { ...deepseekV3, thought: null },
+  "deepseek-r1": { ...deepseekV3, thought: opened },
+  "gpt-oss": {
+    markers: ["<|start|>", "<|channel|>", "<|message|>", "<|constrain|>", "<|end|>", "<|call|>"],
+    thought: "<|channel|>analysis<|message|>I should look.<|end|><|start|>assistant<|channel|>final<|message|>Hello!",
+    call: '<|channel|>commentary to=functions.find_order <|constrain|>json<|message|>{"order_id": "#W1"}',
+    callEnd: "<|call|>",
+    needsCallBeforeResults: true,
+  },
+  "minimax-m3": {
+    markers: ["]~!b[", "<minimax:tool_call>", "</minimax:tool_call>", "<mm:think>", "</mm:think>"],
+    thought: "I should look.\n</mm:think>\n\nHello!",
+    call:
+      '<minimax:tool_call>\n<invoke name="find_order">\n<parameter name="order_id">#W1</parameter>\n</invoke>\n' +
+      "</minimax:tool_call>",
+    needsCallBeforeResults: true,
+  },
+  smollm3: { ...chatMl, thought: thinking },
+};

@@ -1,0 +1,97 @@
+// One rendering: the caller's variables, what has been written, and which message the template is at. Frames hold the
+// variables that the template itself sets.
+
+import { Meter } from "../limits.ts";
+import { type Origin, runsOf, type TracedText } from "../values/traced-text.ts";
+import type { Value } from "../values/value.ts";
+import { OutputBuffer } from "./output-buffer.ts";
+
+/** What ends a statement: nothing special, or leaving the loop around it. */
+export type Signal = "next" | "break" | "continue";
+
+export type Evaluate = (frame: Frame) => Value;
+export type Execute = (frame: Frame) => Signal;
+
+export class Frame {
+  /** By the slots of `Symbols`; `undefined` is not set. */
+  readonly slots: (Value | undefined)[];
+  /** The frame around a macro's own. */
+  readonly parent: Frame | null;
+  readonly run: Run;
+
+  constructor(size: number, parent: Frame | null, run: Run) {
+    this.slots = Array.from<Value | undefined>({ length: size });
+    this.parent = parent;
+    this.run = run;
+  }
+}
+
+export class Run {
+  readonly variables: ReadonlyMap<string, Value>;
+  readonly meter = new Meter();
+  #output = new OutputBuffer();
+  /** Place of the message whose loop iteration is running. */
+  #message: number | null = null;
+  readonly #placed = new Map<string, Origin>();
+
+  constructor(variables: ReadonlyMap<string, Value>) {
+    this.variables = variables;
+  }
+
+  get output(): OutputBuffer {
+    return this.#output;
+  }
+
+  /** Writes text; what has no message of its own belongs to the one that the template is at. */
+  write(text: TracedText): void {
+    this.meter.work(text.text.length);
+    const message = this.#message ?? soleMessage(text);
+    this.#output.write(text, (origin) => this.#place(origin, message));
+  }
+
+  /** What `write`s within `execute` give together; they go nowhere else. */
+  capture(execute: () => unknown): TracedText {
+    const outer = this.#output;
+    this.#output = new OutputBuffer();
+    try {
+      execute();
+      return this.#output.toText();
+    } finally {
+      this.#output = outer;
+    }
+  }
+
+  /** Runs the iteration of a loop over messages; `null`: the loop is over something else. */
+  atMessage<T>(message: number | null, execute: () => T): T {
+    if (message === null) return execute();
+    const outer = this.#message;
+    this.#message = message;
+    try {
+      return execute();
+    } finally {
+      this.#message = outer;
+    }
+  }
+
+  #place(origin: Origin, message: number | null): Origin {
+    if (origin.message !== null || message === null) return origin;
+    const key = `${origin.source}:${message}`;
+    let placed = this.#placed.get(key);
+    if (placed === undefined) {
+      placed = { source: origin.source, message };
+      this.#placed.set(key, placed);
+    }
+    return placed;
+  }
+}
+
+/** Words of one message with text of the template around them, written at once, belong to that message as a whole. */
+function soleMessage(text: TracedText): number | null {
+  let sole: number | null = null;
+  for (const { origin } of runsOf(text)) {
+    if (origin.message === null) continue;
+    if (sole !== null && sole !== origin.message) return null;
+    sole = origin.message;
+  }
+  return sole;
+}

@@ -1,0 +1,117 @@
+// The functions that every template finds: Jinja's own, and the two that transformers adds.
+
+import { ChatTemplateError } from "../chat-template.ts";
+import { bindArguments, bindPositional } from "./operations/bind-arguments.ts";
+import { formatTime, parseLocalTime } from "./strftime.ts";
+import { AttributeObject } from "./values/attribute-object.ts";
+import { type DictEntry, PythonDict } from "./values/containers.ts";
+import { PythonRange } from "./values/iterables.ts";
+import { itemsOf } from "./values/iteration.ts";
+import { pythonError, typeError, valueError } from "./values/raise.ts";
+import { emptyText, templateText, TracedText } from "./values/traced-text.ts";
+import { typeNameOf } from "./values/type-name.ts";
+import { Callable, type CallArguments, Namespace, Undefined, type Value } from "./values/value.ts";
+import { textOf } from "./values/value-text.ts";
+
+/** The sandbox lets no longer range be made. */
+const maxRange = 100_000;
+
+/** `now` is what `strftime_now` writes: local time, ISO without a zone; `null` makes it raise "no-clock". */
+export function templateGlobals(now: string | null): Map<string, Value> {
+  return new Map<string, Value>([
+    ["range", new Callable("range", makeRange)],
+    ["dict", new Callable("dict", makeDict, "type")],
+    ["namespace", new Callable("namespace", makeNamespace, "type")],
+    ["cycler", new Callable("cycler", ({ positional }) => new Cycler(positional), "type")],
+    ["joiner", new Callable("joiner", makeJoiner, "type")],
+    ["lipsum", new Callable("lipsum", () => refuse("lipsum"))],
+    ["raise_exception", new Callable("raise_exception", raise)],
+    ["strftime_now", new Callable("strftime_now", (args) => writeTime(args, now))],
+  ]);
+}
+
+function makeRange(args: CallArguments): PythonRange {
+  const bounds = bindPositional("range", args, 1, 3).map((value) => {
+    if (typeof value === "number" || typeof value === "boolean") return Number(value);
+    throw typeError(`a range wants integers, not a ${typeNameOf(value)}`);
+  });
+  const [start, stop, step = 1] = bounds.length === 1 ? [0, bounds[0]!] : (bounds as [number, number, number?]);
+  if (step === 0) throw valueError("the step of a range is zero");
+  const range = new PythonRange(start, stop, step);
+  if (range.length > maxRange) throw pythonError("OverflowError", `a range has more than ${maxRange} items`);
+  return range;
+}
+
+function makeDict(args: CallArguments): PythonDict {
+  const [source, ...rest] = args.positional;
+  if (rest.length > 0) throw typeError("dict takes one positional argument");
+  const named = Array.from(args.named, ([key, value]) => ({ key: templateText(key), value }));
+  if (source === undefined) return PythonDict.of(named);
+  const entries = source instanceof PythonDict ? [...source.entries.values()] : itemsOf(source).map(pairOf);
+  return PythonDict.of([...entries, ...named]);
+}
+
+function pairOf(value: Value): DictEntry {
+  const pair = itemsOf(value);
+  if (pair.length !== 2) throw valueError("a dict is made of pairs");
+  return { key: pair[0]!, value: pair[1]! };
+}
+
+function makeNamespace(args: CallArguments): Namespace {
+  const entries = [...makeDict(args).entries.values()];
+  return new Namespace(new Map(entries.map(({ key, value }) => [textOf(key).text, value])));
+}
+
+function makeJoiner(args: CallArguments): Callable {
+  const [separator = templateText(", ")] = bindArguments("joiner", args, ["sep"]);
+  let isUsed = false;
+  const join = (): Value => {
+    const text = isUsed ? separator : emptyText;
+    isUsed = true;
+    return text;
+  };
+  return new Callable("joiner", join, "Joiner");
+}
+
+class Cycler extends AttributeObject {
+  readonly typeName = "Cycler";
+  readonly #items: readonly Value[];
+  #position = 0;
+
+  constructor(items: readonly Value[]) {
+    super();
+    if (items.length === 0) throw pythonError("RuntimeError", "there is nothing to cycle through");
+    this.#items = items;
+  }
+
+  attribute(name: string): Value | undefined {
+    if (name === "current") return this.#items[this.#position]!;
+    if (name === "next") return new Callable("next", () => this.#items[this.#advance()]!);
+    return name === "reset" ? new Callable("reset", () => ((this.#position = 0), null)) : undefined;
+  }
+
+  /** Moves on and returns the place before. */
+  #advance(): number {
+    const place = this.#position;
+    this.#position = (place + 1) % this.#items.length;
+    return place;
+  }
+}
+
+function raise(args: CallArguments): never {
+  const [message] = bindArguments("raise_exception", args, ["message"], 1);
+  throw new ChatTemplateError("raise", textOf(message!).text);
+}
+
+function writeTime(args: CallArguments, now: string | null): TracedText {
+  const [format] = bindArguments("strftime_now", args, ["format"], 1);
+  if (format instanceof Undefined || !(format instanceof TracedText)) {
+    throw typeError(`strftime_now wants a text, not a ${typeNameOf(format!)}`);
+  }
+  if (now === null) throw pythonError("no-clock", "it asks for the time and there is no clock; give one as `now`");
+  return templateText(formatTime(parseLocalTime(now), format.text));
+}
+
+function refuse(name: string): never {
+  throw pythonError("unsupported", `"${name}" is not supported`);
+}

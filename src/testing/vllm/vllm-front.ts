@@ -1,0 +1,135 @@
+// A server that speaks vLLM's protocol for token ids in front of any sampler: `/inference/v1/generate`, `/v1/completions`,
+// pause and abort. It checks requests, because a fake that forgives hides the faults it exists to find. Not here: text
+// (prompts are ids, and answers have none), chat, several prompts in a call.
+
+import { Hono } from "hono";
+import { createResponseWriter, createSocketWriter } from "../sglang/answer-writer.ts";
+import type { FrontEnvironment } from "../sglang/front-state.ts";
+import { listenOn, type FrontListener, type ListenOptions } from "../sglang/listener.ts";
+import { RequestTable, type LiveRequest } from "../sglang/request-table.ts";
+import type { Sampler } from "../sglang/sampler.ts";
+import { addNewRoutes, addPauseRoutes, type ControlState } from "./control-routes.ts";
+import type { VllmCall, VllmEndpoint, VllmLimits } from "./read-call.ts";
+import { serveCall, type ServeOptions } from "./serve-call.ts";
+import { VllmRefusal, type ErrorStyle } from "./vllm-refusal.ts";
+
+export type VllmFrontOptions = {
+  readonly sampler: Sampler;
+  /** "old": no endpoint of ids, no abort by id, no weight versions, errors flat. Default "new". */
+  readonly style?: "new" | "old";
+  /** Name of the served model; another one is refused. Default "model". */
+  readonly model?: string;
+  /** Prompt and completion together are at most this. Default 32,768. */
+  readonly contextLength?: number;
+  /** Ids from here on are refused. Default `null`: none is. */
+  readonly vocabularySize?: number | null;
+  /** The model's own end tokens. Default: none. */
+  readonly endTokenIds?: readonly number[];
+  /** What `/weight_info` says until a sampler says otherwise. Default "default". */
+  readonly weightVersion?: string;
+  /** Whether usage tells cached tokens (--enable-prompt-tokens-details). Default true. */
+  readonly tellsCachedTokens?: boolean;
+  /** Demanded as a bearer token by everything but health. Default `null`: nothing is demanded. */
+  readonly apiKey?: string | null;
+};
+
+/** A front. Its sampler is used for as long as requests come; nothing needs to be closed but listeners. */
+export type VllmFront = {
+  /** Answers a request without a socket. Never rejects. Aborting the request's signal is a client that goes away. */
+  handle(request: Request): Promise<Response>;
+  /** Serves it on a socket of this machine. Rejects when the port is taken. */
+  listen(options?: ListenOptions): Promise<FrontListener>;
+  /** How many calls run and wait. */
+  load(): { readonly running: number; readonly waiting: number };
+};
+
+/**
+ * Makes a front.
+ *
+ * @example
+ * const front = createVllmFront({ sampler: createFunctionSampler(() => ({ ids: [1, 2] })) });
+ * const listener = await front.listen();
+ */
+export function createVllmFront(options: VllmFrontOptions): VllmFront {
+  const { sampler, style = "new", model = "model", contextLength = 32_768, apiKey = null } = options;
+  const errors: ErrorStyle = style === "new" ? "nested" : "flat";
+  const calls = new Map<string, Set<LiveRequest>>();
+  const table = new RequestTable();
+  const state: ControlState = { sampler, table, calls, version: { current: options.weightVersion ?? "default" } };
+  const limits: VllmLimits = {
+    model,
+    contextLength,
+    vocabularySize: options.vocabularySize ?? null,
+    endTokenIds: options.endTokenIds ?? [],
+    texts: style,
+  };
+  const shared: Omit<ServeOptions, "endpoint" | "openWriter"> = {
+    context: state,
+    limits,
+    errors,
+    tellsCachedTokens: options.tellsCachedTokens ?? true,
+    open: opener(table, calls),
+  };
+  const app = new Hono<FrontEnvironment>();
+  app.use(async (context, next) => {
+    const isOpen = apiKey === null || context.req.path === "/health";
+    if (!isOpen && context.req.header("authorization") !== `Bearer ${apiKey}`)
+      throw new VllmRefusal(401, "Unauthorized");
+    return next();
+  });
+  const serve = (path: string, endpoint: VllmEndpoint): void => {
+    app.post(path, (context) => {
+      const { outgoing } = context.env ?? {};
+      const openWriter = outgoing === undefined ? createResponseWriter : () => createSocketWriter(outgoing);
+      return serveCall(context.req.raw, { ...shared, endpoint, openWriter });
+    });
+    app.all(path, () => {
+      throw new VllmRefusal(405, "Method Not Allowed");
+    });
+  };
+  serve("/v1/completions", "completions");
+  if (style === "new") {
+    serve("/inference/v1/generate", "generate");
+    addNewRoutes(app, state);
+  }
+  addPauseRoutes(app, state);
+  app.get("/health", (context) => context.body(null, 200));
+  app.get("/version", (context) => context.json({ version: style === "new" ? "0.12.0" : "0.10.2" }));
+  app.get("/v1/models", (context) =>
+    context.json({ object: "list", data: [{ id: model, object: "model", max_model_len: contextLength }] }),
+  );
+  app.notFound(() => respond(new VllmRefusal(404, "Not Found"), errors));
+  app.onError((error) => {
+    return respond(error instanceof VllmRefusal ? error : new VllmRefusal(500, "Internal server error"), errors);
+  });
+  return {
+    handle: async (request) => app.fetch(request),
+    listen: (listenOptions = {}) => listenOn((request, bindings) => app.fetch(request, bindings), listenOptions),
+    load: () => ({ running: table.running, waiting: table.waiting }),
+  };
+}
+
+/** The same id may be live twice: the server tells calls apart by names of its own. */
+function opener(table: RequestTable, calls: Map<string, Set<LiveRequest>>): ServeOptions["open"] {
+  let count = 0;
+  return (call: VllmCall) => {
+    const name = call.endpoint === "generate" ? `generate-tokens-${call.requestId}` : `cmpl-${call.requestId}-0`;
+    const live = table.open(`${++count}:${name}`);
+    const known = calls.get(name) ?? new Set();
+    calls.set(name, known.add(live));
+    return {
+      live,
+      end: () => {
+        live.abort();
+        table.close(live);
+        known.delete(live);
+        if (known.size === 0 && calls.get(name) === known) calls.delete(name);
+      },
+    };
+  };
+}
+
+function respond(refusal: VllmRefusal, errors: ErrorStyle): Response {
+  const { status, headers, text } = refusal.toAnswer(errors);
+  return new Response(text, { status, headers });
+}

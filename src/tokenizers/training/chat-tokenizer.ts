@@ -1,0 +1,128 @@
+// Trains the tokenizer of a small chat model that calls tools, and writes it as Hugging Face files. Byte-level BPE, so it
+// encodes any text; but how text is cut decides what a small model can copy. Ids, names and amounts must be the same
+// tokens wherever they stand, so digits go in pairs, and capitalised words and the marker of an id ("#W") never take the
+// space or the quote before them along. What is never copied may be long: the skeleton of JSON.
+
+import { byteCharacters } from "../byte-alphabet.ts";
+import { splitText } from "../pre-tokenizer.ts";
+import { translatePattern } from "../split-pattern.ts";
+import { chatTemplate } from "./chat-template-text.ts";
+import { trainMerges } from "./train-merges.ts";
+
+/** Tokens that are cut out of text before anything else, in the order of their ids. */
+export const chatTokens = [
+  { text: "<|endoftext|>", isSpecial: true },
+  { text: "<|im_start|>", isSpecial: true },
+  { text: "<|im_end|>", isSpecial: true },
+  { text: "<tool_call>", isSpecial: false },
+  { text: "</tool_call>", isSpecial: false },
+  { text: "<tool_response>", isSpecial: false },
+  { text: "</tool_response>", isSpecial: false },
+  { text: "<think>", isSpecial: false },
+  { text: "</think>", isSpecial: false },
+] as const;
+
+/** Words of JSON Schema and of calls. Nobody copies them, so whole runs of JSON around them may become one token. */
+const schemaWords = "type|function|name|description|parameters|properties|required|object|string|integer|arguments";
+
+/** How text is cut before merges; first match first. */
+export const chatSplitPattern = [
+  String.raw`[{}\[\]"](?:[{}\[\]"]|[:,] |${schemaWords})*`,
+  String.raw`#\p{Lu}`, // the marker of an id
+  String.raw`\p{N}{1,2}`,
+  String.raw`\p{Lu}\p{Ll}*`,
+  String.raw` ?\p{Ll}[\p{Ll}_]*`,
+  String.raw` ?[\p{Lo}\p{Lm}\p{Lt}\p{M}]+`,
+  String.raw`[,.;:!?] (?=[\p{Lu}\p{N}#$])`, // takes the space that the next word may not take
+  String.raw` ?[^\s\p{L}\p{M}\p{N}#$"{}\[\]]+`,
+  String.raw`[#$]`,
+  String.raw`\n+`,
+  String.raw`\s`,
+].join("|");
+
+export type ChatTokenizerFiles = {
+  /** Content of tokenizer.json. */
+  readonly tokenizerJson: Readonly<Record<string, unknown>>;
+  /** Content of tokenizer_config.json. */
+  readonly tokenizerConfig: Readonly<Record<string, unknown>>;
+};
+
+export type TrainChatTokenizerOptions = {
+  /** Most tokens, the 256 bytes and {@link chatTokens} included. */
+  readonly vocabularySize: number;
+  /** What a merge must occur at least. Default 2. */
+  readonly minFrequency?: number;
+  /** What tokenizer_config.json gives as the longest sequence. Default 2,048. */
+  readonly contextLength?: number;
+};
+
+/** Trains on rendered conversations. The same texts, in any order, give the same files. */
+export function trainChatTokenizer(texts: Iterable<string>, options: TrainChatTokenizerOptions): ChatTokenizerFiles {
+  const { vocabularySize, minFrequency = 2, contextLength = 2048 } = options;
+  const maxTokens = vocabularySize - chatTokens.length;
+  const { tokens, merges } = trainMerges(countPieces(texts), { maxTokens, minFrequency });
+  const names = tokens.map((bytes) => Array.from(bytes, (byte) => byteCharacters[byte]!).join(""));
+  const addedTokens = chatTokens.map(({ text, isSpecial }, index) => ({
+    id: tokens.length + index,
+    content: text,
+    single_word: false,
+    lstrip: false,
+    rstrip: false,
+    normalized: false,
+    special: isSpecial,
+  }));
+  return {
+    tokenizerJson: {
+      version: "1.0",
+      truncation: null,
+      padding: null,
+      added_tokens: addedTokens,
+      normalizer: null,
+      pre_tokenizer: {
+        type: "Sequence",
+        pretokenizers: [
+          { type: "Split", pattern: { Regex: chatSplitPattern }, behavior: "Isolated", invert: false },
+          { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+        ],
+      },
+      post_processor: null,
+      decoder: { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+      model: {
+        type: "BPE",
+        dropout: null,
+        unk_token: null,
+        continuing_subword_prefix: null,
+        end_of_word_suffix: null,
+        fuse_unk: false,
+        byte_fallback: false,
+        ignore_merges: false,
+        vocab: Object.fromEntries(names.map((name, id) => [name, id])),
+        merges: merges.map(([left, right]) => [names[left], names[right]]),
+      },
+    },
+    tokenizerConfig: {
+      tokenizer_class: "PreTrainedTokenizerFast",
+      bos_token: null,
+      eos_token: "<|im_end|>",
+      pad_token: "<|endoftext|>",
+      unk_token: null,
+      add_bos_token: false,
+      clean_up_tokenization_spaces: false,
+      model_max_length: contextLength,
+      added_tokens_decoder: Object.fromEntries(addedTokens.map(({ id, ...token }) => [id, token])),
+      chat_template: chatTemplate,
+    },
+  };
+}
+
+function countPieces(texts: Iterable<string>): Map<string, number> {
+  const counts = new Map<string, number>();
+  const cutOut = new RegExp(chatTokens.map(({ text }) => text.replaceAll("|", "\\|")).join("|"));
+  const steps = [{ pattern: translatePattern(chatSplitPattern), keep: "both" }] as const;
+  for (const text of texts) {
+    for (const part of text.split(cutOut)) {
+      splitText(part, steps, (piece) => counts.set(piece, (counts.get(piece) ?? 0) + 1));
+    }
+  }
+  return counts;
+}
