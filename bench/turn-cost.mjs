@@ -1,7 +1,8 @@
 // What a turn costs on the client, tokenizer, parser, environment and run files on, against a null client that sends the same
 // bodies and reads the same replies and does nothing else. All 115 retail test tasks, gold actions, Qwen2.5 tokenizer, prompts
 // of 4 to 9 thousand tokens; the server is another process and its CPU is not counted. Rounds are interleaved.
-// Run: npm run bench -- turn-cost [rounds]
+// With --stages it then plays the same episodes against an engine in memory and prints what each stage costs.
+// Run: npm run bench -- turn-cost [rounds] [--stages]
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -14,9 +15,10 @@ import { createSemaphore } from "../dist/lib/semaphore.js";
 import { runRollout, tokenExactPlayer } from "../dist/runs/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
+import { measureStages } from "./lib/stages.mjs";
 import { cannedReply, goldReplies, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
 
-const rounds = Number(process.argv[2] ?? 9);
+const rounds = Number(process.argv.slice(2).find((word) => !word.startsWith("--")) ?? 9);
 const concurrency = 32;
 const { tokenizer, environment, renderer, tasks, strategy } = await loadRetail();
 const taskset = environment.taskset("test");
@@ -111,6 +113,14 @@ console.log(`null client   CPU us a turn: ${spread(perTurn.nothing)}`);
 const ratios = perTurn.ours.map((cost, round) => perTurn.nothing[round] / cost);
 console.log(`turns per CPU-second against the null client: ${spread(ratios, 2)}   (target: at least 0.8)`);
 if (median(ratios) <= 0) process.exitCode = 1;
+if (process.argv.includes("--stages")) {
+  const stages = await measureStages({ parts, tokenizer, plan, tasks, folder, concurrency, rounds });
+  const rest = median(perTurn.ours) - stages[0][1];
+  console.log("\nstage                                            CPU us a turn");
+  for (const [stage, cost] of [["engine: bodies, HTTP, replies, deadlines (the rest)", rest], ...stages]) {
+    console.log(`${stage.padEnd(52)} ${cost.toFixed(0).padStart(8)}`);
+  }
+}
 
 await engine.close();
 await pool.close();

@@ -4,7 +4,7 @@
 /** Told to stop at most once. */
 export class StopSignal {
   aborted = false;
-  reason: unknown = undefined;
+  reason: Error | undefined = undefined;
   readonly #listeners = new Set<() => void>();
 
   addEventListener(_type: "abort", listener: () => void): void {
@@ -15,7 +15,7 @@ export class StopSignal {
     this.#listeners.delete(listener);
   }
 
-  stop(reason: unknown): void {
+  stop(reason: Error): void {
     if (this.aborted) return;
     this.aborted = true;
     this.reason = reason;

@@ -61,10 +61,7 @@ function createLocator(prompt: EncodedPrompt, tokenizer: Tokenizer, startToken: 
   const { text, tokens } = prompt;
   const startId = tokenizer.tokenId(startToken);
   const textStarts = placesOf(text, startToken);
-  const tokenStarts: number[] = [];
-  tokens.forEach((id, index) => {
-    if (id === startId) tokenStarts.push(index);
-  });
+  const tokenStarts = startId === null ? [] : placesOfId(tokens, startId);
   // Added tokens are cut out of the text first, so the n-th start text is the n-th start token.
   const isAnchored = textStarts.length === tokenStarts.length;
   return (offset) => {
@@ -83,6 +80,12 @@ function createLocator(prompt: EncodedPrompt, tokenizer: Tokenizer, startToken: 
 function placesOf(text: string, part: string): number[] {
   const places: number[] = [];
   for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) places.push(at);
+  return places;
+}
+
+function placesOfId(tokens: Uint32Array, id: number): number[] {
+  const places: number[] = [];
+  for (let at = tokens.indexOf(id); at !== -1; at = tokens.indexOf(id, at + 1)) places.push(at);
   return places;
 }
 

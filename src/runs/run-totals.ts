@@ -2,6 +2,7 @@
 // length needs the same memory. Numbers to show and to keep; nothing here decides anything.
 
 import { addUsage, type EpisodeEvent, freeUsage, type Outcome } from "../core/index.ts";
+import { countOnes } from "../trajectories/index.ts";
 import type { PlayedEpisode } from "./episode-player.ts";
 
 /** Counts by name, in the order the names first came up. */
@@ -115,7 +116,7 @@ export class TotalsCounter {
       if (Math.abs(episode.reward - 1) <= 1e-6) this.#passed++;
     }
     this.#samples += result.samples.length;
-    for (const sample of result.samples) this.#trainedTokens += sample.lossMask.reduce((sum, bit) => sum + bit, 0);
+    for (const sample of result.samples) this.#trainedTokens += countOnes(sample.lossMask);
     for (const drop of result.dropped) add(this.#dropped, drop.reason, drop.count);
     this.#finishInGroup(episode.groupId, episode.reward);
   }

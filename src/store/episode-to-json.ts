@@ -5,7 +5,8 @@ import type { Episode, EpisodeEvent } from "../core/index.ts";
 import { dumpJson } from "../lib/json/dump-json.ts";
 import { fromPlain } from "../lib/json/plain.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/value.ts";
-import { packArray } from "./packed-array.ts";
+import { packArray, packedText } from "./packed-array.ts";
+import { quoteText } from "./quote-text.ts";
 
 /** The episode as a lossless JSON object; `episodeFromJson` is its inverse. */
 export function episodeToJson(episode: Episode): JsonObject {
@@ -15,10 +16,35 @@ export function episodeToJson(episode: Episode): JsonObject {
 
 /** The episode as one line, without the line end. Lone surrogates, which UTF-8 cannot hold, are escaped. */
 export function episodeLine(episode: Episode): string {
-  const json = episodeToJson(episode);
-  const separators = [",", ":"] as const;
-  const line = dumpJson(json, { separators });
-  return /\p{Surrogate}/u.test(line) ? dumpJson(json, { separators, ensureAscii: true }) : line;
+  const { trajectory, events, ...facts } = episode;
+  return recordText({ ...facts, turns: trajectory.turns, events: events.map(eventFields) });
+}
+
+const separators = [",", ":"] as const;
+
+/** What `dumpJson` makes of `toJson`, without the tree between them: an episode is kept for every few turns. */
+function jsonText(value: unknown): string {
+  if (typeof value === "string") return quoteText(value);
+  if (Array.isArray(value)) return `[${value.map(jsonText).join(",")}]`;
+  if (isRecord(value)) return recordText(value);
+  if (value instanceof Uint32Array || value instanceof Float32Array) return packedText(value);
+  const json = toJson(value);
+  const text = dumpJson(json, { separators });
+  return /\p{Surrogate}/u.test(text) ? dumpJson(json, { separators, ensureAscii: true }) : text;
+}
+
+function recordText(fields: object): string {
+  let text = "";
+  for (const [key, value] of Object.entries(fields)) {
+    text += `${text === "" ? "{" : ","}${/^\w+$/.test(key) ? `"${key}"` : quoteText(key)}:${jsonText(value)}`;
+  }
+  return text === "" ? "{}" : `${text}}`;
+}
+
+/** Maps are lossless JSON already and arrays of numbers are packed; everything else that is an object is one of our records. */
+function isRecord(value: unknown): value is object {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  return !(value instanceof Map || value instanceof JsonFloat || ArrayBuffer.isView(value));
 }
 
 function eventFields(event: EpisodeEvent): object {
@@ -32,9 +58,5 @@ function record(fields: object): JsonObject {
 function toJson(value: unknown): JsonValue {
   if (value instanceof Uint32Array || value instanceof Float32Array) return packArray(value);
   if (Array.isArray(value)) return value.map(toJson);
-  // Maps are lossless JSON already; everything else that is an object is one of our records.
-  if (typeof value !== "object" || value === null || value instanceof Map || value instanceof JsonFloat) {
-    return fromPlain(value);
-  }
-  return record(value);
+  return isRecord(value) ? record(value) : fromPlain(value);
 }

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AttributedError, ConfigurationError, type Episode } from "../core/index.ts";
+import { dumpJson } from "../lib/json/dump-json.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/value.ts";
 import { sampleEpisode } from "./sample-episode.test-helper.ts";
 import {
@@ -209,6 +210,16 @@ describe("episodeLine()", () => {
     expect(Buffer.from(line, "utf8").toString("utf8")).toBe(line);
     expect(episodeFromJson(episodeToJson(episode), "here")).toEqual(episode);
     expect([...episodeFromJson(episodeToJson(episode), "here").info.keys()]).toEqual(["2", "1", "big", "nan", "text"]);
+  });
+
+  it("is the JSON of the episode, however often its texts were written before", () => {
+    for (const long of ['"quoted"\n\u0001\u007f\u2028é\\ '.repeat(40), "x".repeat(20_000), "y"]) {
+      const episode = { ...sampleEpisode(long), groupId: long };
+      const written = dumpJson(episodeToJson(episode), { separators: [",", ":"] });
+      expect([episodeLine(episode), episodeLine(episode)]).toEqual([written, written]);
+    }
+    const many = Array.from({ length: 600 }, (_, index) => `${"z".repeat(100)}${index % 300}`);
+    for (const id of many) expect(episodeLine(sampleEpisode(id))).toContain(JSON.stringify(id));
   });
 
   it("keeps every kind of event", () => {

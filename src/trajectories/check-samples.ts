@@ -3,6 +3,7 @@
 
 import type { EpisodeSamples, Sample, Trajectory } from "../core/index.ts";
 import { branchesOf } from "./branches.ts";
+import { countOnes } from "./count-ones.ts";
 
 /** What is wrong with the arrays of a sample, in words; empty when they are aligned. */
 export function alignmentViolations(sample: Sample): string[] {
@@ -49,9 +50,10 @@ export function conservationViolations(trajectory: Trajectory, result: EpisodeSa
     let at = 0;
     let explained = 0;
     for (const turn of path) {
-      for (const id of turn.observationTokens)
-        if (sample.tokens[at++] !== id)
-          violations.push(`Sample "${sample.id}": token ${at - 1} is not what turn ${turn.index} was shown.`);
+      const shown = turn.observationTokens;
+      for (let place = 0; place < shown.length; place++, at++)
+        if (sample.tokens[at] !== shown[place])
+          violations.push(`Sample "${sample.id}": token ${at} is not what turn ${turn.index} was shown.`);
       for (let place = 0; place < turn.sampledTokens.length; place++, at++) {
         if (sample.tokens[at] !== turn.sampledTokens[place])
           violations.push(`Sample "${sample.id}": token ${at} is not what turn ${turn.index} sampled.`);
@@ -64,7 +66,7 @@ export function conservationViolations(trajectory: Trajectory, result: EpisodeSa
     }
     if (at !== sample.tokens.length)
       violations.push(`Sample "${sample.id}": ${sample.tokens.length} tokens, its branch has ${at}.`);
-    const ones = sample.lossMask.reduce((sum, bit) => sum + bit, 0);
+    const ones = countOnes(sample.lossMask);
     if (ones !== explained)
       violations.push(`Sample "${sample.id}": ${ones - explained} trained tokens belong to no action.`);
   }

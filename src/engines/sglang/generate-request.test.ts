@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TokenBuffer } from "../../core/token-buffer.ts";
 import type { LentBody } from "../../http/index.ts";
+import { createRandom } from "../../lib/random.ts";
 import { GenerateBodyWriter, toGenerateFields, toSglangSampling } from "./generate-request.ts";
 import { request } from "./sglang.test-helper.ts";
 
@@ -49,17 +50,31 @@ describe("GenerateBodyWriter", () => {
     );
   });
 
-  test("a turn writes into the bytes of the last one, and copies only while those are lent", () => {
+  test("a body goes into the bytes of one that was given back, and into others while it is lent", () => {
     const writer = new GenerateBodyWriter();
     const prompt = TokenBuffer.from(new Uint32Array(500).fill(151_645));
     const fields = toGenerateFields(request(), false);
     const first = writer.lend(prompt, fields);
     const second = writer.lend(prompt, fields);
     expect(second.bytes.buffer).not.toBe(first.bytes.buffer);
-    second.giveBack();
+    first.giveBack();
     first.giveBack();
     prompt.append([198]);
     expect(writer.lend(prompt, fields).bytes.buffer).toBe(first.bytes.buffer);
+    expect(writer.lend(prompt, fields).bytes.buffer).not.toBe(first.bytes.buffer);
+  });
+
+  test("conversations that begin alike, or end where others go on, get the bytes of their own prompts", () => {
+    const writer = new GenerateBodyWriter();
+    const random = createRandom(3);
+    const opening = Array.from({ length: 700 }, () => random.integer(200_000));
+    const prompts = [[], [1], [2, 3], opening.slice(300)].map((more) => [...opening, ...more]);
+    prompts.push(opening.slice(0, 400), opening.slice(0, 255), opening.slice(5), [...opening, 4]);
+    for (const ids of [...prompts, ...prompts.toReversed()]) {
+      const prompt = TokenBuffer.from(ids);
+      const fields = toGenerateFields(request({ prompt }), false);
+      expect(writer.lend(prompt, fields).bytes.toString()).toBe(reference(prompt, fields));
+    }
   });
 });
 

@@ -1,0 +1,121 @@
+// What each stage of a turn costs in the process, without a server: the same episodes against an engine that has its results
+// ready, in CPU time of the process; reading that clock adds about a microsecond to each of the single calls.
+
+import { join } from "node:path";
+
+import { episodeSamples, runEpisode } from "../../dist/episodes/index.js";
+import { runRollout, tokenExactPlayer } from "../../dist/runs/index.js";
+import { createFileRunStore } from "../../dist/store/index.js";
+import { cpuOf, median } from "./measure.mjs";
+import { goldReplies } from "./retail-replay.mjs";
+
+/** Rows of name and microseconds a turn; the first one is everything. */
+export async function measureStages({ parts: real, tokenizer, plan, tasks, folder, concurrency, rounds }) {
+  const parts = { ...real, engine: readyEngine(tokenizer, plan, tasks) };
+  const nowhere = { append: async () => {} };
+  let runs = 0;
+  const rollOut = async (store) => {
+    const options = { concurrency };
+    return runRollout(plan, { play: tokenExactPlayer(parts), store, exportSamples: () => [] }, options);
+  };
+  const rollOutIntoFolder = async () => {
+    const store = createFileRunStore(join(folder, `stages-${runs++}`));
+    await store.begin(new Map());
+    await rollOut(store);
+    await store.close(new Map());
+  };
+  const { turns } = await rollOut(nowhere);
+  const play = async (played) => {
+    const episodes = [];
+    for (const index of plan.taskIndexes) episodes.push(await runEpisode(plan.taskset.task(index), played));
+    return episodes;
+  };
+  const costs = { all: [], kept: [], loop: [], samples: [] };
+  const calls = [];
+  for (let round = 0; round < rounds + 2; round++) {
+    const measured = {};
+    let episodes = [];
+    measured.all = await cpuOf(rollOutIntoFolder);
+    measured.kept = await cpuOf(() => rollOut(nowhere));
+    measured.loop = await cpuOf(async () => (episodes = await play(parts)));
+    measured.samples = await cpuOf(() => episodes.map(episodeSamples));
+    const times = new Map();
+    await play(timed(parts, times));
+    if (round < 2) continue;
+    for (const [name, { cpuUs }] of Object.entries(measured)) costs[name].push(cpuUs / turns);
+    calls.push(times);
+  }
+  const names = [...calls[0].keys()];
+  const single = names.map((name) => [`    ${name}`, median(calls.map((times) => times.get(name) / turns))]);
+  const known = single.reduce((sum, [, cost]) => sum + cost, 0);
+  const [all, kept, loop, samples] = ["all", "kept", "loop", "samples"].map((name) => median(costs[name]));
+  return [
+    ["everything but the engine", all],
+    ["  run folder", all - kept],
+    ["  samples, with their checks", samples],
+    ["  totals and the run's own work", kept - loop - samples],
+    ["  episode", loop],
+    ...single,
+    ["    the loop: waiting, events, record, garbage", loop - known],
+  ];
+}
+
+/** Results made before the clock starts. */
+function readyEngine(tokenizer, plan, tasks) {
+  const results = new Map();
+  for (const [index, task] of tasks.entries()) {
+    for (const [turn, text] of goldReplies(task).entries()) {
+      const sampledTokens = tokenizer.encode(`${text}<|im_end|>`);
+      results.set(`${plan.taskset.task(index).id}#0:${turn}`, {
+        sampledTokens,
+        logprobs: new Float32Array(sampledTokens.length).fill(-0.5),
+        finish: { reason: "stop", matched: sampledTokens.at(-1), raw: null },
+        weightSpans: [{ tokenCount: sampledTokens.length, dispatch: "1", reply: "1" }],
+        usage: { promptTokens: 0, completionTokens: sampledTokens.length, cachedTokens: null },
+      });
+    }
+  }
+  return {
+    name: "ready",
+    sample: async ({ requestId }) => results.get(requestId.slice(0, requestId.lastIndexOf(":"))),
+    close: async () => {},
+  };
+}
+
+/** The parts with a look at the CPU time around their calls. */
+function timed(parts, times) {
+  const around =
+    (name, action) =>
+    (...values) => {
+      const before = process.cpuUsage();
+      try {
+        return action(...values);
+      } finally {
+        const { user, system } = process.cpuUsage(before);
+        times.set(name, (times.get(name) ?? 0) + user + system);
+      }
+    };
+  const { renderer, strategy, environment } = parts;
+  const timedWorld = (world) =>
+    new Proxy(world, {
+      get: (target, key) => {
+        const value = target[key];
+        if (typeof value !== "function") return value;
+        return around(`environment: ${key}`, (...values) => value.apply(target, values));
+      },
+    });
+  return {
+    ...parts,
+    renderer: {
+      ...renderer,
+      renderPrompt: around("first prompt", renderer.renderPrompt),
+      bridge: around("bridge: later prompts", renderer.bridge),
+      parseAction: around("reading the action", renderer.parseAction),
+    },
+    strategy: { ...strategy, decide: around("judging the action", strategy.decide) },
+    environment: {
+      ...environment,
+      open: around("environment: open", (task) => timedWorld(environment.open(task))),
+    },
+  };
+}
