@@ -51,7 +51,8 @@ describe.skipIf(models === null)("familyFromTemplate() on known templates (skipp
     const renderer = createTemplateRenderer(family, tokenizer, { now: testTime });
     // Where the prompt opens the thinking, a call comes after the closing tag.
     const { text } = renderer.renderPrompt([{ role: "user", content: "hi" }], []);
-    const opened = /<think>\s*$/.test(text) ? "</think>" : "";
+    const tag = /<([\w:]*think)>\s*$/.exec(text)?.[1];
+    const opened = tag === undefined ? "" : `</${tag}>`;
     const action = [...tokenizer.encode(opened + familySamples[name]!.call), renderer.stopTokenIds[0]!];
     const { toolCalls } = renderer.parseAction(Uint32Array.from(action), { tools: someTools, turn: 0 });
     expect(toolCalls.map((found) => found.name)).toEqual(["find_order"]);
