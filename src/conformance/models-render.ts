@@ -1,5 +1,6 @@
 // Golden files `render.NAME` and `prefix.NAME`: what transformers' own template compiler renders, and whether adding a
-// message leaves the text before it as it was. Part of the suite `models`.
+// message leaves the text before it as it was. Here through the native renderers; `models-template.ts` plays the same files
+// through the fallback. Part of the suite `models`.
 
 import { join } from "node:path";
 
@@ -16,23 +17,33 @@ import type { GoldenFileReport } from "./suite.ts";
 
 const names = /^(render|prefix)\.(.+)\.jsonl$/;
 
-/** Plays one file; `null` when its name is none of ours. */
+/** What a file's name says; `null` when it is none of ours. */
+export function renderFileName(file: string): { readonly kind: string; readonly name: string } | null {
+  const [, kind, name] = names.exec(file) ?? [];
+  return kind === undefined || name === undefined ? null : { kind, name };
+}
+
+/** Plays one file; `null` when its name is none of ours. Records of a template without a native renderer are unsupported. */
 export async function runRenderGoldens(folder: string, file: string): Promise<GoldenFileReport | null> {
-  const match = names.exec(file);
-  if (match === null) return null;
-  const [, kind, name] = match;
+  const parts = renderFileName(file);
+  if (parts === null) return null;
+  const { kind, name } = parts;
   const tally = new GoldenTally(file);
   for (const record of await readGoldenFile(join(folder, file))) {
-    const template = nativeTemplate(textOf(record, "template") ?? name ?? "");
-    if (template === null) {
-      tally.unsupported(`no native renderer for ${name} yet`);
-      continue;
-    }
-    const expected = record.get("expected") ?? null;
-    if (kind === "prefix") tally.compare(record, expected, () => playPrefix(template, record));
-    else tally.compare(record, withoutMessage(expected), () => playRender(template, record));
+    const template = nativeTemplate(textOf(record, "template") ?? name);
+    if (template === null) tally.unsupported(`no native renderer for ${name} yet`);
+    else playTemplateRecord(tally, { kind, template, record });
   }
   return tally.report();
+}
+
+export type TemplateRecord = { readonly kind: string; readonly template: ChatTemplate; readonly record: JsonObject };
+
+/** Compares what the template makes of one record with what was recorded. */
+export function playTemplateRecord(tally: GoldenTally, { kind, template, record }: TemplateRecord): void {
+  const expected = record.get("expected") ?? null;
+  if (kind === "prefix") tally.compare(record, expected, () => playPrefix(template, record));
+  else tally.compare(record, withoutMessage(expected), () => playRender(template, record));
 }
 
 function nativeTemplate(name: string): ChatTemplate | null {
