@@ -101,7 +101,7 @@ function timed(parts, times) {
       get: (target, key) => {
         const value = target[key];
         if (typeof value !== "function") return value;
-        return around(`environment: ${key}`, (...values) => value.apply(target, values));
+        return around(`environment: ${String(key)}`, (...values) => value.apply(target, values));
       },
     });
   return {

@@ -11,6 +11,7 @@ export {
 } from "./streaming/start-parsing.ts";
 export type { ReasoningStage } from "./streaming/reasoning-stage.ts";
 export type { FormatHints } from "./format-hints.ts";
-export type { ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
+export type { ToolCallParse } from "./tool-call-parse.ts";
+export type { ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
 export { toolCallParser, toolCallParserNames } from "./tool-call-parsers.ts";
 export type { DetectedCall } from "./tool-call-scan.ts";

@@ -2,24 +2,13 @@
 // parser of the same name gives, so training reads a policy as serving will read it; what SGLang drops in silence is
 // reported beside that result, never mixed into it. Syntax only: schemas are judged in `agents/`.
 
-import type { ParseProblem, Tool } from "../core/index.ts";
+import type { Tool } from "../core/index.ts";
 import type { FormatHints } from "./format-hints.ts";
 import { pythonExceptionType } from "./python/exception.ts";
 import { repairCalls } from "./repair/repair-calls.ts";
-import { type DetectedCall, ToolCallScan } from "./tool-call-scan.ts";
+import { ToolCallScan } from "./tool-call-scan.ts";
+import type { ToolCallParse } from "./tool-call-parse.ts";
 import { toolTable } from "./tool-table.ts";
-
-export type ToolCallParse = {
-  /** Text beside the calls as the format cuts it; the whole text, untrimmed, when no call came out. */
-  readonly normalText: string;
-  readonly calls: readonly DetectedCall[];
-  /** Class of the Python exception that SGLang lets out; then there are no calls. `null`: none. */
-  readonly raised: string | null;
-  /** The format's own cut even where no call came out; `null` when an exception escaped. */
-  readonly detectorNormalText: string | null;
-  /** In the order of the text. */
-  readonly problems: readonly ParseProblem[];
-};
 
 export type ToolCallParseOptions = {
   readonly tools: readonly Tool[];

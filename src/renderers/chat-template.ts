@@ -23,8 +23,6 @@ export type TemplateContext = {
   readonly now: string | null;
 };
 
-export const emptyContext: TemplateContext = Object.freeze({ specialTokens: new Map(), now: null });
-
 /** A piece of rendered text that knows where it comes from. */
 export type TemplateSegment = {
   /** Place of the message it belongs to; `null` for what belongs to none, such as the generation prompt. */

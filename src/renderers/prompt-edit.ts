@@ -6,7 +6,12 @@ import { fromPlain } from "../lib/json/index.ts";
 import type { TemplateContext, TemplateSegment } from "./chat-template.ts";
 import type { RendererFamily } from "./renderer-family.ts";
 
-export type PromptEdit = { readonly replace: string; readonly with: string };
+export type PromptEdit = {
+  readonly replace: string;
+  readonly with: string;
+  /** What happens when the template does not write the words: the default "refuse" throws, "skip" leaves the template as it is. */
+  readonly whenMissing?: "refuse" | "skip";
+};
 
 /** Applies edits in order, each to every occurrence in the template's own text. */
 export function applyPromptEdits(
@@ -21,7 +26,10 @@ export function applyPromptEdits(
   });
 }
 
-/** Throws a `ConfigurationError` for an edit that would change nothing: its words would be missing without a trace. */
+/**
+ * Throws a `ConfigurationError` for an edit that would change nothing: its words would be missing without a trace. Edits that
+ * say "skip" are meant for whatever template comes.
+ */
 export function checkPromptEdits(family: RendererFamily, edits: readonly PromptEdit[], context: TemplateContext): void {
   if (edits.length === 0) return;
   const tools = fromPlain([
@@ -41,7 +49,7 @@ export function checkPromptEdits(family: RendererFamily, edits: readonly PromptE
     const sofar = applyPromptEdits(probe, edits.slice(0, index));
     const isFound =
       edit.replace !== "" && sofar.some(({ source, text }) => source === "template" && text.includes(edit.replace));
-    if (isFound) return;
+    if (isFound || edit.whenMissing === "skip") return;
     throw new ConfigurationError(
       `Cannot edit the prompt of model family "${family.name}": its template does not write "${edit.replace}"; ` +
         "give words that the template writes itself, or leave the edit out.",

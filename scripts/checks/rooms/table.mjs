@@ -60,7 +60,7 @@ export const rooms = {
   "episodes/slime-tau": { imports: ["core", "lib"], browser: true },
   store: { imports: ["core", "lib"], doors: ["run-store.ts"] },
   queue: { imports: ["core", "lib"], doors: ["job-queue.ts"] },
-  runs: { imports: ["core", "lib", "episodes", "store", "queue"] },
+  runs: { imports: ["core", "lib", "trajectories", "episodes", "store", "queue"] },
   exporters: { imports: ["core", "trajectories"] },
 
   gateway: { imports: ["core", "lib", "trajectories"], packages: { hono: "*", "@hono/node-server": "*" } },

@@ -25,7 +25,16 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
   const instruction = await readToolInstruction(settings.toolInstruction, cwd);
   const options = {
     historyPolicy: settings.history,
-    promptEdits: instruction === null ? [] : [toolInstructionEdit(instruction)],
+    // Our own wording goes where a template has the sentence it replaces; wording that was asked for must find its place.
+    promptEdits:
+      instruction === null
+        ? []
+        : [
+            {
+              ...toolInstructionEdit(instruction),
+              whenMissing: settings.toolInstruction === null ? ("skip" as const) : ("refuse" as const),
+            },
+          ],
     ...(settings.thinking === null ? {} : { thinking: settings.thinking === "on" }),
   };
   if (settings.model === null || settings.model === readableModel) {

@@ -6,7 +6,7 @@ import type { ParseProblem } from "../../core/index.ts";
 import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
 import { pythonRstrip } from "../../lib/python/index.ts";
 import type { FormatHints } from "../format-hints.ts";
-import type { ToolCallParse } from "../tool-call-parser.ts";
+import type { ToolCallParse } from "../tool-call-parse.ts";
 import type { DetectedCall } from "../tool-call-scan.ts";
 import { readTolerantJson } from "./tolerant-json.ts";
 

@@ -4,7 +4,8 @@
 
 import { pythonLstrip } from "../../lib/python/index.ts";
 import type { ReasoningOptions, ReasoningParser } from "../reasoning-parser.ts";
-import type { ToolCallParse, ToolCallParseOptions, ToolCallParser } from "../tool-call-parser.ts";
+import type { ToolCallParse } from "../tool-call-parse.ts";
+import type { ToolCallParseOptions, ToolCallParser } from "../tool-call-parser.ts";
 import type { DetectedCall } from "../tool-call-scan.ts";
 import { CallStage } from "./call-stage.ts";
 import { restStage } from "./reasoning-stage.ts";

@@ -1,3 +1,5 @@
+// HTML escaping as Jinja's markupsafe does it. Chat templates run without automatic escaping; the filter `escape` is the one user.
+
 import { concatTexts, TracedText } from "./traced-text.ts";
 
 const replacements: ReadonlyMap<string, string> = new Map([
