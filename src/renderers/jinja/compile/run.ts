@@ -32,7 +32,9 @@ export class Run {
   #output = new OutputBuffer();
   /** Place of the message whose loop iteration is running; loops over messages set it. */
   message: number | null = null;
-  readonly #placed = new Map<string, Origin>();
+  /** Origins of this message, by what they were before. */
+  #placed = new Map<Origin, Origin>();
+  #placedMessage: number | null = null;
 
   constructor(variables: ReadonlyMap<string, Value>) {
     this.variables = variables;
@@ -63,11 +65,14 @@ export class Run {
 
   #place(origin: Origin, message: number | null): Origin {
     if (origin.message !== null || message === null) return origin;
-    const key = `${origin.source}:${message}`;
-    let placed = this.#placed.get(key);
+    if (this.#placedMessage !== message) {
+      this.#placed = new Map();
+      this.#placedMessage = message;
+    }
+    let placed = this.#placed.get(origin);
     if (placed === undefined) {
       placed = { source: origin.source, message };
-      this.#placed.set(key, placed);
+      this.#placed.set(origin, placed);
     }
     return placed;
   }

@@ -19,11 +19,10 @@ import { reprOf } from "../values/value-text.ts";
 import { AttributeObject } from "../values/attribute-object.ts";
 import { bindPositional } from "./bind-arguments.ts";
 
-/** Methods that change their object, by type. */
-const changing: Readonly<Record<string, ReadonlySet<string>>> = {
-  list: new Set(["append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"]),
-  dict: new Set(["clear", "pop", "popitem", "setdefault", "update"]),
-};
+// Methods that change their object.
+const listChanges = new Set(["append", "clear", "pop", "reverse", "insert", "sort", "extend", "remove"]);
+const dictChanges = new Set(["clear", "pop", "popitem", "setdefault", "update"]);
+
 /** Names that Python objects have and the sandbox hides: those of every object, and those of texts and containers. */
 const internal = new RegExp(
   `^__(?:${[
@@ -52,18 +51,25 @@ export function getItem(object: Value, key: Value): Value {
 
 /** What `getattr(object, name)` gives, hidden where the sandbox hides it; `undefined` when there is no such attribute. */
 export function pythonAttribute(object: Value, name: string): Value | undefined {
-  if (internal.test(name) || changing[typeNameOf(object)]?.has(name) === true) {
+  if (isHidden(object, name)) {
     return new Undefined(`access to ${quote(name)} of a ${typeNameOf(object)} is unsafe`, "security");
   }
-  if (object instanceof TracedText) return bind(object, name, textMethods.get(name) ?? formatMethods.get(name));
   if (object instanceof PythonDict) return bind(object, name, dictMethods.get(name));
+  if (object instanceof TracedText) return bind(object, name, textMethods.get(name) ?? formatMethods.get(name));
   if (object instanceof PythonList) return bind(object, name, listMethods.get(name));
-  if (object instanceof GroupTuple) return { grouper: object.items[0], list: object.items[1] }[name];
+  if (object instanceof GroupTuple && name === "grouper") return object.items[0];
+  if (object instanceof GroupTuple && name === "list") return object.items[1];
   if (object instanceof PythonTuple) return bind(object, name, tupleMethods.get(name));
   if (object instanceof Namespace) return object.attributes.get(name);
   if (object instanceof AttributeObject) return object.attribute(name);
   if (object instanceof PythonRange && (name === "start" || name === "stop" || name === "step")) return object[name];
   return undefined;
+}
+
+function isHidden(object: Value, name: string): boolean {
+  if (object instanceof PythonDict && dictChanges.has(name)) return true;
+  if (object instanceof PythonList && listChanges.has(name)) return true;
+  return name.startsWith("__") && internal.test(name);
 }
 
 const formatMethods: ReadonlyMap<string, TextMethod> = new Map<string, TextMethod>([

@@ -1,0 +1,129 @@
+// What rendering a whole prompt costs: 61 messages (30 turns with tool calls and results) and 16 tools, by the native template,
+// by the fallback (the model's own Jinja program with our evaluator) and by @huggingface/jinja's own evaluator. Templates come
+// from ../shared; interleaved rounds, CPU time, medians with their range; the ratios are what to read.
+// Run: npm run bench -- templates [rounds]
+
+import { existsSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+import { Template } from "@huggingface/jinja";
+
+import { fromPlain, toPlain } from "../dist/lib/json/index.js";
+import { createRandom } from "../dist/lib/random.js";
+import { compileChatTemplate, rendererFamily, rendererFamilyNames, segmentsText } from "../dist/renderers/index.js";
+import { readableWords } from "../dist/tokenizers/readable-words.js";
+import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
+
+const rounds = Number(process.argv[2] ?? 15);
+/** Renderings in one timing: a single one is shorter than the clock of CPU time is fine. */
+const repeats = 20;
+const names = ["qwen2.5-instruct", "qwen3", "qwen3-coder", "llama-3.1-instruct", "glm-4.6", "kimi-k2", "seed-oss"];
+
+const random = createRandom(5);
+const pick = (list) => list[random.integer(list.length)];
+const words = (count) => Array.from({ length: count }, () => pick(readableWords)).join(" ");
+
+function tool(index) {
+  const properties = Object.fromEntries(
+    Array.from({ length: 4 }, (_, place) => [
+      `${pick(readableWords)}_${place}`,
+      { type: "string", description: `${words(9)}.` },
+    ]),
+  );
+  const parameters = { type: "object", properties, required: Object.keys(properties).slice(0, 2) };
+  return { type: "function", function: { name: `tool_${index}`, description: `${words(14)}.`, parameters } };
+}
+
+function turn(index) {
+  const call = { name: `tool_${index % 16}`, arguments: { order_id: `#W${random.integer(1e7)}`, note: words(6) } };
+  const calls = [{ id: `call${String(index).padStart(5, "0")}`, type: "function", function: call }];
+  return [
+    { role: "assistant", content: words(8), tool_calls: calls },
+    {
+      role: "tool",
+      name: call.name,
+      tool_call_id: calls[0].id,
+      content: JSON.stringify({ status: words(2), total: 12.5, items: words(20) }),
+    },
+  ];
+}
+
+const messages = [
+  { role: "user", content: words(20) },
+  ...Array.from({ length: 30 }, (_, index) => turn(index)).flat(),
+];
+const tools = Array.from({ length: 16 }, (_, index) => tool(index));
+const input = {
+  messages: messages.map(fromPlain),
+  tools: fromPlain(tools),
+  addGenerationPrompt: true,
+  kwargs: new Map(),
+  context: { specialTokens: fromPlain({ bos_token: "<s>", eos_token: "</s>" }), now: "2026-01-15T12:00:00" },
+};
+const plain = {
+  messages: toPlain(input.messages),
+  tools: toPlain(input.tools),
+  add_generation_prompt: true,
+  bos_token: "<s>",
+  eos_token: "</s>",
+};
+
+function contestants(name) {
+  const path = fileURLToPath(new URL(`../../shared/models/${name}/chat_template.jinja`, import.meta.url));
+  if (!existsSync(path)) return null;
+  const source = readFileSync(path, "utf8");
+  const library = new Template(source);
+  const compiled = compileChatTemplate(source);
+  const native = rendererFamilyNames.includes(name) ? rendererFamily(name).template : null;
+  return {
+    native: native === null ? null : () => segmentsText(native(input)),
+    fallback: () => segmentsText(compiled(input)),
+    library: () => library.render(plain),
+  };
+}
+
+/** Milliseconds of one rendering. */
+async function time(render) {
+  const { result, cpuUs } = await cpuOf(() => {
+    let length = 0;
+    for (let repeat = 0; repeat < repeats; repeat++) length += render().length;
+    return length;
+  });
+  if (result === 0) throw new Error("Nothing was rendered.");
+  return cpuUs / 1000 / repeats;
+}
+
+function isRefused(render) {
+  try {
+    render();
+    return false;
+  } catch {
+    return true;
+  }
+}
+
+console.log(machine());
+console.log(
+  `${messages.length} messages, ${tools.length} tools; ${rounds} rounds of ${repeats} renderings, CPU ms a rendering\n`,
+);
+for (const name of names) {
+  const all = contestants(name);
+  if (all === null) {
+    console.log(`${name}: no ../shared/models/${name}/chat_template.jinja`);
+    continue;
+  }
+  const playing = Object.entries(all).filter(([, render]) => render !== null && !isRefused(render));
+  const times = Object.fromEntries(playing.map(([contestant]) => [contestant, []]));
+  for (const [, render] of playing) await time(render);
+  for (let round = 0; round < rounds; round++) {
+    for (const [contestant, render] of playing) times[contestant].push(await time(render));
+  }
+  const length = all.fallback().length;
+  console.log(`${name} (${length} characters)`);
+  for (const [contestant] of Object.entries(all)) {
+    const values = times[contestant];
+    const ratio =
+      values === undefined ? "" : `   ${(median(values) / median(times.fallback)).toFixed(2)} of the fallback`;
+    console.log(`  ${contestant.padEnd(9)} ${values === undefined ? "does not render it" : spread(values, 3)}${ratio}`);
+  }
+}
