@@ -45,7 +45,7 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
       renderer: rendererFor(settings.renderer ?? "qwen2.5-instruct", tokenizer, options),
     };
   }
-  const { tokenizer, chatTemplate } = await loadModelFolder(resolve(cwd, settings.model));
+  const { tokenizer, chatTemplate, specialTokens } = await loadModelFolder(resolve(cwd, settings.model));
   if (settings.renderer !== null) {
     return { folder: settings.model, tokenizer, renderer: rendererFor(settings.renderer, tokenizer, options) };
   }
@@ -55,7 +55,8 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
         "in tokenizer_config.json); add it, or name the model family with --renderer.",
     );
   }
-  return { folder: settings.model, tokenizer, renderer: chooseRenderer({ ...options, tokenizer, chatTemplate }) };
+  const renderer = chooseRenderer({ ...options, tokenizer, chatTemplate, specialTokens });
+  return { folder: settings.model, tokenizer, renderer };
 }
 
 /** The decoder of a kept run; `null` when its model folder is gone. */
