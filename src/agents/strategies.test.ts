@@ -158,7 +158,7 @@ describe.each(rendererFamilyNames)("with the renderer of %s", async (name) => {
   it.each(["act", "react"])("%s is played to the end, token by token", async (strategyName) => {
     const renderer = rendererFor(name, tokenizer, { historyPolicy: "branch" });
     // Some families speak in a channel of its own, or after the end of a thought.
-    const before = ["", "Hm.</think>", "<|channel|>final<|message|>"].find((start) => {
+    const before = ["", "Hm.</think>", "Hm.</mm:think>", "<|channel|>final<|message|>"].find((start) => {
       const sampled = [...tokenizer.encode(`${start}words`), renderer.stopTokenIds[0]!];
       return renderer.parseAction(Uint32Array.from(sampled), { tools: [], turn: 0 }).content === "words";
     });
