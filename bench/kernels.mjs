@@ -23,7 +23,7 @@ await compareTiles();
 await compareProducts();
 await compareConstant("matrix.ts", "depthBlock", [128, 256, 384, 768], productJob(512, 768, 128));
 await compareConstant("matrix.ts", "rowBlock", [16, 64, 256, 1024], productJob(2048, 128, 512));
-await compareConstant("attention.ts", "blockRows", [16, 32, 48, 64, 96], attentionJob(512));
+await compareConstant("attention-blocks.ts", "blockRows", [16, 32, 48, 64, 96], attentionJob(512));
 
 /** Rows by vectors of 4 columns that a tile keeps in registers. */
 async function compareTiles() {
@@ -98,28 +98,17 @@ function attentionJob(tokens) {
   return (module) => {
     const width = 128;
     const matrices = Array.from({ length: 12 }, () => (tokens + 8) * width);
-    const { kernels, floats, pointers } = instance(module, [...matrices, 1 << 18, 1 << 18, 1 << 18]);
+    const { kernels, floats, integers, pointers } = instance(module, [...matrices, tokens, 1 << 18, 1 << 18, 1 << 18]);
     randomize(floats);
-    const [q, k, kRows, v, vColumns, out, logSums, dOut, dq, dk, dv, unused, scores, slopes, scratch] = pointers;
-    const shape = [4, 2, 32];
+    const [q, k, kRows, v, vColumns, out, logSums, dOut, dq, dk, dv, unused, visible, scores, slopes, scratch] =
+      pointers;
+    for (let row = 0; row < tokens; row++) integers[visible / 4 + row] = row + 1;
+    const shape = [tokens, visible, tokens, 0, 4, 2, 32];
     const run = () => {
-      kernels.attend(q, k, v, unused, unused, out, logSums, tokens, 0, ...shape, scores);
+      kernels.attend(q, k, v, unused, unused, out, logSums, ...shape, scores);
       const panels = [k, kRows, vColumns, unused, unused, unused];
       const gradients = [dq, dk, dv, dk, dv];
-      kernels.attendBackward(
-        q,
-        ...panels,
-        out,
-        logSums,
-        dOut,
-        ...gradients,
-        tokens,
-        0,
-        ...shape,
-        scores,
-        slopes,
-        scratch,
-      );
+      kernels.attendBackward(q, ...panels, out, logSums, dOut, ...gradients, ...shape, scores, slopes, scratch);
     };
     // Two products forward and five back, over half of the square.
     return { run, work: 7 * tokens * tokens * width };
@@ -166,7 +155,8 @@ function instance(module, sizes) {
   const { kernels, memory } = instantiateKernels(module);
   const arena = new Arena(memory);
   const pointers = sizes.map((size) => arena.allocate(size));
-  return { kernels, pointers, floats: arena.seal().floats.subarray(pointers[0] / 4) };
+  const { floats, integers } = arena.seal();
+  return { kernels, pointers, floats: floats.subarray(pointers[0] / 4), integers };
 }
 
 function randomize(floats) {

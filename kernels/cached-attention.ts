@@ -249,7 +249,7 @@ function softmax(scores: usize, count: i32, size: i32): f32 {
   const end = scores + (usize((count + 3) & ~3) << 2);
   for (let at = scores + (usize(count) << 2); at < end; at += 4) store<f32>(at, -Infinity);
   let highest4 = v128.load(scores);
-  for (let at = scores + 16; at < end; at += 16) highest4 = f32x4.max(highest4, v128.load(at));
+  for (let at = scores + 16; at < end; at += 16) highest4 = f32x4.pmax(highest4, v128.load(at));
   const highest = maxLane(highest4);
   const scale4 = f32x4.splat(1 / sqrt<f32>(f32(size)));
   highest4 = f32x4.splat(highest);

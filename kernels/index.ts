@@ -1,7 +1,9 @@
 // What the model calls. Pointers are byte offsets into the one memory that is imported, 16-byte aligned; counts are floats
 // or rows. Nothing here checks its arguments: `src/model` does.
 
-export { attend, attendBackward, scoreFloats } from "./attention";
+export { attend } from "./attention";
+export { scoreFloats } from "./attention-blocks";
+export { attendBackward } from "./attention-gradient";
 export { attendCached } from "./cached-attention";
 export { gate, gateBackward } from "./gate";
 export { logProbabilities, logProbabilitiesBackward, temper } from "./loss";

@@ -86,6 +86,6 @@ export function temper(logits: usize, size: i32, inverseTemperature: f32): f32 {
 
 function largest(row: usize, bytes: usize): f32 {
   let highest = v128.load(row);
-  for (let at: usize = 16; at < bytes; at += 16) highest = f32x4.max(highest, v128.load(row + at));
+  for (let at: usize = 16; at < bytes; at += 16) highest = f32x4.pmax(highest, v128.load(row + at));
   return maxLane(highest);
 }

@@ -22,25 +22,28 @@ export function maxLane(a: v128): f32 {
 /** 1 / (1 + e^-x). */
 export function sigmoid(x: v128): v128 {
   const one = f32x4.splat(1);
-  return f32x4.div(one, f32x4.add(one, exponential(f32x4.neg(x))));
+  return f32x4.div(one, f32x4.add(one, exponential(f32x4.pmin(f32x4.splat(87), f32x4.neg(x)))));
 }
 
+/** Added to a small number, it leaves the nearest integer in the low bits of the sum. */
+const integerShift: f32 = 12_582_912;
+
 /**
- * e^x to about one unit in the last place, by the usual reduction to [-ln2/2, ln2/2] and a polynomial of degree 7 (Cephes
- * expf). Clamped to what floats hold, so it is never 0 and never infinite.
+ * e^x, as 2^n * 2^rest with a polynomial of degree 6 for the rest (Cephes exp2f): to a unit in the last place around 0, to
+ * |x| units further out. Clamped below, so it is never 0; what would be beyond the largest float is not looked at. Only of
+ * operations that are one instruction each: WebAssembly's own rounding, conversion and maximum are many.
  */
 export function exponential(x: v128): v128 {
-  const clamped = f32x4.max(f32x4.min(x, f32x4.splat(88)), f32x4.splat(-87));
-  const power = f32x4.nearest(f32x4.mul(clamped, f32x4.splat(1.44269504)));
-  let rest = multiplyAdd(power, f32x4.splat(-0.693359375), clamped);
-  rest = multiplyAdd(power, f32x4.splat(2.1219444e-4), rest);
-  let sum = f32x4.splat(1.98756915e-4);
-  sum = multiplyAdd(sum, rest, f32x4.splat(1.39819995e-3));
-  sum = multiplyAdd(sum, rest, f32x4.splat(8.33345191e-3));
-  sum = multiplyAdd(sum, rest, f32x4.splat(4.16657962e-2));
-  sum = multiplyAdd(sum, rest, f32x4.splat(0.166666656));
-  sum = multiplyAdd(sum, rest, f32x4.splat(0.5));
-  sum = multiplyAdd(sum, f32x4.mul(rest, rest), f32x4.add(rest, f32x4.splat(1)));
-  const exponent = i32x4.shl(i32x4.add(i32x4.trunc_sat_f32x4_s(power), i32x4.splat(127)), 23);
-  return f32x4.mul(sum, exponent);
+  const scaled = f32x4.pmax(f32x4.splat(-126), f32x4.mul(x, f32x4.splat(1.44269504)));
+  const shifted = f32x4.add(scaled, f32x4.splat(integerShift));
+  const rest = f32x4.sub(scaled, f32x4.sub(shifted, f32x4.splat(integerShift)));
+  let sum = f32x4.splat(1.535336188e-4);
+  sum = multiplyAdd(sum, rest, f32x4.splat(1.33988744e-3));
+  sum = multiplyAdd(sum, rest, f32x4.splat(9.618437357e-3));
+  sum = multiplyAdd(sum, rest, f32x4.splat(5.550332471e-2));
+  sum = multiplyAdd(sum, rest, f32x4.splat(0.2402264791));
+  sum = multiplyAdd(sum, rest, f32x4.splat(0.6931472028));
+  sum = multiplyAdd(sum, rest, f32x4.splat(1));
+  // Adds the integer to the exponent.
+  return i32x4.add(sum, i32x4.shl(shifted, 23));
 }

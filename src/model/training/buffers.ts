@@ -32,13 +32,19 @@ export function allocateBuffers(arena: Arena, kernels: Kernels, config: ModelCon
     sines: floats(angles),
     tokens: floats(rows),
     positions: floats(rows),
+    /** How many tokens of its own segment each row sees. */
+    visible: floats(rows),
+    /** Of the rows that predict something: which they are, and the same of them. */
+    outputRows: floats(rows),
+    outputPositions: floats(rows),
+    outputVisible: floats(rows),
     /** One more than there are layers: each layer's input, then the output of the last. */
     hidden: Array.from({ length: config.layers + 1 }, () => floats(rows * hiddenSize)),
     layers: Array.from({ length: config.layers }, () => allocateLayer(arena, config, rows)),
     final: floats(rows * hiddenSize),
     finalScales: floats(rows),
 
-    targetRows: floats(maxTargets),
+    targetOutputs: floats(maxTargets),
     targets: floats(maxTargets),
     picked: floats(maxTargets * hiddenSize),
     pickedGradient: floats(maxTargets * hiddenSize),
@@ -57,7 +63,10 @@ export function allocateBuffers(arena: Arena, kernels: Kernels, config: ModelCon
     scratch: floats(8192 + 256 * headSize),
 
     gradient: floats(rows * hiddenSize),
+    /** By the rows of the last layer that predict something. */
+    outputGradient: floats(rows * hiddenSize),
     normGradient: floats(rows * hiddenSize),
+    pickedNormGradient: floats(rows * hiddenSize),
     innerGradient: floats(rows * feedForwardSize),
     gateUpGradient: floats(rows * 2 * feedForwardSize),
     attendedGradient: floats(rows * queryWidth),
@@ -74,6 +83,8 @@ function allocateLayer(arena: Arena, config: ModelConfig, rows: number) {
   const floats = (width: number): number => arena.allocate(rows * width);
   return {
     input: floats(hiddenSize),
+    /** Those rows of `input` whose queries are computed; used in the last layer. */
+    queryInput: floats(hiddenSize),
     inputScales: floats(1),
     rawQueries: floats(heads * headSize),
     rawKeys: floats(keyValueHeads * headSize),

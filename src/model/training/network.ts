@@ -22,17 +22,53 @@ export type Network = {
 };
 
 /** A stretch of rows that attends to itself, and to the prefix when it is not the prefix. */
-export type Segment = { readonly start: number; readonly length: number; readonly prefix: number };
+export type Segment = {
+  readonly start: number;
+  readonly length: number;
+  readonly prefix: number;
+  /** Those of its rows that predict something, in `outputRows` of the batch. */
+  readonly outputStart: number;
+  readonly outputCount: number;
+};
 
 /** The prefix, when there is one, and then each sequence. */
-export function segmentsOf({ prefixLength, lengths }: PackedBatch): Segment[] {
-  const segments: Segment[] = prefixLength > 0 ? [{ start: 0, length: prefixLength, prefix: 0 }] : [];
-  let start = prefixLength;
-  for (const length of lengths) {
-    segments.push({ start, length, prefix: prefixLength });
+export function segmentsOf({ prefixLength, lengths, outputRows }: PackedBatch): Segment[] {
+  const segments: Segment[] = [];
+  let start = 0;
+  let outputStart = 0;
+  const add = (length: number, prefix: number): void => {
+    let outputCount = 0;
+    while (outputRows[outputStart + outputCount]! < start + length) outputCount += 1;
+    segments.push({ start, length, prefix, outputStart, outputCount });
     start += length;
-  }
+    outputStart += outputCount;
+  };
+  if (prefixLength > 0) add(prefixLength, 0);
+  for (const length of lengths) add(length, prefixLength);
   return segments;
+}
+
+/**
+ * The rows whose queries a layer computes, and all that follows from them: every row, but in the last layer only those that
+ * predict something. The others' keys and values are all that anybody needs of them there.
+ */
+export function queryRowsOf(
+  { config, buffers }: Network,
+  batch: PackedBatch,
+  layer: number,
+): { readonly count: number; readonly isPicked: boolean; readonly positions: number; readonly visible: number } {
+  if (layer < config.layers - 1) {
+    return { count: batch.tokens.length, isPicked: false, positions: buffers.positions, visible: buffers.visible };
+  }
+  const { outputPositions, outputVisible } = buffers;
+  return { count: batch.outputRows.length, isPicked: true, positions: outputPositions, visible: outputVisible };
+}
+
+/** The queries of a segment among those of {@link queryRowsOf}. */
+export function queriesOf(segment: Segment, isPicked: boolean): { readonly first: number; readonly count: number } {
+  return isPicked
+    ? { first: segment.outputStart, count: segment.outputCount }
+    : { first: segment.start, count: segment.length };
 }
 
 export type PanelSet = TrainingBuffers["own"];

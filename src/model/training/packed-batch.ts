@@ -18,9 +18,12 @@ export type PackedBatch = {
   readonly prefixLength: number;
   /** Tokens that each sequence has beyond the prefix. */
   readonly lengths: readonly number[];
-  /** One per logprob wanted, sequence by sequence: the row of `tokens` that predicts, and the token it shall predict. */
-  readonly rows: Uint32Array;
+  /** Rows of `tokens` that predict something, ascending. */
+  readonly outputRows: Uint32Array;
+  /** One per logprob wanted, sequence by sequence: the token that shall be predicted. */
   readonly targets: Uint32Array;
+  /** Aligned with `targets`: the place in `outputRows` of the row that predicts it. */
+  readonly targetOutputs: Uint32Array;
 };
 
 /**
@@ -38,17 +41,13 @@ export function packSequences(
   }
   const total = prefixLength + lengths.reduce((sum, length) => sum + length, 0);
   const targetCount = sequences.reduce((sum, { targets }) => sum + targets.length, 0);
-  const batch = {
-    tokens: new Uint32Array(total),
-    positions: new Uint32Array(total),
-    prefixLength,
-    lengths,
-    rows: new Uint32Array(targetCount),
-    targets: new Uint32Array(targetCount),
-  };
+  const allTokens = new Uint32Array(total);
+  const positions = new Uint32Array(total);
+  const wanted = new Uint32Array(targetCount);
+  const rows = new Uint32Array(targetCount);
   for (let place = 0; place < prefixLength; place++) {
-    batch.tokens[place] = sequences[0]!.tokens[place]!;
-    batch.positions[place] = place;
+    allTokens[place] = sequences[0]!.tokens[place]!;
+    positions[place] = place;
   }
   let row = prefixLength;
   let target = 0;
@@ -60,13 +59,16 @@ export function packSequences(
         throw new RangeError(`Cannot pack a batch: target ${place} lies outside 1 to ${tokens.length - 1}.`);
       }
       const before = place - 1;
-      batch.rows[target] = before < prefixLength ? before : row + before - prefixLength;
-      batch.targets[target] = tokens[place]!;
+      rows[target] = before < prefixLength ? before : row + before - prefixLength;
+      wanted[target] = tokens[place]!;
     }
     for (let place = prefixLength; place < tokens.length; place++, row++) {
-      batch.tokens[row] = tokens[place]!;
-      batch.positions[row] = place;
+      allTokens[row] = tokens[place]!;
+      positions[row] = place;
     }
   }
-  return batch;
+  const outputRows = Uint32Array.from(new Set(rows)).sort();
+  const places = new Map(Array.from(outputRows, (outputRow, index) => [outputRow, index]));
+  const targetOutputs = rows.map((outputRow) => places.get(outputRow)!);
+  return { tokens: allTokens, positions, prefixLength, lengths, outputRows, targets: wanted, targetOutputs };
 }
