@@ -69,6 +69,15 @@ describe("what a generation samples depends on its prompt, parameters and weight
     }
   });
 
+  test("when a long prompt wants the pages of a younger one that awaits its next token", () => {
+    const params = { ...plainParams, maxNewTokens: 100 };
+    const [long, short] = [testPrompt(150, 31), testPrompt(10, 32)];
+    const { scheduler, finished, run } = makeScheduler({ maxRows: 12, maxSequences: 2, pages: 16 });
+    [long, short].forEach((prompt, call) => scheduler.add(call, prompt, params));
+    run();
+    [long, short].forEach((prompt, call) => expect(finished.get(call)!.ids).toEqual(ask(prompt, params).ids));
+  });
+
   test("when calls come while others run", () => {
     const { scheduler, finished, run } = makeScheduler({ maxRows: 40, maxSequences: 4 });
     prompts.forEach((prompt, index) => {
