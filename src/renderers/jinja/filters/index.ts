@@ -2,7 +2,8 @@
 
 import { bindArguments, expectText } from "../operations/bind-arguments.ts";
 import { pythonAttribute } from "../operations/lookup.ts";
-import { orUndefined } from "../values/value.ts";
+import { undefinedError } from "../values/raise.ts";
+import { orUndefined, Undefined } from "../values/value.ts";
 import type { Filter } from "./filter.ts";
 import { toJson } from "./json-filter.ts";
 import { numberFilters } from "./number-filters.ts";
@@ -14,6 +15,7 @@ import { textFilters } from "./text-filters.ts";
 const attribute: Filter = (value, args) => {
   const [name] = bindArguments("attr", args, ["name"], 1);
   const key = expectText(name!, "attr").text;
+  if (value instanceof Undefined) throw undefinedError(value);
   return orUndefined(pythonAttribute(value, key), `there is no attribute "${key}"`);
 };
 

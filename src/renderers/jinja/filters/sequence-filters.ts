@@ -46,14 +46,10 @@ const join: Filter = (value, args) => {
 
 /** Pairs of a dict; an error only once it is looped over. */
 const items: Filter = (value) => {
-  if (value instanceof Undefined) return PythonIterator.over([]);
-  if (value instanceof PythonDict) {
-    return PythonIterator.over(
-      Array.from(value.entries.values(), (entry) => new PythonTuple([entry.key, entry.value])),
-    );
-  }
-  return new PythonIterator(() => {
-    throw typeError(`a ${typeNameOf(value)} has no pairs of keys and values`);
+  return PythonIterator.later(() => {
+    if (value instanceof Undefined) return [];
+    if (!(value instanceof PythonDict)) throw typeError(`a ${typeNameOf(value)} has no pairs of keys and values`);
+    return Array.from(value.entries.values(), (entry) => new PythonTuple([entry.key, entry.value]));
   });
 };
 
@@ -66,32 +62,34 @@ const sum: Filter = (value, args) => {
 
 const batch: Filter = (value, args) => {
   const [size, fill = null] = bindArguments("batch", args, ["linecount", "fill_with"], 1);
-  const count = expectIndex(size!, "batch");
-  const all = itemsOf(value);
-  const rows: Value[][] = [];
-  for (const item of all) {
-    if (rows.length === 0 || rows.at(-1)!.length === count) rows.push([]);
-    rows.at(-1)!.push(item);
-  }
-  const missing = fill === null || rows.length === 0 ? 0 : count - rows.at(-1)!.length;
-  for (let filled = 0; filled < missing; filled++) rows.at(-1)!.push(fill);
-  return PythonIterator.over(rows.map((row) => PythonList.of(row)));
+  return PythonIterator.later(() => {
+    const count = expectIndex(size!, "batch");
+    const rows: Value[][] = [];
+    for (const item of itemsOf(value)) {
+      if (rows.length === 0 || rows.at(-1)!.length === count) rows.push([]);
+      rows.at(-1)!.push(item);
+    }
+    const missing = fill === null || rows.length === 0 ? 0 : count - rows.at(-1)!.length;
+    for (let filled = 0; filled < missing; filled++) rows.at(-1)!.push(fill);
+    return rows.map((row) => PythonList.of(row));
+  });
 };
 
 const slice: Filter = (value, args) => {
   const [slices, fill = null] = bindArguments("slice", args, ["slices", "fill_with"], 1);
-  const count = expectIndex(slices!, "slice");
-  const all = itemsOf(value);
-  const [size, extra] = [Math.floor(all.length / count), all.length % count];
-  if (count === 0) throw pythonError("ZeroDivisionError", "a list was cut into no slices");
-  let start = 0;
-  const parts = Array.from({ length: Math.max(0, count) }, (_, index) => {
-    const end = start + size + (index < extra ? 1 : 0);
-    const part = all.slice(start, end);
-    start = end;
-    return PythonList.of(fill !== null && index >= extra ? [...part, fill] : part);
+  return PythonIterator.later(() => {
+    const all = itemsOf(value);
+    const count = expectIndex(slices!, "slice");
+    if (count === 0) throw pythonError("ZeroDivisionError", "a list was cut into no slices");
+    const [size, extra] = [Math.floor(all.length / count), all.length % count];
+    let start = 0;
+    return Array.from({ length: Math.max(0, count) }, (_, index) => {
+      const end = start + size + (index < extra ? 1 : 0);
+      const part = all.slice(start, end);
+      start = end;
+      return PythonList.of(fill !== null && index >= extra ? [...part, fill] : part);
+    });
   });
-  return PythonIterator.over(parts);
 };
 
 /** `d` and `default`. */

@@ -2,9 +2,9 @@
 
 import { areEqual, areSame } from "../operations/equality.ts";
 import { bindPositional } from "../operations/bind-arguments.ts";
-import { PythonDict, PythonList, type PythonTuple } from "../values/containers.ts";
+import { PythonDict, PythonList, PythonTuple } from "../values/containers.ts";
 import { hashKey } from "../values/hash-key.ts";
-import { DictView } from "../values/iterables.ts";
+import { DictView, type PythonRange } from "../values/iterables.ts";
 import { valueError } from "../values/raise.ts";
 import type { CallArguments, Value } from "../values/value.ts";
 
@@ -49,6 +49,11 @@ function index(sequence: PythonList | PythonTuple, args: CallArguments): Value {
   if (found === -1) throw valueError("an item was not found in a list");
   return found;
 }
+
+export const rangeMethods: ReadonlyMap<string, Method<PythonRange>> = new Map<string, Method<PythonRange>>([
+  ["count", (range, args) => count(new PythonTuple(range.items()), args)],
+  ["index", (range, args) => index(new PythonTuple(range.items()), args)],
+]);
 
 export const tupleMethods: ReadonlyMap<string, Method<PythonTuple>> = new Map<string, Method<PythonTuple>>([
   ["count", count],

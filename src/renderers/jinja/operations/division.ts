@@ -53,6 +53,8 @@ export function power(base: Number_, exponent: Number_): Number_ {
     if (left < 0 && !Number.isInteger(right)) throw limitError("it computes with a complex number");
     return new JsonFloat(left ** right);
   }
+  if (base >= -1 && base <= 1)
+    return base < 0 && BigInt(exponent) % 2n === 0n ? 1 : base === 0 && exponent === 0 ? 1 : base;
   const bits = BigInt(base).toString(2).length;
   if (BigInt(exponent) * BigInt(bits) > maxIntegerBits) {
     throw limitError(`it computes an integer of more than ${maxIntegerBits} bits`);

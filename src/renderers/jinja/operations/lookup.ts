@@ -2,7 +2,7 @@
 // before attributes for the brackets, undefined where there is neither. What would change a list or dict, and what is
 // private, is there but hidden: using it raises "security".
 
-import { dictMethods, listMethods, tupleMethods } from "../methods/container-methods.ts";
+import { dictMethods, listMethods, rangeMethods, tupleMethods } from "../methods/container-methods.ts";
 import { formatBraces, formatMap } from "../methods/format-braces.ts";
 import type { TextMethod } from "../methods/text-method.ts";
 import { textMethods } from "../methods/text-methods.ts";
@@ -62,6 +62,7 @@ export function pythonAttribute(object: Value, name: string): Value | undefined 
   if (object instanceof PythonTuple) return bind(object, name, tupleMethods.get(name));
   if (object instanceof Namespace) return object.attributes.get(name);
   if (object instanceof AttributeObject) return object.attribute(name);
+  if (object instanceof PythonRange && rangeMethods.has(name)) return bind(object, name, rangeMethods.get(name));
   if (object instanceof PythonRange && (name === "start" || name === "stop" || name === "step")) return object[name];
   return undefined;
 }

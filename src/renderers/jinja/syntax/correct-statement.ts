@@ -51,7 +51,7 @@ function correctStatement(tokens: readonly Token[]): Token[] {
     case "call":
       return [keyword, ...correctCall(rest)];
     default:
-      return correctTokens(tokens);
+      return keyword === undefined ? [] : [keyword, ...correctTokens(rest)];
   }
 }
 

@@ -40,6 +40,9 @@ export function correctTokens(tokens: readonly Token[]): Token[] {
     } else if (isIdentifier(token, "is") && endsOperand(tokens, index)) {
       index = correctTest(tokens, index, corrected);
     } else {
+      if (startsOperand(token, tokens[index - 1]) && endsOperand(tokens, index)) {
+        throw syntaxError(`"${token.value}" follows a value without an operator or a comma`);
+      }
       corrected.push(token);
       index++;
     }
@@ -59,6 +62,13 @@ function group(inner: readonly Token[]): Token[] {
 
 function call(callee: readonly Token[], inner: readonly Token[]): Token[] {
   return [...callee, openParen, ...correctTokens(inner), closeParen];
+}
+
+/** Values that follow each other; only texts may, and are then one. The library would let them pass as two. */
+function startsOperand(token: Token, before: Token | undefined): boolean {
+  if (token.type === "Identifier") return before?.type !== "Dot" && !keywords.includes(token.value);
+  if (token.type === "StringLiteral") return before?.type !== "StringLiteral";
+  return token.type === "NumericLiteral" ? before?.type !== "Dot" : token.type === "OpenCurlyBracket";
 }
 
 /** Whether the token before ends an operand, so that a parenthesis calls it and `is` tests it. */

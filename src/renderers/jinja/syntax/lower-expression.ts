@@ -89,11 +89,17 @@ export function lowerArguments(nodes: readonly LibraryNode[]): ArgumentNodes {
 
 export function lowerFilterName(filter: LibraryIdentifier | LibraryCall): FilterNode {
   if (filter.type === "Identifier") return { name: filter.value, args: lowerArguments([]) };
-  if (filter.callee.type !== "Identifier") throw syntaxError("a filter has no name");
+  // Put together, a filter and what only values take parse as a filter of another kind.
+  const isCall = filter.type === "CallExpression" && filter.callee.type === "Identifier";
+  if (!isCall) throw syntaxError("a filter or test is followed by what only values take");
   return { name: filter.callee.value, args: lowerArguments(filter.args) };
 }
 
+/** Words of the language that the library takes for names where they are out of place. */
+const reserved = ["and", "or", "not", "in", "is", "if", "else"];
+
 function lowerName(name: string): Expression {
+  if (reserved.includes(name)) throw syntaxError(`"${name}" stands where a value is wanted`);
   const constant = constants.get(name);
   return constant === undefined ? { type: "name", name } : { type: "constant", value: constant };
 }
@@ -117,7 +123,8 @@ function lowerCall(node: LibraryCall): Expression {
   if (name === groupName || name === tupleName) {
     const { positional, named, spread, namedSpread } = lowerArguments(node.args);
     if (named.length > 0 || spread !== null || namedSpread !== null) throw syntaxError("a group holds arguments");
-    return name === groupName && positional[0] !== undefined ? positional[0] : { type: "tuple", items: positional };
+    const isGroup = name === groupName && positional.length === 1;
+    return isGroup ? positional[0]! : { type: "tuple", items: positional };
   }
   return { type: "call", callee: lowerExpression(node.callee), args: lowerArguments(node.args) };
 }

@@ -17,6 +17,15 @@ export class PythonIterator extends PythonObject {
     this.typeName = typeName;
   }
 
+  /** Over items that are worked out, or refused, only when the first is asked for. */
+  static later(makeItems: () => Iterable<Value>): PythonIterator {
+    let source: PythonIterator | null = null;
+    return new PythonIterator(() => {
+      source ??= PythonIterator.over(makeItems());
+      return source.next();
+    });
+  }
+
   static over(items: Iterable<Value>, typeName?: string): PythonIterator {
     const iterator = items[Symbol.iterator]();
     return new PythonIterator(() => {
