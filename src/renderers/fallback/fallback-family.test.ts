@@ -96,6 +96,31 @@ describe.skipIf(models === null)("familyFromTemplate() on known templates (skipp
   });
 });
 
+describe.skipIf(models === null)("prompt edits and spans of the fallback (skipped without ../shared)", () => {
+  const sentence = "You may call one or more functions to assist with the user query.";
+  const promptEdits = [{ replace: sentence, with: "Call one function or none." }];
+
+  test.each(["qwen2.5-instruct", "qwen3", "qwen3-rev2", "qwen3-instruct-2507"])(
+    "%s: words of the template change as they do natively, words of messages never",
+    (name) => {
+      const tokenizer = createReadableTokenizer();
+      const messages: readonly Message[] = [
+        { role: "system", content: `Rules. ${sentence}` },
+        { role: "user", content: sentence },
+      ];
+      const [native, fallback] = (["native", "template"] as const).map((renderWith) =>
+        chooseRenderer({ tokenizer, chatTemplate: templateOf(name), renderWith, promptEdits }),
+      );
+      const prompt = fallback!.renderPrompt(messages, someTools);
+      expect(prompt.text).toBe(native!.renderPrompt(messages, someTools).text);
+      expect(prompt.text.split(sentence).length).toBe(3);
+      const shown = prompt.spans.map(({ start, end }) => tokenizer.decode(prompt.tokens.subarray(start, end)));
+      expect(shown[1]).toBe(`<|im_start|>user\n${sentence}<|im_end|>\n`);
+      expect(shown[0]).toContain(`Rules. ${sentence}`);
+    },
+  );
+});
+
 /** A template may refuse a conversation; it then says so itself. */
 function untilRefused(run: () => void): void {
   try {
