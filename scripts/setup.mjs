@@ -1,7 +1,7 @@
 // Makes a fresh clone ready: right Node, dependencies, build. Plain Node without a dependency, because it runs before there
 // are any. Not a package manager: npm installs, `tsc -b` builds, and this file only decides when.
 
-import { existsSync, statSync } from "node:fs";
+import { existsSync, lstatSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -22,7 +22,7 @@ export async function setUp() {
 
 /** The part of `setUp` before the build: tools, and what tests need that is no TypeScript. */
 export async function setUpTools() {
-  const problem = nodeProblem(process.versions.node);
+  const problem = nodeProblem(process.versions.node) ?? modulesProblem(join(root, "node_modules"));
   if (problem !== null) giveUp(problem);
   if (isInstallStale()) await install();
   if (areKernelsStale()) await step("Building kernels", process.execPath, [join("scripts", "build-kernels.mjs")]);
@@ -40,6 +40,20 @@ export function nodeProblem(version) {
   return (
     `Cannot run with Node ${version}: trainable-agents needs Node >= ${oldestMajor}.${oldestMinor}. ` +
     "Install a newer Node and run the command again."
+  );
+}
+
+/**
+ * Why dependencies cannot be installed into this folder; `null` when they can. `npm ci` empties the folder first, and through
+ * a link that is the folder of somebody else.
+ *
+ * @param {string} folder
+ */
+export function modulesProblem(folder) {
+  if (lstatSync(folder, { throwIfNoEntry: false })?.isSymbolicLink() !== true) return null;
+  return (
+    `Cannot set up the clone: "${folder}" is a symbolic link, and npm would empty the folder that it points to; ` +
+    "remove the link and run the command again, which installs a folder of its own."
   );
 }
 

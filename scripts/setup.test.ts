@@ -1,7 +1,11 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
 import { expect, test } from "vitest";
 
 import { readManifest } from "./checks/manifest.mjs";
-import { nodeProblem, oldestNode } from "./setup.mjs";
+import { modulesProblem, nodeProblem, oldestNode } from "./setup.mjs";
 
 test("nodeProblem() accepts the releases that package.json promises, and no older one", () => {
   expect(readManifest().engines.node).toBe(`>=${oldestNode.join(".")}`);
@@ -10,5 +14,25 @@ test("nodeProblem() accepts the releases that package.json promises, and no olde
     expect(nodeProblem(version)).toBe(
       `Cannot run with Node ${version}: trainable-agents needs Node >= 20.19. Install a newer Node and run the command again.`,
     );
+  }
+});
+
+test("modulesProblem() refuses a link, whether or not it leads anywhere, and accepts a folder or none", () => {
+  const place = mkdtempSync(join(tmpdir(), "setup-"));
+  try {
+    const at = (name: string): string => join(place, name);
+    mkdirSync(at("installed"));
+    symlinkSync(at("installed"), at("link"), "dir");
+    symlinkSync(at("nowhere"), at("dangling"), "dir");
+    expect(modulesProblem(at("installed"))).toBeNull();
+    expect(modulesProblem(at("missing"))).toBeNull();
+    for (const name of ["link", "dangling"]) {
+      expect(modulesProblem(at(name))).toBe(
+        `Cannot set up the clone: "${at(name)}" is a symbolic link, and npm would empty the folder that it points to; ` +
+          "remove the link and run the command again, which installs a folder of its own.",
+      );
+    }
+  } finally {
+    rmSync(place, { recursive: true });
   }
 });
