@@ -54,6 +54,11 @@ export type EngineFailureCode =
 export interface Engine {
   readonly name: string;
   sample(request: SampleRequest, options?: { readonly signal?: AbortSignal }): Promise<SampleResult>;
+  /**
+   * Whether the server takes requests now: it is up, and not paused. Rejects when it cannot be asked. Absent: nobody can
+   * tell, and a request that is held waits on the server.
+   */
+  isReady?(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   close(): Promise<void>;
 }
 

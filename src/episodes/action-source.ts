@@ -3,6 +3,7 @@
 
 import type { Decision } from "../core/agent-strategy.ts";
 import type { Episode, EpisodeEvent } from "../core/episode.ts";
+import type { AttributedError } from "../core/failure.ts";
 import type { AssistantMessage, Message } from "../core/message.ts";
 import type { ParsedAction } from "../core/renderer.ts";
 import type { StopReason } from "../core/stop-reason.ts";
@@ -12,9 +13,12 @@ import type { Tool } from "../core/tool.ts";
 export type AskedAction = {
   /** Emitted before anything is made of the action. */
   readonly event: EpisodeEvent;
-  /** Set when the episode ends with this action, unread. */
-  readonly stop: StopReason | null;
-  readonly read: () => ParsedAction;
+  readonly next:
+    | { readonly type: "read"; readonly read: () => ParsedAction }
+    /** The action is discarded; the same turn is asked for once more. */
+    | { readonly type: "again" }
+    /** The episode ends with this action, unread. */
+    | { readonly type: "end"; readonly error: Stop | AttributedError };
 };
 
 /** What the agent is shown next. */

@@ -47,8 +47,7 @@ export class ChatActions implements ActionSource {
     this.#outputTokens += usage.outputTokens;
     return {
       event: { type: "agent-reply", turn, attempts, usage, durationMs: clock.now() - start },
-      stop: null,
-      read: () => action,
+      next: { type: "read", read: () => action },
     };
   }
 

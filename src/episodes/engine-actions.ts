@@ -12,6 +12,8 @@ import { type ActionSource, type AskedAction, type Shown, Stop } from "./action-
 import type { ResolvedOptions } from "./episode-options.ts";
 import { sampleTurn } from "./sample-turn.ts";
 
+const restarted = "the engine aborted the turn before, which is discarded";
+
 export class EngineActions implements ActionSource {
   readonly #engine: Engine;
   readonly #renderer: Renderer;
@@ -21,6 +23,8 @@ export class EngineActions implements ActionSource {
   #tools: readonly Tool[] = [];
   #lastAction: Uint32Array = new Uint32Array();
   #sampledTokens = 0;
+  /** How often the turn under way was sampled and discarded. */
+  #discarded = 0;
 
   constructor(parts: { readonly engine: Engine; readonly renderer: Renderer }, options: ResolvedOptions) {
     this.#engine = parts.engine;
@@ -48,20 +52,33 @@ export class EngineActions implements ActionSource {
     if (budget !== null && budget < 1) throw new Stop("max_tokens");
     const attempts: Attempt[] = [];
     const start = clock.now();
-    const result = await sampleTurn(
+    const { prompt } = this.#recorder;
+    const observed = prompt.length;
+    const { result, next } = await sampleTurn(
       this.#engine,
-      { prompt: this.#recorder.prompt, stopTokenIds: this.#renderer.stopTokenIds, turn, budget },
+      { prompt, stopTokenIds: this.#renderer.stopTokenIds, turn, budget, discarded: this.#discarded },
       { options: this.#options, attempts },
     );
     const recorded = this.#recorder.act(result);
+    const event = {
+      type: "turn",
+      turn: recorded,
+      attempts,
+      usage: result.usage,
+      durationMs: clock.now() - start,
+    } as const;
+    if (next.type === "end") return { event, next };
+    if (next.type === "again") {
+      this.#discarded++;
+      this.#recorder.rewrite(prompt.view(0, observed).slice(), restarted);
+      return { event, next };
+    }
     const { sampledTokens } = recorded;
+    this.#discarded = 0;
     this.#lastAction = sampledTokens;
     this.#sampledTokens += sampledTokens.length;
-    return {
-      event: { type: "turn", turn: recorded, attempts, usage: result.usage, durationMs: clock.now() - start },
-      stop: recorded.finish.reason === "abort" ? "engine_abort" : null,
-      read: () => this.#renderer.parseAction(sampledTokens, { tools: this.#tools, turn }),
-    };
+    const read = (): ParsedAction => this.#renderer.parseAction(sampledTokens, { tools: this.#tools, turn });
+    return { event, next: { type: "read", read } };
   }
 
   asMessage(action: ParsedAction): AssistantMessage {

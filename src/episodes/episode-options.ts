@@ -10,6 +10,7 @@ import { defaultSampling, type SamplingParams } from "../core/sampling.ts";
 import type { UserSource } from "../core/user.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { RetryPolicy } from "../lib/retry.ts";
+import { checkEngineAbort, defaultEngineAbort, type EngineAbortPolicy } from "./engine-abort.ts";
 
 /** The implementations an episode is played with. All are shared by concurrent episodes. */
 export type EpisodeParts = {
@@ -52,6 +53,8 @@ export type EpisodeOptions = {
   readonly retry?: RetryPolicy;
   /** Bound of one engine call, in milliseconds; running into it counts as a retryable fault. Default: 600,000. */
   readonly turnTimeoutMs?: number;
+  /** When the server aborts an engine call. Over {@link defaultEngineAbort}. */
+  readonly engineAbort?: Partial<EngineAbortPolicy>;
   /** Cancels the episode: outcome "aborted". */
   readonly signal?: AbortSignal;
   /** Gets every event before it counts; the episode waits for it. What it throws is a failure at boundary "store". */
@@ -73,9 +76,12 @@ export const defaultEngineRetry: RetryPolicy = Object.freeze({
   maxDelayMs: 20_000,
 });
 
-export type ResolvedOptions = Required<Omit<EpisodeOptions, "signal" | "onEvent" | "sampling" | "limits">> & {
+export type ResolvedOptions = Required<
+  Omit<EpisodeOptions, "signal" | "onEvent" | "sampling" | "limits" | "engineAbort">
+> & {
   readonly sampling: SamplingParams;
   readonly limits: EpisodeLimits;
+  readonly engineAbort: EngineAbortPolicy;
   readonly signal: AbortSignal | null;
   readonly onEvent: ((event: EpisodeEvent) => void | Promise<void>) | null;
 };
@@ -93,6 +99,7 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     limits: { ...defaultLimits, ...options.limits },
     retry: options.retry ?? defaultEngineRetry,
     turnTimeoutMs: options.turnTimeoutMs ?? 600_000,
+    engineAbort: { ...defaultEngineAbort, ...options.engineAbort },
     signal: options.signal ?? null,
     onEvent: options.onEvent ?? null,
     clock: options.clock ?? systemClock,
@@ -101,6 +108,7 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
   requireWhole("limits.maxTurns", maxTurns);
   if (maxSampledTokens !== null) requireWhole("limits.maxSampledTokens", maxSampledTokens);
   if (maxContextTokens !== null) requireWhole("limits.maxContextTokens", maxContextTokens);
+  checkEngineAbort(resolved.engineAbort);
   if (!(resolved.turnTimeoutMs > 0)) {
     throw new RangeError(`Cannot play an episode: turnTimeoutMs is ${resolved.turnTimeoutMs}, more than 0 is needed.`);
   }

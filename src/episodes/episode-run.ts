@@ -10,6 +10,7 @@ import type { Environment, EnvironmentSource } from "../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../core/episode.ts";
 import { attribute, type Boundary, type Failure } from "../core/failure.ts";
 import type { Message } from "../core/message.ts";
+import type { ParsedAction } from "../core/renderer.ts";
 import { outcomeOf, type StopReason } from "../core/stop-reason.ts";
 import type { Task } from "../core/task.ts";
 import type { UserSimulator } from "../core/user.ts";
@@ -108,10 +109,7 @@ export class EpisodeRun {
     await this.#guard("renderer", () => actions.open({ messages: this.#messages, shownTools: opening.tools, tools }));
 
     for (let turn = 0; turn < this.#options.limits.maxTurns; turn++) {
-      const asked = await actions.ask(turn);
-      await this.#emit(asked.event);
-      if (asked.stop !== null) throw new Stop(asked.stop);
-      const action = await this.#guard("parser", asked.read);
+      const action = await this.#guard("parser", await this.#ask(turn));
       const { argumentErrors } = this.#parts.environment;
       const decision = strategy.decide(action, { tools, argumentErrors, turn });
       this.#messages.push(actions.asMessage(action, decision));
@@ -123,6 +121,16 @@ export class EpisodeRun {
       await this.#guard("renderer", () => actions.show({ history, newMessages }));
     }
     return "max_turns";
+  }
+
+  /** Asks for the action of a turn until one is to be read. */
+  async #ask(turn: number): Promise<() => ParsedAction> {
+    for (;;) {
+      const { event, next } = await this.#parts.actions.ask(turn);
+      await this.#emit(event);
+      if (next.type === "read") return next.read;
+      if (next.type === "end") throw next.error;
+    }
   }
 
   /** Does what was decided and returns what the policy gets to read. */

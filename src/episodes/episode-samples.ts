@@ -19,7 +19,8 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
       tokenAccounting: "token-exact",
       historyPolicy: episode.historyPolicy,
     },
-    { dropTurn: () => reason },
+    // Of an episode that trains, only tries that were sampled anew have ended in an abort.
+    { dropTurn: ({ finish }) => reason ?? (finish.reason === "abort" ? "discarded-turn" : null) },
   );
   const violations = conservationViolations(episode.trajectory, result);
   if (violations.length > 0) {

@@ -1,6 +1,7 @@
 // Door of the loop: one episode, one group, and what of an episode is trained.
 
 export { chooseTask } from "./choose-task.ts";
+export { defaultEngineAbort, type EngineAbortPolicy } from "./engine-abort.ts";
 export {
   defaultEngineRetry,
   defaultLimits,

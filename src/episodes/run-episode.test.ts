@@ -129,8 +129,10 @@ describe("runEpisode()", () => {
     expect(abort.episode).toMatchObject({ stopReason: "bad_action_aborted", outcome: "aborted", reward: null });
   });
 
-  it("keeps the partial tokens of an engine abort, grades nothing and trains nothing", async () => {
-    const { episode } = await play([count(3), { text: "I was about", finish: "abort" }], ["Count."]);
+  it('ends at an engine abort when the policy is "end": keeps the partial tokens, grades nothing and trains nothing', async () => {
+    const { episode } = await play([count(3), { text: "I was about", finish: "abort" }], ["Count."], {
+      engineAbort: { onAbort: "end" },
+    });
     expect(episode).toMatchObject({ stopReason: "engine_abort", outcome: "aborted", reward: null });
     expect(tokenizer.decode(episode.trajectory.turns[1]!.sampledTokens)).toBe("I was about");
     const { samples, dropped } = episodeSamples(episode);

@@ -1,4 +1,13 @@
-// One engine call of an episode, with its retries and its deadline. The failed attempts go into the turn's log.
+// One turn of an episode: an engine call with its retries and its deadline, and further calls when the server aborts it for
+// new weights. Failed attempts and aborts go into the turn's log. Environment and user never notice.
+//
+//   ask ──┬─ reply ──────────────────────────► whole
+//    ▲    ├─ retryable fault: wait, ask again
+//    │    ├─ other fault ────────────────────► fails; the tokens that came are kept, and dropped with the episode
+//    │    └─ abort ──┬─ continue: wait until the server takes requests ─┐
+//    │               ├─ restart ──────────────────────────────────────► discarded
+//    │               └─ end, or once too often ───────────────────────► the episode ends
+//    └── prompt + the tokens so far ◄───────────────────────────────────┘
 
 import type { Engine, SampleRequest, SampleResult } from "../core/engine.ts";
 import type { Attempt } from "../core/episode.ts";
@@ -7,7 +16,10 @@ import type { TokenBuffer } from "../core/token-buffer.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { retry } from "../lib/retry.ts";
+import { Stop } from "./action-source.ts";
+import { abortFailure, untilReady } from "./engine-abort.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
+import { joinParts, sampledIn } from "./join-parts.ts";
 
 export type TurnRequest = {
   readonly prompt: TokenBuffer;
@@ -15,33 +27,128 @@ export type TurnRequest = {
   readonly turn: number;
   /** Sampled tokens that the episode may still spend; `null`: no bound. */
   readonly budget: number | null;
+  /** How often this turn was sampled before, and discarded. */
+  readonly discarded: number;
 };
 
-/** Rejects with an `AttributedError` at boundary "engine"; `attempts` then holds every failed try but the last. */
-export async function sampleTurn(
-  engine: Engine,
-  request: TurnRequest,
-  context: { readonly options: ResolvedOptions; readonly attempts: Attempt[] },
-): Promise<SampleResult> {
+/** What was sampled, and what it means for the episode. */
+export type SampledTurn = {
+  readonly result: SampleResult;
+  readonly next:
+    | { readonly type: "read" }
+    /** An aborted try, to be dropped. */
+    | { readonly type: "again" }
+    /** The tokens so far belong to a turn that nobody reads: the episode ends with this. */
+    | { readonly type: "end"; readonly error: Stop | AttributedError };
+};
+
+type TurnContext = { readonly options: ResolvedOptions; readonly attempts: Attempt[] };
+
+/**
+ * Rejects with an `AttributedError` at boundary "engine" when nothing was sampled; `attempts` then holds every failed try
+ * but the last.
+ */
+export async function sampleTurn(engine: Engine, request: TurnRequest, context: TurnContext): Promise<SampledTurn> {
   const { options, attempts } = context;
-  const turnSeed = deriveSeed(options.seed, "turn", request.turn);
-  const sampling = {
-    ...options.sampling,
-    maxNewTokens: newTokens(request, options),
-    seed: options.seedTurns ? turnSeed : options.sampling.seed,
-  };
-  const attempt = async (number: number): Promise<SampleResult> => {
-    const asked: SampleRequest = {
-      prompt: request.prompt,
-      sampling,
-      stopTokenIds: request.stopTokenIds,
-      // The closing mark keeps one id from being the prefix of another: servers abort by prefix.
-      requestId: `${options.episodeId}:${request.turn}:${number}~`,
-      routingKey: options.episodeId,
-    };
-    const { turnTimeoutMs: timeoutMs, clock, signal } = options;
+  const { onAbort, maxAborts, maxPauseMs } = options.engineAbort;
+  const bound = newTokens(request, options);
+  const parts: SampleResult[] = [];
+  const calls = new TurnCalls(engine, request, context);
+  let { prompt } = request;
+  for (let aborts = request.discarded; ; aborts++) {
     try {
-      return await withDeadline((bounded) => engine.sample(asked, { signal: bounded }), {
+      if (aborts > 0) {
+        const sampled = sampledIn(parts);
+        const { clock, signal } = options;
+        const waitedMs = await untilReady(engine, { maxPauseMs, clock, random: calls.random, signal });
+        attempts.push({ failure: abortFailure(engine, sampled), waitedMs });
+      }
+      parts.push(await calls.sample(prompt, bound === null ? null : bound - sampledIn(parts)));
+    } catch (error) {
+      const fault = attribute(error, "engine");
+      if (sampledIn(parts) === 0) throw fault;
+      // What came so far has filled the context.
+      if (fault.failure.code === "context-length") return cutOff(parts);
+      return { result: joinParts(parts), next: { type: "end", error: fault } };
+    }
+    const part = parts.at(-1)!;
+    if (part.finish.reason !== "abort") return { result: joinParts(parts), next: { type: "read" } };
+    const end = part.sampledTokens.at(-1);
+    if (end !== undefined && request.stopTokenIds.includes(end)) {
+      // The abort came between the last token and the look at it.
+      return {
+        result: joinParts(parts, { ...part.finish, reason: "stop", matched: end }),
+        next: { type: "read" },
+      };
+    }
+    const sampled = sampledIn(parts);
+    if (bound !== null && sampled >= bound) return cutOff(parts);
+    if (onAbort === "end" || aborts >= maxAborts) {
+      return { result: joinParts(parts), next: { type: "end", error: new Stop("engine_abort") } };
+    }
+    if (sampled === 0) continue;
+    if (onAbort === "restart") return { result: joinParts(parts), next: { type: "again" } };
+    // A fork, because the tokens so far belong to the record only once the turn is whole.
+    if (prompt === request.prompt) prompt = prompt.fork(prompt.length);
+    prompt.append(part.sampledTokens);
+  }
+}
+
+function cutOff(parts: readonly SampleResult[]): SampledTurn {
+  const { raw } = parts.at(-1)!.finish;
+  return { result: joinParts(parts, { reason: "length", matched: null, raw }), next: { type: "read" } };
+}
+
+/** The engine calls of one turn. */
+class TurnCalls {
+  readonly random: () => number;
+  readonly #engine: Engine;
+  readonly #request: TurnRequest;
+  readonly #context: TurnContext;
+  readonly #seed: number;
+  #calls = 0;
+  #parts = 0;
+
+  constructor(engine: Engine, request: TurnRequest, context: TurnContext) {
+    this.#engine = engine;
+    this.#request = request;
+    this.#context = context;
+    this.#seed = deriveSeed(context.options.seed, "turn", request.turn);
+    this.random = createRandom(this.#seed).next;
+  }
+
+  /** One call, tried again after faults that may pass. */
+  async sample(prompt: TokenBuffer, maxNewTokens: number | null): Promise<SampleResult> {
+    const { options, attempts } = this.#context;
+    const sampling = { ...options.sampling, maxNewTokens, seed: this.#partSeed() };
+    this.#parts++;
+    return retry(() => this.#attempt(prompt, sampling), options.retry, {
+      clock: options.clock,
+      random: this.random,
+      signal: options.signal ?? undefined,
+      judge: (error) => ({
+        retry: error instanceof AttributedError && error.failure.retryable,
+        afterMs: error instanceof AttributedError ? error.retryAfterMs : null,
+      }),
+      onRetry: (error, { delayMs }) => {
+        attempts.push({ failure: attribute(error, "engine").failure, waitedMs: delayMs });
+      },
+    });
+  }
+
+  async #attempt(prompt: TokenBuffer, sampling: SampleRequest["sampling"]): Promise<SampleResult> {
+    const { episodeId, turnTimeoutMs: timeoutMs, clock, signal } = this.#context.options;
+    const { turn, discarded, stopTokenIds } = this.#request;
+    const asked: SampleRequest = {
+      prompt,
+      sampling,
+      stopTokenIds,
+      // The closing mark keeps one id from being the prefix of another: servers abort by prefix.
+      requestId: `${episodeId}:${turn}${discarded === 0 ? "" : `r${discarded}`}:${++this.#calls}~`,
+      routingKey: episodeId,
+    };
+    try {
+      return await withDeadline((bounded) => this.#engine.sample(asked, { signal: bounded }), {
         timeoutMs,
         clock,
         ...(signal === null ? {} : { signal }),
@@ -52,34 +159,25 @@ export async function sampleTurn(
         {
           boundary: "engine",
           code: "timeout",
-          message: `Cannot finish turn ${request.turn} of episode "${options.episodeId}": engine "${engine.name}" did not answer within ${timeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`,
+          message: `Cannot finish turn ${turn} of episode "${episodeId}": engine "${this.#engine.name}" did not answer within ${timeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`,
           retryable: true,
           cause: null,
         },
         { cause: error },
       );
     }
-  };
-  const { next: random } = createRandom(turnSeed);
-  try {
-    return await retry(attempt, options.retry, {
-      clock: options.clock,
-      random,
-      signal: options.signal ?? undefined,
-      judge: (error) => ({
-        retry: error instanceof AttributedError && error.failure.retryable,
-        afterMs: error instanceof AttributedError ? error.retryAfterMs : null,
-      }),
-      onRetry: (error, { delayMs }) => {
-        attempts.push({ failure: attribute(error, "engine").failure, waitedMs: delayMs });
-      },
-    });
-  } catch (error) {
-    throw attribute(error, "engine");
+  }
+
+  /** Of its own for every part, so that a later one does not draw what an earlier one drew. */
+  #partSeed(): number | null {
+    const { seedTurns, sampling } = this.#context.options;
+    if (!seedTurns) return sampling.seed;
+    const { discarded } = this.#request;
+    return discarded + this.#parts === 0 ? this.#seed : deriveSeed(this.#seed, "part", discarded, this.#parts);
   }
 }
 
-/** How many tokens this call may sample; throws code "context-length" when the context has no room for one. */
+/** How many tokens this turn may sample; throws code "context-length" when the context has no room for one. */
 function newTokens(request: TurnRequest, options: ResolvedOptions): number | null {
   const { maxContextTokens } = options.limits;
   const bounds = [options.sampling.maxNewTokens, request.budget].filter((bound) => bound !== null);

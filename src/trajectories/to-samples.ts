@@ -30,12 +30,18 @@ export function toSamples(
     if (turn.sampledTokens.length > 0) dropped.push({ turn: turn.index, count: turn.sampledTokens.length, reason });
   }
   const samples: Sample[] = [];
-  branchesOf(trajectory).forEach((path, branch) => {
+  const branches = branchesOf(trajectory).map((path, branch) => ({
+    path,
+    branch,
+    endsDropped: claimed.has(path.at(-1)?.index ?? -1),
+  }));
+  // What a branch with a dropped end shares with another is trained in the other, which goes on.
+  for (const { path, branch } of branches.toSorted((a, b) => Number(a.endsDropped) - Number(b.endsDropped))) {
     const trained = path.filter((turn) => !claimed.has(turn.index) && turn.sampledTokens.length > 0);
-    if (trained.length === 0) return;
+    if (trained.length === 0) continue;
     for (const turn of trained) claimed.add(turn.index);
     samples.push(sampleOf(path, new Set(trained), { ...origin, branch }));
-  });
+  }
   return { samples, dropped };
 }
 
