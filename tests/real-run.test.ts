@@ -67,7 +67,7 @@ describe.skipIf(shared === null)("real run (skipped without ../shared: tables an
       { taskset, taskIndexes: tasks.map((__, index) => index), samplesPerTask: 1, seed: 0 },
       {
         play: tokenExactPlayer(parts),
-        store: { append: () => Promise.resolve() },
+        store: { append: () => Promise.resolve(), appendGroup: () => Promise.resolve() },
         exportSamples: ({ episode, result }) => {
           expect(conservationViolations(episode.trajectory, result)).toEqual([]);
           expect(result.samples).toHaveLength(1);

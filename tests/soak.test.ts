@@ -51,18 +51,22 @@ describe("soak", () => {
       },
       {
         play,
-        store: { append: () => Promise.resolve() },
+        store: { append: () => Promise.resolve(), appendGroup: () => Promise.resolve() },
         exportSamples: ({ episode, result }) => {
-          expect(seen.has(episode.id)).toBe(false);
-          seen.add(episode.id);
-          outcomes.set(episode.outcome, (outcomes.get(episode.outcome) ?? 0) + 1);
           expect(conservationViolations(episode.trajectory, result)).toEqual([]);
           expect(result.samples.flatMap(alignmentViolations)).toEqual([]);
-          expectConsistent(episode);
           return [];
         },
       },
-      { concurrency },
+      {
+        concurrency,
+        onEpisode: (episode) => {
+          expect(seen.has(episode.id)).toBe(false);
+          seen.add(episode.id);
+          outcomes.set(episode.outcome, (outcomes.get(episode.outcome) ?? 0) + 1);
+          expectConsistent(episode);
+        },
+      },
     );
     await engine.close();
     await listener.close();

@@ -12,7 +12,7 @@ import { goldReplies } from "./retail-replay.mjs";
 /** Rows of name and microseconds a turn; the first one is everything. */
 export async function measureStages({ parts: real, tokenizer, plan, tasks, folder, concurrency, rounds }) {
   const parts = { ...real, engine: readyEngine(tokenizer, plan, tasks) };
-  const nowhere = { append: async () => {} };
+  const nowhere = { append: async () => {}, appendGroup: async () => {} };
   let runs = 0;
   const rollOut = async (store) => {
     const options = { concurrency };

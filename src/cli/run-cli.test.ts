@@ -34,6 +34,7 @@ describe("start", () => {
     expect(stdout).toContain("An episode that failed its task");
     expect([...(await readAll(join(folder, "runs/demo"))).keys()].toSorted()).toEqual([
       "episodes.jsonl",
+      "groups.jsonl",
       "run.json",
       "samples.jsonl",
     ]);

@@ -7,6 +7,7 @@ export * from "./engine.ts";
 export * from "./environment.ts";
 export * from "./episode.ts";
 export * from "./failure.ts";
+export * from "./group.ts";
 export * from "./message.ts";
 export * from "./model-usage.ts";
 export * from "./renderer.ts";

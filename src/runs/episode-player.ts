@@ -11,7 +11,12 @@ import {
 } from "../episodes/index.ts";
 
 /** An ended episode and what it trains. */
-export type PlayedEpisode = { readonly episode: Episode; readonly result: EpisodeSamples };
+export type PlayedEpisode = {
+  readonly episode: Episode;
+  readonly result: EpisodeSamples;
+  /** "played": from its beginning. "resumed": its beginning came from a journal. "kept": it is in the store already. */
+  readonly origin: "played" | "resumed" | "kept";
+};
 
 /** What a run decides about an episode; everything else is the player's. */
 export type EpisodePlace = {
@@ -33,7 +38,7 @@ export function tokenExactPlayer(
 ): EpisodePlayer {
   return async (task, place) => {
     const episode = await runEpisode(task, parts, { ...options, ...place });
-    return { episode, result: episodeSamples(episode) };
+    return { episode, result: episodeSamples(episode), origin: "played" };
   };
 }
 
@@ -44,6 +49,6 @@ export function chatPlayer(
 ): EpisodePlayer {
   return async (task, place) => {
     const episode = await runChatEpisode(task, parts, { ...options, ...place });
-    return { episode, result: episodeSamples(episode) };
+    return { episode, result: episodeSamples(episode), origin: "played" };
   };
 }

@@ -76,7 +76,7 @@ function playerOf(behave: (task: Task, sampleIndex: number) => Behaviour, clock 
       { ...origin, tokenAccounting: "token-exact", historyPolicy: "append-only" },
       { dropTurn: () => (graded === null ? "episode-aborted" : null) },
     );
-    return { episode, result };
+    return { episode, result, origin: "played" };
   };
   return { play, log, clock };
 }
@@ -215,9 +215,10 @@ describe("runRollout()", () => {
   it("stops with the fault of the store, of an export or of the configuration, and cancels what runs", async () => {
     const { play, log, clock } = playerOf(({ index }) => ({ ...passing(), ms: index === 2 ? 5 : 1_000 }));
     const failing = {
-      append: async (record: { readonly episode: Episode }) => {
-        if (record.episode.task.index === 2) throw new Error("disk full");
+      append: async (episode: Episode) => {
+        if (episode.task.index === 2) throw new Error("disk full");
       },
+      appendGroup: async () => {},
     };
     const running = runRollout(plan(50, 1), { play, store: failing, exportSamples: rows }, { concurrency: 4, clock });
     const settled = expect(running).rejects.toThrow("disk full");

@@ -1,11 +1,12 @@
-// Many episodes: tasks times samples, a bounded number at once, each handed to the store as it ends and then forgotten. Not
-// the loop of an episode (`episodes/`), and no policy about which groups to keep: every episode is played once and kept.
+// Many episodes: tasks times samples, a bounded number at once, each handed to the store as it ends. Not the loop of an
+// episode (`episodes/`). A group is decided when its last episode has ended: kept with its rows, or dropped when none of its
+// episodes was graded. Groups that a stopped run leaves short stay undecided, so that a resumed run decides them whole.
 //
-//   planned ─► started ─► ended ─► kept
-//      │          └─ cancel: ends as aborted, is kept
+//   planned ─► started ─► ended ─► in the store ─► its group decided
+//      │          └─ cancel: ends as aborted, is in the store too
 //      └─ drain, cancel or a fault: never started
 
-import { type Episode, type EpisodeEvent, type Task, type Taskset } from "../core/index.ts";
+import type { Episode, EpisodeEvent, GroupRecord, Task, Taskset } from "../core/index.ts";
 import { episodeSeed } from "../episodes/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
@@ -26,7 +27,9 @@ export type RolloutPlan = {
 export type RolloutParts = {
   readonly play: EpisodePlayer;
   /** Begun by the caller, and closed by it. */
-  readonly store: Pick<RunStore, "append">;
+  readonly store: Pick<RunStore, "append" | "appendGroup">;
+  /** Groups that the store holds from before, by id: their episodes are counted, nothing is decided again. Default: none. */
+  readonly decided?: ReadonlyMap<string, GroupRecord>;
   /** The rows of an episode as texts; what it throws stops the run. `index` numbers the episode, `groupIndex` its task. */
   readonly exportSamples: (
     played: PlayedEpisode,
@@ -47,6 +50,9 @@ export type RolloutOptions = {
   readonly onEpisode?: (episode: Episode) => void;
   readonly clock?: Clock;
 };
+
+/** What has ended of a group that is not whole yet, by place in the group. */
+type OpenGroup = Map<number, PlayedEpisode>;
 
 type Place = { readonly task: Task; readonly groupIndex: number; readonly sampleIndex: number };
 
@@ -70,6 +76,7 @@ class Rollout {
   readonly #options: RolloutOptions;
   readonly #counter: TotalsCounter;
   /** One controller an episode: signals of long runs would gather listeners. */
+  readonly #openGroups = new Map<string, OpenGroup>();
   readonly #running = new Map<AbortController, Promise<void>>();
   readonly #stopStarting = new AbortController();
   #fault: { readonly error: unknown } | null = null;
@@ -123,20 +130,52 @@ class Rollout {
     this.#report();
   }
 
-  async #play({ task, groupIndex, sampleIndex }: Place, signal: AbortSignal): Promise<void> {
-    const { plan, parts, options } = { plan: this.#plan, parts: this.#parts, options: this.#options };
+  async #play(place: Place, signal: AbortSignal): Promise<void> {
+    const { task, sampleIndex } = place;
     const onEvent = (event: EpisodeEvent): void => {
       this.#counter.event(event);
       if (event.type === "turn" || event.type === "agent-reply") this.#report();
     };
-    const seed = episodeSeed(plan.seed, task.id, sampleIndex);
-    const played = await parts.play(task, { groupId: task.id, sampleIndex, seed, signal, onEvent });
-    const index = groupIndex * plan.samplesPerTask + sampleIndex;
-    const sampleLines = parts.exportSamples(played, { index, groupIndex });
-    await parts.store.append({ episode: played.episode, sampleLines });
+    const seed = episodeSeed(this.#plan.seed, task.id, sampleIndex);
+    const played = await this.#parts.play(task, { groupId: task.id, sampleIndex, seed, signal, onEvent });
+    if (played.origin !== "kept") await this.#parts.store.append(played.episode);
     this.#counter.finish(played);
-    options.onEpisode?.(played.episode);
+    this.#options.onEpisode?.(played.episode);
+    await this.#finishInGroup(place, played);
     this.#report();
+  }
+
+  async #finishInGroup({ task, groupIndex, sampleIndex }: Place, played: PlayedEpisode): Promise<void> {
+    const { groupId } = played.episode;
+    const group: OpenGroup = this.#openGroups.get(groupId) ?? new Map<number, PlayedEpisode>();
+    this.#openGroups.set(groupId, group.set(sampleIndex, played));
+    const { samplesPerTask } = this.#plan;
+    if (group.size < samplesPerTask) return;
+    this.#openGroups.delete(groupId);
+    const members = [...group].toSorted(([left], [right]) => left - right);
+    const rewards = members.map(([, { episode }]) => episode.reward);
+    const isKept = rewards.some((reward) => reward !== null);
+    const record: GroupRecord = {
+      groupId,
+      taskId: task.id,
+      groupIndex,
+      decision: isKept ? "kept" : "dropped",
+      reason: isKept ? null : "not-graded",
+      episodeIds: members.map(([, { episode }]) => episode.id),
+      rewards,
+    };
+    const decision = this.#parts.decided?.get(groupId) ?? record;
+    this.#counter.decide(
+      decision,
+      members.map(([, { result }]) => result),
+    );
+    if (decision !== record) return;
+    const sampleLines = isKept
+      ? members.flatMap(([place, member]) =>
+          this.#parts.exportSamples(member, { index: groupIndex * samplesPerTask + place, groupIndex }),
+        )
+      : [];
+    await this.#parts.store.appendGroup({ group: record, sampleLines });
   }
 
   #report(): void {

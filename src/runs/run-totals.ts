@@ -1,7 +1,14 @@
 // What a run has come to so far, as numbers. Counted as things happen and forgotten as episodes end, so that a run of any
 // length needs the same memory. Numbers to show and to keep; nothing here decides anything.
 
-import { addUsage, type EpisodeEvent, freeUsage, type Outcome } from "../core/index.ts";
+import {
+  addUsage,
+  type EpisodeEvent,
+  type EpisodeSamples,
+  freeUsage,
+  type GroupRecord,
+  type Outcome,
+} from "../core/index.ts";
 import { countOnes } from "../trajectories/index.ts";
 import type { PlayedEpisode } from "./episode-player.ts";
 
@@ -34,6 +41,7 @@ export type RunTotals = {
   readonly failures: Counts;
   /** Problems of actions, by code. */
   readonly problems: Counts;
+  /** Of kept groups. */
   readonly samples: number;
   readonly trainedTokens: number;
   /** Sampled tokens in no sample, by reason. */
@@ -48,8 +56,6 @@ export type RunTotals = {
   readonly elapsedMs: number;
 };
 
-type Group = { finished: number; readonly rewards: number[] };
-
 /** Adds up a run. Not a log: what it has counted cannot be taken back. */
 export class TotalsCounter {
   readonly #planned: { readonly groups: number; readonly samplesPerTask: number };
@@ -60,7 +66,6 @@ export class TotalsCounter {
   readonly #failures = new Map<string, number>();
   readonly #problems = new Map<string, number>();
   readonly #dropped = new Map<string, number>();
-  readonly #openGroups = new Map<string, Group>();
   #started = 0;
   #finished = 0;
   #groupsFinished = 0;
@@ -115,10 +120,21 @@ export class TotalsCounter {
       this.#rewardSum += episode.reward;
       if (Math.abs(episode.reward - 1) <= 1e-6) this.#passed++;
     }
-    this.#samples += result.samples.length;
-    for (const sample of result.samples) this.#trainedTokens += countOnes(sample.lossMask);
     for (const drop of result.dropped) add(this.#dropped, drop.reason, drop.count);
-    this.#finishInGroup(episode.groupId, episode.reward);
+  }
+
+  /** `results`: of the episodes of the group. */
+  decide({ decision, rewards }: GroupRecord, results: readonly EpisodeSamples[]): void {
+    this.#groupsFinished++;
+    const graded = rewards.filter((reward) => reward !== null);
+    if (graded.every((reward) => reward === graded[0])) this.#groupsWithoutSignal++;
+    for (const sample of results.flatMap(({ samples }) => samples)) {
+      const trained = countOnes(sample.lossMask);
+      if (decision === "kept") {
+        this.#samples++;
+        this.#trainedTokens += trained;
+      } else if (trained > 0) add(this.#dropped, "filtered", trained);
+    }
   }
 
   totals(): RunTotals {
@@ -151,17 +167,6 @@ export class TotalsCounter {
       userCost: this.#userUsage.cost,
       elapsedMs: this.#now() - this.#start,
     };
-  }
-
-  #finishInGroup(groupId: string, reward: number | null): void {
-    const group = this.#openGroups.get(groupId) ?? { finished: 0, rewards: [] };
-    group.finished++;
-    if (reward !== null) group.rewards.push(reward);
-    this.#openGroups.set(groupId, group);
-    if (group.finished < this.#planned.samplesPerTask) return;
-    this.#openGroups.delete(groupId);
-    this.#groupsFinished++;
-    if (group.rewards.every((one) => one === group.rewards[0])) this.#groupsWithoutSignal++;
   }
 }
 

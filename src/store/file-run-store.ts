@@ -1,19 +1,22 @@
-// A run as a folder: `run.json` (what the run is), `episodes.jsonl` (one episode a line, in the order they ended) and
-// `samples.jsonl` (one training row a line). The two line files only grow; `run.json` is replaced whole at the end.
+// A run as a folder: `run.json` (what the run is), `episodes.jsonl` (one episode a line, in the order they ended),
+// `groups.jsonl` (one decided group a line) and `samples.jsonl` (one training row a line). The line files only grow;
+// `run.json` is replaced whole at the end.
 
 import { type FileHandle, mkdir, open, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigurationError } from "../core/index.ts";
+import { ConfigurationError, type Episode } from "../core/index.ts";
 import { dumpJson } from "../lib/json/dump-json.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import { BatchQueue } from "./batch-queue.ts";
 import { episodeLine } from "./episode-to-json.ts";
-import type { EpisodeRecord, RunStore } from "./run-store.ts";
+import { groupLine } from "./group-json.ts";
+import type { DecidedGroup, RunStore } from "./run-store.ts";
 import { closedStore, storeFault, unbegunStore } from "./store-fault.ts";
 
 export const runFiles = Object.freeze({
   manifest: "run.json",
   episodes: "episodes.jsonl",
+  groups: "groups.jsonl",
   samples: "samples.jsonl",
 });
 
@@ -27,17 +30,23 @@ export function createFileRunStore(folder: string, options: FileRunStoreOptions 
   return new FileRunStore(folder, options.redact ?? ((text) => text));
 }
 
-type Lines = { readonly episode: string; readonly samples: readonly string[] };
+type LineFile = Exclude<keyof typeof runFiles, "manifest">;
+type Line = { readonly file: LineFile; readonly text: string };
+
+/** The rows of a group are there before the group, and its episodes before both. */
+const writingOrder: readonly LineFile[] = ["episodes", "samples", "groups"];
 
 class FileRunStore implements RunStore {
   readonly location: string;
   readonly #redact: (text: string) => string;
-  #files: { readonly episodes: FileHandle; readonly samples: FileHandle } | null = null;
+  #files: ReadonlyMap<LineFile, FileHandle> | null = null;
   #closing: Promise<void> | null = null;
-  readonly #queue = new BatchQueue<Lines>(async (batch) => {
-    const samples = batch.flatMap((lines) => lines.samples);
-    if (samples.length > 0) await this.#files?.samples.appendFile(`${samples.join("\n")}\n`);
-    await this.#files?.episodes.appendFile(`${batch.map((lines) => lines.episode).join("\n")}\n`);
+  readonly #queue = new BatchQueue<readonly Line[]>(async (batch) => {
+    const lines = batch.flat();
+    for (const file of writingOrder) {
+      const text = lines.flatMap((line) => (line.file === file ? [`${line.text}\n`] : [])).join("");
+      if (text !== "") await this.#files?.get(file)?.appendFile(text);
+    }
   });
 
   constructor(folder: string, redact: (text: string) => string) {
@@ -49,19 +58,28 @@ class FileRunStore implements RunStore {
     await this.#takePlace();
     await this.#guard("begin a run", async () => {
       await writeFile(this.#path("manifest"), this.#manifestText(manifest), { flag: "wx" });
-      const episodes = await open(this.#path("episodes"), "ax");
-      this.#files = { episodes, samples: await open(this.#path("samples"), "ax") };
+      const files = new Map<LineFile, FileHandle>();
+      for (const file of writingOrder) files.set(file, await open(this.#path(file), "ax"));
+      this.#files = files;
     });
   }
 
-  async append(record: EpisodeRecord): Promise<void> {
+  append(episode: Episode): Promise<void> {
+    return this.#keep(`keep episode "${episode.id}"`, () => [{ file: "episodes", text: episodeLine(episode) }]);
+  }
+
+  appendGroup(decided: DecidedGroup): Promise<void> {
+    return this.#keep(`keep group "${decided.group.groupId}"`, () => [
+      ...decided.sampleLines.map((text) => ({ file: "samples", text }) as const),
+      { file: "groups", text: groupLine(decided) },
+    ]);
+  }
+
+  async #keep(task: string, lines: () => readonly Line[]): Promise<void> {
     if (this.#files === null) throw unbegunStore(this.location);
     if (this.#closing !== null) throw closedStore(this.location);
-    await this.#guard(`keep episode "${record.episode.id}"`, () =>
-      this.#queue.add({
-        episode: this.#redact(episodeLine(record.episode)),
-        samples: record.sampleLines.map(this.#redact),
-      }),
+    await this.#guard(task, () =>
+      this.#queue.add(lines().map(({ file, text }) => ({ file, text: this.#redact(text) }))),
     );
   }
 
@@ -73,9 +91,9 @@ class FileRunStore implements RunStore {
 
   async #close(manifest: JsonObject): Promise<void> {
     await this.#queue.idle();
-    for (const file of [this.#files?.samples, this.#files?.episodes]) {
-      await file?.datasync();
-      await file?.close();
+    for (const file of this.#files?.values() ?? []) {
+      await file.datasync();
+      await file.close();
     }
     // Written beside and renamed, so that a reader never finds half a manifest.
     const draft = `${this.#path("manifest")}.new`;

@@ -5,4 +5,4 @@ export { episodeLine, episodeToJson } from "./episode-to-json.ts";
 export { createFileRunStore, type FileRunStoreOptions, runFiles } from "./file-run-store.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";
 export { openRunFolder, readEpisodes, type RunFolderOptions } from "./run-folder.ts";
-export type { EpisodeRecord, RunReader, RunStore, TornLine } from "./run-store.ts";
+export type { DecidedGroup, RunReader, RunStore, TornLine } from "./run-store.ts";

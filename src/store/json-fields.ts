@@ -21,10 +21,8 @@ export class JsonFields {
   }
 
   number(key: string): number {
-    const value = this.#fields.get(key);
-    if (value instanceof JsonFloat) return value.value;
-    if (typeof value === "bigint") return Number(value);
-    if (typeof value !== "number") throw this.#misfit(key, "a number");
+    const value = numberFrom(this.#fields.get(key));
+    if (value === undefined) throw this.#misfit(key, "a number");
     return value;
   }
 
@@ -57,9 +55,19 @@ export class JsonFields {
   }
 
   list<T>(key: string, read: (item: JsonFields, index: number) => T): T[] {
-    const value = this.#fields.get(key);
-    if (!Array.isArray(value)) throw this.#misfit(key, "a list");
-    return value.map((item, index) => read(new JsonFields(item, `${this.where}.${key}[${index}]`), index));
+    return this.#values(key).map((item, index) => read(new JsonFields(item, `${this.where}.${key}[${index}]`), index));
+  }
+
+  texts(key: string): readonly string[] {
+    const list = this.#values(key);
+    if (!list.every((item) => typeof item === "string")) throw this.#misfit(key, "a list of texts");
+    return list;
+  }
+
+  numbersOrNull(key: string): (number | null)[] {
+    const list = this.#values(key).map((item) => (item === null ? null : numberFrom(item)));
+    if (!list.every((item) => item !== undefined)) throw this.#misfit(key, "a list of numbers");
+    return list;
   }
 
   /** `null` when the field is null, otherwise what `read` makes of it. */
@@ -67,9 +75,21 @@ export class JsonFields {
     return this.json(key) === null ? null : read(key);
   }
 
+  #values(key: string): readonly JsonValue[] {
+    const value = this.#fields.get(key);
+    if (!Array.isArray(value)) throw this.#misfit(key, "a list");
+    return value;
+  }
+
   #misfit(key: string, wanted: string): Error {
     return misfit(`${this.where}.${key}`, wanted, this.#fields.get(key));
   }
+}
+
+function numberFrom(value: JsonValue | undefined): number | undefined {
+  if (value instanceof JsonFloat) return value.value;
+  if (typeof value === "bigint") return Number(value);
+  return typeof value === "number" ? value : undefined;
 }
 
 function misfit(where: string, wanted: string, value: JsonValue | undefined): Error {

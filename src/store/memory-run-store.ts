@@ -1,11 +1,12 @@
 // The slow, obvious store: everything in arrays. For tests and for library use without files. It passes episodes through
 // their JSON text, so that what it gives back is what a file would give back.
 
-import { ConfigurationError, type Episode } from "../core/index.ts";
+import { ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
 import { parseJson } from "../lib/json/parse-json.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import { episodeFromJson } from "./episode-from-json.ts";
 import { episodeLine } from "./episode-to-json.ts";
+import { groupFromJson, groupLine } from "./group-json.ts";
 import type { RunReader, RunStore } from "./run-store.ts";
 import { closedStore, storeFault, unbegunStore } from "./store-fault.ts";
 
@@ -13,9 +14,19 @@ import { closedStore, storeFault, unbegunStore } from "./store-fault.ts";
 export function createMemoryRunStore(): RunStore & RunReader {
   const location = "memory";
   const episodeLines: string[] = [];
+  const groupLines: string[] = [];
   const sampleLines: string[] = [];
   let manifest: JsonObject | null = null;
   let closed = false;
+  const keep = async (task: string, write: () => void): Promise<void> => {
+    if (manifest === null) throw unbegunStore(location);
+    if (closed) throw closedStore(location);
+    try {
+      write();
+    } catch (error) {
+      throw storeFault(task, location, error);
+    }
+  };
   return {
     location,
     begin: async (first) => {
@@ -23,17 +34,13 @@ export function createMemoryRunStore(): RunStore & RunReader {
         throw new ConfigurationError("Cannot start a run in memory: this store holds one already.");
       manifest = first;
     },
-    append: async (record) => {
-      if (manifest === null) throw unbegunStore(location);
-      if (closed) throw closedStore(location);
-      try {
-        const line = episodeLine(record.episode);
-        sampleLines.push(...record.sampleLines);
-        episodeLines.push(line);
-      } catch (error) {
-        throw storeFault(`keep episode "${record.episode.id}"`, location, error);
-      }
-    },
+    append: (episode) => keep(`keep episode "${episode.id}"`, () => void episodeLines.push(episodeLine(episode))),
+    appendGroup: (decided) =>
+      keep(`keep group "${decided.group.groupId}"`, () => {
+        const line = groupLine(decided);
+        sampleLines.push(...decided.sampleLines);
+        groupLines.push(line);
+      }),
     close: async (last) => {
       if (manifest === null) throw unbegunStore(location);
       if (closed) return;
@@ -47,6 +54,11 @@ export function createMemoryRunStore(): RunStore & RunReader {
     episodes: async function* (): AsyncGenerator<Episode> {
       for (const [index, line] of episodeLines.entries()) {
         yield episodeFromJson(parseJson(line), `record ${index + 1}`);
+      }
+    },
+    groups: async function* (): AsyncGenerator<GroupRecord> {
+      for (const [index, line] of groupLines.entries()) {
+        yield groupFromJson(parseJson(line), `group ${index + 1}`).group;
       }
     },
     sampleLines: async function* () {

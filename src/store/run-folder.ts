@@ -3,11 +3,12 @@
 import { existsSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigurationError, type Episode } from "../core/index.ts";
+import { ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
 import { parseJson } from "../lib/json/parse-json.ts";
 import type { JsonValue } from "../lib/json/value.ts";
 import { episodeFromJson } from "./episode-from-json.ts";
 import { runFiles } from "./file-run-store.ts";
+import { groupFromJson, type StoredGroup } from "./group-json.ts";
 import { readLines } from "./read-lines.ts";
 import type { RunReader, TornLine } from "./run-store.ts";
 
@@ -37,6 +38,9 @@ export function openRunFolder(folder: string, options: RunFolderOptions = {}): R
       throw new ConfigurationError(`Cannot read "${file}": it holds no JSON object.`);
     },
     episodes: () => readEpisodes(folder, { onTornLine: report }),
+    groups: async function* (): AsyncGenerator<GroupRecord> {
+      for await (const { group } of readGroups(folder, { onTornLine: report })) yield group;
+    },
     sampleLines: () => readLines(join(folder, runFiles.samples), report),
   };
 }
@@ -45,13 +49,25 @@ export function openRunFolder(folder: string, options: RunFolderOptions = {}): R
  * The episodes of a run folder, in the order they ended, one in memory at a time. A torn last line is left out and reported;
  * any other line that cannot be read throws, naming its number.
  */
-export async function* readEpisodes(folder: string, options: RunFolderOptions = {}): AsyncGenerator<Episode> {
-  const file = join(folder, runFiles.episodes);
+export function readEpisodes(folder: string, options: RunFolderOptions = {}): AsyncGenerator<Episode> {
+  return readRecords(join(folder, runFiles.episodes), episodeFromJson, options);
+}
+
+/** The decided groups of a run folder; otherwise as `readEpisodes`. */
+export function readGroups(folder: string, options: RunFolderOptions = {}): AsyncGenerator<StoredGroup> {
+  return readRecords(join(folder, runFiles.groups), groupFromJson, options);
+}
+
+async function* readRecords<T>(
+  file: string,
+  read: (value: JsonValue, where: string) => T,
+  options: RunFolderOptions,
+): AsyncGenerator<T> {
   let number = 0;
   for await (const line of readLines(file, options.onTornLine ?? (() => undefined))) {
     number++;
     const where = `"${file}" line ${number}`;
-    yield episodeFromJson(parse(line, where), where);
+    yield read(parse(line, where), where);
   }
 }
 

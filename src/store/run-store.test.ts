@@ -2,7 +2,7 @@ import { appendFile, mkdtemp, open, readdir, readFile, rm, writeFile } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { AttributedError, ConfigurationError, type Episode } from "../core/index.ts";
+import { AttributedError, ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
 import { dumpJson } from "../lib/json/dump-json.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/value.ts";
 import { sampleEpisode } from "./sample-episode.test-helper.ts";
@@ -30,6 +30,16 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 const newFolder = (): string => join(folder, `run-${made++}`, "deep");
+
+const groupOf = ({ id, groupId, task, reward }: Episode): GroupRecord => ({
+  groupId,
+  taskId: task.id,
+  groupIndex: 3,
+  decision: reward === null ? "dropped" : "kept",
+  reason: reward === null ? "not-graded" : null,
+  episodeIds: [id, `${id} \ud800`],
+  rewards: [reward, null],
+});
 
 async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   const list: T[] = [];
@@ -62,9 +72,13 @@ describe.each(stores)("RunStore ($name)", ({ make }) => {
     expect(await reader().manifest()).toEqual(manifest);
     const episodes = Array.from({ length: 40 }, (_, index) => sampleEpisode(`ep ${index}`));
     await Promise.all(
-      episodes.map((episode, index) =>
-        store.append({ episode, sampleLines: index % 3 === 0 ? [] : [`{"index":${index}}`, `{"again":${index}}`] }),
-      ),
+      episodes.flatMap((episode, index) => [
+        store.append(episode),
+        store.appendGroup({
+          group: groupOf(episode),
+          sampleLines: index % 3 === 0 ? [] : [`{"index":${index}}`, `{"again":${index}}`],
+        }),
+      ]),
     );
     await store.close(endingWith(40));
     expect(await all(reader().episodes())).toEqual(episodes);
@@ -72,13 +86,15 @@ describe.each(stores)("RunStore ($name)", ({ make }) => {
       index % 3 === 0 ? [] : [`{"index":${index}}`, `{"again":${index}}`],
     );
     expect(await all(reader().sampleLines())).toEqual(wanted);
+    expect(await all(reader().groups())).toEqual(episodes.map(groupOf));
     expect((await reader().manifest()).get("end")).toBe(40);
   });
 
   it("shows what was appended so far to a reader that comes before the end", async () => {
     const { store, reader } = make();
     await store.begin(manifest);
-    await store.append({ episode: sampleEpisode("first"), sampleLines: ["{}"] });
+    await store.append(sampleEpisode("first"));
+    await store.appendGroup({ group: groupOf(sampleEpisode("first")), sampleLines: ["{}"] });
     expect((await all(reader().episodes())).map(({ id }) => id)).toEqual(["first"]);
     expect(await all(reader().sampleLines())).toEqual(["{}"]);
     await store.close(manifest);
@@ -86,7 +102,7 @@ describe.each(stores)("RunStore ($name)", ({ make }) => {
 
   it("refuses to append before begin and after close, and closes once", async () => {
     const { store, reader } = make();
-    const record = { episode: sampleEpisode("x"), sampleLines: [] };
+    const record = sampleEpisode("x");
     await expect(store.append(record)).rejects.toThrow("call begin first");
     await expect(store.close(manifest)).rejects.toThrow("call begin first");
     await store.begin(manifest);
@@ -98,12 +114,12 @@ describe.each(stores)("RunStore ($name)", ({ make }) => {
 });
 
 describe("createFileRunStore()", () => {
-  it("makes a folder with three files and leaves no draft", async () => {
+  it("makes a folder with four files and leaves no draft", async () => {
     const path = newFolder();
     const store = createFileRunStore(path);
     await store.begin(manifest);
     await store.close(manifest);
-    expect((await readdir(path)).toSorted()).toEqual(["episodes.jsonl", "run.json", "samples.jsonl"]);
+    expect((await readdir(path)).toSorted()).toEqual(["episodes.jsonl", "groups.jsonl", "run.json", "samples.jsonl"]);
   });
 
   it("refuses a folder that is not empty, naming what is in it, and changes nothing", async () => {
@@ -133,7 +149,7 @@ describe("createFileRunStore()", () => {
     const store = createFileRunStore(path);
     await store.begin(manifest);
     const broken: Episode = { ...sampleEpisode("broken"), info: new Map([["bad", Symbol("x") as never]]) };
-    const rejected = await store.append({ episode: broken, sampleLines: [] }).catch((error: unknown) => error);
+    const rejected = await store.append(broken).catch((error: unknown) => error);
     expect(rejected).toBeInstanceOf(AttributedError);
     expect(String(rejected)).toContain('Cannot keep episode "broken"');
     await store.close(manifest);
@@ -144,7 +160,11 @@ describe("createFileRunStore()", () => {
     const store = createFileRunStore(path, { redact: (text) => text.replaceAll("canary-key", "***") });
     const episode: Episode = { ...sampleEpisode("ep"), info: new Map([["said", "the canary-key!"]]) };
     await store.begin(new Map([["key", "canary-key"]]));
-    await store.append({ episode, sampleLines: ['{"text":"canary-key"}'] });
+    await store.append(episode);
+    await store.appendGroup({
+      group: { ...groupOf(episode), reason: "canary-key" },
+      sampleLines: ['{"text":"canary-key"}'],
+    });
     await store.close(new Map([["key", "canary-key"]]));
     for (const file of await readdir(path)) {
       const text = await readFile(join(path, file), "utf8");
@@ -159,8 +179,8 @@ describe("openRunFolder()", () => {
     const path = newFolder();
     const store = createFileRunStore(path);
     await store.begin(manifest);
-    await store.append({ episode: sampleEpisode("one"), sampleLines: [] });
-    await store.append({ episode: sampleEpisode("two"), sampleLines: [] });
+    await store.append(sampleEpisode("one"));
+    await store.append(sampleEpisode("two"));
     await store.close(manifest);
     const file = join(path, "episodes.jsonl");
     const whole = await readFile(file);
@@ -183,7 +203,7 @@ describe("openRunFolder()", () => {
     const path = newFolder();
     const store = createFileRunStore(path);
     await store.begin(manifest);
-    await store.append({ episode: sampleEpisode("one"), sampleLines: [] });
+    await store.append(sampleEpisode("one"));
     await store.close(manifest);
     await appendFile(join(path, "episodes.jsonl"), '{"id": 3}\n');
     await expect(all(openRunFolder(path).episodes())).rejects.toThrow(/line 2\.turns: it is nothing, a list is needed/);

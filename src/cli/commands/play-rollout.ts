@@ -143,7 +143,7 @@ function showTable(
     colours.bold(title),
     ...runTable(totals, colours),
     "",
-    `  ${colours.dim("files")}  ${folder}/ run.json, episodes.jsonl, samples.jsonl`,
+    `  ${colours.dim("files")}  ${folder}/ run.json, episodes.jsonl, groups.jsonl, samples.jsonl`,
     `  ${colours.dim("next")}   ${program} inspect ${quoted(folder)}`,
     "",
   ];

@@ -33,6 +33,6 @@ export function withFaultPolicy(
       facts: await factsOf(task),
     });
     if (!isForeignFault(fault)) return played;
-    return { episode, result: applyFaultPolicy(result, { policy, trajectory: episode.trajectory }) };
+    return { ...played, result: applyFaultPolicy(result, { policy, trajectory: episode.trajectory }) };
   };
 }

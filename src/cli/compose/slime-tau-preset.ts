@@ -80,13 +80,21 @@ async function playEpisode(parts: PresetParts, { task, place, post, toolInstruct
         toolInstruction,
       },
     );
-    return { episode: episodeOf({ task, place }, result), result: samplesOf({ task, place }, result) };
+    return {
+      episode: episodeOf({ task, place }, result),
+      result: samplesOf({ task, place }, result),
+      origin: "played",
+    };
   } catch (error) {
     const ended = place.signal.aborted ? "cancelled" : "fault";
     const failure = ended === "fault" ? attribute(error, "engine").failure : null;
     const base = emptyEpisode({ task, place });
     const outcome = ended === "fault" ? "failed" : "aborted";
-    return { episode: { ...base, outcome, stopReason: ended, failure }, result: { samples: [], dropped: [] } };
+    return {
+      episode: { ...base, outcome, stopReason: ended, failure },
+      result: { samples: [], dropped: [] },
+      origin: "played",
+    };
   }
 }
 

@@ -62,7 +62,7 @@ export async function evaluateRun(folder: string, { asked, settings, context, is
     await writeFile(join(place, "results.json"), text);
     lines.push(
       "",
-      `  ${colours.dim("files")}  ${folder}/ results.json, run.json, episodes.jsonl, samples.jsonl`,
+      `  ${colours.dim("files")}  ${folder}/ results.json, run.json, episodes.jsonl, groups.jsonl, samples.jsonl`,
       `  ${colours.dim("next")}   ${program} inspect ${quoted(folder)} --outcome failing`,
     );
   }
