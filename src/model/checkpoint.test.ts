@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
 import { readModelConfig, toHuggingFaceConfig } from "./model-config.ts";
-import { readSafetensors, writeSafetensors } from "./safetensors.ts";
+import { readSafetensors, roundToBrainFloats, writeSafetensors } from "./safetensors.ts";
 import { pairedConfig, tinyConfig, wildWeights } from "./tiny-model.test-helper.ts";
 
 let folder: string;
@@ -24,6 +24,23 @@ test("writeCheckpoint() writes what readCheckpoint() reads, to the bit", async (
     architectures: ["Qwen3ForCausalLM"],
     eos_token_id: 2,
   });
+});
+
+test("writeCheckpoint() in BF16 writes half as much, and what it gives back is rounded to the nearest", async () => {
+  const weights = wildWeights(pairedConfig, 1);
+  await writeCheckpoint(folder, { config: pairedConfig, weights }, { dtype: "BF16" });
+  const { weights: read } = await readCheckpoint(folder);
+  expect(read).toEqual(roundToBrainFloats(weights));
+  expect((await readFile(join(folder, "model.safetensors"))).length).toBeLessThan(weights.byteLength * 0.6);
+  expect(JSON.parse(await readFile(join(folder, "config.json"), "utf8"))).toMatchObject({ torch_dtype: "bfloat16" });
+  const worst = Math.max(...weights.map((value, index) => Math.abs(read[index]! / value - 1)));
+  expect(worst).toBeLessThanOrEqual(2 ** -8);
+});
+
+test("roundToBrainFloats() goes to the nearest, ties to even, and keeps what is no number", () => {
+  const [one, next, step] = [1, 1 + 2 ** -7, 2 ** -8];
+  const values = Float32Array.of(one + step * 0.99, one + step, one + step * 1.01, next + step, -Infinity, NaN, -0);
+  expect([...roundToBrainFloats(values)]).toEqual([one, one, next, next + 2 * step, -Infinity, NaN, -0]);
 });
 
 test("readCheckpoint() names the tensor that does not fit config.json", async () => {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { ConfigurationError } from "../core/failure.ts";
 import { type ModelConfig, readModelConfig, toHuggingFaceConfig } from "./model-config.ts";
 import { parameterLayout } from "./parameter-layout.ts";
-import { readSafetensors, type Tensor, writeSafetensors } from "./safetensors.ts";
+import { readSafetensors, type Tensor, type WrittenType, writeSafetensors } from "./safetensors.ts";
 
 export type Checkpoint = {
   readonly config: ModelConfig;
@@ -24,15 +24,24 @@ export async function readCheckpoint(folder: string): Promise<Checkpoint> {
   return { config, weights: toWeights(config, tensors, weightsFile) };
 }
 
-/** Writes both files; the folder must exist. `endTokenId` goes into config.json. */
+export type WriteCheckpointOptions = {
+  /** Goes into config.json. Default: none. */
+  readonly endTokenId?: number;
+  /** BF16 rounds the weights; the file is half as large. Default "F32". */
+  readonly dtype?: WrittenType;
+};
+
+/** Writes both files; the folder must exist. */
 export async function writeCheckpoint(
   folder: string,
   checkpoint: Checkpoint,
-  options: { readonly endTokenId?: number } = {},
+  options: WriteCheckpointOptions = {},
 ): Promise<void> {
   const { config, weights } = checkpoint;
-  const text = `${JSON.stringify(toHuggingFaceConfig(config, options.endTokenId ?? null), null, 2)}\n`;
-  await writeFile(join(folder, "model.safetensors"), writeSafetensors(toTensors(config, weights)));
+  const { endTokenId = null, dtype = "F32" } = options;
+  const torchType = dtype === "F32" ? "float32" : "bfloat16";
+  const text = `${JSON.stringify({ ...toHuggingFaceConfig(config, endTokenId), torch_dtype: torchType }, null, 2)}\n`;
+  await writeFile(join(folder, "model.safetensors"), writeSafetensors(toTensors(config, weights), dtype));
   await writeFile(join(folder, "config.json"), text);
 }
 

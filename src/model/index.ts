@@ -2,14 +2,21 @@
 // and AdamW, and a decoder over a paged cache, computed by WebAssembly kernels. No engine and no learner: see
 // `engines/embedded/` and `learner/`.
 
-export { type Checkpoint, readCheckpoint, toTensors, writeCheckpoint } from "./checkpoint.ts";
+export {
+  type Checkpoint,
+  readCheckpoint,
+  toTensors,
+  writeCheckpoint,
+  type WriteCheckpointOptions,
+} from "./checkpoint.ts";
 export { Decoder, type DecoderOptions, pageTokens } from "./decoder.ts";
 export { initializeWeights, type InitializeOptions } from "./initialize-weights.ts";
 export { type CompiledKernels, type KernelBuild, loadKernels } from "./load-kernels.ts";
 export { type ModelConfig, readModelConfig, shapeProblem, toHuggingFaceConfig } from "./model-config.ts";
 export { type ModelShape, modelShapes } from "./model-shapes.ts";
 export { type Parameter, parameterLayout, type ParameterLayout } from "./parameter-layout.ts";
-export { readSafetensors, type Tensor, writeSafetensors } from "./safetensors.ts";
+export { readSafetensors, roundToBrainFloats, type Tensor, type WrittenType, writeSafetensors } from "./safetensors.ts";
+export { shippedCheckpoint, shippedCheckpoints, type ShippedCheckpoint } from "./shipped-checkpoint.ts";
 export {
   type OptimizerState,
   type TargetProbabilities,

@@ -1,5 +1,6 @@
 // The safetensors format: eight bytes of header length, a JSON header, then the tensors as they lie in memory
-// (https://github.com/huggingface/safetensors). Reads floats of 32 and 16 bits, writes 32. No files: bytes in, bytes out.
+// (https://github.com/huggingface/safetensors). Reads floats of 32 and 16 bits, writes F32 and BF16. No files: bytes in,
+// bytes out.
 
 import { ConfigurationError } from "../core/failure.ts";
 
@@ -65,13 +66,17 @@ function widenHalf(half: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
-/** Tensors in the order given, as F32, after a header padded to 8 bytes. */
-export function writeSafetensors(tensors: ReadonlyMap<string, Tensor>): Uint8Array {
+/** F32 keeps every bit; BF16 is half the size and keeps 8 bits of each number (see `roundToBrainFloats`). */
+export type WrittenType = "F32" | "BF16";
+
+/** Tensors in the order given, after a header padded to 8 bytes. BF16 rounds to the nearest, ties to even. */
+export function writeSafetensors(tensors: ReadonlyMap<string, Tensor>, dtype: WrittenType = "F32"): Uint8Array {
   const header: Record<string, unknown> = { __metadata__: { format: "pt" } };
   let end = 0;
   for (const [name, { shape, values }] of tensors) {
-    header[name] = { dtype: "F32", shape, data_offsets: [end, end + values.byteLength] };
-    end += values.byteLength;
+    const length = values.length * bytesOf[dtype]!;
+    header[name] = { dtype, shape, data_offsets: [end, end + length] };
+    end += length;
   }
   const text = JSON.stringify(header);
   const json = new TextEncoder().encode(text.padEnd(Math.ceil(text.length / 8) * 8));
@@ -80,8 +85,26 @@ export function writeSafetensors(tensors: ReadonlyMap<string, Tensor>): Uint8Arr
   bytes.set(json, 8);
   let at = 8 + json.byteLength;
   for (const { values } of tensors.values()) {
-    bytes.set(new Uint8Array(values.buffer, values.byteOffset, values.byteLength), at);
-    at += values.byteLength;
+    const written = dtype === "F32" ? values : upperHalves(roundToBrainFloats(values));
+    bytes.set(new Uint8Array(written.buffer, written.byteOffset, written.byteLength), at);
+    at += written.byteLength;
   }
   return bytes;
+}
+
+/** The nearest numbers that BF16 can hold, ties to even; a file in BF16 gives back exactly these. */
+export function roundToBrainFloats(values: Float32Array): Float32Array {
+  const rounded = values.slice();
+  const words = new Uint32Array(rounded.buffer);
+  for (let index = 0; index < words.length; index++) {
+    const word = words[index]!;
+    // Infinities and NaN have no neighbour to be rounded to.
+    if ((word & 0x7f80_0000) === 0x7f80_0000) words[index] = word & 0xffff_0000;
+    else words[index] = (word + 0x7fff + ((word >>> 16) & 1)) & 0xffff_0000;
+  }
+  return rounded;
+}
+
+function upperHalves(values: Float32Array): Uint16Array {
+  return Uint16Array.from(new Uint32Array(values.buffer, values.byteOffset, values.length), (word) => word >>> 16);
 }
