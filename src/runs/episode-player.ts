@@ -20,7 +20,11 @@ export type PlayedEpisode = {
 
 /** What a run decides about an episode; everything else is the player's. */
 export type EpisodePlace = {
+  /** Unique in the run, and the same in every run of the plan. */
+  readonly episodeId: string;
+  /** The task's id; a task that is played again has further groups. */
   readonly groupId: string;
+  /** Place in the group. */
   readonly sampleIndex: number;
   /** Of this episode. */
   readonly seed: number;

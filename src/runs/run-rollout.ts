@@ -137,7 +137,8 @@ class Rollout {
       if (event.type === "turn" || event.type === "agent-reply") this.#report();
     };
     const seed = episodeSeed(this.#plan.seed, task.id, sampleIndex);
-    const played = await this.#parts.play(task, { groupId: task.id, sampleIndex, seed, signal, onEvent });
+    const episodeId = `${task.id}#${sampleIndex}`;
+    const played = await this.#parts.play(task, { episodeId, groupId: task.id, sampleIndex, seed, signal, onEvent });
     if (played.origin !== "kept") await this.#parts.store.append(played.episode);
     this.#counter.finish(played);
     this.#options.onEpisode?.(played.episode);

@@ -139,7 +139,7 @@ type Played = { readonly task: Task; readonly place: EpisodePlace };
 
 function samplesOf({ task, place }: Played, result: SlimeTauResult): EpisodeSamples {
   if (result.status === "aborted") return { samples: [], dropped: [] };
-  const origin = { episodeId: episodeId({ task, place }), groupId: place.groupId, taskId: task.id };
+  const origin = { episodeId: place.episodeId, groupId: place.groupId, taskId: task.id };
   return { samples: [slimeTauSample(result, origin)], dropped: [] };
 }
 
@@ -167,7 +167,7 @@ function episodeOf(played: Played, result: SlimeTauResult): Episode {
 /** It keeps no trajectory and no events: text-delta accounting has no turns to tell of. */
 function emptyEpisode({ task, place }: Played): Omit<Episode, "outcome" | "stopReason"> {
   return {
-    id: episodeId({ task, place }),
+    id: place.episodeId,
     groupId: place.groupId,
     sampleIndex: place.sampleIndex,
     task,
@@ -182,8 +182,4 @@ function emptyEpisode({ task, place }: Played): Omit<Episode, "outcome" | "stopR
     events: [],
     problems: [],
   };
-}
-
-function episodeId({ task, place }: Played): string {
-  return `${task.id}#${place.sampleIndex}`;
 }
