@@ -107,6 +107,10 @@ class Scripted implements ScriptedEngine {
     return Promise.resolve(true);
   }
 
+  isReady(): Promise<boolean> {
+    return Promise.resolve(this.#pause === null);
+  }
+
   weightVersion(): Promise<string | null> {
     return Promise.resolve(this.#version);
   }

@@ -112,6 +112,11 @@ class Sglang implements SglangEngine {
     return this.#parts.control.health(options);
   }
 
+  /** SGLang samples a token to see whether it is healthy, so that a paused server is not. */
+  isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean> {
+    return this.#parts.control.health(options);
+  }
+
   async weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null> {
     const version = await this.#parts.control.weightVersion(options);
     this.#version = version;

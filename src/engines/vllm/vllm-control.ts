@@ -52,6 +52,13 @@ export class VllmControl {
     throw this.#refusal(answer, "ask for the health of", "/health");
   }
 
+  /** Healthy and, where the server can tell, not paused. */
+  async isReady(options: CallOptions = {}): Promise<boolean> {
+    if (!(await this.health(options))) return false;
+    const answer = await this.#call("/is_paused", null, options);
+    return isMissing(answer) || !this.#readPaused(answer);
+  }
+
   /** `null` when the server has no versions, as all but the newest. */
   async weightVersion(options: CallOptions = {}): Promise<string | null> {
     const answer = await this.#call("/weight_info", null, options);
@@ -88,7 +95,10 @@ export class VllmControl {
   }
 
   async isPaused(options: CallOptions = {}): Promise<boolean> {
-    const answer = await this.#call("/is_paused", null, options);
+    return this.#readPaused(await this.#call("/is_paused", null, options));
+  }
+
+  #readPaused(answer: HttpResponse): boolean {
     if (answer.status !== 200) throw this.#refusal(answer, "ask for the pause of", "/is_paused");
     const context = this.#options.server.context("ask for the pause of", "/is_paused");
     const isPaused = asFields(parseJson(answer.body, context))?.["is_paused"];

@@ -148,6 +148,10 @@ class Vllm implements VllmEngine {
     return this.#parts.control.health(options);
   }
 
+  isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean> {
+    return this.#parts.control.isReady(options);
+  }
+
   async weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null> {
     this.#version = (await this.#parts.control.weightVersion(options)) ?? this.#version;
     return this.#version;

@@ -10,8 +10,10 @@ export function addInfoRoutes(app: FrontApp, state: FrontState): void {
   const created = Math.floor(Date.now() / 1000);
   const { contextLength } = limits;
 
-  app.get("/health", (context) => context.body(null, 200));
-  app.get("/health_generate", (context) => context.body(null, 200));
+  // The reference samples a token for it, which a paused server does not do; it says so after twenty seconds, we at once.
+  for (const path of ["/health", "/health_generate"]) {
+    app.get(path, (context) => context.body(null, table.isHolding ? 503 : 200));
+  }
 
   for (const path of ["/model_info", "/get_model_info"]) {
     app.get(path, (context) =>

@@ -39,6 +39,11 @@ export class RequestTable {
     return this.#live.size - this.running;
   }
 
+  /** Whether new requests wait. */
+  get isHolding(): boolean {
+    return this.#holds.size > 0;
+  }
+
   /** Throws a `Refusal` when a live request has this id. */
   open(id: string): LiveRequest {
     if (this.#live.has(id)) throw Refusal.ofValue(`Duplicate request ID detected: ${id}`);
@@ -73,7 +78,7 @@ export class RequestTable {
 
   /** Resolves when new requests may begin, or when this one is aborted. */
   admit(request: LiveRequest): Promise<void> {
-    return this.#wait(request, () => this.#holds.size > 0);
+    return this.#wait(request, () => this.isHolding);
   }
 
   /** Resolves when running requests may answer, or when this one is aborted. */

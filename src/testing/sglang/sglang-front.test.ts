@@ -182,7 +182,7 @@ describe("the front's operations", () => {
     expect((await ask(createSglangFront({ sampler: saying("a") }), "/tokenize", { prompt: "a" })).status).toBe(400);
   });
 
-  test("demands its keys: 401 and 403 with the word alone, health without", async () => {
+  test("demands its keys: 401 and 403 with the word alone, health without; paused, it is not healthy", async () => {
     const front = frontSaying("a", { apiKey: "k", adminApiKey: "admin" });
     const withKey = (key: string) => ({ authorization: `Bearer ${key}` });
     const missing = await ask(front, "/generate", { input_ids: ids });
@@ -191,8 +191,9 @@ describe("the front's operations", () => {
     expect((await ask(front, "/generate", { input_ids: ids }, withKey("k"))).status).toBe(200);
     const admin = await ask(front, "/pause_generation", {}, withKey("k"));
     expect([admin.status, await admin.json()]).toEqual([403, { error: "Forbidden" }]);
-    expect((await ask(front, "/pause_generation", {}, withKey("admin"))).status).toBe(200);
     expect((await ask(front, "/health")).status).toBe(200);
+    expect((await ask(front, "/pause_generation", {}, withKey("admin"))).status).toBe(200);
+    expect((await ask(front, "/health")).status).toBe(503);
   });
 
   test("takes a port, says which, and says when it cannot", async () => {
