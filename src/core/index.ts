@@ -4,6 +4,7 @@ export * from "./agenda.ts";
 export * from "./agent-strategy.ts";
 export * from "./chat-agent.ts";
 export * from "./engine.ts";
+export * from "./engine-load.ts";
 export * from "./environment.ts";
 export * from "./episode.ts";
 export * from "./failure.ts";
