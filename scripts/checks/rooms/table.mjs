@@ -70,7 +70,10 @@ export const rooms = {
   },
   model: { imports: ["core", "lib"] },
   learner: { imports: ["core", "lib", "trajectories", "runs", "model"] },
-  telemetry: { imports: ["core", "lib"] },
+  telemetry: {
+    imports: ["core"],
+    packages: { "prom-client": "telemetry/run-metrics.ts", "@opentelemetry/api": "telemetry/run-traces.ts" },
+  },
 
   testing: { imports: ["core", "lib"], packages: { hono: "*", "@hono/node-server": "*" } },
   // Plays golden files through every adapter, so it sees all of them; nothing but the tests sees it.

@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { failingEpisode, passingEpisode } from "./episode-events.test-helper.ts";
+import { createRunMetrics } from "./run-metrics.ts";
+import { observeWithAll } from "./run-observer.ts";
+
+/** Lines of the page without comments, as name and value. */
+async function read(page: Promise<string>): Promise<Map<string, number>> {
+  const lines = (await page).split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return new Map(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ") + 1))]),
+  );
+}
+
+describe("createRunMetrics()", () => {
+  test("counts what the events of two episodes say", async () => {
+    const metrics = createRunMetrics();
+    for (const event of passingEpisode) metrics.event("a#0", event);
+    for (const event of failingEpisode) metrics.event("b#0", event);
+    metrics.gauges({ runningEpisodes: 3, waitingEpisodes: 9, concurrencyLimit: 64 });
+    metrics.staleness(2);
+    metrics.group({
+      groupId: "a",
+      taskId: "a",
+      groupIndex: 0,
+      decision: "dropped",
+      reason: "zero-signal",
+      episodeIds: [],
+      rewards: [],
+    });
+    const page = await read(metrics.page());
+    const value = (name: string): number | undefined => page.get(`trainable_agents_${name}`);
+    expect(value('tokens_total{kind="sampled"}')).toBe(4);
+    expect(value('tokens_total{kind="prompt"}')).toBe(200);
+    expect(value('tokens_total{kind="cached"}')).toBe(128);
+    expect(value('retries_total{code="overloaded"}')).toBe(1);
+    expect(value('action_problems_total{code="not-json"}')).toBe(1);
+    expect(value("episodes_started_total")).toBe(2);
+    expect(value('episodes_total{outcome="completed",stop_reason="tool_ended"}')).toBe(1);
+    expect(value('episodes_total{outcome="failed",stop_reason="fault"}')).toBe(1);
+    expect(value('failures_total{boundary="user",code="timeout"}')).toBe(1);
+    expect(value("episodes_passed_total")).toBe(1);
+    expect(value("reward_sum")).toBe(1);
+    expect(value('phase_seconds_sum{phase="engine"}')).toBeCloseTo(0.4);
+    expect(value('phase_seconds_count{phase="user"}')).toBe(1);
+    expect(value('groups_total{decision="dropped"}')).toBe(1);
+    expect(value("episodes_running")).toBe(3);
+    expect(value("episodes_waiting")).toBe(9);
+    expect(value("concurrency_limit")).toBe(64);
+    expect(value("staleness_versions_sum")).toBe(2);
+    expect(value("resident_memory_bytes")).toBeGreaterThan(1e6);
+    expect(value("loop_lag_p99_seconds")).toBeGreaterThanOrEqual(0);
+    await metrics.close();
+  });
+
+  test("two runs of one process do not share numbers", async () => {
+    const [first, second] = [createRunMetrics(), createRunMetrics()];
+    first.event("a#0", passingEpisode[0]!);
+    expect((await read(second.page())).get("trainable_agents_episodes_started_total")).toBe(0);
+    await Promise.all([first.close(), second.close()]);
+  });
+});
+
+test("observeWithAll() tells every observer, and is null without one", async () => {
+  const [first, second] = [createRunMetrics(), createRunMetrics()];
+  const all = observeWithAll([first, second]);
+  for (const event of passingEpisode) all?.event("a#0", event);
+  expect(await first.page()).toContain("trainable_agents_episodes_passed_total 1");
+  expect(await second.page()).toContain("trainable_agents_episodes_passed_total 1");
+  await all?.close();
+  expect(observeWithAll([])).toBeNull();
+  expect(observeWithAll([first])).toBe(first);
+});

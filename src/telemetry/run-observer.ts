@@ -1,0 +1,52 @@
+// Who watches a run: told of what happened after it counts, and never asked for anything. The one contract behind metrics,
+// traces, event files and log lines. Not a journal: an observer may miss or forget, and its faults never reach an episode.
+
+import type { EpisodeEvent, GroupRecord } from "../core/index.ts";
+
+/** What a run has at a moment, for gauges. */
+export type RunGauges = {
+  readonly runningEpisodes: number;
+  /** Planned and not started; `null` when the plan has no end. */
+  readonly waitingEpisodes: number | null;
+  /** What may run at once at this moment. */
+  readonly concurrencyLimit: number;
+};
+
+/**
+ * Watches a run. Calls are synchronous and must be quick; what is slow (files, sockets) happens behind them.
+ *
+ * Guarantees: no call throws; `close` resolves when everything seen is out. Not promised: that events of different episodes
+ * come in any order.
+ */
+export interface RunObserver {
+  event(episodeId: string, event: EpisodeEvent): void;
+  group(group: GroupRecord): void;
+  gauges(gauges: RunGauges): void;
+  /** Versions between the trainer's weights and the oldest of a group that is handed over. */
+  staleness(versions: number): void;
+  close(): Promise<void>;
+}
+
+/** One observer of several; `null` for none, so that a run without observers pays for none. */
+export function observeWithAll(observers: readonly RunObserver[]): RunObserver | null {
+  const [only] = observers;
+  if (only === undefined) return null;
+  if (observers.length === 1) return only;
+  return {
+    event(episodeId, event) {
+      for (const observer of observers) observer.event(episodeId, event);
+    },
+    group(group) {
+      for (const observer of observers) observer.group(group);
+    },
+    gauges(gauges) {
+      for (const observer of observers) observer.gauges(gauges);
+    },
+    staleness(versions) {
+      for (const observer of observers) observer.staleness(versions);
+    },
+    async close() {
+      await Promise.all(observers.map((observer) => observer.close()));
+    },
+  };
+}
