@@ -195,7 +195,7 @@ describe("runRollout()", () => {
     expect(log.started).toHaveLength(4);
   });
 
-  it("cancels running episodes and keeps them as aborted, without samples", async () => {
+  it("cancels running episodes, counts them as aborted and keeps nothing of them: they have not ended", async () => {
     const { play, clock } = playerOf(passing);
     const store = await openedStore();
     const cancel = new AbortController();
@@ -207,7 +207,8 @@ describe("runRollout()", () => {
     await clock.advance(5);
     cancel.abort();
     expect(await running).toMatchObject({ episodesFinished: 4, samples: 0, stopReasons: { cancelled: 4 } });
-    expect((await list(store.episodes())).map(({ outcome }) => outcome)).toEqual(Array(4).fill("aborted"));
+    expect(await list(store.episodes())).toEqual([]);
+    expect(await list(store.groups())).toEqual([]);
     const before = await runRollout(plan(3, 1), { play, store, exportSamples: rows }, { signal: AbortSignal.abort() });
     expect(before.episodesStarted).toBe(0);
   });

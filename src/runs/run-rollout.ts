@@ -3,7 +3,7 @@
 // episodes was graded. Groups that a stopped run leaves short stay undecided, so that a resumed run decides them whole.
 //
 //   planned ─► started ─► ended ─► in the store ─► its group decided
-//      │          └─ cancel: ends as aborted, is in the store too
+//      │          └─ cancel: cut off, counted as aborted, not in the store
 //      └─ drain, cancel or a fault: never started
 
 import type { Episode, EpisodeEvent, GroupRecord, Task, Taskset } from "../core/index.ts";
@@ -58,7 +58,7 @@ type Place = { readonly task: Task; readonly groupIndex: number; readonly sample
 
 /**
  * Plays a plan. Resolves with the totals when every episode is kept or the run was stopped by a signal; all episodes that
- * were started are in the store then. Rejects with the first fault of the store, of an export or of the configuration, after
+ * ended are in the store then, and those that were cut off are counted as aborted. Rejects with the first fault of the store, of an export or of the configuration, after
  * running episodes are cancelled. Throws a `RangeError` for a plan or options out of bounds, before anything starts.
  */
 export async function runRollout(
@@ -79,6 +79,7 @@ class Rollout {
   readonly #openGroups = new Map<string, OpenGroup>();
   readonly #running = new Map<AbortController, Promise<void>>();
   readonly #stopStarting = new AbortController();
+  #isCancelled = false;
   #fault: { readonly error: unknown } | null = null;
 
   constructor(plan: RolloutPlan, parts: RolloutParts, options: RolloutOptions) {
@@ -139,10 +140,12 @@ class Rollout {
     const seed = episodeSeed(this.#plan.seed, task.id, sampleIndex);
     const episodeId = `${task.id}#${sampleIndex}`;
     const played = await this.#parts.play(task, { episodeId, groupId: task.id, sampleIndex, seed, signal, onEvent });
-    if (played.origin !== "kept") await this.#parts.store.append(played.episode);
+    // An episode that the run cut off has not ended: its events are journalled, and a resumed run goes on with it.
+    const isCutOff = this.#isCancelled && played.episode.stopReason === "cancelled";
+    if (played.origin !== "kept" && !isCutOff) await this.#parts.store.append(played.episode);
     this.#counter.finish(played);
     this.#options.onEpisode?.(played.episode);
-    await this.#finishInGroup(place, played);
+    if (!isCutOff) await this.#finishInGroup(place, played);
     this.#report();
   }
 
@@ -184,6 +187,7 @@ class Rollout {
   }
 
   #cancel(): void {
+    this.#isCancelled = true;
     this.#stopStarting.abort(new Error("cancelled"));
     for (const controller of this.#running.keys()) controller.abort(new Error("The run was cancelled."));
   }
