@@ -8,6 +8,7 @@ import { type RunTotals, type RolloutParts, rolloutWarnings, runRollout } from "
 import { createFileRunStore } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { type PreparedRollout, prepareRollout } from "../compose/prepare-rollout.ts";
+import { type RunWatch, watchRun } from "../compose/watch-run.ts";
 import { createProgressDisplay } from "../display/progress-display.ts";
 import { runTable } from "../display/run-table.ts";
 import { coloursFor, formatCount } from "../display/terminal-text.ts";
@@ -97,20 +98,37 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
   const onCancel = (): void => display.note("Cancelling the running episodes.");
   context.drain.addEventListener("abort", onDrain, { once: true });
   context.cancel.addEventListener("abort", onCancel, { once: true });
+  let watch: RunWatch | null = null;
   try {
-    return await runRollout(plan, parts, {
-      concurrency: settings.concurrency,
-      drain: context.drain,
-      signal: context.cancel,
-      onProgress: (totals) => {
-        const { episodesStarted, episodesFinished } = totals();
-        running = episodesStarted - episodesFinished;
-        display.update(totals);
-      },
+    watch = await watchRun(settings, parts, {
+      folder: resolve(context.cwd, folder),
+      note: (text) => display.note(text),
+      log: (line) => context.stderr.write(`${line}\n`),
     });
+    const { play: watchedPlay, store, gauges } = watch;
+    return await runRollout(
+      plan,
+      { ...parts, play: watchedPlay, store },
+      {
+        concurrency: settings.concurrency,
+        drain: context.drain,
+        signal: context.cancel,
+        onProgress: (totals) => {
+          const { episodesPlanned, episodesStarted, episodesFinished } = totals();
+          running = episodesStarted - episodesFinished;
+          gauges({
+            runningEpisodes: running,
+            waitingEpisodes: episodesPlanned - episodesStarted,
+            concurrencyLimit: settings.concurrency,
+          });
+          display.update(totals);
+        },
+      },
+    );
   } finally {
     context.drain.removeEventListener("abort", onDrain);
     context.cancel.removeEventListener("abort", onCancel);
+    await watch?.close();
     display.stop();
   }
 }

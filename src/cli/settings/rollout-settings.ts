@@ -412,6 +412,22 @@ export const rolloutSettings = {
     schema: z.enum(["keep", "mask", "drop"]),
     default: "keep",
   }),
+  metrics: setting<string | null>({
+    group: "Output",
+    flag: "--metrics <list>",
+    help: "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), traces (OpenTelemetry spans, for a process started with an SDK); several with commas",
+    wanted: "a list like prometheus:9464,tensorboard",
+    schema: text.nullable(),
+    default: null,
+  }),
+  logJson: setting<boolean>({
+    group: "Output",
+    flag: "--log-json",
+    help: "log lines for machines on standard error: retries, failures, ends of episodes and groups",
+    wanted: "true or false",
+    schema: z.boolean(),
+    default: false,
+  }),
   quiet: setting<boolean>({
     group: "Output",
     flag: "--quiet",
