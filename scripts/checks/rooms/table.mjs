@@ -61,7 +61,7 @@ export const rooms = {
   store: { imports: ["core", "lib"], doors: ["run-store.ts"] },
   queue: { imports: ["core", "lib"], doors: ["job-queue.ts"] },
   runs: { imports: ["core", "lib", "trajectories", "episodes", "store", "queue"] },
-  exporters: { imports: ["core", "trajectories"] },
+  exporters: { imports: ["core", "trajectories"], packages: { "hyparquet-writer": "exporters/parquet-file.ts" } },
 
   gateway: { imports: ["core", "lib", "trajectories"], packages: { hono: "*", "@hono/node-server": "*" } },
   service: {

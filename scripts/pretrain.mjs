@@ -1,0 +1,10 @@
+// `npm run pretrain [-- --nano] [--to <folder>]`: sets the clone up, then makes a shipped checkpoint from nothing. The rest,
+// recipes included, is in src/pretraining/.
+
+import { join } from "node:path";
+
+import { root, runAttached } from "./run-command.mjs";
+import { setUp } from "./setup.mjs";
+
+await setUp();
+process.exitCode = await runAttached([join(root, "dist", "pretraining", "main.js"), ...process.argv.slice(2)]);

@@ -1,0 +1,4 @@
+// Door of pre-training: how the checkpoints of this package are made.
+
+export { pretrain, type PretrainOptions } from "./pretrain.ts";
+export { type Recipe, recipes } from "./recipe.ts";

@@ -1,0 +1,82 @@
+// The recipes of the shipped checkpoints: every number that decides what comes out. They are fixed: a run is never stopped
+// early or continued because of what it scores.
+
+import { type ModelShape, modelShapes, type ShippedCheckpoint } from "../model/index.ts";
+
+export type Recipe = {
+  readonly name: ShippedCheckpoint;
+  readonly shape: ModelShape;
+  readonly vocabularySize: number;
+  /** Of weights, exercises, tasks' users and the expert's mistakes. */
+  readonly seed: number;
+  /** Sums of gradients depend on it in their last bits. */
+  readonly threads: number;
+  /** Probability that the cloned expert makes a mistake at an action. */
+  readonly noise: number;
+  /** Dialogues that the tokenizer is trained on. */
+  readonly tokenizerDialogues: number;
+  readonly copying: {
+    readonly tokens: number;
+    readonly tokensPerStep: number;
+    readonly learningRate: number;
+    readonly weightDecay: number;
+    /** In equal parts of the phase. */
+    readonly lengths: readonly number[];
+  };
+  readonly cloning: {
+    /** Of conversations; guidelines and tools, which all share, do not count. */
+    readonly tokens: number;
+    readonly dialoguesPerStep: number;
+    readonly learningRate: number;
+    readonly weightDecay: number;
+    /** From 0 to 1: before this share of the tokens, conversations are read without guidelines and tools. */
+    readonly promptFrom: number;
+    /** From 0 to 1: after this share the learning rate falls, along a cosine. */
+    readonly decayFrom: number;
+  };
+  readonly examination: {
+    /** Of cloning, between two examinations. */
+    readonly everyTokens: number;
+    /** Test tasks played at temperature 1. */
+    readonly tasks: number;
+    /** After the last step; of all shipped figures these are the ones to quote. */
+    readonly finalTasks: number;
+  };
+};
+
+const small: Recipe = {
+  name: "bookshop-1m",
+  shape: modelShapes.small,
+  vocabularySize: 1536,
+  seed: 1,
+  threads: 2,
+  noise: 0.2,
+  tokenizerDialogues: 2000,
+  copying: {
+    tokens: 300_000,
+    tokensPerStep: 2600,
+    learningRate: 3e-3,
+    weightDecay: 0.02,
+    lengths: [64, 64, 128, 320],
+  },
+  cloning: {
+    tokens: 8_000_000,
+    dialoguesPerStep: 24,
+    learningRate: 2e-3,
+    weightDecay: 0.05,
+    promptFrom: 0.5,
+    decayFrom: 0.4,
+  },
+  examination: { everyTokens: 1_000_000, tasks: 210, finalTasks: 1050 },
+};
+
+export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
+  "bookshop-1m": small,
+  "bookshop-nano": {
+    ...small,
+    name: "bookshop-nano",
+    shape: modelShapes.nano,
+    cloning: { ...small.cloning, tokens: 3_000_000, dialoguesPerStep: 16 },
+    examination: { ...small.examination, everyTokens: 500_000 },
+  },
+};
