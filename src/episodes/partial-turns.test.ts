@@ -344,8 +344,8 @@ describe("a turn that the server aborts", () => {
       },
     };
     const playing = Promise.all(Array.from({ length: 50 }, (_, index) => playWith(engine, { episodeId: `e${index}` })));
-    const { advance } = createManualClock();
-    for (let step = 0; step < 200; step++) await advance(0);
+    const clock = createManualClock();
+    for (let step = 0; step < 200; step++) await clock.advance(0);
     expect([script, questions]).toEqual([50, 1]);
     answer(true);
     expect((await playing).every(({ outcome }) => outcome === "completed")).toBe(true);

@@ -1,0 +1,199 @@
+// One engine in front of one server or several. Calls of an episode stay on one server, for its prefix cache; a server that
+// fails again and again is left alone until it is back, and its episodes go to the others or wait. It tries nothing again:
+// attempts belong to the loop.
+
+import type { Engine, SampleRequest, SampleResult } from "../../core/engine.ts";
+import { attribute, AttributedError, ConfigurationError } from "../../core/failure.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { deriveSeed } from "../../lib/random.ts";
+import { type CircuitCall, type CircuitStatus, CircuitBreaker } from "./circuit-breaker.ts";
+import { checkGuardedOptions, type GuardedEngineOptions } from "./guarded-options.ts";
+
+/** An engine whose servers are watched. */
+export interface GuardedEngine extends Engine {
+  isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
+  /** The circuits as they are now, one for each server in the order given. */
+  circuits(): readonly CircuitStatus[];
+}
+
+/** Engines behind HTTP say where they are. */
+type Guardable = Engine & { readonly address?: string };
+
+/**
+ * Guards engines, one for each server; closing it closes them. Throws a `ConfigurationError` for options out of bounds and
+ * for no engine.
+ *
+ * Calls with a routing key go to the same server while its circuit lets them; the others go where the fewest run. When no
+ * circuit lets a call begin, it waits; after `maxWaitMs` it fails with code "unreachable", which is not retryable.
+ *
+ * @example
+ * const engine = createGuardedEngine([createSglangEngine({ url: "http://a:30000" }), createSglangEngine({ url: "http://b:30000" })]);
+ */
+export function createGuardedEngine(engines: readonly Guardable[], options: GuardedEngineOptions = {}): GuardedEngine {
+  if (engines.length === 0) throw new ConfigurationError("Cannot guard an engine: there is none; give at least one.");
+  const { failures = 5, openMs = 1000, maxOpenMs = 30_000, maxWaitMs = 300_000, clock = systemClock } = options;
+  checkGuardedOptions({ failures, openMs, maxOpenMs, maxWaitMs });
+  return new Guarded(engines, { failures, openMs, maxOpenMs, maxWaitMs, clock, onChange: options.onChange ?? null });
+}
+
+type Member = { readonly engine: Engine; readonly server: string; readonly circuit: CircuitBreaker; running: number };
+
+/** A call that has its server. */
+type Begun = { readonly member: Member; readonly call: CircuitCall };
+
+type Options = Required<Omit<GuardedEngineOptions, "onChange">> & {
+  readonly onChange: ((change: CircuitStatus) => void) | null;
+};
+
+class Guarded implements GuardedEngine {
+  readonly name: string;
+  readonly #members: readonly Member[];
+  readonly #maxWaitMs: number;
+  readonly #clock: Clock;
+  /** Called when a circuit has changed. In the order in which they came. */
+  readonly #waiting = new Set<() => void>();
+  #cancelWatch: (() => void) | null = null;
+
+  constructor(engines: readonly Guardable[], options: Options) {
+    const { onChange, maxWaitMs, ...circuit } = options;
+    this.name = engines[0]!.name;
+    this.#maxWaitMs = maxWaitMs;
+    this.#clock = options.clock;
+    this.#members = engines.map((engine) => {
+      const server = engine.address ?? engine.name;
+      const breaker = new CircuitBreaker({
+        ...circuit,
+        server,
+        probe: engine.isReady === undefined ? null : () => engine.isReady!(),
+        onChange: (change) => {
+          onChange?.(change);
+          for (const wake of [...this.#waiting]) wake();
+          this.#watch();
+        },
+      });
+      return { engine, server, circuit: breaker, running: 0 };
+    });
+  }
+
+  async sample(request: SampleRequest, options: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
+    const { routingKey } = request;
+    const { member, call } = this.#begin(routingKey) ?? (await this.#wait(routingKey, options.signal));
+    try {
+      const result = await member.engine.sample(request, options);
+      call.succeed();
+      return result;
+    } catch (error) {
+      const fault = attribute(error, "engine");
+      call.fail(fault);
+      throw fault;
+    } finally {
+      member.running--;
+    }
+  }
+
+  /** Whether one of the servers takes requests. */
+  async isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean> {
+    const answers = await Promise.all(
+      this.#members
+        .filter(({ circuit }) => circuit.admits)
+        .map(async ({ engine }) => (await engine.isReady?.(options).catch(() => false)) ?? true),
+    );
+    return answers.includes(true);
+  }
+
+  circuits(): readonly CircuitStatus[] {
+    return this.#members.map(({ circuit }) => circuit.now);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#members.map(({ engine }) => engine.close()));
+  }
+
+  /** `null` when no circuit lets a call begin. */
+  #begin(key: string | null): Begun | null {
+    const member = this.#choose(key);
+    if (member === null) return null;
+    member.running++;
+    return { member, call: member.circuit.begin() };
+  }
+
+  #choose(key: string | null): Member | null {
+    let best: Member | null = null;
+    let most = -Infinity;
+    for (const member of this.#members) {
+      // Those that are served elsewhere pay for the look at a server that was left alone.
+      if (member.circuit.lookInMs === 0) void member.circuit.look();
+      if (!member.circuit.admits) continue;
+      if (this.#members.length === 1) return member;
+      // The highest of hashes of server and key: when a server goes, only its own episodes move.
+      const weight = key === null ? -member.running : deriveSeed(0, member.server, key);
+      if (weight <= most) continue;
+      best = member;
+      most = weight;
+    }
+    return best;
+  }
+
+  /** Resolves when a call has begun. Rejects when the time is up or the signal aborts. */
+  #wait(key: string | null, signal: AbortSignal | undefined): Promise<Begun> {
+    return new Promise((resolve, reject) => {
+      const leave = (): void => {
+        this.#waiting.delete(look);
+        if (this.#waiting.size === 0) this.#stopWatching();
+        cancelTimer();
+        signal?.removeEventListener("abort", onAbort);
+      };
+      const look = (): void => {
+        const begun = this.#begin(key);
+        if (begun === null) return;
+        leave();
+        resolve(begun);
+      };
+      const end = (error: AttributedError): void => {
+        leave();
+        reject(error);
+      };
+      const onAbort = (): void =>
+        end(failure("cancelled", `Cannot sample from ${this.#servers()}: the caller cancelled it.`));
+      const cancelTimer = this.#clock.after(this.#maxWaitMs, () => end(this.#gaveUp()));
+      this.#waiting.add(look);
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (signal?.aborted === true) onAbort();
+      this.#watch();
+    });
+  }
+
+  /** Looks at open circuits in time, for as long as somebody waits. */
+  #watch(): void {
+    this.#stopWatching();
+    const ms = Math.min(...this.#members.map(({ circuit }) => circuit.lookInMs));
+    if (this.#waiting.size === 0 || ms === Infinity) return;
+    this.#cancelWatch = this.#clock.after(ms, () => {
+      this.#cancelWatch = null;
+      for (const { circuit } of this.#members) void circuit.look().then(() => this.#watch());
+    });
+  }
+
+  #stopWatching(): void {
+    this.#cancelWatch?.();
+    this.#cancelWatch = null;
+  }
+
+  #gaveUp(): AttributedError {
+    const [worst] = this.#members.map(({ circuit }) => circuit.now).toSorted((a, b) => b.failures - a.failures);
+    const last = worst?.message ?? null;
+    return failure(
+      "unreachable",
+      `Cannot sample from ${this.#servers()}: no call succeeded for ${this.#maxWaitMs} ms after ${worst?.failures} failures in a row` +
+        `${last === null ? "" : `, the last of them: ${last.replace(/\.$/, "")}`}; see to the server, and start or resume the run.`,
+    );
+  }
+
+  #servers(): string {
+    return this.#members.map(({ server }) => server).join(", ");
+  }
+}
+
+function failure(code: "unreachable" | "cancelled", message: string): AttributedError {
+  return new AttributedError({ boundary: "engine", code, message, retryable: false, cause: null });
+}
