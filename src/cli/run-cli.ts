@@ -4,6 +4,8 @@
 import { Command, CommanderError } from "commander";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
+import { doctorCommand } from "./commands/doctor-command.ts";
+import { engineCommand } from "./commands/engine-command.ts";
 import { evalCommand } from "./commands/eval-command.ts";
 import { inspectCommand } from "./commands/inspect-command.ts";
 import { prepareCommand } from "./commands/prepare-command.ts";
@@ -42,6 +44,8 @@ function createProgram(context: CliContext, run: Parameters<typeof rolloutComman
     evalCommand(run),
     inspectCommand(run),
     prepareCommand(run),
+    engineCommand(run),
+    doctorCommand(run),
   ])
     program.addCommand(command);
   for (const command of [program, ...program.commands]) {

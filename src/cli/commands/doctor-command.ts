@@ -1,0 +1,121 @@
+// `doctor`: examines what a rollout will depend on before anything is trained. So far the chat template of a model folder.
+
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+
+import { Command, Option } from "commander";
+
+import { ConfigurationError } from "../../core/index.ts";
+import { loadModelFolder, type ModelFolder } from "../../tokenizers/index.ts";
+import { type CliContext, exitCodes } from "../cli-context.ts";
+import { coloursFor } from "../display/terminal-text.ts";
+import { auditTemplate } from "../doctor/audit-template.ts";
+import { auditView } from "../doctor/audit-view.ts";
+import type { TemplateAudit } from "../doctor/template-audit.ts";
+import { readFlag } from "../settings/resolve-settings.ts";
+import { rolloutSettings } from "../settings/rollout-settings.ts";
+import type { RunCommand } from "./command-result.ts";
+import { quoted } from "./play-rollout.ts";
+
+type DoctorFlags = {
+  readonly template?: string;
+  readonly renderer?: string;
+  readonly history?: string;
+  readonly thinking?: string;
+  readonly json?: boolean;
+};
+
+export function doctorCommand(run: RunCommand): Command {
+  return new Command("doctor")
+    .summary("examine the chat template of a model before it is trained")
+    .description(
+      "Plays small conversations with the tokenizer and the chat template of a model folder and shows: which renderer and parsers " +
+        "read it and why, which messages make the template rewrite what the policy has seen or sampled, what the loop does " +
+        "then, and what an answer loses when it is read and rendered again. Needs no server and no weights.",
+    )
+    .argument("<what>", "template")
+    .argument("[folder]", "model folder with tokenizer.json and a chat template")
+    .addOption(new Option("--template <file>", "a Jinja file in place of the folder's chat template"))
+    .addOption(new Option(rolloutSettings.renderer.flag, rolloutSettings.renderer.help))
+    .addOption(new Option(rolloutSettings.history.flag, `${rolloutSettings.history.help} (default: keep-reasoning)`))
+    .addOption(new Option(rolloutSettings.thinking.flag, rolloutSettings.thinking.help))
+    .option("--json", "print the audit as JSON")
+    .addHelpText(
+      "after",
+      `
+Exit codes: 0 fit for training (a template that rewrites history is), 1 something to mend, 2 nothing could be examined.
+
+Examples:
+  $ trainable-agents doctor template ./Qwen3-4B
+  $ trainable-agents doctor template ./Qwen3-4B --history branch
+  $ trainable-agents doctor template ./Qwen3-4B --template ./my-template.jinja --json`,
+    )
+    .action(async (what: string, folder: string | undefined, flags: DoctorFlags) =>
+      run((context) => examine({ what, folder: folder ?? null, flags }, context)),
+    );
+}
+
+async function examine(
+  { what, folder, flags }: { readonly what: string; readonly folder: string | null; readonly flags: DoctorFlags },
+  context: CliContext,
+): Promise<number> {
+  if (what !== "template") {
+    throw new ConfigurationError(
+      `Cannot examine "${what}": there is "template"; write "doctor template ${quoted(folder ?? what)}".`,
+    );
+  }
+  if (folder === null) {
+    throw new ConfigurationError(
+      'Cannot examine a template: no folder is named; write "doctor template <folder>", with a folder that has tokenizer.json.',
+    );
+  }
+  const { cwd, stdout, env } = context;
+  const thinking = readFlag(rolloutSettings.thinking, flags.thinking);
+  const historyPolicy = readFlag(rolloutSettings.history, flags.history);
+  const model = await loadModelFolder(resolve(cwd, folder));
+  const audit = auditTemplate({
+    tokenizer: model.tokenizer,
+    chatTemplate: await templateOf(model, { folder, file: flags.template ?? null, cwd }),
+    specialTokens: model.specialTokens,
+    family: readFlag(rolloutSettings.renderer, flags.renderer),
+    historyPolicy,
+    thinking: thinking === null ? null : thinking === "on",
+  });
+  const noted = { ...audit, notes: [...audit.notes, ...otherTemplates(model, flags.template ?? null)] };
+  if (flags.json === true) stdout.write(`${JSON.stringify(noted, null, 2)}\n`);
+  else stdout.write(`${auditView(noted, { title: folder, colours: coloursFor(stdout, env) }).join("\n")}\n`);
+  return exitCodeOf(audit);
+}
+
+function exitCodeOf({ problems }: TemplateAudit): number {
+  return problems.length === 0 ? exitCodes.done : exitCodes.failed;
+}
+
+async function templateOf(
+  { chatTemplate }: ModelFolder,
+  { folder, file, cwd }: { readonly folder: string; readonly file: string | null; readonly cwd: string },
+): Promise<string> {
+  if (file !== null) {
+    try {
+      return await readFile(resolve(cwd, file), "utf8");
+    } catch (error) {
+      throw new ConfigurationError(
+        `Cannot read "${file}": it is not there or not readable; correct --template, which names a Jinja file.`,
+        { cause: error },
+      );
+    }
+  }
+  if (chatTemplate !== null) return chatTemplate;
+  throw new ConfigurationError(
+    `Cannot examine the template of "${folder}": the folder has none (chat_template.jinja, or chat_template in ` +
+      "tokenizer_config.json); add it, or name a file with --template.",
+  );
+}
+
+/** Models with several templates have one for tools under another name, which is easily missed. */
+function otherTemplates({ namedTemplates }: ModelFolder, file: string | null): string[] {
+  const others = [...namedTemplates.keys()].filter((name) => name !== "default");
+  if (others.length === 0 || file !== null) return [];
+  const names = others.map((name) => `"${name}"`).join(", ");
+  return [`tokenizer_config.json has more templates (${names}); to use one, write it to chat_template.jinja.`];
+}

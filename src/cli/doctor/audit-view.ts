@@ -1,0 +1,148 @@
+// An audit as people read it: what renders, what happens to history, what an answer loses when it is read and rendered again.
+
+import { type Colours, printable } from "../display/terminal-text.ts";
+import { textTable } from "../display/text-table.ts";
+import type { Difference, HistoryChange, HistoryFinding, RoundTripFinding, TemplateAudit } from "./template-audit.ts";
+
+export type AuditViewOptions = {
+  /** As the user named the folder. */
+  readonly title: string;
+  readonly colours: Colours;
+};
+
+/** Lines without line ends; colours aside, no line depends on the width of the terminal. */
+export function auditView(audit: TemplateAudit, { title, colours }: AuditViewOptions): string[] {
+  return [
+    colours.bold(title),
+    "",
+    ...rendererLines(audit, colours),
+    ...findingLines(historyRows(audit.history), ["when this is added", "the template", "the loop"], colours),
+    ...findingLines(roundTripRows(audit.roundTrips), ["read and rendered again", "the text", "encoded whole"], colours),
+    ...listed("to know", audit.notes, colours.cyan),
+    ...listed("to mend", audit.problems, colours.red),
+    verdict(audit, colours),
+  ];
+}
+
+function rendererLines({ renderer }: TemplateAudit, colours: Colours): string[] {
+  if (renderer === null) return [];
+  const { toolCallParser, reasoningParser, thinkingVariable, stopTokens } = renderer;
+  const rows: [string, string][] = [
+    ["renderer", `${renderer.family} (${renderer.kind}): ${renderer.because}`],
+    ["calls", `parser ${toolCallParser.name}: ${toolCallParser.because}`],
+    ["thinking", `${reasoningParser === null ? "none" : `parser ${reasoningParser}`}${thinkingVariable === null ? "" : `, switched by ${thinkingVariable}`}`], // prettier-ignore
+    ["stops at", stopTokens.map(({ id, text }) => `${escaped(text)} ${id}`).join(", ") || "nothing"],
+    ["answers follow", escaped(renderer.generationPrompt)],
+  ];
+  const width = Math.max(...rows.map(([label]) => label.length));
+  return [...rows.map(([label, value]) => `${colours.dim(label.padEnd(width))}  ${value}`), ""];
+}
+
+type Row = {
+  readonly cells: readonly string[];
+  readonly isFine: boolean;
+  readonly difference: Difference | null;
+  readonly error: string | null;
+};
+
+const loopWords = {
+  extends: "appends it",
+  "keeps-stream": "appends, and keeps what was",
+  branches: "starts a branch",
+  fails: "fails",
+} as const;
+
+function historyRows(history: readonly HistoryFinding[]): Row[] {
+  return history.map(({ kind, template, loop, difference, error }) => ({
+    cells: [
+      kind,
+      template === "refuses" ? "refuses it" : difference === null ? "keeps all" : changeWords(difference.change),
+      loopWords[loop],
+    ],
+    isFine: template === "keeps" && loop === "extends",
+    difference,
+    error,
+  }));
+}
+
+function roundTripRows(roundTrips: readonly RoundTripFinding[]): Row[] {
+  return roundTrips.map(({ kind, outcome, difference, error, sameTokens }) => ({
+    cells: [
+      kind,
+      outcome === "same"
+        ? "the same"
+        : outcome === "refused"
+          ? "refused"
+          : difference === null
+            ? "not read"
+            : changeWords(difference.change),
+      sameTokens ? "same tokens" : "other tokens",
+    ],
+    isFine: outcome === "same" && sameTokens,
+    difference,
+    error,
+  }));
+}
+
+function changeWords(change: HistoryChange): string {
+  switch (change) {
+    case "drops-thinking":
+      return "drops the thinking";
+    case "think-block":
+      return "other think block";
+    case "white-space":
+      return "other white space";
+    case "answer-end":
+      return "ends it otherwise";
+    case "rewrites-call":
+      return "rewrites the call";
+    case "drops-message":
+      return "drops the message";
+    case "moves-message":
+      return "moves the message";
+    case "moves-tools":
+      return "moves the tools";
+    case "rewrites-text":
+      return "rewrites text";
+    default:
+      return change satisfies never;
+  }
+}
+
+function findingLines(rows: readonly Row[], titles: readonly string[], colours: Colours): string[] {
+  if (rows.length === 0) return [];
+  const columns = titles.map((title) => ({ title, align: "left" as const }));
+  const [header = "", ...lines] = textTable(columns, rows.map(({ cells }) => cells)); // prettier-ignore
+  const body = lines.flatMap((line, at) => {
+    const { isFine, difference, error } = rows[at]!;
+    const shown = isFine ? line : colours.yellow(line);
+    if (error !== null) return [shown, `    ${colours.dim(printable(error))}`];
+    if (difference === null) return [shown];
+    return [
+      shown,
+      `    ${colours.dim("was")}  ${escaped(difference.seen)}`,
+      `    ${colours.dim("is")}   ${escaped(difference.written)}`,
+    ];
+  });
+  return [colours.dim(header), ...body, ""];
+}
+
+function listed(title: string, sentences: readonly string[], colour: (text: string) => string): string[] {
+  if (sentences.length === 0) return [];
+  return [colour(title), ...sentences.map((sentence) => `  - ${printable(sentence)}`), ""];
+}
+
+function verdict({ renderer, isAppendOnly, problems }: TemplateAudit, colours: Colours): string {
+  if (renderer === null) return colours.red("No renderer can be made of this template: a rollout refuses it.");
+  const history = isAppendOnly
+    ? "Append-only: each turn costs its new tokens and reads as the template writes it."
+    : renderer.historyPolicy === "branch"
+      ? "Not append-only: where the template rewrites history, the loop starts a branch, which becomes a sample of its own."
+      : "Not append-only: the loop keeps what was sampled and only appends; with --history branch it starts a branch instead.";
+  return problems.length === 0 ? colours.green(history) : `${history} ${colours.red("Not fit for training yet.")}`;
+}
+
+/** As a quoted text in which nothing is invisible. */
+function escaped(text: string): string {
+  return printable(JSON.stringify(text));
+}
