@@ -19,11 +19,15 @@ export type DetectedCall = {
   readonly toolIndex: number;
 };
 
+/** Problems that are kept; hostile text has one every few characters, each with a text as long as the whole. */
+const maxProblems = 64;
+
 export class ToolCallScan {
   readonly table: ToolTable;
   readonly forwardUnknownTools: boolean;
   readonly #calls: DetectedCall[] = [];
   readonly #problems: ParseProblem[] = [];
+  #leftOut = 0;
 
   constructor(table: ToolTable, forwardUnknownTools: boolean) {
     this.table = table;
@@ -34,8 +38,12 @@ export class ToolCallScan {
     return this.#calls;
   }
 
+  /** The first ones; what is beyond their number is one more, which says how many were left out. */
   get problems(): readonly ParseProblem[] {
-    return this.#problems;
+    const last = this.#problems.at(-1);
+    if (last === undefined || this.#leftOut === 0) return this.#problems;
+    const detail = `${this.#leftOut} further problems of this text are left out.`;
+    return [...this.#problems, { code: last.code, text: "", toolName: null, detail }];
   }
 
   add(calls: readonly DetectedCall[]): void {
@@ -43,7 +51,8 @@ export class ToolCallScan {
   }
 
   report(code: ParseProblem["code"], text: string, detail: string, toolName: string | null = null): void {
-    this.#problems.push({ code, text, toolName, detail });
+    if (this.#problems.length < maxProblems) this.#problems.push({ code, text, toolName, detail });
+    else this.#leftOut++;
   }
 
   /** Reads JSON. What Python refuses is reported and thrown on: formats differ in what they catch. */

@@ -3,6 +3,6 @@
 export { cloneJson } from "./clone-json.ts";
 export { type DumpJsonOptions, dumpJson } from "./dump-json.ts";
 export { JsonSyntaxError } from "./json-syntax-error.ts";
-export { parseJson } from "./parse-json.ts";
+export { type JsonPrefix, parseJson, parseJsonPrefix } from "./parse-json.ts";
 export { fromPlain, toPlain } from "./plain.ts";
 export { JsonFloat, type JsonObject, type JsonValue } from "./value.ts";

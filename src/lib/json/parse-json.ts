@@ -24,15 +24,43 @@ export function parseJson(text: string): JsonValue {
   return new JsonReader(text).readDocument();
 }
 
+/** The value at the beginning of a text, or why there is none. `open`: the objects and lists that the error cut off, outermost first. */
+export type JsonPrefix =
+  | { readonly type: "value"; readonly value: JsonValue; readonly end: number }
+  | { readonly type: "error"; readonly error: JsonSyntaxError; readonly open: readonly number[] };
+
+/**
+ * Python's `JSONDecoder.raw_decode`: the JSON value that begins exactly at `start`, whatever follows it. White space there is
+ * an error. Offsets of errors count from the beginning of the text; their words name no place.
+ */
+export function parseJsonPrefix(text: string, start: number): JsonPrefix {
+  return new JsonReader(text, start).readPrefix();
+}
+
 class JsonReader {
   readonly #text: string;
-  #at = 0;
-  #depth = 0;
+  #at: number;
+  /** Where the objects and lists begin that are being read. */
+  readonly #open: number[] = [];
+  /** Naming a line and column reads all that comes before, which many readings of one text cannot afford. */
+  readonly #namesPlaces: boolean;
   /** Keys repeat in every record; sharing them spares memory and re-hashing. */
   readonly #keys = new Map<string, string>();
 
-  constructor(text: string) {
+  constructor(text: string, start: number | null = null) {
     this.#text = text;
+    this.#at = start ?? 0;
+    this.#namesPlaces = start === null;
+  }
+
+  readPrefix(): JsonPrefix {
+    try {
+      const value = this.#readValue();
+      return { type: "value", value, end: this.#at };
+    } catch (error) {
+      if (!(error instanceof JsonSyntaxError)) throw error;
+      return { type: "error", error, open: this.#open };
+    }
   }
 
   readDocument(): JsonValue {
@@ -243,18 +271,19 @@ class JsonReader {
   }
 
   #enter(kind: "object" | "array"): void {
-    if (++this.#depth > maxJsonDepth) {
+    if (this.#open.push(this.#at) > maxJsonDepth) {
       const message = `maximum recursion depth exceeded while decoding a JSON ${kind} from a unicode string`;
       throw new JsonSyntaxError("RecursionError", message, this.#at);
     }
   }
 
   #leave(): void {
-    this.#depth--;
+    this.#open.pop();
     this.#at++;
   }
 
   #error(reason: string, offset: number): JsonSyntaxError {
+    if (!this.#namesPlaces) return new JsonSyntaxError("JSONDecodeError", reason, offset);
     return decodeError(reason, this.#text, offset);
   }
 }

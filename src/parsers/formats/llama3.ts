@@ -1,8 +1,8 @@
 // Tool calls of Llama 3: JSON objects after `<|python_tag|>`, or from the very beginning of the text, with one character
 // between them (nominally ";"). A Python dict is accepted where JSON is not.
 
-import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
-import { pythonRstrip, pythonStrip } from "../../lib/python/index.ts";
+import { type JsonValue, parseJson, parseJsonPrefix } from "../../lib/json/index.ts";
+import { pythonStrip } from "../../lib/python/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { pythonExceptionType } from "../python/exception.ts";
 import { evaluateLiteral } from "../python/literal.ts";
@@ -13,7 +13,6 @@ import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 const tag = "<|python_tag|>";
 const separatorLength = 1;
 const callBeginning = '{"name":';
-const jsonSpace = " \t\r\n";
 
 export const llama3 = createToolCallParser({
   name: "llama3",
@@ -32,15 +31,26 @@ export const llama3 = createToolCallParser({
   },
 });
 
-/** The values side by side in a text. Where none can be read, reading goes on at what looks like the next call. */
+/**
+ * The values side by side in a text. Where none can be read, reading goes on at what looks like the next call. What a failed
+ * reading went into is not read again, so hostile nesting costs no more than its length.
+ */
 function* readValues(text: string, scan: ToolCallScan): Generator<Step> {
   const closingBrace = lazily(() => indexBraces(text));
+  const dicts = new DictReader(text);
+  /** Where values begin that a failed reading was cut off in: read from there, they fail at the same place. */
+  const doomed = new Set<number>();
   for (let start = 0; start !== -1 && start < text.length;) {
-    const step = readPrefix(text, start) ?? readPythonDict(text, start, closingBrace()(start));
+    const prefix = doomed.has(start) ? null : parseJsonPrefix(text, start);
+    if (prefix?.type === "error") {
+      if (prefix.error.pythonType !== "JSONDecodeError") throw prefix.error;
+      for (const place of prefix.open) doomed.add(place);
+    }
+    const step = prefix?.type === "value" ? prefix : dicts.read(start, closingBrace()(start));
     if (step === null) {
-      const name = guessName(text.slice(start, start + 500));
-      scan.report("not-json", text.slice(start), "The call is not valid JSON.", name);
-      start = text.indexOf(callBeginning, start + 1);
+      const next = text.indexOf(callBeginning, start + 1);
+      scan.report("not-json", text.slice(start), dicts.failure, guessName(text.slice(start, start + 500)));
+      start = next;
     } else {
       yield step;
       start = step.end + separatorLength;
@@ -56,24 +66,37 @@ function lazily<Value>(make: () => Value): () => Value {
 
 type Step = { readonly value: JsonValue; readonly end: number };
 
-/** `JSONDecoder.raw_decode`: the JSON value that begins here, whatever follows; `null` on a decode error. */
-function readPrefix(text: string, start: number): Step | null {
-  if (/^[ \t\r\n]/.test(text.slice(start, start + 1))) return null;
-  const rest = text.slice(start);
-  try {
-    return { value: parseJson(rest), end: start + pythonRstrip(rest, jsonSpace).length };
-  } catch (error) {
-    if (!(error instanceof JsonSyntaxError) || error.pythonType !== "JSONDecodeError") throw error;
-    if (!error.pythonMessage.startsWith("Extra data")) return null;
-    const prefix = pythonRstrip(rest.slice(0, error.offset), jsonSpace);
-    return { value: parseJson(prefix), end: start + prefix.length };
+/** Failed readings of Python dicts may together be this many times the text: each could be as long as the text. */
+const maxRereads = 8;
+
+/** Reads Python dicts out of one text, and gives up where that has failed too often: the one departure from the reference. */
+class DictReader {
+  readonly #text: string;
+  #budget: number;
+  #hasGivenUp = false;
+
+  constructor(text: string) {
+    this.#text = text;
+    this.#budget = maxRereads * text.length;
+  }
+
+  /** Why the last reading failed. */
+  get failure(): string {
+    const reason = "The call is not valid JSON";
+    return this.#hasGivenUp ? `${reason}, and too much of the text was tried as a Python dict already.` : `${reason}.`;
+  }
+
+  /** The dict that ends with the brace that closes what begins here. */
+  read(start: number, end: number): Step | null {
+    this.#hasGivenUp = end > start && this.#budget < end - start;
+    if (end <= start || this.#hasGivenUp) return null;
+    const step = readPythonDict(this.#text.slice(start, end), end);
+    if (step === null) this.#budget -= end - start;
+    return step;
   }
 }
 
-/** The Python dict that ends with the brace that closes what begins here. */
-function readPythonDict(text: string, start: number, end: number): Step | null {
-  if (end <= start) return null;
-  const source = text.slice(start, end);
+function readPythonDict(source: string, end: number): Step | null {
   try {
     const literal = evaluateLiteral(pythonStrip(source));
     if (!isDict(literal)) return null;
