@@ -14,7 +14,10 @@ export type TestCli = {
   run(this: void, ...argv: readonly string[]): Promise<CliRun>;
 };
 
-export async function createTestCli(env: Readonly<Record<string, string>> = {}): Promise<TestCli> {
+export async function createTestCli(
+  env: Readonly<Record<string, string>> = {},
+  options: { readonly onStdout?: (text: string) => void } = {},
+): Promise<TestCli> {
   const folder = await mkdtemp(join(tmpdir(), "trainable-agents-"));
   const drain = new AbortController();
   const cancel = new AbortController();
@@ -27,6 +30,7 @@ export async function createTestCli(env: Readonly<Record<string, string>> = {}):
       const output = (stream: keyof typeof written) => ({
         write: (text: string) => {
           written[stream] += text;
+          if (stream === "stdout") options.onStdout?.(text);
         },
       });
       const code = await runCli(argv, {

@@ -1,0 +1,144 @@
+// `engine`: the embedded model as a server that speaks SGLang's protocol, so that whatever talks to SGLang can be tried
+// against a real sampler on a laptop. Composition only: the engine samples, the protocol front checks and answers.
+
+import { resolve } from "node:path";
+import { Command, Option } from "commander";
+import { ConfigurationError } from "../../core/index.ts";
+import { type EmbeddedEngine, loadEmbeddedEngine } from "../../engines/embedded/index.ts";
+import { shippedCheckpoint, shippedCheckpoints } from "../../model/index.ts";
+import { createSglangFront, type FrontListener } from "../../testing/index.ts";
+import { loadTokenizer } from "../../tokenizers/index.ts";
+import { type CliContext, exitCodes } from "../cli-context.ts";
+import { readEndTokens } from "../compose/end-tokens.ts";
+import type { RunCommand } from "./command-result.ts";
+import { quoted } from "./play-rollout.ts";
+
+type EngineFlags = {
+  readonly model: string;
+  readonly host: string;
+  readonly port: string;
+  readonly threads?: string;
+  readonly apiKeyEnv?: string;
+  readonly weightVersion: string;
+};
+
+export function engineCommand(run: RunCommand): Command {
+  return new Command("engine")
+    .summary("serve the embedded model over SGLang's protocol")
+    .description(
+      "Serves a small language model of this package, or a folder with one of its kind, on the processor: /generate (JSON and " +
+        "server-sent events), /health, /model_info, /server_info, /abort_request, /pause_generation, /continue_generation, " +
+        "/update_weights_from_disk, /flush_cache, /v1/models. Requests are checked as strictly as SGLang checks them.",
+    )
+    .addOption(
+      new Option(
+        "--model <folder>",
+        `model folder in Hugging Face's layout (Qwen3), or one that is shipped: ${shippedCheckpoints.join(", ")}`,
+      ).default(shippedCheckpoints[0]),
+    )
+    .addOption(new Option("--host <name>", "address to listen on").default("127.0.0.1"))
+    .addOption(new Option("--port <n>", "port to listen on; 0 takes a free one").default("30000"))
+    .addOption(new Option("--threads <n>", "worker threads (default: one for each core, 8 at most)"))
+    .addOption(new Option("--api-key-env <variable>", "environment variable with the key that clients must send"))
+    .addOption(new Option("--weight-version <name>", "what the first weights are called").default("default"))
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ trainable-agents engine
+  $ trainable-agents rollout --url http://127.0.0.1:30000 --model ${shippedCheckpoint("bookshop-1m")} --samples-per-task 8`,
+    )
+    .action(async (flags: EngineFlags) => run((context) => serve(flags, context)));
+}
+
+async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
+  const { stdout, stderr, drain, cancel, cwd } = context;
+  const port = wholeNumber("--port", flags.port, 65_535);
+  const threads = flags.threads === undefined ? null : wholeNumber("--threads", flags.threads, 64);
+  const apiKey = flags.apiKeyEnv === undefined ? null : keyOf(flags.apiKeyEnv, context);
+  if (apiKey === null && !isLoopback(flags.host)) {
+    throw new ConfigurationError(
+      `Cannot listen on ${flags.host} without a key: others on the network could use the server and change its weights; give --api-key-env <variable>.`,
+    );
+  }
+  const shipped = shippedCheckpoints.find((name) => name === flags.model);
+  const folder = shipped === undefined ? resolve(cwd, flags.model) : shippedCheckpoint(shipped);
+  const [endTokenIds, tokenizer] = [await readEndTokens(folder), await loadTokenizer(folder)];
+  const engine = await loadEmbeddedEngine(folder, {
+    weightVersion: flags.weightVersion,
+    ...(threads === null ? {} : { threads }),
+  });
+  try {
+    const listener = await listen({ engine, tokenizer, endTokenIds, folder, apiKey, flags, port });
+    try {
+      stdout.write(`${listener.url}\n`);
+      stderr.write(
+        `Serving ${flags.model} (${engine.config.contextLength} tokens of context); Ctrl-C ends it.\n` +
+          `Try: ${context.program} rollout --url ${listener.url} --model ${quoted(folder)}\n`,
+      );
+      await firstAbort([drain, cancel]);
+      return exitCodes.done;
+    } finally {
+      await listener.close();
+    }
+  } finally {
+    await engine.close();
+  }
+}
+
+async function listen(serving: {
+  readonly engine: EmbeddedEngine;
+  readonly tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
+  readonly endTokenIds: readonly number[];
+  readonly folder: string;
+  readonly apiKey: string | null;
+  readonly flags: EngineFlags;
+  readonly port: number;
+}): Promise<FrontListener> {
+  const { engine, tokenizer, endTokenIds, folder, apiKey, flags, port } = serving;
+  const front = createSglangFront({
+    sampler: engine.sampler,
+    tokenizer,
+    endTokenIds,
+    modelPath: folder,
+    contextLength: engine.config.contextLength,
+    vocabularySize: engine.config.vocabularySize,
+    weightVersion: flags.weightVersion,
+    apiKey,
+  });
+  try {
+    return await front.listen({ host: flags.host, port });
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    throw new ConfigurationError(
+      `Cannot listen on ${flags.host}:${port}: ${code === "EADDRINUSE" ? "the port is taken" : message}; choose another with --port, or 0 for a free one.`,
+      { cause },
+    );
+  }
+}
+
+function wholeNumber(flag: string, value: string, most: number): number {
+  const number = Number(value);
+  if (/^\d+$/.test(value) && number <= most) return number;
+  throw new ConfigurationError(`Cannot use ${flag} "${value}": a whole number up to ${most} is needed.`);
+}
+
+function keyOf(variable: string, { env }: CliContext): string {
+  const key = env[variable];
+  if (key !== undefined && key !== "") return key;
+  throw new ConfigurationError(
+    `Cannot find the key: the environment variable "${variable}" is not set; set it or name another with --api-key-env.`,
+  );
+}
+
+function isLoopback(host: string): boolean {
+  return host === "localhost" || host === "::1" || /^127\./.test(host);
+}
+
+function firstAbort(signals: readonly AbortSignal[]): Promise<void> {
+  const any = AbortSignal.any([...signals]);
+  return new Promise((done) => {
+    if (any.aborted) done();
+    else any.addEventListener("abort", () => done(), { once: true });
+  });
+}

@@ -1,0 +1,135 @@
+// `engine` as its users meet it: a folder of a model, a port, and whatever speaks to SGLang.
+
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { defaultSampling, TokenBuffer } from "../core/index.ts";
+import { loadEmbeddedEngine } from "../engines/embedded/index.ts";
+import { createSglangEngine } from "../engines/sglang/index.ts";
+import { initializeWeights, type ModelConfig, writeCheckpoint } from "../model/index.ts";
+import { readEpisodes } from "../store/index.ts";
+import { chatTokens, trainChatTokenizer } from "../tokenizers/training/chat-tokenizer.ts";
+import { createTestCli } from "./cli.test-helper.ts";
+
+const config: ModelConfig = {
+  // A few more than the tokenizer has: models pad their vocabulary, and may sample what means nothing.
+  vocabularySize: 272,
+  hiddenSize: 32,
+  layers: 2,
+  heads: 2,
+  keyValueHeads: 1,
+  headSize: 16,
+  feedForwardSize: 48,
+  ropeTheta: 1_000_000,
+  normEpsilon: 1e-6,
+  contextLength: 8192,
+};
+const endTokenId = 256 + chatTokens.findIndex(({ text }) => text === "<|im_end|>");
+let folder = "";
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "model-"));
+  const { tokenizerJson, tokenizerConfig } = trainChatTokenizer([], { vocabularySize: 256 + chatTokens.length });
+  await writeFile(join(folder, "tokenizer.json"), JSON.stringify(tokenizerJson));
+  await writeFile(join(folder, "tokenizer_config.json"), JSON.stringify(tokenizerConfig));
+  await writeCheckpoint(folder, { config, weights: initializeWeights(config, { seed: 1 }) }, { endTokenId });
+});
+afterAll(() => rm(folder, { recursive: true }));
+
+/** Runs `use` while the server serves. */
+async function whileServing(use: (url: string) => Promise<void>, ...flags: readonly string[]): Promise<void> {
+  const { runUntil } = await createServerCli();
+  await runUntil(use, "engine", "--model", folder, "--port", "0", "--threads", "1", ...flags);
+}
+
+describe("engine", () => {
+  test("samples over HTTP what the engine samples in the process, greedy and from a seed", async () => {
+    const embedded = await loadEmbeddedEngine(folder, { threads: 1 });
+    await whileServing(async (url) => {
+      const remote = createSglangEngine({ url });
+      for (const temperature of [0, 1]) {
+        const request = {
+          prompt: TokenBuffer.from([70, 71, 72, 73]),
+          sampling: { ...defaultSampling, temperature, maxNewTokens: 24, seed: 5 },
+          stopTokenIds: [endTokenId],
+          requestId: `r${temperature}`,
+          routingKey: null,
+        };
+        const [there, here] = [await remote.sample(request), await embedded.sample(request)];
+        expect(there.sampledTokens).toEqual(here.sampledTokens);
+        expect(there.logprobs).toEqual(here.logprobs);
+      }
+      await remote.close();
+    });
+    await embedded.close();
+  });
+
+  test("plays episodes with a model that has learned nothing: no turn crashes anything, every token is accounted for", async () => {
+    await whileServing(async (url) => {
+      const { run, folder: home } = await createTestCli();
+      const flags = ["--tasks", "0-1", "--max-steps", "3", "--max-new-tokens", "16", "--quiet", "--out", "r"];
+      const { code, stderr } = await run("rollout", "--url", url, "--model", folder, ...flags);
+      expect([code, stderr]).toEqual([0, expect.not.stringContaining("Cannot")]);
+      const outcomes: string[] = [];
+      for await (const episode of readEpisodes(join(home, "r"))) outcomes.push(episode.outcome);
+      expect(outcomes).toEqual(["truncated", "truncated"]);
+    });
+  });
+
+  test("takes new weights from disk under a new version, forgets prefixes, and wants its key", async () => {
+    await whileServing(
+      async (url) => {
+        const post = (path: string, body: unknown, key = "sesame"): Promise<Response> =>
+          fetch(`${url}${path}`, {
+            method: "POST",
+            body: JSON.stringify(body),
+            headers: { authorization: `Bearer ${key}` },
+          });
+        expect((await post("/generate", { input_ids: [70] }, "wrong")).status).toBe(401);
+        expect((await post("/update_weights_from_disk", { model_path: folder, weight_version: "7" })).status).toBe(200);
+        const answer = await post("/generate", { input_ids: [70], sampling_params: { max_new_tokens: 1 } });
+        expect(await answer.json()).toMatchObject({ meta_info: { weight_version: "7" } });
+        expect((await post("/flush_cache", {})).status).toBe(200);
+        const refused = await post("/update_weights_from_disk", { model_path: join(folder, "nowhere") });
+        expect([refused.status, await refused.json()]).toMatchObject([400, { success: false }]);
+      },
+      "--api-key-env",
+      "ENGINE_KEY",
+    );
+  });
+
+  test.each([
+    [["--port", "high"], 'Cannot use --port "high": a whole number up to 65535 is needed.'],
+    [["--host", "0.0.0.0"], "Cannot listen on 0.0.0.0 without a key"],
+    [["--api-key-env", "NO_SUCH_KEY"], 'the environment variable "NO_SUCH_KEY" is not set'],
+    [["--model", "nowhere"], "nowhere"],
+  ])("says what is wrong with %j", async (flags, message) => {
+    const { run } = await createTestCli();
+    const { code, stderr } = await run("engine", ...flags);
+    expect(stderr).toContain(message);
+    expect(code).toBe(2);
+  });
+});
+
+/** A command line that runs until `use` has done what it wants with the address it printed. */
+async function createServerCli(): Promise<{
+  runUntil(use: (url: string) => Promise<void>, ...argv: readonly string[]): Promise<void>;
+}> {
+  let announce: (url: string) => void = () => undefined;
+  const announced = new Promise<string>((resolve) => (announce = resolve));
+  const { run, drain } = await createTestCli({ ENGINE_KEY: "sesame" }, { onStdout: (text) => announce(text.trim()) });
+  return {
+    async runUntil(use, ...argv) {
+      const ended = run(...argv);
+      const url = await Promise.race([announced, ended]);
+      if (typeof url !== "string") throw new Error(`The server ended: ${url.stderr}`);
+      try {
+        await use(url);
+      } finally {
+        drain.abort();
+      }
+      expect((await ended).code).toBe(0);
+    },
+  };
+}
