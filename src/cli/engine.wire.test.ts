@@ -114,7 +114,7 @@ describe("engine", () => {
 
 /** A command line that runs until `use` has done what it wants with the address it printed. */
 async function createServerCli(): Promise<{
-  runUntil(use: (url: string) => Promise<void>, ...argv: readonly string[]): Promise<void>;
+  runUntil(this: void, use: (url: string) => Promise<void>, ...argv: readonly string[]): Promise<void>;
 }> {
   let announce: (url: string) => void = () => undefined;
   const announced = new Promise<string>((resolve) => (announce = resolve));

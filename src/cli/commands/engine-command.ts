@@ -1,6 +1,7 @@
 // `engine`: the embedded model as a server that speaks SGLang's protocol, so that whatever talks to SGLang can be tried
 // against a real sampler on a laptop. Composition only: the engine samples, the protocol front checks and answers.
 
+import { isIPv4 } from "node:net";
 import { resolve } from "node:path";
 import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
@@ -132,7 +133,7 @@ function keyOf(variable: string, { env }: CliContext): string {
 }
 
 function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || /^127\./.test(host);
+  return host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 }
 
 function firstAbort(signals: readonly AbortSignal[]): Promise<void> {
