@@ -1,9 +1,9 @@
 // Samples in slime's layout: what its `Sample.from_dict` reads, one JSON object a line. The core sample covers all tokens;
-// slime's masks and logprobs cover the response alone, which begins at the first sampled token. Nothing is computed here
-// that a trainer would have to trust: masks and logprobs are the sample's own, cut.
+// slime's masks and logprobs cover the response alone, which begins at the first sampled token.
 
 import type { Episode, Sample } from "../core/index.ts";
-import { alignmentViolations } from "../trajectories/index.ts";
+import { type Columns, rowLine } from "./row-columns.ts";
+import { splitResponse } from "./split-response.ts";
 
 /** One training row as slime names it. `loss_mask` and `rollout_log_probs` have `response_length` entries. */
 export type SlimeRow = {
@@ -60,24 +60,18 @@ export type SlimeOptions = {
  * for text-delta accounting without `allowTextDelta`.
  */
 export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOptions): SlimeRow {
-  refuse(sample, options);
-  const start = sample.sampledMask.indexOf(1);
-  if (start === -1) throw new Error(`Cannot export sample "${sample.id}": the policy sampled none of its tokens.`);
-  const { tokens, logprobs } = sample;
+  const { prompt, response, lossMask, logprobs } = splitResponse(sample, options);
   return {
     index: origin.index,
     group_index: origin.groupIndex,
     rollout_id: origin.index,
-    prompt: options.decode(tokens.subarray(0, start)),
-    tokens: [...tokens],
-    response: options.decode(tokens.subarray(start)),
-    response_length: tokens.length - start,
+    prompt: options.decode(prompt),
+    tokens: [...sample.tokens],
+    response: options.decode(response),
+    response_length: response.length,
     reward: sample.reward,
-    loss_mask: [...sample.lossMask.subarray(start)],
-    rollout_log_probs:
-      logprobs === null
-        ? null
-        : Array.from(logprobs.subarray(start), (logprob) => (Number.isNaN(logprob) ? 0 : shortest(logprob))),
+    loss_mask: [...lossMask],
+    rollout_log_probs: logprobs,
     weight_versions: sample.weightRanges.flatMap(({ reply, dispatch }) => reply ?? dispatch ?? []),
     status: statusOf(origin.episode.outcome),
     metadata: {
@@ -92,48 +86,25 @@ export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOp
   };
 }
 
+export const slimeColumns: Columns<SlimeRow> = [
+  { name: "index", type: "int" },
+  { name: "group_index", type: "int" },
+  { name: "rollout_id", type: "int" },
+  { name: "prompt", type: "text" },
+  { name: "tokens", type: "ints" },
+  { name: "response", type: "text" },
+  { name: "response_length", type: "int" },
+  { name: "reward", type: "double" },
+  { name: "loss_mask", type: "ints" },
+  { name: "rollout_log_probs", type: "floats" },
+  { name: "weight_versions", type: "texts" },
+  { name: "status", type: "text" },
+  { name: "metadata", type: "json" },
+];
+
 /** The row as one line of JSON, without the line end. Numbers are written as Python reads them, infinities included. */
 export function slimeRowLine(row: SlimeRow): string {
-  const { rollout_log_probs: logprobs, reward } = row;
-  const floats = {
-    reward: reward === null ? "null" : pythonFloat(reward),
-    rollout_log_probs: logprobs === null ? "null" : `[${logprobs.map(pythonFloat).join(",")}]`,
-  };
-  const written = Object.entries(row).map(([key, value]: [string, unknown]) => {
-    const text = key === "reward" || key === "rollout_log_probs" ? floats[key] : JSON.stringify(value);
-    return `"${key}":${text}`;
-  });
-  return `{${written.join(",")}}`;
-}
-
-function refuse(sample: Sample, options: SlimeOptions): void {
-  if (sample.tokenAccounting === "text-delta" && options.allowTextDelta !== true) {
-    throw new Error(
-      `Cannot export sample "${sample.id}": its tokens are re-encoded text ("text-delta"), not what the engine sampled; ` +
-        "allow text-delta accounting explicitly, or roll out with token-exact accounting.",
-    );
-  }
-  const violations = alignmentViolations(sample);
-  if (violations.length > 0)
-    throw new Error(`Cannot export sample "${sample.id}": ${violations.slice(0, 3).join(" ")}`);
-}
-
-/** The shortest decimal that still is this float32: nine digits always suffice, and files shrink by half. */
-function shortest(float32: number): number {
-  for (let digits = 6; digits < 9; digits++) {
-    const rounded = Number(float32.toPrecision(digits));
-    if (Object.is(Math.fround(rounded), float32)) return rounded;
-  }
-  return Object.is(float32, -0) ? -0 : Number(float32.toPrecision(9));
-}
-
-function pythonFloat(value: number): string {
-  if (Number.isNaN(value)) return "NaN";
-  if (value === Infinity) return "Infinity";
-  if (value === -Infinity) return "-Infinity";
-  if (Object.is(value, -0)) return "-0.0";
-  // A float list whose every entry looks like an integer would become an integer tensor.
-  return Number.isInteger(value) && Math.abs(value) < 1e15 ? `${value}.0` : String(value);
+  return rowLine(row, slimeColumns);
 }
 
 function statusOf(outcome: Episode["outcome"]): SlimeRow["status"] {
