@@ -1,5 +1,8 @@
-// Many episodes at once: plans, totals, warnings.
+// Many episodes at once: plans, groups and their filters, curricula, how many run, totals, warnings.
 
+export { type AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
+export { type ConcurrencyBounds } from "./concurrency/concurrency-bounds.ts";
+export { firstLimit, type LimitObservation, type LimitState, nextLimit } from "./concurrency/next-limit.ts";
 export {
   chatPlayer,
   type EpisodePlace,
@@ -7,6 +10,29 @@ export {
   type PlayedEpisode,
   tokenExactPlayer,
 } from "./episode-player.ts";
+export { dropZeroSignal, type GroupFilter, type GroupView, keepRewardRange } from "./groups/group-filter.ts";
+export { type GroupPolicy, keepAllGroups } from "./groups/group-policy.ts";
+export { type QuotaOptions } from "./groups/group-quota.ts";
 export { rolloutWarnings } from "./rollout-warnings.ts";
-export { type RolloutOptions, type RolloutParts, type RolloutPlan, runRollout } from "./run-rollout.ts";
+export {
+  type RolloutOptions,
+  type RolloutParts,
+  type RolloutPlan,
+  runRollout,
+  type SamplePlace,
+} from "./run-rollout.ts";
 export { type Counts, type RunTotals } from "./run-totals.ts";
+export {
+  createCurriculum,
+  type CurriculumOptions,
+  defaultPools,
+  defaultPoolWeights,
+  type DifficultyPool,
+  drawByPools,
+  type PoolBounds,
+  poolOf,
+  type PoolWeights,
+  type TaskRecord,
+  type TaskStrategy,
+} from "./tasks/curriculum.ts";
+export { byPriority, type GroupResult, tasksInOrder, type TaskSource } from "./tasks/task-source.ts";

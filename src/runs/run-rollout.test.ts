@@ -1,101 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { ConfigurationError, type Episode, type EpisodeEvent, type Task, type Taskset } from "../core/index.ts";
-import { createManualClock } from "../lib/manual-clock.ts";
-import { createMemoryRunStore } from "../store/index.ts";
-import { toSamples, TrajectoryRecorder } from "../trajectories/index.ts";
-import { type EpisodePlayer, rolloutWarnings, type RolloutPlan, runRollout, type RunTotals } from "./index.ts";
-
-const task = (index: number): Task => ({
-  id: `desk:train:${index}`,
-  environment: "desk",
-  split: "train",
-  index,
-  contentHash: "",
-  instruction: null,
-  agenda: null,
-});
-const taskset: Taskset = { environment: "desk", split: "train", size: 100, task };
-const plan = (tasks: number, samplesPerTask: number): RolloutPlan => ({
-  taskset,
-  taskIndexes: Array.from({ length: tasks }, (_, index) => index),
-  samplesPerTask,
-  seed: 3,
-});
-
-type Behaviour = { readonly outcome: Episode["outcome"]; readonly reward: number | null; readonly ms: number };
-
-/** Plays episodes of one turn; what happens in them is a function of the task and the seed alone. */
-function playerOf(behave: (task: Task, sampleIndex: number) => Behaviour, clock = createManualClock()) {
-  const log = { running: 0, mostRunning: 0, started: [] as string[] };
-  const play: EpisodePlayer = async (one, place) => {
-    const id = `${one.id}#${place.sampleIndex}`;
-    log.started.push(id);
-    log.mostRunning = Math.max(log.mostRunning, ++log.running);
-    const { outcome, reward, ms } = behave(one, place.sampleIndex);
-    const recorder = new TrajectoryRecorder();
-    recorder.extend([1, 2]);
-    const turn = recorder.act({
-      sampledTokens: Uint32Array.of(place.seed, 9),
-      logprobs: Float32Array.of(-1, -2),
-      finish: { reason: "stop", matched: 9, raw: null },
-      weightSpans: [{ tokenCount: 2, dispatch: null, reply: null }],
-    });
-    const usage = { promptTokens: 2, completionTokens: 2, cachedTokens: null };
-    const failure = { boundary: "engine", code: "timeout", message: "late", retryable: true, cause: null } as const;
-    const event: EpisodeEvent = { type: "turn", turn, attempts: [{ failure, waitedMs: 1 }], usage, durationMs: 0 };
-    await place.onEvent(event);
-    const cancelled = await clock.sleep(ms, place.signal).then(
-      () => false,
-      () => true,
-    );
-    const planned = outcome === "failed" ? "fault" : outcome === "aborted" ? "engine_abort" : "tool_ended";
-    const stop = cancelled ? "cancelled" : planned;
-    log.running--;
-    const graded = cancelled ? null : reward;
-    const episode: Episode = {
-      id,
-      groupId: place.groupId,
-      sampleIndex: place.sampleIndex,
-      task: one,
-      seed: place.seed,
-      outcome: cancelled ? "aborted" : outcome,
-      stopReason: stop,
-      failure: stop === "fault" ? failure : null,
-      reward: graded,
-      grade: null,
-      info: new Map(),
-      messages: [],
-      trajectory: recorder.trajectory,
-      historyPolicy: "append-only",
-      events: [event],
-      problems: [],
-    };
-    const origin = { episodeId: id, groupId: place.groupId, taskId: one.id, reward: graded } as const;
-    const result = toSamples(
-      episode.trajectory,
-      { ...origin, tokenAccounting: "token-exact", historyPolicy: "append-only" },
-      { dropTurn: () => (graded === null ? "episode-aborted" : null) },
-    );
-    return { episode, result, origin: "played" };
-  };
-  return { play, log, clock };
-}
-
-const passing = (): Behaviour => ({ outcome: "completed", reward: 1, ms: 10 });
-const rows: Parameters<typeof runRollout>[1]["exportSamples"] = ({ result }, { index, groupIndex }) =>
-  result.samples.map((sample) => `${index} ${groupIndex} ${sample.id}`);
-
-async function openedStore() {
-  const store = createMemoryRunStore();
-  await store.begin(new Map());
-  return store;
-}
-
-async function list<T>(items: AsyncIterable<T>): Promise<T[]> {
-  const all: T[] = [];
-  for await (const item of items) all.push(item);
-  return all;
-}
+import { ConfigurationError, type Episode } from "../core/index.ts";
+import { rolloutWarnings, runRollout, type RunTotals } from "./index.ts";
+import { list, openedStore, passing, plan, playerOf, rows } from "./scripted-run.test-helper.ts";
 
 describe("runRollout()", () => {
   it("plays every task as often as planned, group by group, never more than the bound at once", async () => {
@@ -153,6 +59,9 @@ describe("runRollout()", () => {
       episodesFinished: 6,
       groupsPlanned: 3,
       groupsFinished: 3,
+      groupsWanted: null,
+      groupsKept: 2,
+      groupsDropped: { "not-graded": 1 },
       groupsWithoutSignal: 2,
       outcomes: { completed: 2, truncated: 2, aborted: 1, failed: 1 },
       stopReasons: { tool_ended: 4, fault: 1, engine_abort: 1 },
@@ -173,10 +82,11 @@ describe("runRollout()", () => {
       agentCost: 0,
       userModelCalls: 0,
       userCost: 0,
+      concurrency: 64,
       elapsedMs: 1,
     });
     expect(seen[0]).toMatchObject({ episodesStarted: 1, episodesFinished: 0, passRate: null });
-    expect(seen).toHaveLength(18);
+    expect(seen).toHaveLength(21);
   });
 
   it("starts nothing after a drain and lets running episodes end", async () => {

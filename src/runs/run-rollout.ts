@@ -1,18 +1,24 @@
-// Many episodes: tasks times samples, a bounded number at once, each handed to the store as it ends. Not the loop of an
-// episode (`episodes/`). A group is decided when its last episode has ended: kept with its rows, or dropped when none of its
-// episodes was graded. Groups that a stopped run leaves short stay undecided, so that a resumed run decides them whole.
+// A run that ends: groups of a plan are played, judged and recorded, until each task had its group or as many groups are
+// kept as are wanted. Not the loop of an episode (`episodes/`), and not endless (`producer/`). Who runs next is the
+// scheduler's, how many groups are needed is the quota's; here their groups become decisions and records.
 //
-//   planned ─► started ─► ended ─► in the store ─► its group decided
-//      │          └─ cancel: cut off, counted as aborted, not in the store
+//   planned ─► under way ─► ended ─┬─ passes ─► kept, with its rows (or surplus, when enough are kept)
+//      │           │               └─ filtered, too few graded, cut off ─► dropped, with the reason
+//      │           └─ the run is cancelled: its episodes are cut off, and it stays undecided, so that a resumed run goes on
 //      └─ drain, cancel or a fault: never started
 
-import type { Episode, EpisodeEvent, GroupRecord, Task, Taskset } from "../core/index.ts";
-import { episodeSeed } from "../episodes/index.ts";
+import type { Episode, EpisodeEvent, GroupRecord, Taskset } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { createSemaphore } from "../lib/semaphore.ts";
 import type { RunStore } from "../store/index.ts";
+import { type AdaptiveConcurrency, createEpisodeLimit, type EpisodeLimit } from "./concurrency/episode-limit.ts";
 import type { EpisodePlayer, PlayedEpisode } from "./episode-player.ts";
+import { GroupScheduler } from "./group-scheduler.ts";
+import { groupRecord, placeOf, resultsOf, viewOf } from "./groups/group-record.ts";
+import { type GroupPolicy, judgeGroup, resolveGroupPolicy } from "./groups/group-policy.ts";
+import { GroupQuota, type QuotaDecisions, type QuotaOptions } from "./groups/group-quota.ts";
+import { type EndedGroup, groupIdOf, type PlannedGroup } from "./groups/planned-group.ts";
 import { type RunTotals, TotalsCounter } from "./run-totals.ts";
+import { tasksInOrder, type TaskSource } from "./tasks/task-source.ts";
 
 /** What is to be played. */
 export type RolloutPlan = {
@@ -24,42 +30,55 @@ export type RolloutPlan = {
   readonly seed: number;
 };
 
+/** Where an episode stands in its run. */
+export type SamplePlace = {
+  /** Number of the episode. */
+  readonly index: number;
+  readonly groupIndex: number;
+  readonly group: GroupRecord;
+};
+
 export type RolloutParts = {
   readonly play: EpisodePlayer;
   /** Begun by the caller, and closed by it. */
   readonly store: Pick<RunStore, "append" | "appendGroup">;
   /** Groups that the store holds from before, by id: their episodes are counted, nothing is decided again. Default: none. */
   readonly decided?: ReadonlyMap<string, GroupRecord>;
-  /** The rows of an episode as texts; what it throws stops the run. `index` numbers the episode, `groupIndex` its task. */
-  readonly exportSamples: (
-    played: PlayedEpisode,
-    place: { readonly index: number; readonly groupIndex: number },
-  ) => readonly string[];
+  /** The rows of an episode of a kept group as texts; what it throws stops the run. */
+  readonly exportSamples: (played: PlayedEpisode, place: SamplePlace) => readonly string[];
 };
 
 export type RolloutOptions = {
-  /** Episodes at once. Default: 64. */
-  readonly concurrency?: number;
+  /** Episodes at once, or bounds between which their number follows the servers. Default: 64. */
+  readonly concurrency?: number | AdaptiveConcurrency;
+  /** What is done with groups. Default: every group with a reward is kept as it is. */
+  readonly groups?: Partial<GroupPolicy>;
+  /**
+   * How many groups to keep. Default: `wanted` is `null`, so each task has one group and those that pass are kept. With a
+   * number, groups are played until so many are kept, tasks over again where they run out, at most `maxGroups` (default:
+   * eight times as many); `oversample` 1 and `order` "plan".
+   */
+  readonly quota?: Partial<QuotaOptions>;
+  /** Which task the next group plays. Default: the plan's in their order. */
+  readonly tasks?: TaskSource;
   /** No further episode is started; running ones end in their own time. */
   readonly drain?: AbortSignal;
   /** No further episode is started, and running ones are cancelled: outcome "aborted". */
   readonly signal?: AbortSignal;
-  /** Told of every episode that starts, of every turn and of every episode that is kept. Must be quick; `totals` may be called as often as wanted. */
+  /** Told of every episode that starts, of every turn, of every episode that is kept and of every decision. Must be quick; `totals` may be called as often as wanted. */
   readonly onProgress?: (totals: () => RunTotals) => void;
   /** Told of each episode when it is kept. */
   readonly onEpisode?: (episode: Episode) => void;
+  /** Told of each group when it is decided. */
+  readonly onGroup?: (group: GroupRecord) => void;
   readonly clock?: Clock;
 };
 
-/** What has ended of a group that is not whole yet, by place in the group. */
-type OpenGroup = Map<number, PlayedEpisode>;
-
-type Place = { readonly task: Task; readonly groupIndex: number; readonly sampleIndex: number };
-
 /**
- * Plays a plan. Resolves with the totals when every episode is kept or the run was stopped by a signal; all episodes that
- * ended are in the store then, and those that were cut off are counted as aborted. Rejects with the first fault of the store, of an export or of the configuration, after
- * running episodes are cancelled. Throws a `RangeError` for a plan or options out of bounds, before anything starts.
+ * Plays a plan. Resolves with the totals when all is decided or the run was stopped by a signal; all episodes that ended are
+ * in the store then, and those that were cut off are counted as aborted. Rejects with the first fault of the store, of an
+ * export, of a filter or of the configuration, after running episodes are cancelled. Throws a `RangeError` for a plan or
+ * options out of bounds, before anything starts.
  */
 export async function runRollout(
   plan: RolloutPlan,
@@ -74,130 +93,187 @@ class Rollout {
   readonly #plan: RolloutPlan;
   readonly #parts: RolloutParts;
   readonly #options: RolloutOptions;
+  readonly #policy: GroupPolicy;
+  readonly #quota: GroupQuota;
+  readonly #tasks: TaskSource;
+  readonly #limit: EpisodeLimit;
   readonly #counter: TotalsCounter;
-  /** One controller an episode: signals of long runs would gather listeners. */
-  readonly #openGroups = new Map<string, OpenGroup>();
-  readonly #running = new Map<AbortController, Promise<void>>();
-  readonly #stopStarting = new AbortController();
-  #isCancelled = false;
+  readonly #scheduler: GroupScheduler;
+  /** Times that a task has been played. */
+  readonly #visits = new Map<number, number>();
+  /** Groups that passed and are not decided yet. */
+  readonly #passed = new Map<number, EndedGroup>();
+  #isStopped = false;
   #fault: { readonly error: unknown } | null = null;
+  #finish: () => void = () => undefined;
 
   constructor(plan: RolloutPlan, parts: RolloutParts, options: RolloutOptions) {
+    const { clock = systemClock, concurrency = 64, quota = {}, tasks } = options;
     this.#plan = plan;
     this.#parts = parts;
     this.#options = options;
-    const clock = options.clock ?? systemClock;
-    const planned = { groups: plan.taskIndexes.length, samplesPerTask: plan.samplesPerTask };
+    this.#policy = resolveGroupPolicy(options.groups ?? {}, plan.samplesPerTask);
+    const { wanted = null } = quota;
+    const maxGroups = quota.maxGroups ?? (wanted === null ? Infinity : 8 * wanted);
+    this.#quota = new GroupQuota({ oversample: 1, order: "plan", ...quota, wanted, maxGroups });
+    this.#tasks = tasks ?? tasksInOrder(plan.taskIndexes, { passes: wanted === null ? 1 : Infinity });
+    this.#limit = createEpisodeLimit(concurrency, clock);
+    const planned = { groups: wanted ?? plan.taskIndexes.length, samplesPerTask: plan.samplesPerTask, wanted };
     this.#counter = new TotalsCounter(planned, () => clock.now());
+    this.#scheduler = new GroupScheduler({
+      play: parts.play,
+      seed: plan.seed,
+      samplesPerTask: plan.samplesPerTask,
+      replacements: this.#policy.replacements,
+      cutoffMs: this.#policy.cutoff?.afterMs ?? null,
+      clock,
+      limit: () => this.#limit.current,
+      nextGroup: () => this.#nextGroup(),
+      placesOf: ({ groupId }) => parts.decided?.get(groupId)?.episodeIds.map(placeOf) ?? null,
+      onStart: () => {
+        this.#counter.start();
+        this.#report();
+      },
+      onEvent: (event) => this.#onEvent(event),
+      onEpisode: (played) => this.#onEpisode(played),
+      onGroup: (group) => this.#onGroup(group),
+      onIdle: () => this.#finish(),
+      onFault: (error) => {
+        this.#fault ??= { error };
+      },
+    });
   }
 
   async run(): Promise<RunTotals> {
-    const { drain, signal, concurrency = 64 } = this.#options;
-    const permits = createSemaphore(concurrency);
-    const onDrain = (): void => this.#stopStarting.abort(new Error("drained"));
-    const onCancel = (): void => this.#cancel();
+    const { drain, signal } = this.#options;
+    const onDrain = (): void => {
+      this.#isStopped = true;
+      this.#scheduler.pause();
+    };
+    const onCancel = (): void => {
+      this.#isStopped = true;
+      this.#scheduler.cancel();
+    };
     drain?.addEventListener("abort", onDrain, { once: true });
     signal?.addEventListener("abort", onCancel, { once: true });
-    if (drain?.aborted) onDrain();
-    if (signal?.aborted) onCancel();
     try {
-      for (const place of places(this.#plan)) {
-        const release = await permits.acquire(this.#stopStarting.signal).catch(() => null);
-        if (release === null || this.#stopStarting.signal.aborted) break;
-        this.#start(place, release);
-      }
-      await Promise.all(this.#running.values());
+      if (drain?.aborted) onDrain();
+      if (signal?.aborted) onCancel();
+      const finished = new Promise<void>((resolve) => {
+        this.#finish = resolve;
+      });
+      this.#limit.start({ running: () => this.#scheduler.running, onChange: () => this.#scheduler.pump() });
+      this.#scheduler.pump();
+      await finished;
     } finally {
+      this.#limit.stop();
+      this.#scheduler.close();
       drain?.removeEventListener("abort", onDrain);
       signal?.removeEventListener("abort", onCancel);
     }
     if (this.#fault !== null) throw this.#fault.error;
-    return this.#counter.totals();
+    return this.#totals();
   }
 
-  #start(place: Place, release: () => void): void {
-    const controller = new AbortController();
-    this.#counter.start();
-    const played = this.#play(place, controller.signal)
-      .catch((error: unknown) => {
-        this.#fault ??= { error };
-        this.#cancel();
-      })
-      .finally(() => {
-        this.#running.delete(controller);
-        release();
-      });
-    this.#running.set(controller, played);
-    this.#report();
+  #nextGroup(): PlannedGroup | null {
+    if (this.#isStopped || !this.#quota.mayOpen) return null;
+    const taskIndex = this.#tasks.next(this.#quota.opened);
+    if (taskIndex === null || taskIndex === "later") return null;
+    const groupIndex = this.#quota.open();
+    const visit = (this.#visits.get(taskIndex) ?? 0) + 1;
+    this.#visits.set(taskIndex, visit);
+    const task = this.#plan.taskset.task(taskIndex);
+    return { groupId: groupIdOf(task, visit), task, groupIndex };
   }
 
-  async #play(place: Place, signal: AbortSignal): Promise<void> {
-    const { task, sampleIndex } = place;
-    const onEvent = (event: EpisodeEvent): void => {
-      this.#counter.event(event);
-      if (event.type === "turn" || event.type === "agent-reply") this.#report();
-    };
-    const seed = episodeSeed(this.#plan.seed, task.id, sampleIndex);
-    const episodeId = `${task.id}#${sampleIndex}`;
-    const played = await this.#parts.play(task, { episodeId, groupId: task.id, sampleIndex, seed, signal, onEvent });
+  #onEvent(event: EpisodeEvent): void {
+    this.#counter.event(event);
+    this.#limit.observe(event);
+    if (event.type === "turn" || event.type === "agent-reply") this.#report();
+  }
+
+  async #onEpisode(played: PlayedEpisode): Promise<void> {
     // An episode that the run cut off has not ended: its events are journalled, and a resumed run goes on with it.
-    const isCutOff = this.#isCancelled && played.episode.stopReason === "cancelled";
+    const isCutOff = this.#scheduler.isCancelled && played.episode.stopReason === "cancelled";
     if (played.origin !== "kept" && !isCutOff) await this.#parts.store.append(played.episode);
     this.#counter.finish(played);
     this.#options.onEpisode?.(played.episode);
-    if (!isCutOff) await this.#finishInGroup(place, played);
     this.#report();
   }
 
-  async #finishInGroup({ task, groupIndex, sampleIndex }: Place, played: PlayedEpisode): Promise<void> {
-    const { groupId } = played.episode;
-    const group: OpenGroup = this.#openGroups.get(groupId) ?? new Map<number, PlayedEpisode>();
-    this.#openGroups.set(groupId, group.set(sampleIndex, played));
-    const { samplesPerTask } = this.#plan;
-    if (group.size < samplesPerTask) return;
-    this.#openGroups.delete(groupId);
-    const members = [...group].toSorted(([left], [right]) => left - right);
-    const rewards = members.map(([, { episode }]) => episode.reward);
-    const isKept = rewards.some((reward) => reward !== null);
-    const record: GroupRecord = {
-      groupId,
-      taskId: task.id,
-      groupIndex,
-      decision: isKept ? "kept" : "dropped",
-      reason: isKept ? null : "not-graded",
-      episodeIds: members.map(([, { episode }]) => episode.id),
-      rewards,
-    };
-    const decision = this.#parts.decided?.get(groupId) ?? record;
-    this.#counter.decide(
-      decision,
-      members.map(([, { result }]) => result),
+  async #onGroup(group: EndedGroup): Promise<void> {
+    const { groupIndex, groupId, task } = group.plan;
+    const view = viewOf(group);
+    const isJudged = group.ending !== "surplus";
+    this.#tasks.report({ groupIndex, taskIndex: task.index, rewards: isJudged ? view.rewards : [] });
+    const before = this.#parts.decided?.get(groupId);
+    if (before !== undefined) {
+      this.#quota.restore(groupIndex, before.decision);
+      this.#count(before, group);
+    } else {
+      const reason = this.#reasonToDrop(group);
+      if (reason === null) {
+        this.#passed.set(groupIndex, group);
+        await this.#carryOut(this.#quota.pass(groupIndex));
+      } else {
+        const decisions = this.#quota.drop(groupIndex);
+        await this.#decide(group, reason);
+        await this.#carryOut(decisions);
+      }
+    }
+    if (this.#quota.isMet) this.#scheduler.end(() => true, "surplus");
+  }
+
+  #reasonToDrop(group: EndedGroup): string | null {
+    if (group.ending === "surplus") return "surplus";
+    if (group.ending === "cut-off" && this.#policy.cutoff?.then === "drop") return "cut-off";
+    return judgeGroup(viewOf(group), this.#policy);
+  }
+
+  async #carryOut({ kept, surplus }: QuotaDecisions): Promise<void> {
+    for (const [groups, reason] of [
+      [kept, null],
+      [surplus, "surplus"],
+    ] as const) {
+      for (const groupIndex of groups) {
+        const group = this.#passed.get(groupIndex)!;
+        this.#passed.delete(groupIndex);
+        await this.#decide(group, reason);
+      }
+    }
+  }
+
+  /** `reason`: why it is dropped; `null`: it is kept. */
+  async #decide(group: EndedGroup, reason: string | null): Promise<void> {
+    const record = groupRecord(group, reason);
+    this.#count(record, group);
+    await this.#parts.store.appendGroup({
+      group: record,
+      sampleLines: reason === null ? this.#rows(group, record) : [],
+    });
+  }
+
+  #rows(group: EndedGroup, record: GroupRecord): string[] {
+    const { groupIndex } = group.plan;
+    // Numbers of episodes are those of the plan, whatever was played.
+    const stride = this.#plan.samplesPerTask + this.#policy.replacements;
+    return group.members.flatMap(({ sampleIndex, played }) =>
+      this.#parts.exportSamples(played, { index: groupIndex * stride + sampleIndex, groupIndex, group: record }),
     );
-    if (decision !== record) return;
-    const sampleLines = isKept
-      ? members.flatMap(([place, member]) =>
-          this.#parts.exportSamples(member, { index: groupIndex * samplesPerTask + place, groupIndex }),
-        )
-      : [];
-    await this.#parts.store.appendGroup({ group: record, sampleLines });
+  }
+
+  #count(record: GroupRecord, group: EndedGroup): void {
+    this.#counter.decide(record, resultsOf(group));
+    this.#options.onGroup?.(record);
+    this.#report();
   }
 
   #report(): void {
-    this.#options.onProgress?.(() => this.#counter.totals());
+    this.#options.onProgress?.(() => this.#totals());
   }
 
-  #cancel(): void {
-    this.#isCancelled = true;
-    this.#stopStarting.abort(new Error("cancelled"));
-    for (const controller of this.#running.keys()) controller.abort(new Error("The run was cancelled."));
-  }
-}
-
-/** Group by group, so that the episodes of a group run together and a stopped run has few groups that are not whole. */
-function* places(plan: RolloutPlan): Generator<Place> {
-  for (const [groupIndex, taskIndex] of plan.taskIndexes.entries()) {
-    const task = plan.taskset.task(taskIndex);
-    for (let sampleIndex = 0; sampleIndex < plan.samplesPerTask; sampleIndex++) yield { task, groupIndex, sampleIndex };
+  #totals(): RunTotals {
+    return this.#counter.totals({ concurrency: this.#limit.current });
   }
 }
 

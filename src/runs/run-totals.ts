@@ -20,7 +20,13 @@ export type RunTotals = {
   readonly episodesStarted: number;
   readonly episodesFinished: number;
   readonly groupsPlanned: number;
+  /** Groups that are decided. */
   readonly groupsFinished: number;
+  /** Groups to keep, whatever has to be played for them; `null`: each planned group is played once. */
+  readonly groupsWanted: number | null;
+  readonly groupsKept: number;
+  /** Dropped groups, by reason. */
+  readonly groupsDropped: Counts;
   /** Finished groups whose graded rewards are all alike: they teach nothing. */
   readonly groupsWithoutSignal: number;
   readonly outcomes: Readonly<Record<Outcome, number>>;
@@ -53,12 +59,16 @@ export type RunTotals = {
   readonly userModelCalls: number;
   /** US dollars; `null` when a price is unknown. */
   readonly userCost: number | null;
+  /** Episodes that may be under way now. */
+  readonly concurrency: number;
   readonly elapsedMs: number;
 };
 
+type Planned = { readonly groups: number; readonly samplesPerTask: number; readonly wanted: number | null };
+
 /** Adds up a run. Not a log: what it has counted cannot be taken back. */
 export class TotalsCounter {
-  readonly #planned: { readonly groups: number; readonly samplesPerTask: number };
+  readonly #planned: Planned;
   readonly #now: () => number;
   readonly #start: number;
   readonly #outcomes: Record<Outcome, number> = { completed: 0, truncated: 0, aborted: 0, failed: 0 };
@@ -66,9 +76,11 @@ export class TotalsCounter {
   readonly #failures = new Map<string, number>();
   readonly #problems = new Map<string, number>();
   readonly #dropped = new Map<string, number>();
+  readonly #groupsDropped = new Map<string, number>();
   #started = 0;
   #finished = 0;
   #groupsFinished = 0;
+  #groupsKept = 0;
   #groupsWithoutSignal = 0;
   #graded = 0;
   #passed = 0;
@@ -82,7 +94,7 @@ export class TotalsCounter {
   #agentUsage = freeUsage;
   #userUsage = freeUsage;
 
-  constructor(planned: { readonly groups: number; readonly samplesPerTask: number }, now: () => number) {
+  constructor(planned: Planned, now: () => number) {
     this.#planned = planned;
     this.#now = now;
     this.#start = now();
@@ -124,8 +136,10 @@ export class TotalsCounter {
   }
 
   /** `results`: of the episodes of the group. */
-  decide({ decision, rewards }: GroupRecord, results: readonly EpisodeSamples[]): void {
+  decide({ decision, reason, rewards }: GroupRecord, results: readonly EpisodeSamples[]): void {
     this.#groupsFinished++;
+    if (decision === "kept") this.#groupsKept++;
+    else add(this.#groupsDropped, reason ?? "unknown");
     const graded = rewards.filter((reward) => reward !== null);
     if (graded.every((reward) => reward === graded[0])) this.#groupsWithoutSignal++;
     for (const sample of results.flatMap(({ samples }) => samples)) {
@@ -137,14 +151,17 @@ export class TotalsCounter {
     }
   }
 
-  totals(): RunTotals {
-    const { groups, samplesPerTask } = this.#planned;
+  totals({ concurrency }: { readonly concurrency: number }): RunTotals {
+    const { groups, samplesPerTask, wanted } = this.#planned;
     return {
       episodesPlanned: groups * samplesPerTask,
       episodesStarted: this.#started,
       episodesFinished: this.#finished,
       groupsPlanned: groups,
       groupsFinished: this.#groupsFinished,
+      groupsWanted: wanted,
+      groupsKept: this.#groupsKept,
+      groupsDropped: Object.fromEntries(this.#groupsDropped),
       groupsWithoutSignal: this.#groupsWithoutSignal,
       outcomes: { ...this.#outcomes },
       stopReasons: Object.fromEntries(this.#stopReasons),
@@ -165,6 +182,7 @@ export class TotalsCounter {
       agentCost: this.#agentUsage.cost,
       userModelCalls: this.#userUsage.modelCalls,
       userCost: this.#userUsage.cost,
+      concurrency,
       elapsedMs: this.#now() - this.#start,
     };
   }

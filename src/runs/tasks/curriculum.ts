@@ -1,0 +1,119 @@
+// A task source that prefers what the policy can learn from: tasks lie in pools by how often they were passed, and a strategy
+// draws from the pools. What a draw may know is fixed by the plan, not by the clock: the draw of group n sees exactly the
+// groups before n - lookahead. So the same seed gives the same tasks, whatever ended first; where those groups are not
+// decided yet, the source says "later".
+
+import { createRandom, deriveSeed, type Random } from "../../lib/random.ts";
+import type { GroupResult, TaskSource } from "./task-source.ts";
+
+/** What is known of one task. */
+export type TaskRecord = {
+  readonly taskIndex: number;
+  /** Groups of it that were drawn so far. */
+  readonly visits: number;
+  /** Graded episodes of it, and how many of them had full reward. */
+  readonly graded: number;
+  readonly passed: number;
+};
+
+/** "unknown": nothing was graded yet. */
+export type DifficultyPool = "unknown" | "easy" | "medium" | "hard";
+
+export type PoolBounds = {
+  /** Tasks passed at least so often are easy. Default: 0.9. */
+  readonly easy: number;
+  /** Tasks passed at most so often are hard. Default: 0.1. */
+  readonly hard: number;
+};
+
+export const defaultPools: PoolBounds = Object.freeze({ easy: 0.9, hard: 0.1 });
+
+export function poolOf({ graded, passed }: TaskRecord, { easy, hard }: PoolBounds = defaultPools): DifficultyPool {
+  if (graded === 0) return "unknown";
+  const rate = passed / graded;
+  if (rate >= easy) return "easy";
+  return rate <= hard ? "hard" : "medium";
+}
+
+/** Draws the task of a group. Pure: equal records and equal randomness give the same task. Returns a `taskIndex` of `tasks`. */
+export type TaskStrategy = (tasks: readonly TaskRecord[], random: Random) => number;
+
+export type PoolWeights = Readonly<Record<DifficultyPool, number>>;
+
+/** Tasks that are passed sometimes teach most; the others stay in sight, since the policy changes. */
+export const defaultPoolWeights: PoolWeights = Object.freeze({ unknown: 1, medium: 1, hard: 0.25, easy: 0.1 });
+
+/** Each task weighs what its pool weighs, divided by one more than its visits, so that nothing is drawn over and over. */
+export function drawByPools(weights: PoolWeights = defaultPoolWeights, pools: PoolBounds = defaultPools): TaskStrategy {
+  return (tasks, random) => {
+    const shares = tasks.map((task) => weights[poolOf(task, pools)] / (1 + task.visits));
+    let left = random.next() * shares.reduce((sum, share) => sum + share, 0);
+    for (const [place, share] of shares.entries()) {
+      left -= share;
+      if (left < 0) return tasks[place]!.taskIndex;
+    }
+    return tasks.at(-1)!.taskIndex;
+  };
+}
+
+export type CurriculumOptions = {
+  readonly taskIndexes: readonly number[];
+  readonly seed: number;
+  /** Default: {@link drawByPools}. */
+  readonly strategy?: TaskStrategy;
+  /**
+   * How many groups a draw does not see. More keeps more groups under way at once, fewer makes the curriculum follow the
+   * policy closer. At least 1. Default: 16.
+   */
+  readonly lookahead?: number;
+  /** What earlier runs found out. Default: nothing. */
+  readonly known?: readonly { readonly taskIndex: number; readonly graded: number; readonly passed: number }[];
+};
+
+/** Throws a `RangeError` for a lookahead below 1 and an empty list of tasks. */
+export function createCurriculum(options: CurriculumOptions): TaskSource {
+  const { taskIndexes, seed, strategy = drawByPools(), lookahead = 16, known = [] } = options;
+  if (!Number.isInteger(lookahead) || lookahead < 1) {
+    throw new RangeError(
+      `Cannot make a curriculum: lookahead is ${lookahead}, a whole number of at least 1 is needed.`,
+    );
+  }
+  if (taskIndexes.length === 0) throw new RangeError("Cannot make a curriculum: there is no task to draw from.");
+  const records = new Map<number, TaskRecord>(
+    taskIndexes.map((taskIndex) => [taskIndex, { taskIndex, visits: 0, graded: 0, passed: 0 }]),
+  );
+  for (const { taskIndex, graded, passed } of known) {
+    const record = records.get(taskIndex);
+    if (record !== undefined) records.set(taskIndex, { ...record, graded, passed });
+  }
+  const results = new Map<number, GroupResult>();
+  /** Groups whose results are in the records: all before this one. */
+  let seen = 0;
+
+  const see = ({ taskIndex, rewards }: GroupResult): void => {
+    const record = records.get(taskIndex);
+    if (record === undefined) return;
+    const passed = rewards.filter((reward) => reward >= 1 - 1e-6).length;
+    const { graded } = record;
+    records.set(taskIndex, { ...record, graded: graded + rewards.length, passed: record.passed + passed });
+  };
+
+  return {
+    next: (groupIndex) => {
+      for (; seen <= groupIndex - lookahead; seen++) {
+        const result = results.get(seen);
+        if (result === undefined) return "later";
+        results.delete(seen);
+        see(result);
+      }
+      const drawn = strategy([...records.values()], createRandom(deriveSeed(seed, "curriculum", groupIndex)));
+      const record = records.get(drawn);
+      if (record === undefined) {
+        throw new RangeError(`Cannot draw a task: the strategy chose ${drawn}, which is not one of the run's tasks.`);
+      }
+      records.set(drawn, { ...record, visits: record.visits + 1 });
+      return drawn;
+    },
+    report: (result) => void results.set(result.groupIndex, result),
+  };
+}
