@@ -24,8 +24,16 @@ export interface UserSimulator {
   reply(words: string, options?: { readonly signal?: AbortSignal }): Promise<UserLine>;
 }
 
+/** A line that a user has said, and the words of the agent that it answered; `null` for the first words. */
+export type SpokenLine = { readonly heard: string | null; readonly line: UserLine };
+
 /** Makes the user of an episode. Throws a `ConfigurationError` when it cannot play the task, naming the users that can. */
 export interface UserSource {
   readonly name: string;
   create(task: Task, options: { readonly seed: number }): UserSimulator;
+  /**
+   * A user in the middle of a conversation whose process died: it has said `spoken` (at least one line, the last no
+   * hang-up), is never asked for those again, and answers the agent's next words. Absent: its users cannot go on.
+   */
+  resume?(task: Task, options: { readonly seed: number; readonly spoken: readonly SpokenLine[] }): UserSimulator;
 }

@@ -8,11 +8,15 @@ import type { AssistantMessage, Message } from "../core/message.ts";
 import type { ParsedAction } from "../core/renderer.ts";
 import type { StopReason } from "../core/stop-reason.ts";
 import type { Tool } from "../core/tool.ts";
+import type { RecordedEvents } from "./recorded-events.ts";
+
+/** The event of an action; which of the two is up to its source. */
+export type ActionEvent = Extract<EpisodeEvent, { type: "turn" | "agent-reply" }>;
 
 /** What was asked for and came. */
 export type AskedAction = {
   /** Emitted before anything is made of the action. */
-  readonly event: EpisodeEvent;
+  readonly event: ActionEvent;
   readonly next:
     | { readonly type: "read"; readonly read: () => ParsedAction }
     /** The action is discarded; the same turn is asked for once more. */
@@ -36,8 +40,11 @@ export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolic
     readonly shownTools: readonly Tool[];
     readonly tools: readonly Tool[];
   }): void;
+  readonly eventType: ActionEvent["type"];
   /** Asks for the next action; may throw `Stop` before asking. */
   ask(turn: number): Promise<AskedAction>;
+  /** In place of `ask`: the action that is recorded, with what follows it. Throws a divergence when it cannot have been asked for here. */
+  replay(event: ActionEvent, rest: { readonly turn: number; readonly recorded: RecordedEvents }): AskedAction;
   /** The action as it stands in the history. */
   asMessage(action: ParsedAction, decision: Decision): AssistantMessage;
   show(shown: Shown): void;

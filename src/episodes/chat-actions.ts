@@ -8,10 +8,11 @@ import type { AssistantMessage, Message } from "../core/message.ts";
 import type { ParsedAction } from "../core/renderer.ts";
 import type { Tool } from "../core/tool.ts";
 import { deriveSeed } from "../lib/random.ts";
-import { type ActionSource, type AskedAction, type Shown, Stop } from "./action-source.ts";
+import { type ActionEvent, type ActionSource, type AskedAction, type Shown, Stop } from "./action-source.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 
 export class ChatActions implements ActionSource {
+  readonly eventType = "agent-reply";
   readonly historyPolicy = "no-tokens";
   readonly trajectory = { turns: [] };
   readonly #agent: ChatAgent;
@@ -49,6 +50,15 @@ export class ChatActions implements ActionSource {
       event: { type: "agent-reply", turn, attempts, usage, durationMs: clock.now() - start },
       next: { type: "read", read: () => action },
     };
+  }
+
+  /** What the agent said stands in the decision about it. */
+  replay(event: ActionEvent, { recorded }: Parameters<ActionSource["replay"]>[1]): AskedAction {
+    if (event.type === "agent-reply") this.#outputTokens += event.usage.outputTokens;
+    const next = recorded.peek();
+    if (next?.type === "decision") return { event, next: { type: "read", read: () => next.action } };
+    const error = recorded.ending() ?? recorded.diverged("engine", "the answer of the agent is missing");
+    return { event, next: { type: "end", error } };
   }
 
   /** With the one call that gets an answer: servers refuse a history in which a call has none. */

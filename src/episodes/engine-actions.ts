@@ -6,15 +6,18 @@ import type { Attempt } from "../core/episode.ts";
 import type { AssistantMessage, Message } from "../core/message.ts";
 import type { ParsedAction, Renderer } from "../core/renderer.ts";
 import type { Tool } from "../core/tool.ts";
-import type { Trajectory } from "../core/turn.ts";
+import type { Trajectory, Turn } from "../core/turn.ts";
+import { isSameValue } from "../lib/is-same-value.ts";
 import { TrajectoryRecorder } from "../trajectories/index.ts";
-import { type ActionSource, type AskedAction, type Shown, Stop } from "./action-source.ts";
+import { type ActionEvent, type ActionSource, type AskedAction, type Shown, Stop } from "./action-source.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
-import { sampleTurn } from "./sample-turn.ts";
+import type { RecordedEvents } from "./recorded-events.ts";
+import { sampleTurn, type SampledTurn } from "./sample-turn.ts";
 
 const restarted = "the engine aborted the turn before, which is discarded";
 
 export class EngineActions implements ActionSource {
+  readonly eventType = "turn";
   readonly #engine: Engine;
   readonly #renderer: Renderer;
   readonly #options: ResolvedOptions;
@@ -53,7 +56,6 @@ export class EngineActions implements ActionSource {
     const attempts: Attempt[] = [];
     const start = clock.now();
     const { prompt } = this.#recorder;
-    const observed = prompt.length;
     const { result, next } = await sampleTurn(
       this.#engine,
       { prompt, stopTokenIds: this.#renderer.stopTokenIds, turn, budget, discarded: this.#discarded },
@@ -67,18 +69,42 @@ export class EngineActions implements ActionSource {
       usage: result.usage,
       durationMs: clock.now() - start,
     } as const;
-    if (next.type === "end") return { event, next };
-    if (next.type === "again") {
-      this.#discarded++;
-      this.#recorder.rewrite(prompt.view(0, observed).slice(), restarted);
-      return { event, next };
+    return { event, next: this.#next(recorded, next, turn) };
+  }
+
+  replay(event: ActionEvent, { turn, recorded }: Parameters<ActionSource["replay"]>[1]): AskedAction {
+    if (event.type !== "turn") throw recorded.diverged("engine", "an agent behind an API answered");
+    const again = this.#recorder.act(event.turn);
+    if (!isSameValue(again, event.turn)) {
+      throw recorded.diverged("renderer", `the prompt of turn ${turn} is not the recorded one`);
     }
-    const { sampledTokens } = recorded;
+    return { event: { ...event, turn: again }, next: this.#next(again, this.#recordedNext(again, recorded), turn) };
+  }
+
+  #next(acted: Turn, next: SampledTurn["next"], turn: number): AskedAction["next"] {
+    if (next.type === "end") return next;
+    const { sampledTokens } = acted;
+    if (next.type === "again") {
+      const { prompt } = this.#recorder;
+      this.#discarded++;
+      this.#recorder.rewrite(prompt.view(0, prompt.length - sampledTokens.length).slice(), restarted);
+      return next;
+    }
     this.#discarded = 0;
     this.#lastAction = sampledTokens;
     this.#sampledTokens += sampledTokens.length;
-    const read = (): ParsedAction => this.#renderer.parseAction(sampledTokens, { tools: this.#tools, turn });
-    return { event, next: { type: "read", read } };
+    return { type: "read", read: () => this.#renderer.parseAction(sampledTokens, { tools: this.#tools, turn }) };
+  }
+
+  /** A turn that the server aborted is never read: it ended the episode, or was asked for again. */
+  #recordedNext({ finish }: Turn, recorded: RecordedEvents): SampledTurn["next"] {
+    if (finish.reason !== "abort") return { type: "read" };
+    const error = recorded.ending();
+    if (error !== null) return { type: "end", error };
+    if (recorded.peek() === null && this.#options.engineAbort.onAbort === "end") {
+      return { type: "end", error: new Stop("engine_abort") };
+    }
+    return { type: "again" };
   }
 
   asMessage(action: ParsedAction): AssistantMessage {

@@ -57,6 +57,13 @@ export type EpisodeOptions = {
   readonly engineAbort?: Partial<EngineAbortPolicy>;
   /** Cancels the episode: outcome "aborted". */
   readonly signal?: AbortSignal;
+  /**
+   * The events of this episode from processes that died or were stopped. They are walked by the same loop: recorded turns
+   * stand in place of the engine and recorded lines in place of the user, calls are made in the environment again, and what
+   * is computed again must be what is recorded; a difference is a failure with code "replay-diverged". Then the episode goes
+   * on live. `onEvent` gets only what is new. Default: none, the episode begins.
+   */
+  readonly resumeFrom?: readonly EpisodeEvent[];
   /** Gets every event before it counts; the episode waits for it. What it throws is a failure at boundary "store". */
   readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
   readonly clock?: Clock;
@@ -101,6 +108,7 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     turnTimeoutMs: options.turnTimeoutMs ?? 600_000,
     engineAbort: { ...defaultEngineAbort, ...options.engineAbort },
     signal: options.signal ?? null,
+    resumeFrom: options.resumeFrom ?? [],
     onEvent: options.onEvent ?? null,
     clock: options.clock ?? systemClock,
   };

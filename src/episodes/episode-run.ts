@@ -1,5 +1,6 @@
 // The loop: one attempt at one task, from the first observation to the stop. It asks for an action, steps environment or
 // user, and shows what came of it. It imports no implementation, retries nothing itself, and turns every fault into data.
+// An episode whose process died walks its recorded events first (`recorded-events.ts`): the same steps, nobody asked.
 //
 //   open ─► ask ─► read action ─┬─ call ─► environment ─┬─► show ─► ask ...
 //                               ├─ say ──► user ────────┤
@@ -13,11 +14,13 @@ import type { Message } from "../core/message.ts";
 import type { ParsedAction } from "../core/renderer.ts";
 import { outcomeOf, type StopReason } from "../core/stop-reason.ts";
 import type { Task } from "../core/task.ts";
-import type { UserSimulator } from "../core/user.ts";
+import type { UserLine, UserSimulator } from "../core/user.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import { deriveSeed } from "../lib/random.ts";
+import { isSameValue } from "../lib/is-same-value.ts";
 import { type ActionSource, Stop } from "./action-source.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
+import { type EventOf, RecordedEvents } from "./recorded-events.ts";
 
 /** What every episode has, whoever acts in it. `user` and `actions` are this episode's own. */
 export type RunParts = {
@@ -27,6 +30,8 @@ export type RunParts = {
   readonly actions: ActionSource;
 };
 
+type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result">;
+
 /** One episode under way. Single use: `play` resolves with an `Episode` whatever happens in it. */
 export class EpisodeRun {
   readonly #task: Task;
@@ -34,12 +39,14 @@ export class EpisodeRun {
   readonly #options: ResolvedOptions;
   readonly #events: EpisodeEvent[] = [];
   readonly #messages: Message[] = [];
+  readonly #recorded: RecordedEvents;
   #info: JsonObject = new Map();
 
   constructor(task: Task, parts: RunParts, options: ResolvedOptions) {
     this.#task = task;
     this.#parts = parts;
     this.#options = options;
+    this.#recorded = new RecordedEvents(options.resumeFrom);
   }
 
   async play(): Promise<Episode> {
@@ -49,7 +56,7 @@ export class EpisodeRun {
     let failure: Failure | null = null;
     let grade: Episode["grade"] = null;
     try {
-      await this.#emit({ type: "episode-start", episodeId, taskId: this.#task.id, seed });
+      await this.#confirm({ type: "episode-start", episodeId, taskId: this.#task.id, seed }, "environment");
       const opened = await this.#guard("environment", () => this.#parts.environment.open(this.#task));
       environment = opened;
       this.#merge(opened.info);
@@ -57,20 +64,25 @@ export class EpisodeRun {
     } catch (error) {
       ({ stopReason, failure } = this.#ending(error));
     }
+    // Cut short or gone astray, the recorded episode is not walked to its end.
+    if (this.#recorded.ending() === null) this.#recorded.drop();
     const outcome = outcomeOf(stopReason);
     if (environment !== null && (outcome === "completed" || outcome === "truncated")) {
       const graded = environment;
       try {
-        const { result, durationMs } = await this.#timed("grader", () => graded.grade({ outcome }));
-        await this.#emit({ type: "grade", grade: result, durationMs });
-        grade = result;
-        this.#merge(result.info);
+        ({ grade } = await this.#step("grade", "grader", async () => {
+          const { result, durationMs } = await this.#timed("grader", () => graded.grade({ outcome }));
+          return { type: "grade", grade: result, durationMs };
+        }));
+        this.#merge(grade.info);
       } catch (error) {
         ({ stopReason, failure } = this.#ending(error));
       }
     }
     try {
-      await this.#emit({ type: "episode-end", stopReason, failure });
+      const recorded = this.#recorded.take("episode-end");
+      if (recorded?.stopReason === stopReason) this.#events.push(recorded);
+      else await this.#emit({ type: "episode-end", stopReason, failure });
     } catch (error) {
       ({ stopReason, failure } = this.#ending(error));
     }
@@ -113,7 +125,7 @@ export class EpisodeRun {
       const { argumentErrors } = this.#parts.environment;
       const decision = strategy.decide(action, { tools, argumentErrors, turn });
       this.#messages.push(actions.asMessage(action, decision));
-      await this.#emit({ type: "decision", turn, action, decision });
+      await this.#confirm({ type: "decision", turn, action, decision }, "parser");
       const observation = await this.#carryOut(decision, environment, turn);
       const history = [...this.#messages];
       const newMessages = [strategy.observe(decision, observation)];
@@ -125,9 +137,15 @@ export class EpisodeRun {
 
   /** Asks for the action of a turn until one is to be read. */
   async #ask(turn: number): Promise<() => ParsedAction> {
+    const { actions } = this.#parts;
     for (;;) {
-      const { event, next } = await this.#parts.actions.ask(turn);
-      await this.#emit(event);
+      const recorded = this.#recorded.take(actions.eventType, "engine");
+      const { event, next } =
+        recorded === null
+          ? await actions.ask(turn)
+          : await this.#guard("renderer", () => actions.replay(recorded, { turn, recorded: this.#recorded }));
+      if (recorded === null) await this.#emit(event);
+      else this.#events.push(event);
       if (next.type === "read") return next.read;
       if (next.type === "end") throw next.error;
     }
@@ -139,7 +157,7 @@ export class EpisodeRun {
       case "call": {
         const call = { name: decision.call.name, arguments: decision.arguments };
         const { result, durationMs } = await this.#timed("environment", () => environment.call(call));
-        await this.#emit({ type: "tool-result", turn, result, durationMs });
+        await this.#confirm({ type: "tool-result", turn, result, durationMs }, "environment");
         this.#merge(result.info);
         if (result.endsEpisode) throw new Stop("tool_ended");
         return result.text;
@@ -158,9 +176,11 @@ export class EpisodeRun {
     }
   }
 
-  async #userLine(speak: () => Promise<Awaited<ReturnType<UserSimulator["open"]>>>): Promise<string> {
-    const { result: line, durationMs } = await this.#timed("user", speak);
-    await this.#emit({ type: "user-line", line, durationMs });
+  async #userLine(speak: () => Promise<UserLine>): Promise<string> {
+    const { line } = await this.#step("user-line", "user", async () => {
+      const { result, durationMs } = await this.#timed("user", speak);
+      return { type: "user-line", line: result, durationMs };
+    });
     if (line.type === "hang-up") throw new Stop("user_hung_up");
     return line.text;
   }
@@ -189,6 +209,29 @@ export class EpisodeRun {
     const start = this.#options.clock.now();
     const result = await this.#guard(boundary, action);
     return { result, durationMs: this.#options.clock.now() - start };
+  }
+
+  /** What comes from outside: as it is recorded, or live. */
+  async #step<T extends EpisodeEvent["type"]>(
+    type: T,
+    boundary: Boundary,
+    live: () => Promise<EventOf<T>>,
+  ): Promise<EventOf<T>> {
+    const recorded = this.#recorded.take(type, boundary);
+    const event = recorded ?? (await live());
+    if (recorded === null) await this.#emit(event);
+    else this.#events.push(event);
+    return event;
+  }
+
+  /** What is computed again where it is recorded, and must then be the same. */
+  async #confirm(event: ComputedEvent, boundary: Boundary): Promise<void> {
+    const recorded = this.#recorded.take(event.type, boundary);
+    if (recorded === null) return this.#emit(event);
+    if (!isSameValue({ ...recorded, durationMs: 0 }, { ...event, durationMs: 0 })) {
+      throw this.#recorded.diverged(boundary, `the recorded "${event.type}" is another one`);
+    }
+    this.#events.push(recorded);
   }
 
   async #emit(event: EpisodeEvent): Promise<void> {

@@ -239,4 +239,22 @@ describe("act, react and few-shot with an agent behind an API", () => {
       { seed: 11, numRuns: 150 },
     );
   });
+
+  it("goes on from its events wherever it was cut, and asks again for an answer that was not decided on", async () => {
+    const said = [{ text: "Counting.", ...calls("count", { by: 3 }, "srv_7") }, "How many more?", "Done."];
+    const lines = ["Count.", "None.", hangUp];
+    const whole = await play(model(said).chat, lines);
+    for (let length = 0; length <= whole.events.length; length++) {
+      const kept = whole.events[length - 1];
+      const from = kept?.type === "agent-reply" || kept?.type === "grade" ? length - 1 : length;
+      const answered = whole.events.slice(0, from).filter(({ type }) => type === "agent-reply").length;
+      const { chat, shown } = model(said.slice(answered));
+      const emitted: unknown[] = [];
+      const onEvent = (event: unknown): void => void emitted.push(event);
+      const episode = await play(chat, lines, { resumeFrom: whole.events.slice(0, length), onEvent });
+      expect(episode).toEqual(whole);
+      expect(emitted).toEqual(whole.events.slice(from));
+      expect(shown).toHaveLength(3 - answered);
+    }
+  });
 });

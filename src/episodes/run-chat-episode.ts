@@ -3,10 +3,10 @@
 import type { ChatAgent } from "../core/chat-agent.ts";
 import type { Episode } from "../core/episode.ts";
 import type { Task } from "../core/task.ts";
-import { deriveSeed } from "../lib/random.ts";
 import { ChatActions } from "./chat-actions.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions } from "./episode-options.ts";
 import { EpisodeRun } from "./episode-run.ts";
+import { makeUser } from "./make-user.ts";
 
 /** As {@link EpisodeParts}, with an agent in place of engine and renderer. */
 export type ChatEpisodeParts = Omit<EpisodeParts, "engine" | "renderer"> & { readonly agent: ChatAgent };
@@ -23,7 +23,7 @@ export async function runChatEpisode(
 ): Promise<Episode> {
   const resolved = resolveOptions(task.id, options);
   const { environment, strategy } = parts;
-  const user = parts.user.create(task, { seed: deriveSeed(resolved.seed, "user") });
+  const user = makeUser(parts.user, task, resolved);
   const actions = new ChatActions(parts.agent, resolved);
   return new EpisodeRun(task, { environment, strategy, user, actions }, resolved).play();
 }

@@ -11,20 +11,23 @@ import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
 import { type Heard, listen, namesAll, saysAny, slotsAskedFor } from "./agenda-listening.ts";
 import { phrases } from "./agenda-phrases.ts";
 import { CallOrder } from "./call-order.ts";
+import { rehearsedUser } from "./rehearsed-user.ts";
 
 /** Plays tasks that carry an agenda; refuses others with a `ConfigurationError` that names the users that can. */
 export function agendaUser(): UserSource {
+  const create: UserSource["create"] = (task, { seed }) => {
+    if (task.agenda === null) {
+      throw new ConfigurationError(
+        `Cannot play task "${task.id}" with user "agenda": environment "${task.environment}" has no structured goals; ` +
+          'use "llm", "human" or "scripted".',
+      );
+    }
+    return new AgendaUser(task, task.agenda, seed);
+  };
   return {
     name: "agenda",
-    create: (task, { seed }) => {
-      if (task.agenda === null) {
-        throw new ConfigurationError(
-          `Cannot play task "${task.id}" with user "agenda": environment "${task.environment}" has no structured goals; ` +
-            'use "llm", "human" or "scripted".',
-        );
-      }
-      return new AgendaUser(task, task.agenda, seed);
-    },
+    create,
+    resume: (task, { seed, spoken }) => rehearsedUser(create(task, { seed }), spoken),
   };
 }
 

@@ -5,10 +5,12 @@ import type { UserLine } from "../core/index.ts";
 
 export class CallOrder {
   readonly #name: string;
-  #state: "new" | "asked" | "open" | "hung up" | "failed" = "new";
+  #state: "new" | "asked" | "open" | "hung up" | "failed";
 
-  constructor(name: string) {
+  /** `state`: "open" for a user that takes up a conversation. */
+  constructor(name: string, state: "new" | "open" = "new") {
     this.#name = name;
+    this.#state = state;
   }
 
   /** Runs one call in order. A rejection ends the user: what it remembers may be half written. */

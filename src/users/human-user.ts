@@ -55,16 +55,36 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
     }
   };
 
+  const introduce = (task: Task): string => {
+    const instruction = task.instruction === null ? "" : `\nYour instruction: ${task.instruction}`;
+    return `\nTask ${task.id}${instruction}\n${help}\n`;
+  };
+  const agentSays = (task: Task, words: string): string => `\nagent (${task.id}): ${words}\n`;
+
   return {
     name: "human",
     create: (task) => {
       const order = new CallOrder("human");
-      const instruction = task.instruction === null ? "" : `\nYour instruction: ${task.instruction}`;
       return {
-        open: ({ signal } = {}) =>
-          order.run("open", () => cancellable(task, `\nTask ${task.id}${instruction}\n${help}\n`, signal)),
+        open: ({ signal } = {}) => order.run("open", () => cancellable(task, introduce(task), signal)),
+        reply: (words, { signal } = {}) => order.run("reply", () => cancellable(task, agentSays(task, words), signal)),
+      };
+    },
+    resume: (task, { spoken }) => {
+      const order = new CallOrder("human", "open");
+      // Shown before the first new question, because a person forgets.
+      let earlier = introduce(task);
+      for (const { heard, line } of spoken) {
+        earlier += `${heard === null ? "" : agentSays(task, heard)}you (${task.id})> ${line.text}\n`;
+      }
+      return {
+        open: ({ signal } = {}) => order.run("open", () => cancellable(task, earlier, signal)),
         reply: (words, { signal } = {}) =>
-          order.run("reply", () => cancellable(task, `\nagent (${task.id}): ${words}\n`, signal)),
+          order.run("reply", () => {
+            const shown = `${earlier}${agentSays(task, words)}`;
+            earlier = "";
+            return cancellable(task, shown, signal);
+          }),
       };
     },
   };

@@ -13,6 +13,7 @@ export function llmStrategy(compat: UserCompat): UserStrategy {
     name: "llm",
     systemPrompt: (prompts, instruction) => prompts.system(instruction),
     rehearsals: compat === "upstream" ? 1 : 0,
+    asRemembered: (line) => line,
     nextLine: async ({ messages, ask }) => {
       const line = await ask(messages, read);
       messages.push({ role: "assistant", content: line });

@@ -3,7 +3,14 @@
 // agent's words come to it as "user".
 
 import { type ChatWords, type ModelCaller, UsageMeter } from "../chat-models/index.ts";
-import { ConfigurationError, type Task, type UserLine, type UserSimulator, type UserSource } from "../core/index.ts";
+import {
+  ConfigurationError,
+  type SpokenLine,
+  type Task,
+  type UserLine,
+  type UserSimulator,
+  type UserSource,
+} from "../core/index.ts";
 import { CallOrder } from "./call-order.ts";
 import type { UserPrompts } from "./prompts.ts";
 import { lineFrom } from "./stop-marker.ts";
@@ -23,6 +30,11 @@ export type UserStrategy = {
   readonly name: string;
   readonly systemPrompt: (prompts: UserPrompts, instruction: string | null) => string;
   readonly nextLine: (conversation: Conversation) => Promise<string>;
+  /**
+   * What the model is shown of a line that it has said, when a conversation is taken up: only the lines are recorded, so
+   * what it thought beside them is gone.
+   */
+  readonly asRemembered: (line: string) => string;
   /** Conversations begun without an instruction and thrown away before the real one (a habit of upstream's constructors). */
   readonly rehearsals: number;
 };
@@ -38,6 +50,8 @@ export function modelUsers({ strategy, caller, prompts }: ModelUserParts): UserS
   return {
     name: strategy.name,
     create: (task) => new ModelUser({ strategy, caller, prompts }, instructionOf(task, strategy.name)),
+    resume: (task, { spoken }) =>
+      new ModelUser({ strategy, caller, prompts }, instructionOf(task, strategy.name), spoken),
   };
 }
 
@@ -55,10 +69,15 @@ class ModelUser implements UserSimulator {
   readonly #order: CallOrder;
   #messages: ChatWords[] = [];
 
-  constructor(parts: ModelUserParts, instruction: string) {
+  constructor(parts: ModelUserParts, instruction: string, spoken: readonly SpokenLine[] = []) {
     this.#parts = parts;
     this.#instruction = instruction;
-    this.#order = new CallOrder(parts.strategy.name);
+    this.#order = new CallOrder(parts.strategy.name, spoken.length === 0 ? "new" : "open");
+    this.#begin(instruction);
+    for (const { heard, line } of spoken) {
+      if (heard !== null) this.#messages.push({ role: "user", content: heard });
+      this.#messages.push({ role: "assistant", content: parts.strategy.asRemembered(line.text) });
+    }
   }
 
   open({ signal }: { readonly signal?: AbortSignal } = {}): Promise<UserLine> {

@@ -18,6 +18,7 @@ export function reactStrategy(compat: UserCompat): UserStrategy {
     systemPrompt: (prompts, instruction) => prompts.reactSystem(instruction),
     // Upstream's base constructor and its own both begin a conversation.
     rehearsals: compat === "upstream" ? 2 : 0,
+    asRemembered: (line) => `User Response:\n${line}`,
     nextLine: async ({ messages, ask }) => {
       if (compat === "upstream") {
         const reply = await ask(messages, readRaw);

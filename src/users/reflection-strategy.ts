@@ -13,6 +13,7 @@ export function reflectionStrategy(compat: UserCompat): UserStrategy {
     name: "reflection",
     systemPrompt: (prompts, instruction) => prompts.system(instruction),
     rehearsals: compat === "upstream" ? 1 : 0,
+    asRemembered: (line) => line,
     nextLine: compat === "upstream" ? nextLineAsUpstream : nextLine,
   };
 }

@@ -3,6 +3,7 @@
 
 import { freeUsage, type UserLine, type UserSimulator, type UserSource } from "../core/index.ts";
 import { CallOrder } from "./call-order.ts";
+import { rehearsedUser } from "./rehearsed-user.ts";
 import { lineFrom } from "./stop-marker.ts";
 import { cancelledFailure, userFailure, type UserFailureCode } from "./user-failure.ts";
 
@@ -70,14 +71,16 @@ export interface ScriptedUserSource extends UserSource {
 /** A source whose users all say the same lines, whatever the task. */
 export function scriptedUsers(steps: readonly UserStep[]): ScriptedUserSource {
   const users: ScriptedUser[] = [];
+  const create = (): ScriptedUser => {
+    const user = scriptedUser(steps);
+    users.push(user);
+    return user;
+  };
   return {
     name: "scripted",
     users,
-    create: () => {
-      const user = scriptedUser(steps);
-      users.push(user);
-      return user;
-    },
+    create,
+    resume: (_, { spoken }) => rehearsedUser(create(), spoken),
     verify: () => {
       if (users.length === 0) throw new Error("Cannot accept the scripted users: no episode asked for one.");
       for (const user of users) user.verify();

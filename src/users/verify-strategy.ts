@@ -17,6 +17,7 @@ export function verifyStrategy(compat: UserCompat): UserStrategy {
     name: "verify",
     systemPrompt: (prompts, instruction) => prompts.system(instruction),
     rehearsals: compat === "upstream" ? 1 : 0,
+    asRemembered: (line) => line,
     nextLine: async (conversation) => {
       const { messages, ask } = conversation;
       for (let attempt = 1; ; attempt++) {
