@@ -15,7 +15,7 @@ export function cardOf(run: {
   const last = rows.at(-1);
   const { play = null, reading = null } = last ?? {};
   const clonedTokens = rows.findLast(({ phase }) => phase === "cloning")?.tokens ?? 0;
-  const examined = rows.filter((row) => row.phase !== "rounded" && row.play !== null);
+  const examined = rows.filter((row) => row.phase !== "rounded" && row.reading !== null);
   const percent = (share: number | undefined): string => (share === undefined ? "-" : `${(share * 100).toFixed(1)} %`);
   const command = recipe.name === "bookshop-nano" ? "npm run pretrain -- --nano" : "npm run pretrain";
   const million = (parameterLayout(config).size / 1e6).toFixed(2);
@@ -44,7 +44,7 @@ ${command}
 \`\`\`
 
 makes these files again, from seed ${recipe.seed} on ${recipe.threads} threads: ${count(copying.tokens)} tokens of copying exercises, then ${count(clonedTokens)} tokens of dialogues
-(guidelines and tools not counted), ${cloning.dialoguesPerStep} dialogues a step, AdamW at ${cloning.learningRate}. Hosts whose processors round fused
+(guidelines and tools not counted), ${cloning.dialoguesPerStep.withoutPrompt} a step before the model sees guidelines and tools and ${cloning.dialoguesPerStep.withPrompt} after, AdamW at ${cloning.learningRate}. Hosts whose processors round fused
 multiplications in another way get other last bits.
 
 ## What it does

@@ -12,6 +12,8 @@ import type { Progress } from "./saved-state.ts";
 
 export type Lesson = {
   readonly rows: readonly Dialogue[];
+  /** What a token beside the targets weighs in the loss; a target weighs 1. */
+  readonly contextWeight: number;
   readonly learningRate: number;
   readonly weightDecay: number;
   /** What it adds to the tokens of its phase. */
@@ -39,17 +41,19 @@ export function curriculumOf(
       count += row.tokens.length;
     }
     const learningRate = learningRateAt(copying.learningRate, { step, done: 0, decayFrom: 1 });
-    return { rows, learningRate, weightDecay: copying.weightDecay, tokens: count };
+    return { rows, contextWeight: 0, learningRate, weightDecay: copying.weightDecay, tokens: count };
   };
 
-  const dialogues = async ({ step, tokens }: Progress): Promise<Lesson> => {
+  const dialogues = async ({ step, tokens, rows }: Progress): Promise<Lesson> => {
     const done = tokens / cloning.tokens;
-    const whole = await feed(step * cloning.dialoguesPerStep, cloning.dialoguesPerStep);
+    const hasPrompt = done >= cloning.promptFrom;
+    const { withPrompt, withoutPrompt: withoutIt } = cloning.dialoguesPerStep;
+    const whole = await feed(rows, hasPrompt ? withPrompt : withoutIt);
     const alone = whole.map((dialogue) => withoutPrompt(dialogue, promptLength));
-    const learningRate = learningRateAt(cloning.learningRate, { step, done, decayFrom: cloning.decayFrom });
     return {
-      rows: done < cloning.promptFrom ? alone : whole,
-      learningRate,
+      rows: hasPrompt ? whole : alone,
+      contextWeight: hasPrompt ? 0 : cloning.contextWeight,
+      learningRate: learningRateAt(cloning.learningRate, { step, done, decayFrom: cloning.decayFrom }),
       weightDecay: cloning.weightDecay,
       tokens: alone.reduce((sum, row) => sum + row.tokens.length, 0),
     };

@@ -3,10 +3,11 @@
 // is what the result is for.
 
 import { createTokenizer } from "../tokenizers/index.ts";
-import { createTrainer, cloningSequence, type Trainer } from "../learner/index.ts";
+import { cloningSequence, createTrainer, type LossSequence, type Trainer } from "../learner/index.ts";
 import { initializeWeights, type ModelConfig, readCheckpoint } from "../model/index.ts";
 import { copyAlphabet, curriculumOf, type Lesson } from "./curriculum.ts";
 import { instructionsLength } from "./desk.ts";
+import type { Dialogue } from "./dialogue.ts";
 import { trainDialogueTokenizer } from "./dialogue-tokenizer.ts";
 import { examinePlay, examineReading, type PlayScore, ReadCounter } from "./examine.ts";
 import { expertFeed } from "./expert-feed.ts";
@@ -62,30 +63,42 @@ export async function pretrain(recipe: Recipe, options: PretrainOptions): Promis
       rows.push(row);
       report(row);
     };
-    const examine = async (tasks: number) => ({
+    // Whoever can only copy plays nonsense, and plays it to the last turn.
+    const examine = async ({ phase }: Progress) => ({
       reading: await examineReading(trainer, clean, { isCopied }),
-      play: await examinePlay({ config, weights: trainer.weights() }, { tokenizer, tasks, threads, seed }),
+      play:
+        phase === "copying"
+          ? null
+          : await examinePlay(
+              { config, weights: trainer.weights() },
+              { tokenizer, tasks: examination.tasks, threads, seed },
+            ),
     });
 
-    let progress: Progress = state?.progress ?? { phase: "copying", step: 0, tokens: 0 };
+    let progress: Progress = state?.progress ?? { phase: "copying", step: 0, tokens: 0, rows: 0 };
     let counter = new ReadCounter(isCopied);
     let lesson = await lessonAt(progress);
     for (let steps = 0; ; steps++) {
       if (lesson === null && progress.phase === "cloning") break;
       if (lesson === null) {
-        progress = { phase: "cloning", step: 0, tokens: 0 };
+        progress = { phase: "cloning", step: 0, tokens: 0, rows: 0 };
         lesson = await lessonAt(progress);
         continue;
       }
       if (steps >= stopAfterSteps) return null;
-      const after: Progress = { ...progress, step: progress.step + 1, tokens: progress.tokens + lesson.tokens };
+      const after: Progress = {
+        phase: progress.phase,
+        step: progress.step + 1,
+        tokens: progress.tokens + lesson.tokens,
+        rows: progress.rows + lesson.rows.length,
+      };
       // The next lesson is written while this one is learnt.
       const [next] = await Promise.all([lessonAt(after), learn(trainer, lesson, counter)]);
       const every = after.phase === "cloning" ? examination.everyTokens : recipe.copying.tokens;
       const isDue = Math.floor(after.tokens / every) > Math.floor(progress.tokens / every);
       const isLogged = isDue || after.step % 25 === 0;
       if (isLogged) {
-        const examined = isDue ? await examine(examination.tasks) : { reading: null, play: null };
+        const examined = isDue ? await examine(after) : { reading: null, play: null };
         log({ ...after, learningRate: lesson.learningRate, training: counter.score(), ...examined });
         counter = new ReadCounter(isCopied);
       }
@@ -122,9 +135,20 @@ export async function pretrain(recipe: Recipe, options: PretrainOptions): Promis
 async function learn(trainer: Trainer, lesson: Lesson, counter: ReadCounter): Promise<void> {
   const { rows, learningRate, weightDecay } = lesson;
   const count = rows.reduce((sum, { targets }) => sum + targets.length, 0);
-  const { sequences } = await trainer.accumulate(
-    rows.map(({ tokens, targets }) => cloningSequence(tokens, targets, 1 / count)),
-  );
-  rows.forEach((row, index) => counter.add(row, sequences[index]!.logprobs));
+  const sequences = rows.map((row) => lossSequence(row, 1 / count, lesson.contextWeight));
+  const outcome = await trainer.accumulate(sequences);
+  for (const [index, row] of rows.entries()) {
+    const { logprobs } = outcome.sequences[index]!;
+    const isWhole = logprobs.length > row.targets.length;
+    counter.add(row, isWhole ? Float32Array.from(row.targets, (place) => logprobs[place - 1]!) : logprobs);
+  }
   await trainer.update({ learningRate, weightDecay });
+}
+
+/** `weight`: of a target; `contextWeight`: of any other token, as a share of it. */
+function lossSequence({ tokens, targets }: Dialogue, weight: number, contextWeight: number): LossSequence {
+  if (contextWeight === 0) return cloningSequence(tokens, targets, weight);
+  const sequence = cloningSequence(tokens, Uint32Array.from(tokens.keys()).subarray(1), weight * contextWeight);
+  for (const place of targets) sequence.weights[place - 1] = weight;
+  return sequence;
 }

@@ -26,11 +26,13 @@ export type Recipe = {
   readonly cloning: {
     /** Of conversations; guidelines and tools, which all share, do not count. */
     readonly tokens: number;
-    readonly dialoguesPerStep: number;
     readonly learningRate: number;
     readonly weightDecay: number;
     /** From 0 to 1: before this share of the tokens, conversations are read without guidelines and tools. */
     readonly promptFrom: number;
+    readonly dialoguesPerStep: { readonly withoutPrompt: number; readonly withPrompt: number };
+    /** What a token of members and till weighs in the loss while there is no prompt; one of the desk weighs 1. */
+    readonly contextWeight: number;
     /** From 0 to 1: after this share the learning rate falls, along a cosine. */
     readonly decayFrom: number;
   };
@@ -61,10 +63,11 @@ const small: Recipe = {
   },
   cloning: {
     tokens: 8_000_000,
-    dialoguesPerStep: 24,
     learningRate: 2e-3,
     weightDecay: 0.05,
     promptFrom: 0.5,
+    dialoguesPerStep: { withoutPrompt: 8, withPrompt: 16 },
+    contextWeight: 0.2,
     decayFrom: 0.4,
   },
   examination: { everyTokens: 1_000_000, tasks: 210, finalTasks: 1050 },
@@ -76,7 +79,7 @@ export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
     ...small,
     name: "bookshop-nano",
     shape: modelShapes.nano,
-    cloning: { ...small.cloning, tokens: 3_000_000, dialoguesPerStep: 16 },
+    cloning: { ...small.cloning, tokens: 3_000_000 },
     examination: { ...small.examination, everyTokens: 500_000 },
   },
 };

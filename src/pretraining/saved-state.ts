@@ -12,8 +12,9 @@ export type Progress = {
   readonly phase: "copying" | "cloning";
   /** Steps done in the phase. */
   readonly step: number;
-  /** Tokens trained on in the phase. */
+  /** Tokens trained on in the phase, and the rows that held them. */
   readonly tokens: number;
+  readonly rows: number;
 };
 
 export type SavedState = {

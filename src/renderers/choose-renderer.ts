@@ -12,6 +12,8 @@ import { templateFingerprint } from "./template-fingerprint.ts";
 const familyOfTemplate: ReadonlyMap<string, string> = new Map([
   ["30944e76e21d167d", "qwen2.5-instruct"],
   ["65b40f304f91638b", "qwen3-instruct-2507"],
+  // Of the models that this package trains: the same format, written anew.
+  ["1c4c6e4edbaaeec9", "qwen3-instruct-2507"],
   ["6668575de86e1aae", "qwen3"],
   ["4e73afe01bae85c9", "qwen3-rev2"],
   ["ac6c595863fdcd2b", "qwen3-miles-fixed"],

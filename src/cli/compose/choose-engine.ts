@@ -1,7 +1,9 @@
-// The engine of a rollout: an SGLang or vLLM server, or the demonstration expert behind the protocol of the former. Connecting is a step of
-// its own, so that everything else is checked before a server is asked anything.
+// The engine of a rollout: an SGLang or vLLM server, a small model in this process, or the demonstration expert behind the
+// protocol of the first. Connecting is a step of its own, so that everything else is checked before a server is asked
+// anything.
 
 import { AttributedError, ConfigurationError, type Engine, type EngineControl } from "../../core/index.ts";
+import { loadEmbeddedEngine } from "../../engines/embedded/index.ts";
 import { createSglangEngine } from "../../engines/sglang/index.ts";
 import { createVllmEngine, type VllmEngineOptions } from "../../engines/vllm/index.ts";
 import type { CliContext } from "../cli-context.ts";
@@ -10,7 +12,7 @@ import type { ChosenModel } from "./choose-model.ts";
 import { startExpertServer } from "./expert-server.ts";
 import { readKey } from "./secrets.ts";
 
-export type EngineName = "sglang" | "vllm" | "expert";
+export type EngineName = "sglang" | "vllm" | "embedded" | "expert";
 
 type EngineSettings = Pick<
   RolloutSettings,
@@ -39,7 +41,7 @@ type ServerEngine = Engine & EngineControl & { readonly address: string };
 const products = { sglang: "an SGLang", vllm: "a vLLM" } as const;
 
 export type ConnectedEngine = {
-  readonly engine: ServerEngine;
+  readonly engine: Engine & EngineControl;
   /** Safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;
@@ -56,21 +58,22 @@ export function chooseEngineName(settings: EngineSettings): EngineName {
       `Cannot play "${env}" with engine "expert": it knows the bookshop alone; use --engine sglang with --url and --model.`,
     );
   }
-  if (name === "expert" && (url ?? host ?? port) !== null) {
+  if ((name === "expert" || name === "embedded") && (url ?? host ?? port) !== null) {
     throw new ConfigurationError(
-      'Cannot use --url, --host or --port with engine "expert": it brings its own server; leave them out, or use --engine sglang.',
+      `Cannot use --url, --host or --port with engine "${name}": it needs no server; leave them out, or use --engine sglang.`,
     );
   }
-  if (name === "vllm" && settings.preset !== null) {
+  if ((name === "vllm" || name === "embedded") && settings.preset !== null) {
     throw new ConfigurationError(
-      `Cannot play preset "${settings.preset}" with engine "vllm": the preset speaks to SGLang; use --engine sglang.`,
+      `Cannot play preset "${settings.preset}" with engine "${name}": the preset speaks to SGLang; use --engine sglang.`,
     );
   }
-  if (name !== "expert" && model === null) {
+  const bringsModel = name === "expert" || (name === "embedded" && env === "bookshop");
+  if (!bringsModel && model === null) {
     throw new ConfigurationError(
       `Cannot roll out with engine "${name}": no model is named; give --model <folder> with the tokenizer.json and the chat ` +
         "template of the served model." +
-        (env === "bookshop" ? " Without a server: --engine expert." : ""),
+        (env === "bookshop" ? " Without a server: --engine embedded or --engine expert." : ""),
     );
   }
   return name;
@@ -104,6 +107,7 @@ export async function connectEngine(
   },
 ): Promise<ConnectedEngine> {
   const { model, expertNoise, cancel } = options;
+  if (name === "embedded") return openEmbedded(model);
   if (name === "vllm") return open(createVllmEngine(options.server), { product: "vllm", cancel });
   const { logprobsMode: _, ...sglang } = options.server;
   if (name === "sglang") return open(createSglangEngine(sglang), { product: "sglang", cancel });
@@ -118,6 +122,16 @@ export async function connectEngine(
       await server.close();
     },
   };
+}
+
+async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
+  if (folder === null) {
+    throw new ConfigurationError(
+      'Cannot run the embedded engine: "readable" names a tokenizer without a model; leave --model out, or name a model folder.',
+    );
+  }
+  const engine = await loadEmbeddedEngine(folder);
+  return { engine, address: "this process", weightVersion: null, close: () => engine.close() };
 }
 
 async function open(

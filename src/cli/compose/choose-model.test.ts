@@ -1,7 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { chooseModel } from "./choose-model.ts";
+import { shippedCheckpoint } from "../../model/index.ts";
+import { chooseModel, withShippedModel } from "./choose-model.ts";
 
 const settings = {
+  engine: null,
   model: null,
   renderer: "llama-3.1-instruct",
   history: "keep-reasoning",
@@ -20,5 +22,17 @@ describe("chooseModel()", () => {
   it("refuses wording that was asked for where the template has no place for it", async () => {
     const asked = { ...settings, model: null, renderer: "qwen3-coder", toolInstruction: "LICENSE" };
     await expect(chooseModel(asked, ".")).rejects.toThrow("Cannot edit the prompt");
+  });
+});
+
+describe("withShippedModel()", () => {
+  it("gives the embedded engine a model, and knows shipped ones by name", () => {
+    const folderOf = (model: string | null, engine: "embedded" | null): string | null =>
+      withShippedModel({ ...settings, model, engine }).model;
+    expect(folderOf(null, "embedded")).toBe(shippedCheckpoint("bookshop-1m"));
+    expect(folderOf("bookshop-nano", "embedded")).toBe(shippedCheckpoint("bookshop-nano"));
+    expect(folderOf("bookshop-nano", null)).toBe(shippedCheckpoint("bookshop-nano"));
+    expect(folderOf("models/mine", "embedded")).toBe("models/mine");
+    expect(folderOf(null, null)).toBe(null);
   });
 });

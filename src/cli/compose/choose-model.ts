@@ -1,9 +1,11 @@
-// The tokenizer and the renderer of a rollout: from a model folder, or the readable ones of the demonstration.
+// The tokenizer and the renderer of a rollout: from a model folder, a shipped one included, or the readable ones of the
+// demonstration.
 
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { defaultToolInstruction, toolInstructionEdit } from "../../agents/index.ts";
 import { ConfigurationError, type Renderer, type Tokenizer } from "../../core/index.ts";
+import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../../model/index.ts";
 import { chooseRenderer, rendererFor } from "../../renderers/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
@@ -18,11 +20,25 @@ export type ChosenModel = {
   readonly renderer: Renderer;
 };
 
-type ModelSettings = Pick<RolloutSettings, "model" | "renderer" | "history" | "thinking" | "toolInstruction">;
+type ModelSettings = Pick<
+  RolloutSettings,
+  "engine" | "model" | "renderer" | "history" | "thinking" | "toolInstruction"
+>;
+
+/**
+ * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine has one without being told.
+ */
+export function withShippedModel<T extends ModelSettings>(settings: T): T {
+  const name = settings.model ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
+  const isShipped = shippedCheckpoints.includes(name as ShippedCheckpoint);
+  return isShipped ? { ...settings, model: shippedCheckpoint(name as ShippedCheckpoint) } : settings;
+}
 
 /** Loads what the settings name. Throws a `ConfigurationError` for what is missing or does not fit together. */
 export async function chooseModel(settings: ModelSettings, cwd: string): Promise<ChosenModel> {
-  const instruction = await readToolInstruction(settings.toolInstruction, cwd);
+  // A model of a million parameters knows the words that it was trained with, and no better ones.
+  const isSmall = settings.engine === "embedded" && settings.toolInstruction === null;
+  const instruction = isSmall ? null : await readToolInstruction(settings.toolInstruction, cwd);
   const options = {
     historyPolicy: settings.history,
     // Our own wording goes where a template has the sentence it replaces; wording that was asked for must find its place.

@@ -13,7 +13,7 @@ import type { CliContext } from "../cli-context.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import { chooseAgent } from "./choose-agent.ts";
 import { chooseEngineName, connectEngine, engineOptions, type EngineName } from "./choose-engine.ts";
-import { type ChosenModel, chooseModel } from "./choose-model.ts";
+import { type ChosenModel, chooseModel, withShippedModel } from "./choose-model.ts";
 import type { Preset } from "./preset.ts";
 
 /** Everything else that an episode is played with. */
@@ -66,8 +66,9 @@ function agentPolicy(given: RolloutSettings, { env }: Pick<CliContext, "env">): 
   };
 }
 
-function enginePolicy(given: RolloutSettings, { env, cwd }: Pick<CliContext, "env" | "cwd">): ChosenPolicy {
-  const engine = chooseEngineName(given);
+function enginePolicy(settings: RolloutSettings, { env, cwd }: Pick<CliContext, "env" | "cwd">): ChosenPolicy {
+  const engine = chooseEngineName(settings);
+  const given = withShippedModel(settings);
   if (engine === "expert" && (given.strategy === "act" || given.strategy === "react")) {
     throw new ConfigurationError(
       `Cannot play strategy "${given.strategy}" with engine "expert": it knows tools in the chat template's own form alone; use ` +

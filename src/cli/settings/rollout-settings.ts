@@ -60,12 +60,12 @@ export const rolloutSettings = {
     default: 0,
   }),
 
-  engine: setting<"sglang" | "vllm" | "expert" | null>({
+  engine: setting<"sglang" | "vllm" | "embedded" | "expert" | null>({
     group: "The policy",
     flag: "--engine <name>",
-    help: "sglang, vllm, or expert: a scripted player of the bookshop that needs no server (default: sglang when a server or a model is named)",
-    wanted: "sglang, vllm or expert",
-    schema: z.enum(["sglang", "vllm", "expert"]).nullable(),
+    help: "sglang, vllm, embedded: a small model in this process, or expert: a scripted player of the bookshop; the last two need no server (default: sglang when a server or a model is named)",
+    wanted: "sglang, vllm, embedded or expert",
+    schema: z.enum(["sglang", "vllm", "embedded", "expert"]).nullable(),
     default: null,
   }),
   url: setting<string | null>({

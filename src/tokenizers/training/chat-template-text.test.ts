@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 
 import type { Message, Tool, ToolCall } from "../../core/index.ts";
 import { toPlain } from "../../lib/json/index.ts";
-import { rendererFor } from "../../renderers/index.ts";
+import { familyOfChatTemplate, rendererFor } from "../../renderers/index.ts";
 import { createReadableTokenizer } from "../readable-tokenizer.ts";
 import { chatTemplate } from "./chat-template-text.ts";
 import { bookshopDialogues } from "./dialogues.test-helper.ts";
@@ -23,6 +23,10 @@ function expectEqual(messages: readonly Message[], tools: readonly Tool[]): void
   const rendered = template.render({ ...input, add_generation_prompt: true });
   expect(rendered).toBe(renderer.renderPrompt(messages, tools).text);
 }
+
+test("chatTemplate is known to belong to the family qwen3-instruct-2507", () => {
+  expect(familyOfChatTemplate(chatTemplate)).toBe("qwen3-instruct-2507");
+});
 
 describe("chatTemplate renders what the family qwen3-instruct-2507 renders", () => {
   test("for dialogues, with and without tools", async () => {
