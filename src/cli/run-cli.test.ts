@@ -327,7 +327,7 @@ describe("mistakes", () => {
     ],
     [["rollout", "--url", "127.0.0.1:1", "--model", "readable"], "the scheme is missing"],
     [["rollout", "--url", "http://h", "--port", "1", "--model", "readable"], "give one of both"],
-    [["rollout", "--engine", "expert", "--url", "http://h"], "it brings its own server"],
+    [["rollout", "--engine", "expert", "--url", "http://h"], "it needs no server"],
     [["rollout", "--tool-instruction", "nope.txt"], "correct --tool-instruction"],
     [["rollout", "--renderer", "nope"], "nope"],
     [["rollout", "--tasks", "0", "--out", "full"], "the folder exists and is not empty"],
