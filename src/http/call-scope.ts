@@ -8,11 +8,12 @@ import { DeadlineQueue } from "./deadline-queue.ts";
 import { StopSignal } from "./stop-signal.ts";
 
 /** Why we ended a call ourselves. */
-export type CallEnd = "timeout" | "cancelled";
+export type CallEnd = "timeout" | "no-first-byte" | "cancelled";
 
 export type CallScopeOptions = {
   readonly signal: AbortSignal | undefined;
   readonly timeoutMs: number | null;
+  readonly firstByteTimeoutMs: number | null;
   /** What a call rejects with when it is ended. */
   readonly toError: (end: CallEnd) => Error;
 };
@@ -27,10 +28,15 @@ export class CallScopes {
   }
 
   open(options: CallScopeOptions): CallScope {
-    return new CallScope(options, options.timeoutMs === null ? null : this.#deadlinesOf(options.timeoutMs));
+    const { timeoutMs, firstByteTimeoutMs } = options;
+    return new CallScope(options, {
+      whole: this.#deadlinesOf(timeoutMs),
+      firstByte: this.#deadlinesOf(firstByteTimeoutMs),
+    });
   }
 
-  #deadlinesOf(timeoutMs: number): DeadlineQueue {
+  #deadlinesOf(timeoutMs: number | null): DeadlineQueue | null {
+    if (timeoutMs === null) return null;
     const known = this.#deadlines.get(timeoutMs);
     if (known !== undefined) return known;
     const fresh = new DeadlineQueue(this.#clock, timeoutMs);
@@ -46,10 +52,14 @@ export class CallScope {
   readonly #toError: (end: CallEnd) => Error;
   #leaveSignal: (() => void) | null = null;
   #leaveDeadline: (() => void) | null = null;
+  #leaveFirstByte: (() => void) | null = null;
   #reject: ((error: Error) => void) | null = null;
   #error: Error | null = null;
 
-  constructor(options: CallScopeOptions, deadlines: DeadlineQueue | null) {
+  constructor(
+    options: CallScopeOptions,
+    deadlines: { readonly whole: DeadlineQueue | null; readonly firstByte: DeadlineQueue | null },
+  ) {
     const { signal } = options;
     this.#toError = options.toError;
     if (signal?.aborted === true) {
@@ -57,7 +67,8 @@ export class CallScope {
       return;
     }
     if (signal !== undefined) this.#leaveSignal = subscribeToAbort(signal, () => this.#stop("cancelled"));
-    if (deadlines !== null) this.#leaveDeadline = deadlines.add(() => this.#stop("timeout"));
+    this.#leaveDeadline = deadlines.whole?.add(() => this.#stop("timeout")) ?? null;
+    this.#leaveFirstByte = deadlines.firstByte?.add(() => this.#stop("no-first-byte")) ?? null;
   }
 
   /** What the call was ended with; `null` when it was not. */
@@ -77,8 +88,15 @@ export class CallScope {
     });
   }
 
-  /** Unhooks the signal and the deadline. */
+  /** The head of the answer is here. */
+  begun(): void {
+    this.#leaveFirstByte?.();
+    this.#leaveFirstByte = null;
+  }
+
+  /** Unhooks the signal and the deadlines. */
   end(): void {
+    this.begun();
     this.#leaveSignal?.();
     this.#leaveDeadline?.();
     this.#leaveSignal = null;

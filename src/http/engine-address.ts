@@ -33,8 +33,8 @@ export function resolveAddress(
 }
 
 /** Throws a `ConfigurationError` that names the option and its value. */
-export function requireDuration(name: string, value: number, product: string): number {
-  if (Number.isFinite(value) && value > 0) return value;
+export function requireDuration(name: string, value: number, product: string): void {
+  if (Number.isFinite(value) && value > 0) return;
   throw new ConfigurationError(`Cannot make an engine for ${product}: ${name} is ${value}, wanted a positive number.`);
 }
 

@@ -3,7 +3,7 @@
 
 import type { Boundary } from "../core/failure.ts";
 import { systemClock, type Clock } from "../lib/clock.ts";
-import { CallScopes } from "./call-scope.ts";
+import { CallScopes, type CallEnd } from "./call-scope.ts";
 import { endedCall, httpFailure, unusableAnswer } from "./http-failure.ts";
 import type { HttpCallOptions, HttpClient, HttpRequest, HttpResponse, HttpStream } from "./http-client.ts";
 
@@ -26,10 +26,10 @@ export function createHandlerClient(
   let closed = false;
 
   const stream = async (request: HttpRequest, call: HttpCallOptions = {}): Promise<HttpStream> => {
-    const { signal, timeoutMs = null, maxBytes = Infinity } = call;
-    const toError = (reason: "timeout" | "cancelled"): Error => endedCall(request, { boundary, reason, timeoutMs });
+    const { signal, timeoutMs = null, firstByteTimeoutMs = null, maxBytes = Infinity } = call;
+    const toError = (reason: CallEnd): Error => endedCall(request, { boundary, reason, call });
     if (closed) throw toError("cancelled");
-    const scope = scopes.open({ signal, timeoutMs, toError });
+    const scope = scopes.open({ signal, timeoutMs, firstByteTimeoutMs, toError });
     const controller = new AbortController();
     scope.signal.addEventListener("abort", () => controller.abort(scope.error));
     const fail = (error: unknown): Error => {
@@ -41,6 +41,7 @@ export function createHandlerClient(
       .catch((error: unknown) => {
         throw fail(error);
       });
+    scope.begun();
     const reader = (answer.body as ReadableStream<Uint8Array> | null)?.getReader() ?? null;
     async function* chunks(): AsyncGenerator<Uint8Array> {
       let size = 0;

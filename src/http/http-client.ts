@@ -18,6 +18,8 @@ export type HttpCallOptions = {
   readonly signal?: AbortSignal | undefined;
   /** Deadline for the whole answer, waiting for a connection included; code "timeout". Default and `null`: none. */
   readonly timeoutMs?: number | null | undefined;
+  /** Deadline for the head of the answer, waiting for a connection included; code "timeout". Default and `null`: none. */
+  readonly firstByteTimeoutMs?: number | null | undefined;
   /** Bound of the answer's body; a larger one is refused with code "bad-reply". Default 64 MiB; streams: no bound. */
   readonly maxBytes?: number | undefined;
 };

@@ -3,7 +3,8 @@
 
 import { AttributedError, type Boundary } from "../core/failure.ts";
 import { showAddress } from "./base-url.ts";
-import type { HttpFailureCode, HttpRequest } from "./http-client.ts";
+import type { CallEnd } from "./call-scope.ts";
+import type { HttpCallOptions, HttpFailureCode, HttpRequest } from "./http-client.ts";
 
 type Ruling = { readonly code: HttpFailureCode; readonly retryable: boolean; readonly state: string };
 
@@ -42,14 +43,17 @@ export function httpFailure(error: unknown, request: HttpRequest, boundary: Boun
 /** The failure of a call that we ended ourselves. */
 export function endedCall(
   request: HttpRequest,
-  options: { readonly boundary: Boundary; readonly reason: "timeout" | "cancelled"; readonly timeoutMs: number | null },
+  options: { readonly boundary: Boundary; readonly reason: CallEnd; readonly call: HttpCallOptions },
 ): AttributedError {
-  const state =
-    options.reason === "cancelled"
-      ? "the caller cancelled it"
-      : `no complete answer came within ${options.timeoutMs} ms`;
-  const ruling = { code: options.reason, retryable: options.reason === "timeout", state };
-  return build(ruling, request, { boundary: options.boundary });
+  const { boundary, reason, call } = options;
+  const isOurs = reason === "cancelled";
+  const states: Readonly<Record<CallEnd, string>> = {
+    cancelled: "the caller cancelled it",
+    timeout: `no complete answer came within ${call.timeoutMs} ms`,
+    "no-first-byte": `no answer began within ${call.firstByteTimeoutMs} ms`,
+  };
+  const ruling = { code: isOurs ? "cancelled" : "timeout", retryable: !isOurs, state: states[reason] } as const;
+  return build(ruling, request, { boundary });
 }
 
 /** The failure of an answer that cannot be taken, e.g. because it is too large. */

@@ -72,6 +72,7 @@ class HttpPool implements HttpClient {
     let answer: Dispatcher.ResponseData;
     try {
       answer = await scope.run(() => this.#send(request, scope));
+      scope.begun();
     } catch (error) {
       throw fail(error);
     }
@@ -99,21 +100,22 @@ class HttpPool implements HttpClient {
   }
 
   #open(request: HttpRequest, options: HttpCallOptions): CallScope {
-    const { timeoutMs = null } = options;
     const { boundary } = this.#options;
     return this.#scopes.open({
       signal: options.signal,
-      timeoutMs,
-      toError: (reason) => endedCall(request, { boundary, reason, timeoutMs }),
+      timeoutMs: options.timeoutMs ?? null,
+      firstByteTimeoutMs: options.firstByteTimeoutMs ?? null,
+      toError: (reason) => endedCall(request, { boundary, reason, call: options }),
     });
   }
 
-  #exchange(request: HttpRequest, { signal }: CallScope, maxBytes: number): Promise<HttpResponse> {
+  #exchange(request: HttpRequest, scope: CallScope, maxBytes: number): Promise<HttpResponse> {
     return new Promise((resolve, reject) => {
       const state = `the answer is larger than ${maxBytes} bytes`;
       const onFault = (error: Error | null): void =>
         reject(error ?? unusableAnswer(request, { boundary: this.#options.boundary, state }));
-      const handler = new WholeAnswer({ maxBytes, signal, onAnswer: resolve, onFault });
+      const { signal } = scope;
+      const handler = new WholeAnswer({ maxBytes, signal, onHead: () => scope.begun(), onAnswer: resolve, onFault });
       this.#poolOf(request.base.origin).dispatch(dispatchOptions(request), handler);
     });
   }

@@ -137,6 +137,25 @@ describe("createHttpPool()", () => {
     expect((await pool.request(post(url), { maxBytes: 1200 })).body).toHaveLength(1200);
   });
 
+  test("an answer may take longer than its head", async () => {
+    const url = await serve((_incoming, outgoing) => {
+      outgoing.writeHead(200).write("a");
+      setTimeout(() => outgoing.end("b"), 60);
+    });
+    const pool = open();
+    const answer = await pool.request(post(url), { firstByteTimeoutMs: 50, timeoutMs: 5000 });
+    expect(answer.body.toString()).toBe("ab");
+    const silent = await serve(() => undefined);
+    for (const call of [
+      pool.request(post(silent), { firstByteTimeoutMs: 20 }),
+      pool.stream(post(silent), { firstByteTimeoutMs: 20 }),
+    ]) {
+      const error = await failureOf(call);
+      expect(error.failure).toMatchObject({ code: "timeout", retryable: true });
+      expect(error.message).toContain("no answer began within 20 ms");
+    }
+  });
+
   test("a deadline ends a silent call with code timeout and closes its connection", async () => {
     const [arrived, closed] = [signalled(), signalled()];
     const url = await serve((incoming) => {

@@ -10,6 +10,8 @@ export type WholeAnswerOptions = {
   readonly maxBytes: number;
   /** Ends the exchange and its connection. */
   readonly signal: StopSignal;
+  /** Status and headers are here. */
+  readonly onHead: () => void;
   readonly onAnswer: (answer: HttpResponse) => void;
   /** Told of what went wrong; `null`: the body is larger than the bound. May come more than once; only the first call counts. */
   readonly onFault: (error: Error | null) => void;
@@ -37,6 +39,7 @@ export class WholeAnswer implements Dispatcher.DispatchHandler {
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: HttpHeaders): void {
     this.#status = status;
     this.#headers = headers;
+    this.#options.onHead();
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {

@@ -5,6 +5,7 @@ export { createBehaviourSampler, type BehaviourSampler, type BehaviourSamplerOpt
 export { environmentViolations, type EnvironmentConformanceOptions } from "./environment-conformance.ts";
 export * from "./sglang/index.ts";
 export * from "./vllm/index.ts";
+export { createToxicProxy, type Toxic, type ToxicProxy, type ToxicProxyOptions } from "./toxic-proxy.ts";
 export {
   engineConformance,
   type EngineBehaviour,

@@ -45,17 +45,18 @@ export interface SglangEngine extends Engine, EngineControl {
  */
 export function createSglangEngine(options: SglangEngineOptions = {}): SglangEngine {
   const { apiKey = null, timeoutMs = 1_800_000, controlTimeoutMs = 30_000, stream = false } = options;
-  const { connections = 512, clock = systemClock } = options;
+  const { connections = 512, clock = systemClock, firstByteTimeoutMs = null, connectTimeoutMs = 10_000 } = options;
   const { product } = sglangDialect;
   const base = resolveAddress(options, { product, defaultPort: 30_000, endpoints: /\/(generate|v1)(\/.*)?$/ });
-  const callTimeoutMs = timeoutMs === null ? null : requireDuration("timeoutMs", timeoutMs, product);
+  const durations = { timeoutMs, firstByteTimeoutMs };
+  for (const [name, ms] of Object.entries(durations)) if (ms !== null) requireDuration(name, ms, product);
   requireDuration("controlTimeoutMs", controlTimeoutMs, product);
-  const pool = options.http ?? createHttpPool({ boundary: "engine", connections, clock });
+  const pool = options.http ?? createHttpPool({ boundary: "engine", connections, connectTimeoutMs, clock });
   const server = new EngineServer({ base, apiKey, http: pool, dialect: sglangDialect });
   return new Sglang({
     server,
     control: new SglangControl({ server, timeoutMs: controlTimeoutMs, clock }),
-    timeoutMs: callTimeoutMs,
+    ...durations,
     stream,
     ownPool: options.http === undefined ? pool : null,
   });
@@ -65,6 +66,7 @@ type Parts = {
   readonly server: EngineServer;
   readonly control: SglangControl;
   readonly timeoutMs: number | null;
+  readonly firstByteTimeoutMs: number | null;
   readonly stream: boolean;
   readonly ownPool: HttpClient | null;
 };
@@ -152,10 +154,10 @@ class Sglang implements SglangEngine {
       readonly context: FailureContext;
     },
   ): Promise<ParsedReply> {
-    const { server, timeoutMs, stream } = this.#parts;
+    const { server, timeoutMs, firstByteTimeoutMs, stream } = this.#parts;
     const { request, signal, context } = input;
     const http = server.request("/generate", body, routingHeader(request.routingKey));
-    const call = { signal, timeoutMs };
+    const call = { signal, timeoutMs, firstByteTimeoutMs };
     if (stream) {
       const chunks = await server.openStream(http, call, context);
       return { value: await foldGenerateStream(readEventStream(chunks), context), logged: null };

@@ -57,14 +57,15 @@ export interface VllmEngine extends Engine, EngineControl {
  */
 export function createVllmEngine(options: VllmEngineOptions = {}): VllmEngine {
   const { apiKey = null, timeoutMs = 1_800_000, controlTimeoutMs = 30_000, endpoint = "auto" } = options;
-  const { connections = 512, clock = systemClock } = options;
+  const { connections = 512, clock = systemClock, firstByteTimeoutMs = null, connectTimeoutMs = 10_000 } = options;
   const { product } = vllmDialect;
   const endpoints = /\/(v1|inference)(\/.*)?$/;
   const base = resolveAddress(options, { product, defaultPort: 8000, endpoints });
-  const callTimeoutMs = timeoutMs === null ? null : requireDuration("timeoutMs", timeoutMs, product);
+  const durations = { timeoutMs, firstByteTimeoutMs };
+  for (const [name, ms] of Object.entries(durations)) if (ms !== null) requireDuration(name, ms, product);
   requireDuration("controlTimeoutMs", controlTimeoutMs, product);
   checkChoices(options);
-  const pool = options.http ?? createHttpPool({ boundary: "engine", connections, clock });
+  const pool = options.http ?? createHttpPool({ boundary: "engine", connections, connectTimeoutMs, clock });
   const server = new EngineServer({ base, apiKey, http: pool, dialect: vllmDialect });
   const calls = new LiveCalls();
   return new Vllm({
@@ -75,7 +76,7 @@ export function createVllmEngine(options: VllmEngineOptions = {}): VllmEngine {
       endpoint === "auto" ? null : new BodyWriter(endpoint === "generate" ? generateEndpoint : completionsEndpoint),
     model: options.model ?? null,
     routingHeader: options.routingHeader === undefined ? "x-session-id" : options.routingHeader,
-    timeoutMs: callTimeoutMs,
+    ...durations,
     controlTimeoutMs,
     stream: options.stream ?? false,
     onWarning: options.logprobsMode === "processed" ? null : (options.onWarning ?? warnProcess),
@@ -92,6 +93,7 @@ type Parts = {
   readonly model: string | null;
   readonly routingHeader: string | null;
   readonly timeoutMs: number | null;
+  readonly firstByteTimeoutMs: number | null;
   readonly controlTimeoutMs: number;
   readonly stream: boolean;
   /** `null`: nothing to warn of. */
@@ -186,7 +188,7 @@ class Vllm implements VllmEngine {
     request: SampleRequest,
     options: { readonly writer: BodyWriter; readonly call: LiveCall },
   ): Promise<SampleResult> {
-    const { server, control, model, stream, routingHeader, timeoutMs } = this.#parts;
+    const { server, control, model, stream, routingHeader, timeoutMs, firstByteTimeoutMs } = this.#parts;
     const { writer, call } = options;
     const { endpoint } = writer;
     const context = server.context("sample from", endpoint.path);
@@ -201,7 +203,7 @@ class Vllm implements VllmEngine {
           ? {}
           : { [routingHeader]: headerText(routingKey) };
       const http = server.request(endpoint.path, body.bytes, headers);
-      const limits = { signal: call.signal, timeoutMs };
+      const limits = { signal: call.signal, timeoutMs, firstByteTimeoutMs };
       if (fold === null) {
         const answer = await server.send(http, limits);
         if (answer.status !== 200) throw server.refusal(answer, context);

@@ -30,6 +30,10 @@ export type VllmEngineOptions = {
   readonly routingHeader?: string | null;
   /** Deadline of one sampling call, waiting for a connection included. Default 1,800,000; `null`: none. */
   readonly timeoutMs?: number | null;
+  /** Deadline of the head of an answer; without `stream`, servers send it with the whole answer. Default `null`: none. */
+  readonly firstByteTimeoutMs?: number | null;
+  /** How long a connection may take to come about. Default 10,000. */
+  readonly connectTimeoutMs?: number;
   /** Deadline of one control call. Default 30,000. */
   readonly controlTimeoutMs?: number;
   /** Connections to the server; further calls wait. About twice what the server runs at once. Default 512. */
