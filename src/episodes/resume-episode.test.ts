@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineEnvironment } from "../environments/index.ts";
 import { ConfigurationError, type Episode, type EpisodeEvent, type UserSource } from "../core/index.ts";
-import { scriptedUsers } from "../users/index.ts";
+import { scriptedUser } from "../users/index.ts";
 import { count, instantClock, leave, type Reply, task, world } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeOptions, runEpisode } from "./index.ts";
 
@@ -184,7 +184,7 @@ describe("runEpisode() with resumeFrom", () => {
     const one = cases[0]!;
     const { episode: whole } = await playWhole(one);
     const { parts } = world(one.replies, one.lines);
-    const user: UserSource = { name: "forgetful", create: scriptedUsers(one.lines).create };
+    const user: UserSource = { name: "forgetful", create: () => scriptedUser(one.lines) };
     const resumed = runEpisode(task, { ...parts, user }, { resumeFrom: whole.events.slice(0, 4) });
     await expect(resumed).rejects.toThrow(ConfigurationError);
     await expect(resumed).rejects.toThrow('after 1 lines of user "forgetful"');

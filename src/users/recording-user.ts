@@ -36,15 +36,14 @@ export function recordingUser(source: UserSource, sink: ExchangeSink): UserSourc
       reply: (words, call) => record(words, call?.signal, () => user.reply(words, call)),
     } satisfies UserSimulator;
   };
-  const { resume } = source;
-  return {
+  const recording: UserSource = {
     name: source.name,
     create: (task, options) => recorded(task, options, source.create(task, options), 0),
-    ...(resume === undefined
-      ? {}
-      : {
-          resume: (task, options) => recorded(task, options, resume.call(source, task, options), options.spoken.length),
-        }),
+  };
+  if (source.resume === undefined) return recording;
+  return {
+    ...recording,
+    resume: (task, options) => recorded(task, options, source.resume!(task, options), options.spoken.length),
   };
 }
 
