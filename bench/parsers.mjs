@@ -98,9 +98,11 @@ const syntaxes = {
     call: ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="f">]<]minimax[>[<city>R]<]minimax[>[</city>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>',
   },
   mistral: { open: "[TOOL_CALLS] [", parts: ["[TOOL_CALLS]f[ARGS]", "[TOOL_CALLS", "[ARGS]{"], call: `[TOOL_CALLS] [${json}]` },
+  mistral_ids: { open: "[TOOL_CALLS]f[CALL_ID]a1B2c3D4e[ARGS]{", parts: ["[TOOL_CALLS]f[ARGS]", "[TOOL_CALLS]f", "[TOOL_CALLS][{", '[TOOL_CALLS]f[ARGS]{"a":', "[CALL_ID]"], call: '[TOOL_CALLS]f[CALL_ID]a1B2c3D4e[ARGS]{"city": "R"}' },
   pythonic: { open: "[f(city=", parts: ["[f(", "f(a=", "f(a=1),", "f(a=1)", ", ", "[a(b=c,", "1, a="], call: '[f(city="R")]' },
   qwen25: jsonTags,
   qwen3_coder: tagged,
+  seed_oss: { open: "<seed:tool_call><function=f><parameter=city>", parts: tagged.parts, call: "<seed:tool_call><function=f><parameter=city>R</parameter></function></seed:tool_call>" },
   step3: {
     open: '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f">',
     parts: ['<steptml:invoke name="', '<steptml:parameter name="', '<steptml:parameter name="a">', "</steptml:parameter>"],
@@ -196,16 +198,9 @@ function toolCallSubjects(name) {
     repair: true,
   });
   /** Sampled token by token: markers are what they seem up to the first call, and spelled out behind it. */
-  const tokensMode = (repair) => {
-    const read = reader(repair);
-    return (text) => {
-      const ids = Uint32Array.from([
-        ...tokenizer.encode(text.slice(0, 200)),
-        ...tokenizer.spellOut(text.slice(200)),
-        0,
-      ]);
-      return () => read(ids, { tools, turn: 0 });
-    };
+  const tokensMode = (text) => {
+    const ids = Uint32Array.from([...tokenizer.encode(text.slice(0, 200)), ...tokenizer.spellOut(text.slice(200)), 0]);
+    return () => reader(ids, { tools, turn: 0 });
   };
   return [
     { name, mode: "text, strict", shapes: all, prepare: textMode(false) },

@@ -1,4 +1,4 @@
-// The reasoning parsers by SGLang's names. A table: most differ in their tags and in who may force reasoning.
+// The reasoning parsers by SGLang's names, and `seed_oss`, which is ours. A table: most differ in their tags and in who may force reasoning.
 
 import { ConfigurationError } from "../core/index.ts";
 import { harmonyMarkers, readHarmony } from "./harmony.ts";
@@ -20,6 +20,7 @@ const formats: readonly TagReasoningFormat[] = [
   { name: "nano_v3", ...think, forced: "on-request" },
   { name: "qwen3", ...think, forced: "on-request" },
   { name: "qwen3-thinking", ...think, forced: "always" },
+  { name: "seed_oss", start: "<seed:think>", end: "</seed:think>", forced: "on-request" },
   { name: "step3", ...think, forced: "always" },
   { name: "step3p5", ...think, forced: "always" },
 ];

@@ -1,4 +1,5 @@
-// The tool-call parsers by SGLang's names, its aliases included.
+// The tool-call parsers by SGLang's names, its aliases included, and two of our own for families that it has none for:
+// `mistral_ids` and `seed_oss`.
 
 import { ConfigurationError } from "../core/index.ts";
 import { deepseekv3, deepseekv31 } from "./formats/deepseek.ts";
@@ -15,9 +16,10 @@ import { mimo } from "./formats/mimo.ts";
 import { minimaxM2 } from "./formats/minimax-m2.ts";
 import { minimaxM3 } from "./formats/minimax-m3.ts";
 import { mistral } from "./formats/mistral.ts";
+import { mistralIds } from "./formats/mistral-ids.ts";
 import { pythonic } from "./formats/pythonic.ts";
 import { qwen25 } from "./formats/qwen25.ts";
-import { qwen3Coder } from "./formats/qwen3-coder.ts";
+import { qwen3Coder, seedOss } from "./formats/qwen3-coder.ts";
 import { step3 } from "./formats/step3.ts";
 import { trinity } from "./formats/trinity.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
@@ -40,9 +42,11 @@ const allParsers: readonly ToolCallParser[] = [
   minimaxM2,
   minimaxM3,
   mistral,
+  mistralIds,
   pythonic,
   qwen25,
   qwen3Coder,
+  seedOss,
   step3,
   trinity,
 ];

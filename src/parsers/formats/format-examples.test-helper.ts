@@ -27,9 +27,11 @@ export const formatExamples: Readonly<Record<string, readonly [whole: string, cu
   "minimax-m2": ['<minimax:tool_call><invoke name="get_weather"><parameter name="city">Rome</parameter></invoke></minimax:tool_call>', '<minimax:tool_call><invoke name="get_wea'],
   "minimax-m3": [']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="get_weather">]<]minimax[>[<city>Rome]<]minimax[>[</city>]<]minimax[>[</invoke>]<]minimax[>[</tool_call>', ']<]minimax[>[<tool_call>]<]minimax[>[<invoke name="get_wea'],
   mistral: ['[TOOL_CALLS] [{"name": "get_weather", "arguments": {"city": "Rome"}}]', '[TOOL_CALLS] [{"name": "get_weather", "arg'],
+  mistral_ids: ['[TOOL_CALLS]get_weather[CALL_ID]a1B2c3D4e[ARGS]{"city": "Rome"}', '[TOOL_CALLS]get_weather[CALL_ID]a1B2'],
   pythonic: ['[get_weather(city="Rome")]', ""],
   qwen25: ['<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>', '<tool_call>\n{"name": "get_weather", "arg'],
   qwen3_coder: ["<tool_call><function=get_weather><parameter=city>Rome</parameter></function></tool_call>", "<tool_call><func"],
+  seed_oss: ["<seed:tool_call>\n<function=get_weather>\n<parameter=city>Rome</parameter>\n</function>\n</seed:tool_call>", "<seed:tool_call>\n<func"],
   step3: ['<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="get_weather"><steptml:parameter name="city">Rome</steptml:parameter></steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>', '<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke'],
   trinity: ['<think>\n<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call></think>', '<tool_call>\n{"name": "get_weather", "arg'],
 }; // prettier-ignore

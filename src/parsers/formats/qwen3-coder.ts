@@ -1,5 +1,5 @@
 // Tool calls of Qwen3-Coder: function and parameter tags whose closing tags may be missing. Names are not checked against
-// the tools; calls are numbered. Also `step3p5`.
+// the tools; calls are numbered. Also `step3p5`, and Seed-OSS, which has tags of its own around the same and no parser in SGLang.
 
 import type { JsonFloat, JsonValue } from "../../lib/json/index.ts";
 import { PythonError, pythonLower, pythonStr, pythonStrip } from "../../lib/python/index.ts";
@@ -7,45 +7,48 @@ import { formatHints } from "../format-hints.ts";
 import { integerOf, pythonFloat } from "../python/number.ts";
 import { dumpPython, type PythonValue } from "../python/value.ts";
 import { blocksBetween, dollar } from "../text-blocks.ts";
-import { createToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 import { readTaggedValue, type TaggedValueRules } from "./tagged-value.ts";
 
-const opening = "<tool_call>";
-const closing = "</tool_call>";
 const functionOpening = "<function=";
 const functionClosing = "</function>";
 const parameterOpening = "<parameter=";
 const parameterClosing = "</parameter>";
 
-export const qwen3Coder = createToolCallParser({
-  name: "qwen3_coder",
-  markers: [opening, closing],
-  hints: formatHints({ wordsEnd: [opening], callEnds: [closing], nesting: [[opening, closing]] }),
-  hasToolCall: (text) => text.includes(opening),
-  detect: (text, scan) => {
-    const first = text.indexOf(opening);
-    if (first === -1) return text;
-    return scan.allOrNothing(text, () => {
-      const bodies = Array.from(blocksBetween(text, opening, closing), ({ body }) => body);
-      if (bodies.length === 0 && text.includes(functionOpening)) bodies.push(text);
-      let count = 0;
-      for (const source of bodies.flatMap((body) => [...readFunctions(body)])) {
-        const nameEnd = source.indexOf(">");
-        if (nameEnd === -1) {
-          scan.report("unterminated-call", source, 'The name of the function does not end with ">".');
-          continue;
+export const qwen3Coder = createFunctionTagParser("qwen3_coder", "<tool_call>", "</tool_call>");
+export const seedOss = createFunctionTagParser("seed_oss", "<seed:tool_call>", "</seed:tool_call>");
+
+function createFunctionTagParser(name: string, opening: string, closing: string): ToolCallParser {
+  return createToolCallParser({
+    name,
+    markers: [opening, closing],
+    hints: formatHints({ wordsEnd: [opening], callEnds: [closing], nesting: [[opening, closing]] }),
+    hasToolCall: (text) => text.includes(opening),
+    detect: (text, scan) => {
+      const first = text.indexOf(opening);
+      if (first === -1) return text;
+      return scan.allOrNothing(text, () => {
+        const bodies = Array.from(blocksBetween(text, opening, closing), ({ body }) => body);
+        if (bodies.length === 0 && text.includes(functionOpening)) bodies.push(text);
+        let count = 0;
+        for (const source of bodies.flatMap((body) => [...readFunctions(body)])) {
+          const nameEnd = source.indexOf(">");
+          if (nameEnd === -1) {
+            scan.report("unterminated-call", source, 'The name of the function does not end with ">".');
+            continue;
+          }
+          const tool = source.slice(0, nameEnd);
+          if (!scan.table.indices.has(tool)) scan.report("unknown-tool", source, `There is no tool "${tool}".`, tool);
+          const parameters = readParameters(source.slice(nameEnd + 1), declaredParameters(tool, scan));
+          scan.add([{ name: tool, parameters: dumpPython(parameters), toolIndex: count++ }]);
         }
-        const name = source.slice(0, nameEnd);
-        if (!scan.table.indices.has(name)) scan.report("unknown-tool", source, `There is no tool "${name}".`, name);
-        const parameters = readParameters(source.slice(nameEnd + 1), declaredParameters(name, scan));
-        scan.add([{ name, parameters: dumpPython(parameters), toolIndex: count++ }]);
-      }
-      if (count === 0) scan.report("unterminated-call", text.slice(first), "The tags hold no function.");
-      return text.slice(0, first);
-    });
-  },
-});
+        if (count === 0) scan.report("unterminated-call", text.slice(first), "The tags hold no function.");
+        return text.slice(0, first);
+      });
+    },
+  });
+}
 
 /** Each reaches to its closing tag, the last one to the end where there is none. */
 function* readFunctions(body: string): Generator<string> {
