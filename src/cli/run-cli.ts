@@ -7,10 +7,12 @@ import { type CliContext, exitCodes } from "./cli-context.ts";
 import { doctorCommand } from "./commands/doctor-command.ts";
 import { engineCommand } from "./commands/engine-command.ts";
 import { evalCommand } from "./commands/eval-command.ts";
+import { exportCommand } from "./commands/export-command.ts";
 import { inspectCommand } from "./commands/inspect-command.ts";
 import { prepareCommand } from "./commands/prepare-command.ts";
 import { rolloutCommand } from "./commands/rollout-command.ts";
 import { startCommand } from "./commands/start-command.ts";
+import { tokensCommand } from "./commands/tokens-command.ts";
 import { redactorFor } from "./compose/secrets.ts";
 import { coloursFor } from "./display/terminal-text.ts";
 import { packageVersion } from "./run-manifest.ts";
@@ -43,9 +45,11 @@ function createProgram(context: CliContext, run: Parameters<typeof rolloutComman
     rolloutCommand(run),
     evalCommand(run),
     inspectCommand(run),
+    exportCommand(run),
     prepareCommand(run),
     engineCommand(run),
     doctorCommand(run),
+    tokensCommand(run),
   ])
     program.addCommand(command);
   for (const command of [program, ...program.commands]) {

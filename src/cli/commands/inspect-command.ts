@@ -65,7 +65,8 @@ async function inspect(
   return 0;
 }
 
-async function readManifest(reader: RunReader): Promise<JsonObject> {
+/** Throws a `ConfigurationError` for a run that another version wrote. */
+export async function readManifest(reader: RunReader): Promise<JsonObject> {
   const manifest = await reader.manifest();
   const format = manifest.get("format");
   if (format === runFormat) return manifest;
@@ -154,7 +155,8 @@ function episodeRow(number: number, episode: Episode): string[] {
   ];
 }
 
-async function findEpisode(reader: RunReader, wanted: string, folder: string): Promise<Episode> {
+/** By its number in the list, or its id. Throws a `ConfigurationError` when there is none. */
+export async function findEpisode(reader: RunReader, wanted: string, folder: string): Promise<Episode> {
   const wantedNumber = /^\d+$/.test(wanted) ? Number(wanted) : null;
   let number = 0;
   for await (const episode of reader.episodes()) {

@@ -11,7 +11,7 @@ import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 
 /** Names the tokenizer of the demonstrations instead of a folder: for fake servers and tests, which need no files then. */
-const readableModel = "readable";
+export const readableModel = "readable";
 
 export type ChosenModel = {
   /** As the user named it; `null`: the readable tokenizer without files. */

@@ -45,7 +45,8 @@ function* sampleLines(sample: Sample, { colours, decode }: TokenViewOptions): Ge
   }
 }
 
-function untrained(episode: Episode): Sample[] {
+/** The rows of an episode that trains nothing, with everything masked. */
+export function untrained(episode: Episode): Sample[] {
   if (episode.historyPolicy === "no-tokens") return [];
   const { samples } = toSamples(episode.trajectory, {
     episodeId: episode.id,

@@ -84,7 +84,7 @@ function becauseOf({ isNative }: AuditedTemplate, { family }: AuditInput): strin
 function parserReason({ family }: AuditedTemplate, { input, texts }: Found): string {
   if (texts.writesCalls && texts.otherCall === null) return "it reads the call that the template writes";
   const { markers } = family.toolCallParser;
-  return markers.length > 0 && markers.every((marker) => input.chatTemplate.includes(marker))
+  return markers.length > 0 && markers.every((marker) => input.chatTemplate?.includes(marker) === true)
     ? "its markers stand in the template"
     : "the usual one: no parser reads a call that the template writes";
 }

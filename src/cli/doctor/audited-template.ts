@@ -27,8 +27,8 @@ import {
 
 export type AuditInput = {
   readonly tokenizer: Tokenizer;
-  /** The Jinja program. */
-  readonly chatTemplate: string;
+  /** The Jinja program; `null`: that of the family, which must then be named. */
+  readonly chatTemplate: string | null;
   /** `bos_token`, ... of the model folder. */
   readonly specialTokens: ReadonlyMap<string, string>;
   /** A family to render with; `null`: the one that the loop chooses. */
@@ -65,28 +65,34 @@ export class AuditedTemplate {
   readonly tokenizer: Tokenizer;
   readonly family: RendererFamily;
   readonly renderer: Renderer;
-  readonly #own: ChatTemplate;
+  /** The user's own program; `null`: there is only that of the family. */
+  readonly #own: ChatTemplate | null;
   readonly #input: AuditInput;
+  readonly #tools: readonly Tool[];
   #strayed: string | null = null;
 
   /** Throws a `ConfigurationError` when no renderer can be made, with the reason. */
-  constructor(input: AuditInput) {
+  constructor(input: AuditInput, tools: readonly Tool[] = [auditTool]) {
     this.#input = input;
+    this.#tools = tools;
     this.tokenizer = input.tokenizer;
     const options = {
       historyPolicy: input.historyPolicy,
       now: auditTime,
       ...(input.thinking === null ? {} : { thinking: input.thinking }),
     };
-    const { tokenizer, chatTemplate, specialTokens } = input;
+    const { tokenizer, chatTemplate, specialTokens, family } = input;
+    if (chatTemplate === null && family === null) {
+      throw new ConfigurationError("Cannot render: there is no chat template; name the model family with --renderer.");
+    }
     this.renderer =
-      input.family === null
-        ? chooseRenderer({ ...options, tokenizer, chatTemplate, specialTokens })
-        : rendererFor(input.family, tokenizer, options);
+      family === null
+        ? chooseRenderer({ ...options, tokenizer, chatTemplate: chatTemplate ?? "", specialTokens })
+        : rendererFor(family, tokenizer, options);
     this.family = this.isNative
       ? rendererFamily(this.renderer.family)
-      : familyFromTemplate({ tokenizer, chatTemplate, specialTokens });
-    this.#own = compile(chatTemplate);
+      : familyFromTemplate({ tokenizer, chatTemplate: chatTemplate ?? "", specialTokens });
+    this.#own = chatTemplate === null ? null : compile(chatTemplate);
   }
 
   get isNative(): boolean {
@@ -105,9 +111,10 @@ export class AuditedTemplate {
 
   /** The same for messages in the wire shape. */
   renderWire(messages: readonly JsonObject[], options: { readonly addGenerationPrompt: boolean }): Rendering {
-    const own = this.#renderWith(this.#own, new Map(this.#input.specialTokens), { messages, ...options });
-    if (!this.isNative) return own;
+    const own = this.#own === null ? null : this.#renderWith(this.#own, new Map(this.#input.specialTokens), { messages, ...options }); // prettier-ignore
+    if (own !== null && !this.isNative) return own;
     const native = this.#renderWith(this.family.template, this.family.specialTokens, { messages, ...options });
+    if (own === null) return native;
     this.#strayed ??= strayOf(own, native);
     return own;
   }
@@ -117,7 +124,7 @@ export class AuditedTemplate {
     const { stopTokenIds } = this.renderer;
     const stop = end === null ? stopTokenIds[0] : this.tokenizer.tokenId(end);
     const tokens = [...this.tokenizer.encode(body), ...(stop === undefined || stop === null ? [] : [stop])];
-    return this.renderer.parseAction(Uint32Array.from(tokens), { tools: [auditTool], turn });
+    return this.renderer.parseAction(Uint32Array.from(tokens), { tools: this.#tools, turn });
   }
 
   #renderWith(
@@ -130,7 +137,7 @@ export class AuditedTemplate {
     try {
       const segments = template({
         ...input,
-        tools: [auditTool.definition],
+        tools: this.#tools.length === 0 ? this.family.noTools : this.#tools.map(({ definition }) => definition),
         kwargs: new Map(thinking === null || thinkingVariable === null ? [] : [[thinkingVariable, thinking]]),
         context: { specialTokens, now: auditTime },
       });

@@ -7,6 +7,7 @@ import { type AuditedTemplate, auditTool } from "./audited-template.ts";
 import { nameChange } from "./name-change.ts";
 import { auditWords, type SampledText, type SampledTexts } from "./sampled-texts.ts";
 import type { HistoryFinding } from "./template-audit.ts";
+import { openerOf } from "./written-answer.ts";
 
 type Step = {
   readonly sampled: SampledText;
@@ -113,7 +114,7 @@ function probeStep(audited: AuditedTemplate, { kind, step, messages, turn }: Pla
   if (before.type === "refused") return refused(before.error);
   if (after.type === "refused") return refused(after.error);
   const body = step.sampled.body;
-  const end = step.sampled.end ?? openerOf(after.segments, history.length, audited);
+  const end = step.sampled.end ?? openerOf(after, history.length, audited);
   const ended = before.text + body + (step.isCutOff === true ? (family.endToken ?? "") : end);
   const difference = nameChange({
     seen: ended,
@@ -155,16 +156,6 @@ function withoutEnd(appended: string, { isCutOff }: Step, { family: { endToken }
 /** An action in the history of an episode: what was sampled, as text. */
 function asSampled({ text }: ParsedAction): Message {
   return { role: "assistant", content: text, reasoning: null, toolCalls: [] };
-}
-
-/** Where answers have no end of their own, they end with the token that opens the next message. */
-function openerOf(
-  segments: readonly { readonly message: number | null; readonly text: string }[],
-  message: number,
-  { family }: AuditedTemplate,
-): string {
-  const first = segments.find((segment) => segment.message === message)?.text ?? "";
-  return family.stopTokens.find((token) => first.startsWith(token)) ?? family.stopTokens[0] ?? "";
 }
 
 function attempt<Value>(action: () => Value): { readonly value: Value } | { readonly error: string } {

@@ -4,7 +4,7 @@
 import type { AssistantMessage, ToolCall } from "../../core/index.ts";
 import type { AuditedTemplate } from "./audited-template.ts";
 import { spelledCall } from "./call-spellings.ts";
-import { renderParts } from "./render-parts.ts";
+import { type AnswerFrame, answerFrame, writtenAnswer } from "./written-answer.ts";
 
 export const auditWords = {
   question: "Where is my order?",
@@ -52,7 +52,7 @@ const question = { role: "user", content: auditWords.question } as const;
 
 /** Throws a plain error when the template refuses a question, which no renderer survives. */
 export function sampledTexts(audited: AuditedTemplate): SampledTexts {
-  const frame = frameOf(audited);
+  const frame = answerFrame(audited, [question]);
   const { start, end, opensThinking, closesThinking } = frame;
   const thinks = audited.family.reasoningParser !== null && !closesThinking;
   const write = (parts: Parts, mustHold: string): SampledText | null => written(audited, { frame, parts, mustHold });
@@ -99,35 +99,6 @@ export function sampledTexts(audited: AuditedTemplate): SampledTexts {
   };
 }
 
-type Frame = {
-  readonly prompt: string;
-  readonly generationPrompt: string;
-  /** Tags of thinking; empty for families that mark it otherwise. */
-  readonly start: string;
-  readonly end: string;
-  readonly opensThinking: boolean;
-  readonly closesThinking: boolean;
-};
-
-function frameOf(audited: AuditedTemplate): Frame {
-  const opened = audited.render([question], { addGenerationPrompt: true });
-  if (opened.type === "refused") throw new Error(opened.error);
-  const asked = audited.render([question], { addGenerationPrompt: false });
-  const generationPrompt =
-    asked.type === "text" && opened.text.startsWith(asked.text) ? opened.text.slice(asked.text.length) : "";
-  const markers = audited.family.reasoningParser?.markers ?? [];
-  const [start = "", end = ""] = markers.length === 2 ? markers : [];
-  const isLast = (tag: string): boolean => tag !== "" && generationPrompt.trimEnd().endsWith(tag);
-  return {
-    prompt: opened.text,
-    generationPrompt,
-    start,
-    end,
-    opensThinking: isLast(start),
-    closesThinking: isLast(end),
-  };
-}
-
 type Parts = { readonly content: string; readonly reasoning: string | null; readonly calls: number };
 
 const callParts = (calls: number, reasoning: string | null): Parts => ({ content: "", reasoning, calls });
@@ -137,22 +108,13 @@ function argumentsOf(index: number): string {
   return `{"order_id": "#W${index + 1}"}`;
 }
 
-/** What the template writes of an answer behind the prompt; `null` when it refuses it, leaves it out or changes the prompt. */
 function written(
   audited: AuditedTemplate,
-  { frame, parts, mustHold }: { readonly frame: Frame; readonly parts: Parts; readonly mustHold: string },
+  { frame, parts, mustHold }: { readonly frame: AnswerFrame; readonly parts: Parts; readonly mustHold: string },
 ): SampledText | null {
-  const { prompt, start, end, opensThinking } = frame;
-  const rendering = renderParts(audited, { history: [question], message: assistant(parts), mustHold });
-  if (rendering.type === "refused" || !rendering.text.includes(mustHold)) return null;
-  const base = opensThinking ? prompt.slice(0, prompt.lastIndexOf(start)) : prompt;
-  if (!rendering.text.startsWith(base)) return null;
-  const isOpened = rendering.text.startsWith(prompt);
-  const rest = rendering.text.slice(isOpened ? prompt.length : base.length);
-  // Where the prompt opens the thinking and the template writes none, the model closes it all the same.
-  const text = isOpened || rest.trimStart().startsWith(end) ? rest : `${end}\n\n${rest}`;
-  const sampled = withoutEnd(text, audited);
-  const body = opensThinking || start === "" ? sampled.body : withoutEmptyThought(sampled.body, frame);
+  const sampled = writtenAnswer(audited, { frame, message: assistant(parts), mustHold });
+  if (sampled === null) return null;
+  const body = frame.opensThinking || frame.start === "" ? sampled.body : withoutEmptyThought(sampled.body, frame);
   return { ...sampled, body, reasoning: parts.reasoning, calls: parts.calls };
 }
 
@@ -166,16 +128,8 @@ function readsCall(audited: AuditedTemplate, text: SampledText): boolean {
   return audited.read(text, 0).toolCalls.some(({ name }) => name === "find_order");
 }
 
-/** Parts the token that stops sampling from what it ends. */
-function withoutEnd(text: string, { family }: AuditedTemplate): { readonly body: string; readonly end: string | null } {
-  const ends = [...(family.endToken === null ? [] : [family.endToken]), ...family.otherEnds, ...family.stopTokens];
-  const bare = text.endsWith(family.closing) ? text.slice(0, text.length - family.closing.length) : text;
-  const end = ends.find((token) => bare.endsWith(token));
-  return end === undefined ? { body: bare, end: null } : { body: bare.slice(0, -end.length), end };
-}
-
 /** Templates write an empty thought before what they get without one; a model that does not think writes none. */
-function withoutEmptyThought(text: string, { start, end }: Frame): string {
+function withoutEmptyThought(text: string, { start, end }: AnswerFrame): string {
   const open = text.indexOf(start);
   const close = text.indexOf(end);
   if (open === -1 || close < open || text.slice(open + start.length, close).trim() !== "") return text;

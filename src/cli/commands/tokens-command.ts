@@ -1,0 +1,149 @@
+// `tokens`: a conversation as the tokens that a policy would be trained on, with roles and loss masks. From a file, as if the
+// policy had sampled its answers; or from a run folder, as it did.
+
+import { statSync } from "node:fs";
+import { resolve } from "node:path";
+
+import { Command, Option } from "commander";
+
+import { ConfigurationError } from "../../core/index.ts";
+import { rendererFamilyNames } from "../../renderers/index.ts";
+import { openRunFolder } from "../../store/index.ts";
+import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import { readableModel, tokenizerOf } from "../compose/choose-model.ts";
+import { coloursFor } from "../display/terminal-text.ts";
+import type { AuditInput } from "../doctor/audited-template.ts";
+import { readFlag } from "../settings/resolve-settings.ts";
+import { rolloutSettings } from "../settings/rollout-settings.ts";
+import { setting, whole } from "../settings/setting.ts";
+import { episodeStory } from "../tokens/episode-story.ts";
+import { playConversation } from "../tokens/play-conversation.ts";
+import { readConversation } from "../tokens/read-conversation.ts";
+import { storyView } from "../tokens/story-view.ts";
+import type { TokenStory } from "../tokens/token-story.ts";
+import type { RunCommand } from "./command-result.ts";
+import { findEpisode } from "./inspect-command.ts";
+
+type TokensFlags = {
+  readonly model?: string;
+  readonly renderer?: string;
+  readonly history?: string;
+  readonly thinking?: string;
+  readonly line?: string;
+  readonly full?: boolean;
+  readonly json?: boolean;
+};
+
+const lineSetting = setting<number | null>({
+  group: "Output",
+  flag: "--line <n>",
+  help: "which conversation of a file of JSON lines (default: 1)",
+  wanted: "a whole number of at least 1",
+  schema: whole(1).nullable(),
+  default: null,
+});
+
+export function tokensCommand(run: RunCommand): Command {
+  return new Command("tokens")
+    .summary("show a conversation as tokens with roles and loss masks")
+    .description(
+      "Renders a conversation with the tokenizer and chat template of a model, as the loop would, and shows every token with its " +
+        "id, its role and its loss mask. The file holds JSON or JSON lines in the OpenAI shape: messages, or objects with " +
+        '"messages" and "tools". Of a run folder, an episode is shown as it was recorded.',
+    )
+    .argument("<conversation>", "file with a conversation, or run folder")
+    .argument("[episode]", "of a run folder: its number in the list of inspect, or its id")
+    .addOption(
+      new Option("--model <folder>", `model folder (default: ${readableModel}, the tokenizer of the demonstrations)`),
+    ) // prettier-ignore
+    .addOption(new Option(rolloutSettings.renderer.flag, rolloutSettings.renderer.help))
+    .addOption(new Option(rolloutSettings.history.flag, `${rolloutSettings.history.help} (default: keep-reasoning)`))
+    .addOption(new Option(rolloutSettings.thinking.flag, rolloutSettings.thinking.help))
+    .addOption(new Option(lineSetting.flag, lineSetting.help))
+    .option("--full", "do not fold long prompts and observations")
+    .option("--json", "print the tokens as JSON")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ trainable-agents tokens conversation.json --model ./Qwen3-4B
+  $ trainable-agents tokens dataset.jsonl --line 7 --model ./Qwen3-4B --history branch | less -R
+  $ trainable-agents tokens runs/20260101-120000-bookshop 3`,
+    )
+    .action(async (conversation: string, episode: string | undefined, flags: TokensFlags) =>
+      run((context) => showTokens({ conversation, episode: episode ?? null, flags }, context)),
+    );
+}
+
+type Asked = { readonly conversation: string; readonly episode: string | null; readonly flags: TokensFlags };
+
+async function showTokens(asked: Asked, context: CliContext): Promise<number> {
+  const { stdout, env, cwd } = context;
+  const isFolder = statSync(resolve(cwd, asked.conversation), { throwIfNoEntry: false })?.isDirectory() === true;
+  const story = isFolder ? await storyOfRun(asked, context) : await storyOfFile(asked, context);
+  if (asked.flags.json === true) {
+    stdout.write(`${JSON.stringify(story)}\n`);
+    return 0;
+  }
+  const view = { colours: coloursFor(stdout, env), columns: stdout.columns, isFull: asked.flags.full === true };
+  for (const line of storyView(story, view)) stdout.write(`${line}\n`);
+  return 0;
+}
+
+async function storyOfFile({ conversation, episode, flags }: Asked, { cwd }: CliContext): Promise<TokenStory> {
+  if (episode !== null) {
+    throw new ConfigurationError(
+      `Cannot show episode "${episode}" of "${conversation}": it is no run folder; leave the episode out, or name the folder of a run.`,
+    );
+  }
+  const line = readFlag(lineSetting, flags.line);
+  const input = await modelInput(flags, cwd);
+  return playConversation(await readConversation(conversation, { cwd, line }), input);
+}
+
+async function modelInput(flags: TokensFlags, cwd: string): Promise<AuditInput> {
+  const thinking = readFlag(rolloutSettings.thinking, flags.thinking);
+  const family = readFlag(rolloutSettings.renderer, flags.renderer);
+  const options = {
+    historyPolicy: readFlag(rolloutSettings.history, flags.history),
+    thinking: thinking === null ? null : thinking === "on",
+  };
+  const named = flags.model ?? readableModel;
+  if (named === readableModel) {
+    const readable = { tokenizer: createReadableTokenizer(), chatTemplate: null, specialTokens: new Map() };
+    return { ...readable, ...options, family: family ?? "qwen2.5-instruct" };
+  }
+  const { tokenizer, chatTemplate, specialTokens } = await loadModelFolder(resolve(cwd, named));
+  if (chatTemplate === null && family === null) {
+    throw new ConfigurationError(
+      `Cannot render with "${named}": the folder has no chat template (chat_template.jinja, or chat_template in ` +
+        `tokenizer_config.json); add it, or name the model family with --renderer, one of ${rendererFamilyNames.join(", ")}.`,
+    );
+  }
+  return { tokenizer, chatTemplate, specialTokens, family, ...options };
+}
+
+async function storyOfRun({ conversation, episode, flags }: Asked, { cwd, stderr }: CliContext): Promise<TokenStory> {
+  if (episode === null) {
+    throw new ConfigurationError(
+      `Cannot show tokens of the whole run "${conversation}": name an episode, by its number in the list or its id.`,
+    );
+  }
+  const unused = (["renderer", "history", "thinking", "line"] as const).find((name) => flags[name] !== undefined);
+  if (unused !== undefined) {
+    throw new ConfigurationError(`Cannot use --${unused} with a run: its tokens are shown as they were recorded; leave it out.`); // prettier-ignore
+  }
+  const reader = openRunFolder(resolve(cwd, conversation), {
+    onTornLine: () => void stderr.write("Note: the last line of the run was cut off and is left out.\n"),
+  });
+  const model = (await reader.manifest()).get("model");
+  const recorded = (key: string): string | null => {
+    const value = model instanceof Map ? model.get(key) : null;
+    return typeof value === "string" ? value : null;
+  };
+  const folder = flags.model ?? recorded("folder");
+  const tokenizer = await tokenizerOf(folder === readableModel ? null : folder, cwd);
+  const found = await findEpisode(reader, episode, conversation);
+  return episodeStory(found, { tokenizer, renderer: recorded("renderer") ?? "unknown" });
+}
