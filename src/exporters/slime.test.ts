@@ -8,6 +8,7 @@ const decode = (tokens: Uint32Array): string => [...tokens].map((id) => `<${id}>
 const origin = {
   index: 5,
   groupIndex: 2,
+  sampleCount: 2,
   episode: { outcome: "completed", stopReason: "user_hung_up", problems: [] },
 } as const;
 const stop = { reason: "stop", matched: 9, raw: null } as const;
@@ -96,8 +97,10 @@ describe("toSlimeRow()", () => {
       status: "completed",
       metadata: {
         task_id: "t",
+        group_id: "g",
         episode_id: "e",
         branch: 0,
+        weight: 0.5,
         history_policy: "append-only",
         token_accounting: "token-exact",
         stop_reason: "user_hung_up",

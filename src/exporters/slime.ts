@@ -33,8 +33,11 @@ export type SlimeRow = {
 
 export type SlimeMetadata = {
   readonly task_id: string;
+  readonly group_id: string;
   readonly episode_id: string;
   readonly branch: number;
+  /** 1/K for an episode with K samples: for trainers that average over rows and not over episodes. */
+  readonly weight: number;
   readonly history_policy: Sample["historyPolicy"];
   readonly token_accounting: Sample["tokenAccounting"];
   readonly stop_reason: string;
@@ -46,6 +49,8 @@ export type SlimeOrigin = {
   /** The episode's number in the run. */
   readonly index: number;
   readonly groupIndex: number;
+  /** K: how many samples the episode has. */
+  readonly sampleCount: number;
   readonly episode: Pick<Episode, "outcome" | "stopReason" | "problems">;
 };
 
@@ -76,8 +81,10 @@ export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOp
     status: statusOf(origin.episode.outcome),
     metadata: {
       task_id: sample.taskId,
+      group_id: sample.groupId,
       episode_id: sample.episodeId,
       branch: sample.branch,
+      weight: 1 / origin.sampleCount,
       history_policy: sample.historyPolicy,
       token_accounting: sample.tokenAccounting,
       stop_reason: origin.episode.stopReason,

@@ -63,7 +63,7 @@ describe("groups of a run", () => {
     });
     expect(totals.trainedTokens).toBe(16);
     expect(totals.droppedTokens).toEqual({ filtered: 32 });
-    expect(lines.map((line) => line.split(" ")[1])).toEqual([..."00003333"]);
+    expect(lines.map((line) => line.split(" ")[1])).toEqual(Array.from("00003333"));
   });
 
   it("pass filters in order, and a filter of the user's own sees the episodes", async () => {
@@ -198,21 +198,21 @@ describe("groups of a run", () => {
       ms: index === 1 && sample === 3 ? 10_000 : 10,
     });
     const size = { tasks: 3, samples: 4 };
-    const dropped = await play(tail, size, { groups: { cutoff: { afterMs: 100, then: "drop" } } });
+    const dropped = await play(tail, size, { groups: { cutoff: { afterMs: 100, policy: "drop" } } });
     expect(decisions(dropped.groups)).toEqual([
       [0, null],
       [1, "cut-off"],
       [2, null],
     ]);
     expect(dropped.totals.elapsedMs).toBe(100);
-    const kept = await play(tail, size, { groups: { cutoff: { afterMs: 100, then: "keep" }, minGraded: 3 } });
+    const kept = await play(tail, size, { groups: { cutoff: { afterMs: 100, policy: "keep" }, minGraded: 3 } });
     expect(decisions(kept.groups)).toEqual([
       [0, null],
       [1, null],
       [2, null],
     ]);
     expect(kept.groups[1]!.rewards).toEqual([0, 1, 0, null]);
-    const tooFew = await play(tail, size, { groups: { cutoff: { afterMs: 100, then: "keep" }, minGraded: 4 } });
+    const tooFew = await play(tail, size, { groups: { cutoff: { afterMs: 100, policy: "keep" }, minGraded: 4 } });
     expect(decisions(tooFew.groups)).toEqual([
       [0, null],
       [1, "too-few-graded"],
@@ -251,7 +251,7 @@ describe("groups of a run, at random", () => {
     replacements: fc.nat(2),
     minGraded: fc.integer({ min: 1, max: 5 }),
     cutoff: fc.option(
-      fc.record({ afterMs: fc.integer({ min: 1, max: 40 }), then: fc.constantFrom<"keep" | "drop">("keep", "drop") }),
+      fc.record({ afterMs: fc.integer({ min: 1, max: 40 }), policy: fc.constantFrom<"keep" | "drop">("keep", "drop") }),
     ),
     drainAt: fc.option(fc.integer({ min: 0, max: 60 })),
   });

@@ -226,7 +226,7 @@ class Rollout {
 
   #reasonToDrop(group: EndedGroup): string | null {
     if (group.ending === "surplus") return "surplus";
-    if (group.ending === "cut-off" && this.#policy.cutoff?.then === "drop") return "cut-off";
+    if (group.ending === "cut-off" && this.#policy.cutoff?.policy === "drop") return "cut-off";
     return judgeGroup(viewOf(group), this.#policy);
   }
 

@@ -43,11 +43,10 @@ export function playerOf(
   clock = createManualClock(),
   version: () => string | null = () => null,
 ) {
-  const log = { running: 0, mostRunning: 0, started: [] as string[], onStart: (_: EpisodePlace): void => undefined };
+  const log = { running: 0, mostRunning: 0, started: [] as string[] };
   const play: EpisodePlayer = async (one, place) => {
     const { episodeId: id, groupId, sampleIndex, seed } = place;
     log.started.push(id);
-    log.onStart(place);
     log.mostRunning = Math.max(log.mostRunning, ++log.running);
     const { outcome, reward, ms, turns = 1 } = behave(one, sampleIndex, place);
     const recorder = new TrajectoryRecorder();
@@ -68,8 +67,9 @@ export function playerOf(
         weightSpans: [{ tokenCount: 2, dispatch, reply: version() }],
       });
       const usage = { promptTokens: 2, completionTokens: 2, cachedTokens: null };
-      events.push({ type: "turn", turn, attempts: [{ failure, waitedMs: 1 }], usage, durationMs: 0 });
-      await place.onEvent(events.at(-1)!);
+      const event: EpisodeEvent = { type: "turn", turn, attempts: [{ failure, waitedMs: 1 }], usage, durationMs: 0 };
+      events.push(event);
+      await place.onEvent(event);
     }
     const planned = outcome === "failed" ? "fault" : outcome === "aborted" ? "engine_abort" : "tool_ended";
     const stopReason = isCancelled ? "cancelled" : planned;

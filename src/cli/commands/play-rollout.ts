@@ -139,8 +139,10 @@ function exporterFor({ model, preset }: PreparedRollout): RolloutParts["exportSa
     decode: (tokens: Uint32Array) => model?.renderer.decode(tokens) ?? "",
     allowTextDelta: preset?.allowTextDelta ?? false,
   };
-  return ({ episode, result }, place) =>
-    result.samples.map((sample) => slimeRowLine(toSlimeRow(sample, { ...place, episode }, options)));
+  return ({ episode, result }, { index, groupIndex }) => {
+    const origin = { index, groupIndex, episode, sampleCount: result.samples.length };
+    return result.samples.map((sample) => slimeRowLine(toSlimeRow(sample, origin, options)));
+  };
 }
 
 function showTable(

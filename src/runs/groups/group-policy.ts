@@ -15,7 +15,7 @@ export type GroupPolicy = {
    * is dropped ("drop") or judged by what has ended ("keep"). `null`: slow episodes are waited for. Depends on timing, and
    * "keep" prefers short episodes.
    */
-  readonly cutoff: { readonly afterMs: number; readonly then: "keep" | "drop" } | null;
+  readonly cutoff: { readonly afterMs: number; readonly policy: "keep" | "drop" } | null;
 };
 
 export const keepAllGroups: GroupPolicy = Object.freeze({
