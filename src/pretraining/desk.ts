@@ -4,6 +4,7 @@ import { agentFactory } from "../agents/index.ts";
 import type { Engine, Episode, Renderer, Tokenizer } from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { runEpisode } from "../episodes/index.ts";
+import { deriveSeed } from "../lib/random.ts";
 import { rendererFor } from "../renderers/index.ts";
 import { agendaUser } from "../users/index.ts";
 
@@ -28,8 +29,10 @@ export function openDesk(tokenizer: Tokenizer, engine: Engine): Desk {
     renderer,
     play: (split, index, round) => {
       const tasks = tasksets[split];
-      return runEpisode(tasks.task(index % tasks.size), parts, {
-        seed: round,
+      const task = tasks.task(index % tasks.size);
+      return runEpisode(task, parts, {
+        // Without the task in it, all episodes would draw the same luck at the same turn.
+        seed: deriveSeed(round, task.id),
         seedTurns: true,
         sampling: { temperature: 1, maxNewTokens: 96 },
       });

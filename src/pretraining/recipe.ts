@@ -52,7 +52,7 @@ const small: Recipe = {
   vocabularySize: 1536,
   seed: 1,
   threads: 2,
-  noise: 0.2,
+  noise: 0.15,
   tokenizerDialogues: 2000,
   copying: {
     tokens: 300_000,
@@ -63,9 +63,9 @@ const small: Recipe = {
   },
   cloning: {
     tokens: 8_000_000,
-    learningRate: 2e-3,
+    learningRate: 1.2e-3,
     weightDecay: 0.05,
-    promptFrom: 0.5,
+    promptFrom: 0.65,
     dialoguesPerStep: { withoutPrompt: 8, withPrompt: 16 },
     contextWeight: 0.2,
     decayFrom: 0.4,
@@ -79,7 +79,7 @@ export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
     ...small,
     name: "bookshop-nano",
     shape: modelShapes.nano,
-    cloning: { ...small.cloning, tokens: 3_000_000 },
+    cloning: { ...small.cloning, tokens: 4_000_000, learningRate: 2e-3 },
     examination: { ...small.examination, everyTokens: 500_000 },
   },
 };
