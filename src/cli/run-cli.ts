@@ -12,6 +12,7 @@ import { inspectCommand } from "./commands/inspect-command.ts";
 import { prepareCommand } from "./commands/prepare-command.ts";
 import { rolloutCommand } from "./commands/rollout-command.ts";
 import { startCommand } from "./commands/start-command.ts";
+import { trainCommand } from "./commands/train-command.ts";
 import { tokensCommand } from "./commands/tokens-command.ts";
 import { redactorFor } from "./compose/secrets.ts";
 import { coloursFor } from "./display/terminal-text.ts";
@@ -47,6 +48,7 @@ function createProgram(context: CliContext, run: Parameters<typeof rolloutComman
     inspectCommand(run),
     exportCommand(run),
     prepareCommand(run),
+    trainCommand(run),
     engineCommand(run),
     doctorCommand(run),
     tokensCommand(run),

@@ -1,7 +1,25 @@
-// Door of the learner: training of the embedded model. Gradients and updates on threads; which sequences and which loss is
-// the caller's.
+// Door of the learner: training of the embedded model. A trainer makes gradients and updates on threads; a policy learner
+// plays episodes and learns from their rewards; cloning imitates samples that are there. Engines, environments and everything
+// else that plays arrive as values.
 
+export { CloningLearner, type ClonedSample, type CloningOptions } from "./cloning-learner.ts";
+export { type CollapseLimits, CollapseWatch, defaultCollapseLimits } from "./collapse-watch.ts";
+export type { PlayedGroup } from "./collect-groups.ts";
 export { cloningSequence, type LossSequence } from "./loss-sequence.ts";
+export { agreementLimits, type LogprobAgreement } from "./logprob-agreement.ts";
+export {
+  DisagreementError,
+  firstState,
+  type LearnerState,
+  PolicyLearner,
+  type PolicyOptions,
+  type PolicyParts,
+  type PolicyStep,
+  type PolicyUpdate,
+} from "./policy-learner.ts";
+export type { Sabotage } from "./policy-sequences.ts";
+export { type StepMetrics, stepMetrics } from "./step-metrics.ts";
+export { createTaskOrder, type TaskOrder } from "./task-order.ts";
 export type { SequenceOutcome } from "./threads/thread-protocol.ts";
 export type { LossOptions } from "./token-loss.ts";
 export { createTrainer, type LossOutcome, type Trainer, type TrainerOptions } from "./trainer.ts";

@@ -177,7 +177,7 @@ function exitCodeOf(totals: RunTotals, wasInterrupted: boolean): number {
 }
 
 /** `runs/<time>-<environment>`, with a number when that is taken. */
-function newFolder(environment: string, cwd: string): string {
+export function newFolder(environment: string, cwd: string): string {
   const now = new Date();
   const two = (value: number): string => String(value).padStart(2, "0");
   const day = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;

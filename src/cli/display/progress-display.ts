@@ -27,11 +27,15 @@ export function createProgressDisplay(
   const { stderr, env } = context;
   if (options.quiet)
     return { update: () => undefined, note: (line) => stderr.write(`${line}\n`), stop: () => undefined };
+  return isLiveTerminal(stderr, env) ? liveDisplay(coloursFor(stderr, env)) : plainDisplay(stderr);
+}
+
+/** Whether what is written there can be repainted. */
+export function isLiveTerminal(stderr: CliContext["stderr"], env: CliContext["env"]): boolean {
   // A terminal without a height (a recorded session, some CI) has nothing to repaint.
   const hasHeight = (process.stderr.rows ?? 24) > 0;
   const isTerminal = stderr === process.stderr && process.stderr.isTTY && hasHeight;
-  const isLive = isTerminal && !isSet(env["CI"]) && env["TERM"] !== "dumb";
-  return isLive ? liveDisplay(coloursFor(stderr, env)) : plainDisplay(stderr);
+  return isTerminal && !isSet(env["CI"]) && env["TERM"] !== "dumb";
 }
 
 function plainDisplay(stderr: CliContext["stderr"]): ProgressDisplay {

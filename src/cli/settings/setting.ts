@@ -11,6 +11,7 @@ export type SettingGroup =
   | "The user"
   | "Limits"
   | "Output"
+  | "Learning"
   | "Evaluation";
 
 export type Setting<T> = {

@@ -1,0 +1,89 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, test } from "vitest";
+
+import { compare, comparisonTable } from "./comparison.ts";
+import type { TaskOutcome } from "./evaluate-policy.ts";
+import { appendMetrics, readMetrics, writeMetrics } from "./metrics-file.ts";
+import { passRatePlot } from "./pass-rate-plot.ts";
+import { terminalChart } from "./terminal-chart.ts";
+
+const folder = await mkdtemp(join(tmpdir(), "metrics-"));
+afterAll(() => rm(folder, { recursive: true }));
+
+const outcomes = (passed: (index: number) => boolean, violations: number): TaskOutcome[] =>
+  Array.from({ length: 40 }, (_, index) => ({
+    taskId: `t${index}`,
+    kind: index % 2 === 0 ? "even" : "odd",
+    passed: passed(index) ? 1 : 0,
+    ruleViolations: violations,
+  }));
+
+describe("compare()", () => {
+  test("gives rates, gains and violations of all tasks and of each kind", () => {
+    const before = outcomes((index) => index < 10, 1);
+    const after = outcomes((index) => index < 10 || index % 2 === 0, 0.5);
+    const [all, even, odd] = compare(before, after);
+    expect(all).toMatchObject({ kind: "all", tasks: 40, before: 0.25, violationsBefore: 1, violationsAfter: 0.5 });
+    expect(all!.gain).toBeCloseTo(0.375);
+    expect(even).toMatchObject({ kind: "even", tasks: 20, before: 0.25, after: 1, gain: 0.75 });
+    expect(odd).toMatchObject({ kind: "odd", gain: 0, gainInterval: { low: 0, high: 0 } });
+    expect(all!.gainInterval!.low).toBeGreaterThan(0.2);
+    expect(all!.gainInterval!.high).toBeLessThan(0.55);
+  });
+
+  test("as a table, with a minus where it fell", () => {
+    const lines = comparisonTable(
+      compare(
+        outcomes(() => true, 0),
+        outcomes(() => false, 2),
+      ),
+    );
+    expect(lines[0]).toContain("violations an episode");
+    expect(lines[1]).toMatch(/all +40 +100\.0 .* -100\.0 .* 0\.000 -> 2\.000/);
+  });
+});
+
+describe("metrics.csv", () => {
+  test("gives back what was written, absent values as absent", async () => {
+    const path = join(folder, "metrics.csv");
+    const rows = [
+      { step: 1, loss: 0.1 + 0.2, held: null },
+      { step: 2, loss: -3e-9, held: 0.25 },
+    ];
+    await appendMetrics(path, rows[0]!, true);
+    await appendMetrics(path, rows[1]!, false);
+    expect(await readMetrics(path)).toEqual(rows);
+    await writeMetrics(path, rows.slice(0, 1));
+    expect(await readMetrics(path)).toEqual(rows.slice(0, 1));
+    await appendMetrics(path, { step: 3, loss: 1 }, false);
+    await expect(readMetrics(path)).rejects.toThrow("at line 3: it does not fit the header");
+  });
+});
+
+const data = {
+  training: Array.from({ length: 30 }, (_, index) => ({ step: index + 1, rate: 0.2 + index / 100 })),
+  evaluations: [
+    { step: 0, rate: 0.2 },
+    { step: 30, rate: 0.49 },
+  ],
+};
+
+test("terminalChart() shows a rising curve between labelled axes", () => {
+  const lines = terminalChart(data, { width: 47, height: 5 });
+  expect(lines).toHaveLength(6);
+  expect(lines[0]).toMatch(/^ 50 % ┤ +.*◆$/);
+  expect(lines[4]).toMatch(/^  0 % ┤/);
+  expect(lines[5]).toMatch(/└─+ step 30$/);
+  const columnOf = (line: string): number => line.search(/[•◆]/);
+  expect(columnOf(lines[1]!)).toBeLessThan(columnOf(lines[0]!));
+  expect(terminalChart({ training: [], evaluations: [] }, { width: 40, height: 3 })).toHaveLength(4);
+});
+
+test("passRatePlot() draws every point, and escapes its title", () => {
+  const svg = passRatePlot(data, "a < b & c");
+  expect(svg).toContain("a &lt; b &amp; c");
+  expect(svg.match(/<circle/g)).toHaveLength(32);
+  expect(svg).not.toMatch(/NaN|Infinity|undefined/);
+});

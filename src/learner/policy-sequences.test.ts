@@ -1,0 +1,81 @@
+import { describe, expect, test } from "vitest";
+
+import type { Sample } from "../core/index.ts";
+import { disagreement, logprobAgreement } from "./logprob-agreement.ts";
+import { policySequences } from "./policy-sequences.ts";
+
+/** Two tokens of prompt, an action of three, an observation of two, an action of one. */
+const mask = [0, 0, 1, 1, 1, 0, 0, 1];
+
+function sampleOf(change: Partial<Sample> = {}): Sample {
+  return {
+    id: "e/0",
+    episodeId: "e",
+    groupId: "g",
+    taskId: "t",
+    branch: 0,
+    tokens: Uint32Array.from([10, 11, 12, 13, 14, 15, 16, 17]),
+    sampledMask: Uint8Array.from(mask),
+    lossMask: Uint8Array.from(mask),
+    logprobs: Float32Array.from(mask, (one, at) => (one === 1 ? -at : Number.NaN)),
+    weightRanges: [
+      { start: 2, end: 5, tokenCount: 3, dispatch: "step-0", reply: "step-0" },
+      { start: 7, end: 8, tokenCount: 1, dispatch: "step-0", reply: "step-0" },
+    ],
+    reward: 1,
+    tokenAccounting: "token-exact",
+    historyPolicy: "append-only",
+    ...change,
+  };
+}
+
+const shifted = Uint8Array.from([0, 0, 0, 1, 1, 1, 0, 0]);
+
+describe("policySequences()", () => {
+  test("trains exactly the tokens of the loss mask, each with the same weight and its episode's advantage", () => {
+    const rows = [
+      { sample: sampleOf(), advantage: 1.5 },
+      { sample: sampleOf({ lossMask: Uint8Array.from([0, 0, 1, 1, 1, 0, 0, 0]) }), advantage: -0.5 },
+    ];
+    const [first, second] = policySequences(rows);
+    expect([...first!.targets]).toEqual([2, 3, 4, 7]);
+    expect([...second!.targets]).toEqual([2, 3, 4]);
+    for (const weight of [...first!.weights, ...second!.weights]) expect(weight).toBeCloseTo(1 / 7, 6);
+    expect([...first!.advantages]).toEqual([1.5, 1.5, 1.5, 1.5]);
+    expect([...second!.advantages]).toEqual([-0.5, -0.5, -0.5]);
+    expect([...first!.sampledLogprobs!]).toEqual([-2, -3, -4, -7]);
+  });
+
+  test("refuses a mask that is shifted, samples of re-encoded text, and samples without logprobs", () => {
+    const refused = (change: Partial<Sample>) => () => policySequences([{ sample: sampleOf(change), advantage: 1 }]);
+    expect(refused({ lossMask: shifted })).toThrow("token 5 enters the loss and was not sampled");
+    expect(refused({ lossMask: shifted, sampledMask: shifted })).toThrow("Cannot train");
+    expect(refused({ tokenAccounting: "text-delta" })).toThrow("re-encoded text");
+    expect(refused({ logprobs: null })).toThrow("no logprobs");
+  });
+
+  test("spoils masks when an experiment asks for it", () => {
+    const rows = [{ sample: sampleOf(), advantage: 1 }];
+    expect([...policySequences(rows, "shifted-mask")[0]!.targets]).toEqual([3, 4, 5]);
+    expect([...policySequences(rows, "observations-too")[0]!.targets]).toEqual([2, 3, 4, 5, 6, 7]);
+  });
+});
+
+describe("logprobAgreement()", () => {
+  const sequences = policySequences([{ sample: sampleOf(), advantage: 1 }]);
+  const entropies = new Float32Array(4);
+  const outcomeOf = (...logprobs: number[]) => [{ logprobs: Float32Array.from(logprobs), entropies }];
+
+  test("is the distance of what was reported to what training computes", () => {
+    const agreement = logprobAgreement(sequences, outcomeOf(-2, -3.5, -4, -7.25));
+    expect(agreement).toEqual({ mean: 0.75 / 4, largest: 0.5, tokens: 4 });
+    expect(disagreement(agreement)).toContain("differ by 1.9e-1 on average and 5.0e-1 at most");
+  });
+
+  test("is none where the two are equal, and a logprob that is no number disagrees", () => {
+    expect(disagreement(logprobAgreement(sequences, outcomeOf(-2, -3, -4, -7)))).toBeNull();
+    expect(disagreement(logprobAgreement(sequences, outcomeOf(-2, -3, -4, Number.NaN)))).not.toBeNull();
+    expect(disagreement({ mean: 0, largest: 3e-3, tokens: 1 })).not.toBeNull();
+    expect(disagreement({ mean: 2e-4, largest: 1e-3, tokens: 1 })).not.toBeNull();
+  });
+});
