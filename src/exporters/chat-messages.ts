@@ -55,16 +55,13 @@ export function openingLength(messages: readonly Message[], actions: number): nu
 
 function actionMessage({ action, decision }: DecisionEvent): ChatMessage {
   const { content, reasoning, toolCalls, text } = action;
-  const spoken = { role: "assistant", tool_calls: null, tool_call_id: null, name: null } as const;
   const call = decision.type === "call" ? decision.call : null;
   const isOwnCall = toolCalls.some(
     ({ id, name, argumentsText }) => id === call?.id && name === call.name && argumentsText === call.argumentsText,
   );
-  if (call !== null && isOwnCall)
-    return { ...spoken, content, reasoning_content: reasoning, tool_calls: [chatCall(call)] };
+  if (call !== null && isOwnCall) return messageOf("assistant", content, { reasoning, calls: [chatCall(call)] });
   // A text strategy's call stands in its words; a call that was not carried out stands in the text alone.
-  if (toolCalls.length > 0) return { ...spoken, content: text, reasoning_content: null };
-  return { ...spoken, content, reasoning_content: reasoning };
+  return toolCalls.length > 0 ? messageOf("assistant", text) : messageOf("assistant", content, { reasoning });
 }
 
 function chatCall(call: ToolCall): ChatToolCall {
@@ -73,12 +70,30 @@ function chatCall(call: ToolCall): ChatToolCall {
 
 function plainMessage(message: Message): ChatMessage {
   const { role, content } = message;
-  const nothing = { reasoning_content: null, tool_calls: null, tool_call_id: null, name: null };
-  if (role === "assistant") {
-    const { reasoning, toolCalls } = message;
-    const calls = toolCalls.length === 0 ? null : toolCalls.map(chatCall);
-    return { ...nothing, role, content, reasoning_content: reasoning, tool_calls: calls };
+  switch (role) {
+    case "assistant":
+      return messageOf(role, content, { reasoning: message.reasoning, calls: message.toolCalls.map(chatCall) });
+    case "tool":
+      return messageOf(role, content, { callId: message.callId, name: message.name });
+    case "system":
+    case "user":
+      return messageOf(role, content);
+    default:
+      return role satisfies never;
   }
-  if (role === "tool") return { ...nothing, role, content, tool_call_id: message.callId, name: message.name };
-  return { ...nothing, role, content };
+}
+
+function messageOf(
+  role: ChatMessage["role"],
+  content: string,
+  parts: {
+    readonly reasoning?: string | null;
+    readonly calls?: readonly ChatToolCall[];
+    readonly callId?: string | null;
+    readonly name?: string;
+  } = {},
+): ChatMessage {
+  const { reasoning = null, calls = [], callId = null, name = null } = parts;
+  const tool_calls = calls.length === 0 ? null : calls;
+  return { role, content, reasoning_content: reasoning, tool_calls, tool_call_id: callId, name };
 }
