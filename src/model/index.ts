@@ -10,6 +10,7 @@ export {
   type WriteCheckpointOptions,
 } from "./checkpoint.ts";
 export { Decoder, type DecoderOptions, pageTokens } from "./decoder.ts";
+export { exportGguf } from "./gguf/export-gguf.ts";
 export { initializeWeights, type InitializeOptions } from "./initialize-weights.ts";
 export { type CompiledKernels, type KernelBuild, loadKernels } from "./load-kernels.ts";
 export { type ModelConfig, readModelConfig, shapeProblem, toHuggingFaceConfig } from "./model-config.ts";
