@@ -1,9 +1,11 @@
+import { readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 import pc from "picocolors";
 import { describe, expect, test } from "vitest";
 
+import { repositoryRoot } from "../../conformance/shared-folder.ts";
 import { createTestCli, type TestCli } from "../cli.test-helper.ts";
 import { storyView } from "../tokens/story-view.ts";
 import type { StoryToken, TokenStory } from "../tokens/token-story.ts";
@@ -82,6 +84,12 @@ describe("tokens of a conversation file", () => {
     expect(textOf(samples[1]!.tokens.filter(({ isTrained }) => isTrained))).toBe("Bye.<|im_end|>");
   });
 
+  test("says what the template leaves out", async () => {
+    const { notes, samples } = await story(thoughts, "--renderer", "qwen2.5-instruct");
+    expect(notes).toEqual(["Message 1: the template leaves the reasoning out, so it is in no token."]);
+    expect(textOf(samples[0]!.tokens)).not.toContain("I greet.");
+  });
+
   test("shows a prompt to which there is no answer yet", async () => {
     const { samples } = await story([{ role: "user", content: "hi" }]);
     expect(samples.map(({ tokens }) => tokens.some(({ isSampled }) => isSampled))).toEqual([false]);
@@ -123,6 +131,26 @@ describe("tokens of a conversation file", () => {
     expect([code, stdout]).toEqual([2, ""]);
     expect(stderr).toContain(message);
   });
+});
+
+describe("docs/loss-masks.md", () => {
+  const root = repositoryRoot();
+  const blocks = [...readFileSync(join(root, "docs", "loss-masks.md"), "utf8").matchAll(/```console\n\$ npx trainable-agents (tokens .*)\n([^`]*)```/g)]; // prettier-ignore
+
+  test("has its blocks", () => expect(blocks.length).toBeGreaterThan(2));
+
+  test.each(blocks.map(([, command = "", output = ""]) => [command, output]))(
+    "%s prints what is shown",
+    async (command, output) => {
+      // prettier-ignore
+      const { run } = await createTestCli();
+      const words = command.split(" ").map((word) => (word.startsWith("examples/") ? join(root, word) : word));
+      const { code, stdout } = await run(...words);
+      expect(code).toBe(0);
+      // "[...]" stands for lines that are left out.
+      for (const part of output.split(/^\[\.\.\.\]\n/m)) expect(stdout).toContain(part);
+    },
+  );
 });
 
 describe("tokens of a run", () => {

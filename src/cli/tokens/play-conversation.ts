@@ -32,6 +32,7 @@ class Player {
   /** Of the recorder's prompt. */
   #roles: TokenRole[] = [];
   #generationPrompt: Uint32Array = new Uint32Array();
+  readonly #notes: string[] = [];
 
   constructor(template: AuditedTemplate, conversation: Conversation) {
     this.#template = template;
@@ -121,7 +122,13 @@ class Player {
     const mustHold = answer.toolCalls[0]?.name ?? answer.content.trim();
     const written = writtenAnswer(this.#template, { frame, message: answer, mustHold });
     if (isPlain) return { body: answer.content, end: written?.end ?? this.#template.family.endToken };
-    if (written !== null) return written;
+    if (written !== null) {
+      const { reasoning } = answer;
+      if (reasoning !== null && !written.body.includes(reasoning.trim())) {
+        this.#notes.push(`Message ${place}: the template leaves the reasoning out, so it is in no token.`);
+      }
+      return written;
+    }
     throw new ConfigurationError(
       `Cannot render message ${place}: the template does not write its parts behind the prompt; give the answer as the model ` +
         'would sample it, all of it in "content".',
@@ -174,7 +181,10 @@ class Player {
       tokenizer: this.#tokenizer.name,
       historyPolicy: renderer.historyPolicy,
       samples: [...(isExtended ? rows.slice(0, -1) : rows), ...ending],
-      notes: this.#template.strayed === null ? [] : [`The renderer is not this template: ${this.#template.strayed}.`],
+      notes: [
+        ...this.#notes,
+        ...(this.#template.strayed === null ? [] : [`The renderer is not this template: ${this.#template.strayed}.`]),
+      ],
     };
   }
 }
