@@ -1,5 +1,3 @@
-// Door of pre-training: how the checkpoints of this package are made.
+// Door of pre-training, for the scripts that check what came out. The program itself is `main.ts`.
 
-export { pretrain, type PretrainOptions } from "./pretrain.ts";
 export { testPrompts } from "./test-prompts.ts";
-export { type Recipe, recipes } from "./recipe.ts";

@@ -70,6 +70,23 @@ export const rooms = {
   },
   model: { imports: ["core", "lib"] },
   learner: { imports: ["core", "lib", "trajectories", "runs", "model"] },
+  // Makes the checkpoints that are shipped; composes the learner with the environment they are for.
+  pretraining: {
+    imports: [
+      "core",
+      "lib",
+      "tokenizers",
+      "renderers",
+      "environments/bookshop",
+      "users",
+      "agents",
+      "episodes",
+      "engines/embedded",
+      "model",
+      "learner",
+    ],
+    isInternal: true,
+  },
   telemetry: {
     imports: ["core"],
     packages: { "prom-client": "telemetry/run-metrics.ts", "@opentelemetry/api": "telemetry/run-traces.ts" },
