@@ -30,6 +30,8 @@ export type EpisodePlace = {
   readonly seed: number;
   readonly signal: AbortSignal;
   readonly onEvent: (event: EpisodeEvent) => void | Promise<void>;
+  /** What earlier processes recorded of it; see `EpisodeOptions`. Absent: it begins. */
+  readonly resumeFrom?: readonly EpisodeEvent[];
 };
 
 /** Resolves whatever happens in the episode; rejects for mistakes of configuration and for broken accounting alone. */

@@ -29,7 +29,7 @@ export type SchedulerParts = {
   /** The places of a group that are to be played; default: all of them. For groups of which an earlier run played some. */
   readonly placesOf?: (plan: PlannedGroup) => readonly number[] | null;
   readonly onStart: (plan: PlannedGroup) => void;
-  readonly onEvent: (event: EpisodeEvent) => void;
+  readonly onEvent: (event: EpisodeEvent, plan: PlannedGroup) => void;
   /** The place of the episode is taken until it resolves. */
   readonly onEpisode: (played: PlayedEpisode, plan: PlannedGroup) => Promise<void>;
   readonly onGroup: (group: EndedGroup) => Promise<void>;
@@ -126,11 +126,11 @@ export class GroupScheduler {
   }
 
   /** Ends groups early; what they have is handed on. Groups that are not open are left alone. */
-  end(which: (plan: PlannedGroup) => boolean, ending: "cut-off" | "surplus"): void {
+  end(which: (plan: PlannedGroup) => boolean, ending: Exclude<EndedGroup["ending"], "whole">): void {
     for (const group of this.#open.filter(({ plan }) => which(plan))) this.#end(group, ending);
   }
 
-  #end(group: OpenGroup, ending: "cut-off" | "surplus"): void {
+  #end(group: OpenGroup, ending: Exclude<EndedGroup["ending"], "whole">): void {
     if (group.ending === "whole") group.ending = ending;
     group.waiting.length = 0;
     group.replacementsLeft = 0;
@@ -181,8 +181,9 @@ export class GroupScheduler {
   }
 
   async #play(group: OpenGroup, sampleIndex: number, signal: AbortSignal): Promise<void> {
-    const { play, onEvent, onEpisode, seed } = this.#parts;
+    const { play, onEpisode, seed } = this.#parts;
     const { plan } = group;
+    const onEvent = (event: EpisodeEvent): void => this.#parts.onEvent(event, plan);
     const played = await play(plan.task, { ...episodeKey(plan, sampleIndex, seed), signal, onEvent });
     await onEpisode(played, plan);
     group.members.push({ sampleIndex, played });

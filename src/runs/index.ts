@@ -12,15 +12,15 @@ export {
 } from "./episode-player.ts";
 export { dropZeroSignal, type GroupFilter, type GroupView, keepRewardRange } from "./groups/group-filter.ts";
 export { type GroupPolicy, keepAllGroups } from "./groups/group-policy.ts";
+export { type SamplePlace } from "./groups/group-record.ts";
 export { type QuotaOptions } from "./groups/group-quota.ts";
+export { type ProducedGroup, type ProducerState, type ProducerStatus } from "./producer/produced-group.ts";
+export { type ProducerOptions, type ProducerParts, type ProducerPlan } from "./producer/producer-options.ts";
+export { createRolloutProducer, type RolloutProducer } from "./producer/rollout-producer.ts";
+export { groupCapacity } from "./producer/staleness.ts";
+export { resumablePlayer } from "./resumable-player.ts";
 export { rolloutWarnings } from "./rollout-warnings.ts";
-export {
-  type RolloutOptions,
-  type RolloutParts,
-  type RolloutPlan,
-  runRollout,
-  type SamplePlace,
-} from "./run-rollout.ts";
+export { type RolloutOptions, type RolloutParts, type RolloutPlan, runRollout } from "./run-rollout.ts";
 export { type Counts, type RunTotals } from "./run-totals.ts";
 export {
   createCurriculum,

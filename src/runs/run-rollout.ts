@@ -13,7 +13,7 @@ import type { RunStore } from "../store/index.ts";
 import { type AdaptiveConcurrency, createEpisodeLimit, type EpisodeLimit } from "./concurrency/episode-limit.ts";
 import type { EpisodePlayer, PlayedEpisode } from "./episode-player.ts";
 import { GroupScheduler } from "./group-scheduler.ts";
-import { groupRecord, placeOf, resultsOf, viewOf } from "./groups/group-record.ts";
+import { groupRecord, placeOf, resultsOf, type SamplePlace, viewOf } from "./groups/group-record.ts";
 import { type GroupPolicy, judgeGroup, resolveGroupPolicy } from "./groups/group-policy.ts";
 import { GroupQuota, type QuotaDecisions, type QuotaOptions } from "./groups/group-quota.ts";
 import { type EndedGroup, groupIdOf, type PlannedGroup } from "./groups/planned-group.ts";
@@ -28,14 +28,6 @@ export type RolloutPlan = {
   readonly samplesPerTask: number;
   /** Of the run: every other seed derives from it, the task and the sample. */
   readonly seed: number;
-};
-
-/** Where an episode stands in its run. */
-export type SamplePlace = {
-  /** Number of the episode. */
-  readonly index: number;
-  readonly groupIndex: number;
-  readonly group: GroupRecord;
 };
 
 export type RolloutParts = {

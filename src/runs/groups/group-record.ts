@@ -4,6 +4,14 @@ import type { EpisodeSamples, GroupRecord } from "../../core/index.ts";
 import type { GroupView } from "./group-filter.ts";
 import type { EndedGroup } from "./planned-group.ts";
 
+/** Where an episode stands in its run. */
+export type SamplePlace = {
+  /** Number of the episode. */
+  readonly index: number;
+  readonly groupIndex: number;
+  readonly group: GroupRecord;
+};
+
 export function viewOf({ plan, members }: EndedGroup): GroupView {
   const episodes = members.map(({ played }) => played.episode);
   const rewards = episodes.map(({ reward }) => reward).filter((reward) => reward !== null);

@@ -20,8 +20,8 @@ export type EndedGroup = {
   readonly plan: PlannedGroup;
   /** By place in the group. */
   readonly members: readonly GroupMember[];
-  /** "whole": all were played. "cut-off": it took too long. "surplus": enough groups were kept without it. */
-  readonly ending: "whole" | "cut-off" | "surplus";
+  /** "whole": all were played. "cut-off": it took too long. "surplus": enough groups were kept without it. "stale": its oldest token is too old to be trained. */
+  readonly ending: "whole" | "cut-off" | "surplus" | "stale";
 };
 
 export function groupIdOf(task: Task, visit: number): string {

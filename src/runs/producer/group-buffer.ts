@@ -1,0 +1,97 @@
+// Groups that wait for a trainer, and trainers that wait for groups. Ordered by when groups were begun, so that the oldest
+// weights are trained first. It hands over whole requests alone, and knows nothing of versions.
+
+import type { EndedGroup } from "../groups/planned-group.ts";
+
+type Taker = {
+  readonly count: number;
+  readonly resolve: (groups: readonly EndedGroup[]) => void;
+  readonly reject: (error: Error) => void;
+};
+
+export class GroupBuffer {
+  readonly #groups: EndedGroup[] = [];
+  readonly #takers: Taker[] = [];
+  #taken = 0;
+  #isClosed = false;
+  #fault: Error | null = null;
+
+  /** Groups that wait. */
+  get size(): number {
+    return this.#groups.length;
+  }
+
+  /** Groups that were handed over so far. */
+  get taken(): number {
+    return this.#taken;
+  }
+
+  /** Groups that are asked for and not there yet. */
+  get wanted(): number {
+    return this.#takers.reduce((sum, { count }) => sum + count, 0);
+  }
+
+  put(group: EndedGroup): void {
+    const place = this.#groups.findIndex(({ plan }) => plan.groupIndex > group.plan.groupIndex);
+    this.#groups.splice(place === -1 ? this.#groups.length : place, 0, group);
+    this.#serve();
+  }
+
+  /** Takes out what waits and fits, without handing it over. */
+  remove(which: (group: EndedGroup) => boolean): EndedGroup[] {
+    const removed = this.#groups.filter(which);
+    for (const group of removed) this.#groups.splice(this.#groups.indexOf(group), 1);
+    return removed;
+  }
+
+  /** First come, first served. Fewer groups, or none, once the buffer is closed. */
+  take(count: number, signal?: AbortSignal): Promise<readonly EndedGroup[]> {
+    return new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason as Error);
+      if (this.#fault !== null) return reject(this.#fault);
+      const unhook = (): void => signal?.removeEventListener("abort", onAbort);
+      const taker: Taker = {
+        count,
+        resolve: (groups) => {
+          unhook();
+          resolve(groups);
+        },
+        reject: (error) => {
+          unhook();
+          reject(error);
+        },
+      };
+      const onAbort = (): void => {
+        this.#takers.splice(this.#takers.indexOf(taker), 1);
+        reject(signal?.reason as Error);
+        this.#serve();
+      };
+      signal?.addEventListener("abort", onAbort, { once: true });
+      this.#takers.push(taker);
+      this.#serve();
+    });
+  }
+
+  /** No further group comes: whoever waits gets what is there, and later ones what is left. */
+  close(): void {
+    this.#isClosed = true;
+    this.#serve();
+  }
+
+  /** Nothing is handed over any more, and everybody who waits or comes is told why. */
+  fail(fault: Error): void {
+    this.#fault = fault;
+    this.#groups.length = 0;
+    for (const taker of this.#takers.splice(0)) taker.reject(fault);
+  }
+
+  #serve(): void {
+    for (let taker = this.#takers[0]; taker !== undefined; taker = this.#takers[0]) {
+      if (this.#groups.length < taker.count && !this.#isClosed) return;
+      this.#takers.shift();
+      const groups = this.#groups.splice(0, taker.count);
+      this.#taken += groups.length;
+      taker.resolve(groups);
+    }
+  }
+}

@@ -1,0 +1,332 @@
+// Groups without end, for a trainer that trains while they are played: it takes batches and reports new weights; in between,
+// as many groups are under way as staleness and buffer allow. Not a run that ends (`run-rollout.ts`): a group is decided
+// when it is taken, or dropped.
+//
+//   running ◄──pause, continue──► paused
+//      │ drain, or no more tasks    │ drain
+//      ▼                            ▼
+//   draining ──what is open has ended──► ended        any of them ──cancel──► cancelled, ──fault──► failed
+
+import type { EpisodeEvent, GroupRecord } from "../../core/index.ts";
+import { systemClock } from "../../lib/clock.ts";
+import { createEpisodeLimit, type EpisodeLimit } from "../concurrency/episode-limit.ts";
+import type { PlayedEpisode } from "../episode-player.ts";
+import { GroupScheduler } from "../group-scheduler.ts";
+import { type GroupPolicy, judgeGroup, resolveGroupPolicy } from "../groups/group-policy.ts";
+import { groupRecord, viewOf } from "../groups/group-record.ts";
+import { type EndedGroup, groupIdOf, type PlannedGroup } from "../groups/planned-group.ts";
+import { GroupBuffer } from "./group-buffer.ts";
+import type { ProducedGroup, ProducerState, ProducerStatus } from "./produced-group.ts";
+import { checkProducer, type ProducerOptions, type ProducerParts, type ProducerPlan } from "./producer-options.ts";
+import { groupCapacity, WeightHistory } from "./staleness.ts";
+
+/** What is known of a group from its beginning until it is decided. */
+type GroupFacts = {
+  /** Which draw of the task source it was; `null`: a task that is played again. */
+  readonly draw: number | null;
+  /** Number of the version when it was begun: none of its tokens is older, whatever the engine calls it. */
+  readonly begunAt: number;
+  /** Number of the oldest version among its tokens so far; `Infinity`: there is none yet. */
+  oldest: number;
+};
+
+/**
+ * Starts playing at once. Throws a `RangeError` for numbers out of bounds.
+ *
+ * @example
+ * const tasks = tasksInOrder(indexes, { passes: Infinity });
+ * const producer = createRolloutProducer({ taskset, tasks, samplesPerTask: 8, seed: 0, batchGroups: 16 }, { play });
+ * for (let version = 1; version <= 100; version++) {
+ *   await train(await producer.take(16));
+ *   producer.reportWeightVersion(String(version));
+ * }
+ * await producer.cancel();
+ */
+export function createRolloutProducer(
+  plan: ProducerPlan,
+  parts: ProducerParts,
+  options: ProducerOptions = {},
+): RolloutProducer {
+  return new RolloutProducer(plan, parts, options);
+}
+
+/** Plays groups until it is drained or cancelled. */
+export class RolloutProducer {
+  readonly #plan: ProducerPlan;
+  readonly #parts: ProducerParts;
+  readonly #options: ProducerOptions;
+  readonly #policy: GroupPolicy;
+  readonly #maxStaleness: number;
+  readonly #bufferGroups: number;
+  readonly #history: WeightHistory;
+  readonly #limit: EpisodeLimit;
+  readonly #scheduler: GroupScheduler;
+  readonly #buffer = new GroupBuffer();
+  /** By number of the group. */
+  readonly #facts = new Map<number, GroupFacts>();
+  /** Times that a task has been played. */
+  readonly #visits = new Map<number, number>();
+  /** Tasks whose groups became too old. */
+  readonly #requeued: number[] = [];
+  readonly #dropped = new Map<string, number>();
+  #state: ProducerState = "running";
+  #draws = 0;
+  #begun = 0;
+  /** Records of groups that grew too old while they waited. */
+  #pending: Promise<unknown> = Promise.resolve();
+  readonly #ended: Promise<void>;
+  #resolveEnded: () => void = () => undefined;
+
+  constructor(plan: ProducerPlan, parts: ProducerParts, options: ProducerOptions) {
+    const { clock = systemClock, concurrency = 64, maxStaleness = 1, weightVersion = null } = options;
+    this.#plan = plan;
+    this.#parts = parts;
+    this.#options = options;
+    this.#policy = resolveGroupPolicy(options.groups ?? {}, plan.samplesPerTask);
+    this.#maxStaleness = maxStaleness;
+    const batches = maxStaleness === Infinity ? 2 : Math.max(2, maxStaleness + 1);
+    this.#bufferGroups = options.bufferGroups ?? batches * plan.batchGroups;
+    checkProducer(plan, { maxStaleness, bufferGroups: this.#bufferGroups });
+    this.#history = new WeightHistory(weightVersion);
+    this.#limit = createEpisodeLimit(concurrency, clock);
+    this.#ended = new Promise((resolve) => {
+      this.#resolveEnded = resolve;
+    });
+    this.#scheduler = new GroupScheduler({
+      play: parts.play,
+      seed: plan.seed,
+      samplesPerTask: plan.samplesPerTask,
+      replacements: this.#policy.replacements,
+      cutoffMs: this.#policy.cutoff?.afterMs ?? null,
+      clock,
+      limit: () => this.#limit.current,
+      nextGroup: () => this.#nextGroup(),
+      onStart: () => undefined,
+      onEvent: (event, group) => this.#onEvent(event, group),
+      onEpisode: (played) => this.#onEpisode(played),
+      onGroup: (group) => this.#onGroup(group),
+      onIdle: () => this.#onIdle(),
+      onFault: (error) => this.#fail(error),
+    });
+    this.#limit.start({ running: () => this.#scheduler.running, onChange: () => this.#scheduler.pump() });
+    this.#scheduler.pump();
+  }
+
+  get status(): ProducerStatus {
+    return {
+      state: this.#state,
+      version: this.#history.current,
+      runningEpisodes: this.#scheduler.running,
+      openGroups: this.#scheduler.openGroups,
+      buffered: this.#buffer.size,
+      handedOver: this.#buffer.taken,
+      dropped: Object.fromEntries(this.#dropped),
+      concurrency: this.#limit.current,
+    };
+  }
+
+  /**
+   * The next groups, those that were begun first before others. Waits until so many are there; resolves with fewer, or none,
+   * once the producer has ended or was cancelled. Rejects with the fault that stopped the producer, and with the reason of
+   * `signal`; with a `RangeError` for more groups than staleness ever lets wait at once.
+   */
+  async take(count: number, options: { readonly signal?: AbortSignal } = {}): Promise<readonly ProducedGroup[]> {
+    const most = (this.#maxStaleness + 1) * this.#plan.batchGroups;
+    if (!Number.isInteger(count) || count < 1 || count > most) {
+      throw new RangeError(
+        `Cannot take ${count} groups: a whole number from 1 to ${most} is needed, (maxStaleness + 1) * batchGroups.`,
+      );
+    }
+    const taken = this.#buffer.take(count, options.signal);
+    this.#scheduler.pump();
+    const groups = await taken;
+    // As they are handed over: the trainer may report new weights while the store writes.
+    const staleness = groups.map(({ plan }) => this.#staleness(plan));
+    try {
+      const records = await Promise.all(groups.map((group) => this.#keep(group)));
+      return groups.map(({ members }, place) => ({
+        record: records[place]!,
+        episodes: members.map(({ played }) => played),
+        staleness: staleness[place]!,
+      }));
+    } catch (error) {
+      this.#fail(error);
+      throw error;
+    }
+  }
+
+  /** The trainer has new weights, and the engine has them or is about to. Groups that are too old now are dropped. */
+  reportWeightVersion(version: string): void {
+    this.#history.report(version);
+    const stale = this.#buffer.remove(({ plan }) => this.#isStale(plan));
+    for (const group of stale) {
+      const dropped = this.#dropStale(group).catch((error: unknown) => this.#fail(error));
+      this.#pending = Promise.all([this.#pending, dropped]);
+    }
+    this.#scheduler.end((plan) => this.#isStale(plan), "stale");
+    this.#scheduler.pump();
+  }
+
+  /** Starts no further episode; those under way go on. The server is paused by whoever changes its weights. */
+  pause(): void {
+    if (this.#state !== "running") return;
+    this.#state = "paused";
+    this.#scheduler.pause();
+  }
+
+  continue(): void {
+    if (this.#state !== "paused") return;
+    this.#state = "running";
+    this.#scheduler.continue();
+  }
+
+  /**
+   * Begins no further group and plays those that are open to their end, paused or not. Resolves when they have ended, or
+   * when the producer was cancelled or failed; what waits then can still be taken.
+   */
+  drain(): Promise<void> {
+    if (this.#state === "running" || this.#state === "paused") {
+      this.#state = "draining";
+      this.#scheduler.continue();
+    }
+    return this.#ended;
+  }
+
+  /** Cancels what runs. Nothing more is handed over, and what waits stays undecided. Resolves when nothing runs any more. */
+  cancel(): Promise<void> {
+    if (this.#state !== "ended" && this.#state !== "failed") {
+      this.#state = "cancelled";
+      this.#buffer.remove(() => true);
+      this.#buffer.close();
+      this.#scheduler.cancel();
+    }
+    return this.#ended;
+  }
+
+  #nextGroup(): PlannedGroup | null {
+    while (this.#state === "running" && this.#hasRoom()) {
+      const requeued = this.#requeued.shift();
+      const taskIndex = requeued ?? this.#plan.tasks.next(this.#draws);
+      if (taskIndex === "later") return null;
+      if (taskIndex === null) {
+        this.#state = "draining";
+        return null;
+      }
+      const draw = requeued === undefined ? this.#draws++ : null;
+      const visit = (this.#visits.get(taskIndex) ?? 0) + 1;
+      this.#visits.set(taskIndex, visit);
+      const task = this.#plan.taskset.task(taskIndex);
+      const group = { groupId: groupIdOf(task, visit), task, groupIndex: this.#begun++ };
+      this.#facts.set(group.groupIndex, { draw, begunAt: this.#history.current, oldest: Infinity });
+      const before = this.#parts.decided?.get(group.groupId);
+      if (before === undefined) return group;
+      this.#reportResult(group, before.rewards);
+      this.#facts.delete(group.groupIndex);
+    }
+    return null;
+  }
+
+  /** Whether buffer and staleness allow one more group. Takers who wait are buffer enough. */
+  #hasRoom(): boolean {
+    const { size: waiting, taken, wanted } = this.#buffer;
+    const running = this.#scheduler.openGroups;
+    if (waiting + running >= Math.max(this.#bufferGroups, wanted)) return false;
+    const { batchGroups } = this.#plan;
+    const maxStaleness = this.#maxStaleness;
+    const accepted = taken + waiting;
+    return groupCapacity({ maxStaleness, version: this.#history.current, batchGroups, accepted, running }) > 0;
+  }
+
+  #onEvent(event: EpisodeEvent, { groupIndex }: PlannedGroup): void {
+    this.#limit.observe(event);
+    this.#options.onEvent?.(event);
+    const facts = this.#facts.get(groupIndex);
+    if (event.type !== "turn" || facts === undefined) return;
+    facts.oldest = Math.min(facts.oldest, this.#history.oldest(event.turn.weightSpans, facts.begunAt));
+  }
+
+  async #onEpisode(played: PlayedEpisode): Promise<void> {
+    const isCutOff = this.#scheduler.isCancelled && played.episode.stopReason === "cancelled";
+    if (played.origin !== "kept" && !isCutOff) await this.#parts.store?.append(played.episode);
+  }
+
+  async #onGroup(group: EndedGroup): Promise<void> {
+    const { plan, ending, members } = group;
+    const view = viewOf(group);
+    this.#reportResult(plan, ending === "stale" ? [] : view.rewards);
+    const facts = this.#facts.get(plan.groupIndex)!;
+    // Episodes that were kept from before tell no events.
+    for (const { weightSpans } of members.flatMap(({ played }) => played.episode.trajectory.turns)) {
+      facts.oldest = Math.min(facts.oldest, this.#history.oldest(weightSpans, facts.begunAt));
+    }
+    if (ending === "stale" || this.#isStale(plan)) return this.#dropStale(group);
+    const isDropped = ending === "cut-off" && this.#policy.cutoff?.policy === "drop";
+    const reason = isDropped ? "cut-off" : judgeGroup(view, this.#policy);
+    if (reason === null) this.#buffer.put(group);
+    else await this.#drop(group, reason);
+  }
+
+  #reportResult({ groupIndex, task }: PlannedGroup, rewards: readonly (number | null)[]): void {
+    const draw = this.#facts.get(groupIndex)?.draw ?? null;
+    if (draw === null) return;
+    const graded = rewards.filter((reward) => reward !== null);
+    this.#plan.tasks.report({ groupIndex: draw, taskIndex: task.index, rewards: graded });
+  }
+
+  #staleness({ groupIndex }: PlannedGroup): number {
+    const { current } = this.#history;
+    return current - Math.min(current, this.#facts.get(groupIndex)?.oldest ?? current);
+  }
+
+  #isStale(plan: PlannedGroup): boolean {
+    return this.#staleness(plan) > this.#maxStaleness;
+  }
+
+  async #dropStale(group: EndedGroup): Promise<void> {
+    if (this.#options.stale === "requeue") this.#requeued.push(group.plan.task.index);
+    await this.#drop(group, "stale");
+  }
+
+  async #drop(group: EndedGroup, reason: string): Promise<void> {
+    this.#facts.delete(group.plan.groupIndex);
+    this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
+    const record = groupRecord(group, reason);
+    await this.#parts.store?.appendGroup({ group: record, sampleLines: [] });
+    this.#options.onGroup?.(record);
+  }
+
+  async #keep(group: EndedGroup): Promise<GroupRecord> {
+    const { plan, members } = group;
+    this.#facts.delete(plan.groupIndex);
+    const record = groupRecord(group, null);
+    const { store, exportSamples } = this.#parts;
+    if (store !== undefined) {
+      const stride = this.#plan.samplesPerTask + this.#policy.replacements;
+      const sampleLines = members.flatMap(({ sampleIndex, played }) => {
+        const index = plan.groupIndex * stride + sampleIndex;
+        return exportSamples?.(played, { index, groupIndex: plan.groupIndex, group: record }) ?? [];
+      });
+      await store.appendGroup({ group: record, sampleLines });
+    }
+    this.#options.onGroup?.(record);
+    return record;
+  }
+
+  #onIdle(): void {
+    if (this.#state === "draining") {
+      this.#state = "ended";
+      this.#buffer.close();
+    }
+    if (this.#state === "running" || this.#state === "paused") return;
+    this.#limit.stop();
+    this.#scheduler.close();
+    void this.#pending.then(this.#resolveEnded);
+  }
+
+  #fail(error: unknown): void {
+    if (this.#state === "failed") return;
+    this.#state = "failed";
+    this.#buffer.fail(error instanceof Error ? error : new Error(String(error)));
+    this.#scheduler.cancel();
+  }
+}

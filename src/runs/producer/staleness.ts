@@ -1,0 +1,65 @@
+// How old the weights of a group are, and how many groups may be begun so that they are not too old when they are trained.
+// Pure; versions are the trainer's, in the order in which it reported them.
+
+import type { WeightSpan } from "../../core/index.ts";
+
+export type CapacityInput = {
+  /** A group may be trained by weights at most so many versions younger than its oldest token. */
+  readonly maxStaleness: number;
+  /** Versions that the trainer has reported so far, the first one not counted. */
+  readonly version: number;
+  /** Groups that the trainer takes for one version. */
+  readonly batchGroups: number;
+  /** Groups that were handed over, and those that wait to be. */
+  readonly accepted: number;
+  /** Groups under way. */
+  readonly running: number;
+};
+
+/**
+ * How many groups may be begun now: `(maxStaleness + version + 1) * batchGroups - (accepted + running)`, the formula of
+ * AReaL (2025). Whoever is begun then belongs to the batch of version `version + maxStaleness` at the latest, if batches
+ * are taken in the order in which groups were begun.
+ */
+export function groupCapacity({ maxStaleness, version, batchGroups, accepted, running }: CapacityInput): number {
+  return (maxStaleness + version + 1) * batchGroups - (accepted + running);
+}
+
+/** The versions that a trainer reported, numbered from 0. Names may be anything; one that comes back keeps its first number. */
+export class WeightHistory {
+  readonly #numbers = new Map<string, number>();
+  #current = 0;
+
+  /** `first`: what the engine has at the beginning; `null`: not known. */
+  constructor(first: string | null) {
+    if (first !== null) this.#numbers.set(first, 0);
+  }
+
+  get current(): number {
+    return this.#current;
+  }
+
+  /** The same version again changes nothing. */
+  report(version: string): void {
+    if (this.#numbers.get(version) === this.#current) return;
+    this.#current++;
+    this.#numbers.set(version, this.#current);
+  }
+
+  /**
+   * The number of the oldest version in the spans. A version that was never reported counts as `fallback`: the version that
+   * was current when the episode began, which none of its tokens can be older than.
+   */
+  oldest(spans: readonly WeightSpan[], fallback: number): number {
+    let oldest = this.#current;
+    for (const { dispatch, reply, tokenCount } of spans) {
+      if (tokenCount === 0) continue;
+      for (const version of [dispatch, reply]) {
+        // Where one of both is missing, the other alone speaks.
+        if (version === null && (dispatch ?? reply) !== null) continue;
+        oldest = Math.min(oldest, (version === null ? undefined : this.#numbers.get(version)) ?? fallback);
+      }
+    }
+    return oldest;
+  }
+}

@@ -1,0 +1,39 @@
+// A player that goes on where an earlier process stopped. Nobody above notices: an episode that has ended comes back at once,
+// one that was under way walks its recorded events and goes on live, and every new event is recorded before it counts.
+
+import { ConfigurationError, type EpisodeEvent, type Task } from "../core/index.ts";
+import { episodeSamples } from "../episodes/index.ts";
+import type { EpisodeJournal } from "../store/index.ts";
+import type { EpisodePlayer, PlayedEpisode } from "./episode-player.ts";
+
+/**
+ * `onEvent` of a place is told of recorded events too, before the episode goes on. Rejects with a `ConfigurationError` when
+ * an episode that has ended was of another task: then the run is another one.
+ */
+export function resumablePlayer(play: EpisodePlayer, journal: EpisodeJournal): EpisodePlayer {
+  return async (task, place) => {
+    const { episodeId, onEvent } = place;
+    const kept = await journal.kept(episodeId);
+    if (kept !== null) {
+      checkTask(episodeId, kept.task, task);
+      for (const event of kept.events) await onEvent(event);
+      return { episode: kept, result: episodeSamples(kept), origin: "kept" };
+    }
+    const recorded = await journal.recorded(episodeId);
+    for (const event of recorded) await onEvent(event);
+    const record = async (event: EpisodeEvent): Promise<void> => {
+      await journal.record(episodeId, event);
+      await onEvent(event);
+    };
+    const played = await play(task, { ...place, onEvent: record, resumeFrom: recorded });
+    return recorded.length === 0 ? played : ({ ...played, origin: "resumed" } satisfies PlayedEpisode);
+  };
+}
+
+function checkTask(episodeId: string, before: Task, now: Task): void {
+  if (before.id === now.id && before.contentHash === now.contentHash) return;
+  throw new ConfigurationError(
+    `Cannot go on with episode "${episodeId}": it was played on task "${before.id}" with other content (${before.contentHash.slice(0, 12)}, ` +
+      `now ${now.contentHash.slice(0, 12)}); use the data and the package that the run began with, or begin a new run.`,
+  );
+}
