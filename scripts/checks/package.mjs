@@ -45,7 +45,8 @@ async function packAndInstall(folder) {
  */
 function judgeInstalled(folder) {
   const own = filesOf(installedIn(folder));
-  const isOurs = /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|dist\/.*\.(?:js|js\.map|d\.ts|wasm))$/;
+  const isOurs =
+    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|js\.map|d\.ts|wasm))$/;
   const problems = [
     ...own
       .filter((file) => !isOurs.test(file) || /\.test\b|\.test-helper\b/.test(file))
@@ -71,26 +72,19 @@ async function useCommandLine(folder) {
   const help = await trainableAgents("--help");
   if (help.code !== 0 || !help.output.includes("rollout"))
     return [`--help ended with code ${help.code}:\n${help.output}`];
-  const rollout = [
-    "rollout",
-    "--env",
-    "bookshop",
-    "--tasks",
-    "0-3",
-    "--samples-per-task",
-    "2",
-    "--seed",
-    "1",
-    "--out",
-    "run",
-  ];
-  const { code, output } = await trainableAgents(...rollout);
-  if (code !== 0) return [`A bookshop rollout ended with code ${code}:\n${output}`];
-  const empty = ["run.json", "episodes.jsonl", "samples.jsonl"].filter((name) => {
-    const file = join(folder, "run", name);
-    return !existsSync(file) || statSync(file).size === 0;
-  });
-  return empty.map((name) => `The bookshop rollout left no "${name}".`);
+  /** @type {string[]} */
+  const problems = [];
+  for (const engine of ["expert", "embedded"]) {
+    const rollout = `rollout --env bookshop --engine ${engine} --tasks 0-3 --samples-per-task 2 --seed 1 --out run-${engine}`;
+    const { code, output } = await trainableAgents(...rollout.split(" "));
+    if (code !== 0) problems.push(`A bookshop rollout with engine "${engine}" ended with code ${code}:\n${output}`);
+    const empty = ["run.json", "episodes.jsonl", "samples.jsonl"].filter((name) => {
+      const file = join(folder, `run-${engine}`, name);
+      return !existsSync(file) || statSync(file).size === 0;
+    });
+    problems.push(...empty.map((name) => `The bookshop rollout with engine "${engine}" left no "${name}".`));
+  }
+  return problems;
 }
 
 /** @param {string} folder */

@@ -79,7 +79,7 @@ export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
     ...small,
     name: "bookshop-nano",
     shape: modelShapes.nano,
-    cloning: { ...small.cloning, tokens: 4_000_000, learningRate: 2e-3 },
-    examination: { ...small.examination, everyTokens: 500_000 },
+    cloning: { ...small.cloning, tokens: 3_000_000, learningRate: 1.6e-3, promptFrom: 0.5 },
+    examination: { ...small.examination, everyTokens: 500_000, tasks: 105 },
   },
 };
