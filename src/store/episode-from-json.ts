@@ -48,9 +48,15 @@ export function episodeFromJson(value: JsonValue, where: string): Episode {
     messages: fields.list("messages", readMessage),
     trajectory: { turns },
     historyPolicy: fields.oneOf("historyPolicy", historyPolicies),
-    events: fields.list("events", (event) => readEvent(event, turns)),
+    events: fields.list("events", (event) => readEvent(event, () => turnOf(event, turns))),
     problems: fields.list("problems", readProblem),
   };
+}
+
+/** The inverse of `eventText`; otherwise as `episodeFromJson`. */
+export function eventFromJson(value: JsonValue, where: string): EpisodeEvent {
+  const event = new JsonFields(value, where);
+  return readEvent(event, () => readTurn(event.object("turn")));
 }
 
 function readTask(task: JsonFields): Task {
@@ -139,7 +145,14 @@ function readTurn(turn: JsonFields): Turn {
   };
 }
 
-function readEvent(event: JsonFields, turns: readonly Turn[]): EpisodeEvent {
+/** An episode has its turns in one list, which its events name. */
+function turnOf(event: JsonFields, turns: readonly Turn[]): Turn {
+  const turn = turns[event.number("turn")];
+  if (turn === undefined) throw new Error(`Cannot read ${event.where}: there is no turn ${event.number("turn")}.`);
+  return turn;
+}
+
+function readEvent(event: JsonFields, turn: () => Turn): EpisodeEvent {
   const type = event.oneOf("type", [
     "episode-start",
     "user-line",
@@ -156,12 +169,10 @@ function readEvent(event: JsonFields, turns: readonly Turn[]): EpisodeEvent {
     case "user-line":
       return { type, line: readLine(event.object("line")), durationMs: event.number("durationMs") };
     case "turn": {
-      const turn = turns[event.number("turn")];
-      if (turn === undefined) throw new Error(`Cannot read ${event.where}: there is no turn ${event.number("turn")}.`);
       const usage = event.object("usage");
       return {
         type,
-        turn,
+        turn: turn(),
         attempts: event.list("attempts", readAttempt),
         usage: {
           promptTokens: usage.number("promptTokens"),

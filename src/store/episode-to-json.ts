@@ -20,6 +20,11 @@ export function episodeLine(episode: Episode): string {
   return recordText({ ...facts, turns: trajectory.turns, events: events.map(eventFields) });
 }
 
+/** One event by itself, its turn whole. */
+export function eventText(event: EpisodeEvent): string {
+  return recordText(event);
+}
+
 const separators = [",", ":"] as const;
 
 /** What `dumpJson` makes of `toJson`, without the tree between them: an episode is kept for every few turns. */

@@ -1,104 +1,233 @@
 // A run as a folder: `run.json` (what the run is), `episodes.jsonl` (one episode a line, in the order they ended),
-// `groups.jsonl` (one decided group a line) and `samples.jsonl` (one training row a line). The line files only grow;
-// `run.json` is replaced whole at the end.
+// `groups.jsonl` (one decided group a line), `samples.jsonl` (one training row a line) and `journal/` (events of the episodes
+// under way). All but `run.json` only grow; that one is replaced whole.
 
-import { type FileHandle, mkdir, open, readdir, rename, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigurationError, type Episode } from "../core/index.ts";
+import { ConfigurationError, type Episode, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
+import type { Clock } from "../lib/clock.ts";
 import { dumpJson } from "../lib/json/dump-json.ts";
+import { parseJson } from "../lib/json/parse-json.ts";
 import type { JsonObject } from "../lib/json/value.ts";
+import { AppendFile } from "./append-file.ts";
 import { BatchQueue } from "./batch-queue.ts";
+import { episodeFromJson } from "./episode-from-json.ts";
+import type { EpisodeJournal } from "./episode-journal.ts";
 import { episodeLine } from "./episode-to-json.ts";
 import { groupLine } from "./group-json.ts";
-import type { DecidedGroup, RunStore } from "./run-store.ts";
+import { recoverFiles, type RecoveredFiles } from "./recover-run.ts";
+import { runFiles } from "./run-files.ts";
+import { type FsyncPolicy, RunJournal } from "./run-journal.ts";
+import { lockRun, type RunLock } from "./run-lock.ts";
+import type { DecidedGroup, RunStore, TornLine } from "./run-store.ts";
 import { closedStore, storeFault, unbegunStore } from "./store-fault.ts";
-
-export const runFiles = Object.freeze({
-  manifest: "run.json",
-  episodes: "episodes.jsonl",
-  groups: "groups.jsonl",
-  samples: "samples.jsonl",
-});
 
 export type FileRunStoreOptions = {
   /** Takes secrets out of every text that is written. Default: nothing is taken out. */
   readonly redact?: (text: string) => string;
+  /** Of the journal. Default: 1000. */
+  readonly fsync?: FsyncPolicy;
+  /** How large a file of the journal grows before another is begun. Default: 64 MiB. */
+  readonly segmentBytes?: number;
+  /** Default: the real clock. */
+  readonly clock?: Clock;
+};
+
+/** A store that journals, too. */
+export type FileRunStore = RunStore & EpisodeJournal;
+
+/** A run that goes on. Call `begin` of the store next. */
+export type ResumedRun = {
+  readonly store: FileRunStore;
+  /** Episodes that ended. */
+  readonly ended: ReadonlySet<string>;
+  /** Episodes that are under way. */
+  readonly underWay: ReadonlySet<string>;
+  readonly decided: ReadonlyMap<string, GroupRecord>;
+  /** Ends of lines that were being written; they are cut. */
+  readonly torn: readonly TornLine[];
 };
 
 /** A run folder to be made; nothing is touched before `begin`, which refuses a folder that exists and is not empty. */
-export function createFileRunStore(folder: string, options: FileRunStoreOptions = {}): RunStore {
-  return new FileRunStore(folder, options.redact ?? ((text) => text));
+export function createFileRunStore(folder: string, options: FileRunStoreOptions = {}): FileRunStore {
+  return new FolderStore(folder, options, null);
 }
 
-type LineFile = Exclude<keyof typeof runFiles, "manifest">;
-type Line = { readonly file: LineFile; readonly text: string };
+/**
+ * The run of a folder whose process died or stopped. Throws a `ConfigurationError` when another process uses the folder or a
+ * line cannot be read; nothing is changed before `begin`, which then replaces the manifest.
+ */
+export async function resumeFileRunStore(folder: string, options: FileRunStoreOptions = {}): Promise<ResumedRun> {
+  const lock = await lockRun(folder, join(folder, runFiles.lock));
+  try {
+    const files = await recoverFiles(folder);
+    return {
+      store: new FolderStore(folder, options, { files, lock }),
+      ended: new Set(files.episodes.keys()),
+      underWay: new Set(files.journal.counts.keys()),
+      decided: files.groups,
+      torn: files.torn,
+    };
+  } catch (error) {
+    await lock.release();
+    throw error;
+  }
+}
 
-/** The rows of a group are there before the group, and its episodes before both. */
-const writingOrder: readonly LineFile[] = ["episodes", "samples", "groups"];
+/** What waits to be written. */
+type Result =
+  | { readonly type: "episode"; readonly line: string }
+  | { readonly type: "group"; readonly group: GroupRecord; readonly rows: Buffer };
 
-class FileRunStore implements RunStore {
+type OpenFiles = {
+  readonly episodes: AppendFile;
+  readonly groups: AppendFile;
+  readonly samples: AppendFile;
+  readonly journal: RunJournal;
+  readonly lock: RunLock;
+};
+
+class FolderStore implements RunStore, EpisodeJournal {
   readonly location: string;
+  readonly #options: FileRunStoreOptions;
   readonly #redact: (text: string) => string;
-  #files: ReadonlyMap<LineFile, FileHandle> | null = null;
+  readonly #recovered: { readonly files: RecoveredFiles; readonly lock: RunLock } | null;
+  #files: OpenFiles | null = null;
   #closing: Promise<void> | null = null;
-  readonly #queue = new BatchQueue<readonly Line[]>(async (batch) => {
-    const lines = batch.flat();
-    for (const file of writingOrder) {
-      const text = lines.flatMap((line) => (line.file === file ? [`${line.text}\n`] : [])).join("");
-      if (text !== "") await this.#files?.get(file)?.appendFile(text);
-    }
-  });
+  readonly #queue = new BatchQueue<Result>((batch) => this.#write(batch));
 
-  constructor(folder: string, redact: (text: string) => string) {
+  constructor(
+    folder: string,
+    options: FileRunStoreOptions,
+    recovered: { readonly files: RecoveredFiles; readonly lock: RunLock } | null,
+  ) {
     this.location = folder;
-    this.#redact = redact;
+    this.#options = options;
+    this.#redact = options.redact ?? ((text) => text);
+    this.#recovered = recovered;
   }
 
   async begin(manifest: JsonObject): Promise<void> {
-    await this.#takePlace();
-    await this.#guard("begin a run", async () => {
-      await writeFile(this.#path("manifest"), this.#manifestText(manifest), { flag: "wx" });
-      const files = new Map<LineFile, FileHandle>();
-      for (const file of writingOrder) files.set(file, await open(this.#path(file), "ax"));
-      this.#files = files;
+    if (this.#recovered === null) await this.#takePlace();
+    const lock = this.#recovered?.lock ?? (await lockRun(this.location, this.#path("lock")));
+    const begin = async (): Promise<void> => {
+      if (this.#recovered === null)
+        await writeFile(this.#path("manifest"), this.#manifestText(manifest), { flag: "wx" });
+      const files = {
+        episodes: await this.#open("episodes"),
+        groups: await this.#open("groups"),
+        samples: await this.#open("samples"),
+      };
+      if (this.#recovered !== null) await this.#replaceManifest(manifest);
+      this.#files = { ...files, lock, journal: this.#journal(files.episodes) };
+    };
+    try {
+      await this.#guard("begin a run", begin);
+    } catch (error) {
+      await lock.release();
+      throw error;
+    }
+  }
+
+  async record(episodeId: string, event: EpisodeEvent): Promise<void> {
+    const { journal } = this.#openFiles();
+    await this.#guard(`record an event of episode "${episodeId}"`, () => journal.record(episodeId, event));
+  }
+
+  async kept(episodeId: string): Promise<Episode | null> {
+    const place = this.#recovered?.files.episodes.get(episodeId);
+    if (place === undefined) return null;
+    const file = this.#path("episodes");
+    const handle = await open(file, "r");
+    try {
+      const { buffer } = await handle.read(Buffer.alloc(place.length), 0, place.length, place.start);
+      return episodeFromJson(parseJson(buffer.toString("utf8")), `"${file}" at byte ${place.start}`);
+    } catch (error) {
+      throw storeFault(`read episode "${episodeId}"`, this.location, error);
+    } finally {
+      await handle.close();
+    }
+  }
+
+  async recorded(episodeId: string): Promise<readonly EpisodeEvent[]> {
+    try {
+      return (await this.#recovered?.files.journal.read(episodeId)) ?? [];
+    } catch (error) {
+      throw storeFault(`read the events of episode "${episodeId}"`, this.location, error);
+    }
+  }
+
+  async append(episode: Episode): Promise<void> {
+    const { journal } = this.#openFiles();
+    await this.#guard(`keep episode "${episode.id}"`, async () => {
+      await this.#queue.add({ type: "episode", line: `${this.#redact(episodeLine(episode))}\n` });
+      await journal.forget(episode.id);
     });
   }
 
-  append(episode: Episode): Promise<void> {
-    return this.#keep(`keep episode "${episode.id}"`, () => [{ file: "episodes", text: episodeLine(episode) }]);
-  }
-
-  appendGroup(decided: DecidedGroup): Promise<void> {
-    return this.#keep(`keep group "${decided.group.groupId}"`, () => [
-      ...decided.sampleLines.map((text) => ({ file: "samples", text }) as const),
-      { file: "groups", text: groupLine(decided) },
-    ]);
-  }
-
-  async #keep(task: string, lines: () => readonly Line[]): Promise<void> {
-    if (this.#files === null) throw unbegunStore(this.location);
-    if (this.#closing !== null) throw closedStore(this.location);
-    await this.#guard(task, () =>
-      this.#queue.add(lines().map(({ file, text }) => ({ file, text: this.#redact(text) }))),
-    );
+  async appendGroup({ group, sampleLines }: DecidedGroup): Promise<void> {
+    this.#openFiles();
+    const rows = Buffer.from(this.#redact(sampleLines.map((line) => `${line}\n`).join("")));
+    await this.#guard(`keep group "${group.groupId}"`, () => this.#queue.add({ type: "group", group, rows }));
   }
 
   async close(manifest: JsonObject): Promise<void> {
     if (this.#files === null) throw unbegunStore(this.location);
-    this.#closing ??= this.#guard("close the run", () => this.#close(manifest));
+    const files = this.#files;
+    this.#closing ??= this.#guard("close the run", () => this.#close(files, manifest));
     await this.#closing;
   }
 
-  async #close(manifest: JsonObject): Promise<void> {
-    await this.#queue.idle();
-    for (const file of this.#files?.values() ?? []) {
-      await file.datasync();
-      await file.close();
+  async #write(batch: readonly Result[]): Promise<void> {
+    const { episodes, samples, groups } = this.#files!;
+    const ended = batch.filter((result) => result.type === "episode");
+    if (ended.length > 0) await episodes.append(ended.map(({ line }) => line).join(""));
+    const decided = batch.filter((result) => result.type === "group");
+    if (decided.length === 0) return;
+    let { size: samplesEnd } = samples;
+    const lines = decided.map(({ group, rows }) => groupLine(group, (samplesEnd += rows.length)));
+    await samples.append(Buffer.concat(decided.map(({ rows }) => rows)));
+    if (this.#options.fsync === "always") await samples.sync();
+    await groups.append(this.#redact(lines.map((line) => `${line}\n`).join("")));
+  }
+
+  async #close({ episodes, samples, groups, journal, lock }: OpenFiles, manifest: JsonObject): Promise<void> {
+    try {
+      await this.#queue.idle();
+      await journal.close();
+      for (const file of [episodes, samples, groups]) {
+        await file.sync();
+        await file.close();
+      }
+      await this.#replaceManifest(manifest);
+    } finally {
+      await lock.release();
     }
-    // Written beside and renamed, so that a reader never finds half a manifest.
-    const draft = `${this.#path("manifest")}.new`;
-    await writeFile(draft, this.#manifestText(manifest));
-    await rename(draft, this.#path("manifest"));
+  }
+
+  #openFiles(): OpenFiles {
+    if (this.#files === null) throw unbegunStore(this.location);
+    if (this.#closing !== null) throw closedStore(this.location);
+    return this.#files;
+  }
+
+  #open(file: "episodes" | "groups" | "samples"): Promise<AppendFile> {
+    const path = this.#path(file);
+    return this.#recovered === null
+      ? AppendFile.create(path)
+      : AppendFile.reopen(path, this.#recovered.files.sizes[file]);
+  }
+
+  #journal(episodes: AppendFile): RunJournal {
+    const { fsync = 1000, segmentBytes = 64 * 2 ** 20, clock } = this.#options;
+    const state = this.#recovered?.files.journal ?? { segments: new Map(), counts: new Map() };
+    return new RunJournal(this.#path("journal"), state, {
+      fsync,
+      segmentBytes,
+      redact: this.#redact,
+      beforeRemoval: () => episodes.sync(),
+      ...(clock === undefined ? {} : { clock }),
+    });
   }
 
   async #takePlace(): Promise<void> {
@@ -110,15 +239,13 @@ class FileRunStore implements RunStore {
       const reason = error instanceof Error ? error.message : String(error);
       throw new ConfigurationError(
         `Cannot make the run folder "${this.location}": ${reason}; name another with --out.`,
-        {
-          cause: error,
-        },
+        { cause: error },
       );
     }
     if (taken.length > 0) {
       throw new ConfigurationError(
         `Cannot start a run in "${this.location}": the folder exists and is not empty (it holds "${taken[0]}"); ` +
-          "name another folder with --out, or empty it.",
+          "name another folder with --out, empty it, or go on with the run in it with --resume.",
       );
     }
   }
@@ -129,6 +256,13 @@ class FileRunStore implements RunStore {
     } catch (error) {
       throw storeFault(task, this.location, error);
     }
+  }
+
+  /** Written beside and renamed, so that a reader never finds half a manifest. */
+  async #replaceManifest(manifest: JsonObject): Promise<void> {
+    const draft = `${this.#path("manifest")}.new`;
+    await writeFile(draft, this.#manifestText(manifest));
+    await rename(draft, this.#path("manifest"));
   }
 
   #manifestText(manifest: JsonObject): string {

@@ -2,7 +2,16 @@
 
 export { episodeFromJson } from "./episode-from-json.ts";
 export { episodeLine, episodeToJson } from "./episode-to-json.ts";
-export { createFileRunStore, type FileRunStoreOptions, runFiles } from "./file-run-store.ts";
+export type { EpisodeJournal } from "./episode-journal.ts";
+export {
+  createFileRunStore,
+  type FileRunStore,
+  type FileRunStoreOptions,
+  type ResumedRun,
+  resumeFileRunStore,
+} from "./file-run-store.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";
+export type { FsyncPolicy } from "./run-journal.ts";
+export { runFiles } from "./run-files.ts";
 export { openRunFolder, readEpisodes, type RunFolderOptions } from "./run-folder.ts";
 export type { DecidedGroup, RunReader, RunStore, TornLine } from "./run-store.ts";

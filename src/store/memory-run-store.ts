@@ -37,7 +37,7 @@ export function createMemoryRunStore(): RunStore & RunReader {
     append: (episode) => keep(`keep episode "${episode.id}"`, () => void episodeLines.push(episodeLine(episode))),
     appendGroup: (decided) =>
       keep(`keep group "${decided.group.groupId}"`, () => {
-        const line = groupLine(decided);
+        const line = groupLine(decided.group, 0);
         sampleLines.push(...decided.sampleLines);
         groupLines.push(line);
       }),

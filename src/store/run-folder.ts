@@ -7,9 +7,9 @@ import { ConfigurationError, type Episode, type GroupRecord } from "../core/inde
 import { parseJson } from "../lib/json/parse-json.ts";
 import type { JsonValue } from "../lib/json/value.ts";
 import { episodeFromJson } from "./episode-from-json.ts";
-import { runFiles } from "./file-run-store.ts";
 import { groupFromJson, type StoredGroup } from "./group-json.ts";
 import { readLines } from "./read-lines.ts";
+import { runFiles } from "./run-files.ts";
 import type { RunReader, TornLine } from "./run-store.ts";
 
 export type RunFolderOptions = {

@@ -1,0 +1,45 @@
+// One event as a line of the journal: `["<crc32>","<episode id>",<number>,<event>]`. The checksum (CRC-32, eight hexadecimal
+// digits, over the bytes between the first comma and the last bracket) finds lines that a disk or an editor has changed; the
+// number counts the events of the episode from 0 and finds lines that are gone.
+
+import { crc32 } from "node:zlib";
+import type { EpisodeEvent } from "../core/index.ts";
+import { parseJson } from "../lib/json/parse-json.ts";
+import { eventFromJson } from "./episode-from-json.ts";
+import { eventText } from "./episode-to-json.ts";
+import { quoteText } from "./quote-text.ts";
+
+/** Bytes before the episode's id: bracket, quoted checksum, comma. */
+const bodyStart = 12;
+const quote = 0x22;
+const backslash = 0x5c;
+
+export type JournalEntry = { readonly episodeId: string; readonly number: number; readonly event: EpisodeEvent };
+
+/** With the line end. `redact` is applied before the checksum is made. */
+export function journalLine({ episodeId, number, event }: JournalEntry, redact: (text: string) => string): string {
+  const body = redact(`${quoteText(episodeId)},${number},${eventText(event)}`);
+  return `["${checksum(body)}",${body}]\n`;
+}
+
+/** Whose event a line is, without reading the event; `null` when the line is not what was written. */
+export function journalLineHead(line: Buffer): { readonly episodeId: string; readonly number: number } | null {
+  const body = line.subarray(bodyStart, -1);
+  if (line.toString("latin1", 2, 10) !== checksum(body) || body[0] !== quote) return null;
+  let end = 1;
+  while (end < body.length && body[end] !== quote) end += body[end] === backslash ? 2 : 1;
+  const numberEnd = body.indexOf(",", end + 2);
+  // The checksum holds, so this is what was written.
+  const episodeId = JSON.parse(body.toString("utf8", 0, end + 1)) as string;
+  return { episodeId, number: Number(body.toString("latin1", end + 2, numberEnd)) };
+}
+
+/** The event of a line whose head was read. Throws a plain error that names the field. */
+export function journalLineEvent(line: Buffer, where: string): EpisodeEvent {
+  const record = parseJson(line.toString("utf8"));
+  return eventFromJson(Array.isArray(record) ? (record[3] ?? null) : null, where);
+}
+
+function checksum(body: string | Buffer): string {
+  return crc32(body).toString(16).padStart(8, "0");
+}
