@@ -7,6 +7,7 @@ import type { AssistantMessage, Message } from "../core/message.ts";
 import type { ParsedAction, Renderer } from "../core/renderer.ts";
 import type { Tool } from "../core/tool.ts";
 import type { Trajectory, Turn } from "../core/turn.ts";
+import { DeadlineRunner } from "../lib/deadline.ts";
 import { isSameValue } from "../lib/is-same-value.ts";
 import { TrajectoryRecorder } from "../trajectories/index.ts";
 import { type ActionEvent, type ActionSource, type AskedAction, type Shown, Stop } from "./action-source.ts";
@@ -21,6 +22,7 @@ export class EngineActions implements ActionSource {
   readonly #engine: Engine;
   readonly #renderer: Renderer;
   readonly #options: ResolvedOptions;
+  readonly #deadlines: DeadlineRunner;
   readonly #recorder = new TrajectoryRecorder();
   #shownTools: readonly Tool[] = [];
   #tools: readonly Tool[] = [];
@@ -33,6 +35,7 @@ export class EngineActions implements ActionSource {
     this.#engine = parts.engine;
     this.#renderer = parts.renderer;
     this.#options = options;
+    this.#deadlines = new DeadlineRunner({ clock: options.clock, signal: options.signal ?? undefined });
   }
 
   get trajectory(): Trajectory {
@@ -59,7 +62,7 @@ export class EngineActions implements ActionSource {
     const { result, next } = await sampleTurn(
       this.#engine,
       { prompt, stopTokenIds: this.#renderer.stopTokenIds, turn, budget, discarded: this.#discarded },
-      { options: this.#options, attempts },
+      { options: this.#options, deadlines: this.#deadlines, attempts },
     );
     const recorded = this.#recorder.act(result);
     const event = {

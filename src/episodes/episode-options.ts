@@ -34,6 +34,15 @@ export type EpisodeLimits = {
   readonly maxContextTokens: number | null;
 };
 
+/** How long each step of an episode may take, in milliseconds; then it fails with code "timeout" there. `Infinity`: no bound. */
+export type PhaseTimeouts = {
+  /** One call of a tool. One that does not give way to other work cannot be stopped. */
+  readonly environmentMs: number;
+  /** One line of the user, the attempts of its model included. */
+  readonly userMs: number;
+  readonly graderMs: number;
+};
+
 export type EpisodeOptions = {
   /** Default: `<task id>#<sample index>`. Unique within a run. */
   readonly episodeId?: string;
@@ -53,6 +62,8 @@ export type EpisodeOptions = {
   readonly retry?: RetryPolicy;
   /** Bound of one engine call, in milliseconds; running into it counts as a retryable fault. Default: 600,000. */
   readonly turnTimeoutMs?: number;
+  /** Of everything that is waited for beside the engine. Over {@link defaultTimeouts}. */
+  readonly timeouts?: Partial<PhaseTimeouts>;
   /** When the server aborts an engine call. Over {@link defaultEngineAbort}. */
   readonly engineAbort?: Partial<EngineAbortPolicy>;
   /** Cancels the episode: outcome "aborted". */
@@ -75,6 +86,13 @@ export const defaultLimits: EpisodeLimits = Object.freeze({
   maxContextTokens: null,
 });
 
+/** Far beyond what works: a user's model may wait its turn for minutes behind those of other episodes. */
+export const defaultTimeouts: PhaseTimeouts = Object.freeze({
+  environmentMs: 60_000,
+  userMs: 900_000,
+  graderMs: 120_000,
+});
+
 /** A server that restarts with new weights is back within minutes; a fault that lasts longer is not ours to sit out. */
 export const defaultEngineRetry: RetryPolicy = Object.freeze({
   maxAttempts: 12,
@@ -84,11 +102,12 @@ export const defaultEngineRetry: RetryPolicy = Object.freeze({
 });
 
 export type ResolvedOptions = Required<
-  Omit<EpisodeOptions, "signal" | "onEvent" | "sampling" | "limits" | "engineAbort">
+  Omit<EpisodeOptions, "signal" | "onEvent" | "sampling" | "limits" | "engineAbort" | "timeouts">
 > & {
   readonly sampling: SamplingParams;
   readonly limits: EpisodeLimits;
   readonly engineAbort: EngineAbortPolicy;
+  readonly timeouts: PhaseTimeouts;
   readonly signal: AbortSignal | null;
   readonly onEvent: ((event: EpisodeEvent) => void | Promise<void>) | null;
 };
@@ -106,6 +125,7 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     limits: { ...defaultLimits, ...options.limits },
     retry: options.retry ?? defaultEngineRetry,
     turnTimeoutMs: options.turnTimeoutMs ?? 600_000,
+    timeouts: { ...defaultTimeouts, ...options.timeouts },
     engineAbort: { ...defaultEngineAbort, ...options.engineAbort },
     signal: options.signal ?? null,
     resumeFrom: options.resumeFrom ?? [],
@@ -117,8 +137,10 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
   if (maxSampledTokens !== null) requireWhole("limits.maxSampledTokens", maxSampledTokens);
   if (maxContextTokens !== null) requireWhole("limits.maxContextTokens", maxContextTokens);
   checkEngineAbort(resolved.engineAbort);
-  if (!(resolved.turnTimeoutMs > 0)) {
-    throw new RangeError(`Cannot play an episode: turnTimeoutMs is ${resolved.turnTimeoutMs}, more than 0 is needed.`);
+  const { turnTimeoutMs, timeouts } = resolved;
+  const durations = Object.entries(timeouts).map(([name, ms]) => [`timeouts.${name}`, ms] as const);
+  for (const [name, ms] of [["turnTimeoutMs", turnTimeoutMs] as const, ...durations]) {
+    if (!(ms > 0)) throw new RangeError(`Cannot play an episode: ${name} is ${ms}, more than 0 is needed.`);
   }
   return resolved;
 }

@@ -9,12 +9,13 @@
 import type { AgentStrategy, Decision } from "../core/agent-strategy.ts";
 import type { Environment, EnvironmentSource } from "../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../core/episode.ts";
-import { attribute, type Boundary, type Failure } from "../core/failure.ts";
+import { attribute, AttributedError, type Boundary, type Failure } from "../core/failure.ts";
 import type { Message } from "../core/message.ts";
 import type { ParsedAction } from "../core/renderer.ts";
 import { outcomeOf, type StopReason } from "../core/stop-reason.ts";
 import type { Task } from "../core/task.ts";
 import type { UserLine, UserSimulator } from "../core/user.ts";
+import { DeadlineError, DeadlineRunner } from "../lib/deadline.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { isSameValue } from "../lib/is-same-value.ts";
@@ -32,6 +33,13 @@ export type RunParts = {
 
 type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result">;
 
+/** What is waited for beside the engine. */
+const phases = {
+  environment: { option: "environmentMs", what: "carry out a call in" },
+  user: { option: "userMs", what: "get a line of the user of" },
+  grader: { option: "graderMs", what: "grade" },
+} as const;
+
 /** One episode under way. Single use: `play` resolves with an `Episode` whatever happens in it. */
 export class EpisodeRun {
   readonly #task: Task;
@@ -39,6 +47,7 @@ export class EpisodeRun {
   readonly #options: ResolvedOptions;
   readonly #events: EpisodeEvent[] = [];
   readonly #messages: Message[] = [];
+  readonly #deadlines: DeadlineRunner;
   readonly #recorded: RecordedEvents;
   #info: JsonObject = new Map();
 
@@ -46,6 +55,7 @@ export class EpisodeRun {
     this.#task = task;
     this.#parts = parts;
     this.#options = options;
+    this.#deadlines = new DeadlineRunner({ clock: options.clock, signal: options.signal ?? undefined });
     this.#recorded = new RecordedEvents(options.resumeFrom);
   }
 
@@ -71,7 +81,9 @@ export class EpisodeRun {
       const graded = environment;
       try {
         ({ grade } = await this.#step("grade", "grader", async () => {
-          const { result, durationMs } = await this.#timed("grader", () => graded.grade({ outcome }));
+          const { result, durationMs } = await this.#timed("grader", () =>
+            this.#unlessSync("grader", graded.grade({ outcome })),
+          );
           return { type: "grade", grade: result, durationMs };
         }));
         this.#merge(grade.info);
@@ -115,7 +127,7 @@ export class EpisodeRun {
   async #converse(environment: Environment): Promise<StopReason> {
     const { strategy, actions, user } = this.#parts;
     const { tools, guidelines } = environment;
-    const firstWords = await this.#userLine(() => user.open(this.#signal()));
+    const firstWords = await this.#userLine((options) => user.open(options));
     const opening = strategy.open({ guidelines, tools, firstWords, seed: deriveSeed(this.#options.seed, "agent") });
     this.#messages.push(...opening.messages);
     await this.#guard("renderer", () => actions.open({ messages: this.#messages, shownTools: opening.tools, tools }));
@@ -156,7 +168,9 @@ export class EpisodeRun {
     switch (decision.type) {
       case "call": {
         const call = { name: decision.call.name, arguments: decision.arguments };
-        const { result, durationMs } = await this.#timed("environment", () => environment.call(call));
+        const { result, durationMs } = await this.#timed("environment", () =>
+          this.#unlessSync("environment", environment.call(call)),
+        );
         await this.#confirm({ type: "tool-result", turn, result, durationMs }, "environment");
         this.#merge(result.info);
         if (result.endsEpisode) throw new Stop("tool_ended");
@@ -164,7 +178,7 @@ export class EpisodeRun {
       }
       case "say":
         await this.#guard("environment", () => environment.hear(decision.words));
-        return this.#userLine(() => this.#parts.user.reply(decision.words, this.#signal()));
+        return this.#userLine((options) => this.#parts.user.reply(decision.words, options));
       case "observe":
         return decision.feedback;
       case "end":
@@ -176,9 +190,11 @@ export class EpisodeRun {
     }
   }
 
-  async #userLine(speak: () => Promise<UserLine>): Promise<string> {
+  async #userLine(speak: (options: { readonly signal: AbortSignal }) => Promise<UserLine>): Promise<string> {
     const { line } = await this.#step("user-line", "user", async () => {
-      const { result, durationMs } = await this.#timed("user", speak);
+      const { result, durationMs } = await this.#timed("user", () =>
+        this.#bounded("user", (signal) => speak({ signal })),
+      );
       return { type: "user-line", line: result, durationMs };
     });
     if (line.type === "hang-up") throw new Stop("user_hung_up");
@@ -202,6 +218,23 @@ export class EpisodeRun {
       return await action();
     } catch (error) {
       throw attribute(error, boundary);
+    }
+  }
+
+  /** Most worlds live in this process and have answered already. */
+  #unlessSync<T>(boundary: keyof typeof phases, result: T | Promise<T>): T | Promise<T> {
+    return result instanceof Promise ? this.#bounded(boundary, () => result) : result;
+  }
+
+  async #bounded<T>(boundary: keyof typeof phases, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { timeouts, episodeId } = this.#options;
+    const { option, what } = phases[boundary];
+    try {
+      return await this.#deadlines.run(action, timeouts[option]);
+    } catch (error) {
+      if (!(error instanceof DeadlineError)) throw error;
+      const message = `Cannot ${what} episode "${episodeId}": nothing came within ${error.timeoutMs} ms; raise timeouts.${option}, or see why it takes so long.`;
+      throw new AttributedError({ boundary, code: "timeout", message, retryable: true, cause: null }, { cause: error });
     }
   }
 
@@ -245,9 +278,5 @@ export class EpisodeRun {
 
   #merge(info: JsonObject): void {
     this.#info = new Map([...this.#info, ...info]);
-  }
-
-  #signal(): { readonly signal?: AbortSignal } {
-    return this.#options.signal === null ? {} : { signal: this.#options.signal };
   }
 }

@@ -5,9 +5,11 @@ export { defaultEngineAbort, type EngineAbortPolicy } from "./engine-abort.ts";
 export {
   defaultEngineRetry,
   defaultLimits,
+  defaultTimeouts,
   type EpisodeLimits,
   type EpisodeOptions,
   type EpisodeParts,
+  type PhaseTimeouts,
 } from "./episode-options.ts";
 export { episodeSamples } from "./episode-samples.ts";
 export { episodeUsage, type EpisodeUsage } from "./episode-usage.ts";

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Episode } from "../core/index.ts";
+import { createManualClock } from "../lib/manual-clock.ts";
 import { conservationViolations } from "../trajectories/index.ts";
 import { count, instantClock, leave, type Reply, task, tokenizer, world } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeOptions, runEpisode } from "./index.ts";
@@ -228,10 +229,48 @@ describe("runEpisode()", () => {
       },
     };
     const retry = { maxAttempts: 3, maxElapsedMs: Infinity, baseDelayMs: 1, maxDelayMs: 1 };
-    const episode = await runEpisode(task, { ...parts, engine }, { clock: impatient, retry, turnTimeoutMs: 5 });
+    const episode = await runEpisode(
+      task,
+      { ...parts, engine },
+      {
+        clock: impatient,
+        retry,
+        turnTimeoutMs: 5,
+        timeouts: { userMs: Infinity },
+      },
+    );
     expect(episode).toMatchObject({ outcome: "failed", failure: { boundary: "engine", code: "timeout" } });
     expect(episode.failure?.message).toContain("did not answer within 5 ms; raise turnTimeoutMs");
   });
+
+  it.each(["environment", "user", "grader"] as const)(
+    "fails in time when nothing comes from the %s",
+    async (boundary) => {
+      const { parts } = world([count(3), leave], ["Count."]);
+      const never = (): Promise<never> => new Promise(() => {});
+      const environment = {
+        ...parts.environment,
+        open: (one: typeof task) => {
+          const opened = parts.environment.open(one);
+          if (boundary === "environment") return Object.assign(opened, { call: never });
+          return boundary === "grader" ? Object.assign(opened, { grade: never }) : opened;
+        },
+      };
+      const silent = { name: "silent", create: () => ({ open: never, reply: never }) };
+      const user = boundary === "user" ? silent : parts.user;
+      const clock = createManualClock();
+      const timeouts = { environmentMs: 1000, userMs: 2000, graderMs: 3000 };
+      const playing = runEpisode(task, { ...parts, environment, user }, { clock, timeouts });
+      await clock.advance(timeouts[`${boundary}Ms`]);
+      const episode = await playing;
+      expect(episode).toMatchObject({ outcome: "failed", reward: null, failure: { boundary, code: "timeout" } });
+      expect(episode.failure?.message).toContain(
+        `within ${timeouts[`${boundary}Ms`]} ms; raise timeouts.${boundary}Ms`,
+      );
+      await clock.advance(0);
+      expect(clock.sleeping).toBe(0);
+    },
+  );
 
   it("is aborted by its signal, wherever it waits", async () => {
     const cancel = new AbortController();
@@ -254,6 +293,7 @@ describe("runEpisode()", () => {
   it("refuses options out of bounds before anything happens", async () => {
     await expect(play([], [], { limits: { maxTurns: 0 } })).rejects.toThrow("limits.maxTurns is 0");
     await expect(play([], [], { turnTimeoutMs: 0 })).rejects.toThrow(RangeError);
+    await expect(play([], [], { timeouts: { userMs: 0 } })).rejects.toThrow("timeouts.userMs is 0");
   });
 
   it("gives the same episode for the same seed, times apart", async () => {

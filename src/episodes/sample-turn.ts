@@ -13,7 +13,7 @@ import type { Engine, SampleRequest, SampleResult } from "../core/engine.ts";
 import type { Attempt } from "../core/episode.ts";
 import { attribute, AttributedError } from "../core/failure.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
-import { DeadlineError, withDeadline } from "../lib/deadline.ts";
+import { DeadlineError, type DeadlineRunner } from "../lib/deadline.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { retry } from "../lib/retry.ts";
 import { Stop } from "./action-source.ts";
@@ -42,7 +42,12 @@ export type SampledTurn = {
     | { readonly type: "end"; readonly error: Stop | AttributedError };
 };
 
-type TurnContext = { readonly options: ResolvedOptions; readonly attempts: Attempt[] };
+type TurnContext = {
+  readonly options: ResolvedOptions;
+  /** Of this episode. */
+  readonly deadlines: DeadlineRunner;
+  readonly attempts: Attempt[];
+};
 
 /**
  * Rejects with an `AttributedError` at boundary "engine" when nothing was sampled; `attempts` then holds every failed try
@@ -137,7 +142,7 @@ class TurnCalls {
   }
 
   async #attempt(prompt: TokenBuffer, sampling: SampleRequest["sampling"]): Promise<SampleResult> {
-    const { episodeId, turnTimeoutMs: timeoutMs, clock, signal } = this.#context.options;
+    const { episodeId, turnTimeoutMs: timeoutMs } = this.#context.options;
     const { turn, discarded, stopTokenIds } = this.#request;
     const asked: SampleRequest = {
       prompt,
@@ -148,11 +153,7 @@ class TurnCalls {
       routingKey: episodeId,
     };
     try {
-      return await withDeadline((bounded) => this.#engine.sample(asked, { signal: bounded }), {
-        timeoutMs,
-        clock,
-        ...(signal === null ? {} : { signal }),
-      });
+      return await this.#context.deadlines.run((signal) => this.#engine.sample(asked, { signal }), timeoutMs);
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw attribute(error, "engine");
       throw new AttributedError(

@@ -137,20 +137,28 @@ describe("createHttpPool()", () => {
     expect((await pool.request(post(url), { maxBytes: 1200 })).body).toHaveLength(1200);
   });
 
-  test("an answer may take longer than its head", async () => {
+  test("an answer may take longer than its head, which has a deadline of its own", async () => {
+    const clock = createManualClock();
+    const pool = createHttpPool({ boundary: "engine", clock });
+    cleanups.push(() => pool.close());
+    const [arrived, rest] = [signalled(), signalled()];
     const url = await serve((_incoming, outgoing) => {
       outgoing.writeHead(200).write("a");
-      setTimeout(() => outgoing.end("b"), 60);
+      void rest.promise.then(() => outgoing.end("b"));
     });
-    const pool = open();
-    const answer = await pool.request(post(url), { firstByteTimeoutMs: 50, timeoutMs: 5000 });
-    expect(answer.body.toString()).toBe("ab");
-    const silent = await serve(() => undefined);
-    for (const call of [
-      pool.request(post(silent), { firstByteTimeoutMs: 20 }),
-      pool.stream(post(silent), { firstByteTimeoutMs: 20 }),
-    ]) {
-      const error = await failureOf(call);
+    const answer = await pool.stream(post(url), { firstByteTimeoutMs: 50, timeoutMs: 5000 });
+    await clock.advance(1000);
+    rest.resolve();
+    const chunks: Uint8Array[] = [];
+    for await (const chunk of answer.chunks) chunks.push(chunk);
+    expect(Buffer.concat(chunks).toString()).toBe("ab");
+
+    const silent = await serve(() => arrived.resolve());
+    const limits = { firstByteTimeoutMs: 20 };
+    const calls = [pool.request(post(silent), limits), pool.stream(post(silent), limits)].map(failureOf);
+    await arrived.promise;
+    await clock.advance(20);
+    for (const error of await Promise.all(calls)) {
       expect(error.failure).toMatchObject({ code: "timeout", retryable: true });
       expect(error.message).toContain("no answer began within 20 ms");
     }
@@ -272,7 +280,7 @@ describe("createHttpPool().stream()", () => {
   });
 
   test("a deadline and a signal reject the reading and close the connection", async () => {
-    const late = await openBegun({ timeoutMs: 50 });
+    const late = await openBegun({ timeoutMs: 400 });
     expect((await failureOf(late.read(() => "go on"))).failure.code).toBe("timeout");
     await late.closed.promise;
     const controller = new AbortController();

@@ -1,7 +1,6 @@
 // The one shared HTTP pool: requests, streams of server-sent events, attributed faults, addresses without secrets; and what
 // engines behind HTTP have in common: a server as a partner, its refusals, bodies that grow with a prompt.
 
-export { subscribeToAbort } from "./abort-subscription.ts";
 export { parseBaseUrl, showAddress, type BaseUrl, type BaseUrlOptions } from "./base-url.ts";
 export { requireDuration, resolveAddress, type EngineAddress } from "./engine-address.ts";
 export {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { DeadlineError, withDeadline } from "./deadline.ts";
+import { DeadlineError, DeadlineRunner, withDeadline } from "./deadline.ts";
 import { createManualClock } from "./manual-clock.ts";
 
 describe("withDeadline()", () => {
@@ -44,5 +44,41 @@ describe("withDeadline()", () => {
     const never = withDeadline(() => Promise.resolve("begun"), { timeoutMs: 1, clock, signal: controller.signal });
     await expect(never).rejects.toThrow("enough");
     expect(clock.sleeping).toBe(0);
+  });
+});
+
+describe("DeadlineRunner", () => {
+  it("hands the same signal to one action after another, and another one after a deadline", async () => {
+    const clock = createManualClock();
+    const runner = new DeadlineRunner({ clock });
+    const signals: AbortSignal[] = [];
+    const note = (signal: AbortSignal): Promise<void> => Promise.resolve(void signals.push(signal));
+    await runner.run(note, 5);
+    await runner.run(note, 5);
+    const late = runner.run((signal) => {
+      signals.push(signal);
+      return new Promise<never>(() => {});
+    }, 5);
+    const settled = expect(late).rejects.toThrow(DeadlineError);
+    await clock.advance(5);
+    await settled;
+    await runner.run(note, 5);
+    expect(new Set(signals.slice(0, 3)).size).toBe(1);
+    expect(signals[2]?.aborted).toBe(true);
+    expect(signals[3]?.aborted).toBe(false);
+    expect(clock.sleeping).toBe(0);
+  });
+
+  it("leaves neither timer nor listener behind an action that throws", async () => {
+    const clock = createManualClock();
+    const controller = new AbortController();
+    const runner = new DeadlineRunner({ clock, signal: controller.signal });
+    const throwing = (): Promise<never> => {
+      throw new Error("at once");
+    };
+    await expect(runner.run(throwing, 5)).rejects.toThrow("at once");
+    expect(clock.sleeping).toBe(0);
+    controller.abort(new Error("over"));
+    await expect(runner.run(throwing, 5)).rejects.toThrow("over");
   });
 });

@@ -1,6 +1,7 @@
 // Bounds how long an action may take. The action gets a signal that aborts in time; if it ignores the signal, the caller
 // goes on all the same. Composes signals by hand: `AbortSignal.any` keeps memory on long-lived signals in Node 20.
 
+import { subscribeToAbort } from "./abort-subscription.ts";
 import { type Clock, systemClock } from "./clock.ts";
 
 /** Time was up. */
@@ -15,29 +16,51 @@ export class DeadlineError extends Error {
 }
 
 /**
- * Resolves or rejects as the action does, or rejects with a `DeadlineError` after `timeoutMs` (`Infinity`: never), or with
- * the reason of `signal`. What the action does afterwards is ignored.
+ * Runs actions one after another, each with a deadline, on one signal for as long as none is ended: making a signal for
+ * every action costs more than a small action. Never two actions at once.
  */
-export async function withDeadline<T>(
+export class DeadlineRunner {
+  readonly #clock: Clock;
+  readonly #signal: AbortSignal | undefined;
+  #controller = new AbortController();
+
+  constructor(options: { readonly clock?: Clock; readonly signal?: AbortSignal | undefined } = {}) {
+    this.#clock = options.clock ?? systemClock;
+    this.#signal = options.signal;
+  }
+
+  /**
+   * Resolves or rejects as the action does, or rejects with a `DeadlineError` after `timeoutMs` (`Infinity`: never), or with
+   * the reason of the signal. What the action does afterwards is ignored.
+   */
+  async run<T>(action: (signal: AbortSignal) => Promise<T>, timeoutMs: number): Promise<T> {
+    const signal = this.#signal;
+    signal?.throwIfAborted();
+    if (this.#controller.signal.aborted) this.#controller = new AbortController();
+    const controller = this.#controller;
+    let cancel: (() => void) | null = null;
+    let leave: (() => void) | null = null;
+    try {
+      return await new Promise<T>((resolve, reject) => {
+        const end = (reason: Error): void => {
+          controller.abort(reason);
+          reject(reason);
+        };
+        if (timeoutMs !== Infinity) cancel = this.#clock.after(timeoutMs, () => end(new DeadlineError(timeoutMs)));
+        if (signal !== undefined) leave = subscribeToAbort(signal, () => end(signal.reason as Error));
+        action(controller.signal).then(resolve, reject);
+      });
+    } finally {
+      (cancel as (() => void) | null)?.();
+      (leave as (() => void) | null)?.();
+    }
+  }
+}
+
+/** One action with a deadline. As {@link DeadlineRunner.run}. */
+export function withDeadline<T>(
   action: (signal: AbortSignal) => Promise<T>,
   options: { readonly timeoutMs: number; readonly clock?: Clock; readonly signal?: AbortSignal | undefined },
 ): Promise<T> {
-  const { timeoutMs, clock = systemClock, signal } = options;
-  signal?.throwIfAborted();
-  const controller = new AbortController();
-  return new Promise<T>((resolve, reject) => {
-    const end = (reason: Error): void => {
-      unhook();
-      controller.abort(reason);
-      reject(reason);
-    };
-    const onAbort = (): void => end(signal?.reason as Error);
-    const cancel = timeoutMs === Infinity ? null : clock.after(timeoutMs, () => end(new DeadlineError(timeoutMs)));
-    const unhook = (): void => {
-      cancel?.();
-      signal?.removeEventListener("abort", onAbort);
-    };
-    signal?.addEventListener("abort", onAbort, { once: true });
-    action(controller.signal).then(resolve, reject).finally(unhook);
-  });
+  return new DeadlineRunner(options).run(action, options.timeoutMs);
 }

@@ -12,7 +12,9 @@ import {
   type HttpResponse,
 } from "../../http/index.ts";
 import type { Clock } from "../../lib/clock.ts";
+import type { EngineLoad } from "../../core/engine-load.ts";
 import type { LiveCalls } from "./live-calls.ts";
+import { serverLoad } from "./load.ts";
 
 export type VllmControlOptions = {
   readonly server: EngineServer;
@@ -60,6 +62,11 @@ export class VllmControl {
   }
 
   /** `null` when the server has no versions, as all but the newest. */
+  load(options: CallOptions = {}): Promise<EngineLoad | null> {
+    const { server, timeoutMs } = this.#options;
+    return serverLoad(server, { signal: options.signal, timeoutMs });
+  }
+
   async weightVersion(options: CallOptions = {}): Promise<string | null> {
     const answer = await this.#call("/weight_info", null, options);
     if (isMissing(answer)) return null;

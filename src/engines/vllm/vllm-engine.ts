@@ -2,6 +2,7 @@
 // retries: attempts belong to the loop. Not for the chat endpoint, which renders prompts itself.
 
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
+import type { EngineLoad, EngineLoadSource } from "../../core/engine-load.ts";
 import { AttributedError } from "../../core/failure.ts";
 import {
   badReply,
@@ -13,10 +14,10 @@ import {
   readEventStream,
   requireDuration,
   resolveAddress,
-  subscribeToAbort,
   type FailureContext,
   type HttpClient,
 } from "../../http/index.ts";
+import { subscribeToAbort } from "../../lib/abort-subscription.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { BodyWriter } from "./body-writer.ts";
 import { completionsEndpoint, generateEndpoint, maxTokensOf, type EndpointName } from "./endpoints.ts";
@@ -30,7 +31,7 @@ import { vllmDialect } from "./vllm-dialect.ts";
 import { checkChoices, warnProcess, type VllmEngineOptions } from "./vllm-options.ts";
 
 /** The engine, and what only vLLM has. */
-export interface VllmEngine extends Engine, EngineControl {
+export interface VllmEngine extends Engine, EngineControl, EngineLoadSource {
   /** Where requests go; safe to show. */
   readonly address: string;
   /** Where it samples; `null` until it was asked, which the first call does. */
@@ -152,6 +153,10 @@ class Vllm implements VllmEngine {
 
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean> {
     return this.#parts.control.isReady(options);
+  }
+
+  load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null> {
+    return this.#parts.control.load(options);
   }
 
   async weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null> {
