@@ -3,8 +3,10 @@
 
 import { AttributedError } from "../../core/failure.ts";
 import type { EngineControl } from "../../core/engine.ts";
+import type { EngineLoad, EngineLoadSource } from "../../core/engine-load.ts";
 import { asFields, parseJson, readWeightVersion, type EngineServer, type HttpResponse } from "../../http/index.ts";
 import type { Clock } from "../../lib/clock.ts";
+import { serverLoad, sumLoads } from "./load.ts";
 import { listWorkers, type SglangWorker, type Worker } from "./workers.ts";
 
 export type SglangControlOptions = {
@@ -21,7 +23,7 @@ const listingLifetimeMs = 10_000;
 
 const pauseModes = { abort: "abort", retract: "retract", "in-place": "in_place" } as const;
 
-export class SglangControl implements EngineControl {
+export class SglangControl implements EngineControl, EngineLoadSource {
   readonly #options: SglangControlOptions;
   /** Aborts under way that only `settled` waits for. */
   readonly #abandoned = new Set<Promise<void>>();
@@ -49,6 +51,18 @@ export class SglangControl implements EngineControl {
     const context = server.context("read the weight version of", "/model_info");
     if (answer.status !== 200) throw server.refusal(answer, context);
     return readWeightVersion(asFields(parseJson(answer.body, context))?.["weight_version"], context);
+  }
+
+  async load(options: CallOptions = {}): Promise<EngineLoad | null> {
+    const workers = await this.#list(options);
+    const { timeoutMs } = this.#options;
+    const loads = workers.map(({ server, isHealthy }) =>
+      serverLoad(server, { signal: options.signal, timeoutMs }).catch((error: unknown) => {
+        if (isHealthy === false) return null;
+        throw error;
+      }),
+    );
+    return sumLoads(await Promise.all(loads));
   }
 
   async workers(options: CallOptions = {}): Promise<readonly SglangWorker[]> {

@@ -3,6 +3,7 @@
 
 import { AttributedError } from "../../core/failure.ts";
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
+import type { EngineLoad, EngineLoadSource } from "../../core/engine-load.ts";
 import {
   badReply,
   createHttpPool,
@@ -26,7 +27,7 @@ import type { SglangEngineOptions } from "./sglang-options.ts";
 import type { SglangWorker } from "./workers.ts";
 
 /** The engine, and what only SGLang has. */
-export interface SglangEngine extends Engine, EngineControl {
+export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
   /** Where requests go; safe to show. */
   readonly address: string;
   /** The workers behind a router, asked anew; the server itself when it is no router. */
@@ -123,6 +124,10 @@ class Sglang implements SglangEngine {
     const version = await this.#parts.control.weightVersion(options);
     this.#version = version;
     return version;
+  }
+
+  load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null> {
+    return this.#parts.control.load(options);
   }
 
   workers(options?: { readonly signal?: AbortSignal }): Promise<readonly SglangWorker[]> {

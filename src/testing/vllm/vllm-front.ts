@@ -94,6 +94,7 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
   }
   addPauseRoutes(app, state);
   app.get("/health", (context) => context.body(null, 200));
+  app.get("/metrics", (context) => context.text(metricsText(table, model)));
   app.get("/version", (context) => context.json({ version: style === "new" ? "0.12.0" : "0.10.2" }));
   app.get("/v1/models", (context) =>
     context.json({ object: "list", data: [{ id: model, object: "model", max_model_len: contextLength }] }),
@@ -127,6 +128,18 @@ function opener(table: RequestTable, calls: Map<string, Set<LiveRequest>>): Serv
       },
     };
   };
+}
+
+/** As much of what a server tells Prometheus as says how busy it is. */
+function metricsText({ running, waiting }: RequestTable, model: string): string {
+  const labels = `{engine="0",model_name="${model}"}`;
+  return [
+    "# TYPE vllm:num_requests_running gauge",
+    `vllm:num_requests_running${labels} ${running.toFixed(1)}`,
+    "# TYPE vllm:num_requests_waiting gauge",
+    `vllm:num_requests_waiting${labels} ${waiting.toFixed(1)}`,
+    "",
+  ].join("\n");
 }
 
 function respond(refusal: VllmRefusal, errors: ErrorStyle): Response {
