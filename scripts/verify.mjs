@@ -41,11 +41,12 @@ writeFileSync(referencePath, JSON.stringify(reference));
 if (peer === "transformers") askTransformers();
 else await askLlama();
 
-const outcome = compare(reference, JSON.parse(readFileSync(answerPath, "utf8")), 1e-3);
+const answers = /** @type {import("./verify/compare.mjs").Answers} */ (JSON.parse(readFileSync(answerPath, "utf8")));
+const outcome = compare(reference, answers, 1e-3);
 process.stdout.write(`${JSON.stringify({ model: basename(folder), ...outcome }, null, 2)}\n`);
 if (values.write) {
   const path = join(folder, "verification.json");
-  const known = existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {};
+  const known = /** @type {object} */ (existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {});
   writeFileSync(path, `${JSON.stringify({ ...known, [peer]: outcome }, null, 2)}\n`);
 }
 process.exitCode = outcome.passed ? 0 : 1;

@@ -6,15 +6,26 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 
+/**
+ * What is used of node-llama-cpp.
+ *
+ * @typedef {{ next: { probabilities: Map<number, number> } }} Evaluated
+ * @typedef {{ controlledEvaluate(tokens: readonly unknown[]): Promise<Evaluated[]> }} Sequence
+ * @typedef {{ getSequence(): Sequence, dispose(): Promise<void> }} Context
+ * @typedef {{ createContext(options: object): Promise<Context>, tokens: { eos: number | null } }} Model
+ * @typedef {{ loadModel(options: { modelPath: string }): Promise<Model>, dispose(): Promise<void> }} Llama
+ * @typedef {{ getLlama(options: object): Promise<Llama> }} Library
+ */
+
 const [referencePath = "", answerPath = "", modelPath = ""] = process.argv.slice(2);
-const { resolve } = createRequire(join(process.cwd(), "package.json"));
-const { getLlama } = await import(pathToFileURL(resolve("node-llama-cpp")).href);
-const reference = JSON.parse(readFileSync(referencePath, "utf8"));
-const { version } = JSON.parse(readFileSync("node_modules/node-llama-cpp/package.json", "utf8"));
+const installed = createRequire(join(process.cwd(), "package.json"));
+const { getLlama } = /** @type {Library} */ (await import(pathToFileURL(installed.resolve("node-llama-cpp")).href));
+const reference = /** @type {import("./reference.mjs").Reference} */ (readJson(referencePath));
+const { version } = /** @type {{ version: string }} */ (readJson("node_modules/node-llama-cpp/package.json"));
 
 const llama = await getLlama({ gpu: false, build: "never", logLevel: "error", maxThreads: 1 });
 const model = await llama.loadModel({ modelPath });
-const endToken = model.tokens.eos;
+const asked = { generateNext: { probabilities: true } };
 /** @type {unknown[]} */
 const answers = [];
 for (const { ids, greedy } of reference.cases) {
@@ -28,22 +39,37 @@ for (const { ids, greedy } of reference.cases) {
     experimentalKvCacheValueType: "F32",
   });
   const sequence = context.getSequence();
-  const asked = { generateNext: { probabilities: true } };
-  const rows = await sequence.controlledEvaluate(ids.map((/** @type {number} */ id) => [id, asked]));
-  const logprobs = ids.slice(1).map((/** @type {number} */ id, /** @type {number} */ place) => {
-    return Math.log(rows[place].next.probabilities.get(id));
-  });
+  const rows = await sequence.controlledEvaluate(ids.map((id) => [id, asked]));
+  const logprobs = ids.slice(1).map((id, place) => Math.log(rows[place]?.next.probabilities.get(id) ?? 0));
   /** @type {number[]} */
   const continuation = [];
-  let next = rows.at(-1).next.probabilities.keys().next().value;
+  let next = likeliest(rows.at(-1));
   while (continuation.length < greedy.length) {
     continuation.push(next);
-    if (next === endToken) break;
+    if (next === model.tokens.eos) break;
     const [row] = await sequence.controlledEvaluate([[next, asked]]);
-    next = row.next.probabilities.keys().next().value;
+    next = likeliest(row);
   }
   answers.push({ logprobs, greedy: continuation, encodesEqually: null });
   await context.dispose();
 }
 writeFileSync(answerPath, JSON.stringify({ peer: `node-llama-cpp ${version}`, answers }));
 await llama.dispose();
+
+/**
+ * Probabilities come sorted, the highest first.
+ *
+ * @param {Evaluated | undefined} row
+ */
+function likeliest(row) {
+  const [first] = row?.next.probabilities.keys() ?? [];
+  return first ?? -1;
+}
+
+/**
+ * @param {string} path
+ * @returns {unknown}
+ */
+function readJson(path) {
+  return JSON.parse(readFileSync(path, "utf8"));
+}

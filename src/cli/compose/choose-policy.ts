@@ -8,6 +8,8 @@ import {
   type SamplingParams,
   type UserSource,
 } from "../../core/index.ts";
+import type { CircuitStatus } from "../../engines/guarded/index.ts";
+import { defaultTimeouts } from "../../episodes/index.ts";
 import { chatPlayer, type EpisodePlayer, tokenExactPlayer } from "../../runs/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
@@ -30,6 +32,8 @@ export type ConnectedPolicy = {
   readonly address: string;
   readonly weightVersion: string | null;
   readonly play: EpisodePlayer;
+  /** Tells of servers that are left alone because they failed, and of their return. */
+  watchCircuits(listener: (change: CircuitStatus) => void): void;
   close(): Promise<void>;
 };
 
@@ -61,21 +65,22 @@ function agentPolicy(given: RolloutSettings, { env }: Pick<CliContext, "env">): 
         address: settings.agentUrl === null ? "its provider" : new URL(settings.agentUrl).origin,
         weightVersion: null,
         play: chatPlayer({ environment, user, strategy, agent }, playing(settings)),
+        watchCircuits: () => undefined,
         close: () => Promise.resolve(),
       }),
   };
 }
 
-function enginePolicy(settings: RolloutSettings, { env, cwd }: Pick<CliContext, "env" | "cwd">): ChosenPolicy {
-  const engine = chooseEngineName(settings);
-  const given = withShippedModel(settings);
+function enginePolicy(asked: RolloutSettings, { env, cwd }: Pick<CliContext, "env" | "cwd">): ChosenPolicy {
+  const engine = chooseEngineName(asked);
+  const given = withShippedModel(asked);
   if (engine === "expert" && (given.strategy === "act" || given.strategy === "react")) {
     throw new ConfigurationError(
       `Cannot play strategy "${given.strategy}" with engine "expert": it knows tools in the chat template's own form alone; use ` +
         "--strategy tool-calling, or a model.",
     );
   }
-  const server = engineOptions(given, env);
+  const servers = engineOptions(given, env);
   let loading: Promise<ChosenModel> | null = null;
   const loadModel = (): Promise<ChosenModel> => (loading ??= chooseModel(given, cwd));
   return {
@@ -84,18 +89,36 @@ function enginePolicy(settings: RolloutSettings, { env, cwd }: Pick<CliContext, 
     loadModel,
     connect: async ({ settings, environment, user, strategy, preset }, cancel) => {
       const model = await loadModel();
-      const connected = await connectEngine(engine, { server, model, expertNoise: settings.expertNoise, cancel });
+      const listeners = new Set<(change: CircuitStatus) => void>();
+      const connected = await connectEngine(engine, {
+        servers,
+        model,
+        expertNoise: settings.expertNoise,
+        cancel,
+        maxWaitMs: settings.engineWait * 1000,
+        onCircuit: (change) => {
+          for (const listener of listeners) listener(change);
+        },
+      });
       const { address, weightVersion } = connected;
       const play = (): EpisodePlayer => {
         if (preset !== null) {
-          const apiKey = server.apiKey ?? null;
+          const apiKey = servers[0]?.apiKey ?? null;
           return preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
         }
         const played = { environment, user, strategy, renderer: model.renderer, engine: connected.engine };
-        return tokenExactPlayer(played, { ...playing(settings), turnTimeoutMs: settings.turnTimeout * 1000 });
+        const engineAbort = { onAbort: settings.onEngineAbort };
+        const turnTimeoutMs = settings.turnTimeout * 1000;
+        return tokenExactPlayer(played, { ...playing(settings), turnTimeoutMs, engineAbort });
       };
       try {
-        return { address, weightVersion, play: play(), close: () => connected.close() };
+        return {
+          address,
+          weightVersion,
+          play: play(),
+          watchCircuits: (listener) => void listeners.add(listener),
+          close: () => connected.close(),
+        };
       } catch (error) {
         await connected.close();
         throw error;
@@ -108,12 +131,23 @@ function playing(settings: RolloutSettings) {
   return {
     sampling: samplingOf(settings),
     seedTurns: settings.seedTurns,
+    timeouts: {
+      environmentMs: settings.environmentTimeout * 1000,
+      userMs: userTimeoutMs(settings),
+      graderMs: settings.gradingTimeout * 1000,
+    },
     limits: {
       maxTurns: settings.maxSteps,
       maxSampledTokens: settings.maxSampledTokens,
       maxContextTokens: settings.maxContextTokens,
     },
   };
+}
+
+/** A person thinks as long as it takes. */
+function userTimeoutMs({ userTimeout, user }: RolloutSettings): number {
+  if (userTimeout !== null) return userTimeout * 1000;
+  return user === "human" ? Infinity : defaultTimeouts.userMs;
 }
 
 export function samplingOf(settings: RolloutSettings): SamplingParams {
