@@ -3,10 +3,12 @@
 
 import { existsSync } from "node:fs";
 import { relative, resolve } from "node:path";
+import type { CircuitStatus } from "../../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../../exporters/index.ts";
 import { type RunTotals, type RolloutParts, rolloutWarnings, runRollout } from "../../runs/index.ts";
 import { createFileRunStore } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
+import type { ConnectedPolicy } from "../compose/choose-policy.ts";
 import { type PreparedRollout, prepareRollout } from "../compose/prepare-rollout.ts";
 import { type RunWatch, watchRun } from "../compose/watch-run.ts";
 import { createProgressDisplay } from "../display/progress-display.ts";
@@ -48,7 +50,7 @@ export async function playRollout(
         folder,
         parts: { play: connected.play, store, exportSamples: exporterFor(prepared) },
         settings,
-        address: connected.address,
+        policy: connected,
       });
       const wasInterrupted = context.drain.aborted || context.cancel.aborted;
       const status = wasInterrupted ? "interrupted" : "done";
@@ -72,18 +74,18 @@ type Playing = {
   readonly folder: string;
   readonly parts: RolloutParts;
   readonly settings: RolloutSettings;
-  readonly address: string;
+  readonly policy: ConnectedPolicy;
 };
 
 async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTotals> {
-  const { context, folder, parts, settings, address } = playing;
+  const { context, folder, parts, settings, policy } = playing;
   const { plan, sampling, environment } = prepared;
   // A person at the terminal needs it without a block that repaints itself.
   const display = createProgressDisplay(context, { quiet: settings.quiet || prepared.user.name === "human" });
   const tasks = `${formatCount(plan.taskIndexes.length)} tasks x ${formatCount(plan.samplesPerTask)} samples`;
   if (!settings.quiet) {
     display.note(
-      `${environment.name} (${settings.split}): ${tasks}, ${prepared.policyTitle} at ${address}, user ${prepared.user.name}`,
+      `${environment.name} (${settings.split}): ${tasks}, ${prepared.policyTitle} at ${policy.address}, user ${prepared.user.name}`,
     );
     display.note(`writing to ${folder}`);
   }
@@ -93,9 +95,15 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
   let running = 0;
   const onDrain = (): void =>
     display.note(
-      `Interrupted: ${formatCount(running)} running episodes are finished; press Ctrl-C again to cancel them.`,
+      `Interrupted: ${formatCount(running)} running episodes are finished and kept, and no other begins. Ctrl-C again stops ` +
+        "them where they are; nothing that is written gets lost.",
     );
-  const onCancel = (): void => display.note("Cancelling the running episodes.");
+  const onCancel = (): void =>
+    display.note("Stopping: running episodes end where they are. A third Ctrl-C leaves at once, which loses no more.");
+  policy.watchCircuits((change) => {
+    const note = circuitNote(change, settings.engineWait);
+    if (note !== null) display.note(note);
+  });
   context.drain.addEventListener("abort", onDrain, { once: true });
   context.cancel.addEventListener("abort", onCancel, { once: true });
   let watch: RunWatch | null = null;
@@ -131,6 +139,16 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
     await watch?.close();
     display.stop();
   }
+}
+
+/** What a person has to know of a server that comes and goes; `null`: nothing. */
+function circuitNote({ server, state, failures, message }: CircuitStatus, engineWait: number): string | null {
+  if (state === "half-open") return null;
+  if (state === "closed") return `The server at ${server} is back.`;
+  return (
+    `The server at ${server} failed ${formatCount(failures)} times in a row and is left alone until it is back; its episodes ` +
+    `move to other servers or wait, ${formatCount(engineWait)} seconds at most. ${message ?? ""}`
+  );
 }
 
 function exporterFor({ model, preset }: PreparedRollout): RolloutParts["exportSamples"] {

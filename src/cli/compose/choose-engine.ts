@@ -2,8 +2,15 @@
 // protocol of the first. Connecting is a step of its own, so that everything else is checked before a server is asked
 // anything.
 
-import { AttributedError, ConfigurationError, type Engine, type EngineControl } from "../../core/index.ts";
+import {
+  AttributedError,
+  ConfigurationError,
+  type Engine,
+  type EngineControl,
+  type EngineLoadSource,
+} from "../../core/index.ts";
 import { loadEmbeddedEngine } from "../../engines/embedded/index.ts";
+import { type CircuitStatus, createGuardedEngine } from "../../engines/guarded/index.ts";
 import { createSglangEngine } from "../../engines/sglang/index.ts";
 import { createVllmEngine, type VllmEngineOptions } from "../../engines/vllm/index.ts";
 import type { CliContext } from "../cli-context.ts";
@@ -28,12 +35,22 @@ type EngineSettings = Pick<
   | "expertNoise"
   | "concurrency"
   | "turnTimeout"
+  | "connectTimeout"
+  | "firstByteTimeout"
 >;
 
 /** What engines behind HTTP are made of; `logprobsMode` is of vLLM alone. */
 export type ServerOptions = Pick<
   VllmEngineOptions,
-  "url" | "host" | "port" | "apiKey" | "timeoutMs" | "connections" | "logprobsMode"
+  | "url"
+  | "host"
+  | "port"
+  | "apiKey"
+  | "timeoutMs"
+  | "connectTimeoutMs"
+  | "firstByteTimeoutMs"
+  | "connections"
+  | "logprobsMode"
 >;
 
 type ServerEngine = Engine & EngineControl & { readonly address: string };
@@ -41,7 +58,7 @@ type ServerEngine = Engine & EngineControl & { readonly address: string };
 const products = { sglang: "an SGLang", vllm: "a vLLM" } as const;
 
 export type ConnectedEngine = {
-  readonly engine: Engine & EngineControl;
+  readonly engine: Engine & Partial<EngineLoadSource>;
   /** Safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;
@@ -79,18 +96,39 @@ export function chooseEngineName(settings: EngineSettings): EngineName {
   return name;
 }
 
-/** Makes the engine without sending anything; wrong addresses and keys are refused here. */
-export function engineOptions(settings: EngineSettings, env: CliContext["env"]): ServerOptions {
-  const { url, host, port, apiKeyEnv, concurrency, turnTimeout, logprobsMode } = settings;
-  return {
+/** The addresses in a setting, at least one; `null`: that of the server by default. */
+function readUrls(url: string | null): readonly (string | null)[] {
+  if (url === null) return [null];
+  const urls = url.split(",").map((part) => part.trim());
+  if (urls.includes("") || new Set(urls).size < urls.length) {
+    throw new ConfigurationError(
+      "Cannot read --url: an address is empty or named twice; write http://a:30000,http://b:30000.",
+    );
+  }
+  return urls;
+}
+
+/** Options of the engines, one for each server, without sending anything; keys are read here. */
+export function engineOptions(settings: EngineSettings, env: CliContext["env"]): readonly ServerOptions[] {
+  const { host, port, apiKeyEnv, concurrency, turnTimeout, connectTimeout, firstByteTimeout, logprobsMode } = settings;
+  const urls = readUrls(settings.url);
+  if (urls.length > 1 && settings.preset !== null) {
+    throw new ConfigurationError(
+      `Cannot play preset "${settings.preset}" with ${urls.length} servers: the preset speaks to one; put a router before them.`,
+    );
+  }
+  const connectTimeoutMs = Math.ceil(connectTimeout * 1000);
+  return urls.map((url) => ({
     ...(url === null ? {} : { url }),
     ...(host === null ? {} : { host }),
     ...(port === null ? {} : { port }),
     apiKey: readKey(env, apiKeyEnv, "--api-key-env"),
     timeoutMs: turnTimeout * 1000,
+    connectTimeoutMs,
+    firstByteTimeoutMs: firstByteTimeout === null ? null : firstByteTimeout * 1000,
     connections: concurrency,
     logprobsMode,
-  };
+  }));
 }
 
 /**
@@ -100,20 +138,24 @@ export function engineOptions(settings: EngineSettings, env: CliContext["env"]):
 export async function connectEngine(
   name: EngineName,
   options: {
-    readonly server: ServerOptions;
+    /** One for each server. */
+    readonly servers: readonly ServerOptions[];
     readonly model: ChosenModel;
     readonly expertNoise: number;
     readonly cancel: AbortSignal;
+    /** How long a call waits for servers of which none can be asked. */
+    readonly maxWaitMs: number;
+    readonly onCircuit: (change: CircuitStatus) => void;
   },
 ): Promise<ConnectedEngine> {
-  const { model, expertNoise, cancel } = options;
+  const { model, expertNoise, cancel, servers } = options;
   if (name === "embedded") return openEmbedded(model);
-  if (name === "vllm") return open(createVllmEngine(options.server), { product: "vllm", cancel });
-  const { logprobsMode: _, ...sglang } = options.server;
-  if (name === "sglang") return open(createSglangEngine(sglang), { product: "sglang", cancel });
+  if (name === "vllm") return openAll(servers.map(createVllmEngine), { ...options, product: "vllm" });
+  const sglang = servers.map(({ logprobsMode: _, ...rest }) => rest);
+  if (name === "sglang") return openAll(sglang.map(createSglangEngine), { ...options, product: "sglang" });
   const endTokenId = model.renderer.stopTokenIds[0] ?? 0;
   const server = await startExpertServer({ tokenizer: model.tokenizer, endTokenId, noise: expertNoise });
-  const { connections = 64 } = sglang;
+  const connections = sglang[0]?.connections ?? 64;
   const connected = await open(createSglangEngine({ url: server.url, connections }), { product: "sglang", cancel });
   return {
     ...connected,
@@ -132,6 +174,24 @@ async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
   }
   const engine = await loadEmbeddedEngine(folder);
   return { engine, address: "this process", weightVersion: null, close: () => engine.close() };
+}
+
+/** Every server must answer: an address that is mistyped would never be missed later. */
+async function openAll(
+  engines: readonly ServerEngine[],
+  options: Parameters<typeof connectEngine>[1] & { readonly product: keyof typeof products },
+): Promise<ConnectedEngine> {
+  const { maxWaitMs, onCircuit: onChange } = options;
+  const opened = await Promise.allSettled(engines.map((engine) => open(engine, options)));
+  const failed = opened.find(({ status }) => status === "rejected");
+  if (failed?.status === "rejected") {
+    await Promise.all(engines.map((engine) => engine.close()));
+    throw failed.reason;
+  }
+  const engine = createGuardedEngine(engines, { maxWaitMs, onChange });
+  const weightVersion = opened[0]?.status === "fulfilled" ? opened[0].value.weightVersion : null;
+  const address = engines.map((one) => one.address).join(", ");
+  return { engine, address, weightVersion, close: () => engine.close() };
 }
 
 async function open(

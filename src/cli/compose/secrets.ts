@@ -37,7 +37,10 @@ export function redactorFor(
       ? [value.trim()]
       : [],
   );
-  for (const url of options.urls) values.push(...credentialsOf(url));
+  // Several addresses may stand in one value.
+  for (const url of options.urls) {
+    for (const part of new Set([url, ...(url?.split(",") ?? [])])) values.push(...credentialsOf(part));
+  }
   const secrets = values
     .filter((value) => value.length >= shortestSecret)
     .flatMap((value) => [...escapedForms(value), encodeURIComponent(value)]);

@@ -10,6 +10,9 @@ const taskList = z.preprocess((value) => {
   return Array.isArray(value) ? value.join(",") : value;
 }, z.string().refine(isTaskList));
 
+/** As long as a timer can be. */
+const seconds = number({ above: 0, max: 2_000_000 });
+
 export const rolloutSettings = {
   env: setting<string>({
     group: "What is played",
@@ -71,8 +74,8 @@ export const rolloutSettings = {
   url: setting<string | null>({
     group: "The policy",
     flag: "--url <address>",
-    help: "SGLang server or router, or vLLM server, like http://router:30000",
-    wanted: "an address like http://127.0.0.1:30000",
+    help: "SGLang server or router, or vLLM server, like http://router:30000; several with commas between them share the episodes",
+    wanted: "an address like http://127.0.0.1:30000, or several with commas between them",
     schema: text.nullable(),
     default: null,
   }),
@@ -384,8 +387,64 @@ export const rolloutSettings = {
     flag: "--turn-timeout <seconds>",
     help: "of one engine call",
     wanted: "a number of seconds above 0",
-    schema: number({ above: 0, max: 2_000_000 }),
+    schema: seconds,
     default: 600,
+  }),
+  connectTimeout: setting<number>({
+    group: "Limits",
+    flag: "--connect-timeout <seconds>",
+    help: "of a connection to the engine's server",
+    wanted: "a number of seconds above 0",
+    schema: seconds,
+    default: 10,
+  }),
+  firstByteTimeout: setting<number | null>({
+    group: "Limits",
+    flag: "--first-byte-timeout <seconds>",
+    help: "of the beginning of a reply of the engine (default: that of the whole call)",
+    wanted: "a number of seconds above 0",
+    schema: seconds.nullable(),
+    default: null,
+  }),
+  engineWait: setting<number>({
+    group: "Limits",
+    flag: "--engine-wait <seconds>",
+    help: "how long a turn waits for an engine's server that has failed again and again",
+    wanted: "a number of seconds above 0",
+    schema: seconds,
+    default: 300,
+  }),
+  onEngineAbort: setting<"continue" | "restart" | "end">({
+    group: "Limits",
+    flag: "--on-engine-abort <what>",
+    help: "a turn that the server aborts for new weights: continue from its tokens, restart it, or end the episode",
+    wanted: "continue, restart or end",
+    schema: z.enum(["continue", "restart", "end"]),
+    default: "continue",
+  }),
+  environmentTimeout: setting<number>({
+    group: "Limits",
+    flag: "--environment-timeout <seconds>",
+    help: "of one call of a tool",
+    wanted: "a number of seconds above 0",
+    schema: seconds,
+    default: 60,
+  }),
+  userTimeout: setting<number | null>({
+    group: "Limits",
+    flag: "--user-timeout <seconds>",
+    help: "of one line of the user, retries included (default: 900; a human has all the time)",
+    wanted: "a number of seconds above 0",
+    schema: seconds.nullable(),
+    default: null,
+  }),
+  gradingTimeout: setting<number>({
+    group: "Limits",
+    flag: "--grading-timeout <seconds>",
+    help: "of the grading of an episode",
+    wanted: "a number of seconds above 0",
+    schema: seconds,
+    default: 120,
   }),
   concurrency: setting<number>({
     group: "Limits",
@@ -403,6 +462,14 @@ export const rolloutSettings = {
     wanted: "a folder",
     schema: text.nullable(),
     default: null,
+  }),
+  fsync: setting<"always" | "never" | number>({
+    group: "Output",
+    flag: "--fsync <when>",
+    help: "when the journal is forced to the disk: always (before an event counts), never, or so many milliseconds later; a killed process loses nothing either way",
+    wanted: "always, never or a number of milliseconds",
+    schema: z.union([z.enum(["always", "never"]), number({ min: 1, max: 3_600_000 })]),
+    default: 1000,
   }),
   faultPolicy: setting<"keep" | "mask" | "drop">({
     group: "Output",

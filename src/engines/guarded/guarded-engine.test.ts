@@ -322,6 +322,21 @@ describe("several servers", () => {
   });
 });
 
+test("the load of a guarded engine is that of its servers which can be asked", async () => {
+  const busy = (address: string, running: number, kvUse: number | null) =>
+    Object.assign(new FakeServer(address), {
+      load: () => Promise.resolve({ servers: 1, running, waiting: 1, kvUse }),
+    });
+  const [one, two] = [busy("http://a", 3, 0.5), busy("http://b", 4, null)];
+  const silent = Object.assign(new FakeServer("http://c"), { load: () => Promise.reject(failureOf("timeout")) });
+  expect(await guard([one, two, silent]).engine.load()).toEqual({ servers: 2, running: 7, waiting: 2, kvUse: 0.5 });
+  const { engine, fail } = guard([one]);
+  expect(await engine.load()).toMatchObject({ servers: 1, running: 3 });
+  await fail(one, 5);
+  expect(await engine.load()).toBeNull();
+  expect(await guard([new FakeServer()]).engine.load()).toBeNull();
+});
+
 test.each([
   [{ failures: 0 }, "failures is 0"],
   [{ openMs: 0 }, "openMs is 0"],

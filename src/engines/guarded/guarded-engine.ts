@@ -3,6 +3,7 @@
 // attempts belong to the loop.
 
 import type { Engine, SampleRequest, SampleResult } from "../../core/engine.ts";
+import type { EngineLoad, EngineLoadSource } from "../../core/engine-load.ts";
 import { attribute, AttributedError, ConfigurationError } from "../../core/failure.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { deriveSeed } from "../../lib/random.ts";
@@ -10,14 +11,14 @@ import { type CircuitCall, type CircuitStatus, CircuitBreaker } from "./circuit-
 import { checkGuardedOptions, type GuardedEngineOptions } from "./guarded-options.ts";
 
 /** An engine whose servers are watched. */
-export interface GuardedEngine extends Engine {
+export interface GuardedEngine extends Engine, EngineLoadSource {
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   /** The circuits as they are now, one for each server in the order given. */
   circuits(): readonly CircuitStatus[];
 }
 
 /** Engines behind HTTP say where they are. */
-type Guardable = Engine & { readonly address?: string };
+type Guardable = Engine & Partial<EngineLoadSource> & { readonly address?: string };
 
 /**
  * Guards engines, one for each server; closing it closes them. Throws a `ConfigurationError` for options out of bounds and
@@ -36,7 +37,12 @@ export function createGuardedEngine(engines: readonly Guardable[], options: Guar
   return new Guarded(engines, { failures, openMs, maxOpenMs, maxWaitMs, clock, onChange: options.onChange ?? null });
 }
 
-type Member = { readonly engine: Engine; readonly server: string; readonly circuit: CircuitBreaker; running: number };
+type Member = {
+  readonly engine: Guardable;
+  readonly server: string;
+  readonly circuit: CircuitBreaker;
+  running: number;
+};
 
 /** A call that has its server. */
 type Begun = { readonly member: Member; readonly call: CircuitCall };
@@ -99,6 +105,26 @@ class Guarded implements GuardedEngine {
         .map(async ({ engine }) => (await engine.isReady?.(options).catch(() => false)) ?? true),
     );
     return answers.includes(true);
+  }
+
+  /** Of the servers that can be asked now; `null` when none of them reports it. */
+  async load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null> {
+    const answers = await Promise.all(
+      this.#members
+        .filter(({ circuit }) => circuit.admits)
+        .map(async ({ engine }) => (await engine.load?.(options).catch(() => null)) ?? null),
+    );
+    const loads = answers.filter((load) => load !== null);
+    if (loads.length === 0) return null;
+    const sum = (field: "servers" | "running" | "waiting"): number =>
+      loads.reduce((total, load) => total + load[field], 0);
+    const uses = loads.flatMap(({ kvUse }) => (kvUse === null ? [] : [kvUse]));
+    return {
+      servers: sum("servers"),
+      running: sum("running"),
+      waiting: sum("waiting"),
+      kvUse: uses.length === 0 ? null : Math.max(...uses),
+    };
   }
 
   circuits(): readonly CircuitStatus[] {
