@@ -19,11 +19,11 @@ import { pathToFileURL } from "node:url";
 
 const [referencePath = "", answerPath = "", modelPath = ""] = process.argv.slice(2);
 const installed = createRequire(join(process.cwd(), "package.json"));
-const { getLlama } = /** @type {Library} */ (await import(pathToFileURL(installed.resolve("node-llama-cpp")).href));
+const library = /** @type {Library} */ (await import(pathToFileURL(installed.resolve("node-llama-cpp")).href));
 const reference = /** @type {import("./reference.mjs").Reference} */ (readJson(referencePath));
 const { version } = /** @type {{ version: string }} */ (readJson("node_modules/node-llama-cpp/package.json"));
 
-const llama = await getLlama({ gpu: false, build: "never", logLevel: "error", maxThreads: 1 });
+const llama = await library.getLlama({ gpu: false, build: "never", logLevel: "error", maxThreads: 1 });
 const model = await llama.loadModel({ modelPath });
 const asked = { generateNext: { probabilities: true } };
 /** @type {unknown[]} */
