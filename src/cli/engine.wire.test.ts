@@ -9,7 +9,7 @@ import { loadEmbeddedEngine } from "../engines/embedded/index.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { initializeWeights, type ModelConfig, writeCheckpoint } from "../model/index.ts";
 import { readEpisodes } from "../store/index.ts";
-import { chatTokens, trainChatTokenizer } from "../tokenizers/training/chat-tokenizer.ts";
+import { chatTokens, trainChatTokenizer } from "../tokenizers/index.ts";
 import { createTestCli } from "./cli.test-helper.ts";
 
 const config: ModelConfig = {

@@ -65,7 +65,7 @@ export const rooms = {
 
   gateway: { imports: ["core", "lib", "trajectories"], packages: { hono: "*", "@hono/node-server": "*" } },
   service: {
-    imports: ["core", "lib", "trajectories", "episodes", "runs", "gateway", "store", "queue"],
+    imports: ["core", "lib", "episodes", "runs", "gateway", "store", "queue"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "service/wire/" },
   },
   model: { imports: ["core", "lib"] },

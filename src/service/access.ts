@@ -1,0 +1,11 @@
+// Who may use the service: everybody on this machine, or whoever has the token. Compared in constant time.
+
+import { createHash, timingSafeEqual } from "node:crypto";
+
+/** True when no token is demanded or the header brings it. */
+export function isAllowed(authorization: string | null, token: string | null): boolean {
+  if (token === null) return true;
+  if (authorization === null) return false;
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(authorization), digest(`Bearer ${token}`));
+}

@@ -1,0 +1,101 @@
+// One requested episode from its request to what is remembered of it. Knows nothing of HTTP and decides nothing: the desk does.
+//
+//   waiting ─► running ─► ended
+//      └────── cancel ───────┘
+
+import type { Task } from "../core/index.ts";
+import type { EpisodeSummary } from "./episode-summary.ts";
+import type { EventView } from "./event-view.ts";
+
+export type JobStatus = "waiting" | "running" | "ended";
+
+/** Where a job belongs and what it plays. */
+export type JobPlace = {
+  readonly episodeId: string;
+  readonly groupId: string;
+  readonly sampleIndex: number;
+  readonly task: Task;
+  readonly seed: number;
+};
+
+export class EpisodeJob {
+  readonly place: JobPlace;
+  readonly #controller = new AbortController();
+  readonly #waiters = new Set<() => void>();
+  readonly #events: EventView[] = [];
+  #status: JobStatus = "waiting";
+  #summary: EpisodeSummary | null = null;
+  #isForgotten = false;
+
+  constructor(place: JobPlace) {
+    this.place = place;
+  }
+
+  get status(): JobStatus {
+    return this.#status;
+  }
+
+  /** Set once it has ended. */
+  get summary(): EpisodeSummary | null {
+    return this.#summary;
+  }
+
+  /** Aborted when it is to stop. */
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** `null` once they are forgotten. */
+  get events(): readonly EventView[] | null {
+    return this.#isForgotten ? null : this.#events;
+  }
+
+  begin(): void {
+    this.#status = "running";
+    this.#wake();
+  }
+
+  see(event: EventView): void {
+    this.#events.push(event);
+    this.#wake();
+  }
+
+  end(summary: EpisodeSummary): void {
+    this.#status = "ended";
+    this.#summary = summary;
+    this.#wake();
+  }
+
+  cancel(): void {
+    this.#controller.abort(new Error("The episode was cancelled."));
+  }
+
+  /** Gives the memory of its events back. */
+  forgetEvents(): void {
+    this.#events.length = 0;
+    this.#isForgotten = true;
+  }
+
+  /** Resolves at its next change; rejects with the signal's reason when that aborts first. */
+  changed(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason as Error);
+      const onAbort = (): void => {
+        this.#waiters.delete(goOn);
+        reject(signal.reason as Error);
+      };
+      const goOn = (): void => {
+        signal.removeEventListener("abort", onAbort);
+        resolve();
+      };
+      this.#waiters.add(goOn);
+      signal.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+
+  #wake(): void {
+    const waiters = [...this.#waiters];
+    this.#waiters.clear();
+    for (const goOn of waiters) goOn();
+  }
+}

@@ -1,0 +1,34 @@
+// An ended episode in a few numbers: what a client that waits for it wants to know, and all that is remembered of it.
+
+import type { Episode, Failure, Outcome, StopReason } from "../core/index.ts";
+
+export type EpisodeSummary = {
+  readonly outcome: Outcome;
+  readonly stopReason: StopReason;
+  readonly reward: number | null;
+  readonly failure: Failure | null;
+  readonly metrics: Readonly<Record<string, number>>;
+  readonly turns: number;
+  readonly sampledTokens: number;
+  /** In the order they first sampled; `null` stands for an engine that names none. */
+  readonly weightVersions: readonly (string | null)[];
+  /** How often each code came. */
+  readonly problems: Readonly<Record<string, number>>;
+};
+
+export function summarize(episode: Episode): EpisodeSummary {
+  const { turns } = episode.trajectory;
+  const problems: Record<string, number> = {};
+  for (const { code } of episode.problems) problems[code] = (problems[code] ?? 0) + 1;
+  return {
+    outcome: episode.outcome,
+    stopReason: episode.stopReason,
+    reward: episode.reward,
+    failure: episode.failure,
+    metrics: episode.grade?.metrics ?? {},
+    turns: turns.length,
+    sampledTokens: turns.reduce((sum, { sampledTokens }) => sum + sampledTokens.length, 0),
+    weightVersions: [...new Set(turns.flatMap(({ weightSpans }) => weightSpans.map(({ reply }) => reply)))],
+    problems,
+  };
+}

@@ -1,0 +1,19 @@
+// The rollout service: episodes and groups on request, over HTTP.
+
+export type { EndedEpisode } from "./rollout-desk.ts";
+export {
+  createRolloutService,
+  type RolloutService,
+  type RolloutServiceOptions,
+  type ServiceAddress,
+} from "./rollout-service.ts";
+export { type LoggedRequest, memoryRequestLog, openRequestLog, type RequestLog } from "./request-log.ts";
+export {
+  defaultServiceLimits,
+  type EpisodeArchive,
+  type PolicyRequest,
+  type RowFormat,
+  type ServiceLimits,
+  type ServiceParts,
+} from "./service-parts.ts";
+export { gatedEngine, TurnGate } from "./turn-gate.ts";

@@ -1,0 +1,98 @@
+// What was asked of the service, on disk before it is acknowledged: after a restart the service knows every request again
+// and goes on with those that have no result. One JSON object a line, only ever appended; a torn last line is cut.
+
+import { type FileHandle, open } from "node:fs/promises";
+import { AttributedError } from "../core/index.ts";
+
+export type LoggedRequest =
+  | {
+      readonly type: "request";
+      readonly groupId: string;
+      /** Of the client; `null`: it gave none. */
+      readonly idempotencyKey: string | null;
+      /** Of the body: a key that comes again must come with the same. */
+      readonly bodyHash: string;
+      /** The body as it was accepted. */
+      readonly body: unknown;
+    }
+  | { readonly type: "cancel"; readonly groupId: string; readonly episodeIds: readonly string[] };
+
+/** Keeps requests. Not promised: that the last ones survive a power cut. */
+export interface RequestLog {
+  /** Resolves once it has left the process. */
+  append(request: LoggedRequest): Promise<void>;
+  close(): Promise<void>;
+}
+
+/** A log that forgets: for tests and for services that need not survive. */
+export function memoryRequestLog(): RequestLog {
+  return { append: async () => undefined, close: async () => undefined };
+}
+
+/** Opens the file, reads what it holds, and appends from there. Rejects, attributed to boundary "store". */
+export async function openRequestLog(
+  path: string,
+): Promise<{ readonly log: RequestLog; readonly earlier: readonly LoggedRequest[] }> {
+  const file = await attributed(open(path, "a+"), path);
+  const text = await attributed(file.readFile("utf8"), path);
+  const whole = text.slice(0, text.lastIndexOf("\n") + 1);
+  if (whole.length < text.length) await attributed(file.truncate(Buffer.byteLength(whole)), path);
+  const earlier = whole
+    .split("\n")
+    .slice(0, -1)
+    .map((line, index) => readLine(line, { path, index }));
+  return { log: appendTo(file, path), earlier };
+}
+
+function appendTo(file: FileHandle, path: string): RequestLog {
+  // One write at a time, so that lines never mix.
+  let last: Promise<unknown> = Promise.resolve();
+  return {
+    append(request) {
+      const written = last.then(() => attributed(file.appendFile(`${JSON.stringify(request)}\n`), path));
+      last = written.catch(() => undefined);
+      return written;
+    },
+    async close() {
+      await last;
+      await file.close();
+    },
+  };
+}
+
+function readLine(line: string, { path, index }: { readonly path: string; readonly index: number }): LoggedRequest {
+  try {
+    const value = JSON.parse(line) as Partial<LoggedRequest> | null;
+    if (value?.type === "request" && typeof value.groupId === "string" && typeof value.bodyHash === "string") {
+      return { ...value, idempotencyKey: value.idempotencyKey ?? null } as LoggedRequest;
+    }
+    if (value?.type === "cancel" && Array.isArray(value.episodeIds)) return value as LoggedRequest;
+  } catch {
+    // Told below.
+  }
+  throw new AttributedError({
+    boundary: "store",
+    code: "broken-line",
+    message: `Cannot go on with ${path}: line ${index + 1} is no request of this service; restore the file or begin in a new folder.`,
+    retryable: false,
+    cause: null,
+  });
+}
+
+async function attributed<T>(work: Promise<T>, path: string): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    const cause = error instanceof Error ? error.message : String(error);
+    throw new AttributedError(
+      {
+        boundary: "store",
+        code: "request-log",
+        message: `Cannot keep requests in ${path}: ${cause}.`,
+        retryable: false,
+        cause,
+      },
+      { cause: error },
+    );
+  }
+}

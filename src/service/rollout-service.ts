@@ -1,0 +1,142 @@
+// The rollout service: routes behind a router, with the bounds that every request meets first. Not the composition: which
+// environment, engines and files it works with are values.
+
+import { createServer, type Server } from "node:http";
+import { isIPv4, type AddressInfo } from "node:net";
+import { getRequestListener } from "@hono/node-server";
+import { Hono } from "hono";
+import { ConfigurationError } from "../core/index.ts";
+import { isAllowed } from "./access.ts";
+import { readJson } from "./read-json.ts";
+import type { LoggedRequest } from "./request-log.ts";
+import { RolloutDesk } from "./rollout-desk.ts";
+import { type Route, serviceRoutes, type ServiceState } from "./routes.ts";
+import { defaultServiceLimits, type ServiceLimits, type ServiceParts } from "./service-parts.ts";
+import { ServiceRefusal } from "./service-refusal.ts";
+import { openApiDocument } from "./wire/open-api.ts";
+import { episodeBody, groupBody, readBody, toGroupRequest } from "./wire/requests.ts";
+
+export type RolloutServiceOptions = {
+  readonly limits?: Partial<ServiceLimits>;
+  /** Demanded as a bearer token by everything but health, readiness and the document. Default `null`: nothing is demanded. */
+  readonly token?: string | null;
+  /** Named in the document. Default "0". */
+  readonly version?: string;
+};
+
+export type ServiceAddress = {
+  /** Default "127.0.0.1". Any other address needs a token. */
+  readonly host?: string;
+  /** Default 8800; 0 takes a free one. */
+  readonly port?: number;
+};
+
+export interface RolloutService {
+  /** Answers a request without a socket. Never rejects. */
+  handle(request: Request): Promise<Response>;
+  /** Serves on a socket. Rejects with a `ConfigurationError` when the address cannot be had or is not safe without a token. */
+  listen(address?: ServiceAddress): Promise<{ readonly url: string; close(): Promise<void> }>;
+  /** As `RolloutDesk.restore`. */
+  restore(earlier: readonly LoggedRequest[], options: { readonly decided: ReadonlySet<string> }): Promise<void>;
+  /** The document of `/openapi.json`. */
+  document(): unknown;
+  /** Takes nothing more; `wait`: until what runs has ended, otherwise it is cut off. */
+  close(options: { readonly wait: boolean }): Promise<void>;
+}
+
+export function createRolloutService(parts: ServiceParts, options: RolloutServiceOptions = {}): RolloutService {
+  const { token = null, version = "0" } = options;
+  const limits: ServiceLimits = { ...defaultServiceLimits, ...options.limits };
+  const state: ServiceState = { desk: new RolloutDesk(parts, limits), parts, limits, weightVersion: null };
+  const document = (): unknown => openApiDocument(routes, { version });
+  const routes: readonly Route[] = serviceRoutes(state, document);
+  const app = new Hono();
+  for (const route of routes) {
+    app.on(route.method.toUpperCase(), route.path.replace(/\{(\w+)\}/g, ":$1"), async ({ req }) => {
+      if (route.access === "token" && !isAllowed(req.header("authorization") ?? null, token)) {
+        throw new ServiceRefusal(
+          "unauthorized",
+          "Cannot serve the request: its token is missing or wrong; send Authorization: Bearer <token>.",
+        );
+      }
+      return route.handle({
+        params: req.param(),
+        query: new URL(req.url).searchParams,
+        headers: req.raw.headers,
+        body: route.body === null ? undefined : await readJson(req.raw, limits.maxBodyBytes),
+        signal: req.raw.signal,
+      });
+    });
+  }
+  app.notFound(({ req }) => {
+    const isKnown = routes.some(({ path }) => matches(path, req.path));
+    return isKnown
+      ? new ServiceRefusal("method-not-allowed", `Cannot ${req.method} ${req.path}; see /openapi.json.`).toResponse()
+      : new ServiceRefusal("not-found", "Cannot find this path; see /openapi.json.").toResponse();
+  });
+  app.onError((error) =>
+    (error instanceof ServiceRefusal
+      ? error
+      : new ServiceRefusal("internal", `Cannot serve the request: ${error.message}`)
+    ).toResponse(),
+  );
+  return {
+    handle: async (request) => app.fetch(request),
+    listen: (address = {}) => listen((request) => app.fetch(request), { token, ...address }),
+    restore: (earlier, { decided }) => state.desk.restore(earlier, { decided, read: readLogged }),
+    document,
+    close: (closing) => state.desk.close(closing),
+  };
+}
+
+/** Bodies of single episodes and of groups are told apart by what only a group has. */
+function readLogged(body: unknown): ReturnType<typeof toGroupRequest> {
+  const isGroup = typeof body === "object" && body !== null && "samples" in body;
+  return toGroupRequest(readBody(isGroup ? groupBody : episodeBody, body));
+}
+
+function matches(path: string, asked: string): boolean {
+  const pattern = path.split("/");
+  const words = asked.split("/");
+  return (
+    pattern.length === words.length && pattern.every((part, index) => part.startsWith("{") || part === words[index])
+  );
+}
+
+async function listen(
+  fetch: (request: Request) => Response | Promise<Response>,
+  { token, host = "127.0.0.1", port = 8800 }: ServiceAddress & { readonly token: string | null },
+): Promise<{ readonly url: string; close(): Promise<void> }> {
+  const isLoopback = host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
+  if (token === null && !isLoopback) {
+    throw new ConfigurationError(
+      `Cannot serve on ${host} without a token: others on the network could use the service; give it a token.`,
+    );
+  }
+  const answer = getRequestListener(fetch, { overrideGlobalObjects: false });
+  const server = createServer((incoming, outgoing) => void answer(incoming, outgoing));
+  // A client that sends slowly holds a socket, not the service.
+  server.headersTimeout = 10_000;
+  server.requestTimeout = 30_000;
+  server.keepAliveTimeout = 30_000;
+  await bind(server, { host, port });
+  const { address, family, port: taken } = server.address() as AddressInfo;
+  return {
+    url: `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function bind(server: Server, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      const state = cause.code === "EADDRINUSE" ? "the port is taken" : cause.message;
+      reject(new ConfigurationError(`Cannot serve on ${host}:${port}: ${state}; choose another port.`, { cause }));
+    });
+    server.listen(port, host, resolve);
+  });
+}

@@ -1,0 +1,194 @@
+// The service on a socket: many clients at once, clients that send slowly or too much, and clients that send whatever the
+// document allows and forbids.
+
+import { connect } from "node:net";
+import { setTimeout as rest } from "node:timers/promises";
+import * as fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createTestService, type TestService } from "./service.test-helper.ts";
+
+const isFull = process.env["FULL"] === "1";
+let tested: TestService;
+let served: { readonly url: string; close(): Promise<void> };
+
+beforeAll(async () => {
+  tested = createTestService({ limits: { concurrency: 64, maxWaiting: 100_000 } });
+  served = await tested.service.listen({ port: 0 });
+});
+afterAll(async () => {
+  await served.close();
+  await tested.service.close({ wait: false });
+});
+
+const post = (path: string, body: unknown, headers: Readonly<Record<string, string>> = {}): Promise<Response> =>
+  fetch(`${served.url}${path}`, {
+    method: "POST",
+    body: JSON.stringify(body),
+    headers: { "content-type": "application/json", ...headers },
+  });
+
+describe("under load", () => {
+  test("clients that repeat themselves get each episode once, and none is lost", async () => {
+    const [clients, episodes] = isFull ? [512, 20_000] : [32, 64];
+    const rss = process.memoryUsage.rss();
+    const seen = new Map<string, string>();
+    let next = 0;
+    const client = async (): Promise<void> => {
+      for (let index = next++; index < episodes; index = next++) {
+        const key = { "idempotency-key": `load ${index}` };
+        const body = { task_index: index % 500, wait_seconds: 120 };
+        // Every tenth request comes twice, as after a lost answer.
+        const answers = await Promise.all(
+          Array.from({ length: index % 10 === 0 ? 2 : 1 }, async () => (await post("/v1/episodes", body, key)).json()),
+        );
+        for (const answer of answers as { readonly id: string; readonly status: string }[]) {
+          expect(answer.status).toBe("ended");
+          expect(seen.get(answer.id) ?? key["idempotency-key"]).toBe(key["idempotency-key"]);
+          seen.set(answer.id, key["idempotency-key"]);
+        }
+        // The archive of this test is memory; a real one is a file.
+        for (const { id } of answers as { readonly id: string }[]) if (index > 500) tested.kept.delete(id);
+        tested.groups.clear();
+      }
+    };
+    await Promise.all(Array.from({ length: clients }, client));
+    expect(seen.size).toBe(episodes);
+    if (isFull) expect(process.memoryUsage.rss() - rss).toBeLessThan(1.5 * 2 ** 30);
+  });
+});
+
+describe("hostile clients", () => {
+  test("a body without end is refused when it is too long, not when it is read", async () => {
+    let sent = 0;
+    const endless = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        sent += 65_536;
+        if (sent > 100 * 2 ** 20) controller.close();
+        else controller.enqueue(new Uint8Array(65_536).fill(32));
+      },
+    });
+    const headers = { "content-type": "application/json" };
+    const init: RequestInit & { readonly duplex: "half" } = { method: "POST", body: endless, duplex: "half", headers };
+    const status = await fetch(`${served.url}/v1/episodes`, init).then(
+      (answer) => answer.status,
+      // The service may close the connection before the client has sent all.
+      () => "closed",
+    );
+    expect([413, "closed"]).toContain(status);
+    expect(sent).toBeLessThan(20 * 2 ** 20);
+    expect((await fetch(`${served.url}/health`)).status).toBe(200);
+  });
+
+  test("clients that send nothing or half a request do not keep others waiting", async () => {
+    const port = Number(new URL(served.url).port);
+    const slow = Array.from({ length: 200 }, (_, index) => {
+      const socket = connect(port, "127.0.0.1");
+      socket.on("error", () => undefined);
+      if (index % 2 === 0) socket.write("POST /v1/episodes HTTP/1.1\r\nhost: x\r\ncontent-length: 100\r\n\r\n{");
+      return socket;
+    });
+    const answer = await post("/v1/episodes", { task_index: 1, wait_seconds: 60 });
+    expect(await answer.json()).toMatchObject({ status: "ended" });
+    for (const socket of slow) socket.destroy();
+  });
+
+  test("a client that leaves while it waits leaves nothing behind", async () => {
+    tested.gate.close();
+    const leaving = new AbortController();
+    const asked = fetch(`${served.url}/v1/episodes`, {
+      method: "POST",
+      body: JSON.stringify({ task_index: 1, wait_seconds: 60 }),
+      headers: { "content-type": "application/json", "idempotency-key": "left" },
+      signal: leaving.signal,
+    });
+    await rest(20);
+    leaving.abort();
+    await expect(asked).rejects.toThrow("aborted");
+    tested.gate.open();
+    const back = await post("/v1/episodes", { task_index: 1, wait_seconds: 60 }, { "idempotency-key": "left" });
+    expect(await back.json()).toMatchObject({ status: "ended" });
+  });
+});
+
+type Schema = {
+  readonly type?: string | readonly string[];
+  readonly properties?: Readonly<Record<string, Schema>>;
+  readonly required?: readonly string[];
+  readonly anyOf?: readonly Schema[];
+  readonly oneOf?: readonly Schema[];
+  readonly const?: unknown;
+  readonly enum?: readonly unknown[];
+  readonly items?: Schema;
+  readonly maxItems?: number;
+  readonly minimum?: number;
+  readonly maximum?: number;
+  readonly exclusiveMinimum?: number;
+  readonly minLength?: number;
+  readonly maxLength?: number;
+  readonly not?: unknown;
+};
+
+/** Values that a schema of the document allows. */
+function allowed(schema: Schema): fc.Arbitrary<unknown> {
+  const options = schema.anyOf ?? schema.oneOf;
+  if (options !== undefined) return fc.oneof(...options.map(allowed));
+  if (schema.const !== undefined) return fc.constant(schema.const);
+  if (schema.enum !== undefined) return fc.constantFrom(...schema.enum);
+  switch (schema.type) {
+    case "null":
+      return fc.constant(null);
+    case "boolean":
+      return fc.boolean();
+    case "integer":
+      return fc.integer({ min: Math.max(schema.minimum ?? -100, -100), max: Math.min(schema.maximum ?? 600, 600) });
+    case "number":
+      return fc.double({
+        min: schema.minimum ?? (schema.exclusiveMinimum ?? 0) + 0.01,
+        max: Math.min(schema.maximum ?? 0.05, 5),
+        noNaN: true,
+      });
+    case "string":
+      return fc.string({ minLength: schema.minLength ?? 0, maxLength: Math.min(schema.maxLength ?? 20, 20) });
+    case "array":
+      return fc.array(fc.constant(null), { maxLength: schema.maxItems ?? 2 });
+    case "object": {
+      const { properties = {}, required = [] } = schema;
+      const fields = Object.fromEntries(Object.entries(properties).map(([name, field]) => [name, allowed(field)]));
+      return fc.record(fields, { requiredKeys: [...required] });
+    }
+    default:
+      return fc.jsonValue();
+  }
+}
+
+type Operation = {
+  readonly requestBody?: { readonly content: { readonly "application/json": { readonly schema: Schema } } };
+  readonly responses: Readonly<Record<string, unknown>>;
+};
+
+describe("the document", () => {
+  const runs = isFull ? 500 : 25;
+
+  test("whatever it allows, and whatever it does not, is answered with a status it names", async () => {
+    // Small bounds: what is asked for here is not what is tested.
+    const small = createTestService({ limits: { concurrency: 2, maxWaiting: 6, maxWaitMs: 5 } });
+    const document = small.service.document() as { readonly paths: Record<string, Record<string, Operation>> };
+    for (const [path, operations] of Object.entries(document.paths)) {
+      for (const [method, operation] of Object.entries(operations)) {
+        const schema = operation.requestBody?.content["application/json"].schema;
+        const body = schema === undefined ? fc.constant(undefined) : fc.oneof(allowed(schema), fc.jsonValue());
+        const id = fc.oneof(fc.constant("nothing"), fc.string({ minLength: 1, maxLength: 12 }));
+        await fc.assert(
+          fc.asyncProperty(body, id, async (value, name) => {
+            const at = path.replaceAll("{id}", encodeURIComponent(name));
+            const answer = await small.ask(at, method === "post" ? (JSON.stringify(value) ?? "") : undefined);
+            await answer.body?.cancel();
+            expect(Object.keys(operation.responses)).toContain(String(answer.status));
+          }),
+          { numRuns: schema === undefined ? 5 : runs, seed: 11 },
+        );
+      }
+    }
+    await small.service.close({ wait: false });
+  });
+});

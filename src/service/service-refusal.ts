@@ -1,0 +1,53 @@
+// An answer that is no success: a status, a stable code that clients match, and a sentence with the remedy.
+
+export type RefusalCode =
+  | "bad-request"
+  | "unauthorized"
+  | "not-found"
+  | "method-not-allowed"
+  | "not-ended"
+  | "key-reused"
+  | "too-large"
+  | "unsupported-media-type"
+  | "too-many"
+  | "closing"
+  | "internal";
+
+const statuses: Readonly<Record<RefusalCode, number>> = {
+  "bad-request": 400,
+  unauthorized: 401,
+  "not-found": 404,
+  "method-not-allowed": 405,
+  "not-ended": 409,
+  "key-reused": 409,
+  "too-large": 413,
+  "unsupported-media-type": 415,
+  "too-many": 429,
+  closing: 503,
+  internal: 500,
+};
+
+export class ServiceRefusal extends Error {
+  readonly code: RefusalCode;
+  /** Seconds after which to ask again; `null`: asking again changes nothing. */
+  readonly retryAfter: number | null;
+
+  constructor(code: RefusalCode, message: string, options: { readonly retryAfter?: number } = {}) {
+    super(message);
+    this.name = "ServiceRefusal";
+    this.code = code;
+    this.retryAfter = options.retryAfter ?? null;
+  }
+
+  get status(): number {
+    return statuses[this.code];
+  }
+
+  toResponse(): Response {
+    const headers: Record<string, string> = { "content-type": "application/json" };
+    if (this.retryAfter !== null) headers["retry-after"] = String(this.retryAfter);
+    if (this.code === "unauthorized") headers["www-authenticate"] = "Bearer";
+    const body = JSON.stringify({ error: { code: this.code, message: this.message } });
+    return new Response(body, { status: this.status, headers });
+  }
+}

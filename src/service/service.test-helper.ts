@@ -1,0 +1,127 @@
+// A service over the bookshop, played by its expert in this process: everything real but the model.
+
+import { createToolCalling } from "../agents/index.ts";
+import type { Engine, Episode } from "../core/index.ts";
+import { bookshopSource, createExpertSampler } from "../environments/bookshop/index.ts";
+import { slimeRowLine, toSlimeRow } from "../exporters/index.ts";
+import { createQwenRenderer } from "../renderers/index.ts";
+import { tokenExactPlayer } from "../runs/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { agendaUser } from "../users/index.ts";
+import {
+  createRolloutService,
+  gatedEngine,
+  memoryRequestLog,
+  type RequestLog,
+  type RolloutService,
+  type RolloutServiceOptions,
+  TurnGate,
+} from "./index.ts";
+
+export type TestService = {
+  readonly service: RolloutService;
+  /** What the store was given. */
+  readonly kept: Map<string, Episode>;
+  readonly groups: Map<string, readonly string[]>;
+  readonly gate: TurnGate;
+  /** Calls of the engine. */
+  readonly calls: () => number;
+  /** Sends a request with a JSON body when there is one. */
+  readonly ask: (path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<Response>;
+  readonly askJson: <T = Record<string, unknown>>(
+    path: string,
+    body?: unknown,
+    headers?: Readonly<Record<string, string>>,
+  ) => Promise<T>;
+};
+
+export type TestServiceOptions = RolloutServiceOptions & {
+  readonly requests?: RequestLog;
+  readonly kept?: Map<string, Episode>;
+  readonly groups?: Map<string, readonly string[]>;
+};
+
+export function createTestService(options: TestServiceOptions = {}): TestService {
+  const tokenizer = createReadableTokenizer();
+  const sampler = createExpertSampler({ tokenizer, noise: 0.1, seed: 1 });
+  const gate = new TurnGate();
+  const { kept = new Map<string, Episode>(), groups = new Map<string, readonly string[]>() } = options;
+  let calls = 0;
+  const engine: Engine = {
+    name: "expert",
+    close: async () => {},
+    async sample({ prompt, sampling }) {
+      calls++;
+      const { ids, logprobs } = await sampler.sample({ promptIds: prompt.view(), params: { seed: sampling.seed } });
+      return {
+        sampledTokens: Uint32Array.from(ids),
+        logprobs: Float32Array.from(logprobs),
+        finish: { reason: "stop", matched: null, raw: null },
+        weightSpans: [{ tokenCount: ids.length, dispatch: "3", reply: "3" }],
+        usage: { promptTokens: prompt.length, completionTokens: ids.length, cachedTokens: null },
+      };
+    },
+  };
+  const environment = bookshopSource();
+  const player = tokenExactPlayer(
+    {
+      engine: gatedEngine(engine, gate),
+      environment,
+      renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }),
+      strategy: createToolCalling(),
+      user: agendaUser(),
+    },
+    { seedTurns: true },
+  );
+  const service = createRolloutService(
+    {
+      environment,
+      defaultSplit: "train",
+      player: () => player,
+      store: {
+        append: async (episode) => void kept.set(episode.id, episode),
+        appendGroup: async ({ group, sampleLines }) => void groups.set(group.groupId, sampleLines),
+      },
+      archive: { find: async (id) => kept.get(id) ?? null },
+      requests: options.requests ?? memoryRequestLog(),
+      gate,
+      formats: new Map([
+        [
+          "slime",
+          ({ episode, result }, { groupIndex, index }) =>
+            result.samples.map(
+              (sample) =>
+                JSON.parse(
+                  slimeRowLine(
+                    toSlimeRow(
+                      sample,
+                      { episode, groupIndex, index, sampleCount: result.samples.length },
+                      { decode: (ids) => tokenizer.decode(ids) },
+                    ),
+                  ),
+                ) as unknown,
+            ),
+        ],
+      ]),
+      seed: 7,
+      metrics: null,
+    },
+    options,
+  );
+  const ask: TestService["ask"] = (path, body, headers = {}) =>
+    service.handle(
+      new Request(`http://service${path}`, {
+        ...(body === undefined ? {} : { method: "POST", body: typeof body === "string" ? body : JSON.stringify(body) }),
+        headers: { ...(body === undefined ? {} : { "content-type": "application/json" }), ...headers },
+      }),
+    );
+  return {
+    service,
+    kept,
+    groups,
+    gate,
+    calls: () => calls,
+    ask,
+    askJson: async <T>(...asked: Parameters<TestService["ask"]>) => (await (await ask(...asked)).json()) as T,
+  };
+}
