@@ -9,7 +9,7 @@ import { loadEmbeddedEngine } from "../engines/embedded/index.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { initializeWeights, type ModelConfig, writeCheckpoint } from "../model/index.ts";
 import { readEpisodes } from "../store/index.ts";
-import { chatTokens, trainChatTokenizer } from "../tokenizers/index.ts";
+import { trainChatTokenizer } from "../tokenizers/index.ts";
 import { createTestCli } from "./cli.test-helper.ts";
 
 const config: ModelConfig = {
@@ -25,12 +25,14 @@ const config: ModelConfig = {
   normEpsilon: 1e-6,
   contextLength: 8192,
 };
-const endTokenId = 256 + chatTokens.findIndex(({ text }) => text === "<|im_end|>");
+// Bytes and added tokens, without a merge.
+const { tokenizerJson, tokenizerConfig } = trainChatTokenizer([], { vocabularySize: 265 });
+const added = tokenizerJson["added_tokens"] as readonly { readonly id: number; readonly content: string }[];
+const endTokenId = added.find(({ content }) => content === "<|im_end|>")?.id ?? 0;
 let folder = "";
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "model-"));
-  const { tokenizerJson, tokenizerConfig } = trainChatTokenizer([], { vocabularySize: 256 + chatTokens.length });
   await writeFile(join(folder, "tokenizer.json"), JSON.stringify(tokenizerJson));
   await writeFile(join(folder, "tokenizer_config.json"), JSON.stringify(tokenizerConfig));
   await writeCheckpoint(folder, { config, weights: initializeWeights(config, { seed: 1 }) }, { endTokenId });
