@@ -4,6 +4,7 @@
 
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type FallbackFamilyOptions, familyFromTemplate } from "./fallback/fallback-family.ts";
+import { withKnowledge } from "./fallback/known-templates.ts";
 import { rendererFamily, rendererFamilyNames } from "./families.ts";
 import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
 import { templateFingerprint } from "./template-fingerprint.ts";
@@ -46,8 +47,8 @@ export function rendererFor(family: string, tokenizer: Tokenizer, options: Rende
 export type ChooseRendererOptions = RendererOptions &
   FallbackFamilyOptions & {
     /**
-     * "native": a native renderer where the template is known, else the template itself. "template": always the template
-     * itself, for comparing the two. Default "native".
+     * "native": a native renderer where there is one, else the template itself with what is known of it. "template": always
+     * the template itself, as one that nobody knows, for comparing the two. Default "native".
      */
     readonly renderWith?: "native" | "template";
   };
@@ -56,7 +57,9 @@ export type ChooseRendererOptions = RendererOptions &
 export function chooseRenderer(options: ChooseRendererOptions): Renderer {
   const family = options.renderWith === "template" ? null : knownFamily(options.chatTemplate);
   if (family !== null) return rendererFor(family, options.tokenizer, options);
-  return createTemplateRenderer(familyFromTemplate(options), options.tokenizer, options);
+  const found = familyFromTemplate(options);
+  const fallback = options.renderWith === "template" ? found : withKnowledge(found, options.chatTemplate);
+  return createTemplateRenderer(fallback, options.tokenizer, options);
 }
 
 /** The native family whose published chat template this is. Throws a `ConfigurationError` for any other template. */

@@ -11,6 +11,12 @@ export type FamilySample = {
   readonly callEnd?: string;
   /** True when the template refuses tool results that follow no call. Default false. */
   readonly needsCallBeforeResults?: boolean;
+  /** True when the template moves the tools and the system's words to the newest question, which a stream leaves where they are. */
+  readonly movesTools?: boolean;
+  /** True when the template does not close an answer of blanks only. */
+  readonly leavesBlankOpen?: boolean;
+  /** Where the family is run by its own template: what the template is told of the tokenizer. */
+  readonly specialTokens?: ReadonlyMap<string, string>;
 };
 
 const toolMarkers = ["<tool_call>", "</tool_call>"];
@@ -51,6 +57,20 @@ const deepseekV3 = {
   call:
     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>find_order\n```json\n" +
     '{"order_id": "#W1"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
+};
+
+const mistral = {
+  markers: [
+    ...["<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[CALL_ID]"],
+    ...["[ARGS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CONTENT]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"],
+  ],
+  specialTokens: new Map([
+    ["bos_token", "<s>"],
+    ["eos_token", "</s>"],
+  ]),
+  thought: null,
+  needsCallBeforeResults: true,
+  movesTools: true,
 };
 
 export const familySamples: Readonly<Record<string, FamilySample>> = {
@@ -95,4 +115,18 @@ export const familySamples: Readonly<Record<string, FamilySample>> = {
     needsCallBeforeResults: true,
   },
   smollm3: { ...chatMl, thought: thinking },
+  "mistral-nemo-2407": {
+    ...mistral,
+    call: '[TOOL_CALLS][{"name": "find_order", "arguments": {"order_id": "#W1"}, "id": "a1B2c3D4e"}]',
+  },
+  "mistral-small-3.2": {
+    ...mistral,
+    call: '[TOOL_CALLS]find_order[CALL_ID]a1B2c3D4e[ARGS]{"order_id": "#W1"}',
+  },
+  "seed-oss": {
+    markers: ["<seed:bos>", "<seed:eos>", "<seed:think>", "</seed:think>", "<seed:tool_call>", "</seed:tool_call>"],
+    thought: "<seed:think>I should look.</seed:think>\nHello!",
+    leavesBlankOpen: true,
+    call: "<seed:tool_call>\n<function=find_order>\n<parameter=order_id>#W1</parameter>\n</function>\n</seed:tool_call>",
+  },
 };

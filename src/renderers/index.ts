@@ -14,5 +14,6 @@ export { rendererFamily, rendererFamilyNames } from "./families.ts";
 export { compileChatTemplate } from "./jinja/compile-chat-template.ts";
 export type { PromptEdit } from "./prompt-edit.ts";
 export { createQwenRenderer, type QwenRendererOptions } from "./qwen/qwen-renderer.ts";
-export type { RendererFamily } from "./renderer-family.ts";
+export { knownTemplateNames } from "./fallback/known-templates.ts";
+export { type RendererFamily, wireMessages } from "./renderer-family.ts";
 export { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";

@@ -8,6 +8,7 @@ import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../lib/json/index.ts";
 import { segmentsText, type TemplateSegment } from "./chat-template.ts";
 import { rendererFamily } from "./families.ts";
+import { type RendererFamily, wireMessages } from "./renderer-family.ts";
 
 export type Step = {
   /** Text of the action, without its end token. */
@@ -86,13 +87,14 @@ export const testTime = "2026-01-15T12:00:00";
 
 /** What the family's own template writes for these messages, with the generation prompt. */
 export function templateSegments(
-  family: string,
+  family: string | RendererFamily,
   messages: readonly Message[],
   options: { readonly tools: readonly Tool[]; readonly kwargs: JsonObject },
 ): readonly TemplateSegment[] {
-  const { template, specialTokens, noTools, wire } = rendererFamily(family);
+  const known = typeof family === "string" ? rendererFamily(family) : family;
+  const { template, specialTokens, noTools } = known;
   return template({
-    messages: messages.map((message) => wire(message)),
+    messages: wireMessages(known, messages),
     tools: options.tools.length === 0 ? noTools : options.tools.map((tool) => tool.definition),
     addGenerationPrompt: true,
     kwargs: options.kwargs,

@@ -35,7 +35,9 @@ export type RendererFamily = {
   readonly specialTokens: JsonObject;
   /** What the template is given as `tools` when there are none: an empty list where it cannot do without. */
   readonly noTools: JsonValue;
-  /** Our message in the shape that the template reads. */
+  /** Messages, one for one, as the template can read them: for templates that ask what stands around a message. */
+  readonly restate: (messages: readonly Message[]) => readonly Message[];
+  /** Our message, restated, in the shape that the template reads. */
   readonly wire: (message: Message) => JsonObject;
   /**
    * For parsers that must see a whole message: what the prompt has opened it with. They then see the stop token too. `null`:
@@ -49,6 +51,11 @@ export type RendererFamily = {
   readonly standIn: (history: readonly Message[]) => readonly Message[];
 };
 
+/** A whole list of messages in the shape that the family's template reads. */
+export function wireMessages(family: RendererFamily, messages: readonly Message[]): readonly JsonObject[] {
+  return family.restate(messages).map((message) => family.wire(message));
+}
+
 const shortestHistory: readonly [Message, Message] = [
   { role: "user", content: "?" },
   { role: "assistant", content: "!", reasoning: null, toolCalls: [] },
@@ -60,6 +67,7 @@ export const familyDefaults = {
   specialTokens: new Map(),
   noTools: null,
   otherEnds: [],
+  restate: (messages) => messages,
   wire: wireMessage,
   actionFrame: null,
   standIn: () => shortestHistory,

@@ -9,7 +9,7 @@ import { createActionReader } from "./action-reader.ts";
 import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
 import { messageSpans } from "./message-spans.ts";
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
-import type { RendererFamily } from "./renderer-family.ts";
+import { type RendererFamily, wireMessages } from "./renderer-family.ts";
 
 export type RendererOptions = {
   /** Changes to the words of the template itself, never to those of a message. Default none. */
@@ -51,7 +51,7 @@ export function createTemplateRenderer(
 
   const render = (messages: readonly Message[], tools: readonly Tool[]): readonly TemplateSegment[] => {
     const segments = family.template({
-      messages: messages.map((message) => family.wire(message)),
+      messages: wireMessages(family, messages),
       tools: tools.length === 0 ? family.noTools : tools.map((tool) => tool.definition),
       addGenerationPrompt: true,
       kwargs,

@@ -72,8 +72,8 @@ const verdicts: Readonly<Record<string, readonly [history: string, roundTrips: s
   "llama-3.1-instruct": [".W......", ".W.W", 0],
   "llama-3.2-instruct": [".W......", ".W.W", 0],
   "minimax-m3": ["BBBBTBB.BTD", "BBWBBW", 0],
-  "mistral-nemo-2407": ["AAAA!!!!", "..!!", 2],
-  "mistral-small-3.2": ["AAAA!!!!", "..??", 3],
+  "mistral-nemo-2407": ["AAAA.W.A!", "..!!!", 0],
+  "mistral-small-3.2": ["AAAA.W.A!", "..!!!", 0],
   "qwen2.5-instruct": [".........", "...W.", 0],
   qwen3: ["....T.....T.", "BB.BBB.", 0],
   "qwen3-coder": ["........", "....", 0],
@@ -83,7 +83,7 @@ const verdicts: Readonly<Record<string, readonly [history: string, roundTrips: s
   "qwen3-skyrl-acc-thinking": ["............", "..T.W.T", 0],
   "qwen3.5": ["BBBBT...BT!", ".W....", 0],
   "qwq-32b": ["BBBBTBBBTBTB", "BBTBBBT", 0],
-  "seed-oss": [".WX.....", ".WCC", 1],
+  "seed-oss": [".WX........", ".W....", 0],
   smollm3: [".W.........", ".WTCCT", 0],
 };
 

@@ -23,6 +23,7 @@ import {
   rendererFor,
   segmentsText,
   type TemplateSegment,
+  wireMessages,
 } from "../../renderers/index.ts";
 
 export type AuditInput = {
@@ -106,7 +107,7 @@ export class AuditedTemplate {
 
   /** What the template writes for messages as the loop gives them to it. */
   render(messages: readonly Message[], options: { readonly addGenerationPrompt: boolean }): Rendering {
-    return this.renderWire(messages.map((message) => this.family.wire(message)), options); // prettier-ignore
+    return this.renderWire(wireMessages(this.family, messages), options);
   }
 
   /** The same for messages in the wire shape. */

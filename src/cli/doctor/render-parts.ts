@@ -3,6 +3,7 @@
 
 import type { AssistantMessage, Message } from "../../core/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
+import { wireMessages } from "../../renderers/index.ts";
 import type { AuditedTemplate, Rendering } from "./audited-template.ts";
 
 /** The first rendering that holds `mustHold`, else the first that is not refused, else the first refusal. */
@@ -10,9 +11,9 @@ export function renderParts(
   audited: AuditedTemplate,
   { history, message, mustHold }: { readonly history: readonly Message[]; readonly message: AssistantMessage; readonly mustHold: string }, // prettier-ignore
 ): Rendering {
-  const wires = history.map((one) => audited.family.wire(one));
-  const renderings = shapesOf(audited.family.wire(message)).map((shape) =>
-    audited.renderWire([...wires, shape], { addGenerationPrompt: false }),
+  const wires = wireMessages(audited.family, [...history, message]);
+  const renderings = shapesOf(wires.at(-1)!).map((shape) =>
+    audited.renderWire([...wires.slice(0, -1), shape], { addGenerationPrompt: false }),
   );
   const texts = renderings.filter((rendering) => rendering.type === "text");
   return texts.find(({ text }) => text.includes(mustHold)) ?? texts[0] ?? renderings[0]!;

@@ -10,7 +10,18 @@ import type { DetectedTurns } from "./detect-turns.ts";
 import { callMessage, probeArguments, probeTool, probeWords, type TemplateProber } from "./template-prober.ts";
 
 /** Tried first: several parsers read the same syntax. */
-const common = ["qwen25", "qwen3_coder", "glm47", "glm45", "kimi_k2", "deepseekv31", "deepseekv3", "llama3", "mistral"];
+const common = [
+  "qwen25",
+  "qwen3_coder",
+  "glm47",
+  "glm45",
+  "kimi_k2",
+  "deepseekv31",
+  "deepseekv3",
+  "llama3",
+  "mistral",
+  "mistral_ids",
+];
 /** For templates that write no calls, or in a syntax that no parser reads. */
 const usual = "qwen25";
 
@@ -60,6 +71,7 @@ function isProbe(parameters: string): boolean {
 const reasoningTags: readonly (readonly [tag: string, parser: string])[] = [
   ["<|channel|>analysis", "gpt-oss"],
   ["</mm:think>", "minimax-m3"],
+  ["</seed:think>", "seed_oss"],
   ["◁/think▷", "kimi"],
   ["</think>", "qwen3"],
 ];

@@ -7,10 +7,9 @@ import { type ChatTemplate, ChatTemplateError, segmentsText } from "../chat-temp
 import { compileChatTemplate } from "../jinja/compile-chat-template.ts";
 import { familyDefaults, type RendererFamily } from "../renderer-family.ts";
 import { templateFingerprint } from "../template-fingerprint.ts";
-import { wireMessage } from "../wire-message.ts";
 import { detectReasoningParser, detectToolCallParser, writtenCall } from "./detect-parsers.ts";
 import { type DetectedTurns, detectTurns } from "./detect-turns.ts";
-import { needsStructuredCalls, structuredWire } from "./structured-calls.ts";
+import { structuredHistory } from "./structured-calls.ts";
 import { probeWords, TemplateProber } from "./template-prober.ts";
 
 export type FallbackFamilyOptions = {
@@ -60,7 +59,7 @@ export function familyFromTemplate(options: FallbackFamilyOptions): RendererFami
     history: "unproven",
     reasoningParser: chooseReasoningParser(options),
     toolCallParser: calls,
-    wire: needsStructuredCalls(prober, call) ? structuredWire(calls) : wireMessage,
+    restate: structuredHistory(prober, { writtenCall: call, parser: calls }) ?? familyDefaults.restate,
     thinkingVariable: detectThinkingVariable(prober),
     specialTokens,
     noTools: prober.noTools,
