@@ -1,5 +1,5 @@
-// Reads a GGUF file with node-llama-cpp and answers the cases of a reference file: logprobs of every token given those before
-// it, and greedy continuations. Started by verify.mjs in a folder where that package is installed.
+// Reads a GGUF file with node-llama-cpp and answers the cases of a reference file: logprobs of the last tokens given those
+// before them, and greedy continuations. Started by verify.mjs in a folder where that package is installed.
 
 import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -9,7 +9,7 @@ import { pathToFileURL } from "node:url";
 /**
  * What is used of node-llama-cpp.
  *
- * @typedef {{ next: { probabilities: Map<number, number> } }} Evaluated
+ * @typedef {{ next?: { probabilities: Map<number, number> } } | undefined} Evaluated
  * @typedef {{ controlledEvaluate(tokens: readonly unknown[]): Promise<Evaluated[]> }} Sequence
  * @typedef {{ getSequence(): Sequence, dispose(): Promise<void> }} Context
  * @typedef {{ createContext(options: object): Promise<Context>, tokens: { eos: number | null } }} Model
@@ -28,7 +28,7 @@ const model = await llama.loadModel({ modelPath });
 const asked = { generateNext: { probabilities: true } };
 /** @type {unknown[]} */
 const answers = [];
-for (const { ids, greedy } of reference.cases) {
+for (const { ids, first, greedy } of reference.cases) {
   // Its cache holds keys and values in 16 bits unless it is told otherwise.
   const context = await model.createContext({
     contextSize: 2048,
@@ -39,8 +39,10 @@ for (const { ids, greedy } of reference.cases) {
     experimentalKvCacheValueType: "F32",
   });
   const sequence = context.getSequence();
-  const rows = await sequence.controlledEvaluate(ids.map((id) => [id, asked]));
-  const logprobs = ids.slice(1).map((id, place) => Math.log(rows[place]?.next.probabilities.get(id) ?? 0));
+  const rows = await sequence.controlledEvaluate(ids.map((id, place) => (place < first - 1 ? id : [id, asked])));
+  const logprobs = ids.slice(first).map((id, place) => {
+    return Math.log(rows[first - 1 + place]?.next?.probabilities.get(id) ?? 0);
+  });
   /** @type {number[]} */
   const continuation = [];
   let next = likeliest(rows.at(-1));
@@ -59,10 +61,10 @@ await llama.dispose();
 /**
  * Probabilities come sorted, the highest first.
  *
- * @param {Evaluated | undefined} row
+ * @param {Evaluated} row
  */
 function likeliest(row) {
-  const [first] = row?.next.probabilities.keys() ?? [];
+  const [first] = row?.next?.probabilities.keys() ?? [];
   return first ?? -1;
 }
 

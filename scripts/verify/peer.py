@@ -1,5 +1,5 @@
 # Reads a model folder with transformers, on the processor, in 32 bits, and answers the cases of a reference file: logprobs of
-# every token given those before it, and greedy continuations. Started by verify.mjs in an environment that it made.
+# the last tokens given those before them, and greedy continuations. Started by verify.mjs in an environment that it made.
 
 import json
 import sys
@@ -21,8 +21,9 @@ for case in reference["cases"]:
     ids = torch.tensor([case["ids"]])
     with torch.no_grad():
         logits = model(ids).logits[0]
-        rows = torch.log_softmax(logits[:-1], dim=-1)
-        logprobs = rows.gather(1, ids[0, 1:, None])[:, 0]
+        first = case["first"]
+        rows = torch.log_softmax(logits[first - 1 : -1], dim=-1)
+        logprobs = rows.gather(1, ids[0, first:, None])[:, 0]
         out = model.generate(ids, attention_mask=torch.ones_like(ids), do_sample=False, max_new_tokens=32)
     encoded = tokenizer(case["text"], add_special_tokens=False)["input_ids"]
     answers.append(

@@ -1,5 +1,5 @@
 // What a shipped model says of real prompts by our own kernels, as a file for other programs to be compared with: ids, the
-// logprob of every token given those before it, and a greedy continuation.
+// logprobs of the last tokens given those before them, and a greedy continuation.
 
 import { loadEmbeddedEngine } from "../../dist/engines/embedded/index.js";
 import { packSequences, readCheckpoint, TrainingModel } from "../../dist/model/index.js";
@@ -17,11 +17,14 @@ import { testPrompts } from "../../dist/pretraining/index.js";
  * @typedef {object} ReferenceCase
  * @property {string} text The prompt.
  * @property {readonly number[]} ids The same as tokens.
- * @property {readonly number[]} logprobs One per token but the first.
+ * @property {number} first Place in `ids` of the first token with a logprob.
+ * @property {readonly number[]} logprobs One per token from there on.
  * @property {readonly number[]} greedy Tokens that follow at temperature 0, the end token included.
  */
 
 const mostNewTokens = 32;
+/** Guidelines and tools, which all prompts begin with, are asked about where a conversation is short. */
+const mostLogprobs = 200;
 
 /**
  * @param {string} folder
@@ -38,7 +41,8 @@ export async function makeReference(folder, count) {
   /** @type {ReferenceCase[]} */
   const cases = [];
   for (const { text, tokens } of await testPrompts(tokenizer, count)) {
-    const targets = Uint32Array.from(tokens.keys()).subarray(1);
+    const first = Math.max(1, tokens.length - mostLogprobs);
+    const targets = Uint32Array.from(tokens.keys()).subarray(first);
     const { logprobs } = model.forward(packSequences([{ tokens, targets }]));
     const { sampledTokens } = await engine.sample({
       prompt: TokenBuffer.from(tokens),
@@ -56,7 +60,7 @@ export async function makeReference(folder, count) {
       requestId: `case-${cases.length}`,
       routingKey: null,
     });
-    cases.push({ text, ids: [...tokens], logprobs: [...logprobs], greedy: [...sampledTokens] });
+    cases.push({ text, ids: [...tokens], first, logprobs: [...logprobs], greedy: [...sampledTokens] });
   }
   await engine.close();
   return { folder, cases };
