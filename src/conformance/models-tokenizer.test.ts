@@ -28,7 +28,8 @@ describe.skipIf(folder === null)("tokenizer goldens (skipped without ../shared)"
     expect(report).toMatchObject({
       passed: 0,
       failed: 0,
-      unsupportedReason: "no llama-3.1/tokenizer.json in the data",
+      unsupportedReason:
+        "no llama-3.1/tokenizer.json in the data; it comes under the Llama Community License, so bring your own with --data",
     });
     expect(report?.unsupported).toBeGreaterThan(0);
   });

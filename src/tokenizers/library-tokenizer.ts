@@ -4,6 +4,7 @@
 import * as library from "@huggingface/tokenizers";
 
 import { ConfigurationError, type IncrementalDecoder, type Tokenizer } from "../core/index.ts";
+import { type ByteFallbackDecoder, readByteFallbackDecoder } from "./byte-fallback-decoder.ts";
 
 /** What is used of the library's class. Its own declarations do not resolve under Node's module rules. */
 type LibraryModel = {
@@ -32,7 +33,8 @@ export function createLibraryTokenizer(
   try {
     checkModelType(definition.tokenizerJson);
     const model = new Model(definition.tokenizerJson, definition.tokenizerConfig);
-    const tokenizer = new LibraryTokenizer(name, model);
+    const { decoder } = definition.tokenizerJson as { readonly decoder?: unknown };
+    const tokenizer = new LibraryTokenizer(name, model, readByteFallbackDecoder(decoder));
     tokenizer.encode("a b");
     return tokenizer;
   } catch (error) {
@@ -59,10 +61,13 @@ class LibraryTokenizer implements Tokenizer {
   readonly vocabularySize: number;
   readonly #model: LibraryModel;
   readonly #specialIds: ReadonlySet<number>;
+  /** `null`: the library decodes. */
+  readonly #decodeTokens: ByteFallbackDecoder | null;
 
-  constructor(name: string, model: LibraryModel) {
+  constructor(name: string, model: LibraryModel, decodeTokens: ByteFallbackDecoder | null) {
     this.name = name;
     this.#model = model;
+    this.#decodeTokens = decodeTokens;
     let largest = -1;
     for (const id of model.get_vocab(true).values()) largest = Math.max(largest, id);
     this.vocabularySize = largest + 1;
@@ -78,6 +83,7 @@ class LibraryTokenizer implements Tokenizer {
     const known = Array.from(ids).filter(
       (id) => this.#model.id_to_token(id) !== undefined && !(options.skipSpecialTokens === true && this.isSpecial(id)),
     );
+    if (this.#decodeTokens !== null) return this.#decodeTokens(known.map((id) => this.#model.id_to_token(id) ?? ""));
     // The library refuses an empty list.
     if (known.length === 0) return "";
     return this.#model.decode(known, { clean_up_tokenization_spaces: false });
