@@ -46,6 +46,8 @@ export type ResumedRun = {
   readonly decided: ReadonlyMap<string, GroupRecord>;
   /** Ends of lines that were being written; they are cut. */
   readonly torn: readonly TornLine[];
+  /** Gives the folder back as it was, in place of `begin`. */
+  release(): Promise<void>;
 };
 
 /** A run folder to be made; nothing is touched before `begin`, which refuses a folder that exists and is not empty. */
@@ -67,6 +69,7 @@ export async function resumeFileRunStore(folder: string, options: FileRunStoreOp
       underWay: new Set(files.journal.counts.keys()),
       decided: files.groups,
       torn: files.torn,
+      release: () => lock.release(),
     };
   } catch (error) {
     await lock.release();
@@ -76,7 +79,7 @@ export async function resumeFileRunStore(folder: string, options: FileRunStoreOp
 
 /** What waits to be written. */
 type Result =
-  | { readonly type: "episode"; readonly line: string }
+  | { readonly type: "episode"; readonly id: string; readonly line: Buffer }
   | { readonly type: "group"; readonly group: GroupRecord; readonly rows: Buffer };
 
 type OpenFiles = {
@@ -94,6 +97,8 @@ class FolderStore implements RunStore, EpisodeJournal {
   readonly #recovered: { readonly files: RecoveredFiles; readonly lock: RunLock } | null;
   #files: OpenFiles | null = null;
   #closing: Promise<void> | null = null;
+  /** Where the lines of ended episodes stand. */
+  readonly #places: Map<string, { readonly start: number; readonly length: number }>;
   readonly #queue = new BatchQueue<Result>((batch) => this.#write(batch));
 
   constructor(
@@ -105,6 +110,7 @@ class FolderStore implements RunStore, EpisodeJournal {
     this.#options = options;
     this.#redact = options.redact ?? ((text) => text);
     this.#recovered = recovered;
+    this.#places = new Map(recovered?.files.episodes);
   }
 
   async begin(manifest: JsonObject): Promise<void> {
@@ -135,7 +141,7 @@ class FolderStore implements RunStore, EpisodeJournal {
   }
 
   async kept(episodeId: string): Promise<Episode | null> {
-    const place = this.#recovered?.files.episodes.get(episodeId);
+    const place = this.#places.get(episodeId);
     if (place === undefined) return null;
     const file = this.#path("episodes");
     const handle = await open(file, "r");
@@ -160,7 +166,8 @@ class FolderStore implements RunStore, EpisodeJournal {
   async append(episode: Episode): Promise<void> {
     const { journal } = this.#openFiles();
     await this.#guard(`keep episode "${episode.id}"`, async () => {
-      await this.#queue.add({ type: "episode", line: `${this.#redact(episodeLine(episode))}\n` });
+      const line = Buffer.from(`${this.#redact(episodeLine(episode))}\n`);
+      await this.#queue.add({ type: "episode", id: episode.id, line });
       await journal.forget(episode.id);
     });
   }
@@ -181,7 +188,14 @@ class FolderStore implements RunStore, EpisodeJournal {
   async #write(batch: readonly Result[]): Promise<void> {
     const { episodes, samples, groups } = this.#files!;
     const ended = batch.filter((result) => result.type === "episode");
-    if (ended.length > 0) await episodes.append(ended.map(({ line }) => line).join(""));
+    if (ended.length > 0) {
+      let { size: start } = episodes;
+      await episodes.append(Buffer.concat(ended.map(({ line }) => line)));
+      for (const { id, line } of ended) {
+        this.#places.set(id, { start, length: line.length });
+        start += line.length;
+      }
+    }
     const decided = batch.filter((result) => result.type === "group");
     if (decided.length === 0) return;
     let { size: samplesEnd } = samples;
