@@ -62,10 +62,10 @@ function decode(tokens: readonly string[], { replacements, strip: [content, most
     text += replacements.reduce((replaced, [from, to]) => replaced.replaceAll(from, () => to), token);
   }
   flush();
-  for (let times = 0; times < most && content !== "" && text.startsWith(content); times++) {
-    text = text.slice(content.length);
-  }
-  return text;
+  if (content === "") return text;
+  let start = 0;
+  for (let times = 0; times < most && text.startsWith(content, start); times++) start += content.length;
+  return text.slice(start);
 }
 
 function listOf(value: unknown, key: string): readonly unknown[] {
