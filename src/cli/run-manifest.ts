@@ -17,6 +17,8 @@ export type RunFacts = {
   readonly prepared: PreparedRollout;
   readonly engine: ConnectedPolicy;
   readonly begun: Date;
+  /** How often the run was resumed. */
+  readonly resumed: number;
   readonly ended: Date | null;
   readonly status: "running" | "done" | "interrupted" | "failed";
   readonly totals: RunTotals | null;
@@ -31,6 +33,7 @@ export function runManifest(facts: RunFacts): JsonObject {
     status: facts.status,
     startedAt: begun.toISOString(),
     finishedAt: ended?.toISOString() ?? null,
+    resumed: facts.resumed,
     versions: { "trainable-agents": packageVersion(), node: process.versions.node },
     seed: settings.seed,
     environment: { name: environment.name, split: settings.split, tasks: plan.taskIndexes.length },
@@ -43,6 +46,7 @@ export function runManifest(facts: RunFacts): JsonObject {
             vocabularySize: model.tokenizer.vocabularySize,
             renderer: model.renderer.family,
             historyPolicy: model.renderer.historyPolicy,
+            parsers: model.renderer.parsers,
           },
     // `null`: an agent behind an API played.
     engine:

@@ -3,9 +3,10 @@
 
 import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
-import type { CliContext } from "../cli-context.ts";
+import { type CliContext, exitCodes } from "../cli-context.ts";
 import { findPreset } from "../compose/presets.ts";
 import { prepareRollout } from "../compose/prepare-rollout.ts";
+import { readRunToResume, type RunToResume } from "../compose/run-to-resume.ts";
 import { evaluateFrom } from "../evaluation/evaluate-from.ts";
 import { checkEvaluation, evaluateRun } from "../evaluation/evaluate-run.ts";
 import { orderTasks } from "../evaluation/order-tasks.ts";
@@ -17,9 +18,14 @@ import { settingsYaml } from "../settings/settings-text.ts";
 import type { Setting } from "../settings/setting.ts";
 import type { RunCommand } from "./command-result.ts";
 import { playRollout } from "./play-rollout.ts";
+import { refuseBesideResume, resumeOption } from "./resume-flag.ts";
 
 type EvalFlags = FlagValues &
-  Readonly<Partial<Record<keyof EvalSettings, unknown>>> & { readonly config?: string; readonly dryRun?: boolean };
+  Readonly<Partial<Record<keyof EvalSettings, unknown>>> & {
+    readonly config?: string;
+    readonly dryRun?: boolean;
+    readonly resume?: string;
+  };
 
 export function evalCommand(run: RunCommand): Command {
   const command = new Command("eval")
@@ -40,6 +46,7 @@ export function evalCommand(run: RunCommand): Command {
   command.addOption(
     new Option("--dry-run", "check everything but the server, print the configuration and stop").helpGroup("Output:"),
   );
+  command.addOption(resumeOption());
   command.addHelpText("after", examples);
   command.action(async (flags: EvalFlags) => run((context) => evaluate(flags, context)));
   return command;
@@ -62,14 +69,15 @@ Examples:
 
 async function evaluate(flags: EvalFlags, context: CliContext): Promise<number> {
   const asked = readEvalSettings(flags);
-  const given = await readSettings(flags, asked, context);
+  const resume = flags.resume === undefined ? null : await readRunToResume(flags.resume, context.cwd);
+  const given = await readSettings(flags, { asked, resume }, context);
   if (asked.from !== null) {
     const named = new Set(settingNames.filter((name) => flags[name] !== undefined));
     return evaluateFrom(asked.from, { asked, given, named, context });
   }
   const settings = await orderTasks(given, asked, context);
   if (flags.dryRun === true) {
-    const prepared = await prepareRollout(settings, context);
+    const prepared = await prepareRollout(settings, context, { goesOn: resume !== null });
     context.stdout.write(prepared.redact(settingsYaml(prepared.settings)));
     return 0;
   }
@@ -80,7 +88,10 @@ async function evaluate(flags: EvalFlags, context: CliContext): Promise<number> 
       `Cannot compute pass^${largest} from ${settings.samplesPerTask} trials: give --trials ${largest}, or a smaller --pass-k.`,
     );
   }
-  const { exitCode, folder } = await playRollout(settings, context, { closingTable: false });
+  const { exitCode, folder } =
+    resume?.isComplete === true
+      ? { exitCode: exitCodes.done, folder: resume.folder }
+      : await playRollout(settings, context, { closingTable: false, resume });
   await evaluateRun(folder, { asked, settings, context, isOurs: true });
   return exitCode;
 }
@@ -91,11 +102,16 @@ function readEvalSettings(flags: EvalFlags): EvalSettings {
   ) as EvalSettings;
 }
 
-async function readSettings(flags: EvalFlags, asked: EvalSettings, { cwd }: CliContext): Promise<RolloutSettings> {
+async function readSettings(
+  flags: EvalFlags,
+  { asked, resume }: { readonly asked: EvalSettings; readonly resume: RunToResume | null },
+  { cwd }: CliContext,
+): Promise<RolloutSettings> {
   const file = flags.config === undefined ? null : await readConfigFile(flags.config, cwd);
   const preset = flags.preset ?? file?.values.get("preset")?.value;
   const defaults = findPreset(typeof preset === "string" ? preset : null)?.defaults;
-  const settings = resolveSettings(flags, file, defaults);
+  if (resume !== null) refuseBesideResume(flags);
+  const settings = resolveSettings(flags, resume?.settings ?? file, defaults);
   if (asked.taskIds !== null && flags.tasks !== undefined) {
     throw new ConfigurationError("Cannot use --tasks and --task-ids together: leave one of both out.");
   }

@@ -6,10 +6,12 @@ import { relative, resolve } from "node:path";
 import type { CircuitStatus } from "../../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../../exporters/index.ts";
 import { type RunTotals, type RolloutParts, rolloutWarnings, runRollout } from "../../runs/index.ts";
-import { createFileRunStore } from "../../store/index.ts";
+import { createFileRunStore, type ResumedRun, resumeFileRunStore } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import type { ConnectedPolicy } from "../compose/choose-policy.ts";
+import { concurrencyOf } from "../compose/choose-groups.ts";
 import { type PreparedRollout, prepareRollout } from "../compose/prepare-rollout.ts";
+import { checkSameSettings, type RunToResume } from "../compose/run-to-resume.ts";
 import { type RunWatch, watchRun } from "../compose/watch-run.ts";
 import { createProgressDisplay } from "../display/progress-display.ts";
 import { runTable } from "../display/run-table.ts";
@@ -27,6 +29,8 @@ export type PlayedRollout = {
 export type PlayOptions = {
   /** Default: the closing table of a rollout is printed. */
   readonly closingTable?: boolean;
+  /** The run that goes on; the settings given are its own, with what has changed. Default: a run begins. */
+  readonly resume?: RunToResume | null;
 };
 
 /** Plays and keeps a rollout and prints its table. Rejects with what stopped it, after the folder says so too. */
@@ -35,22 +39,36 @@ export async function playRollout(
   context: CliContext,
   options: PlayOptions = {},
 ): Promise<PlayedRollout> {
-  const prepared = await prepareRollout(given, context);
-  const folder = given.out ?? newFolder(prepared.environment.name, context.cwd);
-  const store = createFileRunStore(resolve(context.cwd, folder), { redact: prepared.redact });
+  const resume = options.resume ?? null;
+  const prepared = await prepareRollout(given, context, { goesOn: resume !== null });
+  const folder = resume?.folder ?? given.out ?? newFolder(prepared.environment.name, context.cwd);
   const settings = { ...prepared.settings, out: folder };
-  const connected = await prepared.connect(context.cancel);
+  if (resume !== null) checkSameSettings(resume, settings);
+  const place = resolve(context.cwd, folder);
+  const storing = { redact: prepared.redact, fsync: settings.fsync };
+  const earlier = resume === null ? null : await resumeFileRunStore(place, storing);
+  const store = earlier?.store ?? createFileRunStore(place, storing);
+  const connected = await prepared.connect(context.cancel, store).catch(async (error: unknown) => {
+    await earlier?.release();
+    throw error;
+  });
   try {
-    const begun = new Date();
-    const describe = { settings, prepared, engine: connected, begun };
+    const resumed = resume === null ? 0 : resume.resumed + 1;
+    const describe = { settings, prepared, engine: connected, begun: resume?.begun ?? new Date(), resumed };
     await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
     try {
       const totals = await play(prepared, {
         context,
         folder,
-        parts: { play: connected.play, store, exportSamples: exporterFor(prepared) },
+        parts: {
+          play: connected.play,
+          store,
+          exportSamples: exporterFor(prepared),
+          ...(earlier === null ? {} : { decided: earlier.decided }),
+        },
         settings,
         policy: connected,
+        earlier,
       });
       const wasInterrupted = context.drain.aborted || context.cancel.aborted;
       const status = wasInterrupted ? "interrupted" : "done";
@@ -75,10 +93,12 @@ type Playing = {
   readonly parts: RolloutParts;
   readonly settings: RolloutSettings;
   readonly policy: ConnectedPolicy;
+  /** `null`: the run begins. */
+  readonly earlier: ResumedRun | null;
 };
 
 async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTotals> {
-  const { context, folder, parts, settings, policy } = playing;
+  const { context, folder, parts, settings, policy, earlier } = playing;
   const { plan, sampling, environment } = prepared;
   // A person at the terminal needs it without a block that repaints itself.
   const display = createProgressDisplay(context, { quiet: settings.quiet || prepared.user.name === "human" });
@@ -88,6 +108,13 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
       `${environment.name} (${settings.split}): ${tasks}, ${prepared.policyTitle} at ${policy.address}, user ${prepared.user.name}`,
     );
     display.note(`writing to ${folder}`);
+    if (earlier !== null) {
+      const [ended, underWay] = [formatCount(earlier.ended.size), formatCount(earlier.underWay.size)];
+      display.note(`resuming: ${ended} episodes have ended, ${underWay} go on at the turn where they stopped`);
+    }
+  }
+  for (const { file, bytes } of earlier?.torn ?? []) {
+    display.note(`Notice: the last line of "${file}" was cut off (${formatCount(bytes)} bytes) and is left out.`);
   }
   // Warnings about learning mean nothing to who cannot be trained.
   const warnings = prepared.model === null ? [] : rolloutWarnings(sampling, plan.samplesPerTask);
@@ -118,16 +145,17 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
       plan,
       { ...parts, play: watchedPlay, store },
       {
-        concurrency: settings.concurrency,
+        ...prepared.groups,
+        concurrency: concurrencyOf(settings.concurrency, policy.load),
         drain: context.drain,
         signal: context.cancel,
         onProgress: (totals) => {
-          const { episodesPlanned, episodesStarted, episodesFinished } = totals();
+          const { episodesPlanned, episodesStarted, episodesFinished, concurrency } = totals();
           running = episodesStarted - episodesFinished;
           gauges({
             runningEpisodes: running,
-            waitingEpisodes: episodesPlanned - episodesStarted,
-            concurrencyLimit: settings.concurrency,
+            waitingEpisodes: Math.max(0, episodesPlanned - episodesStarted),
+            concurrencyLimit: concurrency,
           });
           display.update(totals);
         },

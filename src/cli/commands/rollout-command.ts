@@ -4,14 +4,16 @@ import { Command, Option } from "commander";
 import type { CliContext } from "../cli-context.ts";
 import { findPreset } from "../compose/presets.ts";
 import { prepareRollout } from "../compose/prepare-rollout.ts";
+import { readRunToResume, type RunToResume } from "../compose/run-to-resume.ts";
 import { readConfigFile } from "../settings/config-file.ts";
 import { resolveSettings, type FlagValues } from "../settings/resolve-settings.ts";
 import { rolloutSettings, type RolloutSettings, settingNames } from "../settings/rollout-settings.ts";
 import { settingsYaml } from "../settings/settings-text.ts";
 import type { RunCommand } from "./command-result.ts";
 import { playRollout } from "./play-rollout.ts";
+import { refuseBesideResume, resumeOption, sayComplete } from "./resume-flag.ts";
 
-type RolloutFlags = FlagValues & { readonly config?: string; readonly dryRun?: boolean };
+type RolloutFlags = FlagValues & { readonly config?: string; readonly dryRun?: boolean; readonly resume?: string };
 
 export function rolloutCommand(run: RunCommand): Command {
   const command = new Command("rollout")
@@ -29,6 +31,7 @@ export function rolloutCommand(run: RunCommand): Command {
   command.addOption(
     new Option("--dry-run", "check everything but the server, print the configuration and stop").helpGroup("Output:"),
   );
+  command.addOption(resumeOption());
   command.addHelpText("after", examples);
   command.action(async (flags: RolloutFlags) => run((context) => rollout(flags, context)));
   return command;
@@ -45,6 +48,9 @@ Examples:
   $ trainable-agents rollout --env tau-bench/retail --data ./tau-bench --tasks 0-49 --samples-per-task 8 \\
       --url http://router:30000 --model ./Qwen3-4B-Instruct-2507 --user-model openai/gpt-4o
 
+  # A run that was interrupted or killed: what has ended is kept, the rest goes on at the turn where it stopped.
+  $ trainable-agents rollout --resume runs/20260101-120000-bookshop
+
   # Your own environment; see docs/adding-an-environment.md.
   $ trainable-agents rollout --env ./my-env.ts --url http://127.0.0.1:30000 --model ./Qwen2.5-7B-Instruct
 
@@ -53,14 +59,27 @@ Examples:
   $ trainable-agents rollout --config run.yaml --temperature 0.7`;
 
 async function rollout(flags: RolloutFlags, context: CliContext): Promise<number> {
-  const settings = await readSettings(flags, context);
-  if (flags.dryRun !== true) return (await playRollout(settings, context)).exitCode;
-  const prepared = await prepareRollout(settings, context);
+  const resume = flags.resume === undefined ? null : await readRunToResume(flags.resume, context.cwd);
+  const settings = await readSettings(flags, resume, context);
+  if (flags.dryRun !== true) {
+    if (resume?.isComplete === true) return sayComplete(resume, context);
+    return (await playRollout(settings, context, { resume })).exitCode;
+  }
+  const prepared = await prepareRollout(settings, context, { goesOn: resume !== null });
   context.stdout.write(prepared.redact(settingsYaml(prepared.settings)));
   return 0;
 }
 
-async function readSettings(flags: RolloutFlags, { cwd }: CliContext): Promise<RolloutSettings> {
+/** Flags over the run that goes on, or over a configuration file. */
+async function readSettings(
+  flags: RolloutFlags,
+  resume: RunToResume | null,
+  { cwd }: CliContext,
+): Promise<RolloutSettings> {
+  if (resume !== null) {
+    refuseBesideResume(flags);
+    return resolveSettings(flags, resume.settings);
+  }
   const file = flags.config === undefined ? null : await readConfigFile(flags.config, cwd);
   const preset = flags.preset ?? file?.values.get("preset")?.value;
   return resolveSettings(flags, file, findPreset(typeof preset === "string" ? preset : null)?.defaults);

@@ -3,13 +3,15 @@
 
 import { resolve } from "node:path";
 import { ConfigurationError, type SamplingParams, type UserSource } from "../../core/index.ts";
-import type { RolloutPlan } from "../../runs/index.ts";
+import { resumablePlayer, type RolloutPlan } from "../../runs/index.ts";
+import type { EpisodeJournal } from "../../store/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { loadEnvironment, type LoadedEnvironment } from "../load-environment.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import { readTaskList } from "../settings/task-list.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import { choosePolicy, type ConnectedPolicy, samplingOf } from "./choose-policy.ts";
+import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
 import { chooseStrategy } from "./choose-strategy.ts";
 import { chooseUser } from "./choose-user.ts";
 import { withFaultPolicy } from "./fault-policy.ts";
@@ -23,6 +25,8 @@ export type PreparedRollout = {
   readonly settings: RolloutSettings;
   readonly environment: LoadedEnvironment["source"];
   readonly plan: RolloutPlan;
+  /** Which groups are kept, and how many are played. */
+  readonly groups: GroupOptions;
   readonly sampling: SamplingParams;
   /** Who plays, as in "engine sglang". */
   readonly policyTitle: string;
@@ -31,19 +35,28 @@ export type PreparedRollout = {
   readonly user: UserSource;
   readonly preset: Preset | null;
   readonly redact: (text: string) => string;
-  /** Asks the server whether it is there. Rejects with a `ConfigurationError` when it is not. */
-  connect(cancel: AbortSignal): Promise<ConnectedPolicy>;
+  /**
+   * Asks the server whether it is there. Rejects with a `ConfigurationError` when it is not. Episodes go on from the journal,
+   * and every event is recorded in it; a preset's loop keeps none.
+   */
+  connect(cancel: AbortSignal, journal: EpisodeJournal): Promise<ConnectedPolicy>;
 };
 
-/** Throws a `ConfigurationError` for whatever the user can correct. */
+/** Throws a `ConfigurationError` for whatever the user can correct. `goesOn`: the run has begun before. Default: false. */
 export async function prepareRollout(
   given: RolloutSettings,
   context: Pick<CliContext, "env" | "cwd">,
+  { goesOn = false }: { readonly goesOn?: boolean } = {},
 ): Promise<PreparedRollout> {
   const preset = findPreset(given.preset);
   if (preset !== null && given.faultPolicy !== "keep") {
     throw new ConfigurationError(
       `Cannot use --fault-policy ${given.faultPolicy} with preset "${given.preset}": a preset's samples are as they are; leave one of both out.`,
+    );
+  }
+  if (preset !== null && goesOn) {
+    throw new ConfigurationError(
+      `Cannot resume a run of preset "${given.preset}": its loop keeps no journal of its episodes; begin a new run.`,
     );
   }
   const {
@@ -65,7 +78,7 @@ export async function prepareRollout(
     urls: [given.url, given.agentUrl, given.userUrl],
   });
   const chosen = await chooseUser(given, environment, context);
-  const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact });
+  const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, goesOn });
   const strategy = await chooseStrategy(given, environment, context.cwd);
   const model = await policy.loadModel();
   const settings: RolloutSettings = {
@@ -78,28 +91,34 @@ export async function prepareRollout(
     seedTurns: given.seedTurns || policy.engine === "expert",
   };
   const sampling = samplingOf(settings);
+  const plan: RolloutPlan = {
+    taskset,
+    taskIndexes: readTaskList(tasks, taskset),
+    samplesPerTask: settings.samplesPerTask,
+    seed: settings.seed,
+  };
   return {
     settings,
     environment,
-    plan: {
-      taskset,
-      taskIndexes: readTaskList(tasks, taskset),
-      samplesPerTask: settings.samplesPerTask,
-      seed: settings.seed,
-    },
+    plan,
+    groups: await chooseGroups(settings, plan, { cwd: context.cwd, environment: environment.name }),
     sampling,
     policyTitle: policy.title,
     model,
     user,
     preset,
     redact,
-    connect: async (cancel) => {
+    connect: async (cancel, journal) => {
       const connected = await policy.connect({ settings, environment, user, strategy, preset }, cancel);
       if (preset !== null) return connected;
       const data = given.data === null ? null : resolve(context.cwd, given.data);
       return {
         ...connected,
-        play: withFaultPolicy(connected.play, { policy: settings.faultPolicy, environment, data }),
+        play: withFaultPolicy(resumablePlayer(connected.play, journal), {
+          policy: settings.faultPolicy,
+          environment,
+          data,
+        }),
       };
     },
   };

@@ -7,15 +7,15 @@ import { resolve } from "node:path";
 import { ConfigurationError, type UserSource } from "../../core/index.ts";
 import { recordingUser } from "../../users/index.ts";
 
-/** The source, recorded; as it is when `file` is `null`. Throws a `ConfigurationError` when the file exists. */
+/** The source, recorded; as it is when `file` is `null`. Throws a `ConfigurationError` when the file exists and the run begins. */
 export function recordUsers(
   source: UserSource,
   file: string | null,
-  options: { readonly cwd: string; readonly redact: (text: string) => string },
+  options: { readonly cwd: string; readonly redact: (text: string) => string; readonly goesOn: boolean },
 ): UserSource {
   if (file === null) return source;
   const path = resolve(options.cwd, file);
-  if (existsSync(path)) {
+  if (!options.goesOn && existsSync(path)) {
     throw new ConfigurationError(
       `Cannot record users to "${file}": the file exists; name another with --record-users.`,
     );

@@ -2,6 +2,8 @@
 // table. A catalogue; what the settings lead to is decided in `compose/`.
 
 import { z } from "zod";
+import { concurrencySetting } from "./concurrency-setting.ts";
+import { groupSettings } from "./group-settings.ts";
 import { isTaskList } from "./task-list.ts";
 import { jsonObject, number, type Setting, setting, text, whole } from "./setting.ts";
 
@@ -62,6 +64,7 @@ export const rolloutSettings = {
     schema: whole(0, 4_294_967_295),
     default: 0,
   }),
+  ...groupSettings,
 
   engine: setting<"sglang" | "vllm" | "embedded" | "expert" | null>({
     group: "The policy",
@@ -146,6 +149,38 @@ export const rolloutSettings = {
       z.enum(["on", "off"]).nullable(),
     ),
     default: null,
+  }),
+  toolParser: setting<string | null>({
+    group: "The policy",
+    flag: "--tool-parser <name>",
+    help: "what reads tool calls, by SGLang's names (default: the model family's)",
+    wanted: "the name of a tool-call parser",
+    schema: text.nullable(),
+    default: null,
+  }),
+  reasoningParser: setting<string | null>({
+    group: "The policy",
+    flag: "--reasoning-parser <name>",
+    help: "what splits off reasoning, by SGLang's names, or \"none\" (default: the model family's)",
+    wanted: 'the name of a reasoning parser, or "none"',
+    schema: text.nullable(),
+    default: null,
+  }),
+  parserMode: setting<"tokens" | "text">({
+    group: "The policy",
+    flag: "--parser-mode <mode>",
+    help: "tokens: a marker spelled out by other tokens is text; text: as SGLang reads",
+    wanted: "tokens or text",
+    schema: z.enum(["tokens", "text"]),
+    default: "tokens",
+  }),
+  repair: setting<boolean>({
+    group: "The policy",
+    flag: "--repair",
+    help: "read calls that are nearly right, each reported as a problem",
+    wanted: "true or false",
+    schema: z.boolean(),
+    default: false,
   }),
   agentModel: setting<string | null>({
     group: "The policy",
@@ -446,14 +481,7 @@ export const rolloutSettings = {
     schema: seconds,
     default: 120,
   }),
-  concurrency: setting<number>({
-    group: "Limits",
-    flag: "--concurrency <n>",
-    help: "episodes at once",
-    wanted: "a whole number from 1 to 100000",
-    schema: whole(1, 100_000),
-    default: 64,
-  }),
+  concurrency: concurrencySetting,
 
   out: setting<string | null>({
     group: "Output",
