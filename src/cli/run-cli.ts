@@ -8,6 +8,7 @@ import { doctorCommand } from "./commands/doctor-command.ts";
 import { engineCommand } from "./commands/engine-command.ts";
 import { evalCommand } from "./commands/eval-command.ts";
 import { exportCommand } from "./commands/export-command.ts";
+import { exportModelCommand } from "./commands/export-model-command.ts";
 import { inspectCommand } from "./commands/inspect-command.ts";
 import { prepareCommand } from "./commands/prepare-command.ts";
 import { rolloutCommand } from "./commands/rollout-command.ts";
@@ -47,6 +48,7 @@ function createProgram(context: CliContext, run: Parameters<typeof rolloutComman
     evalCommand(run),
     inspectCommand(run),
     exportCommand(run),
+    exportModelCommand(run),
     prepareCommand(run),
     trainCommand(run),
     engineCommand(run),

@@ -9,6 +9,10 @@ const settings = {
   history: "keep-reasoning",
   thinking: null,
   toolInstruction: null,
+  toolParser: null,
+  reasoningParser: null,
+  parserMode: "tokens",
+  repair: false,
 } as const;
 
 describe("chooseModel()", () => {
@@ -17,6 +21,22 @@ describe("chooseModel()", () => {
     expect(renderer.family).toBe("qwen3-coder");
     const qwen = await chooseModel({ ...settings, model: null, renderer: null }, ".");
     expect(qwen.renderer.family).toBe("qwen2.5-instruct");
+  });
+
+  it("hands on how actions are read, and refuses parsers that there are not", async () => {
+    const chosen = {
+      ...settings,
+      renderer: null,
+      toolParser: "hermes",
+      reasoningParser: "none",
+      repair: true,
+    } as const;
+    const { renderer } = await chooseModel({ ...chosen, parserMode: "text" }, ".");
+    expect(renderer.parsers).toEqual({ toolCalls: "hermes", reasoning: null, mode: "text", repair: true });
+    const { renderer: thinking } = await chooseModel({ ...settings, renderer: "qwen3" }, ".");
+    expect(thinking.parsers).toEqual({ toolCalls: "qwen25", reasoning: "qwen3", mode: "tokens", repair: false });
+    await expect(chooseModel({ ...chosen, toolParser: "gpt-9" }, ".")).rejects.toThrow('parser "gpt-9"');
+    await expect(chooseModel({ ...chosen, reasoningParser: "gpt-9" }, ".")).rejects.toThrow('parser "gpt-9"');
   });
 
   it("refuses wording that was asked for where the template has no place for it", async () => {

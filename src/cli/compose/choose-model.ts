@@ -7,7 +7,7 @@ import { defaultToolInstruction, toolInstructionEdit } from "../../agents/index.
 import { ConfigurationError, type Renderer, type Tokenizer } from "../../core/index.ts";
 import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../../model/index.ts";
 import { chooseRenderer, rendererFor } from "../../renderers/index.ts";
-import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
+import { createReadableTokenizer, loadModelFolder, trainedChatTemplate } from "../../tokenizers/index.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 
 /** Names the tokenizer of the demonstrations instead of a folder: for fake servers and tests, which need no files then. */
@@ -22,28 +22,45 @@ export type ChosenModel = {
 
 type ModelSettings = Pick<
   RolloutSettings,
-  "engine" | "model" | "renderer" | "history" | "thinking" | "toolInstruction"
+  | "engine"
+  | "model"
+  | "renderer"
+  | "history"
+  | "thinking"
+  | "toolInstruction"
+  | "parserMode"
+  | "repair"
+  | "toolParser"
+  | "reasoningParser"
+  | "toolParser"
+  | "reasoningParser"
+  | "parserMode"
+  | "repair"
 >;
+
+/** The folder of a shipped model that is named; anything else is a folder already. */
+export function modelFolder(model: string): string {
+  const isShipped = shippedCheckpoints.includes(model as ShippedCheckpoint);
+  return isShipped ? shippedCheckpoint(model as ShippedCheckpoint) : model;
+}
 
 /**
  * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine has one without being told.
  */
 export function withShippedModel<T extends ModelSettings>(settings: T): T {
   const name = settings.model ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
-  const isShipped = shippedCheckpoints.includes(name as ShippedCheckpoint);
-  return isShipped ? { ...settings, model: shippedCheckpoint(name as ShippedCheckpoint) } : settings;
+  return name === null ? settings : { ...settings, model: modelFolder(name) };
 }
 
 /** Loads what the settings name. Throws a `ConfigurationError` for what is missing or does not fit together. */
 export async function chooseModel(settings: ModelSettings, cwd: string): Promise<ChosenModel> {
-  // A model of a million parameters knows the words that it was trained with, and no better ones.
-  const isSmall = settings.engine === "embedded" && settings.toolInstruction === null;
-  const instruction = isSmall ? null : await readToolInstruction(settings.toolInstruction, cwd);
-  const options = {
+  const instruction = await readToolInstruction(settings.toolInstruction, cwd);
+  const optionsFor = (template: string | null) => ({
     historyPolicy: settings.history,
     // Our own wording goes where a template has the sentence it replaces; wording that was asked for must find its place.
+    // The models that this package trains are too small for other words than those they were trained with.
     promptEdits:
-      instruction === null
+      instruction === null || (settings.toolInstruction === null && template === trainedChatTemplate)
         ? []
         : [
             {
@@ -51,17 +68,22 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
               whenMissing: settings.toolInstruction === null ? ("skip" as const) : ("refuse" as const),
             },
           ],
+    parseMode: settings.parserMode,
+    repair: settings.repair,
+    ...(settings.toolParser === null ? {} : { toolCallParser: settings.toolParser }),
+    ...(settings.reasoningParser === null ? {} : { reasoningParser: settings.reasoningParser }),
     ...(settings.thinking === null ? {} : { thinking: settings.thinking === "on" }),
-  };
+  });
   if (settings.model === null || settings.model === readableModel) {
     const tokenizer = createReadableTokenizer();
     return {
       folder: null,
       tokenizer,
-      renderer: rendererFor(settings.renderer ?? "qwen2.5-instruct", tokenizer, options),
+      renderer: rendererFor(settings.renderer ?? "qwen2.5-instruct", tokenizer, optionsFor(null)),
     };
   }
   const { tokenizer, chatTemplate, specialTokens } = await loadModelFolder(resolve(cwd, settings.model));
+  const options = optionsFor(chatTemplate);
   if (settings.renderer !== null) {
     return { folder: settings.model, tokenizer, renderer: rendererFor(settings.renderer, tokenizer, options) };
   }
