@@ -1,10 +1,12 @@
 // Our byte-level BPE against @huggingface/tokenizers: a 10 kB prompt, the short pieces that turns add, decoding, loading.
 // Interleaved rounds, CPU time, medians with their range; the ratios are what to read. The vocabulary is Qwen3's from
 // ../shared, or a small one of our own tests where that is missing.
-// Run: npm run bench -- tokenizer
+// Then the same texts in a thread: from which size on handing a text to one and its ids back blocks the loop for less time than
+// encoding it here does. Run: npm run bench -- tokenizer
 
 import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
 
 import { createRandom } from "../dist/lib/random.js";
 import { createTokenizer } from "../dist/tokenizers/index.js";
@@ -137,3 +139,57 @@ compare("decode 300 tokens one by one", own, library, () => (tokenizer) => {
   return decoder.finish().length + own.decode(someIds).length;
 });
 report("load (parse and build)", loads, "ms", median(loads.library) / median(loads.own));
+
+/** Milliseconds by which `action` holds up the event loop: all of its synchronous parts. */
+function blocked(action) {
+  const before = performance.now();
+  action();
+  return performance.now() - before;
+}
+
+/**
+ * How long the loop is blocked by encoding a new text here, and by having a thread do it: writing the message, reading the
+ * answer. The thread's own time is not counted, since another core does it, but how long the answer takes is shown.
+ */
+async function compareThread() {
+  const thread = new Worker(new URL("./lib/encode-thread.mjs", import.meta.url), {
+    workerData: JSON.parse(definitionText),
+  });
+  const answers = new Map();
+  let readMs = 0;
+  await new Promise((resolve) => {
+    thread.on("message", (message) => {
+      if (message.key < 0) return resolve();
+      readMs = blocked(() => answers.get(message.key)?.(message.ids.length));
+    });
+  });
+  console.log(
+    `\n${"new text".padEnd(12)}${"loop blocked, encoded here".padEnd(30)}${"loop blocked, in a thread".padEnd(30)}until the answer is there`,
+  );
+  let key = 0;
+  for (const size of [1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000]) {
+    const here = [];
+    const handing = [];
+    const waiting = [];
+    for (let round = -1; round < 9; round++) {
+      const texts = [promptOf(size), promptOf(size)];
+      const local = blocked(() => own.encode(texts[0]));
+      const start = performance.now();
+      let posting = 0;
+      await new Promise((resolve) => {
+        answers.set(key, resolve);
+        posting = blocked(() => thread.postMessage({ key, text: texts[1] }));
+      });
+      key++;
+      if (round < 0) continue;
+      here.push(local);
+      handing.push(posting + readMs);
+      waiting.push(performance.now() - start);
+    }
+    console.log(
+      `${`${size / 1000} kB`.padEnd(12)}${`${spread(here, 2)} ms`.padEnd(30)}${`${spread(handing, 2)} ms`.padEnd(30)}${spread(waiting, 2)} ms`,
+    );
+  }
+  await thread.terminate();
+}
+await compareThread();
