@@ -59,23 +59,41 @@ export async function loadEnvironment(
   );
 }
 
-async function loadModule(env: string, cwd: string): Promise<LoadedEnvironment> {
-  const file = resolve(cwd, env);
+/** The default export of a module of the user's own. Throws a `ConfigurationError` when it is not there or does not load. */
+export async function importDefault(
+  name: string,
+  options: { readonly cwd: string; readonly what: string; readonly flag: string },
+): Promise<unknown> {
+  const file = resolve(options.cwd, name);
   if (!existsSync(file)) {
-    throw new ConfigurationError(`Cannot load environment "${env}": there is no file "${file}"; correct --env.`);
+    throw new ConfigurationError(
+      `Cannot load ${options.what} "${name}": there is no file "${file}"; correct ${options.flag}.`,
+    );
   }
   if (/\.[cm]?ts$/.test(file)) stripTypesOfModules();
-  let exported: unknown;
-  try {
+  return guarded(name, options.what, async () => {
     const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
-    exported = typeof module.default === "function" ? await (module.default as () => unknown)() : module.default;
+    return module.default;
+  });
+}
+
+/** Words a fault of the user's own code. */
+async function guarded<T>(name: string, what: string, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     throw new ConfigurationError(
-      `Cannot load environment "${env}": ${reason.trim().replace(/\.$/, "")}; correct the module (DEBUG=1 shows where).`,
+      `Cannot load ${what} "${name}": ${reason.trim().replace(/\.$/, "")}; correct the module (DEBUG=1 shows where).`,
       { cause: error },
     );
   }
+}
+
+async function loadModule(env: string, cwd: string): Promise<LoadedEnvironment> {
+  const made = await importDefault(env, { cwd, what: "environment", flag: "--env" });
+  const exported =
+    typeof made === "function" ? await guarded(env, "environment", async () => (made as () => unknown)()) : made;
   const missing = missingParts(exported);
   if (missing.length > 0) {
     throw new ConfigurationError(

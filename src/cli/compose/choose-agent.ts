@@ -4,6 +4,7 @@
 import { chatAgent } from "../../chat-models/index.ts";
 import { type ChatAgent, ConfigurationError, defaultSampling } from "../../core/index.ts";
 import type { CliContext } from "../cli-context.ts";
+import { concurrencyBounds } from "../settings/concurrency-setting.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import { readKey } from "./secrets.ts";
 
@@ -47,7 +48,7 @@ export function chooseAgent(settings: RolloutSettings, env: CliContext["env"]): 
     },
     extraBody: settings.samplingExtra,
     timeoutMs: settings.turnTimeout * 1000,
-    maxConcurrency: settings.concurrency,
+    maxConcurrency: concurrencyBounds(settings.concurrency).ceiling,
   });
 }
 

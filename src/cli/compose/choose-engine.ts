@@ -14,6 +14,7 @@ import { type CircuitStatus, createGuardedEngine } from "../../engines/guarded/i
 import { createSglangEngine } from "../../engines/sglang/index.ts";
 import { createVllmEngine, type VllmEngineOptions } from "../../engines/vllm/index.ts";
 import type { CliContext } from "../cli-context.ts";
+import { concurrencyBounds } from "../settings/concurrency-setting.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import { startExpertServer } from "./expert-server.ts";
@@ -126,7 +127,7 @@ export function engineOptions(settings: EngineSettings, env: CliContext["env"]):
     timeoutMs: turnTimeout * 1000,
     connectTimeoutMs,
     firstByteTimeoutMs: firstByteTimeout === null ? null : firstByteTimeout * 1000,
-    connections: concurrency,
+    connections: concurrencyBounds(concurrency).ceiling,
     logprobsMode,
   }));
 }

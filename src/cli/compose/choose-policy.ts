@@ -4,6 +4,7 @@
 import {
   type AgentStrategy,
   ConfigurationError,
+  type EngineLoadSource,
   type EnvironmentSource,
   type SamplingParams,
   type UserSource,
@@ -32,6 +33,8 @@ export type ConnectedPolicy = {
   readonly address: string;
   readonly weightVersion: string | null;
   readonly play: EpisodePlayer;
+  /** Who says how busy the servers are; `null`: nobody. */
+  readonly load: EngineLoadSource | null;
   /** Tells of servers that are left alone because they failed, and of their return. */
   watchCircuits(listener: (change: CircuitStatus) => void): void;
   close(): Promise<void>;
@@ -65,6 +68,7 @@ function agentPolicy(given: RolloutSettings, { env }: Pick<CliContext, "env">): 
         address: settings.agentUrl === null ? "its provider" : new URL(settings.agentUrl).origin,
         weightVersion: null,
         play: chatPlayer({ environment, user, strategy, agent }, playing(settings)),
+        load: null,
         watchCircuits: () => undefined,
         close: () => Promise.resolve(),
       }),
@@ -116,6 +120,7 @@ function enginePolicy(asked: RolloutSettings, { env, cwd }: Pick<CliContext, "en
           address,
           weightVersion,
           play: play(),
+          load: loadSourceOf(connected.engine),
           watchCircuits: (listener) => void listeners.add(listener),
           close: () => connected.close(),
         };
@@ -125,6 +130,10 @@ function enginePolicy(asked: RolloutSettings, { env, cwd }: Pick<CliContext, "en
       }
     },
   };
+}
+
+function loadSourceOf(engine: Partial<EngineLoadSource>): EngineLoadSource | null {
+  return engine.load === undefined ? null : { load: (options) => engine.load?.(options) ?? Promise.resolve(null) };
 }
 
 function playing(settings: RolloutSettings) {

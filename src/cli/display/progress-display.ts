@@ -93,22 +93,27 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
   const { episodesFinished, episodesPlanned, episodesStarted, elapsedMs, turns, sampledTokens, outcomes } = totals;
   const seconds = Math.max(elapsedMs, 1) / 1000;
   const width = Math.max(10, Math.min(40, columns - 30));
-  const done = Math.round((width * episodesFinished) / Math.max(1, episodesPlanned));
-  const running = Math.round((width * episodesStarted) / Math.max(1, episodesPlanned)) - done;
+  // How many episodes it takes until enough groups are kept is not known before.
+  const share =
+    totals.groupsWanted === null
+      ? { done: episodesFinished / Math.max(1, episodesPlanned), begun: episodesStarted / Math.max(1, episodesPlanned) }
+      : { done: totals.groupsKept / totals.groupsWanted, begun: totals.groupsKept / totals.groupsWanted };
+  const done = Math.round(width * Math.min(1, share.done));
+  const running = Math.round(width * Math.min(1, share.begun)) - done;
   const bar =
     colours.green("█".repeat(done)) +
     colours.yellow("▒".repeat(Math.max(0, running))) +
     colours.dim("░".repeat(Math.max(0, width - done - Math.max(0, running))));
   const failed = outcomes.failed === 0 ? "0 failed" : colours.red(`${formatCount(outcomes.failed)} failed`);
   const remaining =
-    episodesFinished < episodesPlanned / 20
-      ? ""
-      : `, about ${formatDuration((elapsedMs / episodesFinished) * (episodesPlanned - episodesFinished))} left`;
+    share.done < 1 / 20 ? "" : `, about ${formatDuration((elapsedMs / share.done) * (1 - share.done))} left`;
   const problems = Object.entries(totals.problems)
     .sort(([, a], [, b]) => b - a)
     .slice(0, 4);
   const lines = [
-    `${bar} ${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`,
+    totals.groupsWanted === null
+      ? `${bar} ${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
+      : `${bar} ${formatCount(totals.groupsKept)}/${formatCount(totals.groupsWanted)} groups kept, ${formatCount(episodesFinished)} episodes`,
     `${colours.bold(`pass ${formatPercent(totals.passRate)}`)}  mean reward ${totals.meanReward?.toFixed(3) ?? "–"}  ${failed}`,
     `${formatNumber(turns / seconds)} turns/s  ${formatCount(sampledTokens / seconds)} tokens/s  ${formatCount(episodesStarted - episodesFinished)} running  ${formatDuration(elapsedMs)}${remaining}`,
   ];

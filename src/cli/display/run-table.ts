@@ -8,7 +8,9 @@ export function progressLine(totals: RunTotals): string {
   const { episodesFinished, episodesPlanned, turns, sampledTokens, elapsedMs, outcomes } = totals;
   const seconds = Math.max(elapsedMs, 1) / 1000;
   const parts = [
-    `${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`,
+    totals.groupsWanted === null
+      ? `${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
+      : `${formatCount(totals.groupsKept)}/${formatCount(totals.groupsWanted)} groups kept, ${formatCount(episodesFinished)} episodes`,
     `pass ${formatPercent(totals.passRate)}`,
     `${formatNumber(turns / seconds)} turns/s`,
     `${formatCount(sampledTokens / seconds)} tokens/s`,
@@ -23,16 +25,14 @@ export function runTableRows(totals: RunTotals): [string, string][] {
   const { episodesFinished, outcomes, turns, sampledTokens, elapsedMs } = totals;
   const seconds = Math.max(elapsedMs, 1) / 1000;
   const perEpisode = (count: number): string => formatNumber(count / Math.max(1, episodesFinished));
-  const groups =
-    totals.groupsFinished === totals.groupsPlanned
-      ? formatCount(totals.groupsPlanned)
-      : `${formatCount(totals.groupsFinished)} of ${formatCount(totals.groupsPlanned)} whole`;
   const rows: [string, string][] = [
     [
       "episodes",
-      `${formatCount(episodesFinished)} of ${formatCount(totals.episodesPlanned)} in ${formatDuration(elapsedMs)}`,
+      totals.groupsWanted === null
+        ? `${formatCount(episodesFinished)} of ${formatCount(totals.episodesPlanned)} in ${formatDuration(elapsedMs)}`
+        : `${formatCount(episodesFinished)} in ${formatDuration(elapsedMs)}`,
     ],
-    ["groups", `${groups}, ${formatCount(totals.groupsWithoutSignal)} of them with equal rewards`],
+    ["groups", groupsText(totals)],
     ["outcomes", countsText(outcomes, true)],
     ["stopped by", countsText(totals.stopReasons, false)],
     [
@@ -54,6 +54,22 @@ export function runTableRows(totals: RunTotals): [string, string][] {
   if (totals.agentModelCalls > 0) rows.push(["agent model", costText(totals.agentModelCalls, totals.agentCost)]);
   if (totals.userModelCalls > 0) rows.push(["user model", costText(totals.userModelCalls, totals.userCost)]);
   return rows;
+}
+
+/** How many were decided, and how: what was kept is what is trained. */
+function groupsText(totals: RunTotals): string {
+  const { groupsWanted, groupsPlanned, groupsFinished, groupsKept, groupsDropped, groupsWithoutSignal } = totals;
+  const whole =
+    groupsFinished === groupsPlanned
+      ? formatCount(groupsPlanned)
+      : `${formatCount(groupsFinished)} of ${formatCount(groupsPlanned)} whole`;
+  const played = groupsWanted === null ? whole : `${formatCount(groupsFinished)} played`;
+  const parts = [`${played}, ${formatCount(groupsWithoutSignal)} of them with equal rewards`];
+  if (groupsWanted !== null) parts.push(`kept ${formatCount(groupsKept)} of ${formatCount(groupsWanted)} wanted`);
+  else if (groupsKept < groupsFinished) parts.push(`kept ${formatCount(groupsKept)}`);
+  const dropped = groupsFinished - groupsKept;
+  if (dropped > 0) parts.push(`dropped ${formatCount(dropped)} (${countsText(groupsDropped, false)})`);
+  return parts.join("; ");
 }
 
 function costText(calls: number, cost: number | null): string {

@@ -6,6 +6,7 @@ import { z } from "zod";
 /** How settings are grouped in the help. */
 export type SettingGroup =
   | "What is played"
+  | "Groups"
   | "The policy"
   | "Sampling"
   | "The user"
