@@ -1,6 +1,6 @@
 // How a run plays one episode: a value, so that a run does not care which loop plays it.
 
-import type { Episode, EpisodeEvent, EpisodeSamples, Task } from "../core/index.ts";
+import type { Episode, EpisodeEvent, EpisodeSamples, SamplingParams, Task } from "../core/index.ts";
 import {
   type ChatEpisodeParts,
   type EpisodeOptions,
@@ -30,6 +30,8 @@ export type EpisodePlace = {
   readonly seed: number;
   readonly signal: AbortSignal;
   readonly onEvent: (event: EpisodeEvent) => void | Promise<void>;
+  /** Of this episode alone. Absent: the player's. */
+  readonly sampling?: SamplingParams;
   /** What earlier processes recorded of it; see `EpisodeOptions`. Absent: it begins. */
   readonly resumeFrom?: readonly EpisodeEvent[];
 };

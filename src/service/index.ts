@@ -1,6 +1,5 @@
 // The rollout service: episodes and groups on request, over HTTP.
 
-export type { EndedEpisode } from "./rollout-desk.ts";
 export {
   createRolloutService,
   type RolloutService,
@@ -10,6 +9,7 @@ export {
 export { type LoggedRequest, memoryRequestLog, openRequestLog, type RequestLog } from "./request-log.ts";
 export {
   defaultServiceLimits,
+  type EndedEpisode,
   type EpisodeArchive,
   type PolicyRequest,
   type RowFormat,

@@ -3,15 +3,7 @@
 // order, bounds, and what is remembered.
 
 import { createHash, randomUUID } from "node:crypto";
-import {
-  attribute,
-  ConfigurationError,
-  type EnvironmentSource,
-  type Episode,
-  type EpisodeSamples,
-  type GroupRecord,
-  type Task,
-} from "../core/index.ts";
+import { attribute, ConfigurationError, type EnvironmentSource, type GroupRecord, type Task } from "../core/index.ts";
 import { episodeSamples, episodeSeed } from "../episodes/index.ts";
 import { createSemaphore, type Semaphore } from "../lib/semaphore.ts";
 import type { EpisodePlayer } from "../runs/index.ts";
@@ -19,7 +11,7 @@ import { EpisodeJob } from "./episode-job.ts";
 import { type EpisodeSummary, summarize } from "./episode-summary.ts";
 import { viewEvent } from "./event-view.ts";
 import type { LoggedRequest } from "./request-log.ts";
-import type { PolicyRequest, ServiceLimits, ServiceParts } from "./service-parts.ts";
+import type { EndedEpisode, PolicyRequest, ServiceLimits, ServiceParts } from "./service-parts.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
 
 /** Episodes of one task that belong together; a single episode is a group of one. */
@@ -39,9 +31,6 @@ export type GroupJob = {
   readonly jobs: readonly EpisodeJob[];
   readonly bodyHash: string;
 };
-
-/** An ended episode with what it trains. */
-export type EndedEpisode = { readonly episode: Episode; readonly result: EpisodeSamples };
 
 /** What is played of late stays at hand: trainers fetch samples soon after the end. */
 const mostAtHand = 256;
@@ -287,7 +276,7 @@ export class RolloutDesk {
   async #finish(group: GroupJob): Promise<void> {
     if (this.#isClosing && group.jobs.some(({ summary }) => summary?.stopReason === "cancelled")) return;
     const { groupId, groupIndex, jobs } = group;
-    const [, format] = [...this.#parts.formats][0] ?? [null, () => []];
+    const [, format] = [...this.#parts.formats][0] ?? [null, (): readonly unknown[] => []];
     const ended = await Promise.all(jobs.map(({ place }) => this.ended(place.episodeId)));
     const record: GroupRecord = {
       groupId,
@@ -298,9 +287,8 @@ export class RolloutDesk {
       episodeIds: jobs.map(({ place }) => place.episodeId),
       rewards: jobs.map(({ summary }) => summary?.reward ?? null),
     };
-    const sampleLines = ended.flatMap((played, index) =>
-      played === null ? [] : format(played, { groupIndex, index }).map((row) => JSON.stringify(row)),
-    );
+    const played = ended.filter((one) => one !== null);
+    const sampleLines = format(played, groupIndex).map((row) => JSON.stringify(row));
     await this.#parts.store.appendGroup({ group: record, sampleLines }).catch(() => undefined);
   }
 

@@ -4,8 +4,8 @@
 import type { EpisodeJob } from "./episode-job.ts";
 import { streamEvents } from "./event-stream.ts";
 import { viewEvent } from "./event-view.ts";
-import type { EndedEpisode, GroupJob, RolloutDesk } from "./rollout-desk.ts";
-import type { ServiceLimits, ServiceParts } from "./service-parts.ts";
+import type { GroupJob, RolloutDesk } from "./rollout-desk.ts";
+import type { EndedEpisode, ServiceLimits, ServiceParts } from "./service-parts.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
 import {
   answerEpisode,
@@ -419,7 +419,7 @@ async function samplesOf(jobs: readonly EpisodeJob[], call: Call, { desk, parts 
   return json({
     format: name,
     episodes: jobs.map(answerEpisode),
-    samples: ended.flatMap((played, index) => format(played, { groupIndex, index })),
+    samples: format(ended, groupIndex),
     dropped_tokens: ended.flatMap(({ episode, result }) =>
       result.dropped.map(({ turn, count, reason }) => ({ episode_id: episode.id, turn, count, reason })),
     ),

@@ -1,7 +1,7 @@
 // What the rollout service is made of, as values: it knows no engine, no environment and no exporter by name.
 
-import type { Episode, EnvironmentSource, SamplingParams } from "../core/index.ts";
-import type { EpisodePlayer, PlayedEpisode } from "../runs/index.ts";
+import type { EnvironmentSource, Episode, EpisodeSamples, SamplingParams } from "../core/index.ts";
+import type { EpisodePlayer } from "../runs/index.ts";
 import type { RunStore } from "../store/run-store.ts";
 import type { RequestLog } from "./request-log.ts";
 import type { TurnGate } from "./turn-gate.ts";
@@ -20,11 +20,11 @@ export interface EpisodeArchive {
   find(episodeId: string): Promise<Episode | null>;
 }
 
-/** Rows of one episode in a trainer's layout. */
-export type RowFormat = (
-  played: Pick<PlayedEpisode, "episode" | "result">,
-  place: { readonly groupIndex: number; readonly index: number },
-) => readonly unknown[];
+/** An ended episode with what it trains. */
+export type EndedEpisode = { readonly episode: Episode; readonly result: EpisodeSamples };
+
+/** Rows of episodes of one group in a trainer's layout. */
+export type RowFormat = (ended: readonly EndedEpisode[], groupIndex: number) => readonly unknown[];
 
 export type ServiceParts = {
   readonly environment: EnvironmentSource;

@@ -3,7 +3,7 @@
 import { createToolCalling } from "../agents/index.ts";
 import type { Engine, Episode } from "../core/index.ts";
 import { bookshopSource, createExpertSampler } from "../environments/bookshop/index.ts";
-import { slimeRowLine, toSlimeRow } from "../exporters/index.ts";
+import { exportFormats, exportGroup } from "../exporters/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
 import { tokenExactPlayer } from "../runs/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
@@ -88,19 +88,18 @@ export function createTestService(options: TestServiceOptions = {}): TestService
       formats: new Map([
         [
           "slime",
-          ({ episode, result }, { groupIndex, index }) =>
-            result.samples.map(
-              (sample) =>
-                JSON.parse(
-                  slimeRowLine(
-                    toSlimeRow(
-                      sample,
-                      { episode, groupIndex, index, sampleCount: result.samples.length },
-                      { decode: (ids) => tokenizer.decode(ids) },
-                    ),
-                  ),
-                ) as unknown,
-            ),
+          (ended, groupIndex) =>
+            exportGroup(
+              {
+                run: null,
+                groupIndex,
+                decision: "kept",
+                reason: null,
+                episodes: ended.map((played, index) => ({ ...played, index })),
+              },
+              exportFormats.slime,
+              { decode: (ids) => tokenizer.decode(ids), toolsOf: () => null, where: () => true },
+            ).rows,
         ],
       ]),
       seed: 7,
