@@ -34,7 +34,7 @@ export type ParsedAction = {
   /** The whole action, decoded, without its end token. */
   readonly text: string;
   readonly reasoning: string | null;
-  /** The words beside reasoning and calls. When no call came out: the whole text, so that nothing a policy said is lost. */
+  /** The words beside reasoning and calls. When no call came out: all beside reasoning, so that nothing a policy said is lost. */
   readonly content: string;
   readonly toolCalls: readonly ToolCall[];
   readonly problems: readonly ParseProblem[];
@@ -59,6 +59,17 @@ export type BridgeResult =
   /** The template rewrites what came before; render anew and start a branch. */
   | { readonly type: "refused"; readonly reason: string };
 
+/** Which parsers read actions, by their names, and how. */
+export type ParserFacts = {
+  readonly toolCalls: string;
+  /** `null`: nothing is split off. */
+  readonly reasoning: string | null;
+  /** "tokens": a marker counts only as the token it is. "text": as text parsers of servers read it. */
+  readonly mode: "tokens" | "text";
+  /** Whether near-misses are read as the calls they nearly are. */
+  readonly repair: boolean;
+};
+
 /**
  * Messages to token ids and back, for one model family.
  *
@@ -72,6 +83,8 @@ export interface Renderer {
   /** "append-only": the template never rewrites. Otherwise "keep-reasoning" (history is only appended to, against the template) or "branch" (a rewrite starts a branch, as the template does). */
   readonly historyPolicy: "append-only" | "keep-reasoning" | "branch";
   readonly stopTokenIds: readonly number[];
+  /** How actions are read, for the records of a run. */
+  readonly parsers: ParserFacts;
   renderPrompt(messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt;
   bridge(input: BridgeInput): BridgeResult;
   /** `turn` numbers the call ids. Never throws on model output. */

@@ -101,6 +101,38 @@ describe("parseAction()", () => {
     });
   });
 
+  test("repairs near-misses only when asked to, says so, and leaves what was cut off", () => {
+    const nearly = "<tool_call>\n{'name': 'find_order', 'arguments': {'order_id': '#W1',}}\n</tool_call>";
+    const strict = plain.parseAction(ids(`${nearly}<|im_end|>`), { tools, turn: 0 });
+    expect(strict).toMatchObject({ toolCalls: [], content: nearly, problems: [{ code: "not-json" }] });
+    const repairing = rendererFor("qwen2.5-instruct", tokenizer, { repair: true });
+    const mended = repairing.parseAction(ids(`${nearly}<|im_end|>`), { tools, turn: 0 });
+    expect(mended).toMatchObject({ text: nearly, toolCalls: [{ name: "find_order", argumentsText }] });
+    expect(mended.problems[0]).toMatchObject({ code: "repaired", toolName: "find_order" });
+    expect(repairing.parseAction(ids(nearly), { tools, turn: 0 }).toolCalls).toEqual([]);
+    const unclosed = nearly.replace("\n</tool_call>", "");
+    expect(repairing.parseAction(ids(`${unclosed}<|im_end|>`), { tools, turn: 0 }).toolCalls).toHaveLength(1);
+    expect(repairing.parseAction(ids(unclosed), { tools, turn: 0 }).toolCalls).toEqual([]);
+  });
+
+  test("repair does not make a call out of tags that are spelled out", () => {
+    const repairing = rendererFor("qwen2.5-instruct", tokenizer, { repair: true });
+    const tokens = Uint32Array.from([...spelledOut(call), ...ids("<|im_end|>")]);
+    const action = repairing.parseAction(tokens, { tools, turn: 0 });
+    expect(action.toolCalls).toEqual([]);
+    expect(action.problems.map(({ code }) => code)).toContain("spoofed-marker");
+  });
+
+  test("reads with the parsers that are named", () => {
+    const named = rendererFor("qwen3", tokenizer, { toolCallParser: "llama3", reasoningParser: "none" });
+    const text = '<think>{"name": "find_order"}</think>';
+    const action = named.parseAction(ids(text), { tools, turn: 0 });
+    expect(action).toMatchObject({ reasoning: null, content: text, toolCalls: [] });
+    const bare = named.parseAction(ids('{"name": "find_order", "parameters": {}}'), { tools, turn: 0 });
+    expect(bare.toolCalls).toMatchObject([{ name: "find_order" }]);
+    expect(() => rendererFor("qwen3", tokenizer, { reasoningParser: "gpt-9" })).toThrow('parser "gpt-9"');
+  });
+
   test("never throws, whatever is sampled", () => {
     const markers = ["<tool_call>", "</tool_call>", "<think>", "</think>", "<|im_end|>", "\n", '{"', "find", "_order"];
     const id = fc.oneof(

@@ -4,7 +4,7 @@
 import type { BridgeInput, BridgeResult, Message, RenderedPrompt, Renderer, Tokenizer, Tool } from "../core/index.ts";
 import { ConfigurationError } from "../core/index.ts";
 import type { JsonObject } from "../lib/json/index.ts";
-import { type ReasoningParser, toolCallParser } from "../parsers/index.ts";
+import { type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/index.ts";
 import { createActionReader } from "./action-reader.ts";
 import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
 import { messageSpans } from "./message-spans.ts";
@@ -25,6 +25,8 @@ export type RendererOptions = {
   readonly now?: string;
   /** Name of the tool-call parser. Default: the family's. */
   readonly toolCallParser?: string;
+  /** Name of the reasoning parser, or "none". Default: the family's. */
+  readonly reasoningParser?: string;
   /** Default "tokens": a marker spelled out by other tokens is text. "text" reads as SGLang does. */
   readonly parseMode?: "tokens" | "text";
   /** Let calls of unknown tools through to the judge. Default false: they are reported as problems only, as in SGLang. */
@@ -103,22 +105,26 @@ export function createTemplateRenderer(
     return { type: "refused", reason: rewriteReason(family.name, segments, ended) };
   };
 
+  const calls = options.toolCallParser === undefined ? family.toolCallParser : toolCallParser(options.toolCallParser);
+  const reasoning = chosenReasoning(family, options.reasoningParser);
+  const { parseMode = "tokens", repair = false } = options;
+
   return {
     family: family.name,
     historyPolicy,
     stopTokenIds,
+    parsers: { toolCalls: calls.name, reasoning: reasoning?.name ?? null, mode: parseMode, repair },
     renderPrompt,
     bridge: historyPolicy === "branch" ? extendOrRefuse : append,
     parseAction: createActionReader({
       tokenizer,
       stopTokenIds,
-      toolCallParser:
-        options.toolCallParser === undefined ? family.toolCallParser : toolCallParser(options.toolCallParser),
-      reasoningParser: openedReasoning(family, generationPrompt(render)),
+      toolCallParser: calls,
+      reasoningParser: openedReasoning(reasoning, generationPrompt(render)),
       frame: family.actionFrame,
-      parseMode: options.parseMode ?? "tokens",
+      parseMode,
       forwardUnknownTools: options.forwardUnknownTools ?? false,
-      repair: options.repair ?? false,
+      repair,
     }),
     decode: (tokens) => tokenizer.decode(tokens),
   };
@@ -147,10 +153,15 @@ function generationPrompt(
 }
 
 /** Where the generation prompt opens the thinking, actions begin inside it and hold no opening tag. */
-function openedReasoning({ reasoningParser }: RendererFamily, prompt: string): ReasoningParser | null {
-  const start = reasoningParser?.markers[0];
-  if (reasoningParser === null || start === undefined || !prompt.trimEnd().endsWith(start)) return reasoningParser;
-  return { ...reasoningParser, split: (text) => reasoningParser.split(text, { forceReasoning: true }) };
+function openedReasoning(parser: ReasoningParser | null, prompt: string): ReasoningParser | null {
+  const start = parser?.markers[0];
+  if (parser === null || start === undefined || !prompt.trimEnd().endsWith(start)) return parser;
+  return { ...parser, split: (text) => parser.split(text, { forceReasoning: true }) };
+}
+
+function chosenReasoning(family: RendererFamily, wanted: string | undefined): ReasoningParser | null {
+  if (wanted === undefined) return family.reasoningParser;
+  return wanted === "none" ? null : reasoningParser(wanted);
 }
 
 /** ISO without a zone, in the zone of this machine. */

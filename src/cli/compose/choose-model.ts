@@ -32,10 +32,6 @@ type ModelSettings = Pick<
   | "repair"
   | "toolParser"
   | "reasoningParser"
-  | "toolParser"
-  | "reasoningParser"
-  | "parserMode"
-  | "repair"
 >;
 
 /** The folder of a shipped model that is named; anything else is a folder already. */
