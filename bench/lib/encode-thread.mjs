@@ -1,3 +1,4 @@
+/* oxlint-disable unicorn/require-post-message-target-origin -- of windows, not of threads */
 // A thread that encodes: loads the tokenizer once, then answers texts with ids, whose buffer is handed over and not copied.
 
 import { parentPort, workerData } from "node:worker_threads";
