@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { defineEnvironment } from "../environments/index.ts";
 import { ConfigurationError, type Episode, type EpisodeEvent, type UserSource } from "../core/index.ts";
+import { episodeFromJson, episodeToJson } from "../store/index.ts";
 import { scriptedUser } from "../users/index.ts";
 import { count, instantClock, leave, type Reply, task, world } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeOptions, runEpisode } from "./index.ts";
@@ -93,10 +94,12 @@ const cases: readonly Case[] = [
 describe("runEpisode() with resumeFrom", () => {
   it.each(cases)("gives the same episode wherever it was cut: $name", async (one) => {
     const { episode: whole, asked } = await playWhole(one);
+    // As a journal gives them back.
+    const { events } = episodeFromJson(episodeToJson(whole), "here");
     for (let length = 0; length <= whole.events.length; length++) {
       // A grade without an end says nothing about why the episode ended.
       const from = whole.events[length - 1]?.type === "grade" ? length - 1 : length;
-      const { episode, emitted, model } = await resume(one, whole.events.slice(0, length), asked[from - 1] ?? 0);
+      const { episode, emitted, model } = await resume(one, events.slice(0, length), asked[from - 1] ?? 0);
       expect(episode).toEqual(whole);
       expect(emitted).toEqual(whole.events.slice(from));
       expect(model.left()).toBe(0);

@@ -10,6 +10,10 @@ describe("isSameValue()", () => {
     [new JsonFloat(NaN), NaN],
     [{ a: 1, b: undefined }, { a: 1 }],
     [new Map([["a", [1, null]]]), { a: [1, null] }],
+    [
+      { a: 1, b: 2 },
+      { b: 2, a: 1 },
+    ],
     [Uint32Array.of(1, 2), Uint32Array.of(1, 2)],
     [Float32Array.of(NaN), Float32Array.of(NaN)],
   ])("holds for %o and %o", (left, right) => {

@@ -4,7 +4,8 @@ import { JsonFloat } from "./json/value.ts";
 
 /**
  * Compares data deeply: records, maps, lists, typed arrays and plain values. As in JSON, a missing field equals one that is
- * `undefined`, a map equals a record with the same entries in the same order, and a float is not an integer.
+ * `undefined`, a map equals a record with the same entries, and a float is not an integer. The order of keys counts between
+ * two maps: a model reads them in it.
  */
 export function isSameValue(left: unknown, right: unknown): boolean {
   if (Object.is(left, right)) return true;
@@ -17,6 +18,7 @@ export function isSameValue(left: unknown, right: unknown): boolean {
     return true;
   }
   const [one, other] = [entriesOf(left), entriesOf(right)];
+  if (!(left instanceof Map && right instanceof Map)) for (const entries of [one, other]) entries.sort(byKey);
   return (
     one.length === other.length &&
     one.every(([key, value], index) => key === other[index]?.[0] && isSameValue(value, other[index]?.[1]))
@@ -36,6 +38,10 @@ function isFloat(value: unknown): value is number | JsonFloat {
 
 function floatOf(value: number | JsonFloat): number {
   return value instanceof JsonFloat ? value.value : value;
+}
+
+function byKey([left]: [unknown, unknown], [right]: [unknown, unknown]): number {
+  return String(left) < String(right) ? -1 : 1;
 }
 
 function entriesOf(value: object): [unknown, unknown][] {
