@@ -39,10 +39,13 @@ export type EpisodePlace = {
 /** Resolves whatever happens in the episode; rejects for mistakes of configuration and for broken accounting alone. */
 export type EpisodePlayer = (task: Task, place: EpisodePlace) => Promise<PlayedEpisode>;
 
+/** What only the place decides. */
+type PlaceOption = Exclude<keyof EpisodePlace, "sampling">;
+
 /** Plays with `runEpisode`: token-exact, every token trained once. */
 export function tokenExactPlayer(
   parts: EpisodeParts,
-  options: Omit<EpisodeOptions, keyof EpisodePlace> = {},
+  options: Omit<EpisodeOptions, PlaceOption> = {},
 ): EpisodePlayer {
   return async (task, place) => {
     const episode = await runEpisode(task, parts, { ...options, ...place });
@@ -53,7 +56,7 @@ export function tokenExactPlayer(
 /** Plays with `runChatEpisode`: an agent behind an API, evaluated and not trained. */
 export function chatPlayer(
   parts: ChatEpisodeParts,
-  options: Omit<EpisodeOptions, keyof EpisodePlace | "retry" | "turnTimeoutMs"> = {},
+  options: Omit<EpisodeOptions, PlaceOption | "retry" | "turnTimeoutMs"> = {},
 ): EpisodePlayer {
   return async (task, place) => {
     const episode = await runChatEpisode(task, parts, { ...options, ...place });
