@@ -4,6 +4,7 @@
 import {
   type AgentStrategy,
   ConfigurationError,
+  type Engine,
   type EngineLoadSource,
   type EnvironmentSource,
   type SamplingParams,
@@ -26,6 +27,8 @@ export type PolicyParts = {
   readonly user: UserSource;
   readonly strategy: AgentStrategy;
   readonly preset: Preset | null;
+  /** Stands between the loop and the engine. Default: nothing does. */
+  readonly wrapEngine?: (engine: Engine) => Engine;
 };
 
 export type ConnectedPolicy = {
@@ -51,9 +54,13 @@ export type ChosenPolicy = {
   connect(parts: PolicyParts, cancel: AbortSignal): Promise<ConnectedPolicy>;
 };
 
-/** Throws a `ConfigurationError` for settings that do not go together. */
-export function choosePolicy(given: RolloutSettings, context: Pick<CliContext, "env" | "cwd">): ChosenPolicy {
-  return agentPolicy(given, context) ?? enginePolicy(given, context);
+/** Throws a `ConfigurationError` for settings that do not go together. `model`: one that is loaded already. */
+export function choosePolicy(
+  given: RolloutSettings,
+  context: Pick<CliContext, "env" | "cwd">,
+  { model = null }: { readonly model?: ChosenModel | null } = {},
+): ChosenPolicy {
+  return agentPolicy(given, context) ?? enginePolicy(given, context, model);
 }
 
 function agentPolicy(given: RolloutSettings, { env }: Pick<CliContext, "env">): ChosenPolicy | null {
@@ -75,7 +82,11 @@ function agentPolicy(given: RolloutSettings, { env }: Pick<CliContext, "env">): 
   };
 }
 
-function enginePolicy(asked: RolloutSettings, { env, cwd }: Pick<CliContext, "env" | "cwd">): ChosenPolicy {
+function enginePolicy(
+  asked: RolloutSettings,
+  { env, cwd }: Pick<CliContext, "env" | "cwd">,
+  loaded: ChosenModel | null,
+): ChosenPolicy {
   const engine = chooseEngineName(asked);
   const given = withShippedModel(asked);
   if (engine === "expert" && (given.strategy === "act" || given.strategy === "react")) {
@@ -85,13 +96,13 @@ function enginePolicy(asked: RolloutSettings, { env, cwd }: Pick<CliContext, "en
     );
   }
   const servers = engineOptions(given, env);
-  let loading: Promise<ChosenModel> | null = null;
+  let loading: Promise<ChosenModel> | null = loaded === null ? null : Promise.resolve(loaded);
   const loadModel = (): Promise<ChosenModel> => (loading ??= chooseModel(given, cwd));
   return {
     title: `engine ${engine}`,
     engine,
     loadModel,
-    connect: async ({ settings, environment, user, strategy, preset }, cancel) => {
+    connect: async ({ settings, environment, user, strategy, preset, wrapEngine }, cancel) => {
       const model = await loadModel();
       const listeners = new Set<(change: CircuitStatus) => void>();
       const connected = await connectEngine(engine, {
@@ -110,7 +121,8 @@ function enginePolicy(asked: RolloutSettings, { env, cwd }: Pick<CliContext, "en
           const apiKey = servers[0]?.apiKey ?? null;
           return preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
         }
-        const played = { environment, user, strategy, renderer: model.renderer, engine: connected.engine };
+        const engine = wrapEngine?.(connected.engine) ?? connected.engine;
+        const played = { environment, user, strategy, renderer: model.renderer, engine };
         const engineAbort = { onAbort: settings.onEngineAbort };
         const turnTimeoutMs = settings.turnTimeout * 1000;
         return tokenExactPlayer(played, { ...playing(settings), turnTimeoutMs, engineAbort });

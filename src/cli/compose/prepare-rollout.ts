@@ -10,7 +10,7 @@ import { loadEnvironment, type LoadedEnvironment } from "../load-environment.ts"
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import { readTaskList } from "../settings/task-list.ts";
 import type { ChosenModel } from "./choose-model.ts";
-import { choosePolicy, type ConnectedPolicy, samplingOf } from "./choose-policy.ts";
+import { choosePolicy, type ConnectedPolicy, type PolicyParts, samplingOf } from "./choose-policy.ts";
 import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
 import { chooseStrategy } from "./choose-strategy.ts";
 import { chooseUser } from "./choose-user.ts";
@@ -19,6 +19,11 @@ import type { Preset } from "./preset.ts";
 import { findPreset } from "./presets.ts";
 import { recordUsers } from "./record-users.ts";
 import { redactorFor } from "./secrets.ts";
+
+export type ConnectOptions = Pick<PolicyParts, "wrapEngine"> & {
+  /** Another server than the settings name, of the same model. */
+  readonly url?: string;
+};
 
 export type PreparedRollout = {
   /** With everything decided that was left open. */
@@ -39,7 +44,7 @@ export type PreparedRollout = {
    * Asks the server whether it is there. Rejects with a `ConfigurationError` when it is not. Episodes go on from the journal,
    * and every event is recorded in it; a preset's loop keeps none.
    */
-  connect(cancel: AbortSignal, journal: EpisodeJournal): Promise<ConnectedPolicy>;
+  connect(cancel: AbortSignal, journal: EpisodeJournal, options?: ConnectOptions): Promise<ConnectedPolicy>;
 };
 
 /** Throws a `ConfigurationError` for whatever the user can correct. `goesOn`: the run has begun before. Default: false. */
@@ -108,8 +113,10 @@ export async function prepareRollout(
     user,
     preset,
     redact,
-    connect: async (cancel, journal) => {
-      const connected = await policy.connect({ settings, environment, user, strategy, preset }, cancel);
+    connect: async (cancel, journal, { url, ...wrapped } = {}) => {
+      const at =
+        url === undefined ? policy : choosePolicy({ ...given, url, host: null, port: null }, context, { model });
+      const connected = await at.connect({ settings, environment, user, strategy, preset, ...wrapped }, cancel);
       if (preset !== null) return connected;
       const data = given.data === null ? null : resolve(context.cwd, given.data);
       return {
