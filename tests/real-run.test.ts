@@ -10,7 +10,7 @@ import { createSglangEngine } from "../src/engines/sglang/index.ts";
 import { tauBenchSource } from "../src/environments/tau-bench/index.ts";
 import { runRollout, tokenExactPlayer } from "../src/runs/index.ts";
 import { chooseRenderer } from "../src/renderers/index.ts";
-import { createFunctionSampler, createSglangFront } from "../src/testing/sglang/index.ts";
+import { createFunctionSampler, createSglangFront } from "../src/testing/index.ts";
 import { loadModelFolder } from "../src/tokenizers/index.ts";
 import { conservationViolations } from "../src/trajectories/index.ts";
 import { scriptedUser } from "../src/users/index.ts";

@@ -8,12 +8,7 @@ import { createSglangEngine } from "../src/engines/sglang/index.ts";
 import { bookshopSource, createExpertSampler } from "../src/environments/bookshop/index.ts";
 import { createQwenRenderer } from "../src/renderers/index.ts";
 import { runRollout, tokenExactPlayer } from "../src/runs/index.ts";
-import {
-  createFaultSampler,
-  createSglangFront,
-  faultNames,
-  type FaultSamplerOptions,
-} from "../src/testing/sglang/index.ts";
+import { createFaultSampler, createSglangFront, faultNames, type FaultSamplerOptions } from "../src/testing/index.ts";
 import { createReadableTokenizer } from "../src/tokenizers/index.ts";
 import { alignmentViolations, conservationViolations } from "../src/trajectories/index.ts";
 import { agendaUser } from "../src/users/index.ts";

@@ -3,9 +3,9 @@
 
 import type { EngineFailureCode } from "../core/engine.ts";
 import type { EngineBehaviour } from "./engine-conformance.ts";
-import { createFunctionSampler, type SampledAnswer } from "./sglang/function-sampler.ts";
-import { SamplerRefusal, type Sampler, type SamplerOutput } from "./sglang/sampler.ts";
-import { RawText, WireFaultError } from "./sglang/wire-fault.ts";
+import { createFunctionSampler, type SampledAnswer } from "./front/function-sampler.ts";
+import { SamplerRefusal, type Sampler, type SamplerOutput } from "./front/sampler.ts";
+import { RawText, WireFaultError } from "./front/wire-fault.ts";
 
 export type BehaviourSampler = {
   readonly sampler: Sampler;

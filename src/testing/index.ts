@@ -3,6 +3,7 @@
 
 export { createBehaviourSampler, type BehaviourSampler, type BehaviourSamplerOptions } from "./behaviour-sampler.ts";
 export { environmentViolations, type EnvironmentConformanceOptions } from "./environment-conformance.ts";
+export * from "./front/index.ts";
 export * from "./sglang/index.ts";
 export * from "./vllm/index.ts";
 export { createToxicProxy, type Toxic, type ToxicProxy, type ToxicProxyOptions } from "./toxic-proxy.ts";

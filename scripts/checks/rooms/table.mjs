@@ -121,5 +121,6 @@ export const packageDoor = "index.ts";
 export const openToTests = [
   "conformance/shared-folder.ts",
   "chat-models/fake-chat.test-helper.ts",
+  "http/engine-calls.test-helper.ts",
   "renderers/marker-tokenizer.test-helper.ts",
 ];

@@ -4,7 +4,7 @@ import { TokenBuffer } from "../../core/token-buffer.ts";
 import type { LentBody } from "../../http/index.ts";
 import { createRandom } from "../../lib/random.ts";
 import { GenerateBodyWriter, toGenerateFields, toSglangSampling } from "./generate-request.ts";
-import { request } from "./sglang.test-helper.ts";
+import { request } from "../../http/engine-calls.test-helper.ts";
 
 function reference(prompt: TokenBuffer, fields: object): string {
   return JSON.stringify({ input_ids: Array.from(prompt.view()), ...fields });

@@ -2,7 +2,8 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { SampleResult } from "../../core/engine.ts";
 import { createFunctionSampler, createSglangFront } from "../../testing/index.ts";
-import { engineOf, engineOn, failureOf, request } from "./sglang.test-helper.ts";
+import { failureOf, request } from "../../http/engine-calls.test-helper.ts";
+import { engineOf, engineOn } from "./sglang.test-helper.ts";
 
 const encoder = new TextEncoder();
 

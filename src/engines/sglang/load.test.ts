@@ -2,7 +2,8 @@
 
 import { describe, expect, it } from "vitest";
 import { createSglangFront, type Sampler } from "../../testing/index.ts";
-import { engineOf, engineOn, failureOf, request } from "./sglang.test-helper.ts";
+import { failureOf, request } from "../../http/engine-calls.test-helper.ts";
+import { engineOf, engineOn } from "./sglang.test-helper.ts";
 
 const notFound = () => new Response("", { status: 404 });
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { sglangDialect } from "./sglang-dialect.ts";
-import { apiKey, engineOf, failureOf, request } from "./sglang.test-helper.ts";
+import { apiKey, failureOf, request } from "../../http/engine-calls.test-helper.ts";
+import { engineOf } from "./sglang.test-helper.ts";
 
 const nested = (message: string): string => JSON.stringify({ error: { message } });
 const flat = (message: string, type: string, code: number): string =>

@@ -1,48 +1,9 @@
 // The engine against the protocol front, without a socket.
 
 import { describe, expect, test } from "vitest";
-import { ConfigurationError } from "../../core/failure.ts";
-import { TokenBuffer } from "../../core/token-buffer.ts";
-import { createManualClock } from "../../lib/manual-clock.ts";
-import {
-  createFunctionSampler,
-  createRouterFront,
-  createSglangFront,
-  SamplerRefusal,
-  type Sampler,
-  type SglangFront,
-} from "../../testing/index.ts";
-import { apiKey, engineOf, engineOn, failureOf, request } from "./sglang.test-helper.ts";
-import { createSglangEngine } from "./sglang-engine.ts";
-
-const echo = createFunctionSampler(({ promptIds }) => ({ ids: [...promptIds, 9], cachedTokens: 1 }));
-
-/** Samples one token and then nothing more until it is aborted. */
-function stuckSampler(): { readonly sampler: Sampler; readonly begun: Promise<void> } {
-  let begin!: () => void;
-  const begun = new Promise<void>((resolve) => {
-    begin = resolve;
-  });
-  const sampler: Sampler = {
-    sample: (_request, { signal, onTokens }) =>
-      new Promise((resolve) => {
-        onTokens([5], [-0.5]);
-        begin();
-        const output = { ids: [5], logprobs: [-0.5], finish: "abort", cachedTokens: 0, weightVersion: null } as const;
-        signal.addEventListener("abort", () => resolve(output), { once: true });
-      }),
-  };
-  return { sampler, begun };
-}
-
-/** Resolves when nothing is sampled any more. */
-async function idle(front: SglangFront): Promise<void> {
-  while (front.load().running > 0) {
-    await new Promise((resolve) => {
-      setImmediate(resolve);
-    });
-  }
-}
+import { createFunctionSampler, createRouterFront, createSglangFront, SamplerRefusal } from "../../testing/index.ts";
+import { apiKey, echo, failureOf, idle, request, stuckSampler } from "../../http/engine-calls.test-helper.ts";
+import { engineOf, engineOn } from "./sglang.test-helper.ts";
 
 describe("createSglangEngine().sample()", () => {
   test("sends the prompt and gives what was sampled", async () => {
@@ -54,16 +15,6 @@ describe("createSglangEngine().sample()", () => {
       weightSpans: [{ tokenCount: 3, dispatch: null, reply: "default" }],
       usage: { promptTokens: 2, completionTokens: 3, cachedTokens: 1 },
     });
-  });
-
-  test("reads the prompt when it is called, so that it may grow afterwards", async () => {
-    const engine = engineOn(createSglangFront({ sampler: echo }));
-    const prompt = TokenBuffer.from([7]);
-    const first = engine.sample(request({ prompt, requestId: "a" }));
-    prompt.append([8]);
-    const second = engine.sample(request({ prompt, requestId: "b" }));
-    expect((await first).sampledTokens).toEqual(Uint32Array.of(7, 9));
-    expect((await second).sampledTokens).toEqual(Uint32Array.of(7, 8, 9));
   });
 
   test("sends key, request id and routing key", async () => {
@@ -119,23 +70,6 @@ describe("createSglangEngine().sample()", () => {
     }
   });
 
-  test.each([
-    ["an empty prompt", request({ prompt: [] })],
-    ["a number too large for JSON", request({ sampling: { extra: { seed: 1n } } })],
-  ])("refuses %s without sending anything", async (_name, asked) => {
-    const engine = engineOf(() => {
-      throw new Error("Something was sent.");
-    });
-    expect((await failureOf(engine.sample(asked))).failure).toMatchObject({ code: "bad-request", retryable: false });
-  });
-
-  test("refuses several completions for one prompt, with the remedy", async () => {
-    const engine = engineOn(createSglangFront({ sampler: echo }));
-    const error = await failureOf(engine.sample(request({ sampling: { extra: { n: 2 } } })));
-    expect(error.failure).toMatchObject({ code: "bad-reply", retryable: false });
-    expect(error.message).toContain('leave "n" out of sampling.extra');
-  });
-
   test("a sampler's refusals keep their codes", async () => {
     const refusing = (status: 400 | 500 | 503) =>
       createSglangFront({ sampler: createFunctionSampler(() => Promise.reject(new SamplerRefusal(status, "no"))) });
@@ -171,31 +105,6 @@ describe("createSglangEngine() gives up a request", () => {
     await engine.close();
     await idle(front);
     expect(aborted).toEqual([{ rid: "r1" }]);
-  });
-
-  test("when its deadline passes, and another try may do better", async () => {
-    const { sampler, begun } = stuckSampler();
-    const clock = createManualClock();
-    const front = createSglangFront({ sampler });
-    const engine = engineOn(front, { timeoutMs: 1000, clock });
-    const sampled = failureOf(engine.sample(request()));
-    await begun;
-    await clock.advance(1000);
-    const error = await sampled;
-    expect(error.failure).toMatchObject({ code: "timeout", retryable: true });
-    expect(error.message).toContain("within 1000 ms");
-    await idle(front);
-    await engine.close();
-    expect(clock.sleeping).toBe(0);
-  });
-
-  test("before anything is sent when its signal is aborted already", async () => {
-    const engine = engineOf(() => {
-      throw new Error("Something was sent.");
-    });
-    const error = await failureOf(engine.sample(request(), { signal: AbortSignal.abort() }));
-    expect(error.failure.code).toBe("cancelled");
-    await engine.close();
   });
 });
 
@@ -377,35 +286,5 @@ describe("createSglangEngine() behind a router", () => {
   ])("a listing with %s is refused", async (_name, listing) => {
     const engine = engineOf(() => Response.json(listing));
     expect((await failureOf(engine.workers())).failure.code).toBe("bad-reply");
-  });
-});
-
-describe("createSglangEngine() refuses settings that cannot work", () => {
-  test.each([
-    [{ url: "localhost:30000" }, "the scheme is missing"],
-    [{ url: "http://h", port: 1 }, "give one of both"],
-    [{ url: "http://h:1/generate" }, "it names an endpoint; write http://h:1."],
-    [{ url: "http://h:1/base/v1/" }, "it names an endpoint; write http://h:1/base."],
-    [{ port: 0 }, "port is 0, wanted an integer from 1 to 65535"],
-    [{ host: "http://h" }, "host is not a host name"],
-    [{ apiKey: "" }, "it is empty"],
-    [{ apiKey: `${apiKey}\n` }, "characters that no header may have"],
-    [{ timeoutMs: 0 }, "timeoutMs is 0, wanted a positive number"],
-    [{ controlTimeoutMs: Number.NaN }, "controlTimeoutMs is NaN"],
-    [{ connections: 0 }, "connections is 0"],
-  ])("%j", (options, words) => {
-    const make = (): unknown => createSglangEngine(options);
-    expect(make).toThrow(ConfigurationError);
-    expect(make).toThrow(words);
-    expect(make).not.toThrow(apiKey);
-  });
-
-  test.each([
-    [{}, "http://127.0.0.1:30000"],
-    [{ host: "10.0.0.1", port: 3 }, "http://10.0.0.1:3"],
-    [{ host: "::1" }, "http://[::1]:30000"],
-    [{ url: "http://ada:sesame@proxy/base/" }, "http://proxy/base"],
-  ])("%j is the address %s", (options, address) => {
-    expect(createSglangEngine(options).address).toBe(address);
   });
 });

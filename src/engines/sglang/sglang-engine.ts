@@ -30,6 +30,8 @@ import type { SglangWorker } from "./workers.ts";
 export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
   /** Where requests go; safe to show. */
   readonly address: string;
+  /** SGLang samples a token to see whether it is healthy, so that a paused server is not. */
+  isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   /** The workers behind a router, asked anew; the server itself when it is no router. */
   workers(options?: { readonly signal?: AbortSignal }): Promise<readonly SglangWorker[]>;
 }
@@ -115,7 +117,6 @@ class Sglang implements SglangEngine {
     return this.#parts.control.health(options);
   }
 
-  /** SGLang samples a token to see whether it is healthy, so that a paused server is not. */
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean> {
     return this.#parts.control.health(options);
   }

@@ -3,7 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { createFunctionSampler, createVllmFront } from "../../testing/index.ts";
 import { readLoad } from "./load.ts";
-import { engineOf, engineOn, failureOf } from "./vllm.test-helper.ts";
+import { failureOf } from "../../http/engine-calls.test-helper.ts";
+import { engineOf, engineOn } from "./vllm.test-helper.ts";
 
 const metrics = `# HELP vllm:num_requests_running Number of requests in model execution batches.
 # TYPE vllm:num_requests_running gauge

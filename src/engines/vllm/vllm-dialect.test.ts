@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { vllmDialect } from "./vllm-dialect.ts";
-import { apiKey, engineOf, failureOf, request } from "./vllm.test-helper.ts";
+import { apiKey, failureOf, request } from "../../http/engine-calls.test-helper.ts";
+import { engineOf } from "./vllm.test-helper.ts";
 
 const flat = (message: string, code = 400, type = "BadRequestError"): string =>
   JSON.stringify({ object: "error", message, type, param: null, code });

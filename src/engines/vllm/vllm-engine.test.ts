@@ -2,42 +2,14 @@
 
 import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../core/failure.ts";
-import { TokenBuffer } from "../../core/token-buffer.ts";
 import { createManualClock } from "../../lib/manual-clock.ts";
-import { createFunctionSampler, createVllmFront, type Sampler, type VllmFront } from "../../testing/index.ts";
+import { createFunctionSampler, createVllmFront } from "../../testing/index.ts";
 import type { VllmWarning } from "./logprobs-mode.ts";
 import { createVllmEngine } from "./vllm-engine.ts";
-import { apiKey, engineOf, engineOn, failureOf, request } from "./vllm.test-helper.ts";
+import { apiKey, echo, failureOf, idle, request, stuckSampler } from "../../http/engine-calls.test-helper.ts";
+import { engineOf, engineOn } from "./vllm.test-helper.ts";
 
-const echo = createFunctionSampler(({ promptIds }) => ({ ids: [...promptIds, 9], cachedTokens: 1 }));
 const styles = ["new", "old"] as const;
-
-/** Samples one token and then nothing more until it is aborted. */
-function stuckSampler(): { readonly sampler: Sampler; readonly begun: Promise<void> } {
-  let begin!: () => void;
-  const begun = new Promise<void>((resolve) => {
-    begin = resolve;
-  });
-  const sampler: Sampler = {
-    sample: (_request, { signal, onTokens }) =>
-      new Promise((resolve) => {
-        onTokens([5], [-0.5]);
-        begin();
-        const output = { ids: [5], logprobs: [-0.5], finish: "abort", cachedTokens: 0, weightVersion: null } as const;
-        signal.addEventListener("abort", () => resolve(output), { once: true });
-      }),
-  };
-  return { sampler, begun };
-}
-
-/** Resolves when nothing is sampled any more. */
-async function idle(front: VllmFront): Promise<void> {
-  while (front.load().running > 0) {
-    await new Promise((resolve) => {
-      setImmediate(resolve);
-    });
-  }
-}
 
 describe("createVllmEngine().sample()", () => {
   test.each(styles)("sends the prompt and gives what was sampled (%s server)", async (style) => {
@@ -81,19 +53,6 @@ describe("createVllmEngine().sample()", () => {
     isUp = true;
     expect((await engine.sample(request())).finish.reason).toBe("stop");
   });
-
-  test.each(["auto", "generate"] as const)(
-    "reads the prompt when it is called, so that it may grow afterwards (endpoint: %s)",
-    async (endpoint) => {
-      const engine = engineOn(createVllmFront({ sampler: echo }), { endpoint });
-      const prompt = TokenBuffer.from([7]);
-      const first = engine.sample(request({ prompt, requestId: "a" }));
-      prompt.append([8]);
-      const second = engine.sample(request({ prompt, requestId: "b" }));
-      expect((await first).sampledTokens).toEqual(Uint32Array.of(7, 9));
-      expect((await second).sampledTokens).toEqual(Uint32Array.of(7, 8, 9));
-    },
-  );
 
   test.each([
     ["generate", "/inference/v1/generate"],
@@ -208,45 +167,9 @@ describe("createVllmEngine().sample()", () => {
     expect(error.failure).toMatchObject({ code: "bad-request", retryable: false });
     expect(error.message).toContain("give the name under which the server serves the model");
   });
-
-  test.each([
-    ["an empty prompt", request({ prompt: [] })],
-    ["a number too large for JSON", request({ sampling: { extra: { seed: 1n } } })],
-  ])("refuses %s without sending anything", async (_name, asked) => {
-    const engine = engineOf(() => {
-      throw new Error("Something was sent.");
-    });
-    expect((await failureOf(engine.sample(asked))).failure).toMatchObject({ code: "bad-request", retryable: false });
-  });
-
-  test.each([false, true])(
-    "refuses several completions for one prompt, with the remedy (stream: %s)",
-    async (stream) => {
-      for (const endpoint of ["generate", "completions"] as const) {
-        const engine = engineOn(createVllmFront({ sampler: echo }), { stream, endpoint });
-        const error = await failureOf(engine.sample(request({ sampling: { extra: { n: 2 } } })));
-        expect(error.failure).toMatchObject({ code: "bad-reply", retryable: false });
-        expect(error.message).toContain('leave "n" out of sampling.extra');
-      }
-    },
-  );
 });
 
 describe("createVllmEngine() gives up a request", () => {
-  test("when its deadline passes, and another try may do better", async () => {
-    const { sampler, begun } = stuckSampler();
-    const clock = createManualClock();
-    const front = createVllmFront({ sampler });
-    const engine = engineOn(front, { timeoutMs: 1000, clock });
-    const sampled = failureOf(engine.sample(request()));
-    await begun;
-    await clock.advance(1000);
-    expect((await sampled).failure).toMatchObject({ code: "timeout", retryable: true });
-    await idle(front);
-    await engine.close();
-    expect(clock.sleeping).toBe(0);
-  });
-
   test("when its caller cancels, and has the server abort it behind a proxy that hides that", async () => {
     const { sampler, begun } = stuckSampler();
     const front = createVllmFront({ sampler });
@@ -433,15 +356,7 @@ describe("createVllmEngine() warns of raw logprobs", () => {
 
 describe("createVllmEngine() refuses settings that cannot work", () => {
   test.each([
-    [{ url: "localhost:8000" }, "the scheme is missing"],
-    [{ url: "http://h", port: 1 }, "give one of both"],
-    [{ url: "http://h:1/v1" }, "it names an endpoint; write http://h:1."],
     [{ url: "http://h:1/base/inference/v1/generate" }, "it names an endpoint; write http://h:1/base."],
-    [{ port: 0 }, "port is 0, wanted an integer from 1 to 65535"],
-    [{ apiKey: "" }, "it is empty"],
-    [{ apiKey: `${apiKey}\n` }, "characters that no header may have"],
-    [{ timeoutMs: 0 }, "timeoutMs is 0, wanted a positive number"],
-    [{ controlTimeoutMs: Number.NaN }, "controlTimeoutMs is NaN"],
     [{ model: "" }, "model is empty"],
     [{ routingHeader: "x session" }, "wanted the name of a header"],
     [{ endpoint: "chat" as "generate" }, 'endpoint is "chat", wanted'],
@@ -450,14 +365,5 @@ describe("createVllmEngine() refuses settings that cannot work", () => {
     const make = (): unknown => createVllmEngine(options);
     expect(make).toThrow(ConfigurationError);
     expect(make).toThrow(words);
-    expect(make).not.toThrow(apiKey);
-  });
-
-  test.each([
-    [{}, "http://127.0.0.1:8000"],
-    [{ host: "10.0.0.1", port: 3 }, "http://10.0.0.1:3"],
-    [{ url: "http://ada:sesame@proxy/base/" }, "http://proxy/base"],
-  ])("%j is the address %s", (options, address) => {
-    expect(createVllmEngine(options).address).toBe(address);
   });
 });

@@ -38,6 +38,7 @@ export interface VllmEngine extends Engine, EngineControl, EngineLoadSource {
   readonly endpoint: EndpointName | null;
   /** In mode "retract" always a refusal: vLLM has none. "wait" resolves when what runs has ended. */
   pause(mode: VllmPauseMode): Promise<void>;
+  isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   isPaused(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   /**
    * Tells the engine which weights the server now has, as the trainer that loaded them knows: vLLM names none in a reply.

@@ -1,5 +1,5 @@
 // The expert as something that continues token ids: it decodes the prompt it was sent, reads nothing but its text, and
-// encodes its action. It fits the sampler that `testing/sglang` puts behind its protocol front, by shape: rooms of
+// encodes its action. It fits the sampler that `testing` puts behind its protocol front, by shape: rooms of
 // environments import none of it.
 
 import { ConfigurationError } from "../../core/failure.ts";

@@ -1,6 +1,7 @@
 // The endpoints by which a trainer works a server: abort, pause and continue, weights and their version, the cache.
 
-import type { FrontApp, FrontState } from "./front-state.ts";
+import type { FrontApp } from "../front/front-app.ts";
+import type { FrontState } from "./front-state.ts";
 import { boolean, parseFields, type Fields } from "./generate-body.ts";
 import { Refusal } from "./refusal.ts";
 

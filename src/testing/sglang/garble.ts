@@ -2,7 +2,7 @@
 // tokens that were not sampled or on numbers that were not reported.
 
 import type { Random } from "../../lib/random.ts";
-import { RawText } from "./wire-fault.ts";
+import { RawText } from "../front/wire-fault.ts";
 
 type Item = Readonly<Record<string, unknown>>;
 type Triple = readonly [unknown, unknown, unknown];
@@ -30,7 +30,7 @@ export const garblings: Readonly<Record<string, (item: Item) => unknown>> = {
 };
 
 /** One of the garblings. An answer without tokens has little to spoil; it loses its meta_info. */
-export function garble(random: Random): (item: unknown) => unknown {
+export function garbleSglang(random: Random): (item: unknown) => unknown {
   const chosen = garblings[random.pick(Object.keys(garblings))]!;
   return (item) => {
     const fields = item as Item;

@@ -5,7 +5,7 @@ import { randomUUID } from "node:crypto";
 import type { Tokenizer } from "../../core/tokenizer.ts";
 import { Refusal } from "./refusal.ts";
 import { checkSampling, type CheckedSampling, type OutputParams } from "./sampling-check.ts";
-import type { SamplerParams } from "./sampler.ts";
+import type { SamplerParams } from "../front/sampler.ts";
 
 /** One sequence to sample. */
 export type SequenceCall = {

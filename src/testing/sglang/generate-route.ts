@@ -1,11 +1,11 @@
 // POST /generate: a body in, an answer out, whole or as server-sent events. A client that goes away aborts what it asked for.
 
-import type { AnswerWriter } from "./answer-writer.ts";
+import type { AnswerWriter } from "../front/answer-writer.ts";
 import { boolean, parseFields, readGenerateCall } from "./generate-body.ts";
 import { generate, type GenerationContext } from "./generation.ts";
 import { openCall, type GenerateRouteOptions, type OpenCall } from "./open-call.ts";
 import { streamAnswer } from "./stream-route.ts";
-import { itemText, WireFaultError } from "./wire-fault.ts";
+import { itemText, WireFaultError } from "../front/wire-fault.ts";
 
 /** Gives what the framework is to be given. Rejects with a `Refusal`, and then nothing was written. */
 export async function serveGenerate(

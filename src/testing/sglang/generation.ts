@@ -7,9 +7,9 @@ import type { SequenceCall } from "./generate-body.ts";
 import { abortedFinish, OutputTracker } from "./output-tracker.ts";
 import { Refusal } from "./refusal.ts";
 import { replyItem, waitingAbortItem, type Frame, type ReplyFacts } from "./reply-item.ts";
-import type { LiveRequest, RequestTable } from "./request-table.ts";
-import { SamplerRefusal, type Sampler, type SamplerOutput } from "./sampler.ts";
-import { WireFaultError, type WireFault } from "./wire-fault.ts";
+import type { LiveRequest, RequestTable } from "../front/request-table.ts";
+import { SamplerRefusal, type Sampler, type SamplerOutput } from "../front/sampler.ts";
+import { WireFaultError, type WireFault } from "../front/wire-fault.ts";
 
 /** What all generations of a front share. */
 export type GenerationContext = {

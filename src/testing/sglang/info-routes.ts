@@ -1,6 +1,7 @@
 // What a server says about itself: health, model, settings, load. New and old paths answer alike.
 
-import type { FrontApp, FrontState } from "./front-state.ts";
+import type { FrontApp } from "../front/front-app.ts";
+import type { FrontState } from "./front-state.ts";
 
 /** The version of SGLang whose answers these are. */
 const protocolVersion = "0.5.9";

@@ -2,7 +2,8 @@
 
 import type { GenerateCall, ModelLimits } from "./generate-body.ts";
 import type { GenerationContext } from "./generation.ts";
-import type { LiveRequest } from "./request-table.ts";
+import { Refusal } from "./refusal.ts";
+import type { LiveRequest } from "../front/request-table.ts";
 
 export type GenerateRouteOptions = {
   readonly context: GenerationContext;
@@ -36,7 +37,10 @@ export function openCall(
     for (const entry of live) table.close(entry);
   };
   try {
-    for (const sequence of call.sequences) live.push(table.open(sequence.requestId));
+    for (const { requestId } of call.sequences) {
+      if (table.isLive(requestId)) throw Refusal.ofValue(`Duplicate request ID detected: ${requestId}`);
+      live.push(table.open(requestId));
+    }
   } catch (error) {
     end();
     throw error;

@@ -1,6 +1,6 @@
 // The shapes in which SGLang says no. Clients must read every one of them, so the front writes every one of them.
 
-import type { WholeAnswer } from "./answer-writer.ts";
+import type { WholeAnswer } from "../front/answer-writer.ts";
 
 /** What refuses: inside an open stream each has its own way to say so. */
 export type RefusalKind = "value" | "shape" | "scheduler" | "path" | "key" | "crash";

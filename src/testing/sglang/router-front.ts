@@ -3,7 +3,7 @@
 
 import { Hono } from "hono";
 import { deriveSeed } from "../../lib/random.ts";
-import { listenOn, type FrontListener, type ListenOptions } from "./listener.ts";
+import { listenOn, type FrontListener, type ListenOptions } from "../front/listener.ts";
 import { Refusal } from "./refusal.ts";
 
 export type RouterWorker = {

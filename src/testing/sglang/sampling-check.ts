@@ -2,7 +2,7 @@
 // type it does not expect, is an exception nobody catches (HTTP 500); a value out of range is HTTP 400 with the reason.
 
 import { Refusal } from "./refusal.ts";
-import type { SamplerParams } from "./sampler.ts";
+import type { SamplerParams } from "../front/sampler.ts";
 
 /** What the front itself does about a generation. */
 export type OutputParams = {

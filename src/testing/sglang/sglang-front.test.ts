@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { endId } from "./byte-tokenizer.test-helper.ts";
 import { ask, frontSaying, ids, json, saying, type Json } from "./front.test-helper.ts";
-import type { Sampler } from "./sampler.ts";
+import type { Sampler } from "../front/sampler.ts";
 import { createSglangFront, type SglangFrontOptions } from "./sglang-front.ts";
 
 describe("the front's operations", () => {

@@ -5,15 +5,16 @@
 import { Hono } from "hono";
 import type { Tokenizer } from "../../core/tokenizer.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
-import { createResponseWriter, createSocketWriter } from "./answer-writer.ts";
+import { createResponseWriter, createSocketWriter } from "../front/answer-writer.ts";
 import { addControlRoutes } from "./control-routes.ts";
-import type { FrontApp, FrontEnvironment, FrontState } from "./front-state.ts";
+import type { FrontApp, FrontEnvironment } from "../front/front-app.ts";
+import type { FrontState } from "./front-state.ts";
 import { serveGenerate } from "./generate-route.ts";
 import { addInfoRoutes } from "./info-routes.ts";
-import { listenOn, type FrontListener, type ListenOptions } from "./listener.ts";
+import { listenOn, type FrontListener, type ListenOptions } from "../front/listener.ts";
 import { Refusal } from "./refusal.ts";
-import { RequestTable } from "./request-table.ts";
-import type { Sampler } from "./sampler.ts";
+import { RequestTable } from "../front/request-table.ts";
+import type { Sampler } from "../front/sampler.ts";
 import { addTokenizerRoutes } from "./tokenizer-routes.ts";
 
 export type SglangFrontOptions = {

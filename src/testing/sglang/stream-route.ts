@@ -1,12 +1,12 @@
 // /generate as server-sent events: a frame after every piece of output, `[DONE]` at the end. What goes wrong once the
 // stream could be open is said inside it, with HTTP 200, as the reference does; a crash breaks the connection.
 
-import type { AnswerWriter } from "./answer-writer.ts";
+import type { AnswerWriter } from "../front/answer-writer.ts";
 import { generate } from "./generation.ts";
 import type { GenerateRouteOptions, OpenCall } from "./open-call.ts";
 import { Refusal } from "./refusal.ts";
 import { replyItem, type Frame } from "./reply-item.ts";
-import { itemText, WireFaultError } from "./wire-fault.ts";
+import { itemText, WireFaultError } from "../front/wire-fault.ts";
 
 /** Never rejects. `open` may throw a `Refusal`. */
 export async function streamAnswer(

@@ -1,7 +1,8 @@
 // Text to ids and back, over HTTP.
 
 import type { Tokenizer } from "../../core/tokenizer.ts";
-import type { FrontApp, FrontState } from "./front-state.ts";
+import type { FrontApp } from "../front/front-app.ts";
+import type { FrontState } from "./front-state.ts";
 import { parseFields } from "./generate-body.ts";
 import { Refusal } from "./refusal.ts";
 

@@ -1,9 +1,9 @@
 // One call from admission to its end: waits while generation is held, lets the sampler run once for each completion, watches
 // for the end of each. Knows nothing of HTTP.
 
-import type { LiveRequest, RequestTable } from "../sglang/request-table.ts";
-import { SamplerRefusal, type Sampler, type SamplerOutput } from "../sglang/sampler.ts";
-import { WireFaultError, type WireFault } from "../sglang/wire-fault.ts";
+import type { LiveRequest, RequestTable } from "../front/request-table.ts";
+import { SamplerRefusal, type Sampler, type SamplerOutput } from "../front/sampler.ts";
+import { WireFaultError, type WireFault } from "../front/wire-fault.ts";
 import { ChoiceTracker } from "./choice-tracker.ts";
 import type { VllmCall } from "./read-call.ts";
 import { VllmRefusal } from "./vllm-refusal.ts";

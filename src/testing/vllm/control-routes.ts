@@ -1,8 +1,8 @@
 // The endpoints by which a trainer works a vLLM server: pause and resume, abort, and, in new servers, the weights' version.
 
 import type { Hono } from "hono";
-import type { FrontEnvironment } from "../sglang/front-state.ts";
-import type { LiveRequest } from "../sglang/request-table.ts";
+import type { FrontEnvironment } from "../front/front-app.ts";
+import type { LiveRequest } from "../front/request-table.ts";
 import type { RunContext } from "./completion-run.ts";
 import { VllmRefusal } from "./vllm-refusal.ts";
 

@@ -1,7 +1,7 @@
 // Answers that are not what they should be, in vLLM's shapes: each is one that a client must refuse.
 
 import type { Random } from "../../lib/random.ts";
-import { RawText } from "../sglang/wire-fault.ts";
+import { RawText } from "../front/wire-fault.ts";
 
 type Item = Readonly<Record<string, unknown>>;
 

@@ -2,7 +2,7 @@
 // 404. One prompt a call; several completions of it are served, several prompts are not.
 
 import { randomUUID } from "node:crypto";
-import type { SamplerParams } from "../sglang/sampler.ts";
+import type { SamplerParams } from "../front/sampler.ts";
 import { FieldReader, require } from "./field-reader.ts";
 import { VllmRefusal } from "./vllm-refusal.ts";
 

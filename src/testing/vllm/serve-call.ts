@@ -1,9 +1,9 @@
 // One POST to either endpoint: a body in, an answer out, whole or as server-sent events. What is wrong with the request is
 // said with its status; what goes wrong later, inside an open stream, as a chunk. A client that goes away aborts its call.
 
-import type { AnswerWriter, WholeAnswer } from "../sglang/answer-writer.ts";
-import type { LiveRequest } from "../sglang/request-table.ts";
-import { itemText, WireFaultError } from "../sglang/wire-fault.ts";
+import type { AnswerWriter, WholeAnswer } from "../front/answer-writer.ts";
+import type { LiveRequest } from "../front/request-table.ts";
+import { itemText, WireFaultError } from "../front/wire-fault.ts";
 import { choiceOf, chunkOf, usageOf, wholeAnswer, type AnswerFacts } from "./answers.ts";
 import { runCompletions, type CompletedRun, type RunContext } from "./completion-run.ts";
 import { readCall, type VllmCall, type VllmEndpoint, type VllmLimits } from "./read-call.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createFunctionSampler } from "../sglang/function-sampler.ts";
-import type { SamplerRequest } from "../sglang/sampler.ts";
+import { createFunctionSampler } from "../front/function-sampler.ts";
+import type { SamplerRequest } from "../front/sampler.ts";
 import { createVllmFront, type VllmFront, type VllmFrontOptions } from "./vllm-front.ts";
 
 type Json = Readonly<Record<string, unknown>>;

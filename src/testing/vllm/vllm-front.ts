@@ -3,11 +3,11 @@
 // (prompts are ids, and answers have none), chat, several prompts in a call.
 
 import { Hono } from "hono";
-import { createResponseWriter, createSocketWriter } from "../sglang/answer-writer.ts";
-import type { FrontEnvironment } from "../sglang/front-state.ts";
-import { listenOn, type FrontListener, type ListenOptions } from "../sglang/listener.ts";
-import { RequestTable, type LiveRequest } from "../sglang/request-table.ts";
-import type { Sampler } from "../sglang/sampler.ts";
+import { createResponseWriter, createSocketWriter } from "../front/answer-writer.ts";
+import type { FrontEnvironment } from "../front/front-app.ts";
+import { listenOn, type FrontListener, type ListenOptions } from "../front/listener.ts";
+import { RequestTable, type LiveRequest } from "../front/request-table.ts";
+import type { Sampler } from "../front/sampler.ts";
 import { addNewRoutes, addPauseRoutes, type ControlState } from "./control-routes.ts";
 import type { VllmCall, VllmEndpoint, VllmLimits } from "./read-call.ts";
 import { serveCall, type ServeOptions } from "./serve-call.ts";

@@ -1,6 +1,6 @@
 // The shapes in which vLLM says no: flat in old servers, nested under "error" in new ones, and a bare string for keys.
 
-import type { WholeAnswer } from "../sglang/answer-writer.ts";
+import type { WholeAnswer } from "../front/answer-writer.ts";
 
 export type ErrorStyle = "nested" | "flat";
 

@@ -3,7 +3,7 @@ import { createManualClock } from "../../lib/manual-clock.ts";
 import { createFaultSampler, faultNames, type FaultName, type FaultSampler } from "./fault-sampler.ts";
 import { createFunctionSampler } from "./function-sampler.ts";
 import type { SamplerRequest } from "./sampler.ts";
-import { checkSampling } from "./sampling-check.ts";
+import { checkSampling } from "../sglang/sampling-check.ts";
 
 const honest = createFunctionSampler(() => ({ ids: [5, 6, 7, 8] }));
 

@@ -1,8 +1,6 @@
 // The requests a front is working on: who waits, who runs, who is to stop. Holds new ones back while generation is paused
 // or weights are being loaded. Knows nothing of HTTP.
 
-import { Refusal } from "./refusal.ts";
-
 export class LiveRequest {
   readonly id: string;
   readonly #controller = new AbortController();
@@ -44,9 +42,12 @@ export class RequestTable {
     return this.#holds.size > 0;
   }
 
-  /** Throws a `Refusal` when a live request has this id. */
+  isLive(id: string): boolean {
+    return this.#live.has(id);
+  }
+
+  /** The id must not be live. */
   open(id: string): LiveRequest {
-    if (this.#live.has(id)) throw Refusal.ofValue(`Duplicate request ID detected: ${id}`);
     const request = new LiveRequest(id);
     this.#live.set(id, request);
     return request;

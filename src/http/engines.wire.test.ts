@@ -1,66 +1,52 @@
-// The engine over real loopback sockets: what only sockets can show.
+// Engines over real loopback sockets: what only sockets can show, the same for every engine behind HTTP.
 
 import { afterEach, describe, expect, test } from "vitest";
-import { AttributedError } from "../../core/failure.ts";
+import { AttributedError } from "../core/failure.ts";
+import { createSglangEngine } from "../engines/sglang/index.ts";
+import { createVllmEngine } from "../engines/vllm/index.ts";
 import {
   createFaultSampler,
-  createFunctionSampler,
+  createSglangFront,
   createVllmFront,
   faultNames,
+  garbleSglang,
   garbleVllm,
   type FaultName,
   type Sampler,
-  type VllmFrontOptions,
-} from "../../testing/index.ts";
-import { createVllmEngine } from "./vllm-engine.ts";
-import type { VllmEngineOptions } from "./vllm-options.ts";
-import { failureOf, request } from "./vllm.test-helper.ts";
+} from "../testing/index.ts";
+import { echo, failureOf, request, stuckSampler } from "./engine-calls.test-helper.ts";
 
 const cleanups: (() => Promise<void>)[] = [];
 afterEach(async () => {
   for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
 });
 
-async function serve(options: VllmFrontOptions, engineOptions: VllmEngineOptions = {}) {
-  const front = createVllmFront(options);
+type Options = {
+  readonly url: string;
+  readonly stream?: boolean;
+  readonly connections?: number;
+  readonly timeoutMs?: number;
+};
+
+const kinds = {
+  SGLang: { front: createSglangFront, open: (options: Options) => createSglangEngine(options), garble: garbleSglang },
+  // New servers stream at either endpoint; whole answers come from the newer one.
+  vLLM: {
+    front: createVllmFront,
+    open: (options: Options) => createVllmEngine({ ...options, endpoint: options.stream ? "completions" : "auto" }),
+    garble: garbleVllm,
+  },
+} as const;
+
+async function serve(kind: keyof typeof kinds, sampler: Sampler, options: Omit<Options, "url"> = {}) {
+  const front = kinds[kind].front({ sampler });
   const listener = await front.listen();
-  const engine = createVllmEngine({ host: "127.0.0.1", port: listener.port, ...engineOptions });
+  const engine = kinds[kind].open({ ...options, url: listener.url });
   cleanups.push(
     () => listener.close(),
     () => engine.close(),
   );
   return { front, engine, listener };
-}
-
-const echo = createFunctionSampler(({ promptIds }) => ({ ids: [...promptIds, 9] }));
-
-/** Never answers by itself. */
-function stuck(): { readonly sampler: Sampler; readonly begun: Promise<void>; readonly left: Promise<void> } {
-  let begin!: () => void;
-  let leave!: () => void;
-  const begun = new Promise<void>((resolve) => {
-    begin = resolve;
-  });
-  const left = new Promise<void>((resolve) => {
-    leave = resolve;
-  });
-  const sampler: Sampler = {
-    sample: (_asked, { signal, onTokens }) =>
-      new Promise((resolve) => {
-        onTokens([5], [-0.5]);
-        begin();
-        const output = { ids: [5], logprobs: [-0.5], finish: "abort", cachedTokens: 0, weightVersion: null } as const;
-        signal.addEventListener(
-          "abort",
-          () => {
-            leave();
-            resolve(output);
-          },
-          { once: true },
-        );
-      }),
-  };
-  return { sampler, begun, left };
 }
 
 /** How many sockets and timers keep this process alive. */
@@ -77,9 +63,9 @@ async function settleSockets(): Promise<void> {
   }
 }
 
-describe("createVllmEngine() over sockets", () => {
+describe.each(Object.keys(kinds) as (keyof typeof kinds)[])("the engine for %s over sockets", (kind) => {
   test.each([false, true])("calls run at the same time and each gets its own tokens (stream: %s)", async (stream) => {
-    const { engine } = await serve({ sampler: echo }, { stream, connections: 16 });
+    const { engine } = await serve(kind, echo, { stream, connections: 16 });
     const prompts = Array.from({ length: 200 }, (_, index) => [100 + index, 300 + index]);
     const results = await Promise.all(
       prompts.map((prompt, index) => engine.sample(request({ prompt, requestId: `r${index}` }))),
@@ -88,8 +74,8 @@ describe("createVllmEngine() over sockets", () => {
   });
 
   test.each([false, true])("a client that goes away ends its request on the server (stream: %s)", async (stream) => {
-    const { sampler, begun, left } = stuck();
-    const { engine, front } = await serve({ sampler }, { stream });
+    const { sampler, begun, left } = stuckSampler();
+    const { engine, front } = await serve(kind, sampler, { stream });
     const controller = new AbortController();
     const sampled = failureOf(engine.sample(request(), { signal: controller.signal }));
     await begun;
@@ -101,8 +87,8 @@ describe("createVllmEngine() over sockets", () => {
   });
 
   test("a server that dies in the middle is a lost connection, one that is gone cannot be reached", async () => {
-    const { sampler, begun } = stuck();
-    const { engine, listener } = await serve({ sampler });
+    const { sampler, begun } = stuckSampler();
+    const { engine, listener } = await serve(kind, sampler);
     const sampled = failureOf(engine.sample(request()));
     await begun;
     await listener.close();
@@ -124,9 +110,9 @@ describe("createVllmEngine() over sockets", () => {
   };
 
   test.each(faultNames)("meets the fault %s with its code, whole and streamed", async (fault) => {
-    const sampler = createFaultSampler(echo, { seed: 1, rates: { [fault]: 1 }, slowMs: 2, garble: garbleVllm });
-    const { engine } = await serve({ sampler });
-    const streaming = createVllmEngine({ url: engine.address, stream: true, endpoint: "completions" });
+    const sampler = createFaultSampler(echo, { seed: 1, rates: { [fault]: 1 }, slowMs: 2, garble: kinds[kind].garble });
+    const { engine } = await serve(kind, sampler);
+    const streaming = kinds[kind].open({ url: engine.address, stream: true });
     cleanups.push(() => streaming.close());
     const outcomeOf = async (call: ReturnType<typeof engine.sample>): Promise<string> => {
       try {
@@ -146,8 +132,8 @@ describe("createVllmEngine() over sockets", () => {
 
   test("under every fault at once, each call ends in tokens that fit or in one failure with a code", async () => {
     const rates = Object.fromEntries(faultNames.map((name) => [name, 0.08]));
-    const sampler = createFaultSampler(echo, { seed: 2, rates, slowMs: 4, garble: garbleVllm });
-    const { engine } = await serve({ sampler }, { timeoutMs: 20_000 });
+    const sampler = createFaultSampler(echo, { seed: 2, rates, slowMs: 4, garble: kinds[kind].garble });
+    const { engine } = await serve(kind, sampler, { timeoutMs: 20_000 });
     const outcomes = await Promise.all(
       Array.from({ length: 600 }, async (_, index) => {
         const prompt = [10 + (index % 50), 11, 12];
@@ -172,9 +158,9 @@ describe("createVllmEngine() over sockets", () => {
   test("cancelled calls, passed deadlines and closing leave nothing that keeps the process alive", async () => {
     await settleSockets();
     const timersBefore = active(/Timeout/);
-    const { sampler } = stuck();
-    const { engine, listener, front } = await serve({ sampler }, { timeoutMs: 60, connections: 4 });
-    const patient = createVllmEngine({ url: engine.address, timeoutMs: 3_600_000 });
+    const { sampler } = stuckSampler();
+    const { engine, listener, front } = await serve(kind, sampler, { timeoutMs: 60, connections: 4 });
+    const patient = kinds[kind].open({ url: engine.address, timeoutMs: 3_600_000 });
     const controller = new AbortController();
     const outcomes = await Promise.allSettled([
       ...Array.from({ length: 12 }, (_, index) => engine.sample(request({ requestId: `late-${index}` }))),

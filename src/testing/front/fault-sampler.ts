@@ -3,7 +3,6 @@
 
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { createRandom, deriveSeed, type Random } from "../../lib/random.ts";
-import { garble } from "./garble.ts";
 import {
   SamplerRefusal,
   type Sampler,
@@ -11,7 +10,7 @@ import {
   type SamplerOutput,
   type SamplerRequest,
 } from "./sampler.ts";
-import { WireFaultError } from "./wire-fault.ts";
+import { RawText, WireFaultError } from "./wire-fault.ts";
 
 /** Two that leave the answer right, and eight of which a request meets at most one. */
 export const faultNames = [
@@ -43,7 +42,7 @@ export type FaultSamplerOptions = {
   readonly seed: number;
   /** Probability of each fault, from 0 to 1. Default 0. */
   readonly rates: Partial<Readonly<Record<FaultName, number>>>;
-  /** Spoils an answer, of another protocol say. Default: SGLang's. */
+  /** Spoils an answer, in the shapes of its protocol. Default: pages and halves that are JSON in none. */
   readonly garble?: (random: Random) => (item: unknown) => unknown;
   /** How late a slow answer is at most; half of it at least. Default 50. */
   readonly slowMs?: number;
@@ -58,7 +57,7 @@ export type FaultSampler = Sampler & {
 
 /** Throws a `RangeError` for a rate that is no probability. */
 export function createFaultSampler(inner: Sampler, options: FaultSamplerOptions): FaultSampler {
-  const { seed, rates, slowMs = 50, clock = systemClock, garble: spoilItem = garble } = options;
+  const { seed, rates, slowMs = 50, clock = systemClock, garble: spoilItem = garbleText } = options;
   const counts = Object.fromEntries(faultNames.map((name) => [name, 0])) as Record<FaultName, number>;
   for (const [name, rate] of Object.entries(rates)) {
     if (!(rate >= 0 && rate <= 1)) throw new RangeError(`Cannot make a fault sampler: rate of "${name}" is ${rate}.`);
@@ -133,4 +132,10 @@ function shorten(output: SamplerOutput, count: number): SamplerOutput {
     ids: Array.from(output.ids).slice(0, count),
     logprobs: Array.from(output.logprobs).slice(0, count),
   };
+}
+
+function garbleText(random: Random): (item: unknown) => unknown {
+  const texts = ["<html><body>502 Bad Gateway</body></html>", "", "null"];
+  const text = random.pick(texts);
+  return () => new RawText(text);
 }

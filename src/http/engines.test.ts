@@ -1,0 +1,147 @@
+// What holds of every engine behind HTTP, in front of its protocol front and without a socket. What only one of them does is
+// tested in its room.
+
+import { describe, expect, test } from "vitest";
+import { ConfigurationError } from "../core/failure.ts";
+import { TokenBuffer } from "../core/token-buffer.ts";
+import { createSglangEngine } from "../engines/sglang/index.ts";
+import { createVllmEngine } from "../engines/vllm/index.ts";
+import type { Clock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/manual-clock.ts";
+import { createSglangFront, createVllmFront, type Sampler } from "../testing/index.ts";
+import { apiKey, echo, failureOf, idle, request, stuckSampler } from "./engine-calls.test-helper.ts";
+import { createHandlerClient } from "./index.ts";
+
+type Options = {
+  readonly url?: string;
+  readonly host?: string;
+  readonly port?: number;
+  readonly apiKey?: string | null;
+  readonly timeoutMs?: number | null;
+  readonly firstByteTimeoutMs?: number | null;
+  readonly connectTimeoutMs?: number;
+  readonly controlTimeoutMs?: number;
+  readonly connections?: number;
+  readonly stream?: boolean;
+  readonly clock?: Clock;
+};
+
+const kinds = {
+  SGLang: { create: createSglangEngine, front: (sampler: Sampler) => createSglangFront({ sampler }), port: 30_000 },
+  vLLM: { create: createVllmEngine, front: (sampler: Sampler) => createVllmFront({ sampler }), port: 8000 },
+} as const;
+
+describe.each(Object.keys(kinds) as (keyof typeof kinds)[])("the engine for %s", (kind) => {
+  const { create, front, port } = kinds[kind];
+  const engineOf = (handler: (asked: Request) => Response | Promise<Response>, options: Options = {}) => {
+    const clock = options.clock === undefined ? {} : { clock: options.clock };
+    const http = createHandlerClient(handler, { boundary: "engine", ...clock });
+    return create({ url: "http://server", apiKey, ...options, http });
+  };
+  const silent = () =>
+    engineOf(() => {
+      throw new Error("Something was sent.");
+    });
+
+  test("reads the prompt when it is called, so that it may grow afterwards", async () => {
+    const served = front(echo);
+    const engine = engineOf((asked) => served.handle(asked));
+    const prompt = TokenBuffer.from([7]);
+    const first = engine.sample(request({ prompt, requestId: "a" }));
+    prompt.append([8]);
+    const second = engine.sample(request({ prompt, requestId: "b" }));
+    expect((await first).sampledTokens).toEqual(Uint32Array.of(7, 9));
+    expect((await second).sampledTokens).toEqual(Uint32Array.of(7, 8, 9));
+  });
+
+  test.each([
+    ["an empty prompt", request({ prompt: [] })],
+    ["a number too large for JSON", request({ sampling: { extra: { seed: 1n } } })],
+  ])("refuses %s without sending anything", async (_name, asked) => {
+    const served = front(echo);
+    const engine = engineOf((sent) => {
+      if (sent.method === "POST") throw new Error("Something was sent.");
+      return served.handle(sent);
+    });
+    expect((await failureOf(engine.sample(asked))).failure).toMatchObject({ code: "bad-request", retryable: false });
+  });
+
+  // A stream of several is one that SGLang's frames do not fit; that is its room's affair.
+  test.each(kind === "vLLM" ? [false, true] : [false])(
+    "refuses several completions for one prompt (stream: %s)",
+    async (stream) => {
+      const served = front(echo);
+      const engine = engineOf((asked) => served.handle(asked), { stream });
+      const error = await failureOf(engine.sample(request({ sampling: { extra: { n: 2 } } })));
+      expect(error.failure).toMatchObject({ code: "bad-reply", retryable: false });
+      expect(error.message).toContain('leave "n" out of sampling.extra');
+    },
+  );
+
+  test.each([{ timeoutMs: 1000 }, { firstByteTimeoutMs: 1000 }])(
+    "gives a request up when its deadline passes, and another try may do better: %j",
+    async (limits) => {
+      const { sampler, begun } = stuckSampler();
+      const clock = createManualClock();
+      const served = front(sampler);
+      const engine = engineOf((asked) => served.handle(asked), { ...limits, clock });
+      const sampled = failureOf(engine.sample(request()));
+      await begun;
+      await clock.advance(1000);
+      const error = await sampled;
+      expect(error.failure).toMatchObject({ code: "timeout", retryable: true });
+      expect(error.message).toContain("within 1000 ms");
+      await idle(served);
+      await engine.close();
+      expect(clock.sleeping).toBe(0);
+    },
+  );
+
+  test("is cancelled before anything is sent when its signal is aborted already", async () => {
+    const engine = silent();
+    const error = await failureOf(engine.sample(request(), { signal: AbortSignal.abort() }));
+    expect(error.failure.code).toBe("cancelled");
+    await engine.close();
+  });
+
+  test("is ready while its server is healthy and not paused, and says when it cannot be asked", async () => {
+    const served = front(echo);
+    const engine = engineOf((asked) => served.handle(asked));
+    expect(await engine.isReady()).toBe(true);
+    await engine.pause("abort");
+    expect(await engine.isReady()).toBe(false);
+    await engine.continue();
+    expect(await engine.isReady()).toBe(true);
+    expect(await engineOf(() => new Response(null, { status: 503 })).isReady()).toBe(false);
+    expect((await failureOf(silent().isReady())).failure.code).toBe("connection-lost");
+  });
+
+  test.each<[Options, string]>([
+    [{ url: "localhost:30000" }, "the scheme is missing"],
+    [{ url: "http://h", port: 1 }, "give one of both"],
+    [{ url: "http://h:1/v1/" }, "it names an endpoint; write http://h:1."],
+    [{ port: 0 }, "port is 0, wanted an integer from 1 to 65535"],
+    [{ host: "http://h" }, "host is not a host name"],
+    [{ apiKey: "" }, "it is empty"],
+    [{ apiKey: `${apiKey}\n` }, "characters that no header may have"],
+    [{ timeoutMs: 0 }, "timeoutMs is 0, wanted a positive number"],
+    [{ firstByteTimeoutMs: -1 }, "firstByteTimeoutMs is -1, wanted a positive number"],
+    [{ connectTimeoutMs: 0.5 }, "connectTimeoutMs is 0.5"],
+    [{ controlTimeoutMs: Number.NaN }, "controlTimeoutMs is NaN"],
+    [{ connections: 0 }, "connections is 0"],
+  ])("refuses %j", (options, words) => {
+    const make = (): unknown => create(options);
+    expect(make).toThrow(ConfigurationError);
+    expect(make).toThrow(words);
+    expect(make).not.toThrow(apiKey);
+  });
+
+  test.each<[Options, string]>([
+    [{}, `http://127.0.0.1:${port}`],
+    [{ host: "10.0.0.1", port: 3 }, "http://10.0.0.1:3"],
+    [{ host: "::1" }, `http://[::1]:${port}`],
+    [{ url: "http://ada:sesame@proxy/base/" }, "http://proxy/base"],
+  ])("%j is the address %s", (options, address) => {
+    expect(create(options).address).toBe(address);
+  });
+});
