@@ -1,0 +1,80 @@
+"""Exported rows as the objects that trainers want.
+
+Every function imports its trainer only when it is called. Rows are what `read_rows` yields, or `json.loads` of a line.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+Row = Mapping[str, Any]
+
+JSON_COLUMNS = frozenset(
+    {
+        "metadata",
+        "metrics",
+        "extra_fields",
+        "overrides",
+        "group_overrides",
+        "generation_params",
+        "images",
+        "env",
+        "task",
+        "group",
+        "errors",
+        "traces",
+    }
+)
+"""Columns that Parquet holds as JSON text, because their shape is not fixed."""
+
+
+def read_rows(path: str | Path) -> Iterator[dict[str, Any]]:
+    """The rows of an exported file, whatever its kind, alike. Parquet needs pyarrow."""
+    path = Path(path)
+    if path.suffix != ".parquet":
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)
+        return
+    import pyarrow.parquet
+
+    for batch in pyarrow.parquet.ParquetFile(path).iter_batches():
+        for row in batch.to_pylist():
+            yield {name: json.loads(value) if _is_json(name, value) else value for name, value in row.items()}
+
+
+def _is_json(name: str, value: Any) -> bool:
+    return name in JSON_COLUMNS and isinstance(value, str)
+
+
+def tinker_datum(row: Row) -> Any:
+    """A `tinker.Datum` for its policy-gradient losses. The mask is left out, as its service wants it: advantages are 0 there."""
+    import numpy
+    from tinker.types import Datum, ModelInput
+
+    inputs = {
+        "target_tokens": numpy.asarray(row["target_tokens"], dtype=numpy.int64),
+        "advantages": numpy.asarray(row["advantages"], dtype=numpy.float32),
+    }
+    if row["logprobs"] is not None:
+        inputs["logprobs"] = numpy.asarray(row["logprobs"], dtype=numpy.float32)
+    return Datum(model_input=ModelInput.from_ints(list(row["model_input"])), loss_fn_inputs=inputs)
+
+
+def trl_rollout(rows: Iterable[Row]) -> dict[str, list[Any]]:
+    """What a `rollout_func` of TRL's GRPO trainer returns for these rows: a list for each column."""
+    columns: dict[str, list[Any]] = {}
+    for row in rows:
+        for name, value in row.items():
+            columns.setdefault(name, []).append(value)
+    if columns and all(value is None for value in columns["logprobs"]):
+        columns["logprobs"] = None  # type: ignore[assignment]
+    return columns
+
+
+def trl_reward(completions: list[Any], reward: list[float], **_: Any) -> list[float]:
+    """A reward function for `trl_rollout`: the rewards that the episodes earned."""
+    return reward

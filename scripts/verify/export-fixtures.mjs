@@ -1,0 +1,151 @@
+// Rows of every format, in every kind of file, and beside them what the samples hold: for the Python tests, which ask the
+// trainers' own libraries to read them. `node export-fixtures.mjs <folder>`, against the build. The same rows every time.
+
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import {
+  createJsonLinesFile,
+  createParquetFile,
+  exportFormatNames,
+  exportFormats,
+  exportGroup,
+} from "../../dist/exporters/index.js";
+import { toSamples, TrajectoryRecorder } from "../../dist/trajectories/index.js";
+
+const folder = process.argv[2] ?? "rows";
+const tools = '[{"type": "function", "function": {"name": "find", "parameters": {"type": "object"}}}]';
+let state = 7;
+/** @param {number} bound */
+const random = (bound) => {
+  state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+  return Math.floor((state / 2 ** 32) * bound);
+};
+/** @param {number} length */
+const ids = (length) => Uint32Array.from({ length }, () => random(150_000));
+
+/**
+ * @param {number} groupIndex
+ * @param {number} sampleIndex
+ */
+function makeEpisode(groupIndex, sampleIndex) {
+  const recorder = new TrajectoryRecorder();
+  /** @type {any[]} */
+  const messages = [
+    { role: "system", content: "Rules, “quoted” and\nbroken." },
+    { role: "user", content: "I want a book. 📚" },
+  ];
+  /** @type {any[]} */
+  const events = [];
+  recorder.extend(ids(5 + random(20)));
+  const turns = 1 + random(4);
+  for (let index = 0; index < turns; index++) {
+    const sampledTokens = ids(2 + random(12));
+    const half = sampledTokens.length >> 1;
+    const turn = recorder.act({
+      sampledTokens,
+      logprobs: Float32Array.from(sampledTokens, () => -random(3_000) / 997),
+      finish: { reason: "stop", matched: null, raw: null },
+      weightSpans: [
+        { tokenCount: half, dispatch: "3", reply: "3" },
+        { tokenCount: sampledTokens.length - half, dispatch: "3", reply: String(3 + (index % 2)) },
+      ],
+    });
+    const call = { id: `call_${index}_0`, name: "find", argumentsText: '{"title": "Zoë"}' };
+    const isCall = index % 2 === 0;
+    const action = {
+      text: isCall ? `<call>${call.argumentsText}</call>` : `words ${index}`,
+      reasoning: null,
+      content: isCall ? "" : `words ${index}`,
+      toolCalls: isCall ? [call] : [],
+      problems: [],
+      isTerminated: true,
+    };
+    const decision = isCall
+      ? { type: "call", problems: [], call, arguments: new Map() }
+      : { type: "say", problems: [], words: action.content };
+    const usage = { promptTokens: 1, completionTokens: 1, cachedTokens: null };
+    events.push({ type: "turn", turn, attempts: [], usage, durationMs: 1_500 });
+    events.push({ type: "decision", turn: index, action, decision });
+    messages.push({ role: "assistant", content: action.text, reasoning: null, toolCalls: [] });
+    if (index === turns - 1) break;
+    messages.push(
+      isCall
+        ? { role: "tool", content: "found", name: "find", callId: call.id }
+        : { role: "user", content: `answer ${index}` },
+    );
+    // A third of the histories is rewritten: another branch.
+    if (random(3) === 0) recorder.rewrite(ids(8), "fixture");
+    else recorder.extend(ids(1 + random(6)));
+  }
+  const id = `desk:train:${groupIndex}`;
+  const reward = sampleIndex / 4;
+  const task = { environment: "desk", split: "train", contentHash: "ab", instruction: null, agenda: null };
+  const episode = {
+    id: `${id}#${sampleIndex}`,
+    groupId: id,
+    sampleIndex,
+    task: { id, index: groupIndex, ...task },
+    seed: 1,
+    outcome: "completed",
+    stopReason: "tool_ended",
+    failure: null,
+    reward,
+    grade: { reward, metrics: { db: 1 }, log: "", info: new Map() },
+    info: new Map(),
+    messages,
+    trajectory: recorder.trajectory,
+    historyPolicy: "branch",
+    events,
+    problems: [],
+  };
+  const origin = { episodeId: episode.id, groupId: id, taskId: id, reward };
+  const result = toSamples(episode.trajectory, {
+    ...origin,
+    tokenAccounting: "token-exact",
+    historyPolicy: "branch",
+  });
+  return { episode, result, index: groupIndex * 4 + sampleIndex };
+}
+
+const groups = Array.from({ length: 8 }, (_, groupIndex) => ({
+  run: null,
+  groupIndex,
+  decision: /** @type {const} */ ("kept"),
+  reason: null,
+  episodes: Array.from({ length: 4 }, (_two, sampleIndex) => makeEpisode(groupIndex, sampleIndex)),
+}));
+mkdirSync(folder, { recursive: true });
+for (const name of exportFormatNames) {
+  const { columns } = exportFormats[name];
+  const files = [
+    await createJsonLinesFile(join(folder, `${name}.jsonl`), columns),
+    await createParquetFile(join(folder, `${name}.parquet`), columns),
+  ];
+  for (const group of groups) {
+    const context = { decode: (/** @type {Uint32Array} */ tokens) => tokens.join(" "), toolsOf: () => tools };
+    // Plain JavaScript knows the shapes, not the unions.
+    const { rows } = exportGroup(/** @type {any} */ (group), exportFormats[name], { ...context, where: () => true });
+    for (const file of files) await file.write(rows);
+  }
+  for (const file of files) await file.close();
+}
+const samples = groups.flatMap(({ episodes, groupIndex }) =>
+  episodes.flatMap(({ episode, result, index }) =>
+    result.samples.map((sample) => ({
+      group_index: groupIndex,
+      rollout_id: index,
+      episode_id: episode.id,
+      branch: sample.branch,
+      weight: 1 / result.samples.length,
+      tokens: [...sample.tokens],
+      loss_mask: [...sample.lossMask],
+      sampled_mask: [...sample.sampledMask],
+      logprobs: sample.logprobs === null ? null : [...sample.logprobs].map((one) => (Number.isNaN(one) ? 0 : one)),
+      reward: sample.reward,
+    })),
+  ),
+);
+writeFileSync(join(folder, "samples.json"), JSON.stringify(samples));
+const messages = groups.flatMap(({ episodes }) => episodes.map(({ episode }) => episode.messages.length));
+writeFileSync(join(folder, "messages.json"), JSON.stringify(messages));
