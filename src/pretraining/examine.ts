@@ -70,14 +70,15 @@ function scoreOf(episodes: readonly Episode[]): PlayScore {
   };
 }
 
-/** Reads dialogues with the trainer's weights. */
+/** Reads dialogues with the trainer's weights, or with others of their shape. */
 export async function examineReading(
   trainer: Trainer,
   dialogues: readonly Dialogue[],
-  options: { readonly isCopied: (token: number) => boolean },
+  options: { readonly isCopied: (token: number) => boolean; readonly weights?: Float32Array },
 ): Promise<ReadScore> {
-  const outcomes = await trainer.evaluate(dialogues);
-  const counter = new ReadCounter(options.isCopied);
+  const { isCopied, weights } = options;
+  const outcomes = await trainer.evaluate(dialogues, weights === undefined ? {} : { weights });
+  const counter = new ReadCounter(isCopied);
   dialogues.forEach((dialogue, index) => counter.add(dialogue, outcomes[index]!.logprobs));
   return counter.score();
 }
