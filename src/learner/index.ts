@@ -5,8 +5,9 @@
 export { CloningLearner, type ClonedSample, type CloningOptions } from "./cloning-learner.ts";
 export { type CollapseLimits, CollapseWatch, defaultCollapseLimits } from "./collapse-watch.ts";
 export type { PlayedGroup } from "./collect-groups.ts";
+export { type AdvantageOptions, type Baseline, groupAdvantages } from "./group-advantages.ts";
 export { cloningSequence, type LossSequence } from "./loss-sequence.ts";
-export { agreementLimits, type LogprobAgreement } from "./logprob-agreement.ts";
+export { agreementLimits, disagreement, type LogprobAgreement, logprobAgreement } from "./logprob-agreement.ts";
 export {
   DisagreementError,
   firstState,
@@ -17,7 +18,7 @@ export {
   type PolicyStep,
   type PolicyUpdate,
 } from "./policy-learner.ts";
-export type { Sabotage } from "./policy-sequences.ts";
+export { policySequences, type Sabotage, type WeightedSample } from "./policy-sequences.ts";
 export { type StepMetrics, stepMetrics } from "./step-metrics.ts";
 export { createTaskOrder, type TaskOrder } from "./task-order.ts";
 export type { SequenceOutcome } from "./threads/thread-protocol.ts";

@@ -11,18 +11,19 @@ import { readFields } from "../learning/learning-folder.ts";
 import { endLine, trainPolicy, type TrainingResult } from "../learning/train-policy.ts";
 import { readConfigFile } from "../settings/config-file.ts";
 import { type FlagValues, readFlag, resolveSettings } from "../settings/resolve-settings.ts";
+import {
+  readTrainSettings,
+  resolveTrainSettings,
+  rolloutDefaults,
+  type TrainFlags,
+} from "../settings/resolve-train-settings.ts";
 import { rolloutSettings, type RolloutSettings, type SettingName, settingKey } from "../settings/rollout-settings.ts";
 import type { Setting } from "../settings/setting.ts";
-import {
-  type TrainSettingName,
-  type TrainSettings,
-  trainSettingNames,
-  trainSettings,
-} from "../settings/train-settings.ts";
+import { type TrainSettings, trainSettingNames, trainSettings } from "../settings/train-settings.ts";
 import type { RunCommand } from "./command-result.ts";
 import { newFolder, quoted } from "./play-rollout.ts";
 
-type TrainFlags = FlagValues & Readonly<Partial<Record<TrainSettingName, unknown>>> & { readonly config?: string };
+type CommandFlags = TrainFlags & { readonly config?: string };
 
 /** Of a rollout; the others can stand in a configuration file. */
 const sharedFlags = [
@@ -37,9 +38,6 @@ const sharedFlags = [
   "out",
   "quiet",
 ] as const satisfies readonly SettingName[];
-
-/** A small model talks in short turns; one that does not end its own is cut off soon. */
-const defaults: FlagValues = { maxNewTokens: 96, maxSteps: 20 };
 
 /** May be given anew to a run that is resumed. */
 const changeable: ReadonlySet<string> = new Set(["resume", "steps", "minutes", "quiet"]);
@@ -56,12 +54,12 @@ export function trainCommand(run: RunCommand): Command {
     command.addOption(new Option(flag, isShown ? `${help} (default: ${shown})` : help).helpGroup(`${group}:`));
   };
   for (const name of trainSettingNames) add(trainSettings[name]);
-  for (const name of sharedFlags) add(rolloutSettings[name], defaults[name] ?? rolloutSettings[name].default);
+  for (const name of sharedFlags) add(rolloutSettings[name], rolloutDefaults[name] ?? rolloutSettings[name].default);
   command.addOption(
     new Option("--config <file>", "YAML with the settings of a rollout; flags win").helpGroup("Output:"),
   );
   command.addHelpText("after", examples);
-  command.action(async (flags: TrainFlags) => run((context) => train(flags, context)));
+  command.action(async (flags: CommandFlags) => run((context) => train(flags, context)));
   return command;
 }
 
@@ -83,7 +81,7 @@ Examples:
   $ trainable-agents rollout --engine expert --model <folder> --tasks 0-999 --out runs/expert
   $ trainable-agents train --algorithm sft --from runs/expert --model <folder>`;
 
-async function train(flags: TrainFlags, context: CliContext): Promise<number> {
+async function train(flags: CommandFlags, context: CliContext): Promise<number> {
   const resume = readFlag(trainSettings.resume, flags.resume);
   const { settings, base, folder } = resume === null ? await begin(flags, context) : await goOn(resume, flags, context);
   const result = await trainPolicy({ settings, base, folder: resolve(context.cwd, folder), context });
@@ -94,20 +92,20 @@ async function train(flags: TrainFlags, context: CliContext): Promise<number> {
 
 type Asked = { readonly settings: TrainSettings; readonly base: RolloutSettings; readonly folder: string };
 
-async function begin(flags: TrainFlags, context: CliContext): Promise<Asked> {
+async function begin(flags: CommandFlags, context: CliContext): Promise<Asked> {
   const file = flags.config === undefined ? null : await readConfigFile(flags.config, context.cwd);
-  const base = resolveSettings(flags, file, defaults);
+  const { settings, base } = resolveTrainSettings(flags, file);
   const folder = base.out ?? newFolder(`${base.env}-train`, context.cwd);
   if (existsSync(resolve(context.cwd, folder, "train.json"))) {
     throw new ConfigurationError(
       `Cannot train in "${folder}": it holds a training; go on with --resume ${folder}, or name another --out.`,
     );
   }
-  return { settings: readTrainSettings(flags), base, folder };
+  return { settings, base, folder };
 }
 
 /** The settings of the run, as they were; a few may be given anew. */
-async function goOn(folder: string, flags: TrainFlags, { cwd }: CliContext): Promise<Asked> {
+async function goOn(folder: string, flags: CommandFlags, { cwd }: CliContext): Promise<Asked> {
   const given = Object.keys(flags).find((name) => !changeable.has(name));
   if (given !== undefined) {
     throw new ConfigurationError(
@@ -126,12 +124,6 @@ async function goOn(folder: string, flags: TrainFlags, { cwd }: CliContext): Pro
   const base = resolveSettings(Object.fromEntries(values) as FlagValues, null);
   const settings = readTrainSettings({ ...learning, threads, ...flags });
   return { settings, base: { ...base, quiet: flags.quiet === true }, folder };
-}
-
-function readTrainSettings(flags: Readonly<Partial<Record<TrainSettingName, unknown>>>): TrainSettings {
-  return Object.fromEntries(
-    trainSettingNames.map((name) => [name, readFlag<unknown>(trainSettings[name], flags[name])]),
-  ) as TrainSettings;
 }
 
 function show(result: TrainingResult, folder: string, { stdout, env, program }: CliContext): void {

@@ -5,10 +5,10 @@ import { resolve } from "node:path";
 import { ConfigurationError, type Taskset } from "../../core/index.ts";
 import { createEmbeddedEngine, type EmbeddedEngine } from "../../engines/embedded/index.ts";
 import { createTaskOrder, type TaskOrder } from "../../learner/index.ts";
-import { type Checkpoint, readCheckpoint, shippedCheckpoint } from "../../model/index.ts";
+import { type Checkpoint, readCheckpoint } from "../../model/index.ts";
 import { type EpisodePlayer, tokenExactPlayer } from "../../runs/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { chooseModel } from "../compose/choose-model.ts";
+import { chooseModel, withShippedModel } from "../compose/choose-model.ts";
 import { samplingOf } from "../compose/choose-policy.ts";
 import { chooseStrategy } from "../compose/choose-strategy.ts";
 import { chooseUser } from "../compose/choose-user.ts";
@@ -45,9 +45,10 @@ export type PreparedLearning = {
 /** Throws a `ConfigurationError` for whatever the user can correct. */
 export async function prepareLearning(
   settings: TrainSettings,
-  base: RolloutSettings,
+  given: RolloutSettings,
   context: Pick<CliContext, "env" | "cwd">,
 ): Promise<PreparedLearning> {
+  const base = withShippedModel({ ...given, engine: "embedded" });
   const { cwd } = context;
   const { source: environment, defaultSplit } = await loadEnvironment(base.env, { data: base.data, cwd });
   const split = splitOf(environment, base.split ?? defaultSplit, "--split");
@@ -56,10 +57,10 @@ export async function prepareLearning(
     settings.evalSplit ?? (environment.splits.includes("test") ? "test" : split),
     "--eval-split",
   );
-  const modelFolder = base.model ?? shippedCheckpoint("bookshop-1m");
+  const modelFolder = base.model ?? "";
   const [checkpoint, model, user, strategy] = await Promise.all([
     readCheckpoint(resolve(cwd, modelFolder)),
-    chooseModel({ ...base, model: modelFolder }, cwd),
+    chooseModel(base, cwd),
     chooseUser(base, environment, context),
     chooseStrategy(base, environment, cwd),
   ]);

@@ -201,7 +201,8 @@ class Training {
     if (passRate !== null) this.#chart.training.push({ step, rate: passRate });
     if (heldOut !== null) this.#chart.evaluations.push({ step, rate: heldOut });
     const watched = { passRate, entropy: value("entropy"), commonestBehaviour: value("commonest_behaviour") };
-    return this.#watch.step(watched) ?? (heldOut === null ? null : this.#watch.evaluation(heldOut));
+    const reason = this.#watch.step(watched) ?? (heldOut === null ? null : this.#watch.evaluation(heldOut));
+    return (this.#parts.sabotage ?? "none") === "none" ? reason : null;
   }
 
   async #before(): Promise<readonly TaskOutcome[] | null> {

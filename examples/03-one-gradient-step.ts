@@ -1,0 +1,90 @@
+// From a group of episodes to one gradient: the shipped nano model plays one task of the bookshop eight times, and everything
+// between its words and its new weights is printed. docs/how-an-agent-learns.md tells what the numbers mean.
+// Run: npm run example -- 03-one-gradient-step [model folder]
+
+import { agentFactory } from "trainable-agents/agents";
+import { createEmbeddedEngine } from "trainable-agents/engines/embedded";
+import { bookshopSource } from "trainable-agents/environments/bookshop";
+import { episodeSamples, runGroup } from "trainable-agents/episodes";
+import { createTrainer, groupAdvantages, logprobAgreement, policySequences } from "trainable-agents/learner";
+import { readCheckpoint, shippedCheckpoint } from "trainable-agents/model";
+import { rendererFor } from "trainable-agents/renderers";
+import { loadTokenizer } from "trainable-agents/tokenizers";
+import { agendaUser } from "trainable-agents/users";
+
+const folder = process.argv[2] ?? shippedCheckpoint("bookshop-nano");
+const checkpoint = await readCheckpoint(folder);
+const tokenizer = await loadTokenizer(folder);
+const engine = createEmbeddedEngine({ checkpoint, threads: 2, weightVersion: "before" });
+const trainer = await createTrainer(checkpoint, { threads: 2 });
+const environment = bookshopSource();
+const renderer = rendererFor("qwen3-instruct-2507", tokenizer);
+const parts = { environment, user: agendaUser(), engine, renderer, strategy: agentFactory() };
+const options = { size: 8, seed: 1, seedTurns: true, sampling: { maxNewTokens: 96 }, limits: { maxTurns: 16 } };
+
+// 1. A group: the same task, eight times. The first task whose episodes do not all end alike.
+const tasks = environment.taskset("train");
+let index = 0;
+let group = await runGroup(tasks.task(index), parts, options);
+while (new Set(group.episodes.map(({ reward }) => reward)).size === 1 && index < 30) {
+  index += 1;
+  group = await runGroup(tasks.task(index), parts, options);
+}
+console.log(`1. Eight episodes of ${group.task.id}\n   ${group.task.instruction}\n`);
+
+// 2. Rewards become advantages: how much better than its fellows, in units of their spread.
+const rewards = group.episodes.map(({ reward }) => reward ?? 0);
+const [advantages = []] = groupAdvantages([rewards], { baseline: "group", normalize: true });
+console.log("2. Rewards and advantages");
+for (const [place, { messages, stopReason }] of group.episodes.entries()) {
+  const turns = messages.filter(({ role }) => role === "assistant").length;
+  console.log(
+    `   #${place}  reward ${rewards[place]}  advantage ${show(advantages[place])}  ${turns} turns, ${stopReason}`,
+  );
+}
+
+// 3. Episodes become samples: all tokens, and a mask of those that the model chose.
+const rows = group.episodes.flatMap((episode, place) =>
+  episodeSamples(episode).samples.map((sample) => ({ sample, advantage: advantages[place] ?? 0 })),
+);
+const best = rows.toSorted((a, b) => b.advantage - a.advantage)[0]!;
+const { tokens, lossMask } = best.sample;
+const trained = lossMask.reduce((sum, one) => sum + one, 0);
+console.log(`\n3. Sample ${best.sample.id}: ${tokens.length} tokens, ${trained} of them in the loss`);
+const first = lossMask.indexOf(1);
+for (let place = first - 3; place < first + 9; place++) {
+  const logprob = best.sample.logprobs?.[place] ?? Number.NaN;
+  const text = JSON.stringify(tokenizer.decode([tokens[place]!])).padEnd(16);
+  console.log(
+    `   ${place}  ${text}  mask ${lossMask[place]}  ${Number.isNaN(logprob) ? "read" : `logprob ${show(logprob)}`}`,
+  );
+}
+
+// 4. One pass forward and back over all of them, and one update.
+const sequences = policySequences(rows);
+const outcome = await trainer.accumulate(sequences);
+const agreement = logprobAgreement(sequences, outcome.sequences);
+console.log(
+  `\n4. Loss ${outcome.loss.toFixed(4)} over ${outcome.targets} tokens, entropy ${outcome.entropy.toFixed(3)} nats a token`,
+);
+console.log(
+  `   logprobs of sampling and training differ by ${agreement.mean.toExponential(1)}, at most ${agreement.largest.toExponential(1)}`,
+);
+const norm = await trainer.update({ learningRate: 3e-4 });
+console.log(`   gradient norm ${norm.toFixed(3)}, one AdamW step of 3e-4`);
+
+// 5. What it changed: the same tokens under the new weights.
+const after = await trainer.evaluate(sequences);
+console.log("\n5. Logprob of all of an episode's actions, before and after the step");
+for (const [place, { sample, advantage }] of rows.entries()) {
+  const sum = (values: ArrayLike<number>): number => Array.from(values).reduce((total, value) => total + value, 0);
+  const [old, now] = [sum(outcome.sequences[place]!.logprobs), sum(after[place]!.logprobs)];
+  console.log(
+    `   ${sample.id.split("#").at(-1)}  advantage ${show(advantage)}  ${show(old)} -> ${show(now)}  (${now > old ? "likelier" : "less likely"})`,
+  );
+}
+await Promise.all([engine.close(), trainer.close()]);
+
+function show(value: number | undefined): string {
+  return (value ?? 0).toFixed(3).padStart(8);
+}

@@ -1,0 +1,119 @@
+// The smallest world in which something can be learnt: a model that has learnt nothing says eight random tokens, and passes
+// when one of ten is among them. Played by the real loop and the real engine; only the reward is made up here.
+
+import { agentFactory } from "../agents/index.ts";
+import { createEmbeddedEngine, type EmbeddedEngine } from "../engines/embedded/index.ts";
+import { defineEnvironment } from "../environments/index.ts";
+import { type Checkpoint, initializeWeights } from "../model/index.ts";
+import { rendererFor } from "../renderers/index.ts";
+import { type EpisodePlayer, tokenExactPlayer } from "../runs/index.ts";
+import { createTokenizer, trainChatTokenizer } from "../tokenizers/index.ts";
+import { selectUser } from "../users/index.ts";
+import { type LearnerState, PolicyLearner, type PolicyOptions } from "./policy-learner.ts";
+import { createTaskOrder } from "./task-order.ts";
+import { createTrainer, type Trainer } from "./trainer.ts";
+
+export const tinyConfig = {
+  vocabularySize: 272,
+  hiddenSize: 32,
+  layers: 2,
+  heads: 2,
+  keyValueHeads: 1,
+  headSize: 16,
+  feedForwardSize: 40,
+  ropeTheta: 10_000,
+  normEpsilon: 1e-6,
+  contextLength: 512,
+};
+
+export const tinyCheckpoint: Checkpoint = {
+  config: tinyConfig,
+  weights: initializeWeights(tinyConfig, { seed: 1 }),
+};
+
+const environment = defineEnvironment({
+  name: "letters",
+  guidelines: "Say it.",
+  tools: { wait: { description: "Waits.", parameters: { type: "object", properties: {} }, run: () => "ok" } },
+  tasks: { train: Array.from({ length: 30 }, (_, number) => ({ state: { number } })) },
+  grade: () => 0,
+});
+
+export const tinyOptions: PolicyOptions = {
+  groups: 6,
+  maxGroups: 12,
+  samples: 6,
+  baseline: "group",
+  normalizeAdvantages: true,
+  loss: {},
+  learningRate: 1e-2,
+  warmUpSteps: 2,
+  maxGradientNorm: 1,
+  weightDecay: 0,
+  seed: 1,
+  sabotage: "none",
+};
+
+export type TinyLearner = {
+  readonly learner: PolicyLearner;
+  readonly trainer: Trainer;
+  readonly engine: EmbeddedEngine;
+  readonly play: EpisodePlayer;
+  close(): Promise<void>;
+};
+
+/** Two threads of each kind. `from`: where an earlier learner stood. */
+export async function tinyLearner(
+  options: Partial<PolicyOptions> = {},
+  from: {
+    readonly checkpoint?: Checkpoint;
+    readonly optimizer?: Awaited<ReturnType<Trainer["optimizerState"]>>;
+    readonly state?: LearnerState;
+  } = {},
+): Promise<TinyLearner> {
+  const { checkpoint = tinyCheckpoint, optimizer, state } = from;
+  const files = trainChatTokenizer(["Hi. Bye."], { vocabularySize: tinyConfig.vocabularySize });
+  const tokenizer = await createTokenizer("tiny", files);
+  const threads = 2;
+  const trainer = await createTrainer(checkpoint, {
+    threads,
+    maxTokens: 2048,
+    maxTargets: 512,
+    ...(optimizer === undefined ? {} : { optimizer }),
+  });
+  const engine = createEmbeddedEngine({ checkpoint, threads, weightVersion: `step-${state?.step ?? 0}` });
+  const renderer = rendererFor("qwen3-instruct-2507", tokenizer);
+  const playUngraded = tokenExactPlayer(
+    { environment, user: selectUser("scripted", { lines: ["Hi."] }), engine, renderer, strategy: agentFactory() },
+    { seedTurns: true, sampling: { maxNewTokens: 8 }, limits: { maxTurns: 1 } },
+  );
+  const play: EpisodePlayer = async (task, place) => {
+    const played = await playUngraded(task, place);
+    const said = played.episode.trajectory.turns[0]?.sampledTokens ?? [];
+    const reward = said.some((id) => id >= 100 && id < 110) ? 1 : 0;
+    return { ...played, episode: { ...played.episode, reward: played.episode.reward === null ? null : reward } };
+  };
+  const taskset = environment.taskset("train");
+  const indexes = Array.from({ length: taskset.size }, (_, index) => index);
+  const learner = new PolicyLearner(
+    {
+      trainer,
+      play,
+      taskset,
+      order: createTaskOrder({ indexes, kindOf: () => "all", seed: 1 }),
+      publish: (weights, version) => engine.updateWeights(weights, version),
+      reference: tinyCheckpoint.weights,
+    },
+    { ...tinyOptions, ...options },
+    state,
+  );
+  return {
+    learner,
+    trainer,
+    engine,
+    play,
+    close: async () => {
+      await Promise.all([trainer.close(), engine.close()]);
+    },
+  };
+}
