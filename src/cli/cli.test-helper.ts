@@ -47,6 +47,38 @@ export async function createTestCli(
   };
 }
 
+/**
+ * Runs a command that serves and prints its address first; ends it when `use` has done what it wants. Resolves with what the
+ * command wrote; rejects when it ends by itself or not with code 0.
+ */
+export async function runServer(
+  use: (url: string) => Promise<void>,
+  server: {
+    readonly argv: readonly string[];
+    readonly env?: Readonly<Record<string, string>>;
+    /** How it is ended. Default "drain". */
+    readonly ending?: "drain" | "cancel";
+  },
+): Promise<CliRun> {
+  let announce: (url: string) => void = () => undefined;
+  const announced = new Promise<string>((resolve) => {
+    announce = resolve;
+  });
+  const cli = await createTestCli(server.env ?? {}, { onStdout: (text) => announce(text.trim()) });
+  const ended = cli.run(...server.argv);
+  const url = await Promise.race([announced, ended]);
+  if (typeof url !== "string") throw new Error(`The server ended: ${url.stderr}`);
+  try {
+    await use(url);
+  } finally {
+    cli.drain.abort();
+    if (server.ending === "cancel") cli.cancel.abort();
+  }
+  const run = await ended;
+  if (run.code !== 0) throw new Error(`The server ended with code ${run.code}: ${run.stderr}`);
+  return run;
+}
+
 /** Everything in a folder, by path below it. */
 export async function readAll(folder: string): Promise<ReadonlyMap<string, string>> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true });

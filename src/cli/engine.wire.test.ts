@@ -10,7 +10,7 @@ import { createSglangEngine } from "../engines/sglang/index.ts";
 import { initializeWeights, type ModelConfig, writeCheckpoint } from "../model/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
-import { createTestCli } from "./cli.test-helper.ts";
+import { createTestCli, runServer } from "./cli.test-helper.ts";
 
 const config: ModelConfig = {
   // A few more than the tokenizer has: models pad their vocabulary, and may sample what means nothing.
@@ -40,10 +40,11 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true }));
 
 /** Runs `use` while the server serves. */
-async function whileServing(use: (url: string) => Promise<void>, ...flags: readonly string[]): Promise<void> {
-  const { runUntil } = await createServerCli();
-  await runUntil(use, "engine", "--model", folder, "--port", "0", "--threads", "1", ...flags);
-}
+const whileServing = (use: (url: string) => Promise<void>, ...flags: readonly string[]): Promise<unknown> =>
+  runServer(use, {
+    argv: ["engine", "--model", folder, "--port", "0", "--threads", "1", ...flags],
+    env: { ENGINE_KEY: "sesame" },
+  });
 
 describe("engine", () => {
   test("samples over HTTP what the engine samples in the process, greedy and from a seed", async () => {
@@ -113,25 +114,3 @@ describe("engine", () => {
     expect(code).toBe(2);
   });
 });
-
-/** A command line that runs until `use` has done what it wants with the address it printed. */
-async function createServerCli(): Promise<{
-  runUntil(this: void, use: (url: string) => Promise<void>, ...argv: readonly string[]): Promise<void>;
-}> {
-  let announce: (url: string) => void = () => undefined;
-  const announced = new Promise<string>((resolve) => (announce = resolve));
-  const { run, drain } = await createTestCli({ ENGINE_KEY: "sesame" }, { onStdout: (text) => announce(text.trim()) });
-  return {
-    async runUntil(use, ...argv) {
-      const ended = run(...argv);
-      const url = await Promise.race([announced, ended]);
-      if (typeof url !== "string") throw new Error(`The server ended: ${url.stderr}`);
-      try {
-        await use(url);
-      } finally {
-        drain.abort();
-      }
-      expect((await ended).code).toBe(0);
-    },
-  };
-}

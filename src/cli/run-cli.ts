@@ -12,6 +12,7 @@ import { exportModelCommand } from "./commands/export-model-command.ts";
 import { inspectCommand } from "./commands/inspect-command.ts";
 import { prepareCommand } from "./commands/prepare-command.ts";
 import { rolloutCommand } from "./commands/rollout-command.ts";
+import { serveCommand } from "./commands/serve-command.ts";
 import { startCommand } from "./commands/start-command.ts";
 import { trainCommand } from "./commands/train-command.ts";
 import { tokensCommand } from "./commands/tokens-command.ts";
@@ -52,6 +53,7 @@ function createProgram(context: CliContext, run: Parameters<typeof rolloutComman
     prepareCommand(run),
     trainCommand(run),
     engineCommand(run),
+    serveCommand(run),
     doctorCommand(run),
     tokensCommand(run),
   ])
@@ -98,7 +100,8 @@ function report(error: unknown, { program, argv, context }: Failed): number {
     tell(error.message);
     return exitCodes.usage;
   }
-  if (context.cancel.aborted) {
+  const isCancelled = error instanceof AttributedError && error.failure.code === "cancelled";
+  if (context.cancel.aborted || (context.drain.aborted && isCancelled)) {
     tell("Interrupted.");
     return exitCodes.interrupted;
   }

@@ -96,7 +96,7 @@ async function start(name: string, { folder, note }: WatchOptions): Promise<RunO
 }
 
 /** Tells the observer after the event counts. */
-function observedPlayer(play: EpisodePlayer, observer: RunObserver): EpisodePlayer {
+export function observedPlayer(play: EpisodePlayer, observer: RunObserver): EpisodePlayer {
   return (task, place) =>
     play(task, {
       ...place,

@@ -1,0 +1,171 @@
+// `serve`: rollouts on request, for a trainer that asks over HTTP. The settings are those of a rollout, without a plan: what
+// is played comes with the requests.
+
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { Command, Option } from "commander";
+import { ConfigurationError } from "../../core/index.ts";
+import { runFiles } from "../../store/index.ts";
+import { type CliContext, exitCodes } from "../cli-context.ts";
+import { type OpenedService, openService } from "../compose/open-service.ts";
+import { readRunToResume } from "../compose/run-to-resume.ts";
+import { formatCount } from "../display/terminal-text.ts";
+import { readConfigFile } from "../settings/config-file.ts";
+import { type FlagValues, resolveSettings } from "../settings/resolve-settings.ts";
+import { rolloutSettings, type SettingName, settingNames } from "../settings/rollout-settings.ts";
+import type { RunCommand } from "./command-result.ts";
+
+type ServeFlags = FlagValues & {
+  readonly listen: string;
+  readonly tokenEnv?: string;
+  readonly maxWaiting: string;
+  readonly config?: string;
+};
+
+/** What a plan, an agent behind an API or a terminal needs. */
+const notServed: ReadonlySet<SettingName> = new Set([
+  "tasks",
+  "samplesPerTask",
+  "agentModel",
+  "agentUrl",
+  "agentApiKeyEnv",
+  "preset",
+  "faultPolicy",
+  "metrics",
+  "logJson",
+  "quiet",
+  "recordUsers",
+  "replayUsers",
+]);
+
+const servedGroups = new Set(["What is played", "The policy", "Sampling", "The user", "Limits", "Output"]);
+
+export function serveCommand(run: RunCommand): Command {
+  const command = new Command("serve")
+    .summary("roll out on request, for a trainer that asks over HTTP")
+    .description(
+      "Plays episodes and groups that HTTP requests ask for, and answers with training rows. Describes itself at " +
+        "/openapi.json. What it was asked is kept in its folder: start it there again, and it goes on.",
+    )
+    .addOption(
+      new Option("--listen <host:port>", "where requests come in; port 0 takes a free one")
+        .default("127.0.0.1:8800")
+        .helpGroup("The service:"),
+    )
+    .addOption(
+      new Option(
+        "--token-env <variable>",
+        "environment variable with the token that requests must send; needed beyond this machine",
+      ).helpGroup("The service:"),
+    )
+    .addOption(
+      new Option("--max-waiting <n>", "episodes that may wait; more are refused with 429")
+        .default("4096")
+        .helpGroup("The service:"),
+    );
+  for (const name of settingNames) {
+    const { group, flag, help, default: value } = rolloutSettings[name];
+    if (notServed.has(name) || !servedGroups.has(group)) continue;
+    const isShown = typeof value === "number" || typeof value === "string";
+    command.addOption(new Option(flag, isShown ? `${help} (default: ${value})` : help).helpGroup(`${group}:`));
+  }
+  return command
+    .addOption(
+      new Option("--config <file>", "YAML with the same names, without the dashes; flags win").helpGroup("Output:"),
+    )
+    .addHelpText("after", examples)
+    .action(async (flags: ServeFlags) => run((context) => serve(flags, context)));
+}
+
+const examples = `
+Examples:
+  # The bookshop, played by a scripted expert. Needs nothing.
+  $ trainable-agents serve --out runs/service
+  $ curl -s http://127.0.0.1:8800/v1/groups -H 'content-type: application/json' \\
+      -d '{"task_index": 3, "samples": 8, "wait_seconds": 60}'
+
+  # tau-bench for a trainer whose requests name the engine.
+  $ trainable-agents serve --env tau-bench/retail --data ./tau-bench --model ./Qwen3-4B-Instruct-2507 \\
+      --user-model openai/gpt-4o --out runs/service`;
+
+async function serve(flags: ServeFlags, context: CliContext): Promise<number> {
+  const { cwd, stdout, stderr, drain, cancel } = context;
+  const address = readAddress(flags.listen);
+  const maxWaiting = readCount(flags.maxWaiting);
+  const token = flags.tokenEnv === undefined ? null : tokenOf(flags.tokenEnv, context);
+  const { out } = flags;
+  if (typeof out !== "string" || out === "") {
+    throw new ConfigurationError("Cannot serve: no folder is named for what is asked and played; give --out <folder>.");
+  }
+  const folder = resolve(cwd, out);
+  const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
+  const config = flags.config === undefined ? null : await readConfigFile(flags.config, cwd);
+  const settings = resolveSettings(flags, resume?.settings ?? config);
+  const opened = await openService(settings, context, { folder, token, maxWaiting, resume });
+  try {
+    const listener = await opened.service.listen(address);
+    try {
+      stdout.write(`${listener.url}\n`);
+      stderr.write(greeting(opened, { url: listener.url, out }));
+      await firstAbort([drain, cancel]);
+      if (!cancel.aborted) {
+        stderr.write(
+          "Closing: running episodes are finished. Ctrl-C again stops them where they are; the next start goes on.\n",
+        );
+      }
+      const cutOff = firstAbort([cancel]).then(() => opened.service.close({ wait: false }));
+      await Promise.race([opened.service.close({ wait: true }), cutOff]);
+      return exitCodes.done;
+    } finally {
+      await listener.close();
+    }
+  } finally {
+    await opened.close();
+  }
+}
+
+function greeting(
+  { environment, split, earlier }: OpenedService,
+  shown: { readonly url: string; readonly out: string },
+): string {
+  const lines = [
+    `Serving ${environment} (${split}) at ${shown.url}; what is played goes to ${shown.out}. Ctrl-C ends it.`,
+  ];
+  if (earlier !== null) {
+    lines.push(
+      `Going on: ${formatCount(earlier.ended)} episodes have ended, ${formatCount(earlier.underWay)} go on at the turn where they stopped.`,
+    );
+  }
+  lines.push(`Its document: ${shown.url}/openapi.json`);
+  return `${lines.join("\n")}\n`;
+}
+
+function readAddress(text: string): { readonly host: string; readonly port: number } {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(text.trim());
+  const port = Number(match?.[3]);
+  const host = match?.[1] ?? match?.[2];
+  if (host !== undefined && port <= 65_535) return { host, port };
+  throw new ConfigurationError(`Cannot use --listen "${text}": an address like 127.0.0.1:8800 is needed.`);
+}
+
+function readCount(text: string): number {
+  const count = Number(text);
+  if (/^\d+$/.test(text) && count >= 1 && count <= 10_000_000) return count;
+  throw new ConfigurationError(`Cannot use --max-waiting "${text}": a whole number of at least 1 is needed.`);
+}
+
+function tokenOf(variable: string, { env }: CliContext): string {
+  const token = env[variable];
+  if (token !== undefined && token !== "") return token;
+  throw new ConfigurationError(
+    `Cannot find the token: the environment variable "${variable}" is not set; set it or name another with --token-env.`,
+  );
+}
+
+function firstAbort(signals: readonly AbortSignal[]): Promise<void> {
+  const any = AbortSignal.any([...signals]);
+  return new Promise((done) => {
+    if (any.aborted) done();
+    else any.addEventListener("abort", () => done(), { once: true });
+  });
+}

@@ -1,0 +1,217 @@
+// From settings to a rollout service with its folder: engines are connected as requests name them, episodes are journalled,
+// and a folder that an earlier service left is gone on with.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ConfigurationError, type Tool } from "../../core/index.ts";
+import { dumpJson } from "../../lib/json/dump-json.ts";
+import { exportFormats, exportGroup } from "../../exporters/index.ts";
+import type { EpisodePlayer } from "../../runs/index.ts";
+import {
+  createRolloutService,
+  gatedEngine,
+  type LoggedRequest,
+  openRequestLog,
+  type PolicyRequest,
+  type RolloutService,
+  type RowFormat,
+  TurnGate,
+} from "../../service/index.ts";
+import { createFileRunStore, type ResumedRun, resumeFileRunStore, runFiles } from "../../store/index.ts";
+import { createRunMetrics } from "../../telemetry/index.ts";
+import type { CliContext } from "../cli-context.ts";
+import { packageVersion, runManifest } from "../run-manifest.ts";
+import { concurrencyBounds } from "../settings/concurrency-setting.ts";
+import type { RolloutSettings } from "../settings/rollout-settings.ts";
+import type { ConnectedPolicy } from "./choose-policy.ts";
+import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { checkSameSettings, type RunToResume } from "./run-to-resume.ts";
+import { observedPlayer } from "./watch-run.ts";
+
+export type OpenedService = {
+  readonly service: RolloutService;
+  readonly environment: string;
+  readonly split: string;
+  /** Requests and episodes of an earlier process that are gone on with; `null`: the folder is new. */
+  readonly earlier: { readonly requests: number; readonly ended: number; readonly underWay: number } | null;
+  /** After the service is closed. */
+  close(): Promise<void>;
+};
+
+export type OpenServiceOptions = {
+  /** Absolute. */
+  readonly folder: string;
+  readonly token: string | null;
+  readonly maxWaiting: number;
+  /** The service that goes on; `null`: it begins. */
+  readonly resume: RunToResume | null;
+};
+
+/** More addresses than this in the requests of one service are somebody's mistake. */
+const mostEngines = 64;
+
+/** Throws a `ConfigurationError` for whatever the user can correct. */
+export async function openService(
+  given: RolloutSettings,
+  context: CliContext,
+  options: OpenServiceOptions,
+): Promise<OpenedService> {
+  const { folder, resume } = options;
+  const prepared = await prepareRollout(given, context, { goesOn: resume !== null });
+  const { environment } = prepared;
+  const settings = { ...prepared.settings, out: folder };
+  if (resume !== null) checkSameSettings(resume, settings);
+  if (prepared.model === null) {
+    throw new ConfigurationError(
+      "Cannot serve rollouts of an agent behind an API: it has no tokens to train; name --model.",
+    );
+  }
+  const storing = { redact: prepared.redact, fsync: settings.fsync };
+  const earlier = existsSync(join(folder, runFiles.manifest)) ? await resumeFileRunStore(folder, storing) : null;
+  const store = earlier?.store ?? createFileRunStore(folder, storing);
+  const begun = resume?.begun ?? new Date();
+  const describe = { settings, prepared, engine: unasked, begun, resumed: resume === null ? 0 : resume.resumed + 1 };
+  await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
+  const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"));
+  const gate = new TurnGate();
+  const metrics = createRunMetrics();
+  const engines = new EngineBook(prepared, { cancel: context.cancel, store, gate });
+  const service = createRolloutService(
+    {
+      environment,
+      defaultSplit: settings.split ?? environment.splits[0] ?? "train",
+      player: (policy) => observedPlayer(engines.player(policy), metrics),
+      store: {
+        append: (episode) => store.append(episode),
+        appendGroup: async (decided) => {
+          await store.appendGroup(decided);
+          metrics.group(decided.group);
+        },
+      },
+      archive: { find: (episodeId) => store.kept(episodeId) },
+      requests: log,
+      gate,
+      formats: formatsOf(prepared),
+      seed: settings.seed,
+      metrics,
+    },
+    {
+      token: options.token,
+      version: packageVersion(),
+      limits: { concurrency: concurrencyBounds(settings.concurrency).ceiling, maxWaiting: options.maxWaiting },
+    },
+  );
+  await restore(service, requests, earlier);
+  return {
+    service,
+    environment: environment.name,
+    split: settings.split ?? "",
+    earlier:
+      earlier === null
+        ? null
+        : { requests: requests.length, ended: earlier.ended.size, underWay: earlier.underWay.size },
+    async close() {
+      await log.close();
+      await engines.close();
+      await metrics.close();
+      // Never "done": a service may always be gone on with.
+      await store.close(
+        runManifest({ ...describe, ended: new Date(), status: "interrupted", totals: null, error: null }),
+      );
+    },
+  };
+}
+
+async function restore(
+  service: RolloutService,
+  requests: readonly LoggedRequest[],
+  earlier: ResumedRun | null,
+): Promise<void> {
+  await service.restore(requests, { decided: new Set(earlier?.decided.keys()) });
+}
+
+/** Engines are asked when the first request names them. */
+const unasked: ConnectedPolicy = {
+  address: "as requests name it",
+  weightVersion: null,
+  play: () => Promise.reject(new Error("No engine is named.")),
+  load: null,
+  watchCircuits: () => undefined,
+  close: () => Promise.resolve(),
+};
+
+type EngineParts = {
+  readonly cancel: AbortSignal;
+  readonly store: Parameters<PreparedRollout["connect"]>[1];
+  readonly gate: TurnGate;
+};
+
+/** One connection for each engine, whoever asks for it. */
+class EngineBook {
+  readonly #prepared: PreparedRollout;
+  readonly #parts: EngineParts;
+  readonly #connections = new Map<string | null, Promise<ConnectedPolicy>>();
+
+  constructor(prepared: PreparedRollout, parts: EngineParts) {
+    this.#prepared = prepared;
+    this.#parts = parts;
+  }
+
+  player({ engineUrl, sampling }: PolicyRequest): EpisodePlayer {
+    const { settings, sampling: base } = this.#prepared;
+    if (engineUrl !== null && (settings.engine === "expert" || settings.engine === "embedded")) {
+      throw new ConfigurationError(
+        `Cannot use the engine of the request: this service plays with engine "${settings.engine}"; leave "engine" out, or start the service with --engine sglang.`,
+      );
+    }
+    if (engineUrl !== null && !this.#connections.has(engineUrl) && this.#connections.size >= mostEngines) {
+      throw new ConfigurationError(
+        `Cannot use another engine: requests have named ${mostEngines} already; put a router before them.`,
+      );
+    }
+    const merged = { ...base, ...sampling };
+    return async (task, place) => {
+      const connected = await this.#connect(engineUrl);
+      return connected.play(task, { ...place, sampling: merged });
+    };
+  }
+
+  async close(): Promise<void> {
+    const connections = await Promise.allSettled(this.#connections.values());
+    await Promise.all(connections.map((one) => (one.status === "fulfilled" ? one.value.close() : null)));
+  }
+
+  #connect(url: string | null): Promise<ConnectedPolicy> {
+    const known = this.#connections.get(url);
+    if (known !== undefined) return known;
+    const { cancel, store, gate } = this.#parts;
+    const connecting = this.#prepared.connect(cancel, store, {
+      ...(url === null ? {} : { url }),
+      wrapEngine: (engine) => gatedEngine(engine, gate),
+    });
+    this.#connections.set(url, connecting);
+    // A server that was not there may be there for the next request.
+    connecting.catch(() => this.#connections.delete(url));
+    return connecting;
+  }
+}
+
+function formatsOf({ model, environment }: PreparedRollout): ReadonlyMap<string, RowFormat> {
+  const decode = (tokens: Uint32Array): string => model?.renderer.decode(tokens) ?? "";
+  return new Map(
+    Object.entries(exportFormats).map(([name, format]): [string, RowFormat] => [
+      name,
+      (ended, groupIndex) => {
+        const [first] = ended;
+        const tools = first === undefined ? null : toolsText(environment.open(first.episode.task).tools);
+        const episodes = ended.map((one, index) => ({ ...one, index }));
+        const group = { run: null, groupIndex, decision: "kept", reason: null, episodes } as const;
+        return exportGroup(group, format, { decode, toolsOf: () => tools, where: () => true }).rows;
+      },
+    ]),
+  );
+}
+
+function toolsText(tools: readonly Tool[]): string {
+  return dumpJson(tools.map(({ definition }) => definition));
+}

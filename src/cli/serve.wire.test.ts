@@ -1,0 +1,131 @@
+// `serve` as a trainer meets it: requests over a socket, rows back, and a folder that a restarted service goes on with.
+
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createSglangFront } from "../testing/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { createTestCli, runServer } from "./cli.test-helper.ts";
+import { expertSampler } from "./compose/expert-server.ts";
+
+let out = "";
+beforeEach(async () => {
+  out = await mkdtemp(join(tmpdir(), "serve-"));
+});
+afterEach(() => rm(out, { recursive: true }));
+
+const argv = (...flags: readonly string[]): readonly string[] => [
+  "serve",
+  "--listen",
+  "127.0.0.1:0",
+  "--out",
+  out,
+  ...flags,
+];
+
+type Group = {
+  readonly id: string;
+  readonly status: string;
+  readonly episodes: readonly { readonly outcome: string }[];
+};
+
+async function ask<T>(url: string, body?: unknown, headers: Readonly<Record<string, string>> = {}): Promise<T> {
+  const answer = await fetch(url, {
+    ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+    headers: { "content-type": "application/json", ...headers },
+  });
+  return (await answer.json()) as T;
+}
+
+const asked = { task_index: 2, samples: 3, wait_seconds: 60 };
+
+describe("serve", () => {
+  test("plays what requests ask for, gives rows of every format and counts", async () => {
+    await runServer(
+      async (url) => {
+        const group = await ask<Group>(`${url}/v1/groups`, { ...asked, sampling_params: { temperature: 0.5 } });
+        expect(group).toMatchObject({ status: "ended" });
+        const { formats } = await ask<{ readonly formats: readonly string[] }>(`${url}/v1/info`);
+        expect(formats[0]).toBe("slime");
+        for (const format of formats) {
+          const { samples } = await ask<{ readonly samples: readonly unknown[] }>(
+            `${url}/v1/groups/${group.id}/samples?format=${format}`,
+          );
+          if (format !== "preferences") expect(samples.length).toBeGreaterThan(0);
+        }
+        const page = await (await fetch(`${url}/metrics`)).text();
+        expect(page).toContain("trainable_agents_episodes_started_total 3");
+        expect(page).toContain('trainable_agents_groups_total{decision="kept"} 1');
+      },
+      { argv: argv() },
+    );
+    const { run } = await createTestCli();
+    expect(await run("inspect", out)).toMatchObject({ code: 0 });
+    expect(JSON.parse(await readFile(join(out, "run.json"), "utf8"))).toMatchObject({ status: "interrupted" });
+  });
+
+  test("a service that was stopped in the middle answers the same key with the same episodes", async () => {
+    const key = { "idempotency-key": "step 7" };
+    let before: Group | null = null;
+    await runServer(
+      async (url) => {
+        before = await ask<Group>(`${url}/v1/groups`, asked, key);
+        await ask(`${url}/v1/pause`, {});
+        await ask(`${url}/v1/groups`, { ...asked, wait_seconds: 0 }, { "idempotency-key": "cut off" });
+      },
+      { argv: argv(), ending: "cancel" },
+    );
+    const { stderr } = await runServer(
+      async (url) => {
+        expect(await ask(`${url}/v1/groups`, asked, key)).toEqual(before);
+        const { id } = await ask<Group>(
+          `${url}/v1/groups`,
+          { ...asked, wait_seconds: 0 },
+          { "idempotency-key": "cut off" },
+        );
+        const rest = await ask<Group>(`${url}/v1/groups/${id}?wait_seconds=60`);
+        expect(rest.episodes.map(({ outcome }) => outcome)).toEqual(["completed", "completed", "completed"]);
+      },
+      { argv: argv() },
+    );
+    expect(stderr).toContain("Going on: 3 episodes have ended");
+  });
+
+  test("requests name the engine, as slime hands over its router", async () => {
+    const tokenizer = createReadableTokenizer();
+    const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
+    const sampler = expertSampler({ tokenizer, endTokenId, noise: 0 });
+    const router = await createSglangFront({ sampler, tokenizer, endTokenIds: [endTokenId] }).listen();
+    await runServer(
+      async (url) => {
+        const engine = { router_ip: "127.0.0.1", router_port: router.port };
+        expect(await ask(`${url}/v1/groups`, { ...asked, engine })).toMatchObject({ status: "ended" });
+        const nowhere = await ask(`${url}/v1/episodes`, {
+          task_index: 0,
+          wait_seconds: 60,
+          engine: { url: "http://127.0.0.1:9" },
+        });
+        expect(nowhere).toMatchObject({
+          outcome: "failed",
+          failure: { message: expect.stringContaining("127.0.0.1:9") },
+        });
+      },
+      { argv: argv("--engine", "sglang", "--model", "readable") },
+    );
+    await router.close();
+  });
+
+  test.each([
+    [["--listen", "8800"], 'Cannot use --listen "8800"'],
+    [["--listen", "0.0.0.0:0"], "without a token"],
+    [["--token-env", "NO_TOKEN"], 'the environment variable "NO_TOKEN" is not set'],
+    [["--max-waiting", "-1"], 'Cannot use --max-waiting "-1"'],
+    [["--tasks", "0-3"], "--tasks"],
+  ])("says what is wrong with %j", async (flags, message) => {
+    const { run } = await createTestCli();
+    const { code, stderr } = await run(...argv(...flags));
+    expect(stderr).toContain(message);
+    expect(code).toBe(2);
+  });
+});
