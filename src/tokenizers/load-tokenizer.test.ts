@@ -44,16 +44,21 @@ describe("loadModelFolder()", () => {
     expect(model.config?.get("rope_theta")).toEqual({ value: 1000000 });
   });
 
-  test("takes the template of tokenizer_config.json, of several the one named default", async () => {
+  test("takes the template of tokenizer_config.json, of several that for tools, else the default", async () => {
     const one = await folderOf("one", { "tokenizer.json": qwen, "tokenizer_config.json": `{"chat_template": "only"}` });
     expect(await loadModelFolder(one)).toMatchObject({ chatTemplate: "only", namedTemplates: new Map() });
-    const templates = [{ name: "tool_use", template: "t" }, { name: "default", template: "d" }]; // prettier-ignore
-    const config = JSON.stringify({ chat_template: templates });
-    const several = await loadModelFolder(
-      await folderOf("several", { "tokenizer.json": qwen, "tokenizer_config.json": config }),
-    );
-    expect(several.chatTemplate).toBe("d");
-    expect(several.namedTemplates.get("tool_use")).toBe("t");
+    const load = async (name: string, templates: readonly object[]) =>
+      loadModelFolder(
+        await folderOf(name, {
+          "tokenizer.json": qwen,
+          "tokenizer_config.json": JSON.stringify({ chat_template: templates }),
+        }),
+      );
+    const [forTools, usual] = [{ name: "tool_use", template: "t" }, { name: "default", template: "d" }]; // prettier-ignore
+    const several = await load("several", [usual, forTools]);
+    expect(several.chatTemplate).toBe("t");
+    expect(several.namedTemplates.get("default")).toBe("d");
+    expect((await load("other", [{ name: "rag", template: "r" }, usual])).chatTemplate).toBe("d");
   });
 
   test("needs tokenizer.json alone", async () => {

@@ -12,7 +12,10 @@ export type ModelFolder = {
   /** The last part of the folder's path. */
   readonly name: string;
   readonly tokenizer: Tokenizer;
-  /** `chat_template.jinja`, else the template (or the one named "default") in tokenizer_config.json; `null`: none. */
+  /**
+   * `chat_template.jinja`, else the template in tokenizer_config.json; of several there the one named "tool_use", else
+   * "default". `null`: none.
+   */
   readonly chatTemplate: string | null;
   /** Further templates that tokenizer_config.json lists by name ("tool_use"), "default" included when it is listed. */
   readonly namedTemplates: ReadonlyMap<string, string>;
@@ -62,7 +65,7 @@ export async function loadModelFolder(folder: string): Promise<ModelFolder> {
   return {
     name,
     tokenizer: await createTokenizer(name, { tokenizerJson, tokenizerConfig: plainConfig }, { source }),
-    chatTemplate: jinja ?? (typeof template === "string" ? template : (namedTemplates.get("default") ?? null)),
+    chatTemplate: jinja ?? (typeof template === "string" ? template : mainTemplate(namedTemplates)),
     namedTemplates,
     specialTokens: readSpecialTokens(tokenizerConfig),
     tokenizerConfig,
@@ -88,6 +91,11 @@ function readNamedTemplates(value: JsonValue | undefined): Map<string, string> {
     if (typeof name === "string" && typeof template === "string") templates.set(name, template);
   }
   return templates;
+}
+
+/** Agents here use tools, and models with a template for tools (Hermes) were trained with it. */
+function mainTemplate(templates: ReadonlyMap<string, string>): string | null {
+  return templates.get("tool_use") ?? templates.get("default") ?? null;
 }
 
 /** Special tokens are written as texts or as added tokens with a "content". */

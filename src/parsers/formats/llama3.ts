@@ -118,10 +118,11 @@ function indexBraces(text: string): BraceIndex {
     depths[at + 1] = depths[at]! + (character === "{" ? 1 : character === "}" ? -1 : 0);
   }
   const ends = new Int32Array(text.length + 1).fill(-1);
-  const nextAtDepth = new Map<number, number>();
+  /** By depth, shifted so that none is negative. */
+  const nextAtDepth = new Int32Array(2 * text.length + 1).fill(-1);
   for (let at = text.length - 1; at >= 0; at--) {
-    if (text[at] === "}") nextAtDepth.set(depths[at + 1]!, at + 1);
-    ends[at] = nextAtDepth.get(depths[at]!) ?? -1;
+    if (text[at] === "}") nextAtDepth[depths[at + 1]! + text.length] = at + 1;
+    ends[at] = nextAtDepth[depths[at]! + text.length]!;
   }
   return (start) => ends[start] ?? -1;
 }

@@ -7,7 +7,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { sharedFolder } from "../../conformance/shared-folder.ts";
-import { JsonFloat, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
+import { fromPlain, JsonFloat, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
 import { type ChatTemplate, ChatTemplateError, type TemplateInput, type TemplateSegment } from "../chat-template.ts";
 import { rendererFamily, rendererFamilyNames } from "../families.ts";
 import { compileChatTemplate } from "../jinja/compile-chat-template.ts";
@@ -121,6 +121,31 @@ describe.skipIf(models === null)("native templates and the fallback (skipped wit
       }),
       { seed: 23, numRuns: 150 },
     );
+  });
+});
+
+describe.skipIf(models === null)("calls that lack a part (skipped without ../shared)", () => {
+  const bodies: readonly (readonly [string, object | null])[] = [
+    ["no name", { arguments: { a: 1 } }],
+    ["no arguments", { name: "f" }],
+    ["null as arguments", { name: "f", arguments: null }],
+    ["a text as arguments", { name: "f", arguments: "{}" }],
+    ["no function", null],
+  ];
+
+  test.each(rendererFamilyNames)("%s: natively and by its own template they are written, or refused, alike", (name) => {
+    const { template, specialTokens } = rendererFamily(name);
+    const own = compileChatTemplate(readFileSync(join(models ?? "", name, "chat_template.jinja"), "utf8"));
+    for (const [, body] of bodies) {
+      for (const content of ["", "hi", null]) {
+        const given = { id: "call00000", type: "function", ...(body === null ? {} : { function: body }) };
+        const messages = [{ role: "user", content: "q" }, { role: "assistant", content, tool_calls: [given] }].map(fromPlain); // prettier-ignore
+        const context = { specialTokens, now: testTime };
+        const input = { messages, tools: null, addGenerationPrompt: true, kwargs: new Map(), context };
+        const [native, fallback] = [play(template, input), play(own, input)];
+        expect([native.text, native.error]).toEqual([fallback.text, fallback.error]);
+      }
+    }
   });
 });
 

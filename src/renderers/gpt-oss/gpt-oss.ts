@@ -14,7 +14,6 @@ import {
   textOperand,
   toJson,
 } from "../template-values.ts";
-import { builtinTools } from "./builtin-tools.ts";
 import { toolNamespace } from "./typescript-tools.ts";
 
 export const gptOss: ChatTemplate = (input) => {
@@ -75,7 +74,13 @@ function writeSystem(writer: SegmentWriter, { tools, kwargs, context }: Template
   const date = templateDate(context.now, "iso");
   writer.template(`<|start|>system<|message|>${identity}\nKnowledge cutoff: 2024-06\nCurrent date: ${date}\n\n`);
   writer.template(`Reasoning: ${given("reasoning_effort", "medium")}\n\n`);
-  writer.template(builtinTools(kwargs.get("builtin_tools")));
+  if (isTruthy(kwargs.get("builtin_tools"))) {
+    throw new ChatTemplateError(
+      "unsupported",
+      "Cannot render the conversation natively: descriptions of built-in tools stand in the model's own chat template; render " +
+        'with it (renderWith: "template").',
+    );
+  }
   writer.template("# Valid channels: analysis, commentary, final. Channel must be included for every message.");
   if (isTruthy(tools)) writer.template("\nCalls to these tools must go to the commentary channel: 'functions'.");
   writer.template("<|end|>");
