@@ -178,7 +178,8 @@ class EngineBook {
 
   async close(): Promise<void> {
     const connections = await Promise.allSettled(this.#connections.values());
-    await Promise.all(connections.map((one) => (one.status === "fulfilled" ? one.value.close() : null)));
+    const open = connections.filter((one) => one.status === "fulfilled");
+    await Promise.all(open.map(({ value }) => value.close()));
   }
 
   #connect(url: string | null): Promise<ConnectedPolicy> {
