@@ -7,8 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { repositoryRoot } from "../conformance/shared-folder.ts";
-import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
+import { systemClock } from "../lib/clock.ts";
+import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { createTestCli } from "./cli.test-helper.ts";
+import { expertSampler } from "./compose/expert-server.ts";
 
 const program = join(repositoryRoot(), "dist", "cli", "main.js");
 const tokenizer = createReadableTokenizer();
@@ -39,6 +42,18 @@ function run(argv: readonly string[], options: RunOptions): Promise<Ended> {
 }
 
 const newFolder = (): Promise<string> => mkdtemp(join(tmpdir(), "trainable-agents-"));
+
+/** What a trainer gets, in an order that does not depend on the order of the episodes. */
+async function rowsOf(folder: string): Promise<readonly string[]> {
+  const text = await readFile(join(folder, "samples.jsonl"), "utf8");
+  const rows = text.split("\n").filter((line) => line !== "");
+  return rows
+    .map((line) => {
+      const { tokens, loss_mask, rollout_log_probs, reward } = JSON.parse(line) as Readonly<Record<string, unknown>>;
+      return JSON.stringify([tokens, loss_mask, rollout_log_probs, reward]);
+    })
+    .toSorted();
+}
 
 describe.skipIf(!existsSync(program))("the built program (needs npm run build)", () => {
   it("starts, exits by itself, and gives a mistake the code 2", async () => {
@@ -90,6 +105,69 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
     }
   });
 
+  it("stops at Ctrl-C, gently or at once, and goes on with the command it prints as if nothing had been", async () => {
+    const expert = expertSampler({ tokenizer, endTokenId, noise: 0.2 });
+    let onAnswer: () => Promise<void> = () => Promise.resolve();
+    const sampler: Sampler = {
+      sample: async (request, options) => {
+        await onAnswer();
+        return expert.sample(request, options);
+      },
+    };
+    const listener = await createSglangFront({ sampler, tokenizer, endTokenIds: [endTokenId] }).listen();
+    const flags = ["--url", listener.url, "--model", "readable", "--tasks", "0-19", "--seed-turns", "--out", "r"];
+    const begin = ["rollout", ...flags, "--concurrency", "6"];
+    const cwd = await newFolder();
+    /** Presses Ctrl-C at an answer, and perhaps once more while the policy says nothing further. */
+    const interrupt = (argv: readonly string[], options: { readonly at: number; readonly twice: boolean }) => {
+      let press = (): void => undefined;
+      let answers = 0;
+      let second: Promise<void> | null = null;
+      onAnswer = () => {
+        if (++answers === options.at) press();
+        return options.twice && answers > options.at ? new Promise(() => undefined) : Promise.resolve();
+      };
+      return run(argv, {
+        cwd,
+        onStart: (child) => {
+          press = () => void child.kill("SIGINT");
+        },
+        onStderr: (text) => {
+          if (!options.twice || !text.includes("Press Ctrl-C again")) return;
+          // Two presses at once are one: npm passes on what the terminal has sent already.
+          second ??= systemClock.sleep(400).then(() => press());
+        },
+      });
+    };
+    const undisturbed = await createTestCli();
+    try {
+      expect((await undisturbed.run(...begin)).code).toBe(0);
+
+      const gentle = await interrupt(begin, { at: 20, twice: false });
+      expect(gentle.stderr).toMatch(/Interrupted: \d+ running episodes are finished and kept, and no other begins/);
+      expect(gentle.code).toBe(130);
+      const goOn = /go on +node \S+ (rollout --resume r)\n/.exec(gentle.stdout)?.[1]?.split(" ") ?? [];
+      expect(goOn).toEqual(["rollout", "--resume", "r"]);
+
+      const hard = await interrupt(goOn, { at: 10, twice: true });
+      expect(hard.stderr).toMatch(/resuming: \d+ episodes have ended, 0 go on/);
+      expect(hard.stderr).toMatch(
+        /Stopping: what was played is in the journal. Go on later with: node \S+ rollout --resume r/,
+      );
+      expect(hard.code).toBe(130);
+
+      onAnswer = () => Promise.resolve();
+      const last = await run(goOn, { cwd });
+      expect(last.stderr).toMatch(/resuming: \d+ episodes have ended, [1-6] go on at the turn where they stopped/);
+      expect(last.code).toBe(0);
+    } finally {
+      await listener.close();
+    }
+    const [wanted, got] = await Promise.all([rowsOf(join(undisturbed.folder, "r")), rowsOf(join(cwd, "r"))]);
+    expect(wanted.length).toBeGreaterThanOrEqual(20);
+    expect(got).toEqual(wanted);
+  });
+
   it("is interrupted by Ctrl-C, does not wait when told to end, and leaves a folder that can be read", async () => {
     const cwd = await newFolder();
     let kill: (signal: NodeJS.Signals) => void = () => undefined;
@@ -112,8 +190,8 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
           if (text.includes("Interrupted:")) kill("SIGTERM");
         },
       });
-      expect(stderr).toContain("Interrupted: 10 running episodes are finished");
-      expect(stderr).toContain("Cancelling the running episodes.");
+      expect(stderr).toContain("Interrupted: 10 running episodes are finished and kept");
+      expect(stderr).toContain("Stopping: what was played is in the journal.");
       expect(code).toBe(130);
     } finally {
       await listener.close();

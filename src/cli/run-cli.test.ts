@@ -241,7 +241,9 @@ describe("Ctrl-C", () => {
   it("once: running episodes end, none is begun, the folder says interrupted", async () => {
     const { code, stderr, stdout, outcomes, manifest } = await interrupted(1);
     expect(code).toBe(130);
-    expect(stderr).toMatch(/Interrupted: \d+ running episodes are finished; press Ctrl-C again/);
+    expect(stderr).toMatch(
+      /Interrupted: \d+ running episodes are finished and kept, and no other begins. Press Ctrl-C again/,
+    );
     expect(stdout).toContain("bookshop (train), interrupted");
     expect(outcomes.length).toBeGreaterThanOrEqual(16);
     expect(outcomes.length).toBeLessThan(30);
@@ -252,7 +254,9 @@ describe("Ctrl-C", () => {
   it("twice: running episodes are cancelled, counted as aborted and not kept, since they have not ended", async () => {
     const { code, stderr, outcomes, manifest } = await interrupted(2);
     expect(code).toBe(130);
-    expect(stderr).toContain("Cancelling the running episodes.");
+    expect(stderr).toContain(
+      "Stopping: what was played is in the journal. Go on later with: npx trainable-agents rollout --resume",
+    );
     expect(new Set(outcomes)).toEqual(new Set(["completed"]));
     expect(outcomes.length).toBeLessThan(30);
     expect(Number(/"aborted": (\d+)/.exec(manifest)?.[1])).toBeGreaterThan(0);

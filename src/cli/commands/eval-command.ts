@@ -91,7 +91,7 @@ async function evaluate(flags: EvalFlags, context: CliContext): Promise<number> 
   const { exitCode, folder } =
     resume?.isComplete === true
       ? { exitCode: exitCodes.done, folder: resume.folder }
-      : await playRollout(settings, context, { closingTable: false, resume });
+      : await playRollout(settings, context, { closingTable: false, resume, command: "eval" });
   await evaluateRun(folder, { asked, settings, context, isOurs: true });
   return exitCode;
 }

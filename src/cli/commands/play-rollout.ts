@@ -31,6 +31,8 @@ export type PlayOptions = {
   readonly closingTable?: boolean;
   /** The run that goes on; the settings given are its own, with what has changed. Default: a run begins. */
   readonly resume?: RunToResume | null;
+  /** What goes on with the run when it is interrupted. Default "rollout". */
+  readonly command?: string;
 };
 
 /** Plays and keeps a rollout and prints its table. Rejects with what stopped it, after the folder says so too. */
@@ -48,7 +50,9 @@ export async function playRollout(
   const storing = { redact: prepared.redact, fsync: settings.fsync };
   const earlier = resume === null ? null : await resumeFileRunStore(place, storing);
   const store = earlier?.store ?? createFileRunStore(place, storing);
-  const connected = await prepared.connect(context.cancel, store).catch(async (error: unknown) => {
+  // Nothing runs yet that could be finished: the first Ctrl-C stops.
+  const stop = AbortSignal.any([context.drain, context.cancel]);
+  const connected = await prepared.connect(stop, store).catch(async (error: unknown) => {
     await earlier?.release();
     throw error;
   });
@@ -69,11 +73,15 @@ export async function playRollout(
         settings,
         policy: connected,
         earlier,
+        later: laterCommand(prepared, { context, folder, command: options.command ?? "rollout" }),
       });
       const wasInterrupted = context.drain.aborted || context.cancel.aborted;
       const status = wasInterrupted ? "interrupted" : "done";
       await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));
-      if (options.closingTable ?? true) showTable(totals, { context, folder, prepared, wasInterrupted });
+      if (options.closingTable ?? true) {
+        const later = wasInterrupted ? laterCommand(prepared, { context, folder, command: "rollout" }) : null;
+        showTable(totals, { context, folder, prepared, wasInterrupted, later });
+      }
       return { exitCode: exitCodeOf(totals, wasInterrupted), folder, totals };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
@@ -95,10 +103,12 @@ type Playing = {
   readonly policy: ConnectedPolicy;
   /** `null`: the run begins. */
   readonly earlier: ResumedRun | null;
+  /** What goes on with the run when it is interrupted; `null`: nothing can. */
+  readonly later: string | null;
 };
 
 async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTotals> {
-  const { context, folder, parts, settings, policy, earlier } = playing;
+  const { context, folder, parts, settings, policy, earlier, later } = playing;
   const { plan, sampling, environment } = prepared;
   // A person at the terminal needs it without a block that repaints itself.
   const display = createProgressDisplay(context, { quiet: settings.quiet || prepared.user.name === "human" });
@@ -122,11 +132,15 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
   let running = 0;
   const onDrain = (): void =>
     display.note(
-      `Interrupted: ${formatCount(running)} running episodes are finished and kept, and no other begins. Ctrl-C again stops ` +
-        "them where they are; nothing that is written gets lost.",
+      `Interrupted: ${formatCount(running)} running episodes are finished and kept, and no other begins. ` +
+        "Press Ctrl-C again to stop them where they are.",
     );
   const onCancel = (): void =>
-    display.note("Stopping: running episodes end where they are. A third Ctrl-C leaves at once, which loses no more.");
+    display.note(
+      later === null
+        ? "Stopping: the running episodes are given up."
+        : `Stopping: what was played is in the journal. Go on later with: ${later}`,
+    );
   policy.watchCircuits((change) => {
     const note = circuitNote(change, settings.engineWait);
     if (note !== null) display.note(note);
@@ -169,6 +183,15 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
   }
 }
 
+/** A preset's loop keeps no journal. */
+function laterCommand(
+  { preset }: PreparedRollout,
+  run: { readonly context: CliContext; readonly folder: string; readonly command: string },
+): string | null {
+  const { context, folder, command } = run;
+  return preset === null ? `${context.program} ${command} --resume ${quoted(folder)}` : null;
+}
+
 /** What a person has to know of a server that comes and goes; `null`: nothing. */
 function circuitNote({ server, state, failures, message }: CircuitStatus, engineWait: number): string | null {
   if (state === "half-open") return null;
@@ -198,9 +221,10 @@ function showTable(
     readonly folder: string;
     readonly prepared: PreparedRollout;
     readonly wasInterrupted: boolean;
+    readonly later: string | null;
   },
 ): void {
-  const { context, folder, prepared, wasInterrupted } = shown;
+  const { context, folder, prepared, wasInterrupted, later } = shown;
   const { stdout, env, program } = context;
   const colours = coloursFor(stdout, env);
   const title = `${prepared.environment.name} (${prepared.settings.split})${wasInterrupted ? ", interrupted" : ""}`;
@@ -210,6 +234,7 @@ function showTable(
     ...runTable(totals, colours),
     "",
     `  ${colours.dim("files")}  ${folder}/ run.json, episodes.jsonl, groups.jsonl, samples.jsonl`,
+    ...(later === null ? [] : [`  ${colours.dim("go on")}  ${later}`]),
     `  ${colours.dim("next")}   ${program} inspect ${quoted(folder)}`,
     "",
   ];

@@ -210,7 +210,8 @@ async function open(
     return { engine, address: engine.address, weightVersion, close: () => engine.close() };
   } catch (error) {
     await engine.close();
-    throw error instanceof AttributedError ? refusal(engine.address, error, products[product]) : error;
+    if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;
+    throw refusal(engine.address, error, products[product]);
   }
 }
 
