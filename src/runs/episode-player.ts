@@ -43,10 +43,7 @@ export type EpisodePlayer = (task: Task, place: EpisodePlace) => Promise<PlayedE
 type PlaceOption = Exclude<keyof EpisodePlace, "sampling">;
 
 /** Plays with `runEpisode`: token-exact, every token trained once. */
-export function tokenExactPlayer(
-  parts: EpisodeParts,
-  options: Omit<EpisodeOptions, PlaceOption> = {},
-): EpisodePlayer {
+export function tokenExactPlayer(parts: EpisodeParts, options: Omit<EpisodeOptions, PlaceOption> = {}): EpisodePlayer {
   return async (task, place) => {
     const episode = await runEpisode(task, parts, { ...options, ...place });
     return { episode, result: episodeSamples(episode), origin: "played" };

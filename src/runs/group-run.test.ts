@@ -215,7 +215,7 @@ describe("groups of a run", () => {
     const tooFew = await play(tail, size, { groups: { cutoff: { afterMs: 100, policy: "keep" }, minGraded: 4 } });
     expect(decisions(tooFew.groups)).toEqual([
       [0, null],
-      [1, "too-few-graded"],
+      [1, "cut-off"],
       [2, null],
     ]);
   });

@@ -19,7 +19,7 @@ export type SchedulerParts = {
   readonly samplesPerTask: number;
   /** Episodes that a group may start in place of ungraded ones. */
   readonly replacements: number;
-  /** A group is cut off so long after it was opened; `null`: never. */
+  /** A group is cut off so long after the last of its episodes began; `null`: never. */
   readonly cutoffMs: number | null;
   readonly clock: Clock;
   /** How many episodes may be under way now. */
@@ -141,7 +141,7 @@ export class GroupScheduler {
   }
 
   #openNext(): OpenGroup | null {
-    const { nextGroup, placesOf, samplesPerTask, replacements, cutoffMs, clock } = this.#parts;
+    const { nextGroup, placesOf, samplesPerTask, replacements } = this.#parts;
     const plan = nextGroup();
     if (plan === null) return null;
     const places = placesOf?.(plan) ?? null;
@@ -155,21 +155,17 @@ export class GroupScheduler {
       ending: "whole",
       cancelCutoff: null,
     };
-    if (cutoffMs !== null && places === null) this.#armCutoff(group, cutoffMs, clock);
     this.#open.push(group);
     return group;
   }
 
-  #armCutoff(group: OpenGroup, cutoffMs: number, clock: Clock): void {
-    group.cancelCutoff = clock.after(cutoffMs, () => {
-      // What was not started because nothing may start is not slow.
-      if (this.#startsEpisodes) this.#end(group, "cut-off");
-      else this.#armCutoff(group, cutoffMs, clock);
-    });
-  }
-
   #start(group: OpenGroup, sampleIndex: number): void {
-    this.#parts.onStart(group.plan);
+    const { onStart, cutoffMs, clock } = this.#parts;
+    onStart(group.plan);
+    // Until all have begun, it is not they who are slow.
+    if (cutoffMs !== null && group.waiting.length === 0) {
+      group.cancelCutoff ??= clock.after(cutoffMs, () => this.#end(group, "cut-off"));
+    }
     const controller = new AbortController();
     group.running.add(controller);
     this.#running++;

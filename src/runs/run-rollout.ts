@@ -218,8 +218,7 @@ class Rollout {
 
   #reasonToDrop(group: EndedGroup): string | null {
     if (group.ending === "surplus") return "surplus";
-    if (group.ending === "cut-off" && this.#policy.cutoff?.policy === "drop") return "cut-off";
-    return judgeGroup(viewOf(group), this.#policy);
+    return judgeGroup(viewOf(group), this.#policy, group.ending === "cut-off");
   }
 
   async #carryOut({ kept, surplus }: QuotaDecisions): Promise<void> {

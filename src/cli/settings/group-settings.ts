@@ -88,7 +88,7 @@ export const groupSettings: GroupSettingTable = {
   groupTimeout: setting<number | null>({
     group: "Groups",
     flag: "--group-timeout <seconds>",
-    help: "after so long the slow episodes of a group are cancelled (default: they are waited for)",
+    help: "slow episodes of a group are cancelled so long after its last one began (default: they are waited for)",
     wanted: "a number of seconds above 0",
     schema: number({ above: 0, max: 2_000_000 }).nullable(),
     default: null,

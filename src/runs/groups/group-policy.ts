@@ -11,7 +11,7 @@ export type GroupPolicy = {
   /** Further episodes a group may start in place of those that were not graded. At least 0. */
   readonly replacements: number;
   /**
-   * A group that is not whole so long after its first episode began is cut off: its running episodes are cancelled, and it
+   * A group that is not whole so long after the last of its episodes began is cut off: those that run are cancelled, and it
    * is dropped ("drop") or judged by what has ended ("keep"). `null`: slow episodes are waited for. Depends on timing, and
    * "keep" prefers short episodes.
    */
@@ -43,9 +43,10 @@ export function resolveGroupPolicy(policy: Partial<GroupPolicy>, samplesPerTask:
   return resolved;
 }
 
-/** Why the group is dropped; `null`: it may be kept. */
-export function judgeGroup(group: GroupView, policy: GroupPolicy): string | null {
+/** Why the group is dropped; `null`: it may be kept. `isCutOff`: it ended before it was whole. */
+export function judgeGroup(group: GroupView, policy: GroupPolicy, isCutOff: boolean): string | null {
   const { length } = group.rewards;
+  if (isCutOff && (policy.cutoff?.policy === "drop" || length < policy.minGraded)) return "cut-off";
   if (length === 0) return "not-graded";
   if (length < policy.minGraded) return "too-few-graded";
   for (const filter of policy.filters) {

@@ -260,8 +260,7 @@ export class RolloutProducer {
       facts.oldest = Math.min(facts.oldest, this.#history.oldest(weightSpans, facts.begunAt));
     }
     if (ending === "stale" || this.#isStale(plan)) return this.#dropStale(group);
-    const isDropped = ending === "cut-off" && this.#policy.cutoff?.policy === "drop";
-    const reason = isDropped ? "cut-off" : judgeGroup(view, this.#policy);
+    const reason = judgeGroup(view, this.#policy, ending === "cut-off");
     if (reason === null) this.#buffer.put(group);
     else await this.#drop(group, reason);
   }

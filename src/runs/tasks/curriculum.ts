@@ -43,10 +43,10 @@ export type PoolWeights = Readonly<Record<DifficultyPool, number>>;
 /** Tasks that are passed sometimes teach most; the others stay in sight, since the policy changes. */
 export const defaultPoolWeights: PoolWeights = Object.freeze({ unknown: 1, medium: 1, hard: 0.25, easy: 0.1 });
 
-/** Each task weighs what its pool weighs, divided by one more than its visits, so that nothing is drawn over and over. */
+/** Each task weighs what its pool weighs. */
 export function drawByPools(weights: PoolWeights = defaultPoolWeights, pools: PoolBounds = defaultPools): TaskStrategy {
   return (tasks, random) => {
-    const shares = tasks.map((task) => weights[poolOf(task, pools)] / (1 + task.visits));
+    const shares = tasks.map((task) => weights[poolOf(task, pools)]);
     let left = random.next() * shares.reduce((sum, share) => sum + share, 0);
     for (const [place, share] of shares.entries()) {
       left -= share;
