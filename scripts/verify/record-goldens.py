@@ -1,0 +1,168 @@
+"""Records what transformers' own template compiler renders with a chat template, as golden files for a model family.
+
+Run: python record-goldens.py <folder with chat_template.jinja> <name> <folder for the files>
+Needs Python with transformers and jinja2. Writes render.<name>.jsonl and prefix.<name>.jsonl; what `npm run conformance --
+models <folder>` does with them is in docs/adding-a-model.md. Not a test of ours: it never asks our code anything.
+"""
+
+import datetime
+import itertools
+import json
+import pathlib
+import sys
+
+import jinja2
+from transformers.utils import chat_template_utils
+
+NOW = "2026-01-15T12:00:00"
+TOOL = {
+    "type": "function",
+    "function": {
+        "name": "find_order",
+        "description": 'Finds an order. "é" <b> 😀',
+        "parameters": {
+            "type": "object",
+            "properties": {"order_id": {"type": "string"}, "weight": {"maximum": 2.5}},
+            "required": ["order_id"],
+        },
+    },
+}
+
+
+def call(arguments, number=0):
+    function = {"name": "find_order", "arguments": arguments}
+    return {"id": f"call0000{number}", "type": "function", "function": function}
+
+
+def result(content, number=0):
+    return {"role": "tool", "name": "find_order", "tool_call_id": f"call0000{number}", "content": content}
+
+
+SYSTEM = {"role": "system", "content": "You work in a bookshop."}
+USER = {"role": "user", "content": "Where is my order?"}
+ANSWER = {"role": "assistant", "content": "It is on its way."}
+THOUGHT = {"role": "assistant", "content": "Hello!", "reasoning_content": "I should greet."}
+INLINE = {"role": "assistant", "content": "<think>\nI should greet.\n</think>\n\nHello!"}
+CALL = {"role": "assistant", "content": "", "tool_calls": [call({"order_id": "#W1", "weight": 1.0})]}
+NO_WORDS = {"role": "assistant", "content": None, "tool_calls": [call({"order_id": "#W1"})]}
+AS_TEXT = {"role": "assistant", "content": "Well.", "tool_calls": [call('{"order_id": "#W1"}')]}
+TWO = {"role": "assistant", "content": "", "tool_calls": [call({"a": [1, None]}), call({"b": {}}, 1)]}
+RAW = {"role": "assistant", "content": '<tool_call>\n{"name": "find_order", "arguments": {}}\n</tool_call>'}
+BLANKS = {"role": "user", "content": "\n  two  words \n"}
+EMPTY = {"role": "user", "content": ""}
+LATER = {"role": "system", "content": "Be brief."}
+ODD = {"role": "robot", "content": "beep"}
+
+CONVERSATIONS = [
+    [USER],
+    [SYSTEM, USER],
+    [SYSTEM],
+    [USER, ANSWER],
+    [SYSTEM, USER, ANSWER, BLANKS],
+    [USER, THOUGHT],
+    [USER, THOUGHT, USER],
+    [USER, INLINE, USER],
+    [USER, CALL],
+    [USER, CALL, result('{"status": "shipped"}')],
+    [USER, CALL, result("one"), ANSWER, USER],
+    [USER, NO_WORDS, result("")],
+    [USER, AS_TEXT, result("one")],
+    [USER, TWO, result("one"), result("two", 1)],
+    [USER, RAW, result("one"), THOUGHT],
+    [USER, {**THOUGHT, "tool_calls": CALL["tool_calls"]}, result("one")],
+    [EMPTY, ANSWER, EMPTY],
+    [USER, ANSWER, LATER, USER],
+    [ANSWER, USER],
+    [USER, ODD],
+    [],
+]
+
+
+def compiled(text):
+    """transformers' own compiler, with the clock stopped."""
+    environment = chat_template_utils._compile_jinja_template(text).environment
+    environment.globals["strftime_now"] = lambda form: datetime.datetime.fromisoformat(NOW).strftime(form)
+    return environment.from_string(text)
+
+
+def render(template, given):
+    try:
+        rendered = template.render(
+            messages=given["messages"],
+            tools=given["tools"],
+            documents=None,
+            add_generation_prompt=given["add_generation_prompt"],
+            **given["kwargs"],
+            **{key: value for key, value in given["context"].items() if key != "now"},
+        )
+    except jinja2.exceptions.UndefinedError as error:
+        return {"error": "undefined", "message": str(error)}
+    except jinja2.exceptions.TemplateError as error:
+        return {"error": "raise", "message": str(error)}
+    except Exception as error:  # what Python raises is part of what a template does
+        return {"error": type(error).__name__, "message": str(error)}
+    return {"text": rendered}
+
+
+def special_tokens(folder):
+    file = folder / "tokenizer_config.json"
+    config = json.loads(file.read_text("utf8")) if file.exists() else {}
+    texts = {key: value.get("content") if isinstance(value, dict) else value for key, value in config.items()}
+    return {key: text for key, text in texts.items() if key.endswith("_token") and isinstance(text, str)}
+
+
+def common_prefix(left, right):
+    return next((at for at, (a, b) in enumerate(zip(left, right)) if a != b), min(len(left), len(right)))
+
+
+def prefix_record(template, given, appended, start):
+    before = render(template, {**given, "add_generation_prompt": start == "generation_prompt"})
+    after = render(
+        template, {**given, "messages": given["messages"] + [appended], "add_generation_prompt": False}
+    )
+    failed = next((side for side in (before, after) if "error" in side), None)
+    if failed is not None:
+        return {**given, "append": appended, "from": start, "expected": {"error": failed["error"]}}
+    common = common_prefix(before["text"], after["text"])
+    expected = {
+        "prefix_stable": common == len(before["text"]),
+        "common_prefix_chars": common,
+        "before_chars": len(before["text"]),
+        "after_chars": len(after["text"]),
+    }
+    return {**given, "append": appended, "from": start, "expected": expected}
+
+
+def main():
+    if len(sys.argv) != 4:
+        sys.exit("Cannot record goldens: give <folder with chat_template.jinja> <name> <folder for the files>.")
+    folder, name, target = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+    source = folder / "chat_template.jinja"
+    if not source.exists():
+        sys.exit(f'Cannot record goldens: there is no "{source}"; name the folder of a model with that file.')
+    text = source.read_text("utf8")
+    template = compiled(text)
+    context = {**special_tokens(folder), "now": NOW}
+    switches = [{}]
+    for variable in ("enable_thinking", "thinking"):
+        if variable in text:
+            switches += [{variable: True}, {variable: False}]
+    given = [
+        {"template": name, "messages": messages, "tools": tools, "add_generation_prompt": prompt, "kwargs": kwargs, "context": context}
+        for messages, tools, prompt, kwargs in itertools.product(CONVERSATIONS, [None, [TOOL]], [True, False], switches)
+    ]
+    renders = [{**one, "expected": render(template, one)} for one in given]
+    asked = [one for one in given if one["messages"] and not one["add_generation_prompt"]]
+    prefixes = [
+        prefix_record(template, one, appended, start)
+        for one in asked
+        for appended, start in [(USER, "closed"), (result("late"), "closed"), (ANSWER, "generation_prompt")]
+    ]
+    target.mkdir(parents=True, exist_ok=True)
+    for kind, records in (("render", renders), ("prefix", prefixes)):
+        file = target / f"{kind}.{name}.jsonl"
+        file.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), "utf8")
+        print(f"{len(records)} records in {file}")
+
+
+main()
