@@ -1,0 +1,88 @@
+// The flags that decide about groups, as a user meets them.
+
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { createTestCli } from "./cli.test-helper.ts";
+import { concurrencyBounds } from "./settings/concurrency-setting.ts";
+import { resolveSettings } from "./settings/resolve-settings.ts";
+
+type Line = Readonly<Record<string, unknown>>;
+
+async function lines(folder: string, file: string): Promise<Line[]> {
+  const text = await readFile(join(folder, file), "utf8");
+  return text
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as Line);
+}
+
+describe("rollout with groups", () => {
+  it("keeps as many as are wanted, says why others were dropped, and writes the rows of kept ones alone", async () => {
+    const { run, folder } = await createTestCli();
+    const flags = ["--groups", "3", "--filter", "zero-signal", "--samples-per-task", "4", "--tasks", "0-3"];
+    const { code, stdout, stderr } = await run("rollout", ...flags, "--out", "a");
+    expect([code, stderr]).toEqual([0, expect.stringContaining("3/3 groups kept")]);
+    const groups = await lines(join(folder, "a"), "groups.jsonl");
+    const kept = groups.filter(({ decision }) => decision === "kept");
+    expect(kept).toHaveLength(3);
+    expect(stdout).toContain(`${groups.length} played`);
+    expect(stdout).toContain("kept 3 of 3 wanted");
+    for (const { rewards } of kept) expect(new Set(rewards as number[]).size).toBe(2);
+    const rows = await lines(join(folder, "a"), "samples.jsonl");
+    expect(new Set(rows.map(({ group_index: index }) => index))).toEqual(
+      new Set(kept.map(({ groupIndex }) => groupIndex)),
+    );
+
+    // The same seed keeps the same groups, whatever runs at once; and what is known makes a curriculum.
+    await run("rollout", ...flags, "--concurrency", "2", "--out", "b");
+    expect((await lines(join(folder, "b"), "samples.jsonl")).map((row) => JSON.stringify(row)).toSorted()).toEqual(
+      rows.map((row) => JSON.stringify(row)).toSorted(),
+    );
+    const drawn = await run("rollout", ...flags, "--curriculum", "a", "--concurrency", "2-8", "--out", "c");
+    expect([drawn.code, drawn.stdout]).toEqual([0, expect.stringContaining("kept 3 of 3 wanted")]);
+  });
+
+  it("drops groups by a filter of the user's own, and names a module that is none", async () => {
+    const { run, folder } = await createTestCli();
+    await writeFile(
+      join(folder, "odd.mjs"),
+      'export default ({ groupIndex }) => (groupIndex % 2 === 1 ? "odd" : null);\n',
+    );
+    await writeFile(join(folder, "wrong.mjs"), "export default 5;\n");
+    await writeFile(join(folder, "vague.mjs"), "export default () => true;\n");
+    const flags = ["--tasks", "0-3", "--out"];
+    const { stdout } = await run("rollout", "--filter", "./odd.mjs", ...flags, "a");
+    expect(stdout).toContain("kept 2; dropped 2 (odd 2)");
+    const wrong = await run("rollout", "--filter", "./wrong.mjs", ...flags, "b");
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("its default export is no function")]);
+    const vague = await run("rollout", "--filter", "./vague.mjs", ...flags, "c");
+    expect([vague.code, vague.stderr]).toEqual([2, expect.stringContaining("it returned true, wanted the reason")]);
+  });
+
+  it.each([
+    [["--oversample", "2"], "give --groups <n>"],
+    [["--curriculum", "on"], "give --groups <n>"],
+    [["--filter", "zero"], "there are zero-signal and reward-range:<min>-<max>"],
+    [["--filter", "zero-signal"], "a group of one episode has nothing to compare"],
+    [["--min-group", "3", "--samples-per-task", "2"], "lower --min-group or raise --samples-per-task"],
+    [["--groups", "10", "--max-groups", "3"], "raise --max-groups or lower --groups"],
+    [["--filter", "./none.ts"], 'Cannot load filter "./none.ts"'],
+    [["--groups", "1", "--curriculum", "nowhere"], "there is no such folder"],
+  ])("refuses %s before anything is played", async (flags, words) => {
+    const { run } = await createTestCli();
+    const { code, stderr } = await run("rollout", ...flags, "--out", "a");
+    expect([code, stderr]).toEqual([2, expect.stringContaining(words)]);
+  });
+});
+
+describe("--concurrency", () => {
+  it("is a number, bounds or auto", () => {
+    const boundsOf = (value: unknown) => concurrencyBounds(resolveSettings({ concurrency: value }, null).concurrency);
+    expect(boundsOf("7")).toEqual({ floor: 7, ceiling: 7 });
+    expect(boundsOf("16-256")).toEqual({ floor: 16, ceiling: 256 });
+    expect(boundsOf("auto")).toEqual({ floor: 4, ceiling: 1024 });
+    for (const wrong of ["0", "9-3", "a lot", "1.5", "200000", "-4"])
+      expect(() => boundsOf(wrong)).toThrow("two with a dash");
+  });
+});
