@@ -2,7 +2,7 @@
 
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createSglangFront, createVllmFront, type FrontListener } from "../testing/index.ts";
+import { createSglangFront, createVllmFront, type FrontListener, type Sampler } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { createTestCli, readAll } from "./cli.test-helper.ts";
 import { expertSampler } from "./compose/expert-server.ts";
@@ -46,11 +46,51 @@ describe("rollout --engine vllm", () => {
     [["--url", "http://127.0.0.1:1", "--model", "readable"], "Cannot reach the vLLM server at http://127.0.0.1:1"],
     [[], 'Cannot roll out with engine "vllm": no model is named'],
     [["--model", "readable", "--preset", "slime-tau"], "the preset speaks to SGLang"],
+    [["--url", "http://127.0.0.1:1,", "--model", "readable"], "an address is empty or named twice"],
+    [
+      ["--url", "http://a:1,http://u:sesame-pw@a:2/v1", "--model", "readable"],
+      "it names an endpoint; write http://a:2.",
+    ],
+    [
+      ["--url", "http://127.0.0.1:1", "--model", "readable", "--engine-wait", "0"],
+      "a number of seconds above 0 is needed",
+    ],
     [["--model", "readable", "--logprobs-mode", "cooked"], "raw or processed is needed"],
   ])("with %j is refused before anything is played", async (more, words) => {
     const { run } = await createTestCli();
     const { code, stderr } = await run("rollout", "--engine", "vllm", "--tasks", "0", ...more);
     expect(code).toBe(2);
     expect(stderr).toContain(words);
+    expect(stderr).not.toContain("sesame");
+  });
+});
+
+describe("rollout --url with several addresses", () => {
+  it("shares the episodes, and plays them all when one of the servers goes", async () => {
+    const answers = [0, 0];
+    const listeners = await Promise.all(
+      answers.map((_, server) => {
+        const counting: Sampler = {
+          sample: (asked, options) => {
+            answers[server]!++;
+            // The first server goes in the middle of its work.
+            if (server === 0 && answers[0] === 15) void listeners[0]!.close();
+            return sampler.sample(asked, options);
+          },
+        };
+        return createSglangFront({ sampler: counting, tokenizer, endTokenIds: [endTokenId] }).listen();
+      }),
+    );
+    const { run } = await createTestCli();
+    const url = listeners.map((listener) => listener.url).join(",");
+    const given = ["--url", url, "--model", "readable", "--tasks", "0-19", "--seed-turns", "--out", "runs/a"];
+    const { code, stderr } = await run("rollout", ...given);
+    await Promise.all(listeners.map((listener) => listener.close()));
+    expect(stderr).toContain("20/20 episodes");
+    expect(stderr).toContain(
+      `The server at ${listeners[0]!.url} failed 5 times in a row and is left alone until it is back`,
+    );
+    expect(code).toBe(0);
+    expect(Math.min(...answers)).toBeGreaterThan(10);
   });
 });

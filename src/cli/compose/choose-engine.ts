@@ -152,11 +152,10 @@ export async function connectEngine(
   const { model, expertNoise, cancel, servers } = options;
   if (name === "embedded") return openEmbedded(model);
   if (name === "vllm") return openAll(servers.map(createVllmEngine), { ...options, product: "vllm" });
-  const sglang = servers.map(({ logprobsMode: _, ...rest }) => rest);
-  if (name === "sglang") return openAll(sglang.map(createSglangEngine), { ...options, product: "sglang" });
+  if (name === "sglang") return openAll(servers.map(createSglangEngine), { ...options, product: "sglang" });
   const endTokenId = model.renderer.stopTokenIds[0] ?? 0;
   const server = await startExpertServer({ tokenizer: model.tokenizer, endTokenId, noise: expertNoise });
-  const connections = sglang[0]?.connections ?? 64;
+  const connections = servers[0]?.connections ?? 64;
   const connected = await open(createSglangEngine({ url: server.url, connections }), { product: "sglang", cancel });
   return {
     ...connected,

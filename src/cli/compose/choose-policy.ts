@@ -121,8 +121,8 @@ function enginePolicy(
           const apiKey = servers[0]?.apiKey ?? null;
           return preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
         }
-        const engine = wrapEngine?.(connected.engine) ?? connected.engine;
-        const played = { environment, user, strategy, renderer: model.renderer, engine };
+        const wrapped = wrapEngine?.(connected.engine) ?? connected.engine;
+        const played = { environment, user, strategy, renderer: model.renderer, engine: wrapped };
         const engineAbort = { onAbort: settings.onEngineAbort };
         const turnTimeoutMs = settings.turnTimeout * 1000;
         return tokenExactPlayer(played, { ...playing(settings), turnTimeoutMs, engineAbort });
