@@ -139,9 +139,9 @@ describe.skipIf(models === null)("calls that lack a part (skipped without ../sha
     for (const [, body] of bodies) {
       for (const content of ["", "hi", null]) {
         const given = { id: "call00000", type: "function", ...(body === null ? {} : { function: body }) };
-        const messages = [{ role: "user", content: "q" }, { role: "assistant", content, tool_calls: [given] }].map(fromPlain); // prettier-ignore
+        const history = [{ role: "user", content: "q" }, { role: "assistant", content, tool_calls: [given] }].map(fromPlain); // prettier-ignore
         const context = { specialTokens, now: testTime };
-        const input = { messages, tools: null, addGenerationPrompt: true, kwargs: new Map(), context };
+        const input = { messages: history, tools: null, addGenerationPrompt: true, kwargs: new Map(), context };
         const [native, fallback] = [play(template, input), play(own, input)];
         expect([native.text, native.error]).toEqual([fallback.text, fallback.error]);
       }
