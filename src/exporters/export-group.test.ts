@@ -46,9 +46,10 @@ describe("exportGroup()", () => {
       ["--where", 1],
     ]);
     const dropped = exportGroup({ ...group, decision: "dropped", reason: "too old" }, exportFormats.trl, context);
-    expect(dropped.leftOut).toMatchObject([{ reason: "its group was dropped: too old", episodes: 4 }]);
+    const ungraded = { reason: "it was not graded", episodes: 1 };
+    expect(dropped.leftOut).toMatchObject([{ reason: "its group was dropped: too old", episodes: 3 }, ungraded]);
     const open = exportGroup({ ...group, decision: "undecided" }, exportFormats.verl, context);
-    expect(open.leftOut).toMatchObject([{ reason: "its group is not decided yet", episodes: 4 }]);
+    expect(open.leftOut).toMatchObject([{ reason: "its group is not decided yet", episodes: 3 }, ungraded]);
     for (const name of ["sft", "sft-tokens", "preferences"] as const)
       expect(
         exportGroup({ ...group, decision: "dropped", reason: "too old" }, exportFormats[name], context).rows.length,
@@ -63,6 +64,26 @@ describe("exportGroup()", () => {
     }));
     const { leftOut } = exportGroup({ ...group, episodes }, exportFormats.slime, context);
     expect(leftOut.map(({ reason }) => reason)).toEqual(["it was failed", "it was aborted"]);
+  });
+
+  it("takes what the run's fault policy took out of a group neither into rows nor into the group's mean", () => {
+    const group = groupOf([1, 0, 0]);
+    const episodes = group.episodes.map((one, at) => {
+      if (at > 0) return one;
+      const dropped = one.episode.trajectory.turns.map(({ index, sampledTokens }) => ({
+        turn: index,
+        count: sampledTokens.length,
+        reason: "filtered" as const,
+      }));
+      return { ...one, result: { samples: [], dropped } };
+    });
+    for (const name of ["tinker", "sft"] as const) {
+      const { rows, leftOut } = exportGroup({ ...group, episodes }, exportFormats[name], context);
+      expect(rows.length).toBeGreaterThanOrEqual(2);
+      expect(leftOut).toMatchObject([{ reason: "the run's fault policy took it out", episodes: 1 }]);
+      if (name === "tinker")
+        expect(rows.every(({ advantages }) => (advantages as number[]).every((one) => one === 0))).toBe(true);
+    }
   });
 
   it("stops when a row holds more or fewer tokens than its episodes train", () => {
@@ -175,7 +196,7 @@ describe("rows", () => {
   });
 
   it("of verifiers are one tree, whose dead ends are left out", () => {
-    for (let seed = 0; seed < 40; seed++) {
+    for (let seed = 0; seed < 12; seed++) {
       const group = randomGroup(seed);
       for (const row of exportGroup(group, exportFormats.verifiers, context).rows as unknown as VerifiersRow[]) {
         const { nodes, info } = row.traces[0];

@@ -77,12 +77,18 @@ function whyNot(
   },
 ): string | null {
   const { format, origin, result, where } = asked;
-  if (format.takes === "kept-groups" && group.decision === "dropped") return `its group was dropped: ${group.reason}`;
-  if (format.takes === "kept-groups" && group.decision === "undecided") return "its group is not decided yet";
   const { outcome, reward } = origin.episode;
   if (outcome === "failed" || outcome === "aborted") return `it was ${outcome}`;
   if (reward === null) return "it was not graded";
+  if (isFilteredOut(result)) return "the run's fault policy took it out";
+  if (format.takes === "kept-groups" && group.decision === "dropped") return `its group was dropped: ${group.reason}`;
+  if (format.takes === "kept-groups" && group.decision === "undecided") return "its group is not decided yet";
   return where(whereFields(origin, { decision: group.decision, samples: result.samples })) ? null : "--where";
+}
+
+/** A run may take the rows of an episode out of its group: then its reward is not compared with the others either. */
+function isFilteredOut({ samples, dropped }: EpisodeSamples): boolean {
+  return samples.length === 0 && dropped.some(({ reason }) => reason === "filtered");
 }
 
 /** Trained tokens of the episodes, which must be those of the rows. */
@@ -116,7 +122,7 @@ function lost(episodes: string, found: string, wanted: number): Error {
 }
 
 function meanReward({ episodes }: GroupToExport): number | null {
-  const rewards = episodes.flatMap(({ episode: { reward } }) => reward ?? []);
+  const rewards = episodes.flatMap(({ episode: { reward }, result }) => (isFilteredOut(result) ? [] : (reward ?? [])));
   return rewards.length === 0 ? null : rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
 }
 

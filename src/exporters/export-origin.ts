@@ -13,7 +13,10 @@ export type ExportOrigin = {
   readonly run: string | null;
   /** K: how many samples the episode has. A trainer that averages over rows gives each the weight 1/K. */
   readonly sampleCount: number;
-  /** Mean reward of the group's graded episodes; each counts once, however many samples it has. `null` when none is graded. */
+  /**
+   * Mean reward of the group's graded episodes; each counts once, however many samples it has, and those
+   * that the run took out of the group do not. `null` when none is graded.
+   */
   readonly groupMean: number | null;
 };
 

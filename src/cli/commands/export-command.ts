@@ -24,9 +24,9 @@ import { type CliContext, exitCodes } from "../cli-context.ts";
 import { tokenizerOf } from "../compose/choose-model.ts";
 import { formatCount } from "../display/terminal-text.ts";
 import type { RunCommand } from "./command-result.ts";
+import { type RunEnvironment, samplesOfRun, toolsOfRun } from "./export-environment.ts";
 import { readExportGroups, type RunToExport } from "./export-groups.ts";
 import { ExportTotals } from "./export-totals.ts";
-import { toolsOfRun } from "./export-tools.ts";
 import { readManifest } from "./inspect-command.ts";
 
 const fileKinds = { jsonl: createJsonLinesFile, parquet: createParquetFile } as const;
@@ -60,8 +60,8 @@ export function exportCommand(run: RunCommand): Command {
     )
     .option("--where <expression>", "only episodes for which it holds; see below")
     .option("--model <folder>", "tokenizer, where the run's own is gone (slime)")
-    .option("--env <name>", "environment that knows the tools, where the run's is a module (sft, preferences)")
-    .option("--data <folder>", "its data, where they lie elsewhere now (sft, preferences)")
+    .option("--env <name>", "environment that knows tools and faults, where the run's is a module")
+    .option("--data <folder>", "its data, where they lie elsewhere now")
     .option("--force", "replace the file if it exists")
     .addHelpText("after", afterHelp)
     .action(async (folders: string[], flags: ExportFlags) => run((context) => exportRuns(folders, flags, context)));
@@ -84,7 +84,7 @@ async function exportRuns(folders: readonly string[], flags: ExportFlags, contex
   const where = flags.where === undefined ? () => true : parseWhere(flags.where);
   const path = resolve(context.cwd, flags.output);
   checkOutput(path, flags);
-  const runs = await openRuns(folders, context);
+  const runs = await openRuns(folders, flags, context);
   const options = { ...(await contextOf(runs, { flags, format, context })), where };
   const kind = flags.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl");
   const file = await openFile(path, { kind, format, flags });
@@ -136,9 +136,9 @@ async function openFile(
   }
 }
 
-type OpenedRun = RunToExport & { readonly manifest: JsonObject; readonly folder: string };
+type OpenedRun = RunToExport & { readonly environment: RunEnvironment };
 
-async function openRuns(folders: readonly string[], context: CliContext): Promise<OpenedRun[]> {
+async function openRuns(folders: readonly string[], flags: ExportFlags, context: CliContext): Promise<OpenedRun[]> {
   const names = folders.map((folder) => basename(resolve(context.cwd, folder)));
   const areUnique = new Set(names).size === names.length;
   return Promise.all(
@@ -150,7 +150,9 @@ async function openRuns(folders: readonly string[], context: CliContext): Promis
           ),
       });
       const name = folders.length === 1 ? null : areUnique ? (names[at] ?? folder) : folder;
-      return { reader, name, folder, manifest: await readManifest(reader) };
+      const given = { env: flags.env ?? null, data: flags.data ?? null, cwd: context.cwd };
+      const environment = { manifest: await readManifest(reader), folder, ...given };
+      return { reader, name, environment, samplesOf: await samplesOfRun(environment) };
     }),
   );
 }
@@ -164,14 +166,13 @@ async function contextOf(
   const decoders = new Map<string | null, (tokens: Uint32Array) => string>();
   const tools = new Map<string | null, ExportContext["toolsOf"]>();
   const showsTools = format.columns.some(({ name }) => name === "tools");
-  for (const { name, folder, manifest } of runs) {
+  for (const { name, environment } of runs) {
+    const { folder, manifest } = environment;
     if (format.needsText) decoders.set(name, await decoderOf(manifest, { folder, flags, context }));
     if (!showsTools) continue;
-    const { cwd } = context;
     const onUnknown = (reason: string): void =>
       void context.stderr.write(`Note: the tools of "${folder}" are not known, so "tools" is null: ${reason}\n`);
-    const given = { env: flags.env ?? null, data: flags.data ?? null };
-    tools.set(name, await toolsOfRun({ manifest, ...given, cwd, onUnknown }));
+    tools.set(name, await toolsOfRun(environment, onUnknown));
   }
   return {
     decode: (tokens, { run }) => decoders.get(run)?.(tokens) ?? "",

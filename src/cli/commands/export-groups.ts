@@ -1,8 +1,7 @@
 // The groups of run folders, one at a time: a group is put together when the record that decided it is reached, so that only
 // episodes of groups under way are held. Numbers of groups and episodes are counted over all runs.
 
-import type { Episode, GroupRecord } from "../../core/index.ts";
-import { episodeSamples } from "../../episodes/index.ts";
+import type { Episode, EpisodeSamples, GroupRecord } from "../../core/index.ts";
 import type { GroupToExport } from "../../exporters/index.ts";
 import type { RunReader } from "../../store/index.ts";
 
@@ -10,6 +9,8 @@ export type RunToExport = {
   readonly reader: RunReader;
   /** `null` when it is the only one. */
   readonly name: string | null;
+  /** What the run trained of an episode. */
+  readonly samplesOf: (episode: Episode) => Promise<EpisodeSamples>;
 };
 
 /**
@@ -19,63 +20,69 @@ export type RunToExport = {
 export async function* readExportGroups(runs: readonly RunToExport[]): AsyncGenerator<GroupToExport> {
   const numbers = { group: 0, episode: 0 };
   for (const run of runs) {
+    const open = new OpenGroups();
     const episodes = run.reader.episodes()[Symbol.asyncIterator]();
-    const open = new Map<string, Episode>();
     const readOne = async (): Promise<boolean> => {
       const next = await episodes.next();
-      if (next.done !== true) open.set(next.value.id, next.value);
+      if (next.done !== true) open.add(next.value);
       return next.done !== true;
+    };
+    const give = async (
+      members: readonly Episode[],
+      decided: Pick<GroupToExport, "decision" | "reason">,
+    ): Promise<GroupToExport> => {
+      const groupIndex = numbers.group++;
+      const numbered = [];
+      for (const episode of members)
+        numbered.push({ episode, result: await run.samplesOf(episode), index: numbers.episode++ });
+      return { run: run.name, groupIndex, ...decided, episodes: numbered };
     };
     try {
       for await (const record of run.reader.groups()) {
-        while (record.episodeIds.some((id) => !open.has(id)) && (await readOne()));
-        const members = record.episodeIds.map((id) => memberOf(record, { id, open, run }));
-        for (const id of record.episodeIds) open.delete(id);
-        yield groupOf(members, { run, numbers, decision: record.decision, reason: record.reason });
+        while (!open.hasAll(record) && (await readOne()));
+        const { members, others } = open.take(record, run.reader.location);
+        const { decision, reason } = record;
+        yield await give(members, { decision, reason });
+        // Played in place of one of them, or cancelled when the group was cut off.
+        if (others.length > 0) yield await give(others, { decision: "dropped", reason: "other episodes make it up" });
       }
       while (await readOne());
     } finally {
       await episodes.return?.();
     }
-    for (const members of byGroup([...open.values()]).values())
-      yield groupOf(members, { run, numbers, decision: "undecided", reason: null });
+    for (const members of open.rest()) yield await give(members, { decision: "undecided", reason: null });
   }
 }
 
-function memberOf(
-  record: GroupRecord,
-  found: { readonly id: string; readonly open: ReadonlyMap<string, Episode>; readonly run: RunToExport },
-): Episode {
-  const episode = found.open.get(found.id);
-  if (episode !== undefined) return episode;
-  throw new Error(
-    `Cannot export group "${record.groupId}" of run "${found.run.reader.location}": its episode "${found.id}" is not in the folder.`,
-  );
-}
+/** Episodes that were read and whose group was not. */
+class OpenGroups {
+  readonly #groups = new Map<string, Map<string, Episode>>();
 
-function byGroup(episodes: readonly Episode[]): Map<string, Episode[]> {
-  const groups = new Map<string, Episode[]>();
-  for (const episode of episodes) {
-    const members = groups.get(episode.groupId);
-    if (members === undefined) groups.set(episode.groupId, [episode]);
-    else members.push(episode);
+  add(episode: Episode): void {
+    const members = this.#groups.get(episode.groupId) ?? new Map<string, Episode>();
+    this.#groups.set(episode.groupId, members.set(episode.id, episode));
   }
-  return groups;
-}
 
-function groupOf(
-  members: readonly Episode[],
-  facts: Pick<GroupToExport, "decision" | "reason"> & {
-    readonly run: RunToExport;
-    readonly numbers: { group: number; episode: number };
-  },
-): GroupToExport {
-  const { run, numbers, decision, reason } = facts;
-  return {
-    run: run.name,
-    groupIndex: numbers.group++,
-    decision,
-    reason,
-    episodes: members.map((episode) => ({ episode, result: episodeSamples(episode), index: numbers.episode++ })),
-  };
+  hasAll({ groupId, episodeIds }: GroupRecord): boolean {
+    const members = this.#groups.get(groupId);
+    return episodeIds.every((id) => members?.has(id) === true);
+  }
+
+  /** The group's episodes, and others of its name. Throws when one is missing. */
+  take({ groupId, episodeIds }: GroupRecord, location: string): { members: Episode[]; others: Episode[] } {
+    const found = this.#groups.get(groupId) ?? new Map<string, Episode>();
+    this.#groups.delete(groupId);
+    const members = episodeIds.map((id) => {
+      const episode = found.get(id);
+      if (episode !== undefined) return episode;
+      throw new Error(
+        `Cannot export group "${groupId}" of run "${location}": its episode "${id}" is not in the folder.`,
+      );
+    });
+    return { members, others: [...found.values()].filter(({ id }) => !episodeIds.includes(id)) };
+  }
+
+  rest(): Episode[][] {
+    return [...this.#groups.values()].map((members) => [...members.values()]);
+  }
 }

@@ -1,7 +1,7 @@
 // Applies a fault policy to played episodes: whoever failed through the user or the environment says nothing about the
 // policy that is trained. Decided per episode, before its rows are written.
 
-import type { EnvironmentSource } from "../../core/index.ts";
+import type { EnvironmentSource, Episode, EpisodeSamples } from "../../core/index.ts";
 import {
   applyFaultPolicy,
   attributeFault,
@@ -13,26 +13,39 @@ import {
 import type { EpisodePlayer } from "../../runs/index.ts";
 import { taskFactsOf } from "../evaluation/task-facts.ts";
 
-/** The player with the policy applied; itself when the policy is to keep everything. `data` as in the settings, absolute. */
-export function withFaultPolicy(
-  play: EpisodePlayer,
-  options: { readonly policy: FaultPolicy; readonly environment: EnvironmentSource; readonly data: string | null },
-): EpisodePlayer {
-  const { policy, environment, data } = options;
-  if (policy === "keep") return play;
-  const factsOf = taskFactsOf(environment, data);
+type FaultPolicyOptions = {
+  readonly policy: FaultPolicy;
+  readonly environment: EnvironmentSource;
+  /** As in the settings, absolute. */
+  readonly data: string | null;
+};
+
+/** The player with the policy applied; itself when the policy is to keep everything. */
+export function withFaultPolicy(play: EpisodePlayer, options: FaultPolicyOptions): EpisodePlayer {
+  if (options.policy === "keep") return play;
+  const judge = faultPolicyOf(options);
   return async (task, place) => {
     const played = await play(task, place);
-    const { episode, result } = played;
+    return { ...played, result: await judge(played.episode, played.result) };
+  };
+}
+
+/** What of an episode is trained under the policy: a function of its record, so that it can be asked again later. */
+export function faultPolicyOf({
+  policy,
+  environment,
+  data,
+}: FaultPolicyOptions): (episode: Episode, result: EpisodeSamples) => Promise<EpisodeSamples> {
+  const factsOf = taskFactsOf(environment, data);
+  return async (episode, result) => {
     // Aborted and failed episodes train nothing as it is.
-    if (episode.reward === null || isSuccess(episode.reward)) return played;
+    if (policy === "keep" || episode.reward === null || isSuccess(episode.reward)) return result;
     const { fault } = attributeFault({
       conversation: conversationOf(episode),
       outcome: episode.outcome,
       failure: episode.failure,
-      facts: await factsOf(task),
+      facts: await factsOf(episode.task),
     });
-    if (!isForeignFault(fault)) return played;
-    return { ...played, result: applyFaultPolicy(result, { policy, trajectory: episode.trajectory }) };
+    return isForeignFault(fault) ? applyFaultPolicy(result, { policy, trajectory: episode.trajectory }) : result;
   };
 }
