@@ -4,6 +4,7 @@
 import { Command, CommanderError } from "commander";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
+import { benchCommand } from "./commands/bench-command.ts";
 import { doctorCommand } from "./commands/doctor-command.ts";
 import { engineCommand } from "./commands/engine-command.ts";
 import { evalCommand } from "./commands/eval-command.ts";
@@ -55,6 +56,7 @@ function createProgram(context: CliContext, run: Parameters<typeof rolloutComman
     engineCommand(run),
     serveCommand(run),
     doctorCommand(run),
+    benchCommand(run),
     tokensCommand(run),
   ])
     program.addCommand(command);

@@ -17,6 +17,12 @@ const samplingParams = z
     min_p: z.number().min(0).max(1).nullish(),
     repetition_penalty: z.number().gt(0).max(2).nullish(),
     max_new_tokens: z.int().min(1).nullish(),
+    sampling_seed: z
+      .int()
+      .min(0)
+      .max(2 ** 32 - 1)
+      .nullish()
+      .describe("of every engine call of the episode"),
     stop: none.nullish().describe("only empty: the chat template decides where an action ends"),
     stop_token_ids: none.nullish().describe("only empty: the chat template decides where an action ends"),
     skip_special_tokens: z.boolean().nullish().describe("taken and not used"),
@@ -82,6 +88,7 @@ function toSampling(given: z.infer<typeof samplingParams>): Partial<SamplingPara
     minP: given.min_p,
     repetitionPenalty: given.repetition_penalty,
     maxNewTokens: given.max_new_tokens,
+    seed: given.sampling_seed,
   };
   return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined && value !== null));
 }

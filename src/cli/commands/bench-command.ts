@@ -1,0 +1,232 @@
+// `bench trainer`: how large a rollout side a trainer needs, found without a GPU. Real episodes, groups and scheduling;
+// simulated durations of the model, the user and the training.
+
+import { performance } from "node:perf_hooks";
+import { Command, Option } from "commander";
+import { createToolCalling } from "../../agents/index.ts";
+import { ConfigurationError, defaultSampling } from "../../core/index.ts";
+import { bookshopSource } from "../../environments/bookshop/index.ts";
+import { createQwenRenderer } from "../../renderers/index.ts";
+import { createRolloutProducer, tasksInOrder, tokenExactPlayer } from "../../runs/index.ts";
+import { measureLoopLag } from "../../telemetry/index.ts";
+import { createReadableTokenizer } from "../../tokenizers/index.ts";
+import { agendaUser } from "../../users/index.ts";
+import { type CliContext, exitCodes } from "../cli-context.ts";
+import { formatCount, formatPercent } from "../display/terminal-text.ts";
+import { textTable } from "../display/text-table.ts";
+import { fasterClock } from "../simulation/faster-clock.ts";
+import { simulateTrainer, type TrainerStep } from "../simulation/simulate-trainer.ts";
+import { createSimulatedEngine, slowUser } from "../simulation/simulated-parts.ts";
+import type { RunCommand } from "./command-result.ts";
+
+const numbers = {
+  steps: { flag: "--steps <n>", help: "training steps", default: 10, least: 1, whole: true },
+  batchGroups: { flag: "--batch-groups <n>", help: "groups that a step trains", default: 16, least: 1, whole: true },
+  samplesPerTask: { flag: "--samples-per-task <n>", help: "episodes of a group", default: 8, least: 1, whole: true },
+  stepSeconds: {
+    flag: "--step-seconds <s>",
+    help: "how long a training step takes",
+    default: 60,
+    least: 0,
+    whole: false,
+  },
+  updateSeconds: {
+    flag: "--update-seconds <s>",
+    help: "how long new weights take to reach the engines; no episode begins meanwhile",
+    default: 5,
+    least: 0,
+    whole: false,
+  },
+  engineSeconds: {
+    flag: "--engine-seconds <s>",
+    help: "median time of an engine call",
+    default: 4,
+    least: 0,
+    whole: false,
+  },
+  userSeconds: {
+    flag: "--user-seconds <s>",
+    help: "median time of a line of the user",
+    default: 2,
+    least: 0,
+    whole: false,
+  },
+  spread: {
+    flag: "--spread <sigma>",
+    help: "spread of these times (of their logarithm): 0 none, 0.5 usual, 1 a long tail",
+    default: 0.5,
+    least: 0,
+    whole: false,
+  },
+  concurrency: { flag: "--concurrency <n>", help: "episodes at once", default: 256, least: 1, whole: true },
+  maxStaleness: {
+    flag: "--max-staleness <n>",
+    help: "weight versions that a token may be old; 0 is synchronous",
+    default: 1,
+    least: 0,
+    whole: true,
+  },
+  speed: { flag: "--speed <factor>", help: "simulated seconds in a real one", default: 20, least: 0.01, whole: false },
+} as const;
+
+type Name = keyof typeof numbers;
+type Numbers = Readonly<Record<Name, number>>;
+type Flags = Readonly<Partial<Record<Name, string>>>;
+
+export function benchCommand(run: RunCommand): Command {
+  const command = new Command("bench")
+    .summary("size the rollout side of a trainer, without a GPU")
+    .description(
+      "bench trainer plays groups of the bookshop for a trainer that only waits as long as a real one computes, with a model " +
+        "and a user that take as long as yours, and tells how long the trainer waited and how old its tokens were.",
+    )
+    .argument("<what>", "trainer");
+  for (const { flag, help, default: value } of Object.values(numbers)) {
+    command.addOption(new Option(flag, `${help} (default: ${value})`));
+  }
+  return command
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ trainable-agents bench trainer
+  $ trainable-agents bench trainer --step-seconds 30 --batch-groups 32 --concurrency 512 --max-staleness 2`,
+    )
+    .action(async (what: string, flags: Flags) =>
+      run((context) => {
+        if (what === "trainer") return benchTrainer(read(flags), context);
+        throw new ConfigurationError(`Cannot bench "${what}": there is trainer; write "bench trainer".`);
+      }),
+    );
+}
+
+function read(flags: Flags): Numbers {
+  return Object.fromEntries(
+    Object.entries(numbers).map(([name, { flag, default: value, least, whole }]) => {
+      const given = flags[name as Name];
+      if (given === undefined) return [name, value];
+      const number = Number(given);
+      if (
+        given.trim() !== "" &&
+        number >= least &&
+        Number.isFinite(number) &&
+        (!whole || Number.isSafeInteger(number))
+      ) {
+        return [name, number];
+      }
+      throw new ConfigurationError(
+        `Cannot use ${flag.split(" ")[0]}: it is ${JSON.stringify(given)}, a ${whole ? "whole " : ""}number of at least ${least} is needed.`,
+      );
+    }),
+  ) as Numbers;
+}
+
+async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: CliContext): Promise<number> {
+  const clock = fasterClock(asked.speed);
+  const tokenizer = createReadableTokenizer();
+  const duration = (seconds: number) => ({ medianMs: seconds * 1000, sigma: asked.spread });
+  const engine = createSimulatedEngine({ tokenizer, noise: 0.2, turn: duration(asked.engineSeconds), clock });
+  const environment = bookshopSource();
+  const play = tokenExactPlayer(
+    {
+      engine,
+      environment,
+      renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }),
+      strategy: createToolCalling(),
+      user: slowUser(agendaUser(), duration(asked.userSeconds), clock),
+    },
+    { sampling: defaultSampling, seedTurns: true, clock },
+  );
+  const taskset = environment.taskset("train");
+  const indexes = Array.from({ length: taskset.size }, (_, index) => index);
+  const lag = measureLoopLag();
+  const [begun, cpu] = [performance.now(), process.cpuUsage()];
+  const producer = createRolloutProducer(
+    {
+      taskset,
+      tasks: tasksInOrder(indexes, { passes: Infinity }),
+      samplesPerTask: asked.samplesPerTask,
+      seed: 0,
+      batchGroups: asked.batchGroups,
+    },
+    { play },
+    { maxStaleness: asked.maxStaleness, concurrency: asked.concurrency, weightVersion: "0", clock },
+  );
+  const steps = await simulateTrainer(producer, {
+    steps: asked.steps,
+    batchGroups: asked.batchGroups,
+    stepMs: asked.stepSeconds * 1000,
+    updateMs: asked.updateSeconds * 1000,
+    clock,
+    setVersion: (version) => {
+      engine.version = version;
+    },
+    onStep: ({ step, waitedMs }) => stderr.write(`step ${step}: waited ${(waitedMs / 1000).toFixed(1)} s\n`),
+    signal: AbortSignal.any([drain, cancel]),
+  });
+  const { dropped } = producer.status;
+  await producer.cancel();
+  const realSeconds = (performance.now() - begun) / 1000;
+  const { user, system } = process.cpuUsage(cpu);
+  const { p99 } = lag.read();
+  lag.stop();
+  for (const line of report(steps, { asked, dropped, realSeconds, cpuSeconds: (user + system) / 1e6, lagMs: p99 })) {
+    stdout.write(`${line}\n`);
+  }
+  return steps.length < asked.steps ? exitCodes.interrupted : exitCodes.done;
+}
+
+type Measured = {
+  readonly asked: Numbers;
+  readonly dropped: Readonly<Record<string, number>>;
+  readonly realSeconds: number;
+  readonly cpuSeconds: number;
+  readonly lagMs: number;
+};
+
+function report(steps: readonly TrainerStep[], measured: Measured): string[] {
+  const { asked, dropped, realSeconds, cpuSeconds, lagMs } = measured;
+  const mean = (values: readonly number[]): number =>
+    values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
+  const rows = steps.map(({ step, waitedMs, groups, trainedTokens, staleness, runningEpisodes }) => [
+    String(step),
+    (waitedMs / 1000).toFixed(1),
+    String(groups),
+    formatCount(trainedTokens),
+    mean(staleness).toFixed(2),
+    String(Math.max(0, ...staleness)),
+    formatCount(runningEpisodes),
+  ]);
+  const titles = ["step", "waited s", "groups", "tokens", "mean staleness", "most", "running"];
+  const table = textTable(
+    titles.map((title) => ({ title, align: "right" })),
+    rows,
+  );
+  // The first batch comes from nothing: every trainer waits for it once.
+  const later = steps.slice(1);
+  const waited = later.reduce((sum, { waitedMs }) => sum + waitedMs / 1000, 0);
+  const seconds = waited + later.length * (asked.stepSeconds + asked.updateSeconds);
+  const share = seconds === 0 ? 0 : waited / seconds;
+  const tokens = later.reduce((sum, { trainedTokens }) => sum + trainedTokens, 0);
+  const droppedWords = Object.entries(dropped).map(([reason, count]) => `${reason} ${formatCount(count)}`);
+  return [
+    ...table,
+    "",
+    `trainer waited     ${formatPercent(share)} of the time after its first step`,
+    `trained tokens     ${(seconds === 0 ? 0 : tokens / seconds).toFixed(0)} a second`,
+    `dropped groups     ${droppedWords.length === 0 ? "none" : droppedWords.join(", ")}`,
+    `this process       ${realSeconds.toFixed(1)} s, ${cpuSeconds.toFixed(1)} s of CPU, event loop late by ${lagMs.toFixed(0)} ms (p99)`,
+    "",
+    advice(share, measured),
+  ];
+}
+
+function advice(share: number, { asked, lagMs }: Measured): string {
+  if (lagMs * asked.speed > 0.25 * asked.engineSeconds * 1000) {
+    return "The clock runs too fast for this machine: its own work shows in the figures; lower --speed.";
+  }
+  if (share < 0.05) return "The rollout side keeps up; fewer episodes at once (--concurrency) may do.";
+  return asked.maxStaleness === 0
+    ? "The trainer waits for every batch, because nothing is played while it trains; --max-staleness 1 overlaps the two."
+    : "The trainer waits: more episodes at once (--concurrency, more engines) or a higher --max-staleness would help.";
+}
