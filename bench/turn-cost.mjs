@@ -1,4 +1,4 @@
-// What a turn costs on the client, tokenizer, parser, environment and run files on, against a null client that sends the same
+// What a turn costs on the client, tokenizer, parser, environment, journal and run files on, against a null client that sends the same
 // bodies and reads the same replies and does nothing else. All 115 retail test tasks, gold actions, Qwen2.5 tokenizer, prompts
 // of 4 to 9 thousand tokens; the server is another process and its CPU is not counted. Rounds are interleaved.
 // With --stages it then plays the same episodes against an engine in memory and prints what each stage costs.
@@ -12,7 +12,7 @@ import { Pool } from "undici";
 
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { createSemaphore } from "../dist/lib/semaphore.js";
-import { runRollout, tokenExactPlayer } from "../dist/runs/index.js";
+import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/runs/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
 import { measureStages } from "./lib/stages.mjs";
@@ -35,13 +35,13 @@ const folder = await mkdtemp(join(tmpdir(), "turn-cost-"));
 const plan = { taskset, taskIndexes: tasks.map((_, index) => index), samplesPerTask: 1, seed: 0 };
 
 let run = 0;
-/** Our client: the loop, with its run folder. Returns the number of turns. */
+/** Our client: the loop, with its run folder and its journal. Returns the number of turns. */
 async function ours() {
   const store = createFileRunStore(join(folder, `run-${run++}`));
   await store.begin(new Map([["bench", "turn-cost"]]));
   const totals = await runRollout(
     plan,
-    { play: tokenExactPlayer(parts), store, exportSamples: () => [] },
+    { play: resumablePlayer(tokenExactPlayer(parts), store), store, exportSamples: () => [] },
     { concurrency },
   );
   await store.close(new Map([["bench", "turn-cost"]]));

@@ -4,7 +4,7 @@
 import { join } from "node:path";
 
 import { episodeSamples, runEpisode } from "../../dist/episodes/index.js";
-import { runRollout, tokenExactPlayer } from "../../dist/runs/index.js";
+import { resumablePlayer, runRollout, tokenExactPlayer } from "../../dist/runs/index.js";
 import { createFileRunStore } from "../../dist/store/index.js";
 import { cpuOf, median } from "./measure.mjs";
 import { goldReplies } from "./retail-replay.mjs";
@@ -14,14 +14,12 @@ export async function measureStages({ parts: real, tokenizer, plan, tasks, folde
   const parts = { ...real, engine: readyEngine(tokenizer, plan, tasks) };
   const nowhere = { append: async () => {}, appendGroup: async () => {} };
   let runs = 0;
-  const rollOut = async (store) => {
-    const options = { concurrency };
-    return runRollout(plan, { play: tokenExactPlayer(parts), store, exportSamples: () => [] }, options);
-  };
-  const rollOutIntoFolder = async () => {
+  const rollOut = async (store, play = tokenExactPlayer(parts)) =>
+    runRollout(plan, { play, store, exportSamples: () => [] }, { concurrency });
+  const rollOutIntoFolder = async ({ journals }) => {
     const store = createFileRunStore(join(folder, `stages-${runs++}`));
     await store.begin(new Map());
-    await rollOut(store);
+    await rollOut(store, journals ? resumablePlayer(tokenExactPlayer(parts), store) : undefined);
     await store.close(new Map());
   };
   const { turns } = await rollOut(nowhere);
@@ -30,12 +28,13 @@ export async function measureStages({ parts: real, tokenizer, plan, tasks, folde
     for (const index of plan.taskIndexes) episodes.push(await runEpisode(plan.taskset.task(index), played));
     return episodes;
   };
-  const costs = { all: [], kept: [], loop: [], samples: [] };
+  const costs = { all: [], unjournalled: [], kept: [], loop: [], samples: [] };
   const calls = [];
   for (let round = 0; round < rounds + 2; round++) {
     const measured = {};
     let episodes = [];
-    measured.all = await cpuOf(rollOutIntoFolder);
+    measured.all = await cpuOf(() => rollOutIntoFolder({ journals: true }));
+    measured.unjournalled = await cpuOf(() => rollOutIntoFolder({ journals: false }));
     measured.kept = await cpuOf(() => rollOut(nowhere));
     measured.loop = await cpuOf(async () => (episodes = await play(parts)));
     measured.samples = await cpuOf(() => episodes.map(episodeSamples));
@@ -48,10 +47,13 @@ export async function measureStages({ parts: real, tokenizer, plan, tasks, folde
   const names = [...calls[0].keys()];
   const single = names.map((name) => [`    ${name}`, median(calls.map((times) => times.get(name) / turns))]);
   const known = single.reduce((sum, [, cost]) => sum + cost, 0);
-  const [all, kept, loop, samples] = ["all", "kept", "loop", "samples"].map((name) => median(costs[name]));
+  const [all, unjournalled, kept, loop, samples] = ["all", "unjournalled", "kept", "loop", "samples"].map((name) =>
+    median(costs[name]),
+  );
   return [
     ["everything but the engine", all],
-    ["  run folder", all - kept],
+    ["  journal", all - unjournalled],
+    ["  run folder", unjournalled - kept],
     ["  samples, with their checks", samples],
     ["  totals and the run's own work", kept - loop - samples],
     ["  episode", loop],

@@ -58,6 +58,9 @@ const mayDiffer: ReadonlySet<SettingName> = new Set([
   "quiet",
 ]);
 
+/** What whoever resumes a run decides for the terminal it is resumed in. */
+const onlyShown: ReadonlySet<SettingName> = new Set(["logJson", "quiet"]);
+
 /** Throws a `ConfigurationError` when the folder holds no run, or one that cannot go on. */
 export async function readRunToResume(folder: string, cwd: string): Promise<RunToResume> {
   const manifest = await openRunFolder(resolve(cwd, folder)).manifest();
@@ -91,7 +94,8 @@ function settingValues(configuration: JsonObject, folder: string): ConfigFile["v
         `Cannot resume "${folder}": it has a setting "${key}", which this version does not know; use the version that it began with (see run.json).`,
       );
     }
-    if (value !== null) values.set(name, { value: toPlain(value), where: `${folder}/run.json` });
+    if (value !== null && !onlyShown.has(name))
+      values.set(name, { value: toPlain(value), where: `${folder}/run.json` });
   }
   return values;
 }
