@@ -76,6 +76,28 @@ describe("rollout with groups", () => {
   });
 });
 
+describe("eval", () => {
+  it("has no flag for groups and no ear for those of a configuration file: it counts every episode", async () => {
+    const { run, folder } = await createTestCli();
+    await writeFile(join(folder, "train.yaml"), "filter: zero-signal\ngroups: 1\ncurriculum: on\n");
+    const { code, stdout } = await run(
+      "eval",
+      "--tasks",
+      "0-1",
+      "--trials",
+      "2",
+      "--config",
+      "train.yaml",
+      "--out",
+      "a",
+    );
+    expect([code, stdout]).toEqual([0, expect.stringContaining("pass^")]);
+    const groups = await lines(join(folder, "a"), "groups.jsonl");
+    expect(groups.map(({ decision }) => decision)).toEqual(["kept", "kept"]);
+    expect((await run("eval", "--filter", "zero-signal")).code).toBe(2);
+  });
+});
+
 describe("--concurrency", () => {
   it("is a number, bounds or auto", () => {
     const boundsOf = (value: unknown) => concurrencyBounds(resolveSettings({ concurrency: value }, null).concurrency);

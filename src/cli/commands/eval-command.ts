@@ -13,6 +13,7 @@ import { orderTasks } from "../evaluation/order-tasks.ts";
 import { readConfigFile } from "../settings/config-file.ts";
 import { type EvalSettings, evalSettingNames, evalSettings } from "../settings/eval-settings.ts";
 import { type FlagValues, readFlag, resolveSettings } from "../settings/resolve-settings.ts";
+import { groupSettings } from "../settings/group-settings.ts";
 import { rolloutSettings, type RolloutSettings, settingNames } from "../settings/rollout-settings.ts";
 import { settingsYaml } from "../settings/settings-text.ts";
 import type { Setting } from "../settings/setting.ts";
@@ -39,7 +40,8 @@ export function evalCommand(run: RunCommand): Command {
     command.addOption(new Option(flag, isShown ? `${help} (default: ${value})` : help).helpGroup(`${group}:`));
   };
   for (const name of evalSettingNames) add(evalSettings[name]);
-  for (const name of settingNames) if (name !== "samplesPerTask") add(rolloutSettings[name]);
+  for (const name of settingNames)
+    if (name !== "samplesPerTask" && !Object.hasOwn(noGroups, name)) add(rolloutSettings[name]);
   command.addOption(
     new Option("--config <file>", "YAML with the settings of a rollout; flags win").helpGroup("Output:"),
   );
@@ -51,6 +53,11 @@ export function evalCommand(run: RunCommand): Command {
   command.action(async (flags: EvalFlags) => run((context) => evaluate(flags, context)));
   return command;
 }
+
+/** An evaluation counts every episode of every task, whatever a configuration file says about training. */
+const noGroups = Object.fromEntries(
+  Object.entries(groupSettings).map(([name, { default: value }]) => [name, value]),
+) as Pick<RolloutSettings, keyof typeof groupSettings>;
 
 const examples = `
 Exit codes: 0 done, 1 every episode failed, 2 something to correct, 130 interrupted. A low score is no error.
@@ -75,7 +82,7 @@ async function evaluate(flags: EvalFlags, context: CliContext): Promise<number> 
     const named = new Set(settingNames.filter((name) => flags[name] !== undefined));
     return evaluateFrom(asked.from, { asked, given, named, context });
   }
-  const settings = await orderTasks(given, asked, context);
+  const settings = await orderTasks({ ...given, ...noGroups }, asked, context);
   if (flags.dryRun === true) {
     const prepared = await prepareRollout(settings, context, { goesOn: resume !== null });
     context.stdout.write(prepared.redact(settingsYaml(prepared.settings)));

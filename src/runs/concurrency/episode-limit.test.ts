@@ -87,15 +87,15 @@ describe("createEpisodeLimit()", () => {
         place.onEvent(event.type === "turn" ? { ...event, attempts: [] } : event);
       return play(task, { ...place, onEvent });
     };
-    const concurrency = { floor: 2, ceiling: 40, start: 4, load: { load: async () => idle } };
+    const concurrency = { floor: 2, ceiling: 12, start: 4, load: { load: async () => idle } };
     const running = runRollout(
-      plan(100, 16),
+      plan(60, 5),
       { play: quiet, store: await openedStore(), exportSamples: rows },
       { clock, concurrency },
     );
     await clock.drain();
-    expect(await running).toMatchObject({ episodesFinished: 1600, concurrency: 40 });
-    expect(log.mostRunning).toBe(40);
+    expect(await running).toMatchObject({ episodesFinished: 300, concurrency: 12 });
+    expect(log.mostRunning).toBe(12);
     expect(clock.sleeping).toBe(0);
   });
 });

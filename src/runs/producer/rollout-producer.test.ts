@@ -316,7 +316,7 @@ describe("RolloutProducer", () => {
         if (buffered === 0) expect(episodes.toSorted()).toEqual(log.started.toSorted());
         expect(clock.sleeping).toBe(0);
       }),
-      { seed: 4, numRuns: isFull ? 300 : 8 },
+      { seed: 4, numRuns: isFull ? 80 : 8 },
     );
   });
 });
