@@ -1,5 +1,6 @@
-// The smallest world in which something can be learnt: a model that has learnt nothing says eight random tokens, and passes
-// when one of ten is among them. Played by the real loop and the real engine; only the reward is made up here.
+// The smallest world in which something can be learnt: a model that has learnt nothing says eight tokens, and passes
+// when one of ten is among
+// them. The real loop and the real engine play it; only the reward is made up here.
 
 import { agentFactory } from "../agents/index.ts";
 import { createEmbeddedEngine, type EmbeddedEngine } from "../engines/embedded/index.ts";

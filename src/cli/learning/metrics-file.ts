@@ -37,6 +37,6 @@ export async function readMetrics(path: string): Promise<readonly MetricsRow[]> 
 
 function lineOf(row: MetricsRow): string {
   return `${Object.values(row)
-    .map((value) => (value === null ? "" : String(value)))
+    .map((value) => (value === null || Number.isNaN(value) ? "" : String(value)))
     .join(",")}\n`;
 }
