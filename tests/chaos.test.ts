@@ -15,6 +15,8 @@ const isFull = process.env["FULL"] === "1";
 const kills = isFull ? 200 : 20;
 const tasks = 10;
 const seed = 5;
+/** Processes that start on a busy machine take their time. */
+const timeoutMs = 900_000;
 
 let root = "";
 beforeAll(async () => {
@@ -64,7 +66,7 @@ function withoutTimes(key: string, value: unknown): unknown {
 }
 
 describe("a run that is killed", () => {
-  it(`${kills} times, and resumed each time, is the run that nobody killed`, async () => {
+  it(`${kills} times, and resumed each time, is the run that nobody killed`, { timeout: timeoutMs }, async () => {
     const calm = join(root, "calm");
     await run(calm, null);
     const whole = await resultOf(calm);
@@ -96,35 +98,41 @@ describe("a run that is killed", () => {
     expect(seen.torn).toBeGreaterThan(kills / 4);
   });
 
-  it("and whose journal is cut at any byte of its last record, goes on from there", async () => {
-    const folder = join(root, "cut");
-    await run(folder, { atWrite: 40, share: 1 });
-    const [name] = (await readdir(join(folder, "journal"))).toSorted().slice(-1);
-    const file = join(folder, "journal", name!);
-    const whole = await readFile(file);
-    const lastStart = whole.lastIndexOf(0x0a, whole.length - 2) + 1;
-    const [, id] = JSON.parse(whole.toString("utf8", lastStart)) as [string, string];
-    const counts = new Set<number>();
-    // Every byte in the full suite; the store's own tests cut a short record at every one of its bytes each time.
-    const step = isFull ? 1 : Math.ceil((whole.length - lastStart) / 40);
-    for (let length = lastStart; length < whole.length; length += step) {
-      await writeFile(file, whole.subarray(0, length));
-      const { store, torn, release } = await resumeFileRunStore(folder);
-      counts.add((await store.recorded(id)).length);
-      expect(torn).toEqual(length === lastStart ? [] : [{ file, bytes: length - lastStart }]);
-      await release();
-    }
-    // Whatever is left of it, the same events count.
-    expect(counts.size).toBe(1);
-    const calm = await resultOf(join(root, "calm"));
-    for (const length of isFull ? [lastStart, lastStart + 7, whole.length - 2, whole.length - 1] : [whole.length - 1]) {
-      const copy = `${folder}-${length}`;
-      await cp(folder, copy, { recursive: true });
-      await writeFile(join(copy, "journal", name!), whole.subarray(0, length));
-      expect((await run(copy, null)).isKilled).toBe(false);
-      expect(await resultOf(copy)).toEqual(calm);
-    }
-  });
+  it(
+    "and whose journal is cut at any byte of its last record, goes on from there",
+    { timeout: timeoutMs },
+    async () => {
+      const folder = join(root, "cut");
+      await run(folder, { atWrite: 40, share: 1 });
+      const [name] = (await readdir(join(folder, "journal"))).toSorted().slice(-1);
+      const file = join(folder, "journal", name!);
+      const whole = await readFile(file);
+      const lastStart = whole.lastIndexOf(0x0a, whole.length - 2) + 1;
+      const [, id] = JSON.parse(whole.toString("utf8", lastStart)) as [string, string];
+      const counts = new Set<number>();
+      // Every byte in the full suite; the store's own tests cut a short record at every one of its bytes each time.
+      const step = isFull ? 1 : Math.ceil((whole.length - lastStart) / 40);
+      for (let length = lastStart; length < whole.length; length += step) {
+        await writeFile(file, whole.subarray(0, length));
+        const { store, torn, release } = await resumeFileRunStore(folder);
+        counts.add((await store.recorded(id)).length);
+        expect(torn).toEqual(length === lastStart ? [] : [{ file, bytes: length - lastStart }]);
+        await release();
+      }
+      // Whatever is left of it, the same events count.
+      expect(counts.size).toBe(1);
+      const calm = await resultOf(join(root, "calm"));
+      for (const length of isFull
+        ? [lastStart, lastStart + 7, whole.length - 2, whole.length - 1]
+        : [whole.length - 1]) {
+        const copy = `${folder}-${length}`;
+        await cp(folder, copy, { recursive: true });
+        await writeFile(join(copy, "journal", name!), whole.subarray(0, length));
+        expect((await run(copy, null)).isKilled).toBe(false);
+        expect(await resultOf(copy)).toEqual(calm);
+      }
+    },
+  );
 });
 
 /** In a write mostly, in any part of it; every fifth from outside; `null`: this one may end. */
