@@ -125,7 +125,8 @@ for (const name of exportFormatNames) {
   for (const group of groups) {
     const context = { decode: (/** @type {Uint32Array} */ tokens) => tokens.join(" "), toolsOf: () => tools };
     // Plain JavaScript knows the shapes, not the unions.
-    const { rows } = exportGroup(/** @type {any} */ (group), exportFormats[name], { ...context, where: () => true });
+    const whole = /** @type {import("../../dist/exporters/index.js").GroupToExport} */ (/** @type {unknown} */ (group));
+    const { rows } = exportGroup(whole, exportFormats[name], { ...context, where: () => true });
     for (const file of files) await file.write(rows);
   }
   for (const file of files) await file.close();
