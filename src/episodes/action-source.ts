@@ -6,9 +6,9 @@ import type { Episode, EpisodeEvent } from "../core/episode.ts";
 import type { AttributedError } from "../core/failure.ts";
 import type { AssistantMessage, Message } from "../core/message.ts";
 import type { ParsedAction } from "../core/renderer.ts";
-import type { StopReason } from "../core/stop-reason.ts";
 import type { Tool } from "../core/tool.ts";
 import type { RecordedEvents } from "./recorded-events.ts";
+import type { Stop } from "./stop.ts";
 
 /** The event of an action; which of the two is up to its source. */
 export type ActionEvent = Extract<EpisodeEvent, { type: "turn" | "agent-reply" }>;
@@ -48,13 +48,4 @@ export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolic
   /** The action as it stands in the history. */
   asMessage(action: ParsedAction, decision: Decision): AssistantMessage;
   show(shown: Shown): void;
-}
-
-/** Thrown inside the loop to end it; never leaves this room. */
-export class Stop extends Error {
-  readonly reason: StopReason;
-  constructor(reason: StopReason) {
-    super(reason);
-    this.reason = reason;
-  }
 }

@@ -8,7 +8,8 @@ import type { AssistantMessage, Message } from "../core/message.ts";
 import type { ParsedAction } from "../core/renderer.ts";
 import type { Tool } from "../core/tool.ts";
 import { deriveSeed } from "../lib/random.ts";
-import { type ActionEvent, type ActionSource, type AskedAction, type Shown, Stop } from "./action-source.ts";
+import type { ActionEvent, ActionSource, AskedAction, Shown } from "./action-source.ts";
+import { Stop } from "./stop.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 
 export class ChatActions implements ActionSource {

@@ -19,7 +19,8 @@ import { DeadlineError, DeadlineRunner } from "../lib/deadline.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { isSameValue } from "../lib/is-same-value.ts";
-import { type ActionSource, Stop } from "./action-source.ts";
+import type { ActionSource } from "./action-source.ts";
+import { Stop } from "./stop.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 import { type EventOf, RecordedEvents } from "./recorded-events.ts";
 

@@ -4,7 +4,7 @@
 import type { EpisodeEvent } from "../core/episode.ts";
 import { AttributedError, type Boundary } from "../core/failure.ts";
 import type { SpokenLine } from "../core/user.ts";
-import { Stop } from "./action-source.ts";
+import { Stop } from "./stop.ts";
 
 export type EventOf<T extends EpisodeEvent["type"]> = Extract<EpisodeEvent, { type: T }>;
 

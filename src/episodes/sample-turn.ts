@@ -16,7 +16,7 @@ import type { TokenBuffer } from "../core/token-buffer.ts";
 import { DeadlineError, type DeadlineRunner } from "../lib/deadline.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { retry } from "../lib/retry.ts";
-import { Stop } from "./action-source.ts";
+import { Stop } from "./stop.ts";
 import { abortFailure, untilReady } from "./engine-abort.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 import { joinParts, sampledIn } from "./join-parts.ts";
