@@ -15,7 +15,7 @@ import type { EpisodePlayer } from "../../runs/index.ts";
 import type { TrainSettings } from "../settings/train-settings.ts";
 import type { PreparedLearning } from "./prepare-learning.ts";
 import { readClonedSamples } from "./read-cloned-samples.ts";
-import type { TrainingOptions } from "./train-policy.ts";
+import type { TrainingOptions } from "./training-options.ts";
 
 export interface Stepper {
   readonly state: LearnerState;

@@ -6,14 +6,12 @@ import { setMaxListeners } from "node:events";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { ConfigurationError } from "../../core/index.ts";
-import { CollapseWatch, createTrainer, firstState, type Sabotage, type Trainer } from "../../learner/index.ts";
+import { CollapseWatch, createTrainer, firstState, type Trainer } from "../../learner/index.ts";
 import { loadKernels } from "../../model/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { formatDuration, formatPercent } from "../display/terminal-text.ts";
 import { packageVersion } from "../run-manifest.ts";
-import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import { settingsRecord } from "../settings/settings-text.ts";
-import type { TrainSettings } from "../settings/train-settings.ts";
 import { compare, type ComparedKind } from "./comparison.ts";
 import { evaluatePolicy, passRateOf, type TaskOutcome } from "./evaluate-policy.ts";
 import { createLearningDisplay, type LearningDisplay } from "./learning-display.ts";
@@ -22,6 +20,7 @@ import { createStepper, type Stepper } from "./learning-steps.ts";
 import { appendMetrics, type MetricsRow, readMetrics, writeMetrics } from "./metrics-file.ts";
 import { passRatePlot } from "./pass-rate-plot.ts";
 import { type PreparedLearning, prepareLearning } from "./prepare-learning.ts";
+import type { TrainingOptions } from "./training-options.ts";
 import type { ChartData } from "./terminal-chart.ts";
 
 /** Why a training ended. Only "collapse" is a bad end. */
@@ -35,16 +34,6 @@ export type TrainingResult = {
   /** `null` when it was interrupted. */
   readonly comparison: readonly ComparedKind[] | null;
   readonly elapsedMs: number;
-};
-
-export type TrainingOptions = {
-  readonly settings: TrainSettings;
-  readonly base: RolloutSettings;
-  /** Run folder, absolute. */
-  readonly folder: string;
-  readonly context: CliContext;
-  /** For experiments that show what the checks are for. Default: "none". */
-  readonly sabotage?: Sabotage;
 };
 
 /** Rejects with a `ConfigurationError` for what the user can correct, and with what stopped the learner. */
