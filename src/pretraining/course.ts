@@ -21,9 +21,6 @@ export type Course = {
   readonly isCopied: (token: number) => boolean;
 };
 
-/** Three of each kind and level. */
-const cleanTasks = 63;
-
 export async function prepareCourse(recipe: Recipe): Promise<Course> {
   const { name, shape, vocabularySize, tokenizerDialogues: dialogues, noise, seed } = recipe;
   const { contextLength } = shape;
@@ -37,7 +34,7 @@ export async function prepareCourse(recipe: Recipe): Promise<Course> {
     tokenizer,
     config: { ...shape, vocabularySize: Math.ceil(tokenizer.vocabularySize / 8) * 8 },
     lessonAt: curriculumOf(recipe, { alphabet, feed, promptLength: instructionsLength(tokenizer) }),
-    cleanDialogues: await expertFeed(tokenizer, { split: "test", noise: 0, seed })(0, cleanTasks),
+    cleanDialogues: await expertFeed(tokenizer, { split: "test", noise: 0, seed })(0, recipe.examination.dialogues),
     isCopied: (token) => pairs.has(token),
   };
 }

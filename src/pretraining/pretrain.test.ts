@@ -20,7 +20,7 @@ const recipe: Recipe = {
   tokenizerDialogues: 21,
   copying: { ...nano.copying, tokens: 1500, tokensPerStep: 500 },
   cloning: { ...nano.cloning, tokens: 4000, dialoguesPerStep: { withoutPrompt: 2, withPrompt: 2 }, promptFrom: 0.5 },
-  examination: { everyTokens: 2000, tasks: 0, finalTasks: 1 },
+  examination: { everyTokens: 2000, dialogues: 7, tasks: 0, finalTasks: 1 },
 };
 
 let work: string;

@@ -39,6 +39,8 @@ export type Recipe = {
   readonly examination: {
     /** Of cloning, between two examinations. */
     readonly everyTokens: number;
+    /** Dialogues of test tasks, without mistakes, that are read: 63 are three of each kind and level. */
+    readonly dialogues: number;
     /** Test tasks played at temperature 1. */
     readonly tasks: number;
     /** After the last step; of all shipped figures these are the ones to quote. */
@@ -70,7 +72,7 @@ const small: Recipe = {
     contextWeight: 0.2,
     decayFrom: 0.4,
   },
-  examination: { everyTokens: 1_000_000, tasks: 210, finalTasks: 1050 },
+  examination: { everyTokens: 1_000_000, dialogues: 63, tasks: 210, finalTasks: 1050 },
 };
 
 export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
