@@ -8,7 +8,6 @@ import { join, resolve } from "node:path";
 import { ConfigurationError } from "../../core/index.ts";
 import { CollapseWatch, createTrainer, firstState, type Trainer } from "../../learner/index.ts";
 import { loadKernels } from "../../model/index.ts";
-import type { CliContext } from "../cli-context.ts";
 import { formatDuration, formatPercent } from "../display/terminal-text.ts";
 import { packageVersion } from "../run-manifest.ts";
 import { settingsRecord } from "../settings/settings-text.ts";
