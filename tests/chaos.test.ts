@@ -114,10 +114,10 @@ describe("a run that is killed", () => {
       const step = isFull ? 1 : Math.ceil((whole.length - lastStart) / 40);
       for (let length = lastStart; length < whole.length; length += step) {
         await writeFile(file, whole.subarray(0, length));
-        const { store, torn, release } = await resumeFileRunStore(folder);
-        counts.add((await store.recorded(id)).length);
-        expect(torn).toEqual(length === lastStart ? [] : [{ file, bytes: length - lastStart }]);
-        await release();
+        const resumed = await resumeFileRunStore(folder);
+        counts.add((await resumed.store.recorded(id)).length);
+        expect(resumed.torn).toEqual(length === lastStart ? [] : [{ file, bytes: length - lastStart }]);
+        await resumed.release();
       }
       // Whatever is left of it, the same events count.
       expect(counts.size).toBe(1);
