@@ -1,4 +1,4 @@
-// From a group of episodes to one gradient: the shipped nano model plays one task of the bookshop eight times, and everything
+// From a group of episodes to one gradient: the shipped model plays one task of the bookshop eight times, and everything
 // between its words and its new weights is printed. docs/how-an-agent-learns.md tells what the numbers mean.
 // Run: npm run example -- 03-one-gradient-step [model folder]
 
@@ -12,7 +12,7 @@ import { rendererFor } from "trainable-agents/renderers";
 import { loadTokenizer } from "trainable-agents/tokenizers";
 import { agendaUser } from "trainable-agents/users";
 
-const folder = process.argv[2] ?? shippedCheckpoint("bookshop-nano");
+const folder = process.argv[2] ?? shippedCheckpoint("bookshop-1m");
 const checkpoint = await readCheckpoint(folder);
 const tokenizer = await loadTokenizer(folder);
 const engine = createEmbeddedEngine({ checkpoint, threads: 2, weightVersion: "before" });
