@@ -117,14 +117,13 @@ class FolderStore implements RunStore, EpisodeJournal {
     if (this.#recovered === null) await this.#takePlace();
     const lock = this.#recovered?.lock ?? (await lockRun(this.location, this.#path("lock")));
     const begin = async (): Promise<void> => {
-      if (this.#recovered === null)
-        await writeFile(this.#path("manifest"), this.#manifestText(manifest), { flag: "wx" });
       const files = {
         episodes: await this.#open("episodes"),
         groups: await this.#open("groups"),
         samples: await this.#open("samples"),
       };
-      if (this.#recovered !== null) await this.#replaceManifest(manifest);
+      // Last, so that a folder with a manifest has everything.
+      await this.#replaceManifest(manifest);
       this.#files = { ...files, lock, journal: this.#journal(files.episodes) };
     };
     try {
@@ -248,7 +247,8 @@ class FolderStore implements RunStore, EpisodeJournal {
     let taken: readonly string[];
     try {
       await mkdir(this.location, { recursive: true });
-      taken = await readdir(this.location);
+      // Who holds the lock is asked next; one that a killed process left is taken over.
+      taken = (await readdir(this.location)).filter((name) => name !== runFiles.lock);
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       throw new ConfigurationError(

@@ -236,6 +236,7 @@ function showTable(
     `  ${colours.dim("files")}  ${folder}/ run.json, episodes.jsonl, groups.jsonl, samples.jsonl`,
     ...(later === null ? [] : [`  ${colours.dim("go on")}  ${later}`]),
     `  ${colours.dim("next")}   ${program} inspect ${quoted(folder)}`,
+    ...(wasInterrupted && prepared.preset === null ? [`         ${program} rollout --resume ${quoted(folder)}`] : []),
     "",
   ];
   stdout.write(`${lines.join("\n")}\n`);
