@@ -2,8 +2,8 @@
 // table. A catalogue; what the settings lead to is decided in `compose/`.
 
 import { z } from "zod";
-import { concurrencySetting } from "./concurrency-setting.ts";
 import { groupSettings } from "./group-settings.ts";
+import { limitSettings } from "./limit-settings.ts";
 import { isTaskList } from "./task-list.ts";
 import { jsonObject, number, type Setting, setting, text, whole } from "./setting.ts";
 
@@ -11,9 +11,6 @@ const taskList = z.preprocess((value) => {
   if (typeof value === "number") return String(value);
   return Array.isArray(value) ? value.join(",") : value;
 }, z.string().refine(isTaskList));
-
-/** As long as a timer can be. */
-const seconds = number({ above: 0, max: 2_000_000 });
 
 export const rolloutSettings = {
   env: setting<string>({
@@ -393,95 +390,7 @@ export const rolloutSettings = {
     default: null,
   }),
 
-  maxSteps: setting<number>({
-    group: "Limits",
-    flag: "--max-steps <n>",
-    help: "turns of an episode",
-    wanted: "a whole number of at least 1",
-    schema: whole(1),
-    default: 30,
-  }),
-  maxSampledTokens: setting<number | null>({
-    group: "Limits",
-    flag: "--max-sampled-tokens <n>",
-    help: "sampled tokens of an episode (default: no bound of its own)",
-    wanted: "a whole number of at least 1",
-    schema: whole(1).nullable(),
-    default: null,
-  }),
-  maxContextTokens: setting<number | null>({
-    group: "Limits",
-    flag: "--max-context-tokens <n>",
-    help: "context of the served model (default: left to the server)",
-    wanted: "a whole number of at least 1",
-    schema: whole(1).nullable(),
-    default: null,
-  }),
-  turnTimeout: setting<number>({
-    group: "Limits",
-    flag: "--turn-timeout <seconds>",
-    help: "of one engine call",
-    wanted: "a number of seconds above 0",
-    schema: seconds,
-    default: 600,
-  }),
-  connectTimeout: setting<number>({
-    group: "Limits",
-    flag: "--connect-timeout <seconds>",
-    help: "of a connection to the engine's server",
-    wanted: "a number of seconds above 0",
-    schema: seconds,
-    default: 10,
-  }),
-  firstByteTimeout: setting<number | null>({
-    group: "Limits",
-    flag: "--first-byte-timeout <seconds>",
-    help: "of the beginning of a reply of the engine (default: that of the whole call)",
-    wanted: "a number of seconds above 0",
-    schema: seconds.nullable(),
-    default: null,
-  }),
-  engineWait: setting<number>({
-    group: "Limits",
-    flag: "--engine-wait <seconds>",
-    help: "how long a turn waits for an engine's server that has failed again and again",
-    wanted: "a number of seconds above 0",
-    schema: seconds,
-    default: 300,
-  }),
-  onEngineAbort: setting<"continue" | "restart" | "end">({
-    group: "Limits",
-    flag: "--on-engine-abort <what>",
-    help: "a turn that the server aborts for new weights: continue from its tokens, restart it, or end the episode",
-    wanted: "continue, restart or end",
-    schema: z.enum(["continue", "restart", "end"]),
-    default: "continue",
-  }),
-  environmentTimeout: setting<number>({
-    group: "Limits",
-    flag: "--environment-timeout <seconds>",
-    help: "of one call of a tool",
-    wanted: "a number of seconds above 0",
-    schema: seconds,
-    default: 60,
-  }),
-  userTimeout: setting<number | null>({
-    group: "Limits",
-    flag: "--user-timeout <seconds>",
-    help: "of one line of the user, retries included (default: 900; a human has all the time)",
-    wanted: "a number of seconds above 0",
-    schema: seconds.nullable(),
-    default: null,
-  }),
-  gradingTimeout: setting<number>({
-    group: "Limits",
-    flag: "--grading-timeout <seconds>",
-    help: "of the grading of an episode",
-    wanted: "a number of seconds above 0",
-    schema: seconds,
-    default: 120,
-  }),
-  concurrency: concurrencySetting,
+  ...limitSettings,
 
   out: setting<string | null>({
     group: "Output",

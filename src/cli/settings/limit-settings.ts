@@ -1,0 +1,100 @@
+// Settings of `rollout` that bound an episode: steps, tokens, and how long each of its parts may take.
+
+import { z } from "zod";
+import { concurrencySetting } from "./concurrency-setting.ts";
+import { number, setting, whole } from "./setting.ts";
+
+/** As long as a timer can be. */
+const seconds = number({ above: 0, max: 2_000_000 });
+
+export const limitSettings = {
+  maxSteps: setting<number>({
+    group: "Limits",
+    flag: "--max-steps <n>",
+    help: "turns of an episode",
+    wanted: "a whole number of at least 1",
+    schema: whole(1),
+    default: 30,
+  }),
+  maxSampledTokens: setting<number | null>({
+    group: "Limits",
+    flag: "--max-sampled-tokens <n>",
+    help: "sampled tokens of an episode (default: no bound of its own)",
+    wanted: "a whole number of at least 1",
+    schema: whole(1).nullable(),
+    default: null,
+  }),
+  maxContextTokens: setting<number | null>({
+    group: "Limits",
+    flag: "--max-context-tokens <n>",
+    help: "context of the served model (default: left to the server)",
+    wanted: "a whole number of at least 1",
+    schema: whole(1).nullable(),
+    default: null,
+  }),
+  turnTimeout: setting<number>({
+    group: "Limits",
+    flag: "--turn-timeout <seconds>",
+    help: "of one engine call",
+    wanted: "a number of seconds above 0",
+    schema: seconds,
+    default: 600,
+  }),
+  connectTimeout: setting<number>({
+    group: "Limits",
+    flag: "--connect-timeout <seconds>",
+    help: "of a connection to the engine's server",
+    wanted: "a number of seconds above 0",
+    schema: seconds,
+    default: 10,
+  }),
+  firstByteTimeout: setting<number | null>({
+    group: "Limits",
+    flag: "--first-byte-timeout <seconds>",
+    help: "of the beginning of a reply of the engine (default: that of the whole call)",
+    wanted: "a number of seconds above 0",
+    schema: seconds.nullable(),
+    default: null,
+  }),
+  engineWait: setting<number>({
+    group: "Limits",
+    flag: "--engine-wait <seconds>",
+    help: "how long a turn waits for an engine's server that has failed again and again",
+    wanted: "a number of seconds above 0",
+    schema: seconds,
+    default: 300,
+  }),
+  onEngineAbort: setting<"continue" | "restart" | "end">({
+    group: "Limits",
+    flag: "--on-engine-abort <what>",
+    help: "a turn that the server aborts for new weights: continue from its tokens, restart it, or end the episode",
+    wanted: "continue, restart or end",
+    schema: z.enum(["continue", "restart", "end"]),
+    default: "continue",
+  }),
+  environmentTimeout: setting<number>({
+    group: "Limits",
+    flag: "--environment-timeout <seconds>",
+    help: "of one call of a tool",
+    wanted: "a number of seconds above 0",
+    schema: seconds,
+    default: 60,
+  }),
+  userTimeout: setting<number | null>({
+    group: "Limits",
+    flag: "--user-timeout <seconds>",
+    help: "of one line of the user, retries included (default: 900; a human has all the time)",
+    wanted: "a number of seconds above 0",
+    schema: seconds.nullable(),
+    default: null,
+  }),
+  gradingTimeout: setting<number>({
+    group: "Limits",
+    flag: "--grading-timeout <seconds>",
+    help: "of the grading of an episode",
+    wanted: "a number of seconds above 0",
+    schema: seconds,
+    default: 120,
+  }),
+  concurrency: concurrencySetting,
+} as const;
