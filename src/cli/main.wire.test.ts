@@ -58,7 +58,7 @@ async function rowsOf(folder: string): Promise<readonly string[]> {
 describe.skipIf(!existsSync(program))("the built program (needs npm run build)", () => {
   it("starts, exits by itself, and gives a mistake the code 2", async () => {
     const cwd = await newFolder();
-    const started = await run(["start"], { cwd });
+    const started = await run(["start", "--tasks", "0"], { cwd });
     expect(started.code).toBe(0);
     expect(started.stdout).toContain("Look closer:");
     const mistaken = await run(["rollout", "--env", "nope"], { cwd });

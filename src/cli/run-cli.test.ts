@@ -1,5 +1,6 @@
 import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import { sharedFolder } from "../conformance/shared-folder.ts";
 import { readEpisodes } from "../store/index.ts";
@@ -24,14 +25,37 @@ async function withServer<T>(sampler: Sampler, use: (url: string) => Promise<T>)
 const expert = expertSampler({ tokenizer, endTokenId, noise: 0.1 });
 
 describe("start", () => {
-  it("plays 64 episodes, shows two, and prints commands that work when pasted", async () => {
+  it("plays with the shipped model, again the same, and shows what was trained", async () => {
     const { run, folder } = await createTestCli();
-    const { code, stdout, stderr } = await run("start", "--out", "runs/demo");
+    const { code, stdout, stderr } = await run("start", "--tasks", "6", "--out", "runs/demo");
+    expect(stderr).toContain("engine embedded at this process");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/pass rate +\d+\.\d % \(\d of 8 graded\)/);
+    // Marks for terminals without colour; "1" stands before what the policy wrote and before nothing else.
+    expect(stdout).toMatch(/^\. <\|im_start\|>assistant\n1 .+/m);
+    expect(stdout).not.toMatch(/^1 .*<\|im_start\|>/m);
+    expect(stdout).toContain("npx trainable-agents train\n");
+
+    await run("start", "--tasks", "6", "--out", "runs/again");
+    const rows = async (name: string): Promise<string[]> =>
+      (await readFile(join(folder, "runs", name, "samples.jsonl"), "utf8"))
+        .trim()
+        .split("\n")
+        .map((line) => String((JSON.parse(line) as { readonly tokens: readonly number[] }).tokens))
+        .toSorted();
+    expect(await rows("again")).toEqual(await rows("demo"));
+  });
+
+  it("shows two episodes, and prints commands that work when pasted", async () => {
+    const { run, folder } = await createTestCli({ FORCE_COLOR: "1" });
+    const { code, stdout, stderr } = await run("start", "--engine", "expert", "--out", "runs/demo");
     expect(stderr).toContain("64/64 episodes");
     expect(code).toBe(0);
-    expect(stdout).toMatch(/pass rate +\d+\.\d % \(\d+ of 64 graded\)/);
+    expect(stripVTControlCharacters(stdout)).toMatch(/pass rate +\d+\.\d % \(\d+ of 64 graded\)/);
     expect(stdout).toContain("An episode that passed");
     expect(stdout).toContain("An episode that failed its task");
+    expect(stdout).not.toContain("none did");
+    expect(stdout).toContain("\u001b[32m1 <tool_call>");
     expect([...(await readAll(join(folder, "runs/demo"))).keys()].toSorted()).toEqual([
       "episodes.jsonl",
       "groups.jsonl",
@@ -39,12 +63,24 @@ describe("start", () => {
       "samples.jsonl",
     ]);
     const commands = stdout.match(/(?<=npx trainable-agents )inspect .*$/gm) ?? [];
-    expect(commands.length).toBeGreaterThanOrEqual(4);
+    expect(commands.length).toBeGreaterThanOrEqual(3);
     for (const command of commands) {
       const inspected = await run(...command.trim().split(" "));
       expect(inspected.stderr).toBe("");
       expect(inspected.code).toBe(0);
     }
+  });
+
+  it.each([
+    [["--engine", "sglang"], "the demonstration needs no server"],
+    [["--engine", "embedded", "--expert-noise", "0.5"], "the expert does not play"],
+    [["--expert-noise", "2"], "--expert-noise"],
+    [["--tasks", "x"], "--tasks"],
+  ])("refuses %j", async (flags, wanted) => {
+    const { run } = await createTestCli();
+    const { code, stderr } = await run("start", ...flags);
+    expect(stderr).toContain(wanted);
+    expect(code).toBe(2);
   });
 });
 

@@ -1,50 +1,89 @@
 // `start`, what `npm start` runs: a whole rollout in a minute without a server, a key or a download, and where to look next.
 
 import { resolve } from "node:path";
-import { Command } from "commander";
-import type { Episode } from "../../core/index.ts";
+import { Command, Option } from "commander";
+import { ConfigurationError, type Episode, type Tokenizer } from "../../core/index.ts";
+import { episodeSamples } from "../../episodes/index.ts";
 import { readEpisodes } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { conversationView } from "../display/conversation-view.ts";
+import { tokenizerOf, withShippedModel } from "../compose/choose-model.ts";
+import { conversationHeading, endingLines } from "../display/conversation-view.ts";
+import { maskedText, maskLegend } from "../display/masked-text.ts";
 import { coloursFor } from "../display/terminal-text.ts";
-import { resolveSettings, type FlagValues } from "../settings/resolve-settings.ts";
+import { untrained } from "../display/token-view.ts";
+import { type FlagValues, resolveSettings } from "../settings/resolve-settings.ts";
 import type { RunCommand } from "./command-result.ts";
 import { playRollout, quoted } from "./play-rollout.ts";
 
-/** Eight tasks of all kinds, eight tries each, by an expert that errs often enough for its groups to differ. */
+/** Eight tasks of all kinds, eight tries each. Every turn draws from its own seed, so the run can be played again. */
 const demonstration: FlagValues = {
   env: "bookshop",
-  engine: "expert",
+  split: "test",
   tasks: "0-7",
   samplesPerTask: 8,
   user: "agenda",
+  seedTurns: true,
 };
 
-type StartFlags = { readonly out?: string; readonly seed?: string; readonly expertNoise?: string };
+type StartFlags = {
+  readonly engine?: string;
+  readonly tasks?: string;
+  readonly out?: string;
+  readonly seed?: string;
+  readonly expertNoise?: string;
+};
 
 export function startCommand(run: RunCommand): Command {
   return new Command("start")
-    .summary("see it work: 64 episodes of the bookshop, without a server")
+    .summary("see it work: a small model plays 64 episodes, without a server")
     .description(
-      "Plays 64 episodes of the bookshop in groups of 8. A scripted expert that errs now and then plays the policy behind the " +
-        "same protocol, over real HTTP, as a language model; the user follows an agenda.",
+      "Plays 64 episodes of the bookshop in groups of 8, on held-out tasks, and shows one that passed and one that failed as " +
+        "the policy saw them, with loss masks. The policy is a language model of a million parameters that comes with the " +
+        "package and runs in this process; the user follows an agenda.",
     )
+    .addOption(
+      new Option(
+        "--engine <name>",
+        "embedded: the model, or expert: a script that errs now and then, behind SGLang's protocol (default: embedded)",
+      ),
+    )
+    .option("--expert-noise <p>", "how often the expert errs at a turn (default: 0.1); implies --engine expert")
+    .option("--tasks <list>", "which test tasks, like 0-7 or 3,5 (default: 0-7)")
     .option("--seed <n>", "of the run (default: 0)")
-    .option("--expert-noise <p>", "how often the expert errs at a turn (default: 0.1)")
     .option("--out <folder>", "run folder (default: runs/<time>-bookshop)")
     .action(async (flags: StartFlags) => run((context) => start(flags, context)));
 }
 
 async function start(flags: StartFlags, context: CliContext): Promise<number> {
-  const settings = resolveSettings({ ...demonstration, ...flags }, null);
+  const engine = flags.engine ?? (flags.expertNoise === undefined ? "embedded" : "expert");
+  checkEngine(engine, flags);
+  const settings = resolveSettings({ ...demonstration, ...flags, engine }, null);
   const { exitCode, folder } = await playRollout(settings, context);
   if (exitCode !== exitCodes.done) return exitCode;
-  await showTwoEpisodes(folder, context);
+  const tokenizer = await tokenizerOf(withShippedModel(settings).model, context.cwd);
+  const failing = await showTwoEpisodes(folder, tokenizer, context);
+  showCommands(folder, failing, context);
   return exitCode;
 }
 
-async function showTwoEpisodes(folder: string, context: CliContext): Promise<void> {
-  const { stdout, program, env, cwd } = context;
+function checkEngine(engine: string, { expertNoise }: StartFlags): void {
+  if (engine !== "embedded" && engine !== "expert") {
+    throw new ConfigurationError(
+      `Cannot start with engine "${engine}": the demonstration needs no server; use embedded or expert, or the command rollout.`,
+    );
+  }
+  if (engine === "embedded" && expertNoise !== undefined) {
+    throw new ConfigurationError(
+      'Cannot use --expert-noise with engine "embedded": the expert does not play; leave one of both out.',
+    );
+  }
+}
+
+type Found = { readonly number: number; readonly episode: Episode };
+
+/** The number of the episode that failed; of the first where none did. */
+async function showTwoEpisodes(folder: string, tokenizer: Tokenizer | null, context: CliContext): Promise<number> {
+  const { stdout, env, cwd } = context;
   const colours = coloursFor(stdout, env);
   const shown: { passing: Found | null; failing: Found | null } = { passing: null, failing: null };
   let number = 0;
@@ -53,30 +92,50 @@ async function showTwoEpisodes(folder: string, context: CliContext): Promise<voi
     const kind = episode.reward === 1 ? "passing" : "failing";
     if (isShorter(episode, shown[kind])) shown[kind] = { number, episode };
   }
+  const decode = (tokens: Uint32Array): string => tokenizer?.decode(tokens) ?? "";
+  const view = { colours, decode, columns: stdout.columns };
+  stdout.write(`Two conversations as the policy saw them:  ${maskLegend(colours)}\n\n`);
   for (const [title, found] of [
     ["An episode that passed", shown.passing],
     ["An episode that failed its task", shown.failing],
   ] as const) {
-    if (found === null) continue;
-    const lines = conversationView(found.episode, { colours, textLength: 160, maxLines: 24 });
-    stdout.write(`${colours.bold(colours.cyan(title))}\n${lines.map((line) => `  ${line}`.trimEnd()).join("\n")}\n\n`);
+    if (found === null) {
+      stdout.write(`${colours.bold(colours.cyan(title))}: none did.\n\n`);
+      continue;
+    }
+    const { episode } = found;
+    const { samples } = episodeSamples(episode);
+    const rows = samples.length > 0 ? samples : untrained(episode);
+    const lines = [
+      conversationHeading(episode, colours),
+      "",
+      ...rows.flatMap((sample) => [...maskedText(sample, view)]),
+      "",
+      ...endingLines(episode, { colours, textLength: 300 }),
+    ];
+    stdout.write(`${colours.bold(colours.cyan(title))}\n${lines.join("\n")}\n\n`);
   }
+  return shown.failing?.number ?? 1;
+}
+
+function showCommands(folder: string, failing: number, { stdout, program, env }: CliContext): void {
   const run = quoted(folder);
-  const failing = shown.failing?.number ?? 1;
+  // In a clone npm knows the program by a shorter name, and builds it first where it is out of date.
+  const train = env["npm_lifecycle_event"] === "start" ? "npm run train" : `${program} train`;
   stdout.write(
     [
       "Look closer:",
       `  ${program} inspect ${run}`,
       `  ${program} inspect ${run} ${failing}`,
       `  ${program} inspect ${run} ${failing} --tokens`,
+      "Let the model learn from its own episodes, in fifteen minutes:",
+      `  ${train}`,
       "Roll out a model of yours behind SGLang:",
       `  ${program} rollout --url http://127.0.0.1:30000 --model <folder of the model> --samples-per-task 8`,
       "",
     ].join("\n"),
   );
 }
-
-type Found = { readonly number: number; readonly episode: Episode };
 
 /** Short conversations are read; the shortest with some turns is shown. */
 function isShorter(episode: Episode, than: Found | null): boolean {

@@ -22,10 +22,11 @@ export function conversationView(episode: Episode, options: ConversationOptions)
       ? episode.events.flatMap((event) => eventLines(event, view))
       : episode.messages.slice(1).flatMap(({ role, content }) => labelled(colours.cyan(role), content, view));
   const lines = body.length > maxLines ? withoutMiddle(body, maxLines, colours) : body;
-  return [heading(episode, colours), "", ...lines, "", ...endingLines(episode, { colours, textLength })];
+  return [conversationHeading(episode, colours), "", ...lines, "", ...endingLines(episode, { colours, textLength })];
 }
 
-function heading(episode: Episode, colours: Colours): string {
+/** Who, how rewarded and how ended, in one line. */
+export function conversationHeading(episode: Episode, colours: Colours): string {
   const replies = episode.events.filter(({ type }) => type === "agent-reply");
   const turns = episode.trajectory.turns.length + replies.length;
   const reward = episode.reward === null ? "not graded" : `reward ${episode.reward}`;
@@ -87,7 +88,8 @@ function decisionLines(reasoning: string | null, decision: Decision, view: View)
   }
 }
 
-function endingLines(episode: Episode, { colours, textLength }: View): string[] {
+/** What failed, and what the grader said. */
+export function endingLines(episode: Episode, { colours, textLength }: View): string[] {
   const { failure, grade } = episode;
   const lines: string[] = [];
   if (failure !== null) {
