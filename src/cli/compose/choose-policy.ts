@@ -27,7 +27,7 @@ export type PolicyParts = {
   readonly user: UserSource;
   readonly strategy: AgentStrategy;
   readonly preset: Preset | null;
-  /** Stands between the loop and the engine. Default: nothing does. */
+  /** Stands between the loop and the engine, and bounds its calls in place of the loop. Default: nothing does. */
   readonly wrapEngine?: (engine: Engine) => Engine;
 };
 
@@ -124,7 +124,7 @@ function enginePolicy(
         const wrapped = wrapEngine?.(connected.engine) ?? connected.engine;
         const played = { environment, user, strategy, renderer: model.renderer, engine: wrapped };
         const engineAbort = { onAbort: settings.onEngineAbort };
-        const turnTimeoutMs = settings.turnTimeout * 1000;
+        const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
         return tokenExactPlayer(played, { ...playing(settings), turnTimeoutMs, engineAbort });
       };
       try {

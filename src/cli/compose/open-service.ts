@@ -186,9 +186,10 @@ class EngineBook {
     const known = this.#connections.get(url);
     if (known !== undefined) return known;
     const { cancel, store, gate } = this.#parts;
+    const timeoutMs = this.#prepared.settings.turnTimeout * 1000;
     const connecting = this.#prepared.connect(cancel, store, {
       ...(url === null ? {} : { url }),
-      wrapEngine: (engine) => gatedEngine(engine, gate),
+      wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs }),
     });
     this.#connections.set(url, connecting);
     // A server that was not there may be there for the next request.
