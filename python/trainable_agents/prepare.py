@@ -1,0 +1,79 @@
+"""Writes the prompt file of a split: a line {"index": i, "metadata": {...}} for each task that the service has.
+
+`python -m trainable_agents.prepare --url http://127.0.0.1:8800 --split train --output retail_train_tasks.jsonl`, then
+--prompt-data with --input-key index. Needs the standard library alone. The split is in the metadata, so that what is asked
+of the service later is what was prepared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+DEFAULT_URL = "http://127.0.0.1:8800"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m trainable_agents.prepare", description=__doc__)
+    parser.add_argument("--url", default=os.environ.get("TRAINABLE_AGENTS_URL") or DEFAULT_URL)
+    parser.add_argument("--split", default=None, help="default: the service's own")
+    parser.add_argument("--output", type=Path, required=True, help="the file to write; its folder is made")
+    given = parser.parse_args(argv)
+    try:
+        info = _info(given.url.rstrip("/"), os.environ.get("TRAINABLE_AGENTS_TOKEN") or None)
+        split, count = _choose(info, given.split)
+        given.output.parent.mkdir(parents=True, exist_ok=True)
+        with given.output.open("w", encoding="utf-8") as file:
+            file.writelines(lines(info["environment"], split, count))
+    except (_Problem, OSError) as problem:
+        print(problem, file=sys.stderr)
+        return 2
+    print(f"Wrote {count} tasks of {info['environment']} ({split}) to {given.output}")
+    return 0
+
+
+def lines(environment: str, split: str, count: int) -> Iterator[str]:
+    for index in range(count):
+        yield json.dumps({"index": index, "metadata": {"environment": environment, "split": split}}) + "\n"
+
+
+class _Problem(Exception):
+    pass
+
+
+def _info(url: str, token: str | None) -> dict[str, Any]:
+    request = urllib.request.Request(f"{url}/v1/info", headers={} if token is None else {"authorization": f"Bearer {token}"})
+    # Without the proxies of the environment, as the client.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=30) as answer:
+            info = json.load(answer)
+    except urllib.error.HTTPError as error:
+        remedy = "set TRAINABLE_AGENTS_TOKEN" if error.code == 401 else "correct --url"
+        raise _Problem(f"Cannot ask {url} for its tasks: it answered {error.code}; {remedy}.") from None
+    except (urllib.error.URLError, ValueError, OSError) as error:
+        raise _Problem(f"Cannot ask {url} for its tasks: {error}; start `trainable-agents serve`, or correct --url.") from None
+    if not isinstance(info, dict) or info.get("name") != "trainable-agents":
+        raise _Problem(f"Cannot ask {url} for its tasks: this is not the rollout service; correct --url.")
+    return info
+
+
+def _choose(info: dict[str, Any], wanted: str | None) -> tuple[str, int]:
+    split = wanted if wanted is not None else info["default_split"]
+    count = info["splits"].get(split)
+    if count is None:
+        raise _Problem(
+            f'Cannot find the split "{split}": {info["environment"]} has {", ".join(info["splits"])}; give one of them as --split.'
+        )
+    return split, count
+
+
+if __name__ == "__main__":
+    sys.exit(main())

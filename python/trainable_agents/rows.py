@@ -1,0 +1,83 @@
+"""Rows of the service put into slime's samples. Imports nothing of slime: the class is that of the sample handed in."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+from .wire import Episode, SlimeRow
+
+
+def fill_samples(sample: Any, episode: Episode, rows: Sequence[SlimeRow], *, reward_keys: Sequence[str] = ()) -> list[Any]:
+    """The samples of an episode that has ended, one for each branch; the first is `sample` itself.
+
+    An aborted episode trains nothing and has no reward: `sample` keeps no tokens, so that it can be played anew. A failed one
+    is kept in its place, as slime counts samples, but no token of it enters a loss.
+    """
+    status = getattr(type(sample).Status, (episode["outcome"] or "aborted").upper())
+    facts = _facts(episode)
+    if episode["outcome"] == "aborted" or episode["outcome"] is None:
+        sample.status = status
+        sample.reward = None
+        sample.metadata = {**(sample.metadata or {}), **facts}
+        return [sample]
+    is_failed = episode["outcome"] == "failed"
+    known = sample.metadata or {}
+    filled = []
+    for place, row in enumerate(rows or [_nothing(sample)]):
+        one = sample if place == 0 else copy.copy(sample)
+        one.prompt = row["prompt"]
+        one.tokens = list(row["tokens"])
+        one.response = row["response"]
+        one.response_length = row["response_length"]
+        one.loss_mask = [0] * row["response_length"] if is_failed else list(row["loss_mask"])
+        one.rollout_log_probs = None if row["rollout_log_probs"] is None else list(row["rollout_log_probs"])
+        one.weight_versions = list(row["weight_versions"])
+        one.status = status
+        one.reward = _reward(0.0 if is_failed else row["reward"], reward_keys)
+        one.remove_sample = is_failed or not rows
+        # slime averages the loss within equal ids, and takes the index where there is none.
+        one.rollout_id = sample.index
+        one.metadata = {**known, **row["metadata"], **facts}
+        filled.append(one)
+    return filled
+
+
+def rows_of(episode: Episode, rows: Sequence[SlimeRow]) -> list[SlimeRow]:
+    return [row for row in rows if row["metadata"]["episode_id"] == episode["id"]]
+
+
+def _facts(episode: Episode) -> dict[str, Any]:
+    return {
+        "task_id": episode["task_id"],
+        "task_index": episode["task_index"],
+        "split": episode["split"],
+        "episode_id": episode["id"],
+        "outcome": episode["outcome"],
+        "stop_reason": episode["stop_reason"],
+        "failure": episode["failure"],
+        "turns": episode["turns"],
+        "metrics": episode["metrics"],
+    }
+
+
+def _reward(reward: float | None, keys: Sequence[str]) -> float | dict[str, float] | None:
+    if reward is None or not keys:
+        return reward
+    return {key: reward for key in keys}
+
+
+def _nothing(sample: Any) -> Any:
+    """Of an episode that ended before its first action: slime wants a response, so one masked token stands there."""
+    return {
+        "prompt": str(sample.prompt),
+        "tokens": [0, 0],
+        "response": "",
+        "response_length": 1,
+        "reward": 0.0,
+        "loss_mask": [0],
+        "rollout_log_probs": [0.0],
+        "weight_versions": [],
+        "metadata": {},
+    }

@@ -1,0 +1,52 @@
+"""The service as one trainer process uses it: a client for each event loop, and whether this trainer has paused it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import weakref
+
+from .client import Client
+from .settings import Settings
+
+HELD = "trainable_agents_held"
+"""In a sample's metadata: the id of the episode, or of the group, that an earlier rollout left in the service."""
+
+_logger = logging.getLogger(__name__)
+
+
+class TrainerLink:
+    """With partial rollouts, episodes outlive the rollout that started them and must not ask the engine for tokens while its
+    weights change. So the service is paused when a rollout ends, and goes on with the next one.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.client = Client(settings.url, token=settings.token)
+        self._is_held = False
+
+    async def hold(self) -> None:
+        if self._is_held:
+            return
+        self._is_held = True
+        await self.client.pause()
+        _logger.info("Paused the rollout service until the next rollout.")
+
+    async def go_on(self) -> None:
+        if not self._is_held:
+            return
+        self._is_held = False
+        await self.client.resume()
+
+
+_links: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[str, str | None], TrainerLink]] = (
+    weakref.WeakKeyDictionary()
+)
+
+
+def link_for(settings: Settings) -> TrainerLink:
+    """Of the running loop: connections cannot be shared between loops. slime has one for all its rollouts."""
+    links = _links.setdefault(asyncio.get_running_loop(), {})
+    place = (settings.url, settings.token)
+    if place not in links:
+        links[place] = TrainerLink(settings)
+    return links[place]
