@@ -37,7 +37,9 @@ export const rooms = {
   // The one HTTP pool that engines and models behind an API share.
   http: { imports: ["core", "lib"], packages: { undici: "*" }, isInternal: true },
   "engines/*": { imports: ["core", "lib", "http"] },
-  "engines/embedded": { imports: ["core", "lib", "model"] },
+  // What engines that sample in this process share: requests read, tokens chosen.
+  sampling: { imports: ["core"], isInternal: true },
+  "engines/embedded": { imports: ["core", "lib", "model", "sampling"] },
   // What environments written by users are defined with.
   environments: { imports: ["core", "lib"] },
   "environments/*": { imports: ["core", "lib"] },
@@ -123,4 +125,5 @@ export const openToTests = [
   "chat-models/fake-chat.test-helper.ts",
   "http/engine-calls.test-helper.ts",
   "renderers/marker-tokenizer.test-helper.ts",
+  "sampling/plain-params.test-helper.ts",
 ];

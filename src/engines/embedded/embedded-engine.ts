@@ -11,7 +11,7 @@ import { type Checkpoint, type CompiledKernels, type ModelConfig, readCheckpoint
 import { createEmbeddedSampler, type EmbeddedSampler } from "./embedded-sampler.ts";
 import type { EngineThread } from "./engine-thread.ts";
 import { EngineThreads } from "./engine-threads.ts";
-import { embeddedFailure, readRequest } from "./read-request.ts";
+import { engineFailure, type FailureMaker, readRequest } from "../../sampling/index.ts";
 import { readResult } from "./read-result.ts";
 
 export type EmbeddedEngineOptions = {
@@ -79,6 +79,8 @@ export async function loadEmbeddedEngine(
   return createEmbeddedEngine({ ...options, checkpoint: await readCheckpoint(folder) });
 }
 
+const embeddedFailure: FailureMaker = engineFailure("the embedded engine");
+
 type LiveCall = { readonly requestId: string; readonly abort: () => void };
 
 class Embedded implements EmbeddedEngine {
@@ -106,7 +108,10 @@ class Embedded implements EmbeddedEngine {
   async sample(request: SampleRequest, options: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
     const { signal } = options;
     if (this.#isClosed) throw embeddedFailure("cancelled", "it was closed");
-    const { prompt, params } = readRequest(request, this.config, this.#freshSeed);
+    const { prompt, params } = readRequest(request, this.config, {
+      freshSeed: this.#freshSeed,
+      failure: embeddedFailure,
+    });
     if (signal?.aborted === true) throw cancelled();
     const thread = this.#threads.pick(request.routingKey);
     const { call, finished } = thread.generate(prompt, params, null);

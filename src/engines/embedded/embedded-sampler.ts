@@ -3,7 +3,7 @@
 
 import { readCheckpoint } from "../../model/index.ts";
 import type { EngineThreads } from "./engine-threads.ts";
-import type { GenerationParams } from "./generation-params.ts";
+import type { GenerationParams } from "../../sampling/index.ts";
 
 /** As the front has it: checked, with defaults filled in. */
 export type EmbeddedSamplerParams = Omit<GenerationParams, "stopTokenIds" | "logitBias" | "seed"> & {

@@ -3,7 +3,6 @@
 import type { ModelConfig } from "../../model/index.ts";
 import { parameterLayout } from "../../model/index.ts";
 import { createRandom } from "../../lib/random.ts";
-import type { GenerationParams } from "./generation-params.ts";
 
 export const testConfig: ModelConfig = {
   vocabularySize: 64,
@@ -37,18 +36,3 @@ export function testPrompt(length: number, seed: number): Uint32Array {
   const random = createRandom(seed);
   return Uint32Array.from({ length }, () => random.integer(testConfig.vocabularySize));
 }
-
-export const plainParams: GenerationParams = {
-  maxNewTokens: 12,
-  minNewTokens: 0,
-  temperature: 1,
-  topP: 1,
-  topK: -1,
-  minP: 0,
-  frequencyPenalty: 0,
-  presencePenalty: 0,
-  repetitionPenalty: 1,
-  stopTokenIds: [],
-  logitBias: [],
-  seed: 1,
-};

@@ -3,7 +3,7 @@
 
 import { Worker } from "node:worker_threads";
 
-import type { GenerationParams } from "./generation-params.ts";
+import type { GenerationParams } from "../../sampling/index.ts";
 import type { Finished } from "./sequence.ts";
 import type { FromThread, PauseMode, ThreadSetup, ToThread } from "./thread-protocol.ts";
 

@@ -1,8 +1,9 @@
 import { describe, expect, test } from "vitest";
 
 import { Decoder, packSequences, TrainingModel } from "../../model/index.ts";
-import { plainParams, testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
-import type { GenerationParams } from "./generation-params.ts";
+import { plainParams } from "../../sampling/plain-params.test-helper.ts";
+import { testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
+import type { GenerationParams } from "../../sampling/index.ts";
 import { Scheduler } from "./scheduler.ts";
 import type { Finished } from "./sequence.ts";
 

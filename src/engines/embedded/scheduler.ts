@@ -2,8 +2,7 @@
 // prompts fill the rows that are left, chunk by chunk. Synchronous and without threads or clocks; `worker-main.ts` drives it.
 
 import { type Decoder, pageTokens } from "../../model/index.ts";
-import { adjustLogits, chooseToken } from "./choose-token.ts";
-import type { GenerationParams } from "./generation-params.ts";
+import { adjustLogits, chooseToken, type GenerationParams } from "../../sampling/index.ts";
 import { PageCache } from "./page-cache.ts";
 import { type Finished, Sequence } from "./sequence.ts";
 

@@ -1,8 +1,7 @@
 // One generation on its way: its tokens, which of them have keys and values in the cache, and what was sampled.
 
 import { createRandom } from "../../lib/random.ts";
-import type { TokenCounts } from "./choose-token.ts";
-import type { GenerationParams } from "./generation-params.ts";
+import { endingOf, type GenerationParams, type TokenCounts } from "../../sampling/index.ts";
 import type { PageNode } from "./page-cache.ts";
 
 /** A run of tokens that the same weights sampled. */
@@ -70,12 +69,9 @@ export class Sequence {
     return this.#length - this.promptLength;
   }
 
-  /** Why it ends with what it has; `null`: it goes on. The bound is looked at first, as SGLang does. */
+  /** Why it ends with what it has; `null`: it goes on. */
   get ending(): "matched" | "length" | null {
-    const { maxNewTokens, minNewTokens, stopTokenIds } = this.params;
-    if (this.sampledLength >= maxNewTokens) return "length";
-    if (this.sampledLength < Math.max(1, minNewTokens)) return null;
-    return stopTokenIds.includes(this.#tokens[this.#length - 1]!) ? "matched" : null;
+    return endingOf(this.params, this.#tokens.subarray(this.promptLength, this.#length));
   }
 
   push(token: number, logprob: number, version: string | null): void {

@@ -1,21 +1,29 @@
-// What an engine is asked, read as what a thread is told. Refuses what the model cannot do, by the codes of engines.
+// What an engine is asked, read as what its sampler is told. Refuses what the model cannot do, by the codes of engines.
 
-import type { EngineFailureCode, SampleRequest } from "../../core/engine.ts";
-import { AttributedError } from "../../core/failure.ts";
-import type { ModelConfig } from "../../model/index.ts";
+import type { EngineFailureCode, SampleRequest } from "../core/engine.ts";
+import { AttributedError } from "../core/failure.ts";
 import type { GenerationParams } from "./generation-params.ts";
 
-/** The boundary's errors; `state` completes "Cannot sample from the embedded engine: ...". */
-export function embeddedFailure(
+/** Makes an error of the boundary; `state` completes "Cannot sample from <engine>: ...". Not retryable by default. */
+export type FailureMaker = (
   code: EngineFailureCode,
   state: string,
-  options: { readonly retryable?: boolean; readonly cause?: unknown } = {},
-): AttributedError {
-  const { retryable = false, cause } = options;
-  const message = `Cannot sample from the embedded engine: ${state}.`;
-  const causeText = cause instanceof Error ? cause.message : null;
-  return new AttributedError({ boundary: "engine", code, message, retryable, cause: causeText }, { cause });
+  options?: { readonly retryable?: boolean; readonly cause?: unknown },
+) => AttributedError;
+
+export function engineFailure(engine: string): FailureMaker {
+  return (code, state, { retryable = false, cause } = {}) => {
+    const message = `Cannot sample from ${engine}: ${state}.`;
+    const causeText = cause instanceof Error ? cause.message : null;
+    return new AttributedError({ boundary: "engine", code, message, retryable, cause: causeText }, { cause });
+  };
 }
+
+export type ModelLimits = {
+  readonly vocabularySize: number;
+  /** Most tokens of prompt and answer together. */
+  readonly contextLength: number;
+};
 
 /**
  * Copies the prompt and fills in the parameters. A bound beyond the context is lowered to it: the generation then ends with
@@ -23,24 +31,24 @@ export function embeddedFailure(
  */
 export function readRequest(
   request: SampleRequest,
-  config: ModelConfig,
-  freshSeed: () => number,
+  limits: ModelLimits,
+  { freshSeed, failure }: { readonly freshSeed: () => number; readonly failure: FailureMaker },
 ): { readonly prompt: Uint32Array; readonly params: GenerationParams } {
   const { sampling, stopTokenIds } = request;
-  const { vocabularySize, contextLength } = config;
+  const { vocabularySize, contextLength } = limits;
   const prompt = request.prompt.view().slice();
-  if (prompt.length === 0) throw embeddedFailure("bad-request", "the prompt is empty");
+  if (prompt.length === 0) throw failure("bad-request", "the prompt is empty");
   const unknown = prompt.findIndex((id) => id >= vocabularySize);
   if (unknown >= 0) {
     const state = `token ${unknown} of the prompt is ${prompt[unknown]}, the vocabulary has ${vocabularySize}`;
-    throw embeddedFailure("bad-request", `${state}; encode prompts with the tokenizer of this model`);
+    throw failure("bad-request", `${state}; encode prompts with the tokenizer of this model`);
   }
   if (prompt.length >= contextLength) {
     const state = `the prompt has ${prompt.length} tokens, the model takes fewer than ${contextLength}`;
-    throw embeddedFailure("context-length", state);
+    throw failure("context-length", state);
   }
   const room = contextLength - prompt.length;
-  const extra = readExtra(sampling.extra);
+  const extra = readExtra(sampling.extra, failure);
   const isGreedy = sampling.temperature >= 0 && sampling.temperature < 1e-6;
   const params = {
     maxNewTokens: Math.min(sampling.maxNewTokens ?? room, room),
@@ -56,12 +64,12 @@ export function readRequest(
     logitBias: extra.logitBias.filter(([token]) => token < vocabularySize),
     seed: sampling.seed ?? freshSeed(),
   };
-  checkRanges(params);
+  checkRanges(params, failure);
   return { prompt, params };
 }
 
 /** The parameters of SGLang that the core does not name and this engine has too. */
-function readExtra(extra: Readonly<Record<string, unknown>>) {
+function readExtra(extra: Readonly<Record<string, unknown>>, failure: FailureMaker) {
   const values = { min_new_tokens: 0, frequency_penalty: 0, presence_penalty: 0 };
   let logitBias: (readonly [number, number])[] = [];
   for (const [name, value] of Object.entries(extra)) {
@@ -72,7 +80,7 @@ function readExtra(extra: Readonly<Record<string, unknown>>) {
     } else {
       const known = [...Object.keys(values), "logit_bias"].join(", ");
       const shown = JSON.stringify(value) ?? typeof value;
-      throw embeddedFailure("bad-request", `sampling.extra has "${name}": ${shown}, it may have numbers for ${known}`);
+      throw failure("bad-request", `sampling.extra has "${name}": ${shown}, it may have numbers for ${known}`);
     }
   }
   return {
@@ -83,7 +91,7 @@ function readExtra(extra: Readonly<Record<string, unknown>>) {
   };
 }
 
-function checkRanges(params: GenerationParams): void {
+function checkRanges(params: GenerationParams, failure: FailureMaker): void {
   const { temperature, topP, topK, minP, maxNewTokens, repetitionPenalty } = params;
   const ranges: readonly (readonly [name: string, value: number, isFine: boolean, wanted: string])[] = [
     ["temperature", temperature, temperature > 0 && temperature < Infinity, "0 or more"],
@@ -99,6 +107,6 @@ function checkRanges(params: GenerationParams): void {
     ],
   ];
   for (const [name, value, isFine, wanted] of ranges) {
-    if (!isFine) throw embeddedFailure("bad-request", `${name} is ${value}, ${wanted} wanted`);
+    if (!isFine) throw failure("bad-request", `${name} is ${value}, ${wanted} wanted`);
   }
 }

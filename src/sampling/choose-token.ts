@@ -21,6 +21,14 @@ export function adjustLogits(logits: Float32Array, params: GenerationParams, cou
   if (sampled < params.minNewTokens) for (const token of params.stopTokenIds) logits[token] = -Infinity;
 }
 
+/** Why a generation ends with what was sampled; `null`: it goes on. The bound is looked at first, as SGLang does. */
+export function endingOf(params: GenerationParams, sampled: ArrayLike<number>): "matched" | "length" | null {
+  const { maxNewTokens, minNewTokens, stopTokenIds } = params;
+  if (sampled.length >= maxNewTokens) return "length";
+  if (sampled.length < Math.max(1, minNewTokens)) return null;
+  return stopTokenIds.includes(sampled[sampled.length - 1]!) ? "matched" : null;
+}
+
 export type ChosenToken = { readonly token: number; readonly logprob: number };
 
 /**

@@ -1,4 +1,4 @@
-// How one generation samples, as the threads understand it: everything filled in, nothing optional.
+// How one generation samples, as samplers understand it: everything filled in, nothing optional.
 
 export type GenerationParams = {
   /** Bounded by the context already. */

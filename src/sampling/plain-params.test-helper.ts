@@ -1,0 +1,18 @@
+// A generation that samples from everything, undistorted; what tests change a part of.
+
+import type { GenerationParams } from "./generation-params.ts";
+
+export const plainParams: GenerationParams = {
+  maxNewTokens: 12,
+  minNewTokens: 0,
+  temperature: 1,
+  topP: 1,
+  topK: -1,
+  minP: 0,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  repetitionPenalty: 1,
+  stopTokenIds: [],
+  logitBias: [],
+  seed: 1,
+};
