@@ -75,6 +75,11 @@ export type EpisodeOptions = {
    * on live. `onEvent` gets only what is new. Default: none, the episode begins.
    */
   readonly resumeFrom?: readonly EpisodeEvent[];
+  /**
+   * Goes into the ids of this episode's engine calls and into nothing else: no seed derives from it. A server refuses an id
+   * that it is at work on, which the last call of a process that died may be; so each process has its own. Default: none.
+   */
+  readonly requestTag?: string;
   /** Gets every event before it counts; the episode waits for it. What it throws is a failure at boundary "store". */
   readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
   readonly clock?: Clock;
@@ -129,6 +134,7 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     engineAbort: { ...defaultEngineAbort, ...options.engineAbort },
     signal: options.signal ?? null,
     resumeFrom: options.resumeFrom ?? [],
+    requestTag: options.requestTag ?? "",
     onEvent: options.onEvent ?? null,
     clock: options.clock ?? systemClock,
   };

@@ -142,14 +142,14 @@ class TurnCalls {
   }
 
   async #attempt(prompt: TokenBuffer, sampling: SampleRequest["sampling"]): Promise<SampleResult> {
-    const { episodeId, turnTimeoutMs: timeoutMs } = this.#context.options;
+    const { episodeId, requestTag, turnTimeoutMs: timeoutMs } = this.#context.options;
     const { turn, discarded, stopTokenIds } = this.#request;
     const asked: SampleRequest = {
       prompt,
       sampling,
       stopTokenIds,
       // The closing mark keeps one id from being the prefix of another: servers abort by prefix.
-      requestId: `${episodeId}:${turn}${discarded === 0 ? "" : `r${discarded}`}:${++this.#calls}~`,
+      requestId: `${episodeId}${requestTag === "" ? "" : `@${requestTag}`}:${turn}${discarded === 0 ? "" : `r${discarded}`}:${++this.#calls}~`,
       routingKey: episodeId,
     };
     try {

@@ -29,11 +29,16 @@ export type EpisodePlace = {
   /** Of this episode. */
   readonly seed: number;
   readonly signal: AbortSignal;
+  /** Told of what happens now; of what earlier processes recorded it is `onRecorded` that is told. */
   readonly onEvent: (event: EpisodeEvent) => void | Promise<void>;
+  /** Told of every event of the episode that an earlier process recorded, before the episode goes on. Default: nobody is told. */
+  readonly onRecorded?: (event: EpisodeEvent) => void;
   /** Of this episode alone. Absent: the player's. */
   readonly sampling?: SamplingParams;
   /** What earlier processes recorded of it; see `EpisodeOptions`. Absent: it begins. */
   readonly resumeFrom?: readonly EpisodeEvent[];
+  /** Tells the engine calls of this process from those of earlier ones; see `EpisodeOptions`. Absent: there are none. */
+  readonly requestTag?: string;
 };
 
 /** Resolves whatever happens in the episode; rejects for mistakes of configuration and for broken accounting alone. */

@@ -30,6 +30,8 @@ export type SchedulerParts = {
   readonly placesOf?: (plan: PlannedGroup) => readonly number[] | null;
   readonly onStart: (plan: PlannedGroup) => void;
   readonly onEvent: (event: EpisodeEvent, plan: PlannedGroup) => void;
+  /** Told of what earlier processes recorded of an episode. */
+  readonly onRecorded: (event: EpisodeEvent, plan: PlannedGroup) => void;
   /** The place of the episode is taken until it resolves. */
   readonly onEpisode: (played: PlayedEpisode, plan: PlannedGroup) => Promise<void>;
   readonly onGroup: (group: EndedGroup) => Promise<void>;
@@ -177,10 +179,14 @@ export class GroupScheduler {
   }
 
   async #play(group: OpenGroup, sampleIndex: number, signal: AbortSignal): Promise<void> {
-    const { play, onEpisode, seed } = this.#parts;
+    const { play, onEvent, onRecorded, onEpisode, seed } = this.#parts;
     const { plan } = group;
-    const onEvent = (event: EpisodeEvent): void => this.#parts.onEvent(event, plan);
-    const played = await play(plan.task, { ...episodeKey(plan, sampleIndex, seed), signal, onEvent });
+    const played = await play(plan.task, {
+      ...episodeKey(plan, sampleIndex, seed),
+      signal,
+      onEvent: (event) => onEvent(event, plan),
+      onRecorded: (event) => onRecorded(event, plan),
+    });
     await onEpisode(played, plan);
     group.members.push({ sampleIndex, played });
     if (played.episode.reward === null && group.replacementsLeft > 0) {

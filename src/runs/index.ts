@@ -21,7 +21,7 @@ export { groupCapacity } from "./producer/staleness.ts";
 export { resumablePlayer } from "./resumable-player.ts";
 export { rolloutWarnings } from "./rollout-warnings.ts";
 export { type RolloutOptions, type RolloutParts, type RolloutPlan, runRollout } from "./run-rollout.ts";
-export { type Counts, type RunTotals } from "./run-totals.ts";
+export { type Counts, ratesOf, type RunTotals } from "./run-totals.ts";
 export {
   createCurriculum,
   type CurriculumOptions,

@@ -7,26 +7,29 @@ import type { EpisodeJournal } from "../store/index.ts";
 import type { EpisodePlayer, PlayedEpisode } from "./episode-player.ts";
 
 /**
- * `onEvent` of a place is told of recorded events too, before the episode goes on. Rejects with a `ConfigurationError` when
- * an episode that has ended was of another task: then the run is another one.
+ * `onRecorded` of a place is told of recorded events, `onEvent` of new ones alone. Rejects with a `ConfigurationError` when an
+ * episode that has ended was of another task: then the run is another one.
  */
 export function resumablePlayer(play: EpisodePlayer, journal: EpisodeJournal): EpisodePlayer {
+  // The server may still be at work on the last call of a process that died, and takes no second one of the same id.
+  const requestTag = globalThis.crypto.randomUUID().slice(0, 8);
   return async (task, place) => {
-    const { episodeId, onEvent } = place;
+    const { episodeId, onEvent, onRecorded } = place;
     const kept = await journal.kept(episodeId);
     if (kept !== null) {
       checkTask(episodeId, kept.task, task);
-      for (const event of kept.events) await onEvent(event);
+      if (onRecorded !== undefined) kept.events.forEach(onRecorded);
       return { episode: kept, result: episodeSamples(kept), origin: "kept" };
     }
     const recorded = await journal.recorded(episodeId);
-    for (const event of recorded) await onEvent(event);
+    if (onRecorded !== undefined) recorded.forEach(onRecorded);
     const record = async (event: EpisodeEvent): Promise<void> => {
       await journal.record(episodeId, event);
       await onEvent(event);
     };
-    const played = await play(task, { ...place, onEvent: record, resumeFrom: recorded });
-    return recorded.length === 0 ? played : ({ ...played, origin: "resumed" } satisfies PlayedEpisode);
+    if (recorded.length === 0) return play(task, { ...place, onEvent: record });
+    const played = await play(task, { ...place, onEvent: record, resumeFrom: recorded, requestTag });
+    return { ...played, origin: "resumed" } satisfies PlayedEpisode;
   };
 }
 

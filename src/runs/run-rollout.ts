@@ -127,6 +127,7 @@ class Rollout {
         this.#report();
       },
       onEvent: (event) => this.#onEvent(event),
+      onRecorded: (event) => this.#counter.recorded(event),
       onEpisode: (played) => this.#onEpisode(played),
       onGroup: (group) => this.#onGroup(group),
       onIdle: () => this.#finish(),

@@ -19,6 +19,8 @@ export type RunTotals = {
   readonly episodesPlanned: number;
   readonly episodesStarted: number;
   readonly episodesFinished: number;
+  /** Of `episodesFinished`: those that had ended in earlier processes. */
+  readonly recordedEpisodes: number;
   readonly groupsPlanned: number;
   /** Groups that are decided. */
   readonly groupsFinished: number;
@@ -40,6 +42,10 @@ export type RunTotals = {
   readonly meanReward: number | null;
   readonly turns: number;
   readonly sampledTokens: number;
+  /** Of `turns`: those of earlier processes, which took none of `elapsedMs`. */
+  readonly recordedTurns: number;
+  /** Of `sampledTokens`: those of earlier processes. */
+  readonly recordedSampledTokens: number;
   readonly promptTokens: number;
   /** Engine calls that were tried again. */
   readonly retries: number;
@@ -61,8 +67,21 @@ export type RunTotals = {
   readonly userCost: number | null;
   /** Episodes that may be under way now. */
   readonly concurrency: number;
+  /** Of this process. */
   readonly elapsedMs: number;
 };
+
+/** How fast this process plays: what earlier processes recorded took none of its time. */
+export function ratesOf({ elapsedMs, ...totals }: RunTotals): {
+  readonly turnsPerSecond: number;
+  readonly sampledTokensPerSecond: number;
+} {
+  const seconds = Math.max(elapsedMs, 1) / 1000;
+  return {
+    turnsPerSecond: (totals.turns - totals.recordedTurns) / seconds,
+    sampledTokensPerSecond: (totals.sampledTokens - totals.recordedSampledTokens) / seconds,
+  };
+}
 
 type Planned = { readonly groups: number; readonly samplesPerTask: number; readonly wanted: number | null };
 
@@ -79,6 +98,7 @@ export class TotalsCounter {
   readonly #groupsDropped = new Map<string, number>();
   #started = 0;
   #finished = 0;
+  #recordedEpisodes = 0;
   #groupsFinished = 0;
   #groupsKept = 0;
   #groupsWithoutSignal = 0;
@@ -87,6 +107,8 @@ export class TotalsCounter {
   #rewardSum = 0;
   #turns = 0;
   #sampledTokens = 0;
+  #recordedTurns = 0;
+  #recordedSampledTokens = 0;
   #promptTokens = 0;
   #retries = 0;
   #samples = 0;
@@ -122,8 +144,17 @@ export class TotalsCounter {
     }
   }
 
-  finish({ episode, result }: PlayedEpisode): void {
+  /** Counts what an earlier process recorded. */
+  recorded(event: EpisodeEvent): void {
+    const [turns, sampledTokens] = [this.#turns, this.#sampledTokens];
+    this.event(event);
+    this.#recordedTurns += this.#turns - turns;
+    this.#recordedSampledTokens += this.#sampledTokens - sampledTokens;
+  }
+
+  finish({ episode, result, origin }: PlayedEpisode): void {
     this.#finished++;
+    if (origin === "kept") this.#recordedEpisodes++;
     this.#outcomes[episode.outcome]++;
     add(this.#stopReasons, episode.stopReason);
     if (episode.failure !== null) add(this.#failures, `${episode.failure.boundary}/${episode.failure.code}`);
@@ -157,6 +188,7 @@ export class TotalsCounter {
       episodesPlanned: groups * samplesPerTask,
       episodesStarted: this.#started,
       episodesFinished: this.#finished,
+      recordedEpisodes: this.#recordedEpisodes,
       groupsPlanned: groups,
       groupsFinished: this.#groupsFinished,
       groupsWanted: wanted,
@@ -171,6 +203,8 @@ export class TotalsCounter {
       meanReward: this.#graded === 0 ? null : this.#rewardSum / this.#graded,
       turns: this.#turns,
       sampledTokens: this.#sampledTokens,
+      recordedTurns: this.#recordedTurns,
+      recordedSampledTokens: this.#recordedSampledTokens,
       promptTokens: this.#promptTokens,
       retries: this.#retries,
       failures: Object.fromEntries(this.#failures),

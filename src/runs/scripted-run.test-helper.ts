@@ -53,7 +53,12 @@ export function playerOf(
     const events: EpisodeEvent[] = [];
     const failure = { boundary: "engine", code: "timeout", message: "late", retryable: true, cause: null } as const;
     let isCancelled = false;
-    for (let index = 0; index < turns && !isCancelled; index++) {
+    for (const event of place.resumeFrom ?? []) {
+      if (event.type !== "turn") continue;
+      recorder.extend([1, 2]);
+      events.push({ ...event, turn: recorder.act(event.turn) });
+    }
+    for (let index = events.length; index < turns && !isCancelled; index++) {
       recorder.extend([1, 2]);
       const dispatch = version();
       isCancelled = await clock.sleep(ms / turns, place.signal).then(

@@ -1,5 +1,5 @@
 // A run as structured log lines: one JSON object a line, for whatever collects logs. What goes wrong and what ends is told;
-// the turns that go well are in the run folder. Levels: info, warn (a retry, a problem of a group), error (a failure).
+// the turns that go well are in the run folder. Levels: info, warn (a retry, a server that is left alone), error (a failure).
 
 import { type EpisodeEvent, outcomeOf } from "../core/index.ts";
 import type { RunObserver } from "./run-observer.ts";
@@ -62,8 +62,12 @@ export function createRunLog({ write, now = Date.now }: RunLogOptions): RunObser
     group({ groupId, decision, reason, rewards: of }) {
       say("info", "group", { group: groupId, decision, reason, rewards: of });
     },
+    recorded: () => undefined,
     gauges: () => undefined,
     staleness: () => undefined,
+    circuit({ server, state, failures }) {
+      if (state !== "half-open") say(state === "open" ? "warn" : "info", "circuit", { server, state, failures });
+    },
     close: async () => undefined,
   };
 }

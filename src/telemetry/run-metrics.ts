@@ -55,6 +55,9 @@ export function createRunMetrics(): RunMetrics {
   const stale = histogram("staleness_versions", "Weight versions between the trainer and the oldest turn of a group.", {
     buckets: versions,
   });
+  const circuits = counter("circuit_opened_total", "Times that a server was left alone because it failed.");
+  const openCircuits = gauge("circuits_open", "Servers that are left alone because they failed.");
+  const failing = new Set<string>();
   const running = gauge("episodes_running", "Episodes under way.");
   const waiting = gauge("episodes_waiting", "Planned episodes that wait for a place.");
   const limit = gauge("concurrency_limit", "Episodes that may run at once.");
@@ -126,7 +129,16 @@ export function createRunMetrics(): RunMetrics {
       if (now.waitingEpisodes !== null) waiting.set(now.waitingEpisodes);
       limit.set(now.concurrencyLimit);
     },
+    // A scrape shows what this process does; the one before had a page of its own.
+    recorded: () => undefined,
     staleness: (count) => stale.observe(count),
+    circuit({ server, state }) {
+      // One that fails its trial was never back.
+      if (state === "open" && !failing.has(server)) circuits.inc();
+      if (state === "closed") failing.delete(server);
+      else failing.add(server);
+      openCircuits.set(failing.size);
+    },
     async close() {
       lag.stop();
     },

@@ -12,6 +12,15 @@ export type RunGauges = {
   readonly concurrencyLimit: number;
 };
 
+/** A server is left alone because it failed ("open"), is tried again ("half-open"), or is back ("closed"). */
+export type CircuitChange = {
+  /** Safe to show. */
+  readonly server: string;
+  readonly state: "open" | "half-open" | "closed";
+  /** In a row. */
+  readonly failures: number;
+};
+
 /**
  * Watches a run. Calls are synchronous and must be quick; what is slow (files, sockets) happens behind them.
  *
@@ -20,10 +29,13 @@ export type RunGauges = {
  */
 export interface RunObserver {
   event(episodeId: string, event: EpisodeEvent): void;
+  /** What an earlier process recorded of an episode that is kept or goes on. It took none of this run's time. */
+  recorded(episodeId: string, event: EpisodeEvent): void;
   group(group: GroupRecord): void;
   gauges(gauges: RunGauges): void;
   /** Versions between the trainer's weights and the oldest of a group that is handed over. */
   staleness(versions: number): void;
+  circuit(change: CircuitChange): void;
   close(): Promise<void>;
 }
 
@@ -36,6 +48,9 @@ export function observeWithAll(observers: readonly RunObserver[]): RunObserver |
     event(episodeId, event) {
       for (const observer of observers) observer.event(episodeId, event);
     },
+    recorded(episodeId, event) {
+      for (const observer of observers) observer.recorded(episodeId, event);
+    },
     group(group) {
       for (const observer of observers) observer.group(group);
     },
@@ -44,6 +59,9 @@ export function observeWithAll(observers: readonly RunObserver[]): RunObserver |
     },
     staleness(versions) {
       for (const observer of observers) observer.staleness(versions);
+    },
+    circuit(change) {
+      for (const observer of observers) observer.circuit(change);
     },
     async close() {
       await Promise.all(observers.map((observer) => observer.close()));

@@ -60,6 +60,11 @@ export class RunScalars {
     return this.#sums.episodes;
   }
 
+  /** An episode that ended in an earlier process: the curves go on after it. */
+  skip(): void {
+    this.#ended += 1;
+  }
+
   add(event: EpisodeEvent): void {
     const sums = this.#sums;
     switch (event.type) {

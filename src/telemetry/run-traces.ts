@@ -24,13 +24,16 @@ export function createRunTraces(options: RunTracesOptions = {}): RunObserver {
     return tracer.startSpan(name, { startTime: now() - durationMs }, under);
   }
 
+  function begin(episodeId: string, taskId: string, isResumed: boolean): void {
+    const attributes = { "episode.id": episodeId, "task.id": taskId, ...(isResumed ? { resumed: true } : {}) };
+    episodes.set(episodeId, tracer.startSpan("episode", { startTime: now(), attributes }));
+  }
+
   function see(episodeId: string, event: EpisodeEvent): void {
     switch (event.type) {
-      case "episode-start": {
-        const attributes = { "episode.id": episodeId, "task.id": event.taskId };
-        episodes.set(episodeId, tracer.startSpan("episode", { startTime: now(), attributes }));
+      case "episode-start":
+        begin(episodeId, event.taskId, false);
         return;
-      }
       case "turn": {
         const span = child(episodeId, "engine", event.durationMs);
         span.setAttributes({
@@ -90,9 +93,19 @@ export function createRunTraces(options: RunTracesOptions = {}): RunObserver {
         // A broken exporter is not the episode's fault.
       }
     },
+    recorded(episodeId, event) {
+      try {
+        if (event.type === "episode-start") begin(episodeId, event.taskId, true);
+        // It is over, and the process that played it had its span. Cancelled, it goes on.
+        if (event.type === "episode-end" && event.stopReason !== "cancelled") episodes.delete(episodeId);
+      } catch {
+        // As above.
+      }
+    },
     group: () => undefined,
     gauges: () => undefined,
     staleness: () => undefined,
+    circuit: () => undefined,
     async close() {
       for (const span of episodes.values()) span.end(now());
       episodes.clear();

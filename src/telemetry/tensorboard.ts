@@ -60,9 +60,14 @@ export async function createTensorboard(folder: string, options: TensorboardOpti
       scalars.add(event);
       if (event.type === "episode-end" && scalars.newEpisodes >= everyEpisodes) write();
     },
+    recorded(_episodeId, event) {
+      // Who was cancelled with the run goes on.
+      if (event.type === "episode-end" && event.stopReason !== "cancelled") scalars.skip();
+    },
     group: ({ decision }) => void (groups[decision] += 1),
     gauges: () => undefined,
     staleness: () => undefined,
+    circuit: () => undefined,
     async close() {
       if (scalars.newEpisodes > 0) write();
       file.end();

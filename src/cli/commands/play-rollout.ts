@@ -141,13 +141,14 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
         ? "Stopping: the running episodes are given up."
         : `Stopping: what was played is in the journal. Go on later with: ${later}`,
     );
+  let watch: RunWatch | null = null;
   policy.watchCircuits((change) => {
     const note = circuitNote(change, settings.engineWait);
     if (note !== null) display.note(note);
+    watch?.circuit(change);
   });
   context.drain.addEventListener("abort", onDrain, { once: true });
   context.cancel.addEventListener("abort", onCancel, { once: true });
-  let watch: RunWatch | null = null;
   try {
     watch = await watchRun(settings, parts, {
       folder: resolve(context.cwd, folder),

@@ -10,6 +10,7 @@ import {
   createRunTraces,
   createTensorboard,
   observeWithAll,
+  type CircuitChange,
   type RunGauges,
   type RunObserver,
   serveMetrics,
@@ -21,6 +22,7 @@ export type RunWatch = {
   readonly store: RolloutParts["store"];
   /** Told of every change; cheap when nobody watches. */
   readonly gauges: (gauges: RunGauges) => void;
+  readonly circuit: (change: CircuitChange) => void;
   readonly close: () => Promise<void>;
 };
 
@@ -51,7 +53,7 @@ export async function watchRun(
     throw error;
   }
   const observer = observeWithAll(observers);
-  if (observer === null) return { ...parts, gauges: () => undefined, close };
+  if (observer === null) return { ...parts, gauges: () => undefined, circuit: () => undefined, close };
   return {
     play: observedPlayer(parts.play, observer),
     store: {
@@ -62,6 +64,7 @@ export async function watchRun(
       },
     },
     gauges: (gauges) => observer.gauges(gauges),
+    circuit: (change) => observer.circuit(change),
     close,
   };
 }
@@ -80,10 +83,7 @@ async function start(name: string, { folder, note }: WatchOptions): Promise<RunO
     const server = await serveMetrics(metrics, port === undefined ? {} : { port: Number(port) });
     note(`metrics: ${server.url}`);
     return {
-      event: (episodeId, event) => metrics.event(episodeId, event),
-      group: (group) => metrics.group(group),
-      gauges: (gauges) => metrics.gauges(gauges),
-      staleness: (versions) => metrics.staleness(versions),
+      ...metrics,
       close: async () => {
         await server.close();
         await metrics.close();
@@ -103,6 +103,10 @@ export function observedPlayer(play: EpisodePlayer, observer: RunObserver): Epis
       async onEvent(event) {
         await place.onEvent(event);
         observer.event(place.episodeId, event);
+      },
+      onRecorded(event) {
+        place.onRecorded?.(event);
+        observer.recorded(place.episodeId, event);
       },
     });
 }

@@ -41,8 +41,11 @@ describe("watchRun()", () => {
     const options = { folder, note: (text: string) => notes.push(text), log: () => undefined };
     const watch = await watchRun({ metrics: "prometheus:0", logJson: false }, parts, options);
     watch.gauges({ runningEpisodes: 5, waitingEpisodes: 0, concurrencyLimit: 8 });
+    watch.circuit({ server: "http://one", state: "open", failures: 3 });
     const url = /http:\S+/.exec(notes.join("\n"))?.[0] ?? "";
-    expect(await (await fetch(url)).text()).toContain("trainable_agents_episodes_running 5");
+    const page = await (await fetch(url)).text();
+    expect(page).toContain("trainable_agents_episodes_running 5");
+    expect(page).toContain("trainable_agents_circuits_open 1");
     await watch.close();
     await expect(fetch(url)).rejects.toThrow("fetch failed");
   });

@@ -2,7 +2,7 @@
 // pipes, log files). Writes to stderr, so that stdout holds results alone.
 
 import { createLogUpdate } from "log-update";
-import type { RunTotals } from "../../runs/index.ts";
+import { ratesOf, type RunTotals } from "../../runs/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { progressLine } from "./run-table.ts";
 import { type Colours, coloursFor, formatCount, formatDuration, formatNumber, formatPercent } from "./terminal-text.ts";
@@ -90,8 +90,8 @@ function liveDisplay(colours: Colours): ProgressDisplay {
 
 /** The block: a bar, the state of learning, the speed, what went wrong. */
 export function progressBlock(totals: RunTotals, colours: Colours, columns = 80): string {
-  const { episodesFinished, episodesPlanned, episodesStarted, elapsedMs, turns, sampledTokens, outcomes } = totals;
-  const seconds = Math.max(elapsedMs, 1) / 1000;
+  const { episodesFinished, episodesPlanned, episodesStarted, elapsedMs, outcomes } = totals;
+  const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
   const width = Math.max(10, Math.min(40, columns - 30));
   // How many episodes it takes until enough groups are kept is not known before.
   const share =
@@ -105,8 +105,9 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
     colours.yellow("▒".repeat(Math.max(0, running))) +
     colours.dim("░".repeat(Math.max(0, width - done - Math.max(0, running))));
   const failed = outcomes.failed === 0 ? "0 failed" : colours.red(`${formatCount(outcomes.failed)} failed`);
-  const remaining =
-    share.done < 1 / 20 ? "" : `, about ${formatDuration((elapsedMs / share.done) * (1 - share.done))} left`;
+  // What earlier processes ended took none of this one's time.
+  const played = (share.done * (episodesFinished - totals.recordedEpisodes)) / Math.max(1, episodesFinished);
+  const remaining = played < 1 / 20 ? "" : `, about ${formatDuration((elapsedMs / played) * (1 - share.done))} left`;
   const problems = Object.entries(totals.problems)
     .sort(([, a], [, b]) => b - a)
     .slice(0, 4);
@@ -115,7 +116,7 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
       ? `${bar} ${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
       : `${bar} ${formatCount(totals.groupsKept)}/${formatCount(totals.groupsWanted)} groups kept, ${formatCount(episodesFinished)} episodes`,
     `${colours.bold(`pass ${formatPercent(totals.passRate)}`)}  mean reward ${totals.meanReward?.toFixed(3) ?? "–"}  ${failed}`,
-    `${formatNumber(turns / seconds)} turns/s  ${formatCount(sampledTokens / seconds)} tokens/s  ${formatCount(episodesStarted - episodesFinished)} running  ${formatDuration(elapsedMs)}${remaining}`,
+    `${formatNumber(turnsPerSecond)} turns/s  ${formatCount(sampledTokensPerSecond)} tokens/s  ${formatCount(episodesStarted - episodesFinished)} running  ${formatDuration(elapsedMs)}${remaining}`,
   ];
   if (problems.length > 0) {
     lines.push(colours.dim(`problems: ${problems.map(([code, count]) => `${code} ${formatCount(count)}`).join(", ")}`));

@@ -1,19 +1,19 @@
 // The closing table of a run, and the line that says how far it is.
 
-import type { Counts, RunTotals } from "../../runs/index.ts";
+import { type Counts, ratesOf, type RunTotals } from "../../runs/index.ts";
 import { type Colours, formatCount, formatDuration, formatNumber, formatPercent } from "./terminal-text.ts";
 
 /** One line: how far, how good, how fast, what went wrong. */
 export function progressLine(totals: RunTotals): string {
-  const { episodesFinished, episodesPlanned, turns, sampledTokens, elapsedMs, outcomes } = totals;
-  const seconds = Math.max(elapsedMs, 1) / 1000;
+  const { episodesFinished, episodesPlanned, outcomes } = totals;
+  const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
   const parts = [
     totals.groupsWanted === null
       ? `${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
       : `${formatCount(totals.groupsKept)}/${formatCount(totals.groupsWanted)} groups kept, ${formatCount(episodesFinished)} episodes`,
     `pass ${formatPercent(totals.passRate)}`,
-    `${formatNumber(turns / seconds)} turns/s`,
-    `${formatCount(sampledTokens / seconds)} tokens/s`,
+    `${formatNumber(turnsPerSecond)} turns/s`,
+    `${formatCount(sampledTokensPerSecond)} tokens/s`,
     `${outcomes.failed} failed`,
   ];
   if (totals.retries > 0) parts.push(`${formatCount(totals.retries)} retries`);
@@ -23,7 +23,7 @@ export function progressLine(totals: RunTotals): string {
 /** The rows of the closing table: label and value. */
 export function runTableRows(totals: RunTotals): [string, string][] {
   const { episodesFinished, outcomes, turns, sampledTokens, elapsedMs } = totals;
-  const seconds = Math.max(elapsedMs, 1) / 1000;
+  const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
   const perEpisode = (count: number): string => formatNumber(count / Math.max(1, episodesFinished));
   const rows: [string, string][] = [
     [
@@ -40,10 +40,10 @@ export function runTableRows(totals: RunTotals): [string, string][] {
       `${formatPercent(totals.passRate)} (${formatCount(totals.passed)} of ${formatCount(totals.graded)} graded)`,
     ],
     ["mean reward", totals.meanReward === null ? "–" : totals.meanReward.toFixed(3)],
-    ["turns", `${formatCount(turns)}, ${perEpisode(turns)} an episode, ${formatNumber(turns / seconds)} a second`],
+    ["turns", `${formatCount(turns)}, ${perEpisode(turns)} an episode, ${formatNumber(turnsPerSecond)} a second`],
     [
       "sampled tokens",
-      `${formatCount(sampledTokens)}, ${perEpisode(sampledTokens)} an episode, ${formatNumber(sampledTokens / seconds)} a second`,
+      `${formatCount(sampledTokens)}, ${perEpisode(sampledTokens)} an episode, ${formatNumber(sampledTokensPerSecond)} a second`,
     ],
     ["samples", `${formatCount(totals.samples)} with ${formatCount(totals.trainedTokens)} trained tokens`],
     ["dropped tokens", countsText(totals.droppedTokens, false)],

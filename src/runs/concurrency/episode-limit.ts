@@ -19,7 +19,7 @@ export type AdaptiveConcurrency = ConcurrencyBounds & {
 
 export interface EpisodeLimit {
   readonly current: number;
-  /** Told of every event of every episode. */
+  /** Told of every event of every episode that happens now. */
   observe(event: EpisodeEvent): void;
   /** `running` is asked for; `onChange` is called when the limit is another one. */
   start(hooks: { readonly running: () => number; readonly onChange: () => void }): void;

@@ -45,7 +45,7 @@ export type ProducerOptions = {
   readonly concurrency?: number | AdaptiveConcurrency;
   /** What is done with groups. Default: every group with a reward is kept as it is. */
   readonly groups?: Partial<GroupPolicy>;
-  /** Told of every event of every episode. */
+  /** Told of every event of every episode that happens now, and of none that an earlier process recorded. */
   readonly onEvent?: (event: EpisodeEvent) => void;
   /** Told of each group when it is decided: taken, or dropped. */
   readonly onGroup?: (group: GroupRecord) => void;

@@ -103,6 +103,7 @@ export class RolloutProducer {
       nextGroup: () => this.#nextGroup(),
       onStart: () => undefined,
       onEvent: (event, group) => this.#onEvent(event, group),
+      onRecorded: (event, group) => this.#onAge(event, group),
       onEpisode: (played) => this.#onEpisode(played),
       onGroup: (group) => this.#onGroup(group),
       onIdle: () => this.#onIdle(),
@@ -237,9 +238,14 @@ export class RolloutProducer {
     return groupCapacity({ maxStaleness, version: this.#history.current, batchGroups, accepted, running }) > 0;
   }
 
-  #onEvent(event: EpisodeEvent, { groupIndex }: PlannedGroup): void {
+  #onEvent(event: EpisodeEvent, group: PlannedGroup): void {
     this.#limit.observe(event);
     this.#options.onEvent?.(event);
+    this.#onAge(event, group);
+  }
+
+  /** Tokens are as old as they are, whichever process sampled them. */
+  #onAge(event: EpisodeEvent, { groupIndex }: PlannedGroup): void {
     const facts = this.#facts.get(groupIndex);
     if (event.type !== "turn" || facts === undefined) return;
     facts.oldest = Math.min(facts.oldest, this.#history.oldest(event.turn.weightSpans, facts.begunAt));

@@ -1,0 +1,75 @@
+// A process dies while the server works on its call, and the next one asks for the same turn at once: the server is still at
+// work on the first call, and refuses ids that it is at work on.
+
+import { expect, it } from "vitest";
+import { createToolCalling } from "../agents/index.ts";
+import type { EpisodeEvent } from "../core/index.ts";
+import { createSglangEngine } from "../engines/sglang/index.ts";
+import { bookshopSource } from "../environments/bookshop/index.ts";
+import { createQwenRenderer } from "../renderers/index.ts";
+import type { EpisodeJournal } from "../store/index.ts";
+import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { agendaUser } from "../users/index.ts";
+import { resumablePlayer, tokenExactPlayer } from "./index.ts";
+
+it("a turn that an orphaned call still samples is asked for again, with the same seed", async () => {
+  const tokenizer = createReadableTokenizer();
+  const asked: { readonly requestId: string; readonly seed: unknown }[] = [];
+  let orphaned: () => void = () => undefined;
+  const isOrphaned = new Promise<void>((resolve) => (orphaned = resolve));
+  let release: () => void = () => undefined;
+  const isReleased = new Promise<void>((resolve) => (release = resolve));
+  const sampler = createFunctionSampler(async ({ requestId, params }) => {
+    asked.push({ requestId, seed: params.seed });
+    if (asked.length === 2) {
+      orphaned();
+      await isReleased;
+    }
+    return { ids: tokenizer.encode("Which book?<|im_end|>") };
+  });
+  const front = createSglangFront({ sampler });
+  const listener = await front.listen();
+  const environment = bookshopSource();
+  const task = environment.taskset("train").task(0);
+  const place = {
+    episodeId: "ep",
+    groupId: "ep",
+    sampleIndex: 0,
+    seed: 3,
+    signal: new AbortController().signal,
+    onEvent: () => undefined,
+  };
+  const journalOf = (events: EpisodeEvent[]): EpisodeJournal => ({
+    record: async (_id, event) => void events.push(event),
+    kept: async () => null,
+    recorded: async () => [...events],
+  });
+  const start = (events: EpisodeEvent[]) => {
+    const engine = createSglangEngine({ url: listener.url });
+    const renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" });
+    const parts = { environment, engine, renderer, user: agendaUser(), strategy: createToolCalling() };
+    const play = tokenExactPlayer(parts, { seedTurns: true, limits: { maxTurns: 2 } });
+    return { engine, played: resumablePlayer(play, journalOf(events))(task, place) };
+  };
+
+  const events: EpisodeEvent[] = [];
+  const dead = start(events);
+  await isOrphaned;
+  // What it records from here on, nobody reads: it is dead.
+  const next = start([...events]);
+  const { episode, origin } = await next.played;
+  expect(front.load().running).toBe(1);
+  expect([origin, episode.stopReason, episode.trajectory.turns.length]).toEqual(["resumed", "max_turns", 2]);
+  expect(episode.events.flatMap((event) => (event.type === "turn" ? event.attempts : []))).toEqual([]);
+  const [first, orphan, again] = asked;
+  expect(asked).toHaveLength(3);
+  expect([first!.requestId, orphan!.requestId]).toEqual(["ep:0:1~", "ep:1:1~"]);
+  expect(again!.requestId).toMatch(/^ep@[0-9a-f]{8}:1:1~$/);
+  expect(again!.seed).toBe(orphan!.seed);
+
+  release();
+  await dead.played;
+  await Promise.all([dead.engine.close(), next.engine.close()]);
+  await listener.close();
+});
