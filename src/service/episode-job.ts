@@ -1,7 +1,8 @@
 // One requested episode from its request to what is remembered of it. Knows nothing of HTTP and decides nothing: the desk does.
 //
 //   waiting ─► running ─► ended
-//      └────── cancel ───────┘
+//      ├────── cancel ───────┘
+//      └────── cut off: it stays as it is, and the next process goes on with it
 
 import type { Task } from "../core/index.ts";
 import type { EpisodeSummary } from "./episode-summary.ts";
@@ -26,6 +27,8 @@ export class EpisodeJob {
   #status: JobStatus = "waiting";
   #summary: EpisodeSummary | null = null;
   #isForgotten = false;
+  #isKept = false;
+  #isCutOff = false;
 
   constructor(place: JobPlace) {
     this.place = place;
@@ -38,6 +41,16 @@ export class EpisodeJob {
   /** Set once it has ended. */
   get summary(): EpisodeSummary | null {
     return this.#summary;
+  }
+
+  /** Its episode is in the store; once it has ended. */
+  get isKept(): boolean {
+    return this.#isKept;
+  }
+
+  /** The service closes before it has ended: nothing more happens here. */
+  get isCutOff(): boolean {
+    return this.#isCutOff;
   }
 
   /** Aborted when it is to stop. */
@@ -60,14 +73,23 @@ export class EpisodeJob {
     this.#wake();
   }
 
-  end(summary: EpisodeSummary): void {
+  end(summary: EpisodeSummary, { isKept }: { readonly isKept: boolean }): void {
     this.#status = "ended";
     this.#summary = summary;
+    this.#isKept = isKept;
     this.#wake();
   }
 
   cancel(): void {
     this.#controller.abort(new Error("The episode was cancelled."));
+  }
+
+  /** One that has ended or was cancelled before stays so. */
+  cutOff(): void {
+    if (this.#status === "ended" || this.signal.aborted) return;
+    this.#isCutOff = true;
+    this.#controller.abort(new Error("The service is closing."));
+    this.#wake();
   }
 
   /** Gives the memory of its events back. */

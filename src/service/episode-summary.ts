@@ -16,6 +16,19 @@ export type EpisodeSummary = {
   readonly problems: Readonly<Record<string, number>>;
 };
 
+/** Of an episode that was cancelled before it began. */
+export const notStarted: EpisodeSummary = Object.freeze({
+  outcome: "aborted",
+  stopReason: "cancelled",
+  reward: null,
+  failure: null,
+  metrics: {},
+  turns: 0,
+  sampledTokens: 0,
+  weightVersions: [],
+  problems: {},
+});
+
 export function summarize(episode: Episode): EpisodeSummary {
   const { turns } = episode.trajectory;
   const problems: Record<string, number> = {};

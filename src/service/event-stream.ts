@@ -11,24 +11,28 @@ export type EventSource = {
   readonly forgotten: () => Promise<readonly EventView[]>;
 };
 
-/** `after`: number of events the client has. */
+/** `after`: number of events the client has. Nothing is prepared for a client that does not read. */
 export function streamEvents({ job, forgotten }: EventSource, after: number): Response {
   const encoder = new TextEncoder();
   const left = new AbortController();
+  let next = after;
+  let restored: readonly EventView[] | null = null;
   const body = new ReadableStream<Uint8Array>({
-    async start(controller) {
-      const send = (id: number, type: string, data: unknown): void =>
-        controller.enqueue(encoder.encode(`id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`));
+    async pull(controller) {
+      const send = (type: string, data: unknown): void => {
+        next++;
+        controller.enqueue(encoder.encode(`id: ${next}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`));
+      };
       try {
-        let next = after;
         for (;;) {
-          const events = job.events ?? (await forgotten());
-          for (; next < events.length; next++) send(next + 1, events[next]?.type ?? "event", events[next]);
-          if (job.status === "ended") break;
+          const events = job.events ?? (restored ??= await forgotten());
+          const event = events[next];
+          if (event !== undefined) return send(event.type, event);
+          if (job.status === "ended") send("ended", answerEpisode(job));
+          // One that is cut off goes on in the next process, where the client asks for the rest.
+          if (job.status === "ended" || job.isCutOff) return controller.close();
           await job.changed(left.signal);
         }
-        send(next + 1, "ended", answerEpisode(job));
-        controller.close();
       } catch (error) {
         if (!left.signal.aborted) controller.error(error);
       }

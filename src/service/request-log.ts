@@ -8,6 +8,8 @@ export type LoggedRequest =
   | {
       readonly type: "request";
       readonly groupId: string;
+      /** Number of the request; rows of its episodes carry it. */
+      readonly groupIndex: number;
       /** Of the client; `null`: it gave none. */
       readonly idempotencyKey: string | null;
       /** Of the body: a key that comes again must come with the same. */
@@ -34,22 +36,43 @@ export async function openRequestLog(
   path: string,
 ): Promise<{ readonly log: RequestLog; readonly earlier: readonly LoggedRequest[] }> {
   const file = await attributed(open(path, "a+"), path);
-  const text = await attributed(file.readFile("utf8"), path);
-  const whole = text.slice(0, text.lastIndexOf("\n") + 1);
-  if (whole.length < text.length) await attributed(file.truncate(Buffer.byteLength(whole)), path);
-  const earlier = whole
-    .split("\n")
-    .slice(0, -1)
-    .map((line, index) => readLine(line, { path, index }));
-  return { log: appendTo(file, path), earlier };
+  try {
+    const bytes = await attributed(file.readFile(), path);
+    const size = bytes.lastIndexOf(0x0a) + 1;
+    if (size < bytes.length) await attributed(file.truncate(size), path);
+    const earlier = bytes
+      .toString("utf8", 0, size)
+      .split("\n")
+      .slice(0, -1)
+      .map((line, index) => readLine(line, { path, index }));
+    return { log: appendTo(file, { path, size }), earlier };
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
 }
 
-function appendTo(file: FileHandle, path: string): RequestLog {
+/** A log at the end of a file of `size` bytes, opened for appending. */
+export function appendTo(
+  file: Pick<FileHandle, "appendFile" | "truncate" | "close">,
+  at: { readonly path: string; readonly size: number },
+): RequestLog {
+  let { size } = at;
+  let isTorn = false;
+  const write = async (line: Buffer): Promise<void> => {
+    // What a failed write left would make one broken line with the next, and no later process could read the file.
+    if (isTorn) await file.truncate(size);
+    isTorn = true;
+    await file.appendFile(line);
+    isTorn = false;
+    size += line.length;
+  };
   // One write at a time, so that lines never mix.
   let last: Promise<unknown> = Promise.resolve();
   return {
     append(request) {
-      const written = last.then(() => attributed(file.appendFile(`${JSON.stringify(request)}\n`), path));
+      const line = Buffer.from(`${JSON.stringify(request)}\n`);
+      const written = last.then(() => attributed(write(line), at.path));
       last = written.catch(() => undefined);
       return written;
     },
@@ -63,7 +86,12 @@ function appendTo(file: FileHandle, path: string): RequestLog {
 function readLine(line: string, { path, index }: { readonly path: string; readonly index: number }): LoggedRequest {
   try {
     const value = JSON.parse(line) as Partial<LoggedRequest> | null;
-    if (value?.type === "request" && typeof value.groupId === "string" && typeof value.bodyHash === "string") {
+    if (
+      value?.type === "request" &&
+      typeof value.groupId === "string" &&
+      typeof value.groupIndex === "number" &&
+      typeof value.bodyHash === "string"
+    ) {
       return { ...value, idempotencyKey: value.idempotencyKey ?? null } as LoggedRequest;
     }
     if (value?.type === "cancel" && Array.isArray(value.episodeIds)) return value as LoggedRequest;

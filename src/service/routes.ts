@@ -4,7 +4,8 @@
 import type { EpisodeJob } from "./episode-job.ts";
 import { streamEvents } from "./event-stream.ts";
 import { viewEvent } from "./event-view.ts";
-import type { GroupJob, RolloutDesk } from "./rollout-desk.ts";
+import type { GroupJob } from "./group-job.ts";
+import type { RolloutDesk } from "./rollout-desk.ts";
 import type { EndedEpisode, ServiceLimits, ServiceParts } from "./service-parts.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
 import {
@@ -95,7 +96,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       answers: { 200: { description: "As it is now.", content: episodeAnswer } },
       refusals: [400, 401, 404],
       handle: async (call) => {
-        const job = jobOf(desk, call);
+        const job = await jobOf(desk, call);
         await untilEnded([job], { seconds: waitOf(call), call, state });
         return json(answerEpisode(job));
       },
@@ -110,7 +111,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       query: inFormat,
       answers: { 200: { description: "All its rows.", content: samplesAnswer } },
       refusals: [400, 401, 404, 409],
-      handle: async (call) => samplesOf([jobOf(desk, call)], call, state),
+      handle: async (call) => samplesOf([await jobOf(desk, call)], call, state),
     },
     {
       ...none,
@@ -121,8 +122,8 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       summary: "What happens in an episode, as server-sent events; Last-Event-ID goes on behind one.",
       answers: { 200: { description: "Events until the episode has ended.", content: "text/event-stream" } },
       refusals: [401, 404],
-      handle: (call) => {
-        const job = jobOf(desk, call);
+      handle: async (call) => {
+        const job = await jobOf(desk, call);
         const forgotten = async () => (await desk.ended(job.place.episodeId))?.episode.events.map(viewEvent) ?? [];
         const last = Number(call.headers.get("last-event-id") ?? 0);
         return streamEvents({ job, forgotten }, Number.isSafeInteger(last) && last > 0 ? last : 0);
@@ -138,8 +139,8 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       answers: { 200: { description: "As it is now.", content: episodeAnswer } },
       refusals: [401, 404],
       handle: async (call) => {
-        const job = jobOf(desk, call);
-        const group = desk.group(job.place.groupId);
+        const job = await jobOf(desk, call);
+        const group = await desk.group(job.place.groupId);
         if (group !== null) await desk.cancel(group, [job]);
         return json(answerEpisode(job));
       },
@@ -177,7 +178,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       answers: { 200: { description: "As it is now.", content: groupAnswer } },
       refusals: [400, 401, 404],
       handle: async (call) => {
-        const group = groupOf(desk, call);
+        const group = await groupOf(desk, call);
         await untilEnded(group.jobs, { seconds: waitOf(call), call, state });
         return json(answerGroup(group));
       },
@@ -192,7 +193,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       query: inFormat,
       answers: { 200: { description: "All its rows.", content: samplesAnswer } },
       refusals: [400, 401, 404, 409],
-      handle: async (call) => samplesOf(groupOf(desk, call).jobs, call, state),
+      handle: async (call) => samplesOf((await groupOf(desk, call)).jobs, call, state),
     },
     {
       ...none,
@@ -204,7 +205,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       answers: { 200: { description: "As it is now.", content: groupAnswer } },
       refusals: [401, 404],
       handle: async (call) => {
-        const group = groupOf(desk, call);
+        const group = await groupOf(desk, call);
         await desk.cancel(group);
         return json(answerGroup(group));
       },
@@ -362,25 +363,25 @@ function waitOf(call: Call): number {
   return readBody(waitQuery, call.query.get("wait_seconds") ?? undefined);
 }
 
-function jobOf(desk: RolloutDesk, { params }: Call): EpisodeJob {
-  const job = desk.job(params["id"] ?? "");
+async function jobOf(desk: RolloutDesk, { params }: Call): Promise<EpisodeJob> {
+  const job = await desk.job(params["id"] ?? "");
   if (job !== null) return job;
   throw new ServiceRefusal(
     "not-found",
-    `Cannot find the episode ${JSON.stringify(params["id"])}: it was never asked for, or is long forgotten.`,
+    `Cannot find the episode ${JSON.stringify(params["id"])}: it was never asked for.`,
   );
 }
 
-function groupOf(desk: RolloutDesk, { params }: Call): GroupJob {
-  const group = desk.group(params["id"] ?? "");
+async function groupOf(desk: RolloutDesk, { params }: Call): Promise<GroupJob> {
+  const group = await desk.group(params["id"] ?? "");
   if (group !== null) return group;
   throw new ServiceRefusal(
     "not-found",
-    `Cannot find the group ${JSON.stringify(params["id"])}: it was never asked for, or is long forgotten.`,
+    `Cannot find the group ${JSON.stringify(params["id"])}: it was never asked for.`,
   );
 }
 
-/** Waits until all have ended, the time is up or the client leaves. */
+/** Waits until all have ended, the time is up, the client leaves or the service closes. */
 async function untilEnded(
   jobs: readonly EpisodeJob[],
   { seconds, call, state }: { readonly seconds: number; readonly call: Call; readonly state: ServiceState },
@@ -389,7 +390,7 @@ async function untilEnded(
   if (ms <= 0) return;
   const signal = AbortSignal.any([call.signal, AbortSignal.timeout(ms)]);
   for (const job of jobs) {
-    while (job.status !== "ended" && !signal.aborted) await job.changed(signal).catch(() => undefined);
+    while (job.status !== "ended" && !job.isCutOff && !signal.aborted) await job.changed(signal).catch(() => undefined);
   }
 }
 
@@ -415,7 +416,7 @@ async function samplesOf(jobs: readonly EpisodeJob[], call: Call, { desk, parts 
     const played = await desk.ended(place.episodeId);
     if (played !== null) ended.push(played);
   }
-  const groupIndex = desk.group(jobs[0]?.place.groupId ?? "")?.groupIndex ?? 0;
+  const groupIndex = (await desk.group(jobs[0]?.place.groupId ?? ""))?.groupIndex ?? 0;
   return json({
     format: name,
     episodes: jobs.map(answerEpisode),

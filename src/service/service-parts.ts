@@ -43,6 +43,8 @@ export type ServiceParts = {
   readonly seed: number;
   /** The page of `/metrics`; `null`: there is none. */
   readonly metrics: { readonly contentType: string; page(): Promise<string> } | null;
+  /** Told why a group could not be recorded; the next process tries again. */
+  readonly onFault?: (error: unknown) => void;
   /** Told what the trainer says its weights are. */
   readonly onWeightVersion?: (version: string) => void;
 };
@@ -57,7 +59,7 @@ export type ServiceLimits = {
   readonly maxBodyBytes: number;
   /** Longest that a request may ask to wait, in milliseconds. Default 300,000. */
   readonly maxWaitMs: number;
-  /** Ended episodes whose status is answered from memory; older ones are read from the archive. Default 100,000. */
+  /** Episodes whose status is answered from memory; those of older groups are read from the archive. Default 100,000. */
   readonly maxRemembered: number;
 };
 

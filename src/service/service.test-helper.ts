@@ -15,6 +15,7 @@ import {
   type RequestLog,
   type RolloutService,
   type RolloutServiceOptions,
+  type ServiceParts,
   TurnGate,
 } from "./index.ts";
 
@@ -39,6 +40,8 @@ export type TestServiceOptions = RolloutServiceOptions & {
   readonly requests?: RequestLog;
   readonly kept?: Map<string, Episode>;
   readonly groups?: Map<string, readonly string[]>;
+  /** In place of the parts of the helper. */
+  readonly parts?: Partial<ServiceParts>;
 };
 
 export function createTestService(options: TestServiceOptions = {}): TestService {
@@ -104,6 +107,7 @@ export function createTestService(options: TestServiceOptions = {}): TestService
       ]),
       seed: 7,
       metrics: null,
+      ...options.parts,
     },
     options,
   );

@@ -3,7 +3,7 @@
 import { z } from "zod";
 import type { EpisodeJob } from "../episode-job.ts";
 import type { EpisodeSummary } from "../episode-summary.ts";
-import type { GroupJob } from "../rollout-desk.ts";
+import type { GroupJob } from "../group-job.ts";
 
 const count = z.int().min(0);
 

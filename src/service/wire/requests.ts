@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import type { SamplingParams } from "../../core/index.ts";
-import type { GroupRequest } from "../rollout-desk.ts";
+import type { GroupRequest } from "../group-job.ts";
 import { ServiceRefusal } from "../service-refusal.ts";
 
 const none = z.union([z.null(), z.array(z.never()).length(0), z.literal("")]);
