@@ -3,41 +3,48 @@
 import { JsonFloat, type JsonValue } from "../lib/json/index.ts";
 import { isTruthy } from "./python/truth.ts";
 
+type Schema = ReadonlyMap<string, JsonValue>;
+
+/** What a schema says of its type, the most telling first; `null`: nothing there. */
+const hints: readonly ((schema: Schema) => string | null)[] = [
+  (schema) => writtenType(schema.get("type")),
+  (schema) => choicesType([schema.get("anyOf"), schema.get("oneOf")].find((choices) => isTruthy(choices ?? null))),
+  (schema) => ifList(schema.get("enum"), (values) => commonType(values.map(valueType))),
+  (schema) => ifList(schema.get("allOf"), (parts) => typesOf(parts).find((type) => type !== "string") ?? "string"),
+  (schema) => (schema.has("properties") ? "object" : null),
+  (schema) => (schema.has("items") ? "array" : null),
+];
+
 /** A type name; `null` when the schema says nothing. Unions give their common type, or "string". */
 export function inferSchemaType(schema: JsonValue | undefined): string | null {
   if (!(schema instanceof Map)) return null;
-  const direct = directType(schema.get("type"));
-  if (direct !== null) return direct;
-  if (schema.has("anyOf") || schema.has("oneOf")) {
-    const union = unionType(
-      isTruthy(schema.get("anyOf") ?? null) ? schema.get("anyOf")! : (schema.get("oneOf") ?? null),
-    );
-    if (union !== null) return union;
+  for (const hint of hints) {
+    const type = hint(schema);
+    if (type !== null) return type;
   }
-  const values = schema.get("enum");
-  if (Array.isArray(values)) {
-    const types = new Set(values.map(valueType));
-    return types.size === 1 ? [...types][0]! : "string";
-  }
-  const parts = schema.get("allOf");
-  if (Array.isArray(parts))
-    return parts.map(inferSchemaType).find((type) => type !== null && type !== "string") ?? "string";
-  if (schema.has("properties")) return "object";
-  return schema.has("items") ? "array" : null;
+  return null;
 }
 
-function directType(type: JsonValue | undefined): string | null {
+function ifList(value: JsonValue | undefined, read: (items: readonly JsonValue[]) => string): string | null {
+  return Array.isArray(value) ? read(value) : null;
+}
+
+const commonType = (types: readonly string[]): string => (new Set(types).size === 1 ? types[0]! : "string");
+
+function typesOf(schemas: readonly JsonValue[]): readonly string[] {
+  return schemas.flatMap((schema) => inferSchemaType(schema) ?? []).filter((type) => type !== "");
+}
+
+function writtenType(type: JsonValue | undefined): string | null {
   if (typeof type === "string") return type;
   if (!Array.isArray(type) || type.length === 0) return null;
   const first = type.find((name) => name !== "null");
   return first === undefined ? "string" : typeof first === "string" ? first : "unknown";
 }
 
-function unionType(schemas: JsonValue): string | null {
-  if (!Array.isArray(schemas)) return null;
-  const types = schemas.map(inferSchemaType).filter((type) => type !== null && type !== "");
-  if (types.length === 0) return null;
-  return types.includes("string") ? "string" : types[0]!;
+function choicesType(choices: JsonValue | undefined): string | null {
+  const types = Array.isArray(choices) ? typesOf(choices) : [];
+  return types.includes("string") ? "string" : (types[0] ?? null);
 }
 
 /** The JSON Schema type of a value. */

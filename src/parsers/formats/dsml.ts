@@ -2,9 +2,10 @@
 // JSON object instead. Only the first section counts.
 
 import type { JsonValue } from "../../lib/json/index.ts";
-import { JsonSyntaxError, parseJson } from "../../lib/json/index.ts";
+import { parseJson } from "../../lib/json/index.ts";
 import { pythonStrip } from "../../lib/python/index.ts";
 import { formatHints } from "../format-hints.ts";
+import { unlessRaised } from "../python/exception.ts";
 import { space } from "../python/patterns.ts";
 import { dollar } from "../text-blocks.ts";
 import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
@@ -53,7 +54,7 @@ export const deepseekv4 = createDsmlParser("deepseekv4", "tool_calls");
 
 /** The last call need not be closed. */
 function* readInvokes(content: string): Generator<{ readonly name: string; readonly body: string }> {
-  const header = new RegExp(`<｜DSML｜invoke${space}+name="([^"]+)"${space}*>`, "gu");
+  const header = openingTag("invoke", ["name"]);
   for (let match = header.exec(content); match !== null; match = header.exec(content)) {
     const closing = content.indexOf(invokeClosing, header.lastIndex);
     const end = closing === -1 ? Math.max(dollar(content), header.lastIndex) : closing;
@@ -65,27 +66,26 @@ function* readInvokes(content: string): Generator<{ readonly name: string; reado
 
 function readParameters(body: string): ReadonlyMap<string, JsonValue> {
   const stripped = pythonStrip(body);
-  if (stripped.startsWith("{") && stripped.endsWith("}")) {
-    const value = readJsonOr(stripped, null);
-    if (value instanceof Map) return value;
-  }
+  const whole = stripped.startsWith("{") && stripped.endsWith("}") ? readJson(stripped) : undefined;
+  if (whole instanceof Map) return whole;
   const parameters = new Map<string, JsonValue>();
-  const header = new RegExp(`<｜DSML｜parameter${space}+name="([^"]+)"${space}+string="([^"]+)"${space}*>`, "gu");
+  const header = openingTag("parameter", ["name", "string"]);
   for (let match = header.exec(body); match !== null; match = header.exec(body)) {
     const end = body.indexOf(parameterClosing, header.lastIndex);
     if (end === -1) break;
     const value = pythonStrip(body.slice(header.lastIndex, end));
-    parameters.set(match[1]!, match[2] === "true" ? value : readJsonOr(value, value));
+    const json = match[2] === "true" ? undefined : readJson(value);
+    parameters.set(match[1]!, json === undefined ? value : json);
     header.lastIndex = end + parameterClosing.length;
   }
   return parameters;
 }
 
-function readJsonOr(text: string, fallback: JsonValue): JsonValue {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    if (error instanceof JsonSyntaxError && error.pythonType !== "RecursionError") return fallback;
-    throw error;
-  }
+/** An opening tag with just these attributes, each captured. */
+function openingTag(name: string, attributes: readonly string[]): RegExp {
+  const written = attributes.map((attribute) => `${space}+${attribute}="([^"]+)"`);
+  return new RegExp(`<｜DSML｜${name}${written.join("")}${space}*>`, "gu");
 }
+
+const readJson = (text: string): JsonValue | undefined =>
+  unlessRaised(["JSONDecodeError", "ValueError"], () => parseJson(text));

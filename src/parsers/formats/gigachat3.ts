@@ -4,7 +4,7 @@ import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index
 import { pythonRstrip } from "../../lib/python/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
-import { guessName } from "../tool-call-scan.ts";
+import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 
 const marker = "function call<|role_sep|>\n";
 const messageEnd = "<|message_sep|>";
@@ -18,29 +18,30 @@ export const gigachat3 = createToolCallParser({
   detect: (text, scan) => {
     const output = pythonRstrip(text).endsWith(textEnd) ? text.slice(0, text.lastIndexOf(textEnd)) : text;
     const start = output.indexOf(marker);
-    let call: JsonValue = null;
-    if (start !== -1) {
-      const source = output.slice(start + marker.length);
-      try {
-        call = parseJson(escapeControls(source));
-      } catch (error) {
-        if (!(error instanceof JsonSyntaxError) || error.pythonType !== "JSONDecodeError") throw error;
-        scan.report("not-json", source, `The call is not valid JSON: ${error.pythonMessage}.`, guessName(source));
-        return output;
-      }
-      if (!(call instanceof Map) || !call.has("name") || !(call.get("arguments") instanceof Map)) {
-        scan.report("not-an-object", source, 'The call must be a JSON object with "name" and an object "arguments".');
-        call = null;
-      }
+    const source = start === -1 ? "" : output.slice(start + marker.length);
+    const value = start === -1 ? null : readLenientJson(source, scan);
+    if (value === undefined) return output;
+    const named = value instanceof Map && value.has("name") && value.get("arguments") instanceof Map ? value : null;
+    if (named !== null) {
+      // "parameters", which other formats take before "arguments", does not count here.
+      const call = new Map([...named].filter(([key]) => key === "name" || key === "arguments"));
+      scan.add(scan.callsIn(call, output.slice(start)));
+    } else if (start !== -1) {
+      scan.report("not-an-object", source, 'The call must be a JSON object with "name" and an object "arguments".');
     }
-    const end = output.indexOf(messageEnd);
-    if (call instanceof Map) {
-      const named = new Map([["name", call.get("name")!], ["arguments", call.get("arguments")!]]); // prettier-ignore
-      scan.add(scan.callsIn(named, output.slice(start)));
-    }
-    return end === -1 ? output : output.slice(0, end);
+    return output.split(messageEnd, 1)[0]!;
   },
 });
+
+function readLenientJson(source: string, scan: ToolCallScan): JsonValue | undefined {
+  try {
+    return parseJson(escapeControls(source));
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError) || error.pythonType !== "JSONDecodeError") throw error;
+    scan.report("not-json", source, `The call is not valid JSON: ${error.pythonMessage}.`, guessName(source));
+    return undefined;
+  }
+}
 
 /** Escapes raw control characters inside strings, which this format's reader takes and strict JSON does not. */
 function escapeControls(json: string): string {

@@ -1,9 +1,10 @@
 // Arguments of GLM's calls: key and value tags. A value is read as JSON, as JSON with escapes, as a Python literal, or as
 // it stands; where the schema declares a text it becomes one again.
 
-import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { type JsonValue, parseJson } from "../../lib/json/index.ts";
 import { PythonError, pythonLower, pythonStrip } from "../../lib/python/index.ts";
-import { evaluateLiteral, isSyntaxOrValueError } from "../python/literal.ts";
+import { unlessRaised } from "../python/exception.ts";
+import { evaluateLiteral, literalErrors } from "../python/literal.ts";
 import { pythonFloat, pythonInt } from "../python/number.ts";
 import { space } from "../python/patterns.ts";
 import { dumpPython, isDict, isList, pythonText, type PythonValue } from "../python/value.ts";
@@ -39,39 +40,35 @@ function* pairs(text: string): Generator<readonly [key: string, value: string]> 
   }
 }
 
+/** What to read a value as, in turn; what Python refuses in one of these classes goes to the next. */
+const readings: readonly (readonly [refusals: readonly string[], read: (text: string) => PythonValue])[] = [
+  [["JSONDecodeError", "ValueError"], parseJson],
+  [["JSONDecodeError", "ValueError"], parseEscapedJson],
+  [literalErrors, evaluateLiteral],
+];
+
 function readValue(text: string, type: string | null): PythonValue {
-  const readers = [() => parseJson(text), () => parseEscapedJson(text)];
-  for (const read of readers) {
-    try {
-      const value = read();
-      return type === "number" && typeof value === "string" ? numberOr(value) : value;
-    } catch (error) {
-      if (!(error instanceof JsonSyntaxError) || error.pythonType === "RecursionError") throw error;
-    }
+  for (const [refusals, read] of readings) {
+    const value = unlessRaised(refusals, () => read(text));
+    if (value === undefined) continue;
+    const isQuotedNumber = type === "number" && typeof value === "string" && read !== evaluateLiteral;
+    return isQuotedNumber ? numberOr(value) : value;
   }
-  try {
-    return evaluateLiteral(text);
-  } catch (error) {
-    if (isSyntaxOrValueError(error)) return text;
-    throw error;
-  }
+  return text;
 }
 
 /** The value as the body of a JSON text that holds JSON; what breaks out of that text is read as the reference reads it. */
 function parseEscapedJson(text: string): JsonValue {
   const wrapped = parseJson(`{"tmp": "${text}"}`);
   const inner = wrapped instanceof Map ? wrapped.get("tmp") : undefined;
-  if (typeof inner !== "string") throw new PythonError("TypeError", "the JSON object must be str, bytes or bytearray");
+  if (typeof inner !== "string") throw new PythonError("TypeError", "JSON can be read from a text only");
   return parseJson(inner);
 }
 
 function numberOr(text: string): PythonValue {
-  try {
-    return text.includes(".") || pythonLower(text).includes("e") ? pythonFloat(text) : pythonInt(text);
-  } catch (error) {
-    if (error instanceof PythonError) return text;
-    throw error;
-  }
+  const isFloat = text.includes(".") || pythonLower(text).includes("e");
+  const number = unlessRaised(null, () => (isFloat ? pythonFloat(text) : pythonInt(text)));
+  return number === undefined ? text : number;
 }
 
 function asText(value: PythonValue): string {

@@ -5,23 +5,22 @@ import { dumpJson, type JsonValue } from "../../lib/json/index.ts";
 import { pythonStrip } from "../../lib/python/index.ts";
 import { harmonyMarkers, readHarmony } from "../harmony.ts";
 import { formatHints } from "../format-hints.ts";
-import { space } from "../python/patterns.ts";
+import { spaced, verbatim } from "../python/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 
 const opening = "<|start|>assistant<|channel|>commentary";
-const callPattern = new RegExp(
-  `to=([a-zA-Z_][a-zA-Z0-9_.-]*)${space}*<\\|constrain\\|>json<\\|message\\|>(.*?)<\\|call\\|>`,
-  "su",
-);
+const ending = "<|call|>";
+/** A function, perhaps in a namespace, and the only kind of arguments that is read. */
+const header = new RegExp(spaced("to=([A-Za-z_][\\w.-]*)", verbatim("<|constrain|>json<|message|>")), "u");
 
 export const gptOss = createToolCallParser({
   name: "gpt-oss",
   markers: harmonyMarkers,
   hints: formatHints({
     wordsEnd: ["<|"],
-    callEnds: ["<|call|>"],
-    nesting: [["<|channel|>commentary to=", "<|call|>"]],
+    callEnds: [ending],
+    nesting: [["<|channel|>commentary to=", ending]],
   }),
   hasToolCall: (text) => text.includes(opening),
   detect: (text, scan) => {
@@ -41,14 +40,16 @@ export const gptOss = createToolCallParser({
 });
 
 function readCall(block: string, index: number, scan: ToolCallScan): readonly DetectedCall[] {
-  const match = callPattern.exec(block);
-  if (match === null) {
+  const match = header.exec(block);
+  const start = match === null ? -1 : match.index + match[0].length;
+  const end = match === null ? -1 : block.indexOf(ending, start);
+  if (match === null || end === -1) {
     scan.report("unterminated-call", block, "A call must name its function and say <|constrain|>json.");
     return [];
   }
   const name = match[1]!.split(".").at(-1)!;
   if (!scan.isCallable(name, block)) return [];
-  const source = match[2]!;
+  const source = block.slice(start, end);
   const value: JsonValue | undefined = pythonStrip(source) === "" ? new Map() : scan.tryJson(source);
   return value === undefined ? [] : [scan.call(name, dumpJson(value), index)];
 }

@@ -4,7 +4,7 @@
 import { PythonError } from "../../lib/python/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { pythonInt } from "../python/number.ts";
-import { space, wordCharacters } from "../python/patterns.ts";
+import { spaced, verbatim, wordCharacters } from "../python/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 
@@ -29,10 +29,8 @@ export const kimiK2 = createToolCallParser({
 });
 
 function readCalls(text: string, scan: ToolCallScan): void {
-  const header = new RegExp(
-    `<\\|tool_call_begin\\|>${space}*([${wordCharacters}.]+:\\p{Nd}+)${space}*<\\|tool_call_argument_begin\\|>${space}*(?=\\{)`,
-    "gu",
-  );
+  const id = `([${wordCharacters}.]+:\\p{Nd}+)`;
+  const header = new RegExp(spaced(verbatim(opening), id, verbatim(argumentsMarker), "(?=\\{)"), "gu");
   const ends = argumentEnds(text);
   let reached = 0;
   for (let match = header.exec(text); match !== null; match = header.exec(text)) {
@@ -53,7 +51,7 @@ function readCalls(text: string, scan: ToolCallScan): void {
 
 /** Closing braces that an end marker follows, with white space at most between them. */
 function argumentEnds(text: string): { readonly brace: number; readonly end: number }[] {
-  const pattern = new RegExp(`\\}(?=${space}*<\\|tool_call_end\\|>)`, "gu");
+  const pattern = new RegExp(`\\}(?=${spaced("", verbatim(closing))})`, "gu");
   return Array.from(text.matchAll(pattern), ({ index }) => ({
     brace: index,
     end: text.indexOf(closing, index) + closing.length,

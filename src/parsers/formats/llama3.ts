@@ -4,7 +4,7 @@
 import { type JsonValue, parseJson, parseJsonPrefix } from "../../lib/json/index.ts";
 import { pythonStrip } from "../../lib/python/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { pythonExceptionType } from "../python/exception.ts";
+import { unlessRaised } from "../python/exception.ts";
 import { evaluateLiteral } from "../python/literal.ts";
 import { dumpPython, isDict } from "../python/value.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
@@ -97,15 +97,12 @@ class DictReader {
 }
 
 function readPythonDict(source: string, end: number): Step | null {
-  try {
+  const json = unlessRaised(null, () => {
     const literal = evaluateLiteral(pythonStrip(source));
-    if (!isDict(literal)) return null;
-    const json = dumpPython(literal);
-    return json === source ? null : { value: parseJson(json), end };
-  } catch (error) {
-    if (pythonExceptionType(error) === null) throw error;
-    return null;
-  }
+    return isDict(literal) ? dumpPython(literal) : source;
+  });
+  const value = json === undefined || json === source ? undefined : unlessRaised(null, () => parseJson(json));
+  return value === undefined ? null : { value, end };
 }
 
 /** Where counting braces from a place first comes back to zero at a closing one (after it); -1: nowhere. */

@@ -5,7 +5,7 @@ import type { JsonValue } from "../../lib/json/index.ts";
 import { PythonError, pythonLower, pythonStrip } from "../../lib/python/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { unescapeHtml } from "../html/unescape.ts";
-import { isSyntaxOrValueError } from "../python/literal.ts";
+import { literalErrors } from "../python/literal.ts";
 import { narrowFloat, pythonFloat } from "../python/number.ts";
 import type { PythonValue } from "../python/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
@@ -84,8 +84,7 @@ function readParameters(text: string, tool: string, table: ToolTable): ReadonlyM
 
 const rules: TaggedValueRules = {
   readNumber: (text) => narrowFloat(pythonFloat(text)),
-  catchesLiteral: (error) =>
-    isSyntaxOrValueError(error) || (error instanceof PythonError && error.pythonType === "TypeError"),
+  ignoredOfLiterals: [...literalErrors, "TypeError"],
 };
 
 /** Throws what the reference raises for schemas that are not shaped as it expects; only a type that is a text passes. */

@@ -1,17 +1,17 @@
 // Tool calls of MiniMax M2: invoke and parameter tags in a block. Text outside complete blocks is kept as it is. A value
 // becomes what the first fitting one of its declared types makes of it.
 
-import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import type { JsonValue } from "../../lib/json/index.ts";
 import { PythonError, pythonLower, pythonLstrip, pythonRstrip, pythonStrip } from "../../lib/python/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { pythonExceptionType } from "../python/exception.ts";
-import { narrowFloat, pythonFloat, pythonInt } from "../python/number.ts";
+import { unlessRaised } from "../python/exception.ts";
 import type { PythonValue } from "../python/value.ts";
 import { valueType } from "../schema-type.ts";
 import { blocksBetween, dollar } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 import type { ToolTable } from "../tool-table.ts";
+import { kindNames, readInteger, readJson, readNumber, readSwitch } from "../typed-text.ts";
 
 const opening = "<minimax:tool_call>";
 const closing = "</minimax:tool_call>";
@@ -63,11 +63,7 @@ function readBlock(block: string, scan: ToolCallScan): void {
       const key = pythonStrip(parameter.slice(0, end));
       parameters.set(key, convert(value, declaredTypes(name, key, scan.table)));
     }
-    try {
-      scan.add(scan.named(name, parameters, source));
-    } catch (error) {
-      if (pythonExceptionType(error) === null) throw error;
-    }
+    scan.add(unlessRaised(null, () => scan.named(name, parameters, source)) ?? []);
   }
 }
 
@@ -110,52 +106,22 @@ function schemaTypes(schema: JsonValue): readonly string[] {
   return types.size === 0 ? ["string"] : [...types];
 }
 
-/** Tried in this order; `undefined` means that the value does not fit. */
-const converters: readonly (readonly [type: string, convert: (value: string) => PythonValue | undefined])[] = [
-  ["integer", (value) => valueOrNothing(() => pythonInt(value))],
-  ["int", (value) => valueOrNothing(() => pythonInt(value))],
-  ["number", (value) => valueOrNothing(() => narrowFloat(pythonFloat(value)))],
-  ["float", (value) => valueOrNothing(() => narrowFloat(pythonFloat(value)))],
-  ["boolean", readBoolean],
-  ["bool", readBoolean],
-  ["object", readJson],
-  ["array", readJson],
-  ["string", (value) => value],
-  ["str", (value) => value],
-  ["text", (value) => value],
+/** Tried in this order, whatever the order in the schema. */
+const readings: readonly (readonly [types: readonly string[], read: (text: string) => PythonValue | undefined])[] = [
+  [kindNames.integer, readInteger],
+  [kindNames.number, readNumber],
+  [kindNames.switch, readSwitch],
+  [["object", "array"], readJson],
+  [[...kindNames.text, "text"], (text) => text],
 ];
 
-function convert(value: string, types: readonly string[]): PythonValue {
-  const declared = new Set(types.map(pythonLower));
-  if (declared.has("null") || ["null", "none", "nil"].includes(pythonLower(value))) return null;
-  for (const [type, read] of converters) {
-    const result = declared.has(type) ? read(value) : undefined;
-    if (result !== undefined) return result;
+function convert(text: string, types: readonly string[]): PythonValue {
+  const declared = types.map(pythonLower);
+  if (declared.includes("null") || ["null", "none", "nil"].includes(pythonLower(text))) return null;
+  const fitting = readings.filter(([names]) => names.some((name) => declared.includes(name)));
+  for (const read of [...fitting.map(([, reader]) => reader), readJson]) {
+    const value = read(text);
+    if (value !== undefined) return value;
   }
-  const json = readJson(value);
-  return json === undefined ? value : json;
-}
-
-function readBoolean(value: string): boolean | undefined {
-  const word = pythonStrip(pythonLower(value));
-  if (["true", "1", "yes", "on"].includes(word)) return true;
-  return ["false", "0", "no", "off"].includes(word) ? false : undefined;
-}
-
-function readJson(value: string): JsonValue | undefined {
-  try {
-    return parseJson(value);
-  } catch (error) {
-    if (error instanceof JsonSyntaxError && error.pythonType === "JSONDecodeError") return undefined;
-    throw error;
-  }
-}
-
-function valueOrNothing(read: () => PythonValue): PythonValue | undefined {
-  try {
-    return read();
-  } catch (error) {
-    if (error instanceof PythonError && error.pythonType === "ValueError") return undefined;
-    throw error;
-  }
+  return text;
 }

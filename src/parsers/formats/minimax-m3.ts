@@ -4,8 +4,8 @@
 import type { JsonValue } from "../../lib/json/index.ts";
 import { PythonError } from "../../lib/python/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { pythonExceptionType } from "../python/exception.ts";
-import { isList, type PythonValue } from "../python/value.ts";
+import { unlessRaised } from "../python/exception.ts";
+import { isList } from "../python/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
@@ -60,22 +60,13 @@ function readBlock(block: string, scan: ToolCallScan): void {
     }
     const name = invoke.slice(0, nameEnd);
     const toolArguments = readMinimaxTree(invoke.slice(nameEnd + 2), parametersOf(name, scan.table));
-    for (const call of tryNamed(name, toolArguments, invoke, scan)) scan.add([{ ...call, toolIndex: count++ }]);
-  }
-}
-
-function tryNamed(
-  name: string,
-  value: PythonValue,
-  source: string,
-  scan: ToolCallScan,
-): ReturnType<ToolCallScan["named"]> {
-  try {
-    if (!isList(value) && !(value instanceof Map)) throw new PythonError("TypeError", "arguments are no container");
-    return scan.named(name, value, source);
-  } catch (error) {
-    if (pythonExceptionType(error) === null) throw error;
-    return [];
+    // What cannot be written as JSON is no call, and spoils no other.
+    const calls = unlessRaised(null, () => {
+      if (!isList(toolArguments) && !(toolArguments instanceof Map))
+        throw new PythonError("TypeError", "arguments are no container");
+      return scan.named(name, toolArguments, invoke);
+    });
+    for (const call of calls ?? []) scan.add([{ ...call, toolIndex: count++ }]);
   }
 }
 

@@ -1,11 +1,13 @@
 // Tool calls of Mistral: a JSON array after `[TOOL_CALLS] `, or one call in the compact form `[TOOL_CALLS]name[ARGS]{...}`.
 // Brackets are counted outside of strings; only the first array counts. Text after the calls joins the text before them.
 
-import { JsonFloat, JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { JsonFloat, type JsonValue, parseJson } from "../../lib/json/index.ts";
 import { pythonStrip } from "../../lib/python/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { isSpace } from "../python/patterns.ts";
+import { unlessRaised } from "../python/exception.ts";
+import { space } from "../python/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
+import type { ToolCallScan } from "../tool-call-scan.ts";
 
 const marker = "[TOOL_CALLS";
 const arrayMarker = "[TOOL_CALLS] [";
@@ -25,86 +27,69 @@ export const mistral = createToolCallParser({
   detect: (text, scan) => {
     const start = text.indexOf(marker);
     if (start === -1) return text;
-    const before = pythonStrip(text.slice(0, start));
-    const calls = text.slice(start);
-    const withTrailing = (end: number): string => {
-      const trailing = pythonStrip(calls.slice(end));
-      return trailing === "" ? before : pythonStrip(`${before} ${trailing}`);
-    };
-    const arrayStart = calls.indexOf(arrayMarker);
-    if (arrayStart !== -1) {
-      const open = arrayStart + arrayMarker.length - 1;
-      const end = findClosing(calls, open);
-      if (end === -1) {
-        scan.report("unterminated-call", calls, "The list of calls does not end.");
-        return before;
-      }
-      const json = calls.slice(open, end);
-      const value = scan.tryJson(json);
-      if (value !== undefined) scan.add(scan.callsIn(value, json));
-      // The same text may stand before the array; the first one counts.
-      return withTrailing(calls.indexOf(json) + json.length);
+    const words = [pythonStrip(text.slice(0, start))];
+    const behind = text.slice(start);
+    const found = behind.includes(arrayMarker) ? findArray(behind, scan) : findCompact(behind);
+    if (found === null) {
+      scan.report(
+        "unterminated-call",
+        behind,
+        "The list of calls must end; a single call needs a name, [ARGS] and JSON.",
+      );
+    } else {
+      if (found.value !== undefined) scan.add(scan.callsIn(found.value, found.source));
+      words.push(pythonStrip(behind.slice(found.end)));
     }
-    const compact = readCompact(calls);
-    if (compact === null) {
-      scan.report("unterminated-call", calls, 'A call needs its name, "[ARGS]" and a complete JSON object.');
-      return before;
-    }
-    const { name, value, end } = compact;
-    scan.add(scan.callsIn(new Map([["name", name], ["arguments", value]]), calls.slice(0, end))); // prettier-ignore
-    return withTrailing(end);
+    return words.filter((part) => part !== "").join(" ");
   },
 });
 
-type Compact = { readonly name: string; readonly value: JsonValue; readonly end: number };
+/** `value` is `undefined` where the JSON cannot be read. */
+type Found = { readonly value: JsonValue | undefined; readonly source: string; readonly end: number };
 
-function readCompact(calls: string): Compact | null {
-  const nameStart = skipSpace(calls, skipBracket(calls, marker.length));
-  const markerStart = calls.indexOf(argumentsMarker, nameStart);
+function findArray(text: string, scan: ToolCallScan): Found | null {
+  const source = bracketed(text, text.indexOf(arrayMarker) + arrayMarker.length - 1);
+  if (source === null) return null;
+  // The same text may stand before the array; the first one counts.
+  return { value: scan.tryJson(source), source, end: text.indexOf(source) + source.length };
+}
+
+function findCompact(text: string): Found | null {
+  const markerStart = text.indexOf(argumentsMarker);
   if (markerStart === -1) return null;
-  const name = pythonStrip(calls.slice(nameStart, markerStart));
-  const open = skipSpace(calls, skipBracket(calls, markerStart + argumentsMarker.length));
-  if (name === "" || (calls[open] !== "{" && calls[open] !== "[")) return null;
-  const end = findClosing(calls, open);
-  if (end === -1) return null;
-  const value = readStrictJson(calls.slice(open, end));
-  return value === undefined ? null : { name, value, end };
+  const name = pythonStrip(text.slice(marker.length, markerStart).replace(/^\]/, ""));
+  beforeJson.lastIndex = markerStart + argumentsMarker.length;
+  const json = name !== "" && beforeJson.test(text) ? bracketed(text, beforeJson.lastIndex) : null;
+  const value = json === null ? undefined : readStrictJson(json);
+  if (json === null || value === undefined) return null;
+  const end = beforeJson.lastIndex + json.length;
+  return { value: new Map([["name", name], ["arguments", value]]), source: text.slice(0, end), end }; // prettier-ignore
 }
 
-const skipBracket = (text: string, at: number): number => (text[at] === "]" ? at + 1 : at);
+/** What may stand between the marker's beginning and its JSON. */
+const beforeJson = new RegExp(`\\]?${space}*(?=[{[])`, "uy");
 
-function skipSpace(text: string, start: number): number {
-  let at = start;
-  while (at < text.length && isSpace(text[at]!)) at++;
-  return at;
-}
-
-/** After the bracket that closes the one at `open`, brackets of its own kind counted outside strings; -1: none does. */
-function findClosing(text: string, open: number): number {
-  const opening = text[open];
+/** The text up to the bracket that closes the one at `start`; brackets of its kind count, outside of strings. */
+function bracketed(text: string, start: number): string | null {
+  const opening = text[start]!;
   const closing = opening === "{" ? "}" : "]";
+  const stops = /\\[^]|["{}[\]]/g;
+  stops.lastIndex = start;
   let depth = 0;
   let isString = false;
-  for (let at = open; at < text.length; at++) {
-    const character = text[at];
-    if (character === "\\") at++;
-    else if (character === '"') isString = !isString;
-    else if (!isString && character === opening) depth++;
-    else if (!isString && character === closing && --depth === 0) return at + 1;
+  for (let stop = stops.exec(text)?.[0]; stop !== undefined; stop = stops.exec(text)?.[0]) {
+    if (stop === '"') isString = !isString;
+    if (isString) continue;
+    if (stop === opening) depth++;
+    if (stop === closing && --depth === 0) return text.slice(start, stops.lastIndex);
   }
-  return -1;
+  return null;
 }
 
 /** JSON that a second, stricter reader of the reference takes as well: no NaN, no infinities, no lone surrogates. */
 function readStrictJson(text: string): JsonValue | undefined {
-  try {
-    const value = parseJson(text);
-    return isStrict(value) ? value : undefined;
-  } catch (error) {
-    if (error instanceof JsonSyntaxError && error.pythonType === "JSONDecodeError") return undefined;
-    if (error instanceof JsonSyntaxError && error.pythonType === "ValueError") return undefined;
-    throw error;
-  }
+  const value = unlessRaised(["JSONDecodeError", "ValueError"], () => parseJson(text));
+  return value !== undefined && isStrict(value) ? value : undefined;
 }
 
 function isStrict(value: JsonValue): boolean {

@@ -90,7 +90,7 @@ const rules: TaggedValueRules = {
     const isWritten = text.includes(".") || pythonLower(text).includes("e");
     return !isWritten && Number.isInteger(float.value) ? integerOf(float.value) : float;
   },
-  catchesLiteral: () => true,
+  ignoredOfLiterals: null,
 };
 
 function readValue(text: string, name: string, declared: JsonValue): PythonValue {

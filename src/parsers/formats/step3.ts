@@ -2,10 +2,10 @@
 // call without parameters is none, and a value holds no "<".
 
 import type { JsonValue } from "../../lib/json/index.ts";
-import { JsonSyntaxError, parseJson } from "../../lib/json/index.ts";
+import { parseJson } from "../../lib/json/index.ts";
 import { PythonError, pythonStrip } from "../../lib/python/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { pythonExceptionType } from "../python/exception.ts";
+import { unlessRaised } from "../python/exception.ts";
 import { evaluateLiteral } from "../python/literal.ts";
 import { isTruthy } from "../python/truth.ts";
 import type { PythonValue } from "../python/value.ts";
@@ -84,17 +84,11 @@ function readValue(text: string, tool: string, parameter: string, table: ToolTab
     const type = declaredType(tool, parameter, table);
     if (!isTruthy(type) || type === "string") return text;
   }
-  try {
-    return parseJson(text);
-  } catch (error) {
-    if (!(error instanceof JsonSyntaxError)) throw error;
+  for (const read of [parseJson, evaluateLiteral]) {
+    const value = unlessRaised(null, () => read(text));
+    if (value !== undefined) return value;
   }
-  try {
-    return evaluateLiteral(text);
-  } catch (error) {
-    if (pythonExceptionType(error) === null) throw error;
-    return text;
-  }
+  return text;
 }
 
 /** What the last tool of that name declares; schemas of another shape raise. */

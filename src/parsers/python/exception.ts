@@ -9,3 +9,14 @@ export function pythonExceptionType(error: unknown): string | null {
   if (error instanceof PythonError || error instanceof JsonSyntaxError) return error.pythonType;
   return null;
 }
+
+/** What `read` gives; `undefined` where it raises a Python exception of one of these classes (`null`: of any). */
+export function unlessRaised<Value>(classes: readonly string[] | null, read: () => Value): Value | undefined {
+  try {
+    return read();
+  } catch (error) {
+    const raised = pythonExceptionType(error);
+    if (raised !== null && (classes === null || classes.includes(raised))) return undefined;
+    throw error;
+  }
+}

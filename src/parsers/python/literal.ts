@@ -13,10 +13,7 @@ export function evaluateLiteral(text: string): PythonValue {
 }
 
 /** The Python exceptions a malformed literal may raise, those with a class of their own below them included. */
-export function isSyntaxOrValueError(error: unknown): boolean {
-  const names = ["SyntaxError", "IndentationError", "ValueError", "UnicodeEncodeError"];
-  return error instanceof PythonError && names.includes(error.pythonType);
-}
+export const literalErrors: readonly string[] = ["SyntaxError", "IndentationError", "ValueError", "UnicodeEncodeError"];
 
 function evaluate(node: PythonNode): PythonValue {
   switch (node.type) {

@@ -9,6 +9,12 @@ export const space = `[${spaces}]`;
 /** Inside a class: what `\w` matches on text. */
 export const wordCharacters = "\\p{L}\\p{N}_";
 
+/** A pattern of parts, of which each stands behind the one before it or behind white space. */
+export const spaced = (...parts: readonly string[]): string => parts.join(`${space}*`);
+
+/** A pattern for a text as it stands. */
+export const verbatim = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&");
+
 const spaceCharacter = new RegExp(`^${space}$`, "u");
 
 /** `character.isspace()`. */
