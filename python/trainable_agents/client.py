@@ -56,6 +56,8 @@ class Client:
             timeout=httpx.Timeout(30.0, read=WAIT_SECONDS + 30.0, pool=None),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
             trust_env=False,
+            # Certificates take a while to load.
+            verify=self.url.startswith("https://"),
             transport=transport,
         )
 

@@ -63,9 +63,11 @@ def _facts(episode: Episode) -> dict[str, Any]:
 
 
 def _reward(reward: float | None, keys: Sequence[str]) -> float | dict[str, float] | None:
-    if reward is None or not keys:
-        return reward
-    return {key: reward for key in keys}
+    if reward is None:
+        return None
+    # JSON has one kind of number; a trainer's tensor of them has the kind of the first.
+    number = float(reward)
+    return dict.fromkeys(keys, number) if keys else number
 
 
 def _nothing(sample: Any) -> Any:

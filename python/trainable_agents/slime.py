@@ -148,7 +148,7 @@ def _is_aborting(args: Any) -> bool:
     """Whether slime is ending its rollout. Its state is looked at only where slime has made one."""
     module = sys.modules.get("slime.rollout.sglang_rollout")
     state = getattr(module, "GenerateState", None)
-    if state is None or state not in getattr(type(state), "_instances", {}):
+    if state is None or state not in getattr(state, "_instances", {}):
         return False
     return bool(state(args).aborted)
 

@@ -50,3 +50,9 @@ def link_for(settings: Settings) -> TrainerLink:
     if place not in links:
         links[place] = TrainerLink(settings)
     return links[place]
+
+
+async def close_links() -> None:
+    """Closes the connections of the running loop. slime needs it never; whoever ends a loop does, before."""
+    for link in _links.pop(asyncio.get_running_loop(), {}).values():
+        await link.client.aclose()

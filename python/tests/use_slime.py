@@ -1,0 +1,77 @@
+"""Puts slime where `import slime` finds it: the stand-in, or the checkout that SLIME_REPO names, with what it asks for beside
+(torch, ray, its tokenizers) replaced by empty modules: no test of ours computes with them.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+SLIME_REPO = os.environ.get("SLIME_REPO") or None
+
+_ABSENT = ("torch", "ray", "sglang", "sglang_router", "transformers", "tqdm", "pybase64", "numpy")
+_EMPTIED = ("slime.backends", "slime.rollout.rm_hub", "slime.utils.processing_utils", "slime.utils.data")
+
+
+class _Anything:
+    """Whatever is done with it, nothing happens."""
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        pass
+
+    def __getattr__(self, name: str) -> Any:
+        return _Anything
+
+    @classmethod
+    def choice(cls, values: list[Any]) -> Any:
+        return values[0]
+
+
+class _Empty(types.ModuleType):
+    __path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Anything
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        names = (*_ABSENT, *_EMPTIED)
+        if not any(name == one or name.startswith(f"{one}.") for one in names):
+            return None
+        return importlib.machinery.ModuleSpec(name, self, is_package=True)
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        return _Empty(spec.name)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        pass
+
+
+def use_slime() -> None:
+    if "slime" in sys.modules:
+        return
+    if SLIME_REPO is None:
+        sys.path.insert(0, str(Path(__file__).parent / "stand_in"))
+        return
+    # What is installed is used; the rest would be gigabytes. The other tests of the process keep what they import.
+    finder = _Finder()
+    sys.meta_path.insert(0, finder)
+    sys.path.insert(0, SLIME_REPO)
+    before = set(sys.modules)
+    try:
+        import slime.rollout.sglang_rollout  # noqa: F401
+        import slime.utils.misc  # noqa: F401
+    finally:
+        sys.meta_path.remove(finder)
+        for name in set(sys.modules) - before:
+            if name.split(".")[0] in _ABSENT:
+                del sys.modules[name]
