@@ -40,6 +40,8 @@ export const rooms = {
   // What engines that sample in this process share: requests read, tokens chosen.
   sampling: { imports: ["core"], isInternal: true },
   "engines/embedded": { imports: ["core", "lib", "model", "sampling"] },
+  // node-llama-cpp is an optional peer, so it is named at run time.
+  "engines/llama-cpp": { imports: ["core", "lib", "sampling"], loads: "engines/llama-cpp/llama-library.ts" },
   // What environments written by users are defined with.
   environments: { imports: ["core", "lib"] },
   "environments/*": { imports: ["core", "lib"] },

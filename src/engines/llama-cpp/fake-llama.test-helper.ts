@@ -1,0 +1,109 @@
+// A stand-in for node-llama-cpp, as far as it is used: its "model" draws logits from all tokens before, so that a cache with
+// wrong tokens in it gives other answers. It refuses what the real one would do wrongly or not at all.
+
+import { createRandom, deriveSeed } from "../../lib/random.ts";
+import type { LlamaInput, LlamaLibrary, LlamaRow, LlamaSequence } from "./llama-library.ts";
+
+export const vocabularySize = 32;
+
+/** What the model says after these tokens. */
+export function logitsAfter(tokens: readonly number[]): number[] {
+  const random = createRandom(deriveSeed(7, ...tokens));
+  return Array.from({ length: vocabularySize }, () => random.next() * 6 - 3);
+}
+
+export class FakeLlama {
+  /** Tokens of each call, in order. */
+  readonly evaluated: number[] = [];
+  readonly disposed: string[] = [];
+  cleared = 0;
+  /** Thrown by the next evaluation, which leaves the cache in disorder. */
+  fault: Error | null = null;
+  /** What loading the model throws. */
+  loadFault: Error | null = null;
+  #gate: Promise<void> = Promise.resolve();
+  #running = 0;
+  mostRunning = 0;
+
+  /** Evaluations from now on do not answer until the returned function is called. */
+  hold(): () => void {
+    let open: () => void = () => undefined;
+    this.#gate = new Promise((resolve) => {
+      open = resolve;
+    });
+    return open;
+  }
+
+  readonly library: LlamaLibrary = {
+    getLlama: async () => ({
+      dispose: async () => void this.disposed.push("llama"),
+      loadModel: async () => {
+        if (this.loadFault !== null) throw this.loadFault;
+        return {
+          trainContextSize: 1024,
+          iterateAllTokens: () => Array.from({ length: vocabularySize }, (_, id) => id),
+          dispose: async () => void this.disposed.push("model"),
+          createContext: async (options) => {
+            const { contextSize, sequences } = options as { readonly contextSize: number; readonly sequences: number };
+            let left = sequences;
+            return {
+              contextSize,
+              getSequence: () => {
+                if (left-- === 0) throw new Error("No sequences left");
+                return this.#sequence(contextSize);
+              },
+              dispose: async () => {
+                if (this.#running > 0) throw new Error("It is in use");
+                this.disposed.push("context");
+              },
+            };
+          },
+        };
+      },
+    }),
+  };
+
+  #sequence(contextSize: number): LlamaSequence {
+    let cache: number[] = [];
+    let isBusy = false;
+    return {
+      get nextTokenIndex() {
+        return cache.length;
+      },
+      adaptStateToTokens: async (tokens) => {
+        const different = cache.findIndex((token, at) => token !== tokens[at]);
+        if (different >= 0) cache = cache.slice(0, different);
+      },
+      clearHistory: async () => {
+        this.cleared++;
+        cache = [];
+      },
+      controlledEvaluate: async (input) => {
+        if (isBusy) throw new Error("Two calls at a time");
+        isBusy = true;
+        this.#running++;
+        this.mostRunning = Math.max(this.mostRunning, this.#running);
+        this.evaluated.push(input.length);
+        await this.#gate;
+        await Promise.resolve();
+        isBusy = false;
+        this.#running--;
+        if (this.fault !== null) {
+          const fault = this.fault;
+          this.fault = null;
+          cache.push(31, 31);
+          throw fault;
+        }
+        return input.map((item): LlamaRow => {
+          cache.push(tokenOf(item));
+          if (cache.length >= contextSize) throw new Error("The context would be shifted");
+          return typeof item === "number" ? undefined : { next: { logits: new Map(logitsAfter(cache).entries()) } };
+        });
+      },
+    };
+  }
+}
+
+function tokenOf(item: LlamaInput): number {
+  return typeof item === "number" ? item : item[0];
+}

@@ -1,0 +1,83 @@
+// One generation on one sequence: the prompt into the cache, then token after token, each chosen here from the whole row of
+// logits. The library could choose too, but it tells the probability after truncation, and its randomness is its own.
+
+import { createRandom } from "../../lib/random.ts";
+import { adjustLogits, chooseToken, endingOf, type GenerationParams } from "../../sampling/index.ts";
+import type { LlamaSequence } from "./llama-library.ts";
+
+export type Generated = {
+  /** "matched": a stop token was sampled. */
+  readonly reason: "matched" | "length" | "abort";
+  readonly ids: readonly number[];
+  /** One per id. */
+  readonly logprobs: readonly number[];
+  /** Prompt tokens that were in the cache. */
+  readonly cachedTokens: number;
+};
+
+/** Tokens of a prompt that are computed before an abort is looked for. */
+const promptChunk = 512;
+
+/** Ends with "abort" and what there is soon after the signal aborts. */
+export async function generate(
+  sequence: LlamaSequence,
+  asked: {
+    readonly prompt: Uint32Array;
+    readonly params: GenerationParams;
+    readonly vocabularySize: number;
+    readonly signal: AbortSignal;
+  },
+): Promise<Generated> {
+  const { params, vocabularySize, signal } = asked;
+  const prompt = [...asked.prompt];
+  // The last token is always computed, for the row after it. Keys and values that stand elsewhere are not moved into place:
+  // their positions are part of them.
+  await sequence.adaptStateToTokens(prompt.slice(0, -1), false);
+  // As much as it kept: some kinds of models forget more than they are told to.
+  const cachedTokens = sequence.nextTokenIndex;
+  const ids: number[] = [];
+  const logprobs: number[] = [];
+  const counts = new Map<number, number>();
+  const { next: uniform } = createRandom(params.seed);
+  const logits = new Float32Array(vocabularySize);
+  let pending = prompt.slice(cachedTokens);
+  for (;;) {
+    const reason = endingOf(params, ids) ?? (signal.aborted ? "abort" : null);
+    if (reason !== null) return { reason, ids, logprobs, cachedTokens };
+    if (pending.length > promptChunk) {
+      await sequence.controlledEvaluate(pending.slice(0, promptChunk));
+      pending = pending.slice(promptChunk);
+      continue;
+    }
+    const last = pending.at(-1) ?? 0;
+    const rows = await sequence.controlledEvaluate([
+      ...pending.slice(0, -1),
+      [last, { generateNext: { logits: true } }],
+    ]);
+    readLogits(rows.at(-1)?.next.logits, logits);
+    adjustLogits(logits, params, counts);
+    const { token, logprob } = chooseToken(...powersOf(logits, params.temperature), params, uniform);
+    ids.push(token);
+    logprobs.push(logprob);
+    counts.set(token, (counts.get(token) ?? 0) + 1);
+    pending = [token];
+  }
+}
+
+function readLogits(row: ReadonlyMap<number, number> | undefined, into: Float32Array): void {
+  if (row === undefined || row.size === 0) throw new Error("It gave no logits for the next token.");
+  into.fill(-Infinity);
+  for (const [token, logit] of row) into[token] = logit;
+}
+
+/** e^(logit / temperature) up to a common factor, in place, and their sum. */
+function powersOf(logits: Float32Array, temperature: number): readonly [powers: Float32Array, sum: number] {
+  let most = -Infinity;
+  for (const logit of logits) most = Math.max(most, logit);
+  let sum = 0;
+  for (let token = 0; token < logits.length; token++) {
+    logits[token] = Math.exp((logits[token]! - most) / temperature);
+    sum += logits[token]!;
+  }
+  return [logits, sum];
+}

@@ -1,0 +1,268 @@
+import { describe, expect, test } from "vitest";
+
+import type { SampleRequest } from "../../core/engine.ts";
+import { AttributedError } from "../../core/failure.ts";
+import { defaultSampling, type SamplingParams } from "../../core/sampling.ts";
+import { TokenBuffer } from "../../core/token-buffer.ts";
+import { engineConformance } from "../../testing/index.ts";
+import { FakeLlama, logitsAfter } from "./fake-llama.test-helper.ts";
+import { createLlamaCppEngine, type LlamaCppEngineOptions } from "./llama-cpp-engine.ts";
+import { loadLlamaLibrary } from "./llama-library.ts";
+
+/** Any file: the stand-in does not read it. */
+const modelPath = import.meta.filename;
+
+const open = (options: Partial<LlamaCppEngineOptions> = {}, fake = new FakeLlama()) =>
+  createLlamaCppEngine({ modelPath, library: fake.library, sequences: 2, seed: 5, ...options });
+
+function request(prompt: ArrayLike<number>, sampling: Partial<SamplingParams> = {}, requestId = "r"): SampleRequest {
+  return {
+    prompt: TokenBuffer.from(prompt),
+    sampling: { ...defaultSampling, maxNewTokens: 8, seed: 1, ...sampling },
+    stopTokenIds: [],
+    requestId,
+    routingKey: null,
+  };
+}
+
+const testPrompt = (length: number): number[] => Array.from({ length }, () => 1);
+
+const codeOf = async (call: Promise<unknown>): Promise<string> => {
+  const error: unknown = await call.catch((reason: unknown) => reason);
+  return error instanceof AttributedError ? error.failure.code : `no failure: ${JSON.stringify(error)}`;
+};
+
+const turns = async (): Promise<void> => {
+  for (let turn = 0; turn < 20; turn++) await Promise.resolve();
+};
+
+describe("createLlamaCppEngine() keeps the contract of engines", () => {
+  const checks = engineConformance({
+    unscripted: "a model says what it says",
+    uncontrolled: "weights are never changed",
+    impossible: {},
+    promptIds: [1, 2, 3],
+    open: async () => ({
+      engine: await open(),
+      control: null,
+      begun: async () => {},
+      close: async () => {},
+    }),
+  });
+  test.for(checks)("$name", async (check, { skip }) => {
+    if (check.skip !== null) skip(check.skip);
+    await check.run();
+  });
+});
+
+describe("createLlamaCppEngine()", () => {
+  test("says how the package is installed when it is missing", async () => {
+    await expect(loadLlamaLibrary("node-llama-cpp-nowhere")).rejects.toThrow(
+      'Cannot use llama.cpp through the package "node-llama-cpp-nowhere": it is not installed; run "npm install node-llama-cpp@3".',
+    );
+    await expect(loadLlamaLibrary("node:path")).rejects.toThrow('it has no "getLlama"');
+  });
+
+  test.each<[string, Partial<LlamaCppEngineOptions>, string]>([
+    ["a file that is not there", { modelPath: "nowhere.gguf" }, "there is no such file"],
+    ["a folder", { modelPath: import.meta.dirname }, "it is no file"],
+    ["no sequences", { sequences: 0 }, "sequences is 0, an integer from 1 to 256 wanted"],
+    ["a context of one", { contextTokens: 1 }, "contextTokens is 1"],
+    ["half a thread", { threads: 0.5 }, "threads is 0.5"],
+  ])("refuses %s", async (_, options, wanted) => {
+    await expect(open(options)).rejects.toMatchObject({
+      name: "ConfigurationError",
+      message: expect.stringContaining(wanted) as string,
+    });
+  });
+
+  test("says what is wrong with a model, and leaves nothing open", async () => {
+    const fake = new FakeLlama();
+    fake.loadFault = new Error("Invalid GGUF magic.");
+    await expect(open({}, fake)).rejects.toMatchObject({
+      name: "ConfigurationError",
+      message: expect.stringContaining("with llama.cpp: Invalid GGUF magic; give a GGUF file") as string,
+    });
+    expect(fake.disposed).toEqual(["llama"]);
+  });
+
+  test.each<[string, SampleRequest, string]>([
+    ["no prompt", request([]), "bad-request"],
+    ["ids that it does not know", request([1, 32]), "bad-request"],
+    ["a prompt as long as the context", request(testPrompt(64)), "context-length"],
+    ["a parameter that it does not know", request([1], { extra: { regex: "a" } }), "bad-request"],
+  ])("refuses %s", async (_, asked, code) => {
+    const engine = await open({ contextTokens: 64 });
+    expect(await codeOf(engine.sample(asked))).toBe(code);
+    await engine.close();
+  });
+});
+
+describe("sample()", () => {
+  test.each([{ temperature: 1 }, { temperature: 0.5, topK: 3 }, { temperature: 2, topP: 0.4, minP: 0.1 }])(
+    "reports logprobs after temperature and before truncation, with %j",
+    async (sampling) => {
+      const engine = await open();
+      const prompt = [4, 9, 2];
+      const { sampledTokens, logprobs } = await engine.sample(request(prompt, sampling));
+      const before = [...prompt];
+      sampledTokens.forEach((token, at) => {
+        const scaled = logitsAfter(before).map((logit) => logit / sampling.temperature);
+        const sum = scaled.reduce((total, logit) => total + Math.exp(logit), 0);
+        expect(logprobs?.[at]).toBeCloseTo(scaled[token]! - Math.log(sum), 4);
+        const rank = scaled.filter((logit) => logit > scaled[token]!).length;
+        if (sampling.topK !== undefined) expect(rank).toBeLessThan(sampling.topK);
+        before.push(token);
+      });
+      expect(sampledTokens).toHaveLength(8);
+      await engine.close();
+    },
+  );
+
+  test("is greedy at temperature 0, and ends at a stop token", async () => {
+    const engine = await open();
+    const { sampledTokens } = await engine.sample(request([4], { temperature: 0 }));
+    const before = [4];
+    for (const token of sampledTokens) {
+      const logits = logitsAfter(before);
+      expect(token).toBe(logits.indexOf(Math.max(...logits)));
+      before.push(token);
+    }
+    const stop = sampledTokens[2]!;
+    const first = sampledTokens.indexOf(stop);
+    const stopped = await engine.sample({ ...request([4], { temperature: 0 }), stopTokenIds: [stop] });
+    expect([...stopped.sampledTokens]).toEqual([...sampledTokens.subarray(0, first + 1)]);
+    expect(stopped.finish).toEqual({ reason: "stop", matched: stop, raw: null });
+    await engine.close();
+  });
+
+  test("gives the same answers alone and among others, from a cache and without one", async () => {
+    const fake = new FakeLlama();
+    const [many, one] = [await open({ sequences: 4 }, fake), await open({ sequences: 1 })];
+    const requests = Array.from({ length: 12 }, (_, at) =>
+      request([1, 2, 3, ...(at % 2 === 0 ? [4] : []), at], { seed: at, temperature: at % 3 }),
+    );
+    const among = await Promise.all(requests.map((each) => many.sample(each)));
+    const alone = await Promise.all(requests.map((each) => one.sample(each)));
+    expect(among.map(({ sampledTokens, logprobs }) => [sampledTokens, logprobs])).toEqual(
+      alone.map(({ sampledTokens, logprobs }) => [sampledTokens, logprobs]),
+    );
+    expect(fake.mostRunning).toBe(4);
+    expect(alone.at(-1)?.usage.cachedTokens).toBe(3);
+    await Promise.all([many.close(), one.close()]);
+  });
+
+  test("serves the turns of an episode from its own sequence, whatever others do meanwhile", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({}, fake);
+    const prompt = TokenBuffer.from([3, 1, 4, 1, 5]);
+    let known = 0;
+    for (let turn = 0; turn < 3; turn++) {
+      const { sampledTokens, usage } = await engine.sample({ ...request([]), prompt, routingKey: "episode" });
+      expect(usage).toEqual({ promptTokens: prompt.length, completionTokens: 8, cachedTokens: known });
+      known = prompt.length + sampledTokens.length - 1;
+      prompt.append(sampledTokens);
+      prompt.append([turn, 7]);
+      await engine.sample({ ...request([9, 9, turn]), routingKey: "other" });
+    }
+    expect(fake.cleared).toBe(0);
+    await engine.close();
+  });
+
+  test("computes the last token of a prompt that is in the cache as a whole", async () => {
+    const engine = await open({ sequences: 1 });
+    const wanted = await engine.sample(request([1, 2, 3]));
+    const again = await engine.sample(request([1, 2, 3]));
+    expect(again.sampledTokens).toEqual(wanted.sampledTokens);
+    expect(again.usage.cachedTokens).toBe(2);
+    await engine.close();
+  });
+
+  test("ends with length where the context ends", async () => {
+    const engine = await open({ contextTokens: 16 });
+    const { finish, sampledTokens } = await engine.sample(request([1, 2, 3, 4, 5, 6], { maxNewTokens: null }));
+    expect([finish.reason, sampledTokens.length]).toEqual(["length", 10]);
+    await engine.close();
+  });
+
+  test("a fault of the library is a failure that may be tried again, and the next call begins anew", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({ sequences: 1 }, fake);
+    const wanted = await engine.sample(request([1, 2, 3]));
+    fake.fault = new Error("no memory");
+    const error: unknown = await engine.sample(request([1, 2, 3])).catch((reason: unknown) => reason);
+    expect(error).toMatchObject({
+      message: "Cannot sample from llama.cpp: it failed (no memory).",
+      failure: { boundary: "engine", code: "server-error", retryable: true },
+    });
+    expect((await engine.sample(request([1, 2, 3]))).sampledTokens).toEqual(wanted.sampledTokens);
+    expect(fake.cleared).toBe(1);
+    await engine.close();
+  });
+});
+
+describe("abort() and signals", () => {
+  test("abort() ends a call with what it has, and one that waits with nothing", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({ sequences: 1 }, fake);
+    const release = fake.hold();
+    const running = engine.sample(request([1, 2], {}, "running"));
+    const waiting = engine.sample(request([3], {}, "waiting"));
+    await turns();
+    await engine.abort("unknown");
+    await engine.abort("waiting");
+    expect(await waiting).toMatchObject({ finish: { reason: "abort" }, logprobs: new Float32Array(), weightSpans: [] });
+    await engine.abort("running");
+    release();
+    const { finish, sampledTokens, weightSpans } = await running;
+    expect(finish.reason).toBe("abort");
+    expect(sampledTokens).toHaveLength(1);
+    expect(weightSpans).toEqual([{ tokenCount: 1, dispatch: null, reply: null }]);
+    await engine.close();
+  });
+
+  test("looks for an abort between the parts of a long prompt", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({}, fake);
+    const release = fake.hold();
+    const running = engine.sample(request(testPrompt(900)));
+    await turns();
+    await engine.abort("r");
+    release();
+    expect((await running).sampledTokens).toHaveLength(0);
+    expect(fake.evaluated).toEqual([512]);
+    await engine.close();
+  });
+
+  test("a cancelled call rejects at once, and its sequence is free when the library answers", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({ sequences: 1 }, fake);
+    const release = fake.hold();
+    const controller = new AbortController();
+    const running = engine.sample(request([1]), { signal: controller.signal });
+    await turns();
+    controller.abort();
+    expect(await codeOf(running)).toBe("cancelled");
+    const next = engine.sample(request([2]));
+    release();
+    expect((await next).sampledTokens).toHaveLength(8);
+    await engine.close();
+  });
+
+  test("close() waits for the library, rejects what is under way and what comes, and frees all of it", async () => {
+    const fake = new FakeLlama();
+    const engine = await open({ sequences: 1 }, fake);
+    const release = fake.hold();
+    const calls = [codeOf(engine.sample(request([1]))), codeOf(engine.sample(request([2])))];
+    await turns();
+    const closed = engine.close();
+    await turns();
+    expect(fake.disposed).toEqual([]);
+    release();
+    await closed;
+    await engine.close();
+    expect(await Promise.all(calls)).toEqual(["cancelled", "cancelled"]);
+    expect(fake.disposed).toEqual(["context", "model", "llama"]);
+    expect(await codeOf(engine.sample(request([1])))).toBe("cancelled");
+  });
+});

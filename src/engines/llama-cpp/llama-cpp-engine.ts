@@ -1,0 +1,254 @@
+// The engine for a GGUF file: llama.cpp computes logits in this process, and everything that decides what is sampled is ours,
+// so that ids, logprobs and seeds mean what they mean at the other engines. Weights stay as they were loaded.
+
+import { randomInt } from "node:crypto";
+import { stat } from "node:fs/promises";
+
+import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
+import { type AttributedError, ConfigurationError } from "../../core/failure.ts";
+import type { Finish } from "../../core/turn.ts";
+import { subscribeToAbort } from "../../lib/abort-subscription.ts";
+import { deriveSeed } from "../../lib/random.ts";
+import { engineFailure, type GenerationParams, type ModelLimits, readRequest } from "../../sampling/index.ts";
+import { generate, type Generated } from "./generate.ts";
+import {
+  type Llama,
+  type LlamaContext,
+  type LlamaLibrary,
+  type LlamaModel,
+  loadLlamaLibrary,
+} from "./llama-library.ts";
+import { SequencePool } from "./sequence-pool.ts";
+
+export type LlamaCppEngineOptions = {
+  /** The GGUF file. */
+  readonly modelPath: string;
+  /** Calls that are sampled at a time; others wait. Memory for keys and values grows with it. 1 to 256. Default 8. */
+  readonly sequences?: number;
+  /** Tokens of prompt and answer together. At least 2. Default: what the model was trained for, 8,192 at most. */
+  readonly contextTokens?: number;
+  /** Of the processor. 1 to 1,024. Default: the library's choice. */
+  readonly threads?: number;
+  /** What computes, as the library names it. Default "auto": a graphics card where the library finds one. */
+  readonly gpu?: "auto" | "cuda" | "vulkan" | "metal" | false;
+  /** Bits of a key or value. 16 is llama.cpp's own choice and moves logprobs by hundredths; 32 takes twice the memory. Default 16. */
+  readonly cacheBits?: 16 | 32;
+  /** Default `null`: the weights have no version. */
+  readonly weightVersion?: string | null;
+  /** Of calls that bring no seed. Default: another one in each process. */
+  readonly seed?: number;
+  /** The module `node-llama-cpp`. Default: the one that is installed beside this package. */
+  readonly library?: LlamaLibrary;
+};
+
+/** What only this engine has. */
+export interface LlamaCppEngine extends Engine, Pick<EngineControl, "abort"> {
+  readonly limits: ModelLimits;
+}
+
+const failure = engineFailure("llama.cpp");
+
+/**
+ * Loads the model. Rejects with a `ConfigurationError` when the package or the file is missing, or the model cannot be
+ * loaded. The tokenizer must be that of the model: ids go in, whatever they mean.
+ *
+ * @example
+ * const engine = await createLlamaCppEngine({ modelPath: "Qwen3-0.6B-Q8_0.gguf" });
+ */
+export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Promise<LlamaCppEngine> {
+  const { modelPath, gpu = "auto", cacheBits = 16 } = options;
+  const sequences = inRange("sequences", options.sequences ?? 8, [1, 256]);
+  const contextTokens = options.contextTokens === undefined ? null : inRange("contextTokens", options.contextTokens, [2, 2 ** 24]); // prettier-ignore
+  const threads = options.threads === undefined ? null : inRange("threads", options.threads, [1, 1024]);
+  await checkFile(modelPath);
+  const library = options.library ?? (await loadLlamaLibrary());
+  const opened: { dispose(): Promise<void> }[] = [];
+  try {
+    const llama: Llama = await library.getLlama({
+      gpu,
+      build: "never",
+      logLevel: "error",
+      ...(threads === null ? {} : { maxThreads: threads }),
+    });
+    opened.push(llama);
+    const model: LlamaModel = await llama.loadModel({ modelPath });
+    opened.push(model);
+    const contextLength = contextTokens ?? Math.min(8192, model.trainContextSize);
+    const context: LlamaContext = await model.createContext({
+      contextSize: contextLength,
+      sequences,
+      ...(threads === null ? {} : { threads }),
+      ...(cacheBits === 32
+        ? { flashAttention: false, experimentalKvCacheKeyType: "F32", experimentalKvCacheValueType: "F32" }
+        : {}),
+    });
+    opened.push(context);
+    let vocabularySize = 0;
+    for (const token of model.iterateAllTokens()) vocabularySize = Math.max(vocabularySize, token + 1);
+    const pool = new SequencePool(Array.from({ length: sequences }, () => context.getSequence()));
+    return new LlamaCpp(pool, {
+      limits: { vocabularySize, contextLength: Math.min(contextLength, context.contextSize) },
+      weightVersion: options.weightVersion ?? null,
+      seed: options.seed ?? randomInt(2 ** 32),
+      dispose: () => disposeAll(opened),
+    });
+  } catch (error) {
+    await disposeAll(opened);
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new ConfigurationError(
+      `Cannot load "${modelPath}" with llama.cpp: ${reason.replace(/\.$/, "")}; give a GGUF file that this version reads, and a context that fits into memory.`,
+      { cause: error },
+    );
+  }
+}
+
+type Running = { readonly requestId: string; readonly ending: AbortController; readonly work: Promise<unknown> };
+
+class LlamaCpp implements LlamaCppEngine {
+  readonly name = "llama-cpp";
+  readonly limits: ModelLimits;
+  readonly #pool: SequencePool;
+  readonly #weightVersion: string | null;
+  readonly #freshSeed: () => number;
+  readonly #dispose: () => Promise<void>;
+  readonly #running = new Set<Running>();
+  #closing: Promise<void> | null = null;
+
+  constructor(
+    pool: SequencePool,
+    parts: {
+      readonly limits: ModelLimits;
+      readonly weightVersion: string | null;
+      readonly seed: number;
+      readonly dispose: () => Promise<void>;
+    },
+  ) {
+    let calls = 0;
+    this.#pool = pool;
+    this.limits = parts.limits;
+    this.#weightVersion = parts.weightVersion;
+    this.#freshSeed = () => deriveSeed(parts.seed, "call", calls++);
+    this.#dispose = parts.dispose;
+  }
+
+  async sample(request: SampleRequest, options: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
+    const { signal } = options;
+    if (this.#closing !== null) throw failure("cancelled", "it was closed");
+    const { prompt, params } = readRequest(request, this.limits, { freshSeed: this.#freshSeed, failure });
+    if (signal?.aborted === true) throw cancelled();
+    const ending = new AbortController();
+    const work = this.#generate(prompt, params, { routingKey: request.routingKey, signal: ending.signal });
+    const running = { requestId: request.requestId, ending, work };
+    this.#running.add(running);
+    // A cancelled call goes on until the library answers, holding its sequence.
+    const leave = (): void => void this.#running.delete(running);
+    work.then(leave, leave);
+    const generated = await unlessCancelled(work, { signal, ending });
+    if (this.#closing !== null) throw failure("cancelled", "it was closed");
+    return this.#resultOf(generated, prompt.length);
+  }
+
+  async abort(requestId: string): Promise<void> {
+    for (const running of this.#running) if (running.requestId === requestId) running.ending.abort();
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#end();
+    return this.#closing;
+  }
+
+  async #end(): Promise<void> {
+    for (const { ending } of this.#running) ending.abort();
+    // Under the library's feet nothing may vanish.
+    await Promise.allSettled([...this.#running].map(({ work }) => work));
+    await this.#dispose();
+  }
+
+  async #generate(
+    prompt: Uint32Array,
+    params: GenerationParams,
+    { routingKey, signal }: { readonly routingKey: string | null; readonly signal: AbortSignal },
+  ): Promise<Generated> {
+    try {
+      const lease = await this.#pool.acquire(routingKey, signal);
+      let isSound = false;
+      try {
+        const { vocabularySize } = this.limits;
+        const generated = await generate(lease.sequence, { prompt, params, vocabularySize, signal });
+        isSound = true;
+        return generated;
+      } finally {
+        lease.release(isSound);
+      }
+    } catch (error) {
+      // It had no sequence yet.
+      if (signal.aborted && error === signal.reason) return { reason: "abort", ids: [], logprobs: [], cachedTokens: 0 };
+      throw failure("server-error", `it failed (${error instanceof Error ? error.message : String(error)})`, {
+        retryable: true,
+        cause: error,
+      });
+    }
+  }
+
+  #resultOf({ reason, ids, logprobs, cachedTokens }: Generated, promptTokens: number): SampleResult {
+    const version = this.#weightVersion;
+    return {
+      sampledTokens: Uint32Array.from(ids),
+      logprobs: Float32Array.from(logprobs),
+      finish: finishOf(reason, ids),
+      weightSpans: ids.length === 0 ? [] : [{ tokenCount: ids.length, dispatch: version, reply: version }],
+      usage: { promptTokens, completionTokens: ids.length, cachedTokens },
+    };
+  }
+}
+
+/** Rejects as soon as the signal aborts, and tells the generation to end. */
+function unlessCancelled<T>(
+  work: Promise<T>,
+  { signal, ending }: { readonly signal: AbortSignal | undefined; readonly ending: AbortController },
+): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise<T>((resolve, reject) => {
+    const leave = subscribeToAbort(signal, () => {
+      ending.abort();
+      reject(cancelled());
+    });
+    work.then(resolve, reject).finally(leave);
+  });
+}
+
+function cancelled(): AttributedError {
+  return failure("cancelled", "the caller cancelled it");
+}
+
+function finishOf(reason: Generated["reason"], ids: readonly number[]): Finish {
+  switch (reason) {
+    case "matched":
+      return { reason: "stop", matched: ids.at(-1) ?? null, raw: null };
+    case "length":
+    case "abort":
+      return { reason, matched: null, raw: null };
+    default:
+      return reason satisfies never;
+  }
+}
+
+async function checkFile(path: string): Promise<void> {
+  const found = await stat(path).catch(() => null);
+  if (found?.isFile() === true) return;
+  throw new ConfigurationError(
+    `Cannot load "${path}" with llama.cpp: ${found === null ? "there is no such file" : "it is no file"}; give the path of a GGUF file.`,
+  );
+}
+
+/** The last opened first. What cannot be closed is gone all the same. */
+async function disposeAll(opened: readonly { dispose(): Promise<void> }[]): Promise<void> {
+  for (const each of [...opened].reverse()) await each.dispose().catch(() => undefined);
+}
+
+function inRange(name: string, value: number, [least, most]: readonly [number, number]): number {
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new ConfigurationError(
+    `Cannot make an engine of llama.cpp: ${name} is ${value}, an integer from ${least} to ${most} wanted.`,
+  );
+}
