@@ -1,6 +1,6 @@
 // `serve` as a trainer meets it: requests over a socket, rows back, and a folder that a restarted service goes on with.
 
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -57,6 +57,7 @@ describe("serve", () => {
         const page = await (await fetch(`${url}/metrics`)).text();
         expect(page).toContain("trainable_agents_episodes_started_total 3");
         expect(page).toContain('trainable_agents_groups_total{decision="kept"} 1');
+        expect(page).toContain("trainable_agents_concurrency_limit 64");
       },
       { argv: argv() },
     );
@@ -106,6 +107,11 @@ describe("serve", () => {
           wait_seconds: 60,
           engine: { url: "http://127.0.0.1:9" },
         });
+        const at = (engineUrl: string) => ask(`${url}/v1/episodes`, { task_index: 0, engine: { url: engineUrl } });
+        expect(await at("http://me:sesame@127.0.0.1:9")).toMatchObject({
+          error: { code: "bad-request", message: expect.not.stringContaining("sesame") as unknown },
+        });
+        expect(await at("nowhere")).toMatchObject({ error: { code: "bad-request" } });
         expect(nowhere).toMatchObject({
           outcome: "failed",
           failure: { message: expect.stringContaining("127.0.0.1:9") as unknown },
@@ -114,6 +120,16 @@ describe("serve", () => {
       { argv: argv("--engine", "sglang", "--model", "readable") },
     );
     await router.close();
+  });
+
+  test("a folder whose requests cannot be read is told, and left free", async () => {
+    await runServer(async () => undefined, { argv: argv() });
+    await writeFile(join(out, "requests.jsonl"), "nothing of ours\n");
+    const { run } = await createTestCli();
+    for (let again = 0; again < 2; again++) {
+      const { code, stderr } = await run(...argv());
+      expect([code, stderr]).toEqual([1, expect.stringContaining("line 1 is no request of this service")]);
+    }
   });
 
   test.each([

@@ -22,7 +22,7 @@ test("nothing is prepared for a client that does not read", async () => {
   let written = 0;
   for (let index = 0; index < 1000; index++) job.see({ type: "turn", toJSON: () => ++written });
   job.end(notStarted, { isKept: true });
-  const reader = streamEvents({ job, forgotten: async () => [] }, 0).body!.getReader();
+  const reader = streamEvents({ job, forgotten: async () => [], redact: (shown) => shown }, 0).body!.getReader();
   await reader.read();
   await new Promise((done) => setImmediate(done));
   expect(written).toBeLessThan(5);
@@ -32,7 +32,7 @@ test("nothing is prepared for a client that does not read", async () => {
 test("the stream of an episode that is cut off ends without its end", async () => {
   const job = jobOf();
   job.see({ type: "turn" });
-  const text = streamEvents({ job, forgotten: async () => [] }, 0).text();
+  const text = streamEvents({ job, forgotten: async () => [], redact: (shown) => shown }, 0).text();
   job.cutOff();
   expect(await text).toBe('id: 1\nevent: turn\ndata: {"type":"turn"}\n\n');
 });

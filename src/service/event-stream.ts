@@ -9,10 +9,12 @@ export type EventSource = {
   readonly job: EpisodeJob;
   /** What is played when the job has forgotten its events. */
   readonly forgotten: () => Promise<readonly EventView[]>;
+  /** Takes secrets out of what is sent. */
+  readonly redact: (text: string) => string;
 };
 
 /** `after`: number of events the client has. Nothing is prepared for a client that does not read. */
-export function streamEvents({ job, forgotten }: EventSource, after: number): Response {
+export function streamEvents({ job, forgotten, redact }: EventSource, after: number): Response {
   const encoder = new TextEncoder();
   const left = new AbortController();
   let next = after;
@@ -21,7 +23,8 @@ export function streamEvents({ job, forgotten }: EventSource, after: number): Re
     async pull(controller) {
       const send = (type: string, data: unknown): void => {
         next++;
-        controller.enqueue(encoder.encode(`id: ${next}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`));
+        const text = redact(JSON.stringify(data));
+        controller.enqueue(encoder.encode(`id: ${next}\nevent: ${type}\ndata: ${text}\n\n`));
       };
       try {
         for (;;) {

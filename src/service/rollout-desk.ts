@@ -248,7 +248,9 @@ export class RolloutDesk {
     try {
       return this.#playerOf(request);
     } catch (error) {
-      return () => Promise.reject(error);
+      return async () => {
+        throw error;
+      };
     }
   }
 

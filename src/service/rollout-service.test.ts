@@ -173,6 +173,18 @@ describe("hostile requests", () => {
     expect(await askJson("/v1/episodes/nothing/samples?format=csv")).toMatchObject({ error: { code: "not-found" } });
   });
 
+  test("secrets are taken out of whatever is answered", async () => {
+    const { ask, askJson } = createTestService({
+      redact: (text) => text.replaceAll("sesame", "***"),
+      parts: { player: () => () => Promise.reject(new Error("the server refuses the key sesame")) },
+    });
+    const { id } = await askJson<EpisodeAnswer>("/v1/episodes", { task_index: 0, ...waiting });
+    const answers = [`/v1/episodes/${id}`, `/v1/episodes/${id}/samples`, `/v1/episodes/${id}/events`].map(
+      async (path) => (await ask(path)).text(),
+    );
+    for (const text of await Promise.all(answers)) expect(text).toContain("the server refuses the key ***");
+  });
+
   test("with a token nothing but health, readiness and the document is open", async () => {
     const { ask, service } = createTestService({ token: "sesame" });
     expect((await ask("/v1/info")).status).toBe(401);

@@ -2,11 +2,11 @@
 // environment, engines and files it works with are values.
 
 import { createServer, type Server } from "node:http";
-import { isIPv4, type AddressInfo } from "node:net";
+import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import { ConfigurationError } from "../core/index.ts";
-import { isAllowed } from "./access.ts";
+import { isAllowed, isFromThisMachine, isLoopback } from "./access.ts";
 import { readJson } from "./read-json.ts";
 import type { LoggedRequest } from "./request-log.ts";
 import { RolloutDesk } from "./rollout-desk.ts";
@@ -20,6 +20,8 @@ export type RolloutServiceOptions = {
   readonly limits?: Partial<ServiceLimits>;
   /** Demanded as a bearer token by everything but health, readiness and the document. Default `null`: nothing is demanded. */
   readonly token?: string | null;
+  /** Takes secrets out of answers. Default: nothing is taken out. */
+  readonly redact?: (text: string) => string;
   /** Named in the document. Default "0". */
   readonly version?: string;
 };
@@ -32,6 +34,8 @@ export type ServiceAddress = {
 };
 
 export interface RolloutService {
+  /** Episodes that have a place, and those that wait for one. */
+  readonly counts: { readonly running: number; readonly waiting: number };
   /** Answers a request without a socket. Never rejects. */
   handle(request: Request): Promise<Response>;
   /** Serves on a socket. Rejects with a `ConfigurationError` when the address cannot be had or is not safe without a token. */
@@ -45,9 +49,9 @@ export interface RolloutService {
 }
 
 export function createRolloutService(parts: ServiceParts, options: RolloutServiceOptions = {}): RolloutService {
-  const { token = null, version = "0" } = options;
+  const { token = null, version = "0", redact = (text) => text } = options;
   const limits: ServiceLimits = { ...defaultServiceLimits, ...options.limits };
-  const state: ServiceState = { desk: new RolloutDesk(parts, limits), parts, limits, weightVersion: null };
+  const state: ServiceState = { desk: new RolloutDesk(parts, limits), parts, limits, redact, weightVersion: null };
   const document = (): unknown => openApiDocument(routes, { version });
   const routes: readonly Route[] = serviceRoutes(state, document);
   const app = new Hono();
@@ -77,10 +81,13 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
   app.onError((error) =>
     (error instanceof ServiceRefusal
       ? error
-      : new ServiceRefusal("internal", `Cannot serve the request: ${error.message}`)
+      : new ServiceRefusal("internal", redact(`Cannot serve the request: ${error.message}`))
     ).toResponse(),
   );
   return {
+    get counts() {
+      return state.desk.counts;
+    },
     handle: async (request) => app.fetch(request),
     listen: (address = {}) => listen((request) => app.fetch(request), { token, ...address }),
     restore: (earlier, { decided }) => state.desk.restore(earlier, { decided, read: readLogged }),
@@ -107,13 +114,19 @@ async function listen(
   fetch: (request: Request) => Response | Promise<Response>,
   { token, host = "127.0.0.1", port = 8800 }: ServiceAddress & { readonly token: string | null },
 ): Promise<{ readonly url: string; close(): Promise<void> }> {
-  const isLoopback = host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
-  if (token === null && !isLoopback) {
+  if (token === null && !isLoopback(host)) {
     throw new ConfigurationError(
       `Cannot serve on ${host} without a token: others on the network could use the service; give it a token.`,
     );
   }
-  const answer = getRequestListener(fetch, { overrideGlobalObjects: false });
+  const guarded = (request: Request): Response | Promise<Response> =>
+    token !== null || isFromThisMachine(request.headers)
+      ? fetch(request)
+      : new ServiceRefusal(
+          "forbidden",
+          "Cannot serve the request: without a token only programs of this machine are served, under the name localhost; give the service a token.",
+        ).toResponse();
+  const answer = getRequestListener(guarded, { overrideGlobalObjects: false });
   const server = createServer((incoming, outgoing) => void answer(incoming, outgoing));
   // A client that sends slowly holds a socket, not the service.
   server.headersTimeout = 10_000;

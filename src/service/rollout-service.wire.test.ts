@@ -1,6 +1,7 @@
 // The service on a socket: many clients at once, clients that send slowly or too much, and clients that send whatever the
 // document allows and forbids.
 
+import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { setTimeout as rest } from "node:timers/promises";
 import * as fc from "fast-check";
@@ -57,7 +58,30 @@ describe("under load", () => {
   });
 });
 
+/** The status of a request with headers that `fetch` does not let anybody set. */
+const statusWith = (path: string, headers: Readonly<Record<string, string>>): Promise<number | undefined> =>
+  new Promise((resolve, reject) => {
+    httpRequest(`${served.url}${path}`, { method: "POST", headers }, (answer) => {
+      answer.resume();
+      resolve(answer.statusCode);
+    })
+      .on("error", reject)
+      .end();
+  });
+
 describe("hostile clients", () => {
+  test.each([
+    ["a program of this machine", {}, 200],
+    ["one that names it", { host: "localhost:8800" }, 200],
+    ["a page of this machine", { origin: "http://127.0.0.1:3000" }, 200],
+    ["a page of another site", { origin: "https://example.com" }, 403],
+    ["a page without an origin of its own", { origin: "null" }, 403],
+    ["a site that points its name here", { host: "rebound.example.com:8800" }, 403],
+    ["a site with a name like ours", { host: "localhost.example.com" }, 403],
+  ])("without a token, %s gets what is its own", async (_who, headers, status) => {
+    expect(await statusWith("/v1/continue", headers)).toBe(status);
+  });
+
   test("a body without end is refused when it is too long, not when it is read", async () => {
     let sent = 0;
     const endless = new ReadableStream<Uint8Array>({

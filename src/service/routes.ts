@@ -46,6 +46,8 @@ export type ServiceState = {
   readonly desk: RolloutDesk;
   readonly parts: ServiceParts;
   readonly limits: ServiceLimits;
+  /** Takes secrets out of whatever is answered. */
+  readonly redact: (text: string) => string;
   /** What the trainer reported last. */
   weightVersion: string | null;
 };
@@ -61,6 +63,8 @@ const secured = { access: "token" } as const;
 
 export function serviceRoutes(state: ServiceState, document: () => unknown): readonly Route[] {
   const { desk, parts } = state;
+  const json = (value: unknown, status = 200): Response =>
+    new Response(state.redact(JSON.stringify(value)), { status, headers: { "content-type": "application/json" } });
   return [
     {
       ...none,
@@ -111,7 +115,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       query: inFormat,
       answers: { 200: { description: "All its rows.", content: samplesAnswer } },
       refusals: [400, 401, 404, 409],
-      handle: async (call) => samplesOf([await jobOf(desk, call)], call, state),
+      handle: async (call) => json(await samplesOf([await jobOf(desk, call)], call, state)),
     },
     {
       ...none,
@@ -126,7 +130,8 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
         const job = await jobOf(desk, call);
         const forgotten = async () => (await desk.ended(job.place.episodeId))?.episode.events.map(viewEvent) ?? [];
         const last = Number(call.headers.get("last-event-id") ?? 0);
-        return streamEvents({ job, forgotten }, Number.isSafeInteger(last) && last > 0 ? last : 0);
+        const after = Number.isSafeInteger(last) && last > 0 ? last : 0;
+        return streamEvents({ job, forgotten, redact: state.redact }, after);
       },
     },
     {
@@ -193,7 +198,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       query: inFormat,
       answers: { 200: { description: "All its rows.", content: samplesAnswer } },
       refusals: [400, 401, 404, 409],
-      handle: async (call) => samplesOf((await groupOf(desk, call)).jobs, call, state),
+      handle: async (call) => json(await samplesOf((await groupOf(desk, call)).jobs, call, state)),
     },
     {
       ...none,
@@ -320,10 +325,6 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
   ];
 }
 
-function json(value: unknown, status = 200): Response {
-  return new Response(JSON.stringify(value), { status, headers: { "content-type": "application/json" } });
-}
-
 function statusOf({ desk, parts }: ServiceState): "open" | "paused" | "closing" {
   if (desk.isClosing) return "closing";
   return parts.gate.isOpen ? "open" : "paused";
@@ -394,7 +395,7 @@ async function untilEnded(
   }
 }
 
-async function samplesOf(jobs: readonly EpisodeJob[], call: Call, { desk, parts }: ServiceState): Promise<Response> {
+async function samplesOf(jobs: readonly EpisodeJob[], call: Call, { desk, parts }: ServiceState): Promise<unknown> {
   const names = [...parts.formats.keys()];
   const name = call.query.get("format") ?? names[0] ?? "";
   const format = parts.formats.get(name);
@@ -417,12 +418,12 @@ async function samplesOf(jobs: readonly EpisodeJob[], call: Call, { desk, parts 
     if (played !== null) ended.push(played);
   }
   const groupIndex = (await desk.group(jobs[0]?.place.groupId ?? ""))?.groupIndex ?? 0;
-  return json({
+  return {
     format: name,
     episodes: jobs.map(answerEpisode),
     samples: format(ended, groupIndex),
     dropped_tokens: ended.flatMap(({ episode, result }) =>
       result.dropped.map(({ turn, count, reason }) => ({ episode_id: episode.id, turn, count, reason })),
     ),
-  });
+  };
 }

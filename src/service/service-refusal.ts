@@ -3,6 +3,7 @@
 export type RefusalCode =
   | "bad-request"
   | "unauthorized"
+  | "forbidden"
   | "not-found"
   | "method-not-allowed"
   | "not-ended"
@@ -16,6 +17,7 @@ export type RefusalCode =
 const statuses: Readonly<Record<RefusalCode, number>> = {
   "bad-request": 400,
   unauthorized: 401,
+  forbidden: 403,
   "not-found": 404,
   "method-not-allowed": 405,
   "not-ended": 409,

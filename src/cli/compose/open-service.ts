@@ -6,18 +6,18 @@ import { join } from "node:path";
 import { ConfigurationError, type Tool } from "../../core/index.ts";
 import { dumpJson } from "../../lib/json/dump-json.ts";
 import { exportFormats, exportGroup } from "../../exporters/index.ts";
+import { parseBaseUrl, showAddress } from "../../http/index.ts";
 import type { EpisodePlayer } from "../../runs/index.ts";
 import {
   createRolloutService,
   gatedEngine,
-  type LoggedRequest,
   openRequestLog,
   type PolicyRequest,
   type RolloutService,
   type RowFormat,
   TurnGate,
 } from "../../service/index.ts";
-import { createFileRunStore, type ResumedRun, resumeFileRunStore, runFiles } from "../../store/index.ts";
+import { createFileRunStore, resumeFileRunStore, runFiles } from "../../store/index.ts";
 import { createRunMetrics } from "../../telemetry/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { packageVersion, runManifest } from "../run-manifest.ts";
@@ -34,7 +34,7 @@ export type OpenedService = {
   readonly split: string;
   /** Requests and episodes of an earlier process that are gone on with; `null`: the folder is new. */
   readonly earlier: { readonly requests: number; readonly ended: number; readonly underWay: number } | null;
-  /** After the service is closed. */
+  /** Closes the service, too. */
   close(): Promise<void>;
 };
 
@@ -72,62 +72,76 @@ export async function openService(
   const begun = resume?.begun ?? new Date();
   const describe = { settings, prepared, engine: unasked, begun, resumed: resume === null ? 0 : resume.resumed + 1 };
   await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
-  const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"));
-  const gate = new TurnGate();
-  const metrics = createRunMetrics();
-  const engines = new EngineBook(prepared, { cancel: context.cancel, store, gate });
-  const service = createRolloutService(
-    {
-      environment,
-      defaultSplit: settings.split ?? environment.splits[0] ?? "train",
-      player: (policy) => observedPlayer(engines.player(policy), metrics),
-      store: {
-        append: (episode) => store.append(episode),
-        appendGroup: async (decided) => {
-          await store.appendGroup(decided);
-          metrics.group(decided.group);
+  // Never "done": a service may always be gone on with.
+  const ended = () => runManifest({ ...describe, ended: new Date(), status: "interrupted", totals: null, error: null });
+  /** In the order in which they were opened. */
+  const opened: (() => Promise<void>)[] = [() => store.close(ended())];
+  const close = async (): Promise<void> => {
+    for (const closeOne of opened.toReversed()) await closeOne();
+  };
+  try {
+    const metrics = createRunMetrics();
+    opened.push(() => metrics.close());
+    const gate = new TurnGate();
+    const engines = new EngineBook(prepared, { cancel: context.cancel, store, gate });
+    opened.push(() => engines.close());
+    const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"));
+    opened.push(() => log.close());
+    const concurrency = concurrencyBounds(settings.concurrency).ceiling;
+    const service: RolloutService = createRolloutService(
+      {
+        environment,
+        defaultSplit: settings.split ?? environment.splits[0] ?? "train",
+        player: (policy) => observedPlayer(engines.player(policy), metrics),
+        store: {
+          append: (episode) => store.append(episode),
+          appendGroup: async (decided) => {
+            await store.appendGroup(decided);
+            metrics.group(decided.group);
+          },
+        },
+        archive: { find: (episodeId) => store.kept(episodeId) },
+        requests: log,
+        gate,
+        formats: formatsOf(prepared),
+        seed: settings.seed,
+        metrics: {
+          contentType: metrics.contentType,
+          page: () => {
+            const { running, waiting } = service.counts;
+            metrics.gauges({ runningEpisodes: running, waitingEpisodes: waiting, concurrencyLimit: concurrency });
+            return metrics.page();
+          },
+        },
+        onFault: (error) => {
+          const message = error instanceof Error ? error.message : String(error);
+          context.stderr.write(`${prepared.redact(`A group was not recorded: ${message}`)}\n`);
         },
       },
-      archive: { find: (episodeId) => store.kept(episodeId) },
-      requests: log,
-      gate,
-      formats: formatsOf(prepared),
-      seed: settings.seed,
-      metrics,
-    },
-    {
-      token: options.token,
-      version: packageVersion(),
-      limits: { concurrency: concurrencyBounds(settings.concurrency).ceiling, maxWaiting: options.maxWaiting },
-    },
-  );
-  await restore(service, requests, earlier);
-  return {
-    service,
-    environment: environment.name,
-    split: settings.split ?? "",
-    earlier:
-      earlier === null
-        ? null
-        : { requests: requests.length, ended: earlier.ended.size, underWay: earlier.underWay.size },
-    async close() {
-      await log.close();
-      await engines.close();
-      await metrics.close();
-      // Never "done": a service may always be gone on with.
-      await store.close(
-        runManifest({ ...describe, ended: new Date(), status: "interrupted", totals: null, error: null }),
-      );
-    },
-  };
-}
-
-async function restore(
-  service: RolloutService,
-  requests: readonly LoggedRequest[],
-  earlier: ResumedRun | null,
-): Promise<void> {
-  await service.restore(requests, { decided: new Set(earlier?.decided.keys()) });
+      {
+        token: options.token,
+        redact: prepared.redact,
+        version: packageVersion(),
+        limits: { concurrency, maxWaiting: options.maxWaiting },
+      },
+    );
+    // What still plays has no folder to write into after this.
+    opened.push(() => service.close({ wait: false }));
+    await service.restore(requests, { decided: new Set(earlier?.decided.keys()) });
+    return {
+      service,
+      environment: environment.name,
+      split: settings.split ?? "",
+      earlier:
+        earlier === null
+          ? null
+          : { requests: requests.length, ended: earlier.ended.size, underWay: earlier.underWay.size },
+      close,
+    };
+  } catch (error) {
+    await close().catch(() => undefined);
+    throw error;
+  }
 }
 
 /** Engines are asked when the first request names them. */
@@ -164,11 +178,8 @@ class EngineBook {
         `Cannot use the engine of the request: this service plays with engine "${settings.engine}"; leave "engine" out, or start the service with --engine sglang.`,
       );
     }
-    if (engineUrl !== null && !this.#connections.has(engineUrl) && this.#connections.size >= mostEngines) {
-      throw new ConfigurationError(
-        `Cannot use another engine: requests have named ${mostEngines} already; put a router before them.`,
-      );
-    }
+    if (engineUrl !== null) checkAddress(engineUrl);
+    this.#checkRoom(engineUrl);
     const merged = { ...base, ...sampling };
     return async (task, place) => {
       const connected = await this.#connect(engineUrl);
@@ -182,9 +193,18 @@ class EngineBook {
     await Promise.all(open.map(({ value }) => value.close()));
   }
 
+  #checkRoom(url: string | null): void {
+    if (this.#connections.has(url) || this.#connections.size < mostEngines) return;
+    throw new ConfigurationError(
+      `Cannot use another engine: requests have named ${mostEngines} already; put a router before them.`,
+    );
+  }
+
   #connect(url: string | null): Promise<ConnectedPolicy> {
     const known = this.#connections.get(url);
     if (known !== undefined) return known;
+    // Many requests may have been taken before the first of them connects.
+    this.#checkRoom(url);
     const { cancel, store, gate } = this.#parts;
     const timeoutMs = this.#prepared.settings.turnTimeout * 1000;
     const connecting = this.#prepared.connect(cancel, store, {
@@ -195,6 +215,16 @@ class EngineBook {
     // A server that was not there may be there for the next request.
     connecting.catch(() => this.#connections.delete(url));
     return connecting;
+  }
+}
+
+/** Of a request. Throws a `ConfigurationError` for what is no address, and for one with a password, since requests are kept as they come. */
+function checkAddress(url: string): void {
+  for (const part of url.split(",")) {
+    if (parseBaseUrl(part, { what: "engine of the request" }).secrets.length === 0) continue;
+    throw new ConfigurationError(
+      `Cannot use "${showAddress(part)}" as the engine of the request: it holds a password, and requests are kept in the folder; start the service with --api-key-env.`,
+    );
   }
 }
 

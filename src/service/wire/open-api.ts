@@ -20,13 +20,14 @@ export type Operation = {
   readonly answers: Readonly<
     Record<number, { readonly description: string; readonly content: z.ZodType | string | null }>
   >;
-  /** Statuses of refusals, all with the same body. */
+  /** Statuses of refusals, all with the same body; any may be refused with 403. */
   readonly refusals: readonly number[];
 };
 
 const refusalWords: Readonly<Record<number, string>> = {
   400: "The request cannot be read, or names what there is not.",
   401: "The token is missing or wrong.",
+  403: "The service has no token, and the request comes from a page of another site.",
   404: "There is nothing of this name.",
   409: "It has not ended yet, or its idempotency key came before with another body.",
   413: "The body is too large.",
@@ -73,7 +74,7 @@ function describe(operation: Operation): unknown {
     description: "The same key with the same body is the same request, also after a restart.",
     schema: { type: "string", minLength: 1, maxLength: 255 },
   };
-  const refused = refusals.map((status) => [
+  const refused = [...refusals, 403].map((status) => [
     status,
     { description: refusalWords[status] ?? "It was refused.", content: jsonContent(errorAnswer) },
   ]);
