@@ -14,21 +14,16 @@ import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { createSemaphore } from "../dist/lib/semaphore.js";
 import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/runs/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
-import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
+import { cpuOf, machine, median, reportRows, spread } from "./lib/measure.mjs";
 import { measureStages } from "./lib/stages.mjs";
-import { cannedReply, goldReplies, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
+import { goldServerReplies, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
 
 const rounds = Number(process.argv.slice(2).find((word) => !word.startsWith("--")) ?? 9);
 const concurrency = 32;
 const { tokenizer, environment, renderer, tasks, strategy } = await loadRetail();
 const taskset = environment.taskset("test");
 
-const replies = {};
-tasks.forEach((task, index) => {
-  const episode = `${taskset.task(index).id}#0`;
-  goldReplies(task).forEach((text, turn) => (replies[`${episode}:${turn}`] = cannedReply(text, tokenizer)));
-});
-const server = await startServer(replies);
+const server = await startServer(goldServerReplies({ tasks, environment, tokenizer }));
 const engine = createSglangEngine({ port: server.port, connections: concurrency });
 const parts = { environment, engine, renderer, strategy, user: shortUser };
 const folder = await mkdtemp(join(tmpdir(), "turn-cost-"));
@@ -112,6 +107,12 @@ console.log(`our client    CPU us a turn: ${spread(perTurn.ours)}`);
 console.log(`null client   CPU us a turn: ${spread(perTurn.nothing)}`);
 const ratios = perTurn.ours.map((cost, round) => perTurn.nothing[round] / cost);
 console.log(`turns per CPU-second against the null client: ${spread(ratios, 2)}   (target: at least 0.8)`);
+reportRows({
+  what: "turns per CPU-second against a null client",
+  figure: `${spread(ratios, 2)}; ${median(perTurn.ours).toFixed(0)} us of CPU a turn against ${median(perTurn.nothing).toFixed(0)}`,
+  target: "at least 0.8",
+  isMet: median(ratios) >= 0.8,
+});
 if (median(ratios) <= 0) process.exitCode = 1;
 if (process.argv.includes("--stages")) {
   const stages = await measureStages({ parts, tokenizer, plan, tasks, folder, concurrency, rounds });

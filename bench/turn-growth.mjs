@@ -6,7 +6,7 @@ import { Pool } from "undici";
 
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { runEpisode } from "../dist/episodes/index.js";
-import { machine, median, spread } from "./lib/measure.mjs";
+import { machine, median, reportRows, spread } from "./lib/measure.mjs";
 import { callText, cannedReply, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
 
 const rounds = Number(process.argv[2] ?? 9);
@@ -105,6 +105,12 @@ const net = compared.map((places) => {
 console.log(`net             ${net.map((values) => spread(values).padEnd(28)).join(" ")}`);
 const growth = net[1].map((cost, round) => cost / net[0][round]);
 console.log(`turn 30 over turn 3, net: ${spread(growth, 2)}   (target: at most 1.3)`);
+reportRows({
+  what: "turn 30 over turn 3, the null client's subtracted",
+  figure: spread(growth, 2),
+  target: "at most 1.3",
+  isMet: median(growth) <= 1.3,
+});
 
 await engine.close();
 await pool.close();

@@ -1,14 +1,17 @@
 // A server that answers /generate with replies prepared before the clock starts, in a process of its own. It looks at a
-// request's `rid` alone, so its cost stays out of what is compared. With `record` it keeps every body for a null client.
+// request's `rid` alone, so its cost stays out of what is compared. With `record` it keeps every body for a null client; with
+// `delay` it answers as late as a model would. A reply for "<task>:<turn>" serves every sample of the task; a reply that is
+// `null` never comes.
 //
-// Parent to child: { type: "load", replies: { "<episode>:<turn>": json } }, { type: "bodies" }. Child to parent: { type:
-// "listening", port }, { type: "bodies", bodies: [[key, body], ...] }.
+// Parent to child: { type: "load", replies: { "<episode>:<turn>": json }, record, delay: { medianMs, sigma } | null },
+// { type: "bodies" }. Child to parent: { type: "listening", port }, { type: "bodies", bodies: [[key, body], ...] }.
 
 import { createServer } from "node:http";
 
 const replies = new Map();
 const bodies = new Map();
 let isRecording = false;
+let delay = null;
 const tail = 800;
 
 const server = createServer((request, response) => {
@@ -17,12 +20,24 @@ const server = createServer((request, response) => {
   request.on("end", () => {
     const body = Buffer.concat(chunks);
     const key = keyOf(body);
-    const reply = replies.get(key);
+    const reply = replies.get(key) ?? replies.get(key.replace(/#\d+:/, ":"));
     if (isRecording) bodies.set(key, body.toString("latin1"));
-    response.writeHead(reply === undefined ? 404 : 200, { "content-type": "application/json" });
-    response.end(reply ?? JSON.stringify({ error: { message: `no reply for ${key}` } }));
+    if (reply?.length === 0) return;
+    if (delay === null) answer(response, key, reply);
+    else setTimeout(() => answer(response, key, reply), drawMs(delay));
   });
 });
+
+function answer(response, key, reply) {
+  response.writeHead(reply === undefined ? 404 : 200, { "content-type": "application/json" });
+  response.end(reply ?? JSON.stringify({ error: { message: `no reply for ${key}` } }));
+}
+
+/** Log-normal. */
+function drawMs({ medianMs, sigma }) {
+  const normal = Math.sqrt(-2 * Math.log(1 - Math.random())) * Math.cos(2 * Math.PI * Math.random());
+  return medianMs * Math.exp(sigma * normal);
+}
 
 /** "<episode>:<turn>" out of the request id, which stands near the end of the body or near its beginning. */
 function keyOf(body) {
@@ -36,7 +51,8 @@ function keyOf(body) {
 process.on("message", (message) => {
   if (message.type === "load") {
     isRecording = message.record;
-    for (const [key, json] of Object.entries(message.replies)) replies.set(key, Buffer.from(json));
+    delay = message.delay;
+    for (const [key, json] of Object.entries(message.replies)) replies.set(key, Buffer.from(json ?? ""));
     process.send({ type: "loaded" });
   } else if (message.type === "bodies") {
     process.send({ type: "bodies", bodies: [...bodies] });

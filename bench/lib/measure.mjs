@@ -1,10 +1,15 @@
-// What every benchmark shares: the machine in one line, CPU time, medians and spread.
+// What every benchmark shares: the machine in one line, CPU time, medians and spread, and rows for the table of `loop`.
 
 import { cpus, totalmem } from "node:os";
 
 export function machine() {
   const { model } = cpus()[0] ?? { model: "unknown processor" };
   return `${cpus().length} x ${model.trim()}, ${Math.round(totalmem() / 2 ** 30)} GiB, Node ${process.version}`;
+}
+
+/** Gives rows of the loop's table to the process that asks for them (`bench/loop.mjs`); on its own a benchmark has printed them. */
+export function reportRows(...rows) {
+  process.send?.({ type: "rows", rows });
 }
 
 /** CPU microseconds of this process, all threads, while `action` runs. */

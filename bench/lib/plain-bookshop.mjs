@@ -2,4 +2,5 @@
 
 import { bookshopSource } from "../../dist/environments/bookshop/index.js";
 
+// oxlint-disable-next-line import/no-default-export -- what `--env <file>` takes
 export default bookshopSource({ levels: [1] });

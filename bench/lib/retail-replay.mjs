@@ -63,8 +63,20 @@ export function cannedReply(text, tokenizer) {
   });
 }
 
+/** The replies of the gold episodes, one for "<task>:<turn>". */
+export function goldServerReplies({ tasks, environment, tokenizer }) {
+  const taskset = environment.taskset("test");
+  const replies = {};
+  for (const [index, task] of tasks.entries()) {
+    for (const [turn, text] of goldReplies(task).entries()) {
+      replies[`${taskset.task(index).id}:${turn}`] = cannedReply(text, tokenizer);
+    }
+  }
+  return replies;
+}
+
 /** Starts the canned server in a process of its own. */
-export async function startServer(replies) {
+export async function startServer(replies, { record = true, delay = null } = {}) {
   const child = fork(fileURLToPath(new URL("./canned-server.mjs", import.meta.url)));
   const once = (type) =>
     new Promise((resolve) => {
@@ -77,7 +89,7 @@ export async function startServer(replies) {
     });
   const { port } = await once("listening");
   const loaded = once("loaded");
-  child.send({ type: "load", replies, record: true });
+  child.send({ type: "load", replies, record, delay });
   await loaded;
   return {
     port,
