@@ -1,18 +1,23 @@
 // A run that is killed again and again, in the middle of a write and from outside, and resumed each time, comes to what an
-// uninterrupted run comes to: no episode lost, none twice, and every row byte for byte. The processes run from dist/.
+// uninterrupted run comes to: no episode lost, none twice, and every row byte for byte; where groups are filtered and played
+// beyond those that are wanted, the same groups are kept. The processes run from dist/, and each costs what its start costs:
+// a run is therefore killed often, early and again.
 
 import { spawn } from "node:child_process";
-import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Episode, GroupRecord } from "../src/core/index.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createRandom } from "../src/lib/random.ts";
 import { openRunFolder, resumeFileRunStore } from "../src/store/index.ts";
 
 const isFull = process.env["FULL"] === "1";
+/** Of both plans together. */
 const kills = isFull ? 200 : 20;
+const killsOfOneRun = 10;
 const tasks = 10;
 const seed = 5;
 /** Processes that start on a busy machine take their time. */
@@ -24,15 +29,16 @@ beforeAll(async () => {
 });
 afterAll(() => rm(root, { recursive: true }));
 
+type Plan = "all" | "filtered";
 type Report = { readonly ended: number; readonly underWay: number; readonly torn: number };
 type Ended = { readonly isKilled: boolean; readonly report: Report | null };
 type Kill = { readonly atWrite: number; readonly share: number } | { readonly afterMs: number };
 
 /** Runs one process to its end, or to the kill. */
-async function run(folder: string, kill: Kill | null): Promise<Ended> {
+async function run(folder: string, plan: Plan, kill: Kill | null): Promise<Ended> {
   const { atWrite, share } = kill !== null && "atWrite" in kill ? kill : { atWrite: 0, share: 0 };
   const script = fileURLToPath(new URL("chaos/chaos-child.mjs", import.meta.url));
-  const child = spawn(process.execPath, [script, folder, ...[seed, tasks, atWrite, share].map(String)]);
+  const child = spawn(process.execPath, [script, folder, plan, ...[seed, tasks, atWrite, share].map(String)]);
   let [out, errors] = ["", ""];
   const killLater = kill !== null && "afterMs" in kill ? kill.afterMs : null;
   child.stdout.on("data", (bytes: Buffer) => {
@@ -53,10 +59,26 @@ async function resultOf(folder: string) {
   const reader = openRunFolder(folder);
   const episodes: string[] = [];
   for await (const episode of reader.episodes()) episodes.push(JSON.stringify(episode, withoutTimes));
-  const groups: string[] = [];
-  for await (const group of reader.groups()) groups.push(JSON.stringify(group));
+  const groups: GroupRecord[] = [];
+  for await (const group of reader.groups()) groups.push(group);
   const samples = await readFile(join(folder, "samples.jsonl"), "utf8");
-  return { episodes: episodes.sort(), groups: groups.sort(), samples: samples.split("\n").sort() };
+  return { episodes: episodes.sort(), groups: groups.toSorted(byPlan), samples: samples.split("\n").sort() };
+}
+
+const byPlan = (left: GroupRecord, right: GroupRecord): number => left.groupIndex - right.groupIndex;
+
+/** What timing may not change: of groups that are played beyond those that are wanted, how far each came is chance. */
+async function promisedOf(folder: string, plan: Plan) {
+  const { episodes, groups, samples } = await resultOf(folder);
+  expect(new Set(groups.map(({ groupId }) => groupId)).size).toBe(groups.length);
+  const ids = episodes.map((line) => (JSON.parse(line) as Episode).id);
+  expect(new Set(ids).size).toBe(ids.length);
+  if (plan === "all") return { episodes, groups, samples };
+  const last = groups.findLast(({ decision }) => decision === "kept");
+  const wanted = groups.filter(({ groupIndex }) => groupIndex <= (last?.groupIndex ?? -1));
+  expect(groups.slice(wanted.length).map(({ reason }) => reason)).not.toContain(null);
+  const counted = new Set(wanted.flatMap(({ episodeIds }) => episodeIds));
+  return { episodes: episodes.filter((_line, index) => counted.has(ids[index]!)), groups: wanted, samples };
 }
 
 function withoutTimes(key: string, value: unknown): unknown {
@@ -67,25 +89,31 @@ function withoutTimes(key: string, value: unknown): unknown {
 
 describe("a run that is killed", () => {
   it(`${kills} times, and resumed each time, is the run that nobody killed`, { timeout: timeoutMs }, async () => {
-    const calm = join(root, "calm");
-    await run(calm, null);
-    const whole = await resultOf(calm);
-    expect(whole.episodes).toHaveLength(tasks * 2);
-    const writes = Number((await openRunFolder(calm).manifest()).get("writes"));
-
     const random = createRandom(11);
-    const seen = { killed: 0, runs: 0, underWay: 0, torn: 0 };
+    const seen = { killed: 0, runs: 0, underWay: 0, torn: 0, cut: 0 };
+    const calm = new Map<Plan, Awaited<ReturnType<typeof promisedOf>>>();
     while (seen.killed < kills) {
+      const plan: Plan = seen.runs % 2 === 0 ? "all" : "filtered";
+      const first = join(root, `calm-${plan}`);
+      if (!calm.has(plan)) {
+        await run(first, plan, null);
+        calm.set(plan, await promisedOf(first, plan));
+      }
+      const whole = calm.get(plan)!;
+      const writes = Number((await openRunFolder(first).manifest()).get("writes"));
       const folder = join(root, `run-${seen.runs++}`);
+      const bound = Math.min(kills, seen.killed + killsOfOneRun);
       for (let isKilled = true; isKilled;) {
-        const kill = drawKill(seen.killed < kills, random.next, writes);
-        const ended = await run(folder, kill);
+        // A file that a process left may have been cut anywhere, too.
+        if (seen.cut < 1 && plan === "all" && seen.killed >= killsOfOneRun / 2) seen.cut += await cutLastLine(folder);
+        const kill = seen.killed < bound ? drawKill(random.next, writes) : null;
+        const ended = await run(folder, plan, kill);
         ({ isKilled } = ended);
         if (isKilled) seen.killed++;
         seen.underWay += ended.report?.underWay ?? 0;
         seen.torn += ended.report?.torn ?? 0;
       }
-      expect(await resultOf(folder)).toEqual(whole);
+      expect(await promisedOf(folder, plan)).toEqual(whole);
       expect((await readdir(folder)).toSorted()).toEqual([
         "episodes.jsonl",
         "groups.jsonl",
@@ -93,51 +121,49 @@ describe("a run that is killed", () => {
         "samples.jsonl",
       ]);
     }
+    expect(calm.get("all")!.episodes).toHaveLength(tasks * 2);
+    const filtered = calm.get("filtered")!.groups.map(({ reason }) => reason);
+    // Four are kept; some before them teach nothing.
+    expect(filtered.filter((reason) => reason === null)).toHaveLength(4);
+    expect(filtered).toContain("zero-signal");
     // It was not only killed before or after everything.
     expect(seen.underWay).toBeGreaterThan(kills);
     expect(seen.torn).toBeGreaterThan(kills / 4);
+    expect(seen.cut).toBe(1);
   });
-
-  it(
-    "and whose journal is cut at any byte of its last record, goes on from there",
-    { timeout: timeoutMs },
-    async () => {
-      const folder = join(root, "cut");
-      await run(folder, { atWrite: 40, share: 1 });
-      const [name] = (await readdir(join(folder, "journal"))).toSorted().slice(-1);
-      const file = join(folder, "journal", name!);
-      const whole = await readFile(file);
-      const lastStart = whole.lastIndexOf(0x0a, whole.length - 2) + 1;
-      const [, id] = JSON.parse(whole.toString("utf8", lastStart)) as [string, string];
-      const counts = new Set<number>();
-      // Every byte in the full suite; the store's own tests cut a short record at every one of its bytes each time.
-      const step = isFull ? 1 : Math.ceil((whole.length - lastStart) / 40);
-      for (let length = lastStart; length < whole.length; length += step) {
-        await writeFile(file, whole.subarray(0, length));
-        const resumed = await resumeFileRunStore(folder);
-        counts.add((await resumed.store.recorded(id)).length);
-        expect(resumed.torn).toEqual(length === lastStart ? [] : [{ file, bytes: length - lastStart }]);
-        await resumed.release();
-      }
-      // Whatever is left of it, the same events count.
-      expect(counts.size).toBe(1);
-      const calm = await resultOf(join(root, "calm"));
-      for (const length of isFull
-        ? [lastStart, lastStart + 7, whole.length - 2, whole.length - 1]
-        : [whole.length - 1]) {
-        const copy = `${folder}-${length}`;
-        await cp(folder, copy, { recursive: true });
-        await writeFile(join(copy, "journal", name!), whole.subarray(0, length));
-        expect((await run(copy, null)).isKilled).toBe(false);
-        expect(await resultOf(copy)).toEqual(calm);
-      }
-    },
-  );
 });
 
-/** In a write mostly, in any part of it; every fifth from outside; `null`: this one may end. */
-function drawKill(isWanted: boolean, random: () => number, writes: number): Kill | null {
-  if (!isWanted) return null;
-  if (random() < 0.2) return { afterMs: random() * 100 };
-  return { atWrite: 1 + Math.floor(random() * (writes / 3)), share: random() };
+/**
+ * Cuts the journal at bytes of its last record, looks what counts of it, and leaves it cut: whatever is left of the record,
+ * the events before it count. 0: there is no record to cut.
+ */
+async function cutLastLine(folder: string): Promise<number> {
+  const [name] = (await readdir(join(folder, "journal"))).toSorted().slice(-1);
+  if (name === undefined) return 0;
+  const file = join(folder, "journal", name);
+  const left = await readFile(file);
+  const whole = left.subarray(0, left.lastIndexOf(0x0a) + 1);
+  if (whole.length === 0) return 0;
+  const lastStart = whole.lastIndexOf(0x0a, whole.length - 2) + 1;
+  const [, id] = JSON.parse(whole.toString("utf8", lastStart)) as [string, string];
+  const counts = new Set<number>();
+  // Every byte in the full suite; the store's own tests cut a short record at every one of its bytes each time.
+  const step = isFull ? 1 : Math.ceil((whole.length - lastStart) / 40);
+  for (let length = lastStart; length < whole.length; length += step) {
+    await writeFile(file, whole.subarray(0, length));
+    const resumed = await resumeFileRunStore(folder);
+    counts.add((await resumed.store.recorded(id)).length);
+    const torn = resumed.torn.filter((line) => line.file === file);
+    expect(torn).toEqual(length === lastStart ? [] : [{ file, bytes: length - lastStart }]);
+    await resumed.release();
+  }
+  expect(counts.size).toBe(1);
+  await writeFile(file, whole.subarray(0, whole.length - 1));
+  return 1;
+}
+
+/** In a write mostly, in any part of it; every fifth from outside. So early that the run goes on for many kills. */
+function drawKill(random: () => number, writes: number): Kill {
+  if (random() < 0.2) return { afterMs: random() * 30 };
+  return { atWrite: 1 + Math.floor((random() * writes * 2) / killsOfOneRun), share: random() };
 }

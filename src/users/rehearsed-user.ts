@@ -1,7 +1,7 @@
 // A user that says the same lines when it hears the same words takes up a conversation by going through it once more.
 
 import type { SpokenLine, UserLine, UserSimulator } from "../core/index.ts";
-import { userFailure } from "./user-failure.ts";
+import { replayMismatch } from "./replay-mismatch.ts";
 
 /**
  * `user`, which has not begun, in the middle of a conversation. It is led there at the first call; a line that is not the
@@ -30,8 +30,7 @@ function isSameLine(left: UserLine, right: UserLine): boolean {
 }
 
 function mismatch(index: number, again: UserLine, line: UserLine): Error {
-  return userFailure(
-    "replay-mismatch",
+  return replayMismatch(
     `Cannot take up the conversation of the user: line ${index} is ${JSON.stringify(again.text)}, it has said ` +
       `${JSON.stringify(line.text)}; the task, the seed and the user must be those that it began with.`,
   );

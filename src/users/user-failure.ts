@@ -1,7 +1,8 @@
 // The failures of simulated users: those of the models that play them, and those of recorded ones.
 
 import { cancelledFailure as cancelled, modelFailure, type ModelFailureCode } from "../chat-models/index.ts";
-import { AttributedError } from "../core/index.ts";
+import type { AttributedError } from "../core/index.ts";
+import { replayMismatch } from "./replay-mismatch.ts";
 
 /** Codes of failures at the boundary `user`. */
 export type UserFailureCode =
@@ -16,7 +17,7 @@ export function userFailure(
   options: { readonly cause?: string | null } = {},
 ): AttributedError {
   if (code !== "replay-mismatch") return modelFailure("user", code, { message, ...options });
-  return new AttributedError({ boundary: "user", code, message, retryable: false, cause: options.cause ?? null });
+  return replayMismatch(message, options.cause);
 }
 
 /** The failure for a signal that aborted, in the words of its reason. */

@@ -1,21 +1,22 @@
 // A process that rolls out into a folder, or goes on with the run in it, and may kill itself in the middle of a write. Plays
 // the bookshop's expert, a function of prompt and seed, so that every process would have sampled the same.
-// Run by tests/chaos.test.ts: node chaos-child.mjs <folder> <seed> <tasks> <kill at write, 0: never> <share of it that is written>
+// Run by tests/chaos.test.ts: node chaos-child.mjs <folder> <plan> <seed> <tasks> <kill at write, 0: never> <share of it that is
+// written>. The plan "all" plays each task once; "filtered" plays groups until four are kept that teach something.
 
 import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 
-import { createToolCalling } from "../../dist/agents/index.js";
 import { bookshopSource, expertAction } from "../../dist/environments/bookshop/index.js";
 // Rooms with libraries that are not needed here are entered by the side: this process is started often.
+import { createToolCalling } from "../../dist/agents/tool-calling.js";
 import { createQwenRenderer } from "../../dist/renderers/qwen/qwen-renderer.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../../dist/runs/index.js";
+import { dropZeroSignal, resumablePlayer, runRollout, tokenExactPlayer } from "../../dist/runs/index.js";
 import { createFileRunStore, resumeFileRunStore } from "../../dist/store/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/readable-tokenizer.js";
 import { agendaUser } from "../../dist/users/agenda.js";
 
-const [folder, ...numbers] = process.argv.slice(2);
+const [folder, plan, ...numbers] = process.argv.slice(2);
 const [seed, tasks, killAt, share] = numbers.map(Number);
 
 const tokenizer = createReadableTokenizer();
@@ -85,6 +86,8 @@ await runRollout(
         JSON.stringify({ id, index, tokens: [...tokens], lossMask: [...lossMask], reward }),
       ),
   },
-  { concurrency: 8 },
+  plan === "all"
+    ? { concurrency: 8 }
+    : { concurrency: 8, groups: { filters: [dropZeroSignal()] }, quota: { wanted: 4, oversample: 2 } },
 );
 await store.close(new Map([["writes", writes]]));
