@@ -98,7 +98,7 @@ export class ToolCallScan {
       if (!(entry instanceof Map)) {
         const type = pythonTypeName(entry);
         this.report("not-an-object", source, `A call must be a JSON object, not ${jsonTypeNames[type]}.`);
-        throw new PythonError("AttributeError", `'${type}' object has no attribute 'get'`);
+        throw new PythonError("AttributeError", `a call that is a Python ${type}`);
       }
       const name = entry.get("name") ?? null;
       if (!this.isCallable(name, source)) continue;
@@ -126,7 +126,7 @@ export class ToolCallScan {
   isCallable(name: JsonValue, source: string): boolean {
     if (isTruthy(name) && typeof name === "object" && (Array.isArray(name) || name instanceof Map)) {
       this.report("no-name", source, `The call's "name" must be a text, not ${jsonTypeNames[pythonTypeName(name)]}.`);
-      throw new PythonError("TypeError", `unhashable type: '${pythonTypeName(name)}'`);
+      throw new PythonError("TypeError", `a name that is a Python ${pythonTypeName(name)}`);
     }
     if (typeof name === "string" && this.table.indices.has(name)) return true;
     if (typeof name === "string" && name !== "") {
@@ -140,7 +140,7 @@ export class ToolCallScan {
   #indexOf(name: JsonValue): number {
     if (typeof name === "string") return this.table.indices.get(name) ?? -1;
     if (Array.isArray(name) || name instanceof Map) {
-      throw new PythonError("TypeError", `unhashable type: '${pythonTypeName(name)}'`);
+      throw new PythonError("TypeError", `a name that is a Python ${pythonTypeName(name)}`);
     }
     return -1;
   }

@@ -41,7 +41,7 @@ function createDeepseekParser(name: string, split: (call: string) => Parts | nul
           const parts = split(body);
           if (parts === null) {
             scan.report("unterminated-call", body, "The call has no name or no arguments where they belong.");
-            throw new PythonError("AttributeError", "'NoneType' object has no attribute 'group'");
+            throw new PythonError("AttributeError", "a call without its parts");
           }
           const parameters = scan.readJson(parts.json);
           scan.add(scan.callsIn(new Map([["name", parts.name], ["parameters", parameters]]), body)); // prettier-ignore

@@ -30,7 +30,7 @@ export const interns1 = createToolCallParser({
         if (call === undefined) continue;
         if (!(call instanceof Map)) {
           scan.report("not-an-object", body, "A call must be a JSON object.");
-          throw new PythonError("AttributeError", `'${pythonTypeName(call)}' object has no attribute 'get'`);
+          throw new PythonError("AttributeError", `a call that is a Python ${pythonTypeName(call)}`);
         }
         const given = (call.has("parameters") ? call.get("parameters") : call.get("arguments")) ?? null;
         const name = call.get("name") ?? null;

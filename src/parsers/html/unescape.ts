@@ -1,5 +1,7 @@
-// Python's `html.unescape`: HTML5's rules for character references, unterminated ones included.
+// Python's `html.unescape`: HTML5's rules for character references, unterminated ones included. Decimal numbers of more than
+// 4,300 digits raise, as all of them do in Python.
 
+import { pythonInt } from "../python/number.ts";
 import { htmlEntities } from "./entities.ts";
 
 /** Code points that HTML reads as others (those of Windows-1252, mostly). */
@@ -13,21 +15,21 @@ const replaced: ReadonlyMap<number, string> = new Map([
   ),
 ]);
 
+/** A number in either base, or a name; the semicolon may be missing. */
+const reference = /&(?:#(?:(?<decimal>[0-9]+)|[xX](?<hex>[0-9a-fA-F]+));?|(?<name>[^\t\n\f <&#;]{1,32};?))/gu;
+
 export function unescapeHtml(text: string): string {
   if (!text.includes("&")) return text;
-  return text.replace(/&(#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)/gu, (_whole, reference: string) =>
-    reference.startsWith("#") ? numericReference(reference.slice(1)) : namedReference(reference),
-  );
+  return text.replace(reference, (_whole, decimal?: string, hex?: string, name?: string) => {
+    if (name !== undefined) return namedCharacter(name);
+    return hex === undefined ? numberedCharacter(Number(pythonInt(decimal!))) : numberedCharacter(parseInt(hex, 16));
+  });
 }
 
-function numericReference(reference: string): string {
-  const digits = reference.replace(/;$/, "");
-  const isHex = /^[xX]/.test(digits);
-  const code = isHex ? parseInt(digits.slice(1), 16) : parseInt(digits, 10);
-  const known = replaced.get(code);
-  if (known !== undefined) return known;
-  if ((code >= 0xd800 && code <= 0xdfff) || code > 0x10ffff) return "\ufffd";
-  return isInvalid(code) ? "" : String.fromCodePoint(code);
+function numberedCharacter(code: number): string {
+  const isSurrogate = code >= 0xd800 && code <= 0xdfff;
+  if (isSurrogate || code > 0x10ffff) return "\ufffd";
+  return replaced.get(code) ?? (isInvalid(code) ? "" : String.fromCodePoint(code));
 }
 
 /** Control characters and noncharacters, which disappear. */
@@ -37,14 +39,12 @@ function isInvalid(code: number): boolean {
   return (code >= 0xfdd0 && code <= 0xfdef) || (code & 0xfffe) === 0xfffe;
 }
 
-/** The longest name that the reference begins with; some names need no semicolon. */
-function namedReference(reference: string): string {
-  const whole = htmlEntities.get(reference);
-  if (whole !== undefined) return whole;
-  const characters = Array.from(reference);
-  for (let length = characters.length - 1; length > 1; length--) {
+/** Replaces the longest beginning that is a name; some names need no semicolon, and the rest stays. */
+function namedCharacter(written: string): string {
+  const characters = Array.from(written);
+  for (let length = characters.length; length > 1; length--) {
     const known = htmlEntities.get(characters.slice(0, length).join(""));
     if (known !== undefined) return known + characters.slice(length).join("");
   }
-  return `&${reference}`;
+  return `&${written}`;
 }

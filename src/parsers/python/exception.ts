@@ -3,7 +3,8 @@ import { PythonError } from "../../lib/python/index.ts";
 
 /**
  * The class of the Python exception that `error` stands for; `null` when it is a mistake of our own. What the reference
- * parser lets out is data about the model's output: serving code catches it and falls back to the plain text.
+ * parser lets out is data about the model's output: serving code catches it and falls back to the plain text. The class is
+ * all that counts of it; the words within these errors are our own.
  */
 export function pythonExceptionType(error: unknown): string | null {
   if (error instanceof PythonError || error instanceof JsonSyntaxError) return error.pythonType;

@@ -78,5 +78,5 @@ export function negate(value: PythonValue): PythonValue {
 }
 
 function malformed(): never {
-  throw new PythonError("ValueError", "malformed node or string");
+  throw new PythonError("ValueError", "more than a literal");
 }

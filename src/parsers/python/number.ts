@@ -10,10 +10,10 @@ const maxIntegerDigits = 4300;
 /** `int(text)`. Throws a `PythonError` "ValueError". */
 export function pythonInt(text: string): number | bigint {
   const stripped = plainNumber(text);
-  if (!/^[+-]?\d+(?:_\d+)*$/.test(stripped)) throw new PythonError("ValueError", "invalid literal for int()");
+  if (!/^[+-]?\d+(?:_\d+)*$/.test(stripped)) throw new PythonError("ValueError", "no integer");
   const digits = stripped.replaceAll("_", "");
   if (digits.replace(/^[+-]/, "").length > maxIntegerDigits) {
-    throw new PythonError("ValueError", `Exceeds the limit (${maxIntegerDigits} digits) for integer string conversion`);
+    throw new PythonError("ValueError", `an integer of more than ${maxIntegerDigits} digits`);
   }
   return normalInteger(BigInt(digits.replace(/^\+/, "")));
 }
@@ -28,14 +28,14 @@ export function pythonFloat(text: string): JsonFloat {
   }
   const digits = String.raw`\d+(?:_\d+)*`;
   const pattern = new RegExp(`^[+-]?(?:(?:${digits})?\\.${digits}|${digits}\\.?)(?:e[+-]?${digits})?$`, "i");
-  if (!pattern.test(stripped)) throw new PythonError("ValueError", "could not convert string to float");
+  if (!pattern.test(stripped)) throw new PythonError("ValueError", "no float");
   return new JsonFloat(Number(stripped.replaceAll("_", "")));
 }
 
 /** `int(value)` of a float. Throws "OverflowError" for infinities and "ValueError" for NaN. */
 export function integerOf(value: number): number | bigint {
-  if (value !== value) throw new PythonError("ValueError", "cannot convert float NaN to integer");
-  if (!Number.isFinite(value)) throw new PythonError("OverflowError", "cannot convert float infinity to integer");
+  if (value !== value) throw new PythonError("ValueError", "no integer is NaN");
+  if (!Number.isFinite(value)) throw new PythonError("OverflowError", "no integer is infinite");
   return normalInteger(BigInt(Math.trunc(value)));
 }
 

@@ -128,7 +128,7 @@ class Parser {
   }
 
   #nested(parse: () => PythonNode): PythonNode {
-    if (++this.#nesting > maxNesting) throw new PythonError("MemoryError", "parser stack overflow");
+    if (++this.#nesting > maxNesting) throw new PythonError("MemoryError", "nested too deep");
     const node = parse();
     this.#nesting--;
     return node;
@@ -254,7 +254,7 @@ class Parser {
         keywords.push({ name: null, value: this.#expression() });
         hasUnpacked = true;
       } else if (this.#cursor.takes("*")) {
-        if (hasUnpacked) throw syntaxError("iterable argument unpacking follows keyword argument unpacking");
+        if (hasUnpacked) throw syntaxError("* behind **");
         this.#expression();
         hasPositional = true;
       } else {
@@ -267,7 +267,7 @@ class Parser {
             this.#comprehension();
             if (hasPositional || keywords.length > 0 || !this.#cursor.sees(")")) throw syntaxError("invalid syntax");
           } else if (keywords.length > 0) {
-            throw syntaxError("positional argument follows keyword argument");
+            throw syntaxError("an argument without name behind named ones");
           }
           hasPositional = true;
         }
@@ -282,7 +282,7 @@ class Parser {
     const token = this.#cursor.peek();
     const following = this.#cursor.peekAfter();
     if (following.type !== "operator" || following.text !== "=") return null;
-    if (token.type !== "name") throw syntaxError("expression cannot contain assignment");
+    if (token.type !== "name") throw syntaxError("a value assigned to no name");
     this.#cursor.advance(2);
     return token.text;
   }
@@ -316,7 +316,7 @@ class Parser {
       token.type === "string" || token.type === "bytes";
       token = this.#cursor.peek()
     ) {
-      if (token.type !== type) throw syntaxError("cannot mix bytes and nonbytes literals");
+      if (token.type !== type) throw syntaxError("bytes beside text");
       joined = joined === null || token.value === null ? null : joined + token.value;
       this.#cursor.advance();
     }
@@ -336,7 +336,7 @@ class Parser {
     if (isComprehension) return other;
     if (hasComma || items.length !== 1) return { type: "tuple", items };
     const [only] = items;
-    if (only === starred) throw syntaxError("cannot use starred expression here");
+    if (only === starred) throw syntaxError("* before a single value");
     return only ?? other;
   }
 

@@ -57,8 +57,8 @@ const numberPattern =
   /0[xX](?:_?[\da-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+|(?:\d(?:_?\d)*\.?(?:\d(?:_?\d)*)?|\.\d(?:_?\d)*)(?:[eE][+-]?\d(?:_?\d)*)?[jJ]?/y;
 
 export function tokenize(text: string): PythonToken[] {
-  if (text.includes("\0")) throw syntaxError("source code string cannot contain null bytes");
-  if (/\p{Surrogate}/u.test(text)) throw new PythonError("UnicodeEncodeError", "surrogates not allowed");
+  if (text.includes("\0")) throw syntaxError("a null character");
+  if (/\p{Surrogate}/u.test(text)) throw new PythonError("UnicodeEncodeError", "half a surrogate pair");
   return new Tokenizer(text.replace(/\r\n?/g, "\n")).run();
 }
 
@@ -75,7 +75,7 @@ class Tokenizer {
   run(): PythonToken[] {
     this.#startLine(true);
     while (this.#at < this.#source.length) this.#next();
-    if (this.#brackets.length > 0) throw syntaxError("a bracket was never closed");
+    if (this.#brackets.length > 0) throw syntaxError("an open bracket at the end");
     if (this.#tokens.at(-1)?.type !== "newline") this.#tokens.push({ type: "newline", isIndented: false });
     this.#tokens.push({ type: "end" });
     return this.#tokens;
@@ -90,7 +90,7 @@ class Tokenizer {
       this.#skip(/#[^\n]*/y);
       if (this.#at >= this.#source.length) return;
       if (this.#source[this.#at] !== "\n") {
-        if (isFirst && isIndented) throw new PythonError("IndentationError", "unexpected indent");
+        if (isFirst && isIndented) throw new PythonError("IndentationError", "blanks before the first token");
         const last = this.#tokens.at(-1);
         if (isIndented && last?.type === "newline") {
           this.#tokens[this.#tokens.length - 1] = { type: "newline", isIndented };
@@ -114,9 +114,9 @@ class Tokenizer {
       this.#tokens.push({ type: "newline", isIndented: false });
       this.#startLine(false);
     } else if (character === "\\") {
-      if (source[this.#at + 1] !== "\n") throw syntaxError("unexpected character after line continuation character");
+      if (source[this.#at + 1] !== "\n") throw syntaxError("a backslash outside of strings");
       this.#at += 2;
-      if (this.#at >= source.length) throw syntaxError("unexpected EOF");
+      if (this.#at >= source.length) throw syntaxError("nothing behind a backslash");
     } else if (this.#match(stringStart) !== null) {
       this.#readString();
     } else if (/[\d]/.test(character) || (character === "." && /\d/.test(source[this.#at + 1] ?? ""))) {
@@ -141,13 +141,13 @@ class Tokenizer {
     const literal = this.#match(numberPattern)!;
     this.#at += literal.length;
     const following = this.#source.slice(this.#at, this.#at + 2);
-    if (/^[\p{XID_Continue}]/u.test(following)) throw syntaxError("invalid decimal literal");
+    if (/^[\p{XID_Continue}]/u.test(following)) throw syntaxError("a number that runs into a name");
     this.#tokens.push({ type: "constant", value: numberValue(literal) });
   }
 
   #readOperator(): void {
     const operator = this.#match(operatorPattern);
-    if (operator === null) throw syntaxError("invalid character");
+    if (operator === null) throw syntaxError("no token of Python");
     this.#at += operator.length;
     if (operator === "...") {
       this.#tokens.push({ type: "constant", value: new PythonOpaque("ellipsis", "Ellipsis") });
@@ -155,10 +155,11 @@ class Tokenizer {
     }
     if (operator === "(" || operator === "[" || operator === "{") {
       this.#brackets.push(operator);
-      if (this.#brackets.length > maxBrackets) throw syntaxError("too many nested parentheses");
+      if (this.#brackets.length > maxBrackets) throw syntaxError("brackets nested too deep");
     } else if (operator === ")" || operator === "]" || operator === "}") {
       const opening = this.#brackets.pop();
-      if (opening === undefined || `${opening}${operator}` !== pairs[operator]) throw syntaxError("unmatched bracket");
+      if (opening === undefined || `${opening}${operator}` !== pairs[operator])
+        throw syntaxError("a bracket that closes no other");
     }
     this.#tokens.push(operatorToken(operator));
   }
@@ -170,11 +171,11 @@ class Tokenizer {
     this.#at += start.length;
     const bodyStart = this.#at;
     const end = findQuote(this.#source, bodyStart, quote);
-    if (end === -1) throw syntaxError("unterminated string literal");
+    if (end === -1) throw syntaxError("a string that does not end");
     this.#at = end + quote.length;
     const body = this.#source.slice(bodyStart, end);
     const isBytes = prefix.includes("b");
-    if (isBytes && /[^\0-\x7f]/.test(body)) throw syntaxError("bytes can only contain ASCII literal characters");
+    if (isBytes && /[^\0-\x7f]/.test(body)) throw syntaxError("bytes beyond ASCII");
     const isFormatted = prefix.includes("f");
     const value = prefix.includes("r") ? body : isFormatted ? "" : unescape(body, isBytes);
     if (isBytes) this.#tokens.push({ type: "bytes", value });
@@ -208,8 +209,8 @@ function numberValue(literal: string): PythonValue {
   if (/^0[xob]/i.test(digits)) return normalInteger(BigInt(digits.toLowerCase()));
   if (/j$/i.test(digits)) return new PythonComplex(0, Number(digits.slice(0, -1)));
   if (/[.e]/i.test(digits)) return new JsonFloat(Number(digits));
-  if (/^0+[1-9]/.test(digits)) throw syntaxError("leading zeros in decimal integer literals are not permitted");
-  if (digits.length > 4300) throw syntaxError("Exceeds the limit (4300 digits) for integer string conversion");
+  if (/^0+[1-9]/.test(digits)) throw syntaxError("an integer that begins with zero");
+  if (digits.length > 4300) throw syntaxError("an integer of more than 4300 digits");
   return normalInteger(BigInt(digits));
 }
 
@@ -228,11 +229,11 @@ function unescape(body: string, isBytes: boolean): string {
       if (unicode !== undefined) {
         if (isBytes) return escape;
         const code = parseInt(unicode, 16);
-        if (code > 0x10ffff) throw syntaxError("(unicode error) illegal Unicode character");
+        if (code > 0x10ffff) throw syntaxError("an escape beyond Unicode");
         return String.fromCodePoint(code);
       }
       if (other === "x" || (!isBytes && (other === "u" || other === "U" || other === "N"))) {
-        throw syntaxError("(unicode error) truncated escape");
+        throw syntaxError("an escape that is too short");
       }
       return Object.hasOwn(simpleEscapes, other ?? "") ? simpleEscapes[other ?? ""]! : escape;
     },

@@ -68,10 +68,10 @@ export function dumpPython(value: PythonValue): string {
 }
 
 function dumpNested(value: PythonValue, depth: number): string {
-  if (depth > maxDumpDepth) throw new PythonError("RecursionError", "maximum recursion depth exceeded");
+  if (depth > maxDumpDepth) throw new PythonError("RecursionError", "nested too deep to be written");
   const dump = (item: PythonValue): string => dumpNested(item, depth + 1);
   if (value instanceof PythonOpaque) {
-    throw new PythonError("TypeError", `Object of type ${value.typeName} is not JSON serializable`);
+    throw new PythonError("TypeError", `JSON has no ${value.typeName}`);
   }
   if (value instanceof PythonTuple) return `[${value.items.map(dump).join(", ")}]`;
   if (isList(value)) return `[${value.map(dump).join(", ")}]`;
@@ -88,7 +88,7 @@ function dumpKey(key: PythonValue): string {
   if (typeof key === "string") return dumpJson(key);
   const isScalar = key === null || typeof key !== "object" || key instanceof JsonFloat;
   if (isScalar) return `"${dumpJson(key)}"`;
-  throw new PythonError("TypeError", "keys must be str, int, float, bool or None");
+  throw new PythonError("TypeError", "a key that JSON cannot have");
 }
 
 /** `str(value)`. */
@@ -158,5 +158,5 @@ function hashKey(key: PythonValue): string {
   if (typeof key !== "object") return `n${key}`;
   if (key instanceof PythonTuple) return `t(${key.items.map((item) => JSON.stringify(hashKey(item))).join()})`;
   if (key instanceof PythonOpaque && key.typeName !== "set") return `o${key.repr}`;
-  throw new PythonError("TypeError", "unhashable type");
+  throw new PythonError("TypeError", "a key that may change");
 }
