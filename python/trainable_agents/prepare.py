@@ -49,10 +49,12 @@ class _Problem(Exception):
 
 
 def _info(url: str, token: str | None) -> dict[str, Any]:
-    request = urllib.request.Request(f"{url}/v1/info", headers={} if token is None else {"authorization": f"Bearer {token}"})
     # Without the proxies of the environment, as the client.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
+        request = urllib.request.Request(
+            f"{url}/v1/info", headers={} if token is None else {"authorization": f"Bearer {token}"}
+        )
         with opener.open(request, timeout=30) as answer:
             info = json.load(answer)
     except urllib.error.HTTPError as error:

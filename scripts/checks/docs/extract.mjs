@@ -4,7 +4,7 @@
 //   (nothing)        it is type-checked as a module of its own
 //   run              it is run as well
 //   continue         it goes on where the block before it ended
-//   file=<path>      it shows that file of the repository, word for word
+//   file=<path>      it shows that file of the repository, word for word; with any language
 
 /**
  * @typedef {object} Example
@@ -33,7 +33,7 @@ export function extractExamples(file, text) {
       if (fence !== null && language !== "")
         open = { indent: fence[1] ?? "", words: [language ?? "", ...words], line: index + 1, code: [] };
     } else if (fence !== null && fence[2] === "") {
-      if (open.words[0] === "ts") close(open);
+      if (open.words[0] === "ts" || open.words.some((word) => word.startsWith("file="))) close(open);
       open = null;
     } else {
       open.code.push(line.startsWith(open.indent) ? line.slice(open.indent.length) : line.trimStart());

@@ -1,0 +1,40 @@
+"""A trainer in 40 lines: groups in, advantages out, weights reported. Needs httpx and a running `trainable-agents serve`."""
+
+import statistics
+import sys
+import uuid
+
+import httpx
+
+service = httpx.Client(base_url=sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8800", timeout=120)
+training = uuid.uuid4().hex
+
+
+def start(step: int, task: int) -> str:
+    """With its key, a request that is sent again is the same group: no fault starts episodes twice."""
+    body = {"task_index": task, "samples": 8, "sampling_params": {"temperature": 1.0}}
+    answer = service.post("/v1/groups", json=body, headers={"idempotency-key": f"{training}-{step}-{task}"})
+    return answer.raise_for_status().json()["id"]
+
+
+def rows_of(group: str) -> list[dict]:
+    while service.get(f"/v1/groups/{group}?wait_seconds=60").raise_for_status().json()["status"] != "ended":
+        pass
+    rows = service.get(f"/v1/groups/{group}/samples?format=slime").raise_for_status().json()["samples"]
+    return [row for row in rows if row["reward"] is not None]  # what failed has none
+
+
+for step in range(3):
+    groups = [start(step, task) for task in range(4)]  # they all play at once
+    for rows in map(rows_of, groups):
+        rewards = [row["reward"] for row in rows]
+        spread = statistics.pstdev(rewards) + 1e-6
+        for row in rows:
+            advantage = (row["reward"] - statistics.fmean(rewards)) / spread
+            actions = row["tokens"][-row["response_length"] :]
+            trained = [(token, old) for token, mask, old in zip(actions, row["loss_mask"], row["rollout_log_probs"]) if mask]
+            print(f"step {step} task {row['metadata']['task_id']} tokens {len(trained)} advantage {advantage:+.2f}")
+            # Your loss here: -min(ratio * advantage, clipped) over `trained`, with ratio = exp(new - old).
+    service.post("/v1/pause").raise_for_status()  # no engine call begins: change the weights here
+    service.post("/v1/weights", json={"version": step + 1}).raise_for_status()
+    service.post("/v1/continue").raise_for_status()
