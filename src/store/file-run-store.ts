@@ -248,7 +248,7 @@ class FolderStore implements RunStore, EpisodeJournal {
     try {
       await mkdir(this.location, { recursive: true });
       // Who holds the lock is asked next; one that a killed process left is taken over.
-      taken = (await readdir(this.location)).filter((name) => name !== runFiles.lock);
+      taken = (await readdir(this.location)).filter((name) => !name.startsWith(runFiles.lock));
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       throw new ConfigurationError(

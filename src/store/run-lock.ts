@@ -2,7 +2,8 @@
 // behind is recognised and taken over. Between machines that share a folder nothing can be known: there the lock stands
 // until somebody removes it.
 
-import { readFile, rm, writeFile } from "node:fs/promises";
+import { constants } from "node:fs";
+import { copyFile, link, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { ConfigurationError } from "../core/index.ts";
 
@@ -24,22 +25,73 @@ export async function lockRun(folder: string, file: string): Promise<RunLock> {
     host: hostname(),
     since: new Date().toISOString(),
   };
-  for (;;) {
-    try {
-      await writeFile(file, `${JSON.stringify(mine)}\n`, { flag: "wx" });
-      return { release: () => rm(file, { force: true }) };
-    } catch (error) {
-      if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  const draft = `${file}.${process.pid}-${locks++}`;
+  try {
+    await writeFile(draft, `${JSON.stringify(mine)}\n`);
+    for (;;) {
+      if (await place(draft, file)) return { release: () => rm(file, { force: true }) };
+      const holder = await readHolder(file);
+      if (holder === "gone") continue;
+      if (holder !== null && (await mayLive(holder))) throw inUse(folder, file, holder);
+      await takeAway(file, draft);
     }
-    const holder = await readHolder(file);
-    if (holder !== null && (await mayLive(holder))) throw inUse(folder, file, holder);
-    await rm(file, { force: true });
+  } finally {
+    await rm(draft, { force: true });
   }
 }
 
-/** `null` for a file that is gone, or was cut off while it was written. */
-async function readHolder(file: string): Promise<Holder | null> {
-  const text = await readFile(file, "utf8").catch(() => "");
+/** Locks that this process has asked for. */
+let locks = 0;
+
+/** The lock appears whole or not at all: nobody reads it while it is written. False when there is one. */
+async function place(draft: string, file: string): Promise<boolean> {
+  try {
+    await link(draft, file);
+    return true;
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : null;
+    if (code === "EEXIST") return false;
+    if (code !== "EPERM" && code !== "ENOTSUP" && code !== "EOPNOTSUPP" && code !== "ENOSYS") throw error;
+  }
+  // A file system without links.
+  try {
+    await copyFile(draft, file, constants.COPYFILE_EXCL);
+    return true;
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
+    throw error;
+  }
+}
+
+/**
+ * Removes what a dead process left. One at a time, and looked at again: whoever else saw the dead process may have taken the
+ * lock since, and must not lose it.
+ */
+async function takeAway(file: string, draft: string): Promise<void> {
+  const turn = `${file}.taking`;
+  if (!(await place(draft, turn))) {
+    const other = await readHolder(turn);
+    // It was killed in the moment that this takes.
+    if (other !== "gone" && other !== null && !(await mayLive(other))) await rm(turn, { force: true });
+    return;
+  }
+  try {
+    const holder = await readHolder(file);
+    if (holder !== "gone" && (holder === null || !(await mayLive(holder)))) await rm(file, { force: true });
+  } finally {
+    await rm(turn, { force: true });
+  }
+}
+
+/** `null` for a file that names nobody. */
+async function readHolder(file: string): Promise<Holder | "gone" | null> {
+  let text: string;
+  try {
+    text = await readFile(file, "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "gone";
+    throw error;
+  }
   try {
     const { pid, began, host, since } = JSON.parse(text) as Record<string, unknown>;
     if (typeof pid !== "number" || typeof host !== "string") return null;
