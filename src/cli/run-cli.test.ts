@@ -293,7 +293,8 @@ describe("Ctrl-C", () => {
     expect(stderr).toContain(
       "Stopping: what was played is in the journal. Go on later with: npx trainable-agents rollout --resume",
     );
-    expect(new Set(outcomes)).toEqual(new Set(["completed"]));
+    // Perhaps none had ended; what was cut off is not among them.
+    expect(outcomes.filter((outcome) => outcome !== "completed")).toEqual([]);
     expect(outcomes.length).toBeLessThan(30);
     expect(Number(/"aborted": (\d+)/.exec(manifest)?.[1])).toBeGreaterThan(0);
     expect(manifest).toContain('"status": "interrupted"');
