@@ -181,13 +181,17 @@ class Slime(SlimeTest):
         return info["running"] + info["waiting"] == count
 
     async def test_slimes_own_rollout_with_our_generate(self) -> None:
-        args = arguments(self.service.url, dynamic_sampling_filter_path="slime_world.keep_even_groups")
+        args = arguments(
+            self.service.url, over_sampling_batch_size=2, dynamic_sampling_filter_path="slime_world.keep_even_groups"
+        )
         output = await asyncio.to_thread(sglang_rollout.generate_rollout, args, 0, DataSource(args))
         self.check_rollout(output)
         await until(lambda: self.is_running(0))
 
     async def test_a_rollout_by_groups(self) -> None:
-        args = arguments(self.service.url, dynamic_sampling_filter_path="slime_world.keep_even_groups")
+        args = arguments(
+            self.service.url, over_sampling_batch_size=2, dynamic_sampling_filter_path="slime_world.keep_even_groups"
+        )
         source = DataSource(args)
         output = await asyncio.to_thread(generate_rollout, args, 0, source)
         self.check_rollout(output)
