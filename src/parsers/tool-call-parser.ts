@@ -28,9 +28,9 @@ export interface ToolCallParser {
   readonly name: string;
   /** Texts that open, close or separate calls; a tokenizer may have some of them as single tokens. */
   readonly markers: readonly string[];
-  /** SGLang's quick test; it alone decides its finish reason "tool_calls". */
   /** What streaming and repair need to know. */
   readonly hints: FormatHints;
+  /** SGLang's quick test; it alone decides its finish reason "tool_calls". */
   hasToolCall(text: string): boolean;
   parse(text: string, options: ToolCallParseOptions): ToolCallParse;
 }

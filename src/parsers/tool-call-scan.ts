@@ -1,5 +1,5 @@
-// What a format collects while it reads one text: calls and problems, and the rules that SGLang's formats share
-// (its `parse_base_json`: which key holds the name, which the arguments, what is dropped, what raises).
+// What a format collects while it reads one text: calls and problems, and the rules that all formats with JSON
+// share: which key holds the name, which the arguments, what is dropped, what raises.
 
 import type { ParseProblem } from "../core/index.ts";
 import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
