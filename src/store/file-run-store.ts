@@ -2,7 +2,7 @@
 // `groups.jsonl` (one decided group a line), `samples.jsonl` (one training row a line) and `journal/` (events of the episodes
 // under way). All but `run.json` only grow; that one is replaced whole.
 
-import { mkdir, open, readdir, rename, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError, type Episode, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -77,6 +77,10 @@ export async function resumeFileRunStore(folder: string, options: FileRunStoreOp
   }
 }
 
+const draftName = `${runFiles.manifest}.new`;
+/** What is there before a run has begun. */
+const unbegun: readonly string[] = [runFiles.episodes, runFiles.groups, runFiles.samples, draftName];
+
 /** What waits to be written. */
 type Result =
   | { readonly type: "episode"; readonly id: string; readonly line: Buffer }
@@ -127,6 +131,7 @@ class FolderStore implements RunStore, EpisodeJournal {
       this.#files = { ...files, lock, journal: this.#journal(files.episodes) };
     };
     try {
+      if (this.#recovered === null) await this.#removeUnbegun();
       await this.#guard("begin a run", begin);
     } catch (error) {
       await lock.release();
@@ -248,7 +253,8 @@ class FolderStore implements RunStore, EpisodeJournal {
     try {
       await mkdir(this.location, { recursive: true });
       // Who holds the lock is asked next; one that a killed process left is taken over.
-      taken = (await readdir(this.location)).filter((name) => !name.startsWith(runFiles.lock));
+      const names = (await readdir(this.location)).filter((name) => !name.startsWith(runFiles.lock));
+      taken = (await this.#isUnbegun(names)) ? [] : names;
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       throw new ConfigurationError(
@@ -264,6 +270,22 @@ class FolderStore implements RunStore, EpisodeJournal {
     }
   }
 
+  /** A process was killed while it began here: files without a line, and no manifest yet. */
+  async #isUnbegun(names: readonly string[]): Promise<boolean> {
+    for (const name of names) {
+      if (!unbegun.includes(name) || (name !== draftName && (await stat(join(this.location, name))).size > 0)) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  /** With the lock held: whoever else might have begun here has not. */
+  async #removeUnbegun(): Promise<void> {
+    await this.#takePlace();
+    for (const name of unbegun) await rm(join(this.location, name), { force: true });
+  }
+
   async #guard(task: string, action: () => Promise<void>): Promise<void> {
     try {
       await action();
@@ -274,7 +296,7 @@ class FolderStore implements RunStore, EpisodeJournal {
 
   /** Written beside and renamed, so that a reader never finds half a manifest. */
   async #replaceManifest(manifest: JsonObject): Promise<void> {
-    const draft = `${this.#path("manifest")}.new`;
+    const draft = join(this.location, draftName);
     await writeFile(draft, this.#manifestText(manifest));
     await rename(draft, this.#path("manifest"));
   }

@@ -1,4 +1,4 @@
-import { appendFile, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile } from "node:fs/promises";
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -216,6 +216,21 @@ describe("resumeFileRunStore()", () => {
     await appendFile(join(folder, "groups.jsonl"), "{}\n");
     await expect(resumeFileRunStore(folder)).rejects.toThrow(/groups\.jsonl" at byte 0.*groupId: it is nothing/);
     expect(await readdir(folder)).not.toContain("run.lock");
+  });
+});
+
+describe("a run whose process was killed while it began", () => {
+  it("begins again in its folder; a folder with anything else is refused", async () => {
+    const folder = join(root, String(made++));
+    await mkdir(folder);
+    for (const name of ["episodes.jsonl", "groups.jsonl"]) await writeFile(join(folder, name), "");
+    await writeFile(join(folder, "run.json.new"), '{"sta');
+    const store = createFileRunStore(folder);
+    await store.begin(manifest);
+    await store.close(manifest);
+    await rm(join(folder, "run.json"));
+    await writeFile(join(folder, "samples.jsonl"), "{}\n");
+    await expect(createFileRunStore(folder).begin(manifest)).rejects.toThrow("is not empty");
   });
 });
 
