@@ -18,7 +18,7 @@ const isFull = process.env["FULL"] === "1";
 /** Of both plans together. */
 const kills = isFull ? 200 : 20;
 const killsOfOneRun = 10;
-const tasks = 10;
+const tasks = 6;
 const seed = 5;
 /** Processes that start on a busy machine take their time. */
 const timeoutMs = 900_000;
@@ -123,8 +123,8 @@ describe("a run that is killed", () => {
     }
     expect(calm.get("all")!.episodes).toHaveLength(tasks * 2);
     const filtered = calm.get("filtered")!.groups.map(({ reason }) => reason);
-    // Four are kept; some before them teach nothing.
-    expect(filtered.filter((reason) => reason === null)).toHaveLength(4);
+    // Three are kept; some before them teach nothing.
+    expect(filtered.filter((reason) => reason === null)).toHaveLength(3);
     expect(filtered).toContain("zero-signal");
     // It was not only killed before or after everything.
     expect(seen.underWay).toBeGreaterThan(kills);

@@ -1,6 +1,9 @@
 // Many episodes against a server on which everything goes wrong, over real sockets. Whatever happens, every episode ends in
 // exactly one outcome, no token is lost or trained twice, and nothing is left running.
 
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
 import { createToolCalling } from "../src/agents/index.ts";
 import type { Episode } from "../src/core/index.ts";
@@ -73,6 +76,15 @@ describe("soak", () => {
     for (const name of faultNames) expect(sampler.counts[name], name).toBeGreaterThan(0);
     expect(outcomes.get("completed") ?? 0).toBeGreaterThan(tasks);
     expect(totals.episodesFinished).toBe(tasks * samplesPerTask);
+  });
+
+  // Minutes of work: in the full suite alone. It runs from dist/.
+  it.runIf(isFull)("20,000 episodes need no more memory than 2,000 do", { timeout: 1_800_000 }, async () => {
+    const script = fileURLToPath(new URL("soak/soak-child.mjs", import.meta.url));
+    const { stdout } = await promisify(execFile)(process.execPath, ["--expose-gc", script, "5000", "256", "2000"]);
+    const { marked, last, episodes } = JSON.parse(stdout) as Record<"marked" | "last" | "episodes", number>;
+    expect(episodes).toBe(20_000);
+    expect(last / marked).toBeLessThanOrEqual(1.05);
   });
 });
 

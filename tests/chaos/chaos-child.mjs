@@ -1,7 +1,7 @@
 // A process that rolls out into a folder, or goes on with the run in it, and may kill itself in the middle of a write. Plays
 // the bookshop's expert, a function of prompt and seed, so that every process would have sampled the same.
 // Run by tests/chaos.test.ts: node chaos-child.mjs <folder> <plan> <seed> <tasks> <kill at write, 0: never> <share of it that is
-// written>. The plan "all" plays each task once; "filtered" plays groups until four are kept that teach something.
+// written>. The plan "all" plays each task once; "filtered" plays groups until three are kept that teach something.
 
 import { existsSync } from "node:fs";
 import { open } from "node:fs/promises";
@@ -88,6 +88,6 @@ await runRollout(
   },
   plan === "all"
     ? { concurrency: 8 }
-    : { concurrency: 8, groups: { filters: [dropZeroSignal()] }, quota: { wanted: 4, oversample: 2 } },
+    : { concurrency: 8, groups: { filters: [dropZeroSignal()] }, quota: { wanted: 3, oversample: 2 } },
 );
 await store.close(new Map([["writes", writes]]));
