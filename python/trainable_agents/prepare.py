@@ -22,7 +22,11 @@ DEFAULT_URL = "http://127.0.0.1:8800"
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m trainable_agents.prepare", description=__doc__)
-    parser.add_argument("--url", default=os.environ.get("TRAINABLE_AGENTS_URL") or DEFAULT_URL)
+    parser.add_argument(
+        "--url",
+        default=os.environ.get("TRAINABLE_AGENTS_URL") or DEFAULT_URL,
+        help="the service; default: TRAINABLE_AGENTS_URL, or the port of this machine that it has by default",
+    )
     parser.add_argument("--split", default=None, help="default: the service's own")
     parser.add_argument("--output", type=Path, required=True, help="the file to write; its folder is made")
     given = parser.parse_args(argv)
