@@ -4,6 +4,8 @@
 import { request as httpRequest } from "node:http";
 import { connect } from "node:net";
 import { setTimeout as rest } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestService, type TestService } from "./service.test-helper.ts";
@@ -114,6 +116,25 @@ describe("hostile clients", () => {
     const answer = await post("/v1/episodes", { task_index: 1, wait_seconds: 60 });
     expect(await answer.json()).toMatchObject({ status: "ended" });
     for (const socket of slow) socket.destroy();
+  });
+
+  test("a client that waits is answered when its time is up, however often memory is cleaned meanwhile", async () => {
+    setFlagsFromString("--expose-gc");
+    const cleanMemory = runInNewContext("gc") as () => void;
+    const held = createTestService();
+    held.gate.close();
+    const { id } = await held.askJson<{ readonly id: string }>("/v1/episodes", { task_index: 1 });
+    let answered = 0;
+    const clients = Array.from({ length: 50 }, async () => {
+      expect(await held.askJson(`/v1/episodes/${id}?wait_seconds=0.1`)).toMatchObject({ status: "waiting" });
+      answered++;
+    });
+    for (let round = 0; round < 50 && answered < clients.length; round++) {
+      await rest(20);
+      cleanMemory();
+    }
+    expect(answered).toBe(clients.length);
+    await held.service.close({ wait: false });
   });
 
   test("a client that leaves while it waits leaves nothing behind", async () => {

@@ -1,6 +1,7 @@
 // What the service offers, once: each operation with its description and its deed. The router and the OpenAPI document are
 // both made from this table.
 
+import { withDeadline } from "../lib/deadline.ts";
 import type { EpisodeJob } from "./episode-job.ts";
 import { streamEvents } from "./event-stream.ts";
 import { viewEvent } from "./event-view.ts";
@@ -389,10 +390,11 @@ async function untilEnded(
 ): Promise<void> {
   const ms = Math.ceil(Math.min(seconds * 1000, state.limits.maxWaitMs));
   if (ms <= 0) return;
-  const signal = AbortSignal.any([call.signal, AbortSignal.timeout(ms)]);
-  for (const job of jobs) {
-    while (job.status !== "ended" && !job.isCutOff && !signal.aborted) await job.changed(signal).catch(() => undefined);
-  }
+  const untilAll = async (signal: AbortSignal): Promise<void> => {
+    for (const job of jobs) while (job.status !== "ended" && !job.isCutOff) await job.changed(signal);
+  };
+  // Not `AbortSignal.any` with a timeout: Node may collect it, and then it never aborts.
+  await withDeadline(untilAll, { timeoutMs: ms, signal: call.signal }).catch(() => undefined);
 }
 
 async function samplesOf(jobs: readonly EpisodeJob[], call: Call, { desk, parts }: ServiceState): Promise<unknown> {
