@@ -162,6 +162,9 @@ class Slime(SlimeTest):
     async def test_partial_rollouts_hold_the_episode_and_go_on_with_it(self) -> None:
         self.args.partial_rollout = True
         state = sglang_rollout.GenerateState(self.args)
+        # What a trainer that was stopped left paused goes on with the first call of the next one.
+        await self.client.pause()
+        await generate(self.args, make_sample(4), dict(PARAMS))
         await self.client.pause()
         task = asyncio.create_task(generate(self.args, make_sample(4), dict(PARAMS)))
         await until(lambda: self.is_running(1))

@@ -43,7 +43,7 @@ async def generate(args: Any, sample: Any, sampling_params: dict[str, Any], eval
         args, sample.metadata, sampling_params, number=sample.index, evaluation=evaluation, settings=settings
     )
     link = link_for(settings)
-    await link.go_on()
+    await link.go_on(is_partial=getattr(args, "partial_rollout", False))
     episode = await _play(args, link, sample, index, options)
     for _ in range(settings.restarts):
         if episode is None or not _is_worth_another(episode):

@@ -60,7 +60,7 @@ async def roll_out(args: Any, rollout_id: int, data_source: Any) -> tuple[Any, l
     pending: dict[asyncio.Task[Played], Samples] = {}
     gatherer = MetricGatherer()
     remaining = lost = 0
-    await link.go_on()
+    await link.go_on(is_partial=getattr(args, "partial_rollout", False))
     try:
         while len(kept) < target:
             while remaining < target:

@@ -22,7 +22,8 @@ class TrainerLink:
 
     def __init__(self, settings: Settings) -> None:
         self.client = Client(settings.url, token=settings.token)
-        self._is_held = False
+        # None: not known. A trainer that was stopped may have left the service paused.
+        self._is_held: bool | None = None
 
     async def hold(self) -> None:
         if self._is_held:
@@ -31,8 +32,8 @@ class TrainerLink:
         await self.client.pause()
         _logger.info("Paused the rollout service until the next rollout.")
 
-    async def go_on(self) -> None:
-        if not self._is_held:
+    async def go_on(self, *, is_partial: bool) -> None:
+        if self._is_held is False or (self._is_held is None and not is_partial):
             return
         self._is_held = False
         await self.client.resume()
