@@ -4,7 +4,9 @@
 
 import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { basename, join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
 
 import { root } from "./run-command.mjs";
@@ -38,8 +40,7 @@ const reference = await makeReference(folder, Number(values.prompts));
 const referencePath = join(work, "reference.json");
 const answerPath = join(work, `${peer}.json`);
 writeFileSync(referencePath, JSON.stringify(reference));
-if (peer === "transformers") askTransformers();
-else await askLlama();
+const engines = peer === "transformers" ? askTransformers() : await askLlama();
 
 const answers = /** @type {import("./verify/compare.mjs").Answers} */ (JSON.parse(readFileSync(answerPath, "utf8")));
 const outcome = compare(reference, answers, 1e-3);
@@ -49,11 +50,13 @@ if (values.write) {
   const known = /** @type {object} */ (existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {});
   writeFileSync(path, `${JSON.stringify({ ...known, [peer]: outcome }, null, 2)}\n`);
 }
-process.exitCode = outcome.passed ? 0 : 1;
+if (engines !== null) process.stdout.write(`${JSON.stringify(engines, null, 2)}\n`);
+process.exitCode = outcome.passed && engines?.passed !== false ? 0 : 1;
 
 function askTransformers() {
   const python = process.env["VERIFY_PYTHON"] ?? makeEnvironment();
   run(python, [join(root, "scripts", "verify", "peer.py"), referencePath, answerPath], work);
+  return null;
 }
 
 /** A virtual environment with the pinned packages; pip's own settings decide where they come from. */
@@ -87,6 +90,12 @@ async function askLlama() {
     [join(root, "scripts", "verify", "llama-peer.mjs"), referencePath, answerPath, modelPath],
     install,
   );
+  const { compareEngines } = await import("./verify/llama-engine.mjs");
+  const path = createRequire(join(install, "package.json")).resolve("node-llama-cpp");
+  const library = /** @type {import("../dist/engines/llama-cpp/index.js").LlamaLibrary} */ (
+    await import(pathToFileURL(path).href)
+  );
+  return compareEngines({ reference, modelPath, library, tolerance: 1e-2 });
 }
 
 /**

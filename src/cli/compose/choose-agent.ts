@@ -9,7 +9,18 @@ import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import { readKey } from "./secrets.ts";
 
 /** Settings of an engine, which nothing would read; by their flags. */
-const ofEngines = ["engine", "url", "host", "port", "apiKeyEnv", "model", "renderer", "thinking", "preset"] as const;
+const ofEngines = [
+  "engine",
+  "gguf",
+  "url",
+  "host",
+  "port",
+  "apiKeyEnv",
+  "model",
+  "renderer",
+  "thinking",
+  "preset",
+] as const;
 /** Ways of sampling that not every provider has a name for. */
 const ofSampling = ["topK", "minP", "repetitionPenalty"] as const;
 

@@ -1,7 +1,8 @@
-// The engine of a rollout: an SGLang or vLLM server, a small model in this process, or the demonstration expert behind the
-// protocol of the first. Connecting is a step of its own, so that everything else is checked before a server is asked
+// The engine of a rollout: an SGLang or vLLM server, a GGUF file or a small model in this process, or the demonstration expert
+// behind the protocol of the first. Connecting is a step of its own, so that everything else is checked before a server is asked
 // anything.
 
+import { resolve } from "node:path";
 import {
   AttributedError,
   ConfigurationError,
@@ -11,6 +12,7 @@ import {
 } from "../../core/index.ts";
 import { loadEmbeddedEngine } from "../../engines/embedded/index.ts";
 import { type CircuitStatus, createGuardedEngine } from "../../engines/guarded/index.ts";
+import { createLlamaCppEngine, type LlamaCppEngineOptions } from "../../engines/llama-cpp/index.ts";
 import { createSglangEngine } from "../../engines/sglang/index.ts";
 import { createVllmEngine, type VllmEngineOptions } from "../../engines/vllm/index.ts";
 import type { CliContext } from "../cli-context.ts";
@@ -20,12 +22,14 @@ import type { ChosenModel } from "./choose-model.ts";
 import { startExpertServer } from "./expert-server.ts";
 import { readKey } from "./secrets.ts";
 
-export type EngineName = "sglang" | "vllm" | "embedded" | "expert";
+export type EngineName = "sglang" | "vllm" | "llama-cpp" | "embedded" | "expert";
 
 type EngineSettings = Pick<
   RolloutSettings,
   | "engine"
   | "env"
+  | "gguf"
+  | "maxContextTokens"
   | "url"
   | "host"
   | "port"
@@ -68,20 +72,29 @@ export type ConnectedEngine = {
 
 /** The engine that the settings mean. Throws a `ConfigurationError` when they do not go together. */
 export function chooseEngineName(settings: EngineSettings): EngineName {
-  const { url, host, port, model, env } = settings;
+  const { url, host, port, model, env, gguf } = settings;
   const namesServer = [url, host, port, model].some((value) => value !== null);
-  const name = settings.engine ?? (namesServer || env !== "bookshop" ? "sglang" : "expert");
+  const byDefault = gguf !== null ? "llama-cpp" : namesServer || env !== "bookshop" ? "sglang" : "expert";
+  const name = settings.engine ?? byDefault;
+  if ((name === "llama-cpp") !== (gguf !== null)) {
+    throw new ConfigurationError(
+      gguf === null
+        ? 'Cannot use engine "llama-cpp": no weights are named; give --gguf <file>.'
+        : `Cannot use --gguf with engine "${name}": it reads no such file; leave it out, or use --engine llama-cpp.`,
+    );
+  }
   if (name === "expert" && env !== "bookshop") {
     throw new ConfigurationError(
       `Cannot play "${env}" with engine "expert": it knows the bookshop alone; use --engine sglang with --url and --model.`,
     );
   }
-  if ((name === "expert" || name === "embedded") && (url ?? host ?? port) !== null) {
+  const needsNoServer = name === "expert" || name === "embedded" || name === "llama-cpp";
+  if (needsNoServer && (url ?? host ?? port) !== null) {
     throw new ConfigurationError(
       `Cannot use --url, --host or --port with engine "${name}": it needs no server; leave them out, or use --engine sglang.`,
     );
   }
-  if ((name === "vllm" || name === "embedded") && settings.preset !== null) {
+  if ((name === "vllm" || name === "embedded" || name === "llama-cpp") && settings.preset !== null) {
     throw new ConfigurationError(
       `Cannot play preset "${settings.preset}" with engine "${name}": the preset speaks to SGLang; use --engine sglang.`,
     );
@@ -107,6 +120,17 @@ function readUrls(url: string | null): readonly (string | null)[] {
     );
   }
   return urls;
+}
+
+/** How the file is loaded that the settings name; `null`: none is named. */
+export function ggufOptions(settings: EngineSettings, cwd: string): LlamaCppEngineOptions | null {
+  const { gguf, concurrency, maxContextTokens } = settings;
+  if (gguf === null) return null;
+  return {
+    modelPath: resolve(cwd, gguf),
+    sequences: Math.min(8, concurrencyBounds(concurrency).ceiling),
+    ...(maxContextTokens === null ? {} : { contextTokens: maxContextTokens }),
+  };
 }
 
 /** Options of the engines, one for each server, without sending anything; keys are read here. */
@@ -142,6 +166,8 @@ export async function connectEngine(
     /** One for each server. */
     readonly servers: readonly ServerOptions[];
     readonly model: ChosenModel;
+    /** `null`: no such file plays. */
+    readonly gguf: LlamaCppEngineOptions | null;
     readonly expertNoise: number;
     readonly cancel: AbortSignal;
     /** How long a call waits for servers of which none can be asked. */
@@ -149,8 +175,9 @@ export async function connectEngine(
     readonly onCircuit: (change: CircuitStatus) => void;
   },
 ): Promise<ConnectedEngine> {
-  const { model, expertNoise, cancel, servers } = options;
+  const { model, gguf, expertNoise, cancel, servers } = options;
   if (name === "embedded") return openEmbedded(model);
+  if (gguf !== null) return openGguf(model, gguf);
   if (name === "vllm") return openAll(servers.map(createVllmEngine), { ...options, product: "vllm" });
   if (name === "sglang") return openAll(servers.map(createSglangEngine), { ...options, product: "sglang" });
   const endTokenId = model.renderer.stopTokenIds[0] ?? 0;
@@ -173,6 +200,20 @@ async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
     );
   }
   const engine = await loadEmbeddedEngine(folder);
+  return { engine, address: "this process", weightVersion: null, close: () => engine.close() };
+}
+
+async function openGguf({ tokenizer }: ChosenModel, options: LlamaCppEngineOptions): Promise<ConnectedEngine> {
+  const engine = await createLlamaCppEngine(options);
+  const { vocabularySize } = engine.limits;
+  // The other way round is common: weights are padded.
+  if (tokenizer.vocabularySize > vocabularySize) {
+    await engine.close();
+    throw new ConfigurationError(
+      `Cannot play "${options.modelPath}" with this tokenizer: it has ${tokenizer.vocabularySize} tokens, the file ${vocabularySize}; ` +
+        "name the folder of the same model with --model.",
+    );
+  }
   return { engine, address: "this process", weightVersion: null, close: () => engine.close() };
 }
 

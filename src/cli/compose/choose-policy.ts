@@ -16,7 +16,7 @@ import { chatPlayer, type EpisodePlayer, tokenExactPlayer } from "../../runs/ind
 import type { CliContext } from "../cli-context.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import { chooseAgent } from "./choose-agent.ts";
-import { chooseEngineName, connectEngine, engineOptions, type EngineName } from "./choose-engine.ts";
+import { chooseEngineName, connectEngine, engineOptions, type EngineName, ggufOptions } from "./choose-engine.ts";
 import { type ChosenModel, chooseModel, withShippedModel } from "./choose-model.ts";
 import type { Preset } from "./preset.ts";
 
@@ -108,6 +108,7 @@ function enginePolicy(
       const connected = await connectEngine(engine, {
         servers,
         model,
+        gguf: ggufOptions(given, cwd),
         expertNoise: settings.expertNoise,
         cancel,
         maxWaitMs: settings.engineWait * 1000,

@@ -63,12 +63,20 @@ export const rolloutSettings = {
   }),
   ...groupSettings,
 
-  engine: setting<"sglang" | "vllm" | "embedded" | "expert" | null>({
+  engine: setting<"sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | null>({
     group: "The policy",
     flag: "--engine <name>",
-    help: "sglang, vllm, embedded: a small model in this process, or expert: a scripted player of the bookshop; the last two need no server (default: sglang when a server or a model is named)",
-    wanted: "sglang, vllm, embedded or expert",
-    schema: z.enum(["sglang", "vllm", "embedded", "expert"]).nullable(),
+    help: "sglang, vllm, llama-cpp: a GGUF file in this process, embedded: a small model in this process, or expert: a scripted player of the bookshop; the last three need no server (default: sglang when a server or a model is named)",
+    wanted: "sglang, vllm, llama-cpp, embedded or expert",
+    schema: z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert"]).nullable(),
+    default: null,
+  }),
+  gguf: setting<string | null>({
+    group: "The policy",
+    flag: "--gguf <file>",
+    help: "weights for engine llama-cpp, which then plays; --model names the folder of their tokenizer and chat template",
+    wanted: "the path of a GGUF file",
+    schema: text.nullable(),
     default: null,
   }),
   url: setting<string | null>({

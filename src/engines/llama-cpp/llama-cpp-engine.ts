@@ -3,6 +3,7 @@
 
 import { randomInt } from "node:crypto";
 import { stat } from "node:fs/promises";
+import { availableParallelism } from "node:os";
 
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
 import { type AttributedError, ConfigurationError } from "../../core/failure.ts";
@@ -27,7 +28,10 @@ export type LlamaCppEngineOptions = {
   readonly sequences?: number;
   /** Tokens of prompt and answer together. At least 2. Default: what the model was trained for, 8,192 at most. */
   readonly contextTokens?: number;
-  /** Of the processor. 1 to 1,024. Default: the library's choice. */
+  /**
+   * 1 to 1,024. Default: one for each core but one. They wait for each other by spinning: with more of them than free cores a
+   * token takes seconds.
+   */
   readonly threads?: number;
   /** What computes, as the library names it. Default "auto": a graphics card where the library finds one. */
   readonly gpu?: "auto" | "cuda" | "vulkan" | "metal" | false;
@@ -59,7 +63,7 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
   const { modelPath, gpu = "auto", cacheBits = 16 } = options;
   const sequences = inRange("sequences", options.sequences ?? 8, [1, 256]);
   const contextTokens = options.contextTokens === undefined ? null : inRange("contextTokens", options.contextTokens, [2, 2 ** 24]); // prettier-ignore
-  const threads = options.threads === undefined ? null : inRange("threads", options.threads, [1, 1024]);
+  const threads = inRange("threads", options.threads ?? Math.max(1, availableParallelism() - 1), [1, 1024]);
   await checkFile(modelPath);
   const library = options.library ?? (await loadLlamaLibrary());
   const opened: { dispose(): Promise<void> }[] = [];
@@ -68,7 +72,7 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
       gpu,
       build: "never",
       logLevel: "error",
-      ...(threads === null ? {} : { maxThreads: threads }),
+      maxThreads: threads,
     });
     opened.push(llama);
     const model: LlamaModel = await llama.loadModel({ modelPath });
@@ -77,7 +81,7 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
     const context: LlamaContext = await model.createContext({
       contextSize: contextLength,
       sequences,
-      ...(threads === null ? {} : { threads }),
+      threads,
       ...(cacheBits === 32
         ? { flashAttention: false, experimentalKvCacheKeyType: "F32", experimentalKvCacheValueType: "F32" }
         : {}),

@@ -1,0 +1,37 @@
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+import { loadLlamaLibrary } from "../engines/llama-cpp/llama-library.ts";
+import { createTestCli } from "./cli.test-helper.ts";
+
+const isInstalled = await loadLlamaLibrary().then(
+  () => true,
+  () => false,
+);
+
+// What it samples is compared with our own engine by `npm run verify:llama`, which installs llama.cpp.
+describe("--engine llama-cpp", () => {
+  it.each([
+    [["--engine", "llama-cpp"], "give --gguf <file>"],
+    [["--gguf", "x.gguf"], "no model is named; give --model <folder>"],
+    [["--gguf", "x.gguf", "--engine", "embedded"], 'Cannot use --gguf with engine "embedded"'],
+    [["--gguf", "x.gguf", "--model", "bookshop-nano", "--url", "http://h"], "it needs no server"],
+    [["--gguf", "x.gguf", "--model", "bookshop-nano", "--preset", "slime-tau"], "the preset speaks to SGLang"],
+    [["--gguf", "x.gguf", "--agent-model", "openai/gpt"], "Cannot use --gguf with --agent-model"],
+    [["--gguf", "nowhere.gguf", "--model", "bookshop-nano"], 'nowhere.gguf" with llama.cpp: there is no such file'],
+  ])("refuses %j", async (flags, wanted) => {
+    const { run } = await createTestCli();
+    const { code, stderr } = await run("rollout", "--env", "bookshop", ...flags);
+    expect(stderr).toContain(wanted);
+    expect(code).toBe(2);
+  });
+
+  it.skipIf(isInstalled)("says how the optional package is installed", async () => {
+    const { run, folder } = await createTestCli();
+    await writeFile(join(folder, "x.gguf"), "GGUF");
+    const { code, stderr } = await run("rollout", "--gguf", "x.gguf", "--model", "bookshop-nano");
+    expect(stderr).toContain('run "npm install node-llama-cpp@3"');
+    expect(code).toBe(2);
+  });
+});
