@@ -173,7 +173,11 @@ class EngineBook {
 
   player({ engineUrl, sampling }: PolicyRequest): EpisodePlayer {
     const { settings, sampling: base } = this.#prepared;
-    if (engineUrl !== null && (settings.engine === "expert" || settings.engine === "embedded")) {
+    if (
+      engineUrl !== null &&
+      settings.engine !== null &&
+      ["expert", "embedded", "llama-cpp"].includes(settings.engine)
+    ) {
       throw new ConfigurationError(
         `Cannot use the engine of the request: this service plays with engine "${settings.engine}"; leave "engine" out, or start the service with --engine sglang.`,
       );
