@@ -163,7 +163,7 @@ describe("sample()", () => {
       known = prompt.length + sampledTokens.length - 1;
       prompt.append(sampledTokens);
       prompt.append([turn, 7]);
-      await engine.sample({ ...request([9, 9, turn]), routingKey: "other" });
+      for (const id of [8, 9]) await engine.sample({ ...request([9, id, turn]), routingKey: "other" });
     }
     expect(fake.cleared).toBe(0);
     await engine.close();
