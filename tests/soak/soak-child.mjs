@@ -1,7 +1,8 @@
 // A process that plays episodes against a server on which everything goes wrong, and says how much memory it has on the way.
 // A process of its own, because resident memory is a process's and a test shares one with other tests.
 // Run by tests/soak.test.ts: node --expose-gc soak-child.mjs <tasks> <concurrency> <mark>
-// Prints {"marked":<bytes after so many episodes>,"last":<bytes before the last ones end>,"episodes":<ended>}.
+// Prints {"marked":<after so many episodes>,"last":<before the last ones end>,"episodes":<ended>}, memory as
+// {"resident":<bytes>,"heap":<bytes>}: what the process has, and what of it our own objects take.
 
 import { createToolCalling } from "../../dist/agents/index.js";
 import { createSglangEngine } from "../../dist/engines/sglang/index.js";
@@ -29,14 +30,15 @@ const play = tokenExactPlayer(parts, {
 });
 
 /** Without what is garbage already. */
-function residentBytes() {
+function memory() {
   globalThis.gc();
-  return process.memoryUsage.rss();
+  const { rss, heapUsed } = process.memoryUsage();
+  return { resident: rss, heap: heapUsed };
 }
 
 let ended = 0;
-let marked = 0;
-let last = 0;
+let marked = null;
+let last = null;
 const samplesPerTask = 4;
 await runRollout(
   {
@@ -49,9 +51,9 @@ await runRollout(
   {
     concurrency,
     onEpisode: () => {
-      if (++ended === mark) marked = residentBytes();
+      if (++ended === mark) marked = memory();
       // With as many under way as then.
-      if (ended === tasks * samplesPerTask - concurrency) last = residentBytes();
+      if (ended === tasks * samplesPerTask - concurrency) last = memory();
     },
   },
 );
