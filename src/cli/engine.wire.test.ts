@@ -103,9 +103,9 @@ describe("engine", () => {
   });
 
   test.each([
-    [["--port", "high"], 'Cannot use --port "high": a whole number up to 65535 is needed.'],
+    [["--port", "high"], 'Cannot use --port: it is "high", a port from 0 to 65535 is needed.'],
     [["--host", "0.0.0.0"], "Cannot listen on 0.0.0.0 without a key"],
-    [["--api-key-env", "NO_SUCH_KEY"], 'the environment variable "NO_SUCH_KEY" is not set'],
+    [["--api-key-env", "NO_SUCH_KEY"], 'environment variable "NO_SUCH_KEY" is not set'],
     [["--model", "nowhere"], "nowhere"],
   ])("says what is wrong with %j", async (flags, message) => {
     const { run } = await createTestCli();

@@ -135,8 +135,8 @@ describe("serve", () => {
   test.each([
     [["--listen", "8800"], 'Cannot use --listen "8800"'],
     [["--listen", "0.0.0.0:0"], "without a token"],
-    [["--token-env", "NO_TOKEN"], 'the environment variable "NO_TOKEN" is not set'],
-    [["--max-waiting", "-1"], 'Cannot use --max-waiting "-1"'],
+    [["--token-env", "NO_TOKEN"], 'environment variable "NO_TOKEN" is not set'],
+    [["--max-waiting", "-1"], 'Cannot use --max-waiting: it is "-1", a whole number of at least 1 is needed.'],
     [["--tasks", "0-3"], "--tasks"],
   ])("says what is wrong with %j", async (flags, message) => {
     const { run } = await createTestCli();

@@ -31,4 +31,5 @@ export { showTarget } from "./http-failure.ts";
 export { createHttpPool, type HttpPoolOptions } from "./http-pool.ts";
 export { createRedactor } from "./redactor.ts";
 export { asFields, isTokenId, readCount, readTokenIds, readWeightVersion, type Fields } from "./reply-fields.ts";
+export type { ServerEngineOptions } from "./server-engine-options.ts";
 export { messageIn } from "./server-message.ts";

@@ -1,9 +1,9 @@
 // The tokenizer of the shipped models, trained on dialogues of the noisy expert. Guidelines and tools stand in every
 // dialogue; counted every time they would crowd out the words of members, counted once they would be cut to pieces.
 
+import { createExpertEngine } from "../environments/bookshop/index.ts";
 import { createReadableTokenizer, type ChatTokenizerFiles, trainChatTokenizer } from "../tokenizers/index.ts";
 import { instructions, openDesk } from "./desk.ts";
-import { expertEngine } from "./expert-engine.ts";
 
 /** In so many dialogues guidelines and tools are counted once. */
 const dialoguesPerPrompt = 20;
@@ -17,7 +17,7 @@ export async function trainDialogueTokenizer(options: {
 }): Promise<ChatTokenizerFiles> {
   const { vocabularySize, dialogues, noise, seed, contextLength } = options;
   const readable = createReadableTokenizer();
-  const desk = openDesk(readable, expertEngine(readable, { noise, seed }));
+  const desk = openDesk(readable, createExpertEngine({ tokenizer: readable, noise, seed }));
   const { messages: opening, tools } = instructions();
   const prompt = desk.renderer.renderPrompt(opening, tools).text;
   const texts: string[] = [];

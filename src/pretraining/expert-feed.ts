@@ -2,10 +2,10 @@
 // with other phrases and other mistakes, so that no dialogue comes twice.
 
 import type { Tokenizer } from "../core/index.ts";
+import { createExpertEngine } from "../environments/bookshop/index.ts";
 import { episodeSamples } from "../episodes/index.ts";
 import { openDesk, type Split, taskCount } from "./desk.ts";
 import { type Dialogue, dialogueOf } from "./dialogue.ts";
-import { expertEngine } from "./expert-engine.ts";
 
 /** Dialogues `first` to `first + count - 1` of an endless row; the same ones whenever they are asked for. */
 export type ExpertFeed = (first: number, count: number) => Promise<readonly Dialogue[]>;
@@ -15,7 +15,7 @@ export function expertFeed(
   options: { readonly split: Split; readonly noise: number; readonly seed: number },
 ): ExpertFeed {
   const { split, noise, seed } = options;
-  const desk = openDesk(tokenizer, expertEngine(tokenizer, { noise, seed }));
+  const desk = openDesk(tokenizer, createExpertEngine({ tokenizer, noise, seed }));
   const tasks = taskCount(split);
   const dialogue = async (place: number): Promise<Dialogue> => {
     const episode = await desk.play(split, place, seed + Math.floor(place / tasks));

@@ -2,7 +2,7 @@
 // that does what pages of strangers say, so pages count by where they come from.
 
 import { createHash, timingSafeEqual } from "node:crypto";
-import { isIPv4 } from "node:net";
+import { isLoopback } from "../lib/is-loopback.ts";
 
 /** True when no token is demanded or the header brings it; compared in constant time. */
 export function isAllowed(authorization: string | null, token: string | null): boolean {
@@ -10,11 +10,6 @@ export function isAllowed(authorization: string | null, token: string | null): b
   if (authorization === null) return false;
   const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
   return timingSafeEqual(digest(authorization), digest(`Bearer ${token}`));
-}
-
-/** Whether only this machine reaches the address. */
-export function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || host === "[::1]" || (isIPv4(host) && host.startsWith("127."));
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { createToolCalling } from "../agents/index.ts";
 import type { Engine, Episode } from "../core/index.ts";
-import { bookshopSource, createExpertSampler } from "../environments/bookshop/index.ts";
+import { bookshopSource, createExpertEngine } from "../environments/bookshop/index.ts";
 import { exportFormats, exportGroup } from "../exporters/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
 import { tokenExactPlayer } from "../runs/index.ts";
@@ -46,23 +46,15 @@ export type TestServiceOptions = RolloutServiceOptions & {
 
 export function createTestService(options: TestServiceOptions = {}): TestService {
   const tokenizer = createReadableTokenizer();
-  const sampler = createExpertSampler({ tokenizer, noise: 0.1, seed: 1 });
+  const expert = createExpertEngine({ tokenizer, noise: 0.1, seed: 1, weightVersion: "3" });
   const gate = new TurnGate();
   const { kept = new Map<string, Episode>(), groups = new Map<string, readonly string[]>() } = options;
   let calls = 0;
   const engine: Engine = {
-    name: "expert",
-    close: async () => {},
-    async sample({ prompt, sampling }) {
+    ...expert,
+    sample(request) {
       calls++;
-      const { ids, logprobs } = await sampler.sample({ promptIds: prompt.view(), params: { seed: sampling.seed } });
-      return {
-        sampledTokens: Uint32Array.from(ids),
-        logprobs: Float32Array.from(logprobs),
-        finish: { reason: "stop", matched: null, raw: null },
-        weightSpans: [{ tokenCount: ids.length, dispatch: "3", reply: "3" }],
-        usage: { promptTokens: prompt.length, completionTokens: ids.length, cachedTokens: null },
-      };
+      return expert.sample(request);
     },
   };
   const environment = bookshopSource();

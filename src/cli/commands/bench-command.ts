@@ -17,6 +17,8 @@ import { textTable } from "../display/text-table.ts";
 import { fasterClock } from "../simulation/faster-clock.ts";
 import { simulateTrainer, type TrainerStep } from "../simulation/simulate-trainer.ts";
 import { createSimulatedEngine, slowUser } from "../simulation/simulated-parts.ts";
+import { readFlag } from "../settings/resolve-settings.ts";
+import { number, setting, whole } from "../settings/setting.ts";
 import type { RunCommand } from "./command-result.ts";
 
 const numbers = {
@@ -102,21 +104,11 @@ Examples:
 
 function read(flags: Flags): Numbers {
   return Object.fromEntries(
-    Object.entries(numbers).map(([name, { flag, default: value, least, whole }]) => {
-      const given = flags[name as Name];
-      if (given === undefined) return [name, value];
-      const number = Number(given);
-      if (
-        given.trim() !== "" &&
-        number >= least &&
-        Number.isFinite(number) &&
-        (!whole || Number.isSafeInteger(number))
-      ) {
-        return [name, number];
-      }
-      throw new ConfigurationError(
-        `Cannot use ${flag.split(" ")[0]}: it is ${JSON.stringify(given)}, a ${whole ? "whole " : ""}number of at least ${least} is needed.`,
-      );
+    Object.entries(numbers).map(([name, { flag, help, default: value, least, whole: isWhole }]) => {
+      const wanted = `a ${isWhole ? "whole " : ""}number of at least ${least}`;
+      const schema = isWhole ? whole(least) : number({ min: least, max: Number.MAX_VALUE });
+      const asked = setting({ group: "Learning", flag, help, wanted, schema, default: value });
+      return [name, readFlag<number>(asked, flags[name as Name])];
     }),
   ) as Numbers;
 }

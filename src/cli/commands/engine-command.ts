@@ -1,7 +1,6 @@
 // `engine`: the embedded model as a server that speaks SGLang's protocol, so that whatever talks to SGLang can be tried
 // against a real sampler on a laptop. Composition only: the engine samples, the protocol front checks and answers.
 
-import { isIPv4 } from "node:net";
 import { resolve } from "node:path";
 import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
@@ -10,6 +9,11 @@ import { shippedCheckpoint, shippedCheckpoints } from "../../model/index.ts";
 import { createSglangFront, type FrontListener } from "../../testing/index.ts";
 import { loadTokenizer } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
+import { readKey } from "../compose/secrets.ts";
+import { readFlag } from "../settings/resolve-settings.ts";
+import { setting, whole } from "../settings/setting.ts";
+import { untilAborted } from "../until-aborted.ts";
+import { isLoopback } from "../../lib/is-loopback.ts";
 import { readEndTokens } from "../compose/end-tokens.ts";
 import type { RunCommand } from "./command-result.ts";
 import { quoted } from "./play-rollout.ts";
@@ -17,11 +21,29 @@ import { quoted } from "./play-rollout.ts";
 type EngineFlags = {
   readonly model: string;
   readonly host: string;
-  readonly port: string;
+  readonly port?: string;
   readonly threads?: string;
   readonly apiKeyEnv?: string;
   readonly weightVersion: string;
 };
+
+const portSetting = setting<number>({
+  group: "Output",
+  flag: "--port <n>",
+  help: "port to listen on; 0 takes a free one (default: 30000)",
+  wanted: "a port from 0 to 65535",
+  schema: whole(0, 65_535),
+  default: 30_000,
+});
+
+const threadsSetting = setting<number | null>({
+  group: "Output",
+  flag: "--threads <n>",
+  help: "worker threads (default: one for each core, 8 at most)",
+  wanted: "a whole number from 1 to 64",
+  schema: whole(1, 64).nullable(),
+  default: null,
+});
 
 export function engineCommand(run: RunCommand): Command {
   return new Command("engine")
@@ -38,8 +60,8 @@ export function engineCommand(run: RunCommand): Command {
       ).default(shippedCheckpoints[0]),
     )
     .addOption(new Option("--host <name>", "address to listen on").default("127.0.0.1"))
-    .addOption(new Option("--port <n>", "port to listen on; 0 takes a free one").default("30000"))
-    .addOption(new Option("--threads <n>", "worker threads (default: one for each core, 8 at most)"))
+    .addOption(new Option(portSetting.flag, portSetting.help))
+    .addOption(new Option(threadsSetting.flag, threadsSetting.help))
     .addOption(new Option("--api-key-env <variable>", "environment variable with the key that clients must send"))
     .addOption(new Option("--weight-version <name>", "what the first weights are called").default("default"))
     .addHelpText(
@@ -54,9 +76,9 @@ Examples:
 
 async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
   const { stdout, stderr, drain, cancel, cwd } = context;
-  const port = wholeNumber("--port", flags.port, 65_535);
-  const threads = flags.threads === undefined ? null : wholeNumber("--threads", flags.threads, 64);
-  const apiKey = flags.apiKeyEnv === undefined ? null : keyOf(flags.apiKeyEnv, context);
+  const port = readFlag(portSetting, flags.port);
+  const threads = readFlag(threadsSetting, flags.threads);
+  const apiKey = readKey(context.env, flags.apiKeyEnv ?? null, "--api-key-env");
   if (apiKey === null && !isLoopback(flags.host)) {
     throw new ConfigurationError(
       `Cannot listen on ${flags.host} without a key: others on the network could use the server and change its weights; give --api-key-env <variable>.`,
@@ -77,7 +99,7 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
         `Serving ${flags.model} (${engine.config.contextLength} tokens of context); Ctrl-C ends it.\n` +
           `Try: ${context.program} rollout --url ${listener.url} --model ${quoted(folder)}\n`,
       );
-      await firstAbort([drain, cancel]);
+      await untilAborted(drain, cancel);
       return exitCodes.done;
     } finally {
       await listener.close();
@@ -116,30 +138,4 @@ async function listen(serving: {
       { cause },
     );
   }
-}
-
-function wholeNumber(flag: string, value: string, most: number): number {
-  const number = Number(value);
-  if (/^\d+$/.test(value) && number <= most) return number;
-  throw new ConfigurationError(`Cannot use ${flag} "${value}": a whole number up to ${most} is needed.`);
-}
-
-function keyOf(variable: string, { env }: CliContext): string {
-  const key = env[variable];
-  if (key !== undefined && key !== "") return key;
-  throw new ConfigurationError(
-    `Cannot find the key: the environment variable "${variable}" is not set; set it or name another with --api-key-env.`,
-  );
-}
-
-function isLoopback(host: string): boolean {
-  return host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
-}
-
-function firstAbort(signals: readonly AbortSignal[]): Promise<void> {
-  const any = AbortSignal.any([...signals]);
-  return new Promise((done) => {
-    if (any.aborted) done();
-    else any.addEventListener("abort", () => done(), { once: true });
-  });
 }

@@ -11,14 +11,17 @@ import { type OpenedService, openService } from "../compose/open-service.ts";
 import { readRunToResume } from "../compose/run-to-resume.ts";
 import { formatCount } from "../display/terminal-text.ts";
 import { readConfigFile } from "../settings/config-file.ts";
-import { type FlagValues, resolveSettings } from "../settings/resolve-settings.ts";
+import { type FlagValues, readFlag, resolveSettings } from "../settings/resolve-settings.ts";
+import { setting, whole } from "../settings/setting.ts";
+import { untilAborted } from "../until-aborted.ts";
+import { readKey } from "../compose/secrets.ts";
 import { rolloutSettings, type SettingName, settingNames } from "../settings/rollout-settings.ts";
 import type { RunCommand } from "./command-result.ts";
 
 type ServeFlags = FlagValues & {
   readonly listen: string;
   readonly tokenEnv?: string;
-  readonly maxWaiting: string;
+  readonly maxWaiting?: string;
   readonly config?: string;
 };
 
@@ -40,6 +43,15 @@ const notServed: ReadonlySet<SettingName> = new Set([
 
 const servedGroups = new Set(["What is played", "The policy", "Sampling", "The user", "Limits", "Output"]);
 
+const maxWaitingSetting = setting<number>({
+  group: "Output",
+  flag: "--max-waiting <n>",
+  help: "episodes that may wait; more are refused with 429 (default: 4096)",
+  wanted: "a whole number of at least 1",
+  schema: whole(1, 10_000_000),
+  default: 4096,
+});
+
 export function serveCommand(run: RunCommand): Command {
   const command = new Command("serve")
     .summary("roll out on request, for a trainer that asks over HTTP")
@@ -58,11 +70,7 @@ export function serveCommand(run: RunCommand): Command {
         "environment variable with the token that requests must send; needed beyond this machine",
       ).helpGroup("The service:"),
     )
-    .addOption(
-      new Option("--max-waiting <n>", "episodes that may wait; more are refused with 429")
-        .default("4096")
-        .helpGroup("The service:"),
-    );
+    .addOption(new Option(maxWaitingSetting.flag, maxWaitingSetting.help).helpGroup("The service:"));
   for (const name of settingNames) {
     const { group, flag, help, default: value } = rolloutSettings[name];
     if (notServed.has(name) || !servedGroups.has(group)) continue;
@@ -91,8 +99,8 @@ Examples:
 async function serve(flags: ServeFlags, context: CliContext): Promise<number> {
   const { cwd, stdout, stderr, drain, cancel } = context;
   const address = readAddress(flags.listen);
-  const maxWaiting = readCount(flags.maxWaiting);
-  const token = flags.tokenEnv === undefined ? null : tokenOf(flags.tokenEnv, context);
+  const maxWaiting = readFlag(maxWaitingSetting, flags.maxWaiting);
+  const token = readKey(context.env, flags.tokenEnv ?? null, "--token-env");
   const { out } = flags;
   if (typeof out !== "string" || out === "") {
     throw new ConfigurationError("Cannot serve: no folder is named for what is asked and played; give --out <folder>.");
@@ -107,13 +115,13 @@ async function serve(flags: ServeFlags, context: CliContext): Promise<number> {
     try {
       stdout.write(`${listener.url}\n`);
       stderr.write(greeting(opened, { url: listener.url, out }));
-      await firstAbort([drain, cancel]);
+      await untilAborted(drain, cancel);
       if (!cancel.aborted) {
         stderr.write(
           "Closing: running episodes are finished. Ctrl-C again stops them where they are; the next start goes on.\n",
         );
       }
-      const cutOff = firstAbort([cancel]).then(() => opened.service.close({ wait: false }));
+      const cutOff = untilAborted(cancel).then(() => opened.service.close({ wait: false }));
       await Promise.race([opened.service.close({ wait: true }), cutOff]);
       return exitCodes.done;
     } finally {
@@ -146,26 +154,4 @@ function readAddress(text: string): { readonly host: string; readonly port: numb
   const host = match?.[1] ?? match?.[2];
   if (host !== undefined && port <= 65_535) return { host, port };
   throw new ConfigurationError(`Cannot use --listen "${text}": an address like 127.0.0.1:8800 is needed.`);
-}
-
-function readCount(text: string): number {
-  const count = Number(text);
-  if (/^\d+$/.test(text) && count >= 1 && count <= 10_000_000) return count;
-  throw new ConfigurationError(`Cannot use --max-waiting "${text}": a whole number of at least 1 is needed.`);
-}
-
-function tokenOf(variable: string, { env }: CliContext): string {
-  const token = env[variable];
-  if (token !== undefined && token !== "") return token;
-  throw new ConfigurationError(
-    `Cannot find the token: the environment variable "${variable}" is not set; set it or name another with --token-env.`,
-  );
-}
-
-function firstAbort(signals: readonly AbortSignal[]): Promise<void> {
-  const any = AbortSignal.any([...signals]);
-  return new Promise((done) => {
-    if (any.aborted) done();
-    else any.addEventListener("abort", () => done(), { once: true });
-  });
 }

@@ -2,7 +2,7 @@
 // real, how long they take is drawn from log-normal distributions. The engine counts weight versions as a server does.
 
 import type { Engine, Tokenizer, UserSource } from "../../core/index.ts";
-import { createExpertSampler } from "../../environments/bookshop/index.ts";
+import { createExpertEngine } from "../../environments/bookshop/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 
@@ -26,23 +26,20 @@ export interface SimulatedEngine extends Engine {
 }
 
 export function createSimulatedEngine({ tokenizer, noise, turn, clock }: SimulatedEngineOptions): SimulatedEngine {
-  const sampler = createExpertSampler({ tokenizer, noise });
+  const expert = createExpertEngine({ tokenizer, noise });
   return {
     name: "simulated",
     version: "0",
-    async sample({ prompt, sampling, requestId }, options = {}) {
+    async sample(request, options = {}) {
       const dispatch = this.version;
-      await clock.sleep(draw(turn, deriveSeed(0, "engine", requestId)), options.signal);
-      const { ids, logprobs } = await sampler.sample({ promptIds: prompt.view(), params: { seed: sampling.seed } });
+      await clock.sleep(draw(turn, deriveSeed(0, "engine", request.requestId)), options.signal);
+      const result = await expert.sample(request);
       return {
-        sampledTokens: Uint32Array.from(ids),
-        logprobs: Float32Array.from(logprobs),
-        finish: { reason: "stop", matched: null, raw: null },
-        weightSpans: [{ tokenCount: ids.length, dispatch, reply: this.version }],
-        usage: { promptTokens: prompt.length, completionTokens: ids.length, cachedTokens: null },
+        ...result,
+        weightSpans: result.weightSpans.map((span) => ({ ...span, dispatch, reply: this.version })),
       };
     },
-    close: async () => {},
+    close: () => expert.close(),
   };
 }
 

@@ -1,20 +1,17 @@
 // The settings of the vLLM engine.
 
 import { ConfigurationError } from "../../core/failure.ts";
-import type { HttpClient } from "../../http/index.ts";
-import type { Clock } from "../../lib/clock.ts";
+import type { ServerEngineOptions } from "../../http/index.ts";
 import type { EndpointName } from "./endpoints.ts";
 import type { VllmWarning } from "./logprobs-mode.ts";
 
-export type VllmEngineOptions = {
+export type VllmEngineOptions = ServerEngineOptions & {
   /** Address of a server, e.g. `http://vllm:8000`. Not together with `host` or `port`. */
   readonly url?: string;
   /** Default "127.0.0.1". */
   readonly host?: string;
   /** Default 8000. */
   readonly port?: number;
-  /** Sent as a bearer token; shown nowhere. Default `null`: none. */
-  readonly apiKey?: string | null;
   /** Name of the served model, or of an adapter. Default `null`: left to the server. */
   readonly model?: string | null;
   /** Where to sample. Default "auto": "generate" where the server has it, else "completions"; asked at the first call. */
@@ -28,22 +25,8 @@ export type VllmEngineOptions = {
   readonly onWarning?: (warning: VllmWarning) => void;
   /** Header by which a router keeps the calls of an episode on one server; `null`: none. Default "x-session-id". */
   readonly routingHeader?: string | null;
-  /** Deadline of one sampling call, waiting for a connection included. Default 1,800,000; `null`: none. */
-  readonly timeoutMs?: number | null;
-  /** Deadline of the head of an answer; without `stream`, servers send it with the whole answer. Default `null`: none. */
-  readonly firstByteTimeoutMs?: number | null;
-  /** How long a connection may take to come about. Default 10,000. */
-  readonly connectTimeoutMs?: number;
-  /** Deadline of one control call. Default 30,000. */
-  readonly controlTimeoutMs?: number;
-  /** Connections to the server; further calls wait. About twice what the server runs at once. Default 512. */
-  readonly connections?: number;
   /** Asks for server-sent events; the results are the same, and an `abort` that closes the connection keeps the tokens that came. Default false. */
   readonly stream?: boolean;
-  /** Default: a pool of its own, closed with the engine. One that is given stays open. */
-  readonly http?: HttpClient;
-  /** Measures deadlines of its own pool. Default: the real one. */
-  readonly clock?: Clock;
 };
 
 const refused = (words: string): ConfigurationError =>

@@ -1,6 +1,7 @@
 // Door of the bookshop: the environment, and the expert that plays it.
 
 export { expertAction, type ExpertAction, type ExpertOptions } from "./expert.ts";
+export { createExpertEngine, type ExpertEngineOptions } from "./expert-engine.ts";
 export {
   createExpertSampler,
   type ExpertOutput,

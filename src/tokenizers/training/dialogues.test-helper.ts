@@ -1,8 +1,8 @@
 // Conversations to train on, as the embedded model meets them: the noisy expert of the bookshop in the real loop, rendered.
 
 import { agentFactory } from "../../agents/index.ts";
-import type { Engine, Message, Tool } from "../../core/index.ts";
-import { bookshopSource, createExpertSampler } from "../../environments/bookshop/index.ts";
+import type { Message, Tool } from "../../core/index.ts";
+import { bookshopSource, createExpertEngine } from "../../environments/bookshop/index.ts";
 import { runEpisode } from "../../episodes/index.ts";
 import { rendererFor } from "../../renderers/index.ts";
 import { agendaUser } from "../../users/index.ts";
@@ -17,22 +17,7 @@ export type Dialogue = {
 
 export async function bookshopDialogues(count: number): Promise<readonly Dialogue[]> {
   const tokenizer = createReadableTokenizer();
-  const sampler = createExpertSampler({ tokenizer, noise: 0.1, seed: 1 });
-  const engine: Engine = {
-    name: "expert",
-    close: async () => {},
-    sample: async ({ prompt, sampling }) => {
-      const request = { promptIds: prompt.view(), params: { seed: sampling.seed } };
-      const { ids, logprobs } = await sampler.sample(request);
-      return {
-        sampledTokens: Uint32Array.from(ids),
-        logprobs: Float32Array.from(logprobs),
-        finish: { reason: "stop", matched: null, raw: null },
-        weightSpans: [{ tokenCount: ids.length, dispatch: null, reply: null }],
-        usage: { promptTokens: prompt.length, completionTokens: ids.length, cachedTokens: null },
-      };
-    },
-  };
+  const engine = createExpertEngine({ tokenizer, noise: 0.1, seed: 1 });
   const environment = bookshopSource();
   const renderer = rendererFor("qwen3-instruct-2507", tokenizer);
   const parts = { environment, user: agendaUser(), engine, renderer, strategy: agentFactory() };
