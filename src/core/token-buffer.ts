@@ -1,17 +1,19 @@
 // Token ids that only ever grow. The identity of a buffer lets an engine keep the serialized form of what it has
 // already sent, so that a turn costs its new tokens and not its whole context. Not a record: see `turn.ts`.
 
-/** Append-only token ids. What was read up to some length never changes; `fork` starts another history. */
+const none = new Uint32Array(0);
+
+/**
+ * Append-only token ids. What was read up to some length never changes; `fork` starts another history. Keeps what is appended as
+ * it is, so that a record of the same ids costs nothing: do not write to a `Uint32Array` that was appended.
+ */
 export class TokenBuffer {
-  #ids: Uint32Array;
+  /** One for each append. */
+  readonly #parts: Uint32Array[] = [];
   #length = 0;
 
-  constructor(capacity = 256) {
-    this.#ids = new Uint32Array(Math.max(1, capacity));
-  }
-
   static from(ids: ArrayLike<number>): TokenBuffer {
-    const buffer = new TokenBuffer(ids.length);
+    const buffer = new TokenBuffer();
     buffer.append(ids);
     return buffer;
   }
@@ -21,23 +23,44 @@ export class TokenBuffer {
   }
 
   append(ids: ArrayLike<number>): void {
-    const wanted = this.#length + ids.length;
-    if (wanted > this.#ids.length) {
-      const grown = new Uint32Array(Math.max(wanted, this.#ids.length * 2));
-      grown.set(this.#ids.subarray(0, this.#length));
-      this.#ids = grown;
-    }
-    this.#ids.set(ids, this.#length);
-    this.#length = wanted;
+    if (ids.length === 0) return;
+    this.#parts.push(ids instanceof Uint32Array ? ids : Uint32Array.from(ids));
+    this.#length += ids.length;
   }
 
-  /** The ids as they are now, without a copy. Do not write to it; later appends do not show in it. */
+  /** The ids as they are now, copied only where several appends made them. Do not write to it; later appends do not show in it. */
   view(start = 0, end: number = this.#length): Uint32Array {
-    return this.#ids.subarray(start, Math.min(end, this.#length));
+    const parts = this.#partsOf(start, Math.min(end, this.#length));
+    if (parts.length <= 1) return parts[0] ?? none;
+    const ids = new Uint32Array(parts.reduce((sum, part) => sum + part.length, 0));
+    let at = 0;
+    for (const part of parts) {
+      ids.set(part, at);
+      at += part.length;
+    }
+    return ids;
   }
 
   /** A new buffer that begins with the first `length` ids of this one. */
   fork(length: number): TokenBuffer {
-    return TokenBuffer.from(this.view(0, length));
+    const fork = new TokenBuffer();
+    for (const part of this.#partsOf(0, Math.min(length, this.#length))) fork.append(part);
+    return fork;
+  }
+
+  /** From the last one back, because new ids are what is mostly asked for. */
+  #partsOf(start: number, end: number): readonly Uint32Array[] {
+    const found: Uint32Array[] = [];
+    let partEnd = this.#length;
+    for (let index = this.#parts.length - 1; index >= 0 && partEnd > start; index--) {
+      const part = this.#parts[index]!;
+      const partStart = partEnd - part.length;
+      if (partStart < end) {
+        const [from, to] = [Math.max(0, start - partStart), Math.min(part.length, end - partStart)];
+        found.push(from === 0 && to === part.length ? part : part.subarray(from, to));
+      }
+      partEnd = partStart;
+    }
+    return found.reverse();
   }
 }

@@ -1,18 +1,15 @@
-// The bytes of a body whose prompt grows from turn to turn: a turn writes its new ids and copies the rest. Keyed by identity,
-// so a fork begins anew. How conversations of a run begin (guidelines and tools, mostly) is written once and shared by their
-// bodies, and bodies that were read are written again: memory outside the heap is what makes the garbage collector run.
-// Measured in `bench/request-body.mjs`.
+// The bytes of a body whose prompt grows from turn to turn: a turn writes its new ids and a tail behind those that stand there
+// already, and copies nothing. Keyed by identity, so a fork begins anew. How conversations of a run begin (guidelines and
+// tools, mostly) is written in digits once and copied into their bodies. Measured in `bench/request-body.mjs`.
 
 import type { TokenBuffer } from "../core/token-buffer.ts";
 
 /** An id has at most ten digits, and a comma behind it. */
 const mostBytesPerId = 11;
-/** Fewer ids in common are no opening worth sharing. */
+/** Fewer ids in common are no opening worth keeping. */
 const leastOpening = 256;
-/** What most conversations need beside the opening. */
-const likelyBytes = 16_384;
-/** Bodies that nobody reads are kept for the next calls, but not as many as a burst of them. */
-const mostFree = 64;
+/** Room for the next turns, where an eighth of what stands there is less. */
+const leastRoom = 8192;
 const comma = 44;
 const zero = 48;
 
@@ -22,70 +19,69 @@ export type LentBody = { readonly bytes: Buffer; readonly giveBack: () => void }
 /** Ids and their bytes, a comma behind each. Never changed. */
 type Opening = { readonly ids: Uint32Array; readonly bytes: Buffer };
 
-const noOpening: Opening = { ids: new Uint32Array(0), bytes: Buffer.alloc(0) };
-/** How the last conversations began. Bytes of ids are the same for every server, so all bodies share it. */
-let lastOpening = noOpening;
-const free: Buffer[] = [];
+/** How the last conversations began. Bytes of ids are the same for every server, so all bodies copy it. */
+let lastOpening: Opening = { ids: new Uint32Array(0), bytes: Buffer.alloc(0) };
 
 /** `head`, then ids with commas between them, then a tail that is written anew for every body. */
 export class GrowingBody {
-  readonly #head: Uint8Array;
-  readonly #sharesOpening: boolean;
-  #opening: Opening | null = null;
-  /** What stands behind the opening; its first `#end` bytes never change. */
-  #own = Buffer.alloc(0);
-  #end = 0;
+  readonly #opens: boolean;
+  /** Head and ids, each with a comma behind it: the first `#end` bytes, which never change. The rest is room. */
+  #bytes: Buffer;
+  #end: number;
   #count = 0;
+  /** Who reads `#bytes`. */
+  #lent: LentBody | null = null;
 
   /** `capacity`: how many ids the prompt has at first. */
   constructor(head: Uint8Array, capacity: number) {
-    this.#head = head;
-    this.#sharesOpening = capacity >= leastOpening;
+    this.#opens = capacity >= leastOpening;
+    this.#bytes = Buffer.from(head);
+    this.#end = head.length;
   }
 
   /** The bytes of a body, and the function to call when nobody reads them any more. Bodies that are lent never change. */
   lend(prompt: TokenBuffer, tail: string): LentBody {
-    const opening = this.#grow(prompt).bytes;
-    const idsStart = this.#head.length + opening.length;
-    const idsEnd = idsStart + this.#end;
-    const buffer = takeBuffer(idsEnd + Buffer.byteLength(tail));
-    buffer.set(this.#head);
-    buffer.set(opening, this.#head.length);
-    buffer.set(this.#own.subarray(0, this.#end), idsStart);
+    const tailBytes = Buffer.byteLength(tail);
+    this.#grow(prompt, tailBytes);
+    const bytes = this.#bytes;
     // The tail takes the place of the last comma.
-    const start = prompt.length === 0 ? idsEnd : idsEnd - 1;
-    const length = start + buffer.write(tail, start);
-    let isLent = true;
-    const giveBack = (): void => {
-      if (isLent && free.length < mostFree) free.push(buffer);
-      isLent = false;
-    };
-    return { bytes: buffer.subarray(0, length), giveBack };
+    const start = this.#count === 0 ? this.#end : this.#end - 1;
+    bytes.write(tail, start);
+    const lent = { bytes: bytes.subarray(0, start + tailBytes), giveBack: () => this.#takeBack(lent) };
+    this.#lent = lent;
+    return lent;
   }
 
-  /** Takes in the ids that the prompt has got since the last time. */
-  #grow(prompt: TokenBuffer): Opening {
-    const isFirst = this.#opening === null;
-    if (isFirst && this.#sharesOpening) lastOpening = openingOf(prompt.view(), lastOpening);
-    const opening = (this.#opening ??= this.#sharesOpening ? lastOpening : noOpening);
-    if (isFirst) this.#count = opening.ids.length;
-    const ids = prompt.view(this.#count);
-    const most = this.#end + ids.length * mostBytesPerId;
-    if (most > this.#own.length) {
-      const grown = Buffer.allocUnsafeSlow(Math.max(most, this.#own.length * 2, likelyBytes));
-      grown.set(this.#own.subarray(0, this.#end));
-      this.#own = grown;
+  /** Whoever lent since then keeps what it has. */
+  #takeBack(body: LentBody): void {
+    if (this.#lent === body) this.#lent = null;
+  }
+
+  /** Takes in the ids that the prompt has got since the last time, and makes room for a tail. */
+  #grow(prompt: TokenBuffer, tailBytes: number): void {
+    const opening = this.#count === 0 && this.#opens ? this.#open(prompt) : null;
+    const ids = prompt.view(opening?.ids.length ?? this.#count);
+    const most = this.#end + (opening?.bytes.length ?? 0) + ids.length * mostBytesPerId + tailBytes;
+    if (this.#lent !== null || most > this.#bytes.length) {
+      const grown = Buffer.allocUnsafeSlow(most + Math.max(leastRoom, most >> 3));
+      grown.set(this.#bytes.subarray(0, this.#end));
+      this.#bytes = grown;
     }
-    this.#end = writeIds(ids, this.#own, this.#end);
-    this.#count += ids.length;
-    return opening;
+    if (opening !== null) {
+      this.#bytes.set(opening.bytes, this.#end);
+      this.#end += opening.bytes.length;
+    } else if (this.#count > 0) {
+      // Where the tail of the last body began.
+      this.#bytes[this.#end - 1] = comma;
+    }
+    this.#end = writeIds(ids, this.#bytes, this.#end);
+    this.#count = prompt.length;
   }
-}
 
-function takeBuffer(length: number): Buffer {
-  const known = free.pop();
-  if (known !== undefined && known.length >= length) return known;
-  return Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(length)));
+  #open(prompt: TokenBuffer): Opening {
+    lastOpening = openingOf(prompt.view(), lastOpening);
+    return lastOpening;
+  }
 }
 
 /** How `ids` begin: what they share with `known` when that is at least {@link leastOpening} ids or all of it, otherwise all of them. */

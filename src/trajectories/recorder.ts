@@ -62,7 +62,7 @@ export class TrajectoryRecorder {
     const turn: Turn = {
       index: this.#turns.length,
       parent: this.#parent,
-      observationTokens: this.#prompt.view(this.#observedFrom).slice(),
+      observationTokens: this.#prompt.view(this.#observedFrom),
       sampledTokens,
       logprobs,
       finish: result.finish,

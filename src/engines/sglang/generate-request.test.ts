@@ -58,10 +58,13 @@ describe("GenerateBodyWriter", () => {
     const second = writer.lend(prompt, fields);
     expect(second.bytes.buffer).not.toBe(first.bytes.buffer);
     first.giveBack();
-    first.giveBack();
+    second.giveBack();
+    second.giveBack();
     prompt.append([198]);
-    expect(writer.lend(prompt, fields).bytes.buffer).toBe(first.bytes.buffer);
-    expect(writer.lend(prompt, fields).bytes.buffer).not.toBe(first.bytes.buffer);
+    const third = writer.lend(prompt, fields);
+    expect(third.bytes.buffer).toBe(second.bytes.buffer);
+    second.giveBack();
+    expect(writer.lend(prompt, fields).bytes.buffer).not.toBe(third.bytes.buffer);
   });
 
   test("conversations that begin alike, or end where others go on, get the bytes of their own prompts", () => {

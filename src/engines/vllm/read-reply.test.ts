@@ -2,6 +2,7 @@ import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { SampleResult } from "../../core/engine.ts";
 import { AttributedError } from "../../core/failure.ts";
+import { TokenBuffer } from "../../core/token-buffer.ts";
 import type { FailureContext, ServerSentEvent } from "../../http/index.ts";
 import { RawText, vllmGarblings } from "../../testing/index.ts";
 import { readReply, type ExpectedReply } from "./read-reply.ts";
@@ -17,7 +18,7 @@ const context: FailureContext = {
   dialect: vllmDialect,
 };
 const expected: ExpectedReply = {
-  promptIds: Uint32Array.of(1, 2, 3),
+  prompt: TokenBuffer.from([1, 2, 3]),
   stopTokenIds: [9],
   maxTokens: 8,
   dispatchVersion: "v1",

@@ -3,6 +3,7 @@
 // something else; usage that makes no sense is null.
 
 import type { SampleResult } from "../../core/engine.ts";
+import type { TokenBuffer } from "../../core/token-buffer.ts";
 import type { Finish, FinishReason } from "../../core/turn.ts";
 import {
   asFields,
@@ -20,8 +21,8 @@ import { readTokens } from "./reply-choice.ts";
 
 /** What was asked, as far as the reply must fit it. */
 export type ExpectedReply = {
-  /** As they were sent. */
-  readonly promptIds: Uint32Array;
+  /** As it was sent. */
+  readonly prompt: TokenBuffer;
   readonly stopTokenIds: readonly number[];
   readonly maxTokens: number | null;
   /** The weight version known when the request left. */
@@ -67,7 +68,7 @@ export function readReply(
       },
     ],
     usage: {
-      promptTokens: expected.promptIds.length,
+      promptTokens: expected.prompt.length,
       completionTokens: sampledTokens.length,
       cachedTokens: readCount(asFields(usage?.["prompt_tokens_details"])?.["cached_tokens"]),
     },
@@ -133,7 +134,7 @@ function checkPrompt(choice: Fields, expected: ExpectedReply, context: FailureCo
   const echoed = choice["prompt_token_ids"] ?? null;
   if (echoed === null) return;
   const ids = readTokenIds(echoed, "prompt_token_ids", context);
-  const { promptIds } = expected;
+  const promptIds = expected.prompt.view();
   const isOurs = ids.length === promptIds.length && ids.every((id, index) => id === promptIds[index]);
   if (!isOurs) throw badReply(context, "it continues another prompt than was sent", { retryable: false });
 }
@@ -161,7 +162,7 @@ function checkCount(
 
 function checkPromptCount(usage: Fields | null, expected: ExpectedReply, context: FailureContext): void {
   const count = usage?.["prompt_tokens"];
-  const sent = expected.promptIds.length;
+  const sent = expected.prompt.length;
   if (typeof count !== "number" || count === sent) return;
   throw badReply(context, `the server read ${count} prompt tokens, but was sent ${sent}`, {
     retryable: false,

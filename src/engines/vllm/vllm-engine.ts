@@ -233,7 +233,8 @@ class Vllm implements VllmEngine {
 
   #expect(request: SampleRequest): ExpectedReply {
     return {
-      promptIds: request.prompt.view(),
+      // Whoever asked may let it grow when the call is cancelled.
+      prompt: request.prompt.fork(request.prompt.length),
       stopTokenIds: request.stopTokenIds,
       maxTokens: maxTokensOf(request),
       dispatchVersion: this.#version,
