@@ -25,25 +25,56 @@ export function eventText(event: EpisodeEvent): string {
   return recordText(event);
 }
 
-const separators = [",", ":"] as const;
-
 /** What `dumpJson` makes of `toJson`, without the tree between them: an episode is kept for every few turns. */
 function jsonText(value: unknown): string {
-  if (typeof value === "string") return quoteText(value);
-  if (Array.isArray(value)) return `[${value.map(jsonText).join(",")}]`;
-  if (isRecord(value)) return recordText(value);
-  if (value instanceof Uint32Array || value instanceof Float32Array) return packedText(value);
-  const json = toJson(value);
-  const text = dumpJson(json, { separators });
-  return /\p{Surrogate}/u.test(text) ? dumpJson(json, { separators, ensureAscii: true }) : text;
+  switch (typeof value) {
+    case "string":
+      return quoteText(value);
+    case "boolean":
+      return value ? "true" : "false";
+    case "number":
+      return Number.isSafeInteger(value) ? `${value}` : dumpJson(fromPlain(value));
+    case "object":
+      if (value === null) return "null";
+      if (Array.isArray(value)) return listText(value);
+      if (value instanceof Uint32Array || value instanceof Float32Array) return packedText(value);
+      if (value instanceof Map) return mapText(value as JsonObject);
+      return value instanceof JsonFloat ? dumpJson(value) : recordText(value);
+    default:
+      return dumpJson(fromPlain(value));
+  }
 }
 
 function recordText(fields: object): string {
   let text = "";
-  for (const [key, value] of Object.entries(fields)) {
-    text += `${text === "" ? "{" : ","}${/^\w+$/.test(key) ? `"${key}"` : quoteText(key)}:${jsonText(value)}`;
+  for (const key of Object.keys(fields)) {
+    text += (text === "" ? "{" : ",") + keyText(key) + jsonText(fields[key as keyof typeof fields]);
   }
   return text === "" ? "{}" : `${text}}`;
+}
+
+function mapText(object: JsonObject): string {
+  let text = "";
+  for (const [key, value] of object) text += `${text === "" ? "{" : ","}${quoteText(key)}:${jsonText(value)}`;
+  return text === "" ? "{}" : `${text}}`;
+}
+
+function listText(list: readonly unknown[]): string {
+  let text = "[";
+  for (let at = 0; at < list.length; at++) text += at === 0 ? jsonText(list[at]) : `,${jsonText(list[at])}`;
+  return `${text}]`;
+}
+
+const mostKeys = 1000;
+/** Keys of records, quoted and with their colon. Few, as most are written in this package. */
+const keyTexts = new Map<string, string>();
+
+function keyText(key: string): string {
+  const known = keyTexts.get(key);
+  if (known !== undefined) return known;
+  const text = `${quoteText(key)}:`;
+  if (keyTexts.size < mostKeys) keyTexts.set(key, text);
+  return text;
 }
 
 /** Maps are lossless JSON already and arrays of numbers are packed; everything else that is an object is one of our records. */

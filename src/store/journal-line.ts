@@ -9,6 +9,8 @@ import { eventFromJson } from "./episode-from-json.ts";
 import { eventText } from "./episode-to-json.ts";
 import { quoteText } from "./quote-text.ts";
 
+/** Behind bracket and quote. */
+const checksumStart = 2;
 /** Bytes before the episode's id: bracket, quoted checksum, comma. */
 const bodyStart = 12;
 const quote = 0x22;
@@ -17,15 +19,17 @@ const backslash = 0x5c;
 export type JournalEntry = { readonly episodeId: string; readonly number: number; readonly event: EpisodeEvent };
 
 /** With the line end. `redact` is applied before the checksum is made. */
-export function journalLine({ episodeId, number, event }: JournalEntry, redact: (text: string) => string): string {
+export function journalLine({ episodeId, number, event }: JournalEntry, redact: (text: string) => string): Buffer {
   const body = redact(`${quoteText(episodeId)},${number},${eventText(event)}`);
-  return `["${checksum(body)}",${body}]\n`;
+  const line = Buffer.from(`["00000000",${body}]\n`);
+  line.write(checksum(line.subarray(bodyStart, -2)), checksumStart, "latin1");
+  return line;
 }
 
 /** Whose event a line is, without reading the event; `null` when the line is not what was written. */
 export function journalLineHead(line: Buffer): { readonly episodeId: string; readonly number: number } | null {
   const body = line.subarray(bodyStart, -1);
-  if (line.toString("latin1", 2, 10) !== checksum(body) || body[0] !== quote) return null;
+  if (line.toString("latin1", checksumStart, checksumStart + 8) !== checksum(body) || body[0] !== quote) return null;
   let end = 1;
   while (end < body.length && body[end] !== quote) end += body[end] === backslash ? 2 : 1;
   const numberEnd = body.indexOf(",", end + 2);
@@ -40,6 +44,6 @@ export function journalLineEvent(line: Buffer, where: string): EpisodeEvent {
   return eventFromJson(Array.isArray(record) ? (record[3] ?? null) : null, where);
 }
 
-function checksum(body: string | Buffer): string {
+function checksum(body: Buffer): string {
   return crc32(body).toString(16).padStart(8, "0");
 }

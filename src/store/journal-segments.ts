@@ -44,14 +44,14 @@ export class JournalSegments {
   }
 
   /** Appends lines of these episodes. */
-  async append(text: string, episodeIds: Iterable<string>): Promise<void> {
+  async append(lines: Buffer, episodeIds: Iterable<string>): Promise<void> {
     if (this.#current !== null && this.#current.file.size >= this.#options.segmentBytes) await this.#finishCurrent();
     this.#current ??= await this.#begin();
     const { path, file } = this.#current;
     const episodes = this.#open.get(path) ?? new Set<string>();
     this.#open.set(path, episodes);
     for (const id of episodeIds) episodes.add(id);
-    await file.append(text);
+    await file.append(lines);
   }
 
   /** Forces what was appended to the disk. */

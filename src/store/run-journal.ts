@@ -29,7 +29,8 @@ export type JournalState = {
   readonly counts: ReadonlyMap<string, number>;
 };
 
-type Entry = { readonly episodeId: string; readonly line: string | null };
+type Recorded = { readonly episodeId: string; readonly line: Buffer };
+type Entry = Recorded | { readonly episodeId: string; readonly line: null };
 
 export class RunJournal {
   readonly #options: RunJournalOptions;
@@ -76,10 +77,10 @@ export class RunJournal {
 
   async #write(batch: readonly Entry[]): Promise<void> {
     if (this.#fault !== null) throw this.#fault.error;
-    const recorded = batch.filter(({ line }) => line !== null);
+    const recorded = batch.filter((entry): entry is Recorded => entry.line !== null);
     if (recorded.length > 0) {
       await this.#segments.append(
-        recorded.map(({ line }) => line).join(""),
+        Buffer.concat(recorded.map(({ line }) => line)),
         recorded.map(({ episodeId }) => episodeId),
       );
       if (this.#options.fsync === "always") await this.#segments.sync();
