@@ -48,6 +48,7 @@ export const tinyOptions: PolicyOptions = {
   normalizeAdvantages: true,
   loss: {},
   learningRate: 1e-2,
+  penalty: 0,
   warmUpSteps: 2,
   maxGradientNorm: 1,
   weightDecay: 0,

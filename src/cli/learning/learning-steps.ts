@@ -19,8 +19,11 @@ import type { TrainingOptions } from "./training-options.ts";
 
 export interface Stepper {
   readonly state: LearnerState;
-  /** `null`: the signal aborted it, and nothing has changed. The engine has the new weights afterwards. */
-  step(signal: AbortSignal): Promise<StepMetrics | null>;
+  /**
+   * `rateShare`: of the learning rate. `null`: the signal aborted it, and nothing has changed. The engine has the new weights
+   * afterwards.
+   */
+  step(signal: AbortSignal, rateShare: number): Promise<StepMetrics | null>;
 }
 
 export type StepperParts = TrainingOptions & {
@@ -56,19 +59,20 @@ function policyStepper(parts: StepperParts): Stepper {
     get state() {
       return learner.state;
     },
-    step: async (signal) => {
-      const step = await learner.step(signal);
+    step: async (signal, rateShare) => {
+      const step = await learner.step(signal, rateShare);
       return step === null ? null : stepMetrics(step);
     },
   };
 }
 
 function policyOptions({ settings, base, sabotage = "none" }: StepperParts): PolicyOptions {
-  const { groups, samples, clip, kl, entropy } = settings;
+  const { groups, samples, penalty, clip, kl, entropy } = settings;
   return {
     ...updateOptions(settings),
     groups,
     samples,
+    penalty,
     maxGroups: Math.max(groups, settings.maxGroups ?? 2 * groups),
     baseline: settings.algorithm === "reinforce" ? "batch" : "group",
     normalizeAdvantages: settings.normalize === "std",
@@ -96,8 +100,8 @@ async function cloningStepper(parts: StepperParts, from: string): Promise<Steppe
     get state() {
       return { ...state, step: learner.stepsMade };
     },
-    step: async () => {
-      const metrics = await learner.step();
+    step: async (_, rateShare) => {
+      const metrics = await learner.step(rateShare);
       await publish(trainer.weights(), `step-${learner.stepsMade}`);
       return metrics;
     },

@@ -57,6 +57,14 @@ export const trainSettings = {
     schema: whole(1).nullable(),
     default: null,
   }),
+  penalty: setting<number>({
+    group,
+    flag: "--penalty <reward>",
+    help: "taken off the reward that is learned from, for each rule that an episode broke",
+    wanted: "a number of at least 0",
+    schema: number({ min: 0 }),
+    default: 0.3,
+  }),
   lr: setting<number | null>({
     group,
     flag: "--lr <rate>",
@@ -72,6 +80,14 @@ export const trainSettings = {
     wanted: "a whole number of at least 0",
     schema: whole(0),
     default: 5,
+  }),
+  decay: setting<"linear" | "none">({
+    group,
+    flag: "--decay <how>",
+    help: "of the learning rate towards the end of the steps or minutes: linear, or none",
+    wanted: "linear or none",
+    schema: z.enum(["linear", "none"]),
+    default: "linear",
   }),
   normalize: setting<"std" | "none">({
     group,
