@@ -80,10 +80,10 @@ await writeFile(
 );
 const python = await startPythonLoop(executable, script);
 
+// No collection by force between rounds; see `turn-cost.mjs`.
 const perTurn = { ours: [], python: [] };
 let played = null;
 for (let round = 0; round < rounds + 1; round++) {
-  globalThis.gc?.();
   const { result: turns, cpuUs } = await cpuOf(() => ours());
   const theirs = (played = await python.run());
   if (theirs.turns !== turns) throw new Error(`Python played ${theirs.turns} turns, we ${turns}.`);

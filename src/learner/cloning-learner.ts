@@ -45,8 +45,8 @@ export class CloningLearner {
     return this.#step;
   }
 
-  /** One update; the metrics of it. `rateShare`: of the learning rate, for whoever lets it fall towards the end. */
-  async step(rateShare = 1): Promise<StepMetrics> {
+  /** One update; the metrics of it. */
+  async step(): Promise<StepMetrics> {
     const { batch, warmUpSteps, maxGradientNorm, weightDecay } = this.#options;
     const begun = performance.now();
     const samples = Array.from({ length: batch }, (_, index) => this.#sampleAt(this.#step * batch + index));
@@ -57,7 +57,7 @@ export class CloningLearner {
     const sequences = samples.map(({ tokens }, index) => cloningSequence(tokens, targets[index]!, 1 / total));
     const { loss, entropy } = await this.#trainer.accumulate(sequences);
     this.#step += 1;
-    const learningRate = this.#options.learningRate * rateShare * Math.min(1, this.#step / Math.max(1, warmUpSteps));
+    const learningRate = this.#options.learningRate * Math.min(1, this.#step / Math.max(1, warmUpSteps));
     const gradientNorm = await this.#trainer.update({ learningRate, maxGradientNorm, weightDecay });
     return {
       step: this.#step,

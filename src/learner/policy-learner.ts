@@ -119,11 +119,10 @@ export class PolicyLearner {
   }
 
   /**
-   * Plays, compares, updates, publishes. `rateShare`: of the learning rate, for whoever lets it fall towards the end.
-   * Resolves with `null` when the signal aborted it, and then nothing has changed.
+   * Plays, compares, updates, publishes. Resolves with `null` when the signal aborted it, and then nothing has changed.
    * Rejects with a {@link DisagreementError}, or an `Error` for samples that are not aligned, before anything is updated.
    */
-  async step(signal: AbortSignal, rateShare = 1): Promise<PolicyStep | null> {
+  async step(signal: AbortSignal): Promise<PolicyStep | null> {
     const { samples, maxGroups, seed } = this.#options;
     const state = this.#state;
     const begun = performance.now();
@@ -141,7 +140,7 @@ export class PolicyLearner {
     const { weightVersion } = this;
     const played = performance.now();
     const rows = weighted(groups, this.#options);
-    const update = rows.length === 0 ? null : await this.#update(rows, rateShare);
+    const update = rows.length === 0 ? null : await this.#update(rows);
     const live = groups.filter((group) => !group.isDead).length;
     this.#state = { step: state.step + 1, groups: state.groups + groups.length, liveShare: live / groups.length };
     await this.#parts.publish(this.#parts.trainer.weights(), this.weightVersion);
@@ -149,7 +148,7 @@ export class PolicyLearner {
     return { step: this.#state.step, weightVersion, groups, update, rolloutMs, trainMs };
   }
 
-  async #update(rows: readonly WeightedSample[], rateShare: number): Promise<PolicyUpdate> {
+  async #update(rows: readonly WeightedSample[]): Promise<PolicyUpdate> {
     const { trainer } = this.#parts;
     const { loss, warmUpSteps, maxGradientNorm, weightDecay, sabotage } = this.#options;
     const step = this.#state.step + 1;
@@ -159,7 +158,7 @@ export class PolicyLearner {
     const agreement = logprobAgreement(sequences, outcome.sequences);
     const reason = sabotage === "none" ? disagreement(agreement) : null;
     if (reason !== null) throw new DisagreementError(step, reason, agreement);
-    const learningRate = this.#options.learningRate * rateShare * Math.min(1, step / Math.max(1, warmUpSteps));
+    const learningRate = this.#options.learningRate * Math.min(1, step / Math.max(1, warmUpSteps));
     const gradientNorm = await trainer.update({ learningRate, maxGradientNorm, weightDecay });
     return { samples: rows.length, ...summary(outcome), gradientNorm, learningRate, agreement };
   }

@@ -19,11 +19,8 @@ import type { TrainingOptions } from "./training-options.ts";
 
 export interface Stepper {
   readonly state: LearnerState;
-  /**
-   * `rateShare`: of the learning rate. `null`: the signal aborted it, and nothing has changed. The engine has the new weights
-   * afterwards.
-   */
-  step(signal: AbortSignal, rateShare: number): Promise<StepMetrics | null>;
+  /** `null`: the signal aborted it, and nothing has changed. The engine has the new weights afterwards. */
+  step(signal: AbortSignal): Promise<StepMetrics | null>;
 }
 
 export type StepperParts = TrainingOptions & {
@@ -59,8 +56,8 @@ function policyStepper(parts: StepperParts): Stepper {
     get state() {
       return learner.state;
     },
-    step: async (signal, rateShare) => {
-      const step = await learner.step(signal, rateShare);
+    step: async (signal) => {
+      const step = await learner.step(signal);
       return step === null ? null : stepMetrics(step);
     },
   };
@@ -100,8 +97,8 @@ async function cloningStepper(parts: StepperParts, from: string): Promise<Steppe
     get state() {
       return { ...state, step: learner.stepsMade };
     },
-    step: async (_, rateShare) => {
-      const metrics = await learner.step(rateShare);
+    step: async () => {
+      const metrics = await learner.step();
       await publish(trainer.weights(), `step-${learner.stepsMade}`);
       return metrics;
     },
@@ -110,7 +107,7 @@ async function cloningStepper(parts: StepperParts, from: string): Promise<Steppe
 
 function updateOptions({ algorithm, lr, warmUp, maxGradNorm, weightDecay }: TrainSettings) {
   return {
-    learningRate: lr ?? (algorithm === "sft" ? 1e-3 : 2e-4),
+    learningRate: lr ?? (algorithm === "sft" ? 1e-3 : 3e-4),
     warmUpSteps: warmUp,
     maxGradientNorm: maxGradNorm,
     weightDecay,

@@ -162,7 +162,7 @@ class Training {
       if (!this.#hasTime()) return { type: "minutes", reason: `the ${settings.minutes} minutes are over` };
       if (drain.aborted || cancel.aborted) return this.#interrupt();
       this.#show(`step ${step + 1}`);
-      const metrics = await stepper.step(cancel, settings.decay === "linear" ? 1 - this.#progress() : 1);
+      const metrics = await stepper.step(cancel);
       if (metrics === null) return this.#interrupt();
       const isDue = settings.evalEvery > 0 && stepper.state.step % settings.evalEvery === 0;
       const outcomes = isDue ? await this.#evaluate("onTheWay") : null;
@@ -260,14 +260,6 @@ class Training {
     const last = this.#rows.at(-1);
     const stepMs = ((last?.["rollout_seconds"] ?? 0) + (last?.["train_seconds"] ?? 0)) * 1000;
     return this.#elapsedMs() + stepMs + this.#evaluationMs < this.#parts.settings.minutes * 60_000;
-  }
-
-  /** Share of the steps or of the minutes that is behind us, whichever is more. */
-  #progress(): number {
-    const { settings, stepper } = this.#parts;
-    const ofSteps = settings.steps === null ? 0 : stepper.state.step / settings.steps;
-    const ofTime = this.#elapsedMs() / (settings.minutes * 60_000 - this.#evaluationMs);
-    return Math.min(1, Math.max(ofSteps, ofTime));
   }
 
   #isLast(): boolean {

@@ -68,7 +68,7 @@ export const trainSettings = {
   lr: setting<number | null>({
     group,
     flag: "--lr <rate>",
-    help: "learning rate (default: 2e-4; 1e-3 for sft)",
+    help: "learning rate (default: 3e-4; 1e-3 for sft)",
     wanted: "a number above 0",
     schema: number({ above: 0 }).nullable(),
     default: null,
@@ -80,14 +80,6 @@ export const trainSettings = {
     wanted: "a whole number of at least 0",
     schema: whole(0),
     default: 5,
-  }),
-  decay: setting<"linear" | "none">({
-    group,
-    flag: "--decay <how>",
-    help: "of the learning rate towards the end of the steps or minutes: linear, or none",
-    wanted: "linear or none",
-    schema: z.enum(["linear", "none"]),
-    default: "linear",
   }),
   normalize: setting<"std" | "none">({
     group,
