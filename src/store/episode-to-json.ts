@@ -6,7 +6,6 @@ import { dumpJson } from "../lib/json/dump-json.ts";
 import { fromPlain } from "../lib/json/plain.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/value.ts";
 import { packArray, packedText } from "./packed-array.ts";
-import { quoteText } from "./quote-text.ts";
 
 /** The episode as a lossless JSON object; `episodeFromJson` is its inverse. */
 export function episodeToJson(episode: Episode): JsonObject {
@@ -29,7 +28,8 @@ export function eventText(event: EpisodeEvent): string {
 function jsonText(value: unknown): string {
   switch (typeof value) {
     case "string":
-      return quoteText(value);
+      // As Python quotes without `ensure_ascii`, except that lone surrogates are escaped.
+      return JSON.stringify(value);
     case "boolean":
       return value ? "true" : "false";
     case "number":
@@ -55,7 +55,7 @@ function recordText(fields: object): string {
 
 function mapText(object: JsonObject): string {
   let text = "";
-  for (const [key, value] of object) text += `${text === "" ? "{" : ","}${quoteText(key)}:${jsonText(value)}`;
+  for (const [key, value] of object) text += `${text === "" ? "{" : ","}${JSON.stringify(key)}:${jsonText(value)}`;
   return text === "" ? "{}" : `${text}}`;
 }
 
@@ -72,7 +72,7 @@ const keyTexts = new Map<string, string>();
 function keyText(key: string): string {
   const known = keyTexts.get(key);
   if (known !== undefined) return known;
-  const text = `${quoteText(key)}:`;
+  const text = `${JSON.stringify(key)}:`;
   if (keyTexts.size < mostKeys) keyTexts.set(key, text);
   return text;
 }

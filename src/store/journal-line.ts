@@ -7,7 +7,6 @@ import type { EpisodeEvent } from "../core/index.ts";
 import { parseJson } from "../lib/json/parse-json.ts";
 import { eventFromJson } from "./episode-from-json.ts";
 import { eventText } from "./episode-to-json.ts";
-import { quoteText } from "./quote-text.ts";
 
 /** Behind bracket and quote. */
 const checksumStart = 2;
@@ -20,7 +19,7 @@ export type JournalEntry = { readonly episodeId: string; readonly number: number
 
 /** With the line end. `redact` is applied before the checksum is made. */
 export function journalLine({ episodeId, number, event }: JournalEntry, redact: (text: string) => string): Buffer {
-  const body = redact(`${quoteText(episodeId)},${number},${eventText(event)}`);
+  const body = redact(`${JSON.stringify(episodeId)},${number},${eventText(event)}`);
   const line = Buffer.from(`["00000000",${body}]\n`);
   line.write(checksum(line.subarray(bodyStart, -2)), checksumStart, "latin1");
   return line;

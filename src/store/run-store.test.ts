@@ -232,14 +232,12 @@ describe("episodeLine()", () => {
     expect([...episodeFromJson(episodeToJson(episode), "here").info.keys()]).toEqual(["2", "1", "big", "nan", "text"]);
   });
 
-  it("is the JSON of the episode, however often its texts were written before", () => {
+  it("is the JSON of the episode, byte for byte as Python writes it", () => {
     for (const long of ['"quoted"\n\u0001\u007f\u2028é\\ '.repeat(40), "x".repeat(20_000), "y"]) {
       const episode = { ...sampleEpisode(long), groupId: long };
       const written = dumpJson(episodeToJson(episode), { separators: [",", ":"] });
-      expect([episodeLine(episode), episodeLine(episode)]).toEqual([written, written]);
+      expect(episodeLine(episode)).toBe(written);
     }
-    const many = Array.from({ length: 600 }, (_, index) => `${"z".repeat(100)}${index % 300}`);
-    for (const id of many) expect(episodeLine(sampleEpisode(id))).toContain(JSON.stringify(id));
   });
 
   it("keeps every kind of event", () => {
