@@ -80,6 +80,15 @@ describe("engine", () => {
     });
   });
 
+  test("without a key it does nothing for pages of other sites, which a browser lets send requests without a body", async () => {
+    await whileServing(async (url) => {
+      const pause = (headers: Record<string, string>): Promise<Response> =>
+        fetch(`${url}/pause_generation`, { method: "POST", headers });
+      expect((await pause({ origin: "https://example.com" })).status).toBe(403);
+      expect((await pause({ origin: url })).status).not.toBe(403);
+    });
+  });
+
   test("takes new weights from disk under a new version, forgets prefixes, and wants its key", async () => {
     await whileServing(
       async (url) => {

@@ -128,6 +128,7 @@ async function listen(serving: {
     vocabularySize: engine.config.vocabularySize,
     weightVersion: flags.weightVersion,
     apiKey,
+    refusesStrangers: apiKey === null,
   });
   try {
     return await front.listen({ host: flags.host, port });

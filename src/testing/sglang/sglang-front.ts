@@ -5,6 +5,7 @@
 import { Hono } from "hono";
 import type { Tokenizer } from "../../core/tokenizer.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
+import { isFromThisMachine } from "../../lib/is-from-this-machine.ts";
 import { createResponseWriter, createSocketWriter } from "../front/answer-writer.ts";
 import { addControlRoutes } from "./control-routes.ts";
 import type { FrontApp, FrontEnvironment } from "../front/front-app.ts";
@@ -33,6 +34,8 @@ export type SglangFrontOptions = {
   readonly weightVersion?: string;
   /** Demanded as a bearer token by everything but health. Default `null`: nothing is demanded. */
   readonly apiKey?: string | null;
+  /** Refuses what pages of other sites send by way of a browser of this machine; for a server without a key. Default false. */
+  readonly refusesStrangers?: boolean;
   /** Demanded instead of `apiKey` by what changes the server. Default `null`. */
   readonly adminApiKey?: string | null;
   /** What a frame of a stream holds of the ids: all so far, or the new ones (--stream-output). Default "cumulative". */
@@ -77,6 +80,12 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
     },
   };
   const app = new Hono<FrontEnvironment>();
+  if (options.refusesStrangers === true) {
+    app.use(async (context, next) => {
+      if (!isFromThisMachine(context.req.raw.headers)) throw Refusal.forbidden();
+      return next();
+    });
+  }
   addKeyCheck(app, { apiKey: options.apiKey ?? null, adminApiKey: options.adminApiKey ?? null });
   const generateOptions = { context: state, limits: state.limits, streamOutput: options.streamOutput ?? "cumulative" };
   app.on(["POST", "PUT"], "/generate", (context) => {
