@@ -70,8 +70,8 @@ console.log(
 console.log(
   `   logprobs of sampling and training differ by ${agreement.mean.toExponential(1)}, at most ${agreement.largest.toExponential(1)}`,
 );
-const norm = await trainer.update({ learningRate: 3e-4 });
-console.log(`   gradient norm ${norm.toFixed(3)}, one AdamW step of 3e-4`);
+const norm = await trainer.update({ learningRate: 5e-5 });
+console.log(`   gradient norm ${norm.toFixed(3)}, one AdamW step of 5e-5`);
 
 // 5. What it changed: the same tokens under the new weights.
 const after = await trainer.evaluate(sequences);

@@ -54,7 +54,7 @@ const small: Recipe = {
   vocabularySize: 1536,
   seed: 1,
   threads: 2,
-  noise: 0.15,
+  noise: 0.2,
   tokenizerDialogues: 2000,
   copying: {
     tokens: 300_000,
@@ -64,10 +64,10 @@ const small: Recipe = {
     lengths: [64, 64, 128, 320],
   },
   cloning: {
-    tokens: 8_000_000,
+    tokens: 12_000_000,
     learningRate: 1.2e-3,
     weightDecay: 0.05,
-    promptFrom: 0.65,
+    promptFrom: 0.5,
     dialoguesPerStep: { withoutPrompt: 8, withPrompt: 16 },
     contextWeight: 0.2,
     decayFrom: 0.4,
@@ -81,7 +81,8 @@ export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
     ...small,
     name: "bookshop-nano",
     shape: modelShapes.nano,
-    cloning: { ...small.cloning, tokens: 3_000_000, learningRate: 1.6e-3, promptFrom: 0.5 },
+    noise: 0.15,
+    cloning: { ...small.cloning, tokens: 3_000_000, learningRate: 1.6e-3 },
     examination: { ...small.examination, everyTokens: 500_000, tasks: 105 },
   },
 };
