@@ -18,9 +18,9 @@ export type Checkpoint = {
 /** Rejects with a `ConfigurationError` that names the file and what is wrong with it. */
 export async function readCheckpoint(folder: string): Promise<Checkpoint> {
   const [configFile, weightsFile] = [join(folder, "config.json"), join(folder, "model.safetensors")];
-  const [configBytes, weightBytes] = await Promise.all([read(configFile), read(weightsFile)]);
-  const config = readModelConfig(parse(configBytes, configFile), configFile);
-  const tensors = readSafetensors(weightBytes, weightsFile);
+  // One after the other, so that of two missing files the same is named every time.
+  const config = readModelConfig(parse(await read(configFile), configFile), configFile);
+  const tensors = readSafetensors(await read(weightsFile), weightsFile);
   return { config, weights: toWeights(config, tensors, weightsFile) };
 }
 
