@@ -11,7 +11,7 @@ import { systemClock } from "../lib/clock.ts";
 import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { createTestCli } from "./cli.test-helper.ts";
-import { expertSampler } from "./compose/expert-server.ts";
+import { createExpertSampler } from "../environments/bookshop/index.ts";
 
 const program = join(repositoryRoot(), "dist", "cli", "main.js");
 const tokenizer = createReadableTokenizer();
@@ -106,12 +106,12 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
   });
 
   it("stops at Ctrl-C, gently or at once, and goes on with the command it prints as if nothing had been", async () => {
-    const expert = expertSampler({ tokenizer, endTokenId, noise: 0.2 });
+    const expert = createExpertSampler({ tokenizer, noise: 0.2 });
     let onAnswer: () => Promise<void> = () => Promise.resolve();
     const sampler: Sampler = {
-      sample: async (request, options) => {
+      sample: async (request) => {
         await onAnswer();
-        return expert.sample(request, options);
+        return expert.sample(request);
       },
     };
     const listener = await createSglangFront({ sampler, tokenizer, endTokenIds: [endTokenId] }).listen();

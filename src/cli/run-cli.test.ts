@@ -7,7 +7,7 @@ import { readEpisodes } from "../store/index.ts";
 import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { createTestCli, readAll } from "./cli.test-helper.ts";
-import { expertSampler } from "./compose/expert-server.ts";
+import { createExpertSampler } from "../environments/bookshop/index.ts";
 
 const tokenizer = createReadableTokenizer();
 const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
@@ -22,7 +22,7 @@ async function withServer<T>(sampler: Sampler, use: (url: string) => Promise<T>)
   }
 }
 
-const expert = expertSampler({ tokenizer, endTokenId, noise: 0.1 });
+const expert = createExpertSampler({ tokenizer, noise: 0.1 });
 
 describe("start", () => {
   it("plays with the shipped model, again the same, and shows what was trained", async () => {
@@ -260,11 +260,11 @@ describe("Ctrl-C", () => {
     const cli = await createTestCli();
     let answers = 0;
     const sampler: Sampler = {
-      sample: async (request, options) => {
+      sample: async (request) => {
         answers++;
         if (answers === 20) cli.drain.abort();
         if (answers === 30 && times === 2) cli.cancel.abort();
-        return expert.sample(request, options);
+        return expert.sample(request);
       },
     };
     const flags = ["--model", "readable", "--tasks", "0-99", "--concurrency", "16", "--seed-turns", "--out", "r"];

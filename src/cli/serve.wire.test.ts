@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { createSglangFront } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { createTestCli, runServer } from "./cli.test-helper.ts";
-import { expertSampler } from "./compose/expert-server.ts";
+import { createExpertSampler } from "../environments/bookshop/index.ts";
 
 let out = "";
 beforeEach(async () => {
@@ -96,7 +96,7 @@ describe("serve", () => {
   test("requests name the engine, as slime hands over its router", async () => {
     const tokenizer = createReadableTokenizer();
     const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
-    const sampler = expertSampler({ tokenizer, endTokenId, noise: 0 });
+    const sampler = createExpertSampler({ tokenizer, noise: 0 });
     const router = await createSglangFront({ sampler, tokenizer, endTokenIds: [endTokenId] }).listen();
     await runServer(
       async (url) => {

@@ -5,11 +5,11 @@ import { describe, expect, it } from "vitest";
 import { createSglangFront, createVllmFront, type FrontListener, type Sampler } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { createTestCli, readAll } from "./cli.test-helper.ts";
-import { expertSampler } from "./compose/expert-server.ts";
+import { createExpertSampler } from "../environments/bookshop/index.ts";
 
 const tokenizer = createReadableTokenizer();
 const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
-const sampler = expertSampler({ tokenizer, endTokenId, noise: 0.1 });
+const sampler = createExpertSampler({ tokenizer, noise: 0.1 });
 
 async function samplesOf(engine: "sglang" | "vllm", listener: FrontListener): Promise<readonly unknown[]> {
   const { run, folder } = await createTestCli();
@@ -71,11 +71,11 @@ describe("rollout --url with several addresses", () => {
     const listeners = await Promise.all(
       answers.map((_, server) => {
         const counting: Sampler = {
-          sample: (asked, options) => {
+          sample: (asked) => {
             answers[server]!++;
             // The first server goes in the middle of its work.
             if (server === 0 && answers[0] === 15) void listeners[0]!.close();
-            return sampler.sample(asked, options);
+            return sampler.sample(asked);
           },
         };
         return createSglangFront({ sampler: counting, tokenizer, endTokenIds: [endTokenId] }).listen();

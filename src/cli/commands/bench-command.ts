@@ -18,7 +18,7 @@ import { fasterClock } from "../simulation/faster-clock.ts";
 import { simulateTrainer, type TrainerStep } from "../simulation/simulate-trainer.ts";
 import { createSimulatedEngine, slowUser } from "../simulation/simulated-parts.ts";
 import { readFlag } from "../settings/resolve-settings.ts";
-import { number, setting, whole } from "../settings/setting.ts";
+import { number, whole } from "../settings/setting.ts";
 import type { RunCommand } from "./command-result.ts";
 
 const numbers = {
@@ -107,8 +107,7 @@ function read(flags: Flags): Numbers {
     Object.entries(numbers).map(([name, { flag, help, default: value, least, whole: isWhole }]) => {
       const wanted = `a ${isWhole ? "whole " : ""}number of at least ${least}`;
       const schema = isWhole ? whole(least) : number({ min: least, max: Number.MAX_VALUE });
-      const asked = setting({ group: "Learning", flag, help, wanted, schema, default: value });
-      return [name, readFlag<number>(asked, flags[name as Name])];
+      return [name, readFlag<number>({ flag, help, wanted, schema, default: value }, flags[name as Name])];
     }),
   ) as Numbers;
 }

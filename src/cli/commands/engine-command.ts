@@ -11,7 +11,7 @@ import { loadTokenizer } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { readKey } from "../compose/secrets.ts";
 import { readFlag } from "../settings/resolve-settings.ts";
-import { setting, whole } from "../settings/setting.ts";
+import { type Flag, whole } from "../settings/setting.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { isLoopback } from "../../lib/is-loopback.ts";
 import { readEndTokens } from "../compose/end-tokens.ts";
@@ -27,23 +27,21 @@ type EngineFlags = {
   readonly weightVersion: string;
 };
 
-const portSetting = setting<number>({
-  group: "Output",
+const portFlag: Flag<number> = {
   flag: "--port <n>",
   help: "port to listen on; 0 takes a free one (default: 30000)",
   wanted: "a port from 0 to 65535",
   schema: whole(0, 65_535),
   default: 30_000,
-});
+};
 
-const threadsSetting = setting<number | null>({
-  group: "Output",
+const threadsFlag: Flag<number | null> = {
   flag: "--threads <n>",
   help: "worker threads (default: one for each core, 8 at most)",
   wanted: "a whole number from 1 to 64",
   schema: whole(1, 64).nullable(),
   default: null,
-});
+};
 
 export function engineCommand(run: RunCommand): Command {
   return new Command("engine")
@@ -60,8 +58,8 @@ export function engineCommand(run: RunCommand): Command {
       ).default(shippedCheckpoints[0]),
     )
     .addOption(new Option("--host <name>", "address to listen on").default("127.0.0.1"))
-    .addOption(new Option(portSetting.flag, portSetting.help))
-    .addOption(new Option(threadsSetting.flag, threadsSetting.help))
+    .addOption(new Option(portFlag.flag, portFlag.help))
+    .addOption(new Option(threadsFlag.flag, threadsFlag.help))
     .addOption(new Option("--api-key-env <variable>", "environment variable with the key that clients must send"))
     .addOption(new Option("--weight-version <name>", "what the first weights are called").default("default"))
     .addHelpText(
@@ -69,15 +67,15 @@ export function engineCommand(run: RunCommand): Command {
       `
 Examples:
   $ trainable-agents engine
-  $ trainable-agents rollout --url http://127.0.0.1:30000 --model ${shippedCheckpoint("bookshop-1m")} --samples-per-task 8`,
+  $ trainable-agents rollout --url http://127.0.0.1:30000 --model bookshop-1m --samples-per-task 8`,
     )
     .action(async (flags: EngineFlags) => run((context) => serve(flags, context)));
 }
 
 async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
   const { stdout, stderr, drain, cancel, cwd } = context;
-  const port = readFlag(portSetting, flags.port);
-  const threads = readFlag(threadsSetting, flags.threads);
+  const port = readFlag(portFlag, flags.port);
+  const threads = readFlag(threadsFlag, flags.threads);
   const apiKey = readKey(context.env, flags.apiKeyEnv ?? null, "--api-key-env");
   if (apiKey === null && !isLoopback(flags.host)) {
     throw new ConfigurationError(

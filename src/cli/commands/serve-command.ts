@@ -12,7 +12,7 @@ import { readRunToResume } from "../compose/run-to-resume.ts";
 import { formatCount } from "../display/terminal-text.ts";
 import { readConfigFile } from "../settings/config-file.ts";
 import { type FlagValues, readFlag, resolveSettings } from "../settings/resolve-settings.ts";
-import { setting, whole } from "../settings/setting.ts";
+import { type Flag, whole } from "../settings/setting.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { readKey } from "../compose/secrets.ts";
 import { rolloutSettings, type SettingName, settingNames } from "../settings/rollout-settings.ts";
@@ -43,14 +43,13 @@ const notServed: ReadonlySet<SettingName> = new Set([
 
 const servedGroups = new Set(["What is played", "The policy", "Sampling", "The user", "Limits", "Output"]);
 
-const maxWaitingSetting = setting<number>({
-  group: "Output",
+const maxWaitingFlag: Flag<number> = {
   flag: "--max-waiting <n>",
   help: "episodes that may wait; more are refused with 429 (default: 4096)",
   wanted: "a whole number of at least 1",
   schema: whole(1, 10_000_000),
   default: 4096,
-});
+};
 
 export function serveCommand(run: RunCommand): Command {
   const command = new Command("serve")
@@ -70,7 +69,7 @@ export function serveCommand(run: RunCommand): Command {
         "environment variable with the token that requests must send; needed beyond this machine",
       ).helpGroup("The service:"),
     )
-    .addOption(new Option(maxWaitingSetting.flag, maxWaitingSetting.help).helpGroup("The service:"));
+    .addOption(new Option(maxWaitingFlag.flag, maxWaitingFlag.help).helpGroup("The service:"));
   for (const name of settingNames) {
     const { group, flag, help, default: value } = rolloutSettings[name];
     if (notServed.has(name) || !servedGroups.has(group)) continue;
@@ -99,7 +98,7 @@ Examples:
 async function serve(flags: ServeFlags, context: CliContext): Promise<number> {
   const { cwd, stdout, stderr, drain, cancel } = context;
   const address = readAddress(flags.listen);
-  const maxWaiting = readFlag(maxWaitingSetting, flags.maxWaiting);
+  const maxWaiting = readFlag(maxWaitingFlag, flags.maxWaiting);
   const token = readKey(context.env, flags.tokenEnv ?? null, "--token-env");
   const { out } = flags;
   if (typeof out !== "string" || out === "") {

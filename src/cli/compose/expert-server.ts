@@ -2,8 +2,8 @@
 // Everything between it and the episode is what a rollout against SGLang uses.
 
 import type { Tokenizer } from "../../core/index.ts";
-import { expertAction } from "../../environments/bookshop/index.ts";
-import { createSglangFront, type FrontListener, type Sampler } from "../../testing/index.ts";
+import { createExpertSampler } from "../../environments/bookshop/index.ts";
+import { createSglangFront, type FrontListener } from "../../testing/index.ts";
 
 export type ExpertServerOptions = {
   readonly tokenizer: Tokenizer;
@@ -15,28 +15,12 @@ export type ExpertServerOptions = {
 
 /** Starts the server on a free port of this machine. */
 export async function startExpertServer(options: ExpertServerOptions): Promise<FrontListener> {
-  const { tokenizer, endTokenId } = options;
+  const { tokenizer, endTokenId, noise } = options;
   const front = createSglangFront({
-    sampler: expertSampler(options),
+    sampler: createExpertSampler({ tokenizer, noise }),
     tokenizer,
     modelPath: "bookshop-expert",
     endTokenIds: [endTokenId],
   });
   return front.listen();
-}
-
-/**
- * Reads nothing but the text of the prompt and answers with token ids. The log probability of an action stands on its first
- * token; the others follow from it.
- */
-export function expertSampler({ tokenizer, endTokenId, noise }: ExpertServerOptions): Sampler {
-  return {
-    sample: async ({ promptIds, params }) => {
-      const { text, probability } = expertAction(tokenizer.decode(promptIds), { noise, seed: params.seed ?? 0 });
-      const ids = [...tokenizer.encode(text), endTokenId];
-      const logprobs = new Float64Array(ids.length);
-      logprobs[0] = Math.log(probability);
-      return { ids, logprobs, finish: "end", cachedTokens: 0, weightVersion: null };
-    },
-  };
 }

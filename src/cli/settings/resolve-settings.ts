@@ -10,7 +10,7 @@ import {
   settingKey,
   settingNames,
 } from "./rollout-settings.ts";
-import type { Setting } from "./setting.ts";
+import type { Flag, Setting } from "./setting.ts";
 
 /** Values as the command line gave them; absent flags are absent. */
 export type FlagValues = Readonly<Partial<Record<SettingName, unknown>>>;
@@ -59,15 +59,15 @@ function read(
 }
 
 /** The value of a flag that is no setting of a rollout; its default when it is absent. */
-export function readFlag<T>(setting: Setting<T>, value: unknown): T {
-  if (value === undefined) return setting.default;
-  const result = setting.schema.safeParse(value);
+export function readFlag<T>(flag: Flag<T>, value: unknown): T {
+  if (value === undefined) return flag.default;
+  const result = flag.schema.safeParse(value);
   if (result.success) return result.data;
-  throw misfit(setting, setting.flag.split(" ")[0] ?? setting.flag, value);
+  throw misfit(flag, flag.flag.split(" ")[0] ?? flag.flag, value);
 }
 
 /** `null`: the value is not shown. */
-function misfit(setting: Pick<Setting<unknown>, "wanted">, where: string, value: unknown): ConfigurationError {
+function misfit(setting: Pick<Flag<unknown>, "wanted">, where: string, value: unknown): ConfigurationError {
   const state = value === null ? "its value does not fit" : `it is ${JSON.stringify(value)}`;
   return new ConfigurationError(`Cannot use ${where}: ${state}, ${setting.wanted} is needed.`);
 }

@@ -15,8 +15,8 @@ export type SettingGroup =
   | "Learning"
   | "Evaluation";
 
-export type Setting<T> = {
-  readonly group: SettingGroup;
+/** A flag of one command. */
+export type Flag<T> = {
   /** As in the help: `--tasks <list>`. A flag without a value sets true. */
   readonly flag: string;
   readonly help: string;
@@ -25,6 +25,9 @@ export type Setting<T> = {
   readonly schema: z.ZodType<T>;
   readonly default: T;
 };
+
+/** A flag, or a key of a file, that is one of many. */
+export type Setting<T> = Flag<T> & { readonly group: SettingGroup };
 
 export function setting<T>(definition: Setting<T>): Setting<T> {
   return definition;
