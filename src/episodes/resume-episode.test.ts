@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { defineEnvironment } from "../environments/index.ts";
 import { ConfigurationError, type Episode, type EpisodeEvent, type UserSource } from "../core/index.ts";
-import { episodeFromJson, episodeToJson } from "../store/index.ts";
+import { parseJson } from "../lib/json/parse-json.ts";
+import { episodeFromJson, episodeLine } from "../store/index.ts";
 import { scriptedUser } from "../users/index.ts";
 import { count, instantClock, leave, type Reply, task, world } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeOptions, runEpisode } from "./index.ts";
@@ -95,7 +96,7 @@ describe("runEpisode() with resumeFrom", () => {
   it.each(cases)("gives the same episode wherever it was cut: $name", async (one) => {
     const { episode: whole, asked } = await playWhole(one);
     // As a journal gives them back.
-    const { events } = episodeFromJson(episodeToJson(whole), "here");
+    const { events } = episodeFromJson(parseJson(episodeLine(whole)), "here");
     for (let length = 0; length <= whole.events.length; length++) {
       // A grade without an end says nothing about why the episode ended.
       const from = whole.events[length - 1]?.type === "grade" ? length - 1 : length;

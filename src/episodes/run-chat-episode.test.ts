@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { agentFactory, strategyNames } from "../agents/index.ts";
 import { chatAgent, type ChatMessage, type ChatModel, type ChatOptions, type ChatReply } from "../chat-models/index.ts";
 import { AttributedError, type ChatAgent, type Episode, type ModelUsage } from "../core/index.ts";
-import { episodeFromJson, episodeToJson } from "../store/index.ts";
+import { parseJson } from "../lib/json/parse-json.ts";
+import { episodeFromJson, episodeLine } from "../store/index.ts";
 import { scriptedUsers } from "../users/index.ts";
 import { count, counter, instantClock, task, world } from "./episode-world.test-helper.ts";
 import { type ChatEpisodeParts, episodeSamples, episodeUsage, runChatEpisode, runEpisode } from "./index.ts";
@@ -134,7 +135,7 @@ describe("runChatEpisode()", () => {
       "b",
       hangUp,
     ]);
-    expect(episodeFromJson(episodeToJson(episode), "here")).toEqual(episode);
+    expect(episodeFromJson(parseJson(episodeLine(episode)), "here")).toEqual(episode);
   });
 
   it("stops at its limits: turns, and tokens as the provider reports them", async () => {
@@ -234,7 +235,7 @@ describe("act, react and few-shot with an agent behind an API", () => {
         const lines = Array.from({ length: 9 }, () => "Count.");
         const episode = await play(model(replies).chat, lines, { strategy, limits: { maxTurns: 6 } });
         expect([episode.failure, episode.grade === null]).toEqual([null, false]);
-        expect(episodeFromJson(episodeToJson(episode), "here")).toEqual(episode);
+        expect(episodeFromJson(parseJson(episodeLine(episode)), "here")).toEqual(episode);
       }),
       { seed: 11, numRuns: 150 },
     );

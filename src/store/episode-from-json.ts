@@ -29,7 +29,7 @@ import {
   stopReasons,
 } from "./vocabulary.ts";
 
-/** The inverse of `episodeToJson`. Throws a plain error that names the field; `where` says in which record. */
+/** The episode of a parsed `episodeLine`. Throws a plain error that names the field; `where` says in which record. */
 export function episodeFromJson(value: JsonValue, where: string): Episode {
   const fields = new JsonFields(value, where);
   const turns = fields.list("turns", readTurn);

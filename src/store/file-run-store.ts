@@ -13,7 +13,7 @@ import { AppendFile } from "./append-file.ts";
 import { BatchQueue } from "./batch-queue.ts";
 import { episodeFromJson } from "./episode-from-json.ts";
 import type { EpisodeJournal } from "./episode-journal.ts";
-import { episodeLine } from "./episode-to-json.ts";
+import { episodeLine } from "./episode-text.ts";
 import { groupLine } from "./group-json.ts";
 import { recoverFiles, type RecoveredFiles } from "./recover-run.ts";
 import { runFiles } from "./run-files.ts";

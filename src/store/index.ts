@@ -1,7 +1,7 @@
 // What keeps a run: the contract, a store in memory, a store in files.
 
 export { episodeFromJson } from "./episode-from-json.ts";
-export { episodeLine, episodeToJson } from "./episode-to-json.ts";
+export { episodeLine } from "./episode-text.ts";
 export type { EpisodeJournal } from "./episode-journal.ts";
 export {
   createFileRunStore,

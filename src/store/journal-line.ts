@@ -6,7 +6,7 @@ import { crc32 } from "node:zlib";
 import type { EpisodeEvent } from "../core/index.ts";
 import { parseJson } from "../lib/json/parse-json.ts";
 import { eventFromJson } from "./episode-from-json.ts";
-import { eventText } from "./episode-to-json.ts";
+import { eventText } from "./episode-text.ts";
 
 /** Behind bracket and quote. */
 const checksumStart = 2;

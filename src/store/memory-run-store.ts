@@ -5,7 +5,7 @@ import { ConfigurationError, type Episode, type GroupRecord } from "../core/inde
 import { parseJson } from "../lib/json/parse-json.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import { episodeFromJson } from "./episode-from-json.ts";
-import { episodeLine } from "./episode-to-json.ts";
+import { episodeLine } from "./episode-text.ts";
 import { groupFromJson, groupLine } from "./group-json.ts";
 import type { RunReader, RunStore } from "./run-store.ts";
 import { closedStore, storeFault, unbegunStore } from "./store-fault.ts";

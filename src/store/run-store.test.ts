@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AttributedError, ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
 import { dumpJson } from "../lib/json/dump-json.ts";
+import { parseJson } from "../lib/json/parse-json.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/value.ts";
 import { sampleEpisode } from "./sample-episode.test-helper.ts";
 import {
@@ -11,7 +12,6 @@ import {
   createMemoryRunStore,
   episodeFromJson,
   episodeLine,
-  episodeToJson,
   openRunFolder,
   type RunReader,
   type RunStore,
@@ -228,15 +228,16 @@ describe("episodeLine()", () => {
     const line = episodeLine(episode);
     expect(line).not.toContain("\n");
     expect(Buffer.from(line, "utf8").toString("utf8")).toBe(line);
-    expect(episodeFromJson(episodeToJson(episode), "here")).toEqual(episode);
-    expect([...episodeFromJson(episodeToJson(episode), "here").info.keys()]).toEqual(["2", "1", "big", "nan", "text"]);
+    const read = episodeFromJson(parseJson(line), "here");
+    expect(read).toEqual(episode);
+    expect([...read.info.keys()]).toEqual(["2", "1", "big", "nan", "text"]);
   });
 
   it("is the JSON of the episode, byte for byte as Python writes it", () => {
     for (const long of ['"quoted"\n\u0001\u007f\u2028é\\ '.repeat(40), "x".repeat(20_000), "y"]) {
       const episode = { ...sampleEpisode(long), groupId: long };
-      const written = dumpJson(episodeToJson(episode), { separators: [",", ":"] });
-      expect(episodeLine(episode)).toBe(written);
+      const line = episodeLine(episode);
+      expect(line).toBe(dumpJson(parseJson(line), { separators: [",", ":"] }));
     }
   });
 

@@ -1,17 +1,11 @@
-// An episode as one JSON object, for `episodes.jsonl`. Names and shapes are those of `Episode`, with two exceptions: token
+// An episode as JSON text, for `episodes.jsonl`. Names and shapes are those of `Episode`, with two exceptions: token
 // ids and logprobs are packed (`packed-array.ts`), and a turn event names its turn instead of repeating it.
 
 import type { Episode, EpisodeEvent } from "../core/index.ts";
 import { dumpJson } from "../lib/json/dump-json.ts";
 import { fromPlain } from "../lib/json/plain.ts";
-import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/value.ts";
-import { packArray, packedText } from "./packed-array.ts";
-
-/** The episode as a lossless JSON object; `episodeFromJson` is its inverse. */
-export function episodeToJson(episode: Episode): JsonObject {
-  const { trajectory, events, ...facts } = episode;
-  return record({ ...facts, turns: trajectory.turns, events: events.map(eventFields) });
-}
+import { JsonFloat, type JsonObject } from "../lib/json/value.ts";
+import { packedText } from "./packed-array.ts";
 
 /** The episode as one line, without the line end. Lone surrogates, which UTF-8 cannot hold, are escaped. */
 export function episodeLine(episode: Episode): string {
@@ -24,7 +18,10 @@ export function eventText(event: EpisodeEvent): string {
   return recordText(event);
 }
 
-/** What `dumpJson` makes of `toJson`, without the tree between them: an episode is kept for every few turns. */
+/**
+ * Maps are lossless JSON already, and every other object is one of our records. As `dumpJson` writes, without a tree of JSON
+ * values in between: an episode is kept for every few turns.
+ */
 function jsonText(value: unknown): string {
   switch (typeof value) {
     case "string":
@@ -77,22 +74,6 @@ function keyText(key: string): string {
   return text;
 }
 
-/** Maps are lossless JSON already and arrays of numbers are packed; everything else that is an object is one of our records. */
-function isRecord(value: unknown): value is object {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-  return !(value instanceof Map || value instanceof JsonFloat || ArrayBuffer.isView(value));
-}
-
 function eventFields(event: EpisodeEvent): object {
   return event.type === "turn" ? { ...event, turn: event.turn.index } : event;
-}
-
-function record(fields: object): JsonObject {
-  return new Map(Object.entries(fields).map(([key, value]: [string, unknown]) => [key, toJson(value)]));
-}
-
-function toJson(value: unknown): JsonValue {
-  if (value instanceof Uint32Array || value instanceof Float32Array) return packArray(value);
-  if (Array.isArray(value)) return value.map(toJson);
-  return isRecord(value) ? record(value) : fromPlain(value);
 }
