@@ -6,24 +6,16 @@ import { ConfigurationError } from "../core/failure.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { createVllmEngine } from "../engines/vllm/index.ts";
-import type { Clock } from "../lib/clock.ts";
 import { createManualClock } from "../lib/manual-clock.ts";
 import { createSglangFront, createVllmFront, type Sampler } from "../testing/index.ts";
 import { apiKey, echo, failureOf, idle, request, stuckSampler } from "./engine-calls.test-helper.ts";
-import { createHandlerClient } from "./index.ts";
+import { createHandlerClient, type ServerEngineOptions } from "./index.ts";
 
-type Options = {
+type Options = ServerEngineOptions & {
   readonly url?: string;
   readonly host?: string;
   readonly port?: number;
-  readonly apiKey?: string | null;
-  readonly timeoutMs?: number | null;
-  readonly firstByteTimeoutMs?: number | null;
-  readonly connectTimeoutMs?: number;
-  readonly controlTimeoutMs?: number;
-  readonly connections?: number;
   readonly stream?: boolean;
-  readonly clock?: Clock;
 };
 
 const kinds = {
