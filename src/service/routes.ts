@@ -1,13 +1,20 @@
 // What the service offers, once: each operation with its description and its deed. The router and the OpenAPI document are
 // both made from this table.
 
-import { withDeadline } from "../lib/deadline.ts";
-import type { EpisodeJob } from "./episode-job.ts";
 import { streamEvents } from "./event-stream.ts";
 import { viewEvent } from "./event-view.ts";
-import type { GroupJob } from "./group-job.ts";
-import type { RolloutDesk } from "./rollout-desk.ts";
-import type { EndedEpisode, ServiceLimits, ServiceParts } from "./service-parts.ts";
+import {
+  type Call,
+  groupOf,
+  infoOf,
+  jobOf,
+  keyOf,
+  samplesOf,
+  type ServiceState,
+  statusOf,
+  untilEnded,
+  waitOf,
+} from "./operations.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
 import {
   answerEpisode,
@@ -30,28 +37,7 @@ import {
   weightsBody,
 } from "./wire/requests.ts";
 
-/** What an operation is called with. */
-export type Call = {
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  readonly headers: Headers;
-  /** Parsed JSON; `undefined` where the operation takes no body. */
-  readonly body: unknown;
-  /** Aborted when the client leaves. */
-  readonly signal: AbortSignal;
-};
-
 export type Route = Operation & { readonly handle: (call: Call) => Response | Promise<Response> };
-
-export type ServiceState = {
-  readonly desk: RolloutDesk;
-  readonly parts: ServiceParts;
-  readonly limits: ServiceLimits;
-  /** Takes secrets out of whatever is answered. */
-  readonly redact: (text: string) => string;
-  /** What the trainer reported last. */
-  weightVersion: string | null;
-};
 
 const none = { query: {}, body: null, takesKey: false } as const;
 const wait = {
@@ -324,108 +310,4 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       handle: () => json(document()),
     },
   ];
-}
-
-function statusOf({ desk, parts }: ServiceState): "open" | "paused" | "closing" {
-  if (desk.isClosing) return "closing";
-  return parts.gate.isOpen ? "open" : "paused";
-}
-
-function infoOf(state: ServiceState): unknown {
-  const { desk, parts, limits } = state;
-  const { environment, defaultSplit, formats } = parts;
-  const { running, waiting } = desk.counts;
-  return {
-    name: "trainable-agents",
-    environment: environment.name,
-    splits: Object.fromEntries(environment.splits.map((split) => [split, environment.taskset(split).size])),
-    default_split: defaultSplit,
-    formats: [...formats.keys()],
-    status: statusOf(state),
-    weight_version: state.weightVersion,
-    running,
-    waiting,
-    limits: {
-      concurrency: limits.concurrency,
-      max_waiting: limits.maxWaiting,
-      max_body_bytes: limits.maxBodyBytes,
-      max_wait_seconds: limits.maxWaitMs / 1000,
-    },
-  };
-}
-
-function keyOf(headers: Headers): string | null {
-  const key = headers.get("idempotency-key");
-  if (key === null) return null;
-  if (key.length >= 1 && key.length <= 255) return key;
-  throw new ServiceRefusal("bad-request", "Cannot read the request: Idempotency-Key has 1 to 255 characters.");
-}
-
-function waitOf(call: Call): number {
-  return readBody(waitQuery, call.query.get("wait_seconds") ?? undefined);
-}
-
-async function jobOf(desk: RolloutDesk, { params }: Call): Promise<EpisodeJob> {
-  const job = await desk.job(params["id"] ?? "");
-  if (job !== null) return job;
-  throw new ServiceRefusal(
-    "not-found",
-    `Cannot find the episode ${JSON.stringify(params["id"])}: it was never asked for.`,
-  );
-}
-
-async function groupOf(desk: RolloutDesk, { params }: Call): Promise<GroupJob> {
-  const group = await desk.group(params["id"] ?? "");
-  if (group !== null) return group;
-  throw new ServiceRefusal(
-    "not-found",
-    `Cannot find the group ${JSON.stringify(params["id"])}: it was never asked for.`,
-  );
-}
-
-/** Waits until all have ended, the time is up, the client leaves or the service closes. */
-async function untilEnded(
-  jobs: readonly EpisodeJob[],
-  { seconds, call, state }: { readonly seconds: number; readonly call: Call; readonly state: ServiceState },
-): Promise<void> {
-  const ms = Math.ceil(Math.min(seconds * 1000, state.limits.maxWaitMs));
-  if (ms <= 0) return;
-  const untilAll = async (signal: AbortSignal): Promise<void> => {
-    for (const job of jobs) while (job.status !== "ended" && !job.isCutOff) await job.changed(signal);
-  };
-  // Not `AbortSignal.any` with a timeout: Node may collect it, and then it never aborts.
-  await withDeadline(untilAll, { timeoutMs: ms, signal: call.signal }).catch(() => undefined);
-}
-
-async function samplesOf(jobs: readonly EpisodeJob[], call: Call, { desk, parts }: ServiceState): Promise<unknown> {
-  const names = [...parts.formats.keys()];
-  const name = call.query.get("format") ?? names[0] ?? "";
-  const format = parts.formats.get(name);
-  if (format === undefined) {
-    throw new ServiceRefusal(
-      "bad-request",
-      `Cannot write rows as ${JSON.stringify(name.slice(0, 64))}: there is ${names.join(", ")}.`,
-    );
-  }
-  const open = jobs.find(({ status }) => status !== "ended");
-  if (open !== undefined) {
-    throw new ServiceRefusal(
-      "not-ended",
-      `Cannot give samples: episode "${open.place.episodeId}" is ${open.status}; wait for it with wait_seconds.`,
-    );
-  }
-  const ended: EndedEpisode[] = [];
-  for (const { place } of jobs) {
-    const played = await desk.ended(place.episodeId);
-    if (played !== null) ended.push(played);
-  }
-  const groupIndex = (await desk.group(jobs[0]?.place.groupId ?? ""))?.groupIndex ?? 0;
-  return {
-    format: name,
-    episodes: jobs.map(answerEpisode),
-    samples: format(ended, groupIndex),
-    dropped_tokens: ended.flatMap(({ episode, result }) =>
-      result.dropped.map(({ turn, count, reason }) => ({ episode_id: episode.id, turn, count, reason })),
-    ),
-  };
 }
