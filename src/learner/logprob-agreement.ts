@@ -9,6 +9,7 @@ export type LogprobAgreement = {
   /** Mean distance over all tokens in the loss. */
   readonly mean: number;
   readonly largest: number;
+  /** How many were compared. With 0 of them nothing disagrees, and nothing is shown. */
   readonly tokens: number;
 };
 

@@ -81,6 +81,19 @@ describe("a policy learner", () => {
     expect(new Set(groups.map(({ task }) => task.id)).size).toBe(groups.length);
   });
 
+  test("takes the price of every broken rule off what it learns from", async () => {
+    const { groups } = (await (await learnerOf({ penalty: 0.3 })).learner.step(never))!;
+    const broken = groups.flatMap(({ episodes, rewards }) =>
+      episodes.map(({ episode }, index) => {
+        const count = episode.grade?.metrics["ruleViolations"] ?? 0;
+        expect(rewards[index]).toBeCloseTo(episode.reward! - 0.3 * count, 6);
+        return count;
+      }),
+    );
+    expect(broken.some((count) => count > 0)).toBe(true);
+    expect(broken.some((count) => count === 0)).toBe(true);
+  });
+
   test("stops when the engine's weights are not those that are trained, and learns nothing of such samples", async () => {
     const { learner, engine, trainer } = await learnerOf();
     const other = trainer.weights().map((weight) => weight * 1.02);

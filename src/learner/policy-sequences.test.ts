@@ -58,6 +58,12 @@ describe("policySequences()", () => {
     const rows = [{ sample: sampleOf(), advantage: 1 }];
     expect([...policySequences(rows, "shifted-mask")[0]!.targets]).toEqual([3, 4, 5]);
     expect([...policySequences(rows, "observations-too")[0]!.targets]).toEqual([2, 3, 4, 5, 6, 7]);
+    // Nobody sampled those tokens: what the engine reported is of others.
+    const agreement = logprobAgreement(policySequences(rows, "shifted-mask"), [
+      { logprobs: new Float32Array(3), entropies: new Float32Array(3) },
+    ]);
+    expect(agreement).toEqual({ mean: 0, largest: 0, tokens: 0 });
+    expect(disagreement(agreement)).toBeNull();
   });
 });
 

@@ -8,6 +8,7 @@ export type StepMetrics = Readonly<Record<string, number | null>>;
 
 export function stepMetrics(step: PolicyStep): StepMetrics {
   const { groups, update } = step;
+  const agreement = update === null || update.agreement.tokens === 0 ? null : update.agreement;
   const episodes = groups.flatMap((group) => group.episodes.map(({ episode }) => episode));
   const rewards = episodes.flatMap(({ reward }) => (reward === null ? [] : [reward]));
   const sampled = episodes.map(({ trajectory }) =>
@@ -35,8 +36,8 @@ export function stepMetrics(step: PolicyStep): StepMetrics {
     clipped: update?.clipped ?? null,
     gradient_norm: update?.gradientNorm ?? null,
     learning_rate: update?.learningRate ?? null,
-    logprob_difference_mean: update?.agreement.mean ?? null,
-    logprob_difference_largest: update?.agreement.largest ?? null,
+    logprob_difference_mean: agreement?.mean ?? null,
+    logprob_difference_largest: agreement?.largest ?? null,
     rollout_seconds: step.rolloutMs / 1000,
     train_seconds: step.trainMs / 1000,
   };

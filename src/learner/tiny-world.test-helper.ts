@@ -1,6 +1,6 @@
-// The smallest world in which something can be learnt: a model that has learnt nothing says eight tokens, and passes
-// when one of ten is among
-// them. The real loop and the real engine play it; only the reward is made up here.
+// The smallest world in which something can be learnt: a model that has learnt nothing says eight tokens, passes when one of
+// ten is among them, and breaks a rule with each of ten others. The real loop and the real engine play it; only the grade is
+// made up here.
 
 import { agentFactory } from "../agents/index.ts";
 import { createEmbeddedEngine, type EmbeddedEngine } from "../engines/embedded/index.ts";
@@ -92,8 +92,11 @@ export async function tinyLearner(
   const play: EpisodePlayer = async (task, place) => {
     const played = await playUngraded(task, place);
     const said = played.episode.trajectory.turns[0]?.sampledTokens ?? [];
+    const { grade } = played.episode;
+    if (grade === null) return played;
     const reward = said.some((id) => id >= 100 && id < 110) ? 1 : 0;
-    return { ...played, episode: { ...played.episode, reward: played.episode.reward === null ? null : reward } };
+    const metrics = { ruleViolations: said.filter((id) => id >= 110 && id < 120).length };
+    return { ...played, episode: { ...played.episode, reward, grade: { ...grade, reward, metrics } } };
   };
   const taskset = environment.taskset("train");
   const indexes = Array.from({ length: taskset.size }, (_, index) => index);
