@@ -10,35 +10,25 @@ import { cpus } from "node:os";
 import { join, resolve } from "node:path";
 
 import { root } from "../scripts/run-command.mjs";
-import { setUp } from "../scripts/setup.mjs";
+import { learningRun } from "./lib/learning-run.mjs";
 
 const [options, flags] = readArguments(process.argv.slice(2));
 const seeds = (options.seeds ?? "0,1,2").split(",").map(Number);
 const masks = (options.masks ?? "none,shifted-mask,observations-too").split(",");
 const out = resolve(options.out ?? join(root, "runs", "bar"));
 
-await setUp();
-const { trainPolicy } = await import("../dist/cli/learning/train-policy.js");
-const { resolveTrainSettings } = await import("../dist/cli/settings/resolve-train-settings.js");
-
 const results = [];
 for (const mask of masks) {
   for (const seed of seeds) {
     const folder = join(out, `${mask}-${seed}`);
-    if (!existsSync(join(folder, "result.json"))) await train(mask, seed, folder);
+    if (!existsSync(join(folder, "result.json"))) {
+      process.stderr.write(`\n${mask}, seed ${seed}\n`);
+      await learningRun({ flags: { ...flags, seed }, folder, sabotage: mask });
+    }
     results.push({ mask, seed, ...JSON.parse(await readFile(join(folder, "result.json"), "utf8")) });
   }
 }
 report();
-
-async function train(mask, seed, folder) {
-  process.stderr.write(`\n${mask}, seed ${seed}\n`);
-  const never = new AbortController().signal;
-  const { stdout, stderr, env } = process;
-  const context = { stdout, stderr, env, cwd: process.cwd(), drain: never, cancel: never, program: "trainable-agents" };
-  const { settings, base } = resolveTrainSettings({ ...flags, seed }, null);
-  await trainPolicy({ settings, base, folder, context, sabotage: mask });
-}
 
 function report() {
   console.log(`\n${cpus().length} cores (${cpus()[0]?.model ?? "unknown"}), node ${process.versions.node}`);

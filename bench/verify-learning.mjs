@@ -7,43 +7,34 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { root } from "../scripts/run-command.mjs";
-import { setUp } from "../scripts/setup.mjs";
+import { learningRun } from "./lib/learning-run.mjs";
 
 /** The least that the lower bound of the gain may be, as a share of the tasks. */
 const margin = 0.08;
 
-await setUp();
-const { trainPolicy } = await import("../dist/cli/learning/train-policy.js");
-const { resolveTrainSettings } = await import("../dist/cli/settings/resolve-train-settings.js");
 const { comparisonTable } = await import("../dist/cli/learning/comparison.js");
 const { shippedCheckpoint } = await import("../dist/model/index.js");
 
-const { settings, base } = resolveTrainSettings(
-  {
-    model: process.argv[2] ?? shippedCheckpoint("bookshop-nano"),
-    env: join(root, "bench", "lib", "plain-bookshop.mjs"),
-    tasks: "0-2099",
-    steps: 12,
-    minutes: 10,
-    groups: 12,
-    threads: 2,
-    seed: 1,
-    lr: 3e-4,
-    penalty: 0.3,
-    warmUp: 2,
-    evalEvery: 0,
-    finalTasks: 350,
-  },
-  null,
-);
+const flags = {
+  model: process.argv[2] ?? shippedCheckpoint("bookshop-nano"),
+  env: join(root, "bench", "lib", "plain-bookshop.mjs"),
+  tasks: "0-2099",
+  steps: 12,
+  minutes: 10,
+  groups: 12,
+  threads: 2,
+  seed: 1,
+  lr: 3e-4,
+  penalty: 0.3,
+  warmUp: 2,
+  evalEvery: 0,
+  finalTasks: 350,
+};
 
 /** The comparison over all tasks. */
 async function train(sabotage) {
   const folder = await mkdtemp(join(tmpdir(), "verify-learning-"));
-  const never = new AbortController().signal;
-  const { stdout, stderr, env } = process;
-  const context = { stdout, stderr, env, cwd: process.cwd(), drain: never, cancel: never, program: "trainable-agents" };
-  const { comparison, end } = await trainPolicy({ settings, base, folder, context, sabotage });
+  const { comparison, end } = await learningRun({ flags, folder, sabotage });
   await rm(folder, { recursive: true });
   if (end.type !== "steps") throw new Error(`The training ended by "${end.type}": ${end.reason}.`);
   console.log(comparisonTable(comparison).join("\n"));
