@@ -225,6 +225,52 @@ describe("createHttpPool()", () => {
     await Promise.all(Array.from({ length: 40 }, () => pool.request(post(url))));
     expect(sockets.size).toBeLessThanOrEqual(3);
   });
+
+  test("calls one after the other share one connection, however many there may be", async () => {
+    const sockets = new Set<Socket>();
+    const url = await serve((_incoming, outgoing) => void outgoing.end("ok"), sockets);
+    const pool = open(64);
+    await Promise.all(Array.from({ length: 4 }, () => pool.request(post(url))));
+    for (let call = 0; call < 40; call++) await pool.request(post(url));
+    expect(sockets.size).toBe(4);
+  });
+
+  test("a connection serves whoever waits for it, whatever became of the calls before", async () => {
+    const arrived = signalled();
+    const url = await serve((incoming, outgoing) => {
+      if (incoming.url === "/cut") incoming.socket.destroy();
+      else if (incoming.url === "/ok") outgoing.end("ok");
+      else arrived.resolve();
+    });
+    const refused = "http://127.0.0.1:1";
+    const pool = open(1);
+    const call = (address: string, path: string, signal?: AbortSignal): Promise<string> =>
+      pool.request({ ...post(address), path }, { signal }).then(
+        ({ body }) => body.toString(),
+        (error: unknown) => (error instanceof AttributedError ? error.failure.code : String(error)),
+      );
+    for (let round = 0; round < 3; round++) expect(await call(refused, "/x")).toBe("unreachable");
+    const controller = new AbortController();
+    const running = call(url, "/never", controller.signal);
+    await arrived.promise;
+    // They have ended before their turn comes.
+    const cancelled = Array.from({ length: 500 }, () => call(url, "/ok", controller.signal));
+    const waiting = ["/cut", "/ok", "/cut", "/cut", "/ok"].map((path) => call(url, path));
+    controller.abort();
+    expect(new Set(await Promise.all([running, ...cancelled]))).toEqual(new Set(["cancelled"]));
+    const [lost, ok] = ["connection-lost", "ok"];
+    expect(await Promise.all(waiting)).toEqual([lost, ok, lost, lost, ok]);
+  });
+
+  test("close() ends those that wait for a connection too", async () => {
+    const arrived = signalled();
+    const url = await serve(() => arrived.resolve());
+    const pool = open(1);
+    const calls = Array.from({ length: 5 }, () => failureOf(pool.request(post(url))));
+    await arrived.promise;
+    await pool.close();
+    for (const error of await Promise.all(calls)) expect(error.failure.code).toBe("cancelled");
+  });
 });
 
 describe("createHttpPool().stream()", () => {
