@@ -101,7 +101,14 @@ describe("serve", () => {
     await runServer(
       async (url) => {
         const engine = { router_ip: "127.0.0.1", router_port: router.port };
-        expect(await ask(`${url}/v1/groups`, { ...asked, engine })).toMatchObject({ status: "ended" });
+        for (const version of ["default", "next"]) {
+          await ask(`${url}/v1/weights`, { version });
+          expect(await ask(`${url}/v1/groups`, { ...asked, engine })).toMatchObject({ status: "ended" });
+        }
+        // The router did not take the second version, so the second group was played by weights that are one behind.
+        const page = await (await fetch(`${url}/metrics`)).text();
+        expect(page).toContain('trainable_agents_staleness_versions_bucket{le="0"} 3');
+        expect(page).toContain('trainable_agents_staleness_versions_bucket{le="1"} 6');
         const nowhere = await ask<unknown>(`${url}/v1/episodes`, {
           task_index: 0,
           wait_seconds: 60,

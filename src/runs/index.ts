@@ -17,7 +17,7 @@ export { type QuotaOptions } from "./groups/group-quota.ts";
 export { type ProducedGroup, type ProducerState, type ProducerStatus } from "./producer/produced-group.ts";
 export { type ProducerOptions, type ProducerParts, type ProducerPlan } from "./producer/producer-options.ts";
 export { createRolloutProducer, type RolloutProducer } from "./producer/rollout-producer.ts";
-export { groupCapacity } from "./producer/staleness.ts";
+export { groupCapacity, WeightHistory } from "./producer/staleness.ts";
 export { resumablePlayer } from "./resumable-player.ts";
 export { rolloutWarnings } from "./rollout-warnings.ts";
 export { type RolloutOptions, type RolloutParts, type RolloutPlan, runRollout } from "./run-rollout.ts";

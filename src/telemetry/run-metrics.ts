@@ -52,9 +52,11 @@ export function createRunMetrics(): RunMetrics {
   const graded = counter("episodes_graded_total", "Graded episodes.");
   const groups = counter("groups_total", "Groups decided, by decision.", ["decision"]);
   const userCost = counter("user_cost_dollars_total", "What the simulated users cost, where the price is known.");
-  const stale = histogram("staleness_versions", "Weight versions between the trainer and the oldest turn of a group.", {
-    buckets: versions,
-  });
+  const stale = histogram(
+    "staleness_versions",
+    "Weight versions between the trainer and the oldest turn of a group, or of an episode of a service.",
+    { buckets: versions },
+  );
   const circuits = counter("circuit_opened_total", "Times that a server was left alone because it failed.");
   const openCircuits = gauge("circuits_open", "Servers that are left alone because they failed.");
   const failing = new Set<string>();

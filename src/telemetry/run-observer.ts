@@ -33,7 +33,7 @@ export interface RunObserver {
   recorded(episodeId: string, event: EpisodeEvent): void;
   group(group: GroupRecord): void;
   gauges(gauges: RunGauges): void;
-  /** Versions between the trainer's weights and the oldest of a group that is handed over. */
+  /** Versions between the trainer's weights and the oldest of a group, or of an episode, that is handed over. */
   staleness(versions: number): void;
   circuit(change: CircuitChange): void;
   close(): Promise<void>;

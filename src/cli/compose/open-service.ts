@@ -7,7 +7,7 @@ import { ConfigurationError, type Tool } from "../../core/index.ts";
 import { dumpJson } from "../../lib/json/dump-json.ts";
 import { exportFormats, exportGroup } from "../../exporters/index.ts";
 import { parseBaseUrl, showAddress } from "../../http/index.ts";
-import type { EpisodePlayer } from "../../runs/index.ts";
+import { type EpisodePlayer, WeightHistory } from "../../runs/index.ts";
 import {
   createRolloutService,
   gatedEngine,
@@ -18,7 +18,7 @@ import {
   TurnGate,
 } from "../../service/index.ts";
 import { createFileRunStore, resumeFileRunStore, runFiles } from "../../store/index.ts";
-import { createRunMetrics } from "../../telemetry/index.ts";
+import { type CircuitChange, createRunMetrics } from "../../telemetry/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { packageVersion, runManifest } from "../run-manifest.ts";
 import { concurrencyBounds } from "../settings/concurrency-setting.ts";
@@ -83,7 +83,9 @@ export async function openService(
     const metrics = createRunMetrics();
     opened.push(() => metrics.close());
     const gate = new TurnGate();
-    const engines = new EngineBook(prepared, { cancel: context.cancel, store, gate });
+    const weights = new WeightHistory(null);
+    const onCircuit = (change: CircuitChange): void => metrics.circuit(change);
+    const engines = new EngineBook(prepared, { cancel: context.cancel, store, gate, onCircuit });
     opened.push(() => engines.close());
     const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"));
     opened.push(() => log.close());
@@ -94,12 +96,17 @@ export async function openService(
         defaultSplit: settings.split ?? environment.splits[0] ?? "train",
         player: (policy) => observedPlayer(engines.player(policy), metrics),
         store: {
-          append: (episode) => store.append(episode),
+          append: async (episode) => {
+            await store.append(episode);
+            const spans = episode.trajectory.turns.flatMap(({ weightSpans }) => weightSpans);
+            metrics.staleness(weights.current - weights.oldest(spans, weights.current));
+          },
           appendGroup: async (decided) => {
             await store.appendGroup(decided);
             metrics.group(decided.group);
           },
         },
+        onWeightVersion: (version) => weights.report(version),
         archive: { find: (episodeId) => store.kept(episodeId) },
         requests: log,
         gate,
@@ -158,6 +165,7 @@ type EngineParts = {
   readonly cancel: AbortSignal;
   readonly store: Parameters<PreparedRollout["connect"]>[1];
   readonly gate: TurnGate;
+  readonly onCircuit: (change: CircuitChange) => void;
 };
 
 /** One connection for each engine, whoever asks for it. */
@@ -209,15 +217,18 @@ class EngineBook {
     if (known !== undefined) return known;
     // Many requests may have been taken before the first of them connects.
     this.#checkRoom(url);
-    const { cancel, store, gate } = this.#parts;
+    const { cancel, store, gate, onCircuit } = this.#parts;
     const timeoutMs = this.#prepared.settings.turnTimeout * 1000;
     const connecting = this.#prepared.connect(cancel, store, {
       ...(url === null ? {} : { url }),
       wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs }),
     });
     this.#connections.set(url, connecting);
-    // A server that was not there may be there for the next request.
-    connecting.catch(() => this.#connections.delete(url));
+    connecting.then(
+      (connected) => connected.watchCircuits(onCircuit),
+      // A server that was not there may be there for the next request.
+      () => this.#connections.delete(url),
+    );
     return connecting;
   }
 }
