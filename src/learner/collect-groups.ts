@@ -2,7 +2,7 @@
 // further tasks are played in its place, wave after wave, up to a bound. Waves make the outcome independent of which
 // episode happens to end first.
 
-import type { Episode, Task, Taskset } from "../core/index.ts";
+import type { Task, Taskset } from "../core/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import type { EpisodePlayer, PlayedEpisode } from "../runs/index.ts";
 import { isDead } from "./group-advantages.ts";
@@ -11,7 +11,7 @@ import type { TaskOrder } from "./task-order.ts";
 export type PlayedGroup = {
   readonly task: Task;
   readonly episodes: readonly PlayedEpisode[];
-  /** What is learned from, aligned with `episodes`; `null`: not graded. */
+  /** Aligned with `episodes`; `null`: not graded. */
   readonly rewards: readonly (number | null)[];
   readonly isDead: boolean;
 };
@@ -29,8 +29,6 @@ export type CollectOptions = {
   readonly liveShare: number;
   /** The place of the step's first group in the order of tasks. */
   readonly firstGroup: number;
-  /** What is learned from; `null`: the episode was not graded. */
-  readonly rewardOf: (episode: Episode) => number | null;
   readonly signal: AbortSignal;
 };
 
@@ -63,7 +61,7 @@ export async function collectGroups(parts: CollectParts, options: CollectOptions
 async function playGroup(
   number: number,
   { play, taskset, order }: CollectParts,
-  { samples, seed, rewardOf, signal }: CollectOptions,
+  { samples, seed, signal }: CollectOptions,
 ): Promise<PlayedGroup> {
   const task = taskset.task(order.taskIndex(number));
   // A task may come up again after all others did: then it is another group.
@@ -80,6 +78,6 @@ async function playGroup(
       }),
     ),
   );
-  const rewards = episodes.map(({ episode }) => rewardOf(episode));
+  const rewards = episodes.map(({ episode }) => episode.reward);
   return { task, episodes, rewards, isDead: isDead(rewards.filter((reward) => reward !== null)) };
 }

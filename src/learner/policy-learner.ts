@@ -6,13 +6,13 @@ import type { TaskOrder } from "./task-order.ts";
 import type { Taskset } from "../core/index.ts";
 import type { EpisodePlayer } from "../runs/index.ts";
 import { collectGroups, type PlayedGroup } from "./collect-groups.ts";
-import { type Baseline, groupAdvantages } from "./group-advantages.ts";
-import { learningReward } from "./learning-reward.ts";
+import type { Baseline } from "./group-advantages.ts";
 import { disagreement, type LogprobAgreement, logprobAgreement } from "./logprob-agreement.ts";
 import type { LossSequence } from "./loss-sequence.ts";
 import { policySequences, type Sabotage, type WeightedSample } from "./policy-sequences.ts";
 import type { LossOptions } from "./token-loss.ts";
 import type { LossOutcome, Trainer } from "./trainer.ts";
+import { weighSamples } from "./weigh-samples.ts";
 
 export type PolicyOptions = {
   /** Groups that teach something which a step wants. */
@@ -25,7 +25,7 @@ export type PolicyOptions = {
   readonly normalizeAdvantages: boolean;
   readonly loss: LossOptions;
   readonly learningRate: number;
-  /** Taken off the reward of an episode for each rule that it broke; see `learningReward`. */
+  /** See `WeighOptions`. */
   readonly penalty: number;
   /** Steps over which the learning rate rises from 0. */
   readonly warmUpSteps: number;
@@ -123,7 +123,7 @@ export class PolicyLearner {
    * Rejects with a {@link DisagreementError}, or an `Error` for samples that are not aligned, before anything is updated.
    */
   async step(signal: AbortSignal): Promise<PolicyStep | null> {
-    const { samples, maxGroups, seed } = this.#options;
+    const { samples, maxGroups, seed, baseline, penalty } = this.#options;
     const state = this.#state;
     const begun = performance.now();
     const groups = await collectGroups(this.#parts, {
@@ -133,13 +133,12 @@ export class PolicyLearner {
       seed,
       firstGroup: state.groups,
       liveShare: state.liveShare,
-      rewardOf: (episode) => learningReward(episode, this.#options.penalty),
       signal,
     });
     if (signal.aborted) return null;
     const { weightVersion } = this;
     const played = performance.now();
-    const rows = weighted(groups, this.#options);
+    const rows = weighSamples(groups, { baseline, normalize: this.#options.normalizeAdvantages, penalty });
     const update = rows.length === 0 ? null : await this.#update(rows);
     const live = groups.filter((group) => !group.isDead).length;
     this.#state = { step: state.step + 1, groups: state.groups + groups.length, liveShare: live / groups.length };
@@ -169,26 +168,6 @@ export class PolicyLearner {
     const outcomes = await this.#parts.trainer.evaluate(sequences, { weights: this.#parts.reference });
     return sequences.map((sequence, index) => ({ ...sequence, referenceLogprobs: outcomes[index]!.logprobs }));
   }
-}
-
-/** The rows of all graded episodes that are better or worse than what they are compared with. */
-function weighted(groups: readonly PlayedGroup[], options: PolicyOptions): WeightedSample[] {
-  const graded = groups.map(({ episodes, rewards }) =>
-    episodes.flatMap(({ result }, index) => {
-      const reward = rewards[index] ?? null;
-      return reward === null ? [] : [{ samples: result.samples, reward }];
-    }),
-  );
-  const advantages = groupAdvantages(
-    graded.map((episodes) => episodes.map(({ reward }) => reward)),
-    { baseline: options.baseline, normalize: options.normalizeAdvantages },
-  );
-  return graded.flatMap((episodes, group) =>
-    episodes.flatMap(({ samples }, index) => {
-      const advantage = advantages[group]![index]!;
-      return advantage === 0 ? [] : samples.map((sample) => ({ sample, advantage }));
-    }),
-  );
 }
 
 /** On-policy means on these weights: an engine that has not taken them yet samples for another gradient. */

@@ -23,7 +23,7 @@ export const trainSettings = {
     help: "for everything, the closing evaluation included",
     wanted: "a number above 0",
     schema: number({ above: 0 }),
-    default: 15,
+    default: 12,
   }),
   steps: setting<number | null>({
     group,
@@ -59,11 +59,11 @@ export const trainSettings = {
   }),
   penalty: setting<number>({
     group,
-    flag: "--penalty <reward>",
-    help: "taken off the reward that is learned from, for each rule that an episode broke",
+    flag: "--penalty <advantage>",
+    help: "taken off the advantage of an episode for each rule that it broke",
     wanted: "a number of at least 0",
     schema: number({ min: 0 }),
-    default: 0.3,
+    default: 1,
   }),
   lr: setting<number | null>({
     group,
