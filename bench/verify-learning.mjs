@@ -24,8 +24,6 @@ const flags = {
   groups: 12,
   threads: 2,
   seed: 1,
-  lr: 3e-4,
-  penalty: 0.3,
   warmUp: 2,
   evalEvery: 0,
   finalTasks: 350,

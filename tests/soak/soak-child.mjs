@@ -1,31 +1,32 @@
 // A process that plays episodes against a server on which everything goes wrong, over real sockets, checks each of them, and
 // says how much memory it has on the way. A process of its own, because resident memory is a process's and a test shares one
 // with other tests. Run by tests/soak.test.ts:
-//   node --expose-gc soak-child.mjs <tasks> <concurrency> <mark>
+//   node --expose-gc soak-child.mjs <tasks> <concurrency> <mark>,<mark>,…
 // Prints one object: `episodes` ended, `outcomes` (how often each), `wrong` (what should not be, the first ten), `faults` (how
-// often each was met), `load` the server's at the end, `totals` of the rollout, and memory as {"resident":<bytes>,
-// "heap":<bytes>} (what the process has, and what of it our own objects take): `marked` after <mark> episodes, `last` before the
-// last ones end.
+// often each was met), `load` the server's at the end, `totals` of the rollout, and `memory` in bytes, around each mark (a number
+// of ended episodes) and before the last ones end. `resident` is a mean over a thousand ended episodes, because what a
+// process has at one moment differs by a tenth from the next; `heap` is what our own objects take, a mean of five collections.
 
+import { fork } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
 import { createToolCalling } from "../../dist/agents/index.js";
 import { createSglangEngine } from "../../dist/engines/sglang/index.js";
-import { bookshopSource, createExpertSampler } from "../../dist/environments/bookshop/index.js";
+import { bookshopSource } from "../../dist/environments/bookshop/index.js";
 import { createQwenRenderer } from "../../dist/renderers/index.js";
 import { runRollout, tokenExactPlayer } from "../../dist/runs/index.js";
-import { createFaultSampler, createSglangFront, faultNames } from "../../dist/testing/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
 import { alignmentViolations, conservationViolations } from "../../dist/trajectories/index.js";
 import { agendaUser } from "../../dist/users/index.js";
 
-const [tasks, concurrency, mark] = process.argv.slice(2).map(Number);
+const [tasks, concurrency] = process.argv.slice(2).map(Number);
+const marks = process.argv[4].split(",").map(Number);
 const samplesPerTask = 4;
 
 const tokenizer = createReadableTokenizer();
-const rates = Object.fromEntries(faultNames.map((name) => [name, 0.05]));
-const sampler = createFaultSampler(createExpertSampler({ tokenizer, noise: 0.2, seed: 3 }), { seed: 5, rates });
-const front = createSglangFront({ sampler, tokenizer });
-const listener = await front.listen();
-const engine = createSglangEngine({ url: listener.url, connections: concurrency });
+const server = fork(fileURLToPath(new URL("soak-server.mjs", import.meta.url)), { execArgv: [] });
+const [{ url }] = await once(server, "message");
+const engine = createSglangEngine({ url, connections: concurrency });
 const environment = bookshopSource();
 const renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" });
 const parts = { environment, engine, renderer, user: agendaUser(), strategy: createToolCalling() };
@@ -33,13 +34,6 @@ const play = tokenExactPlayer(parts, {
   seedTurns: true,
   retry: { maxAttempts: 8, maxElapsedMs: 120_000, baseDelayMs: 5, maxDelayMs: 100 },
 });
-
-/** Without what is garbage already. */
-function memory() {
-  globalThis.gc();
-  const { rss, heapUsed } = process.memoryUsage();
-  return { resident: rss, heap: heapUsed };
-}
 
 const taskset = environment.taskset("train");
 const taskIndexes = Array.from({ length: tasks }, (_, index) => index);
@@ -49,8 +43,11 @@ const ends = new Uint8Array(tasks * samplesPerTask);
 const outcomes = {};
 const wrong = [];
 let episodes = 0;
-let marked = null;
-let last = null;
+const half = Math.min(500, Math.floor(marks[0] / 2));
+/** The last with as many under way as at the others. */
+const windows = [...marks, tasks * samplesPerTask - concurrency - half].map((mark) => {
+  return { mark, from: mark - half, to: mark + half, resident: [], heap: [] };
+});
 
 function expect(isRight, episode, what) {
   if (!isRight && wrong.length < 10) wrong.push(`${episode.id}: ${what}`);
@@ -64,9 +61,18 @@ function onEpisode(episode) {
   expect((reward !== null) === ["completed", "truncated"].includes(outcome), episode, `${outcome}, reward ${reward}`);
   expect(episode.events.at(-1)?.type === "episode-end", episode, "its last event is not its end");
   outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
-  if (++episodes === mark) marked = memory();
-  // With as many under way as then.
-  if (episodes === tasks * samplesPerTask - concurrency) last = memory();
+  episodes += 1;
+  for (const { from, to, resident, heap } of windows) {
+    if (episodes <= from || episodes > to) continue;
+    resident.push(process.memoryUsage.rss());
+    if (resident.length % Math.floor((2 * half) / 5) !== 0) continue;
+    globalThis.gc();
+    heap.push(process.memoryUsage().heapUsed);
+  }
+}
+
+function mean(values) {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
 }
 
 const totals = await runRollout(
@@ -83,7 +89,8 @@ const totals = await runRollout(
   { concurrency, onEpisode },
 );
 await engine.close();
-await listener.close();
-process.stdout.write(
-  JSON.stringify({ episodes, outcomes, wrong, faults: sampler.counts, load: front.load(), totals, marked, last }),
-);
+server.send("report");
+const [{ faults, load }] = await once(server, "message");
+server.disconnect();
+const memory = windows.map(({ mark, resident, heap }) => ({ mark, resident: mean(resident), heap: mean(heap) }));
+process.stdout.write(JSON.stringify({ episodes, outcomes, wrong, faults, load, totals, memory }));
