@@ -9,12 +9,14 @@ import { describe, expect, it } from "vitest";
 import { faultNames } from "../src/testing/index.ts";
 
 const isFull = process.env["FULL"] === "1";
-const tasks = isFull ? 5000 : 50;
+const tasks = isFull ? 500 : 50;
+/** As a training goes over its tasks again and again. */
+const passes = isFull ? 10 : 1;
 const concurrency = isFull ? 256 : 64;
-const marks = isFull ? [2000, 6000] : [100];
-const episodes = tasks * 4;
+const mark = isFull ? 2000 : 100;
+const episodes = tasks * passes * 4;
 
-type Memory = { readonly mark: number; readonly resident: number; readonly heap: number };
+type Memory = { readonly resident: number; readonly heap: number };
 type Report = {
   readonly episodes: number;
   readonly outcomes: Readonly<Record<string, number>>;
@@ -22,7 +24,8 @@ type Report = {
   readonly faults: Readonly<Record<string, number>>;
   readonly load: { readonly running: number; readonly waiting: number };
   readonly totals: { readonly episodesFinished: number };
-  readonly memory: readonly Memory[];
+  readonly marked: Memory;
+  readonly last: Memory;
 };
 
 describe("soak", () => {
@@ -31,7 +34,7 @@ describe("soak", () => {
     { timeout: isFull ? 1_800_000 : 60_000 },
     async () => {
       const script = fileURLToPath(new URL("soak/soak-child.mjs", import.meta.url));
-      const words = ["--expose-gc", script, String(tasks), String(concurrency), marks.join(",")];
+      const words = ["--expose-gc", script, ...[tasks, passes, concurrency, mark].map(String)];
       const { stdout } = await promisify(execFile)(process.execPath, words);
       const report = JSON.parse(stdout) as Report;
 
@@ -41,20 +44,19 @@ describe("soak", () => {
       expect(report.load).toEqual({ running: 0, waiting: 0 });
       // Every fault was met, and most episodes went on in spite of them.
       for (const fault of faultNames) expect(report.faults[fault], fault).toBeGreaterThan(0);
-      expect(report.outcomes["completed"]).toBeGreaterThan(tasks);
+      expect(report.outcomes["completed"]).toBeGreaterThan(episodes / 2);
       if (!isFull) return;
-      const last = report.memory.at(-1)!;
-      for (const marked of report.memory) process.stdout.write(`soak: ${shown(marked, last)}\n`);
-      // Resident memory settles by then: V8 grants itself more room as it sees how much is thrown away.
-      const settled = report.memory[1]!;
-      expect(last.heap / settled.heap, "heap").toBeLessThanOrEqual(1.05);
-      expect(last.resident / settled.resident, "resident").toBeLessThanOrEqual(1.05);
+      const { marked, last } = report;
+      process.stdout.write(`soak: ${shown(marked, last)}\n`);
+      expect(last.heap / marked.heap, "heap").toBeLessThanOrEqual(1.05);
+      // What the process has depends on when V8 and the allocator give back, too; docs/verification.md has what is wanted.
+      expect(last.resident / marked.resident, "resident").toBeLessThanOrEqual(1.25);
     },
   );
 });
 
-function shown({ mark, resident, heap }: Memory, last: Memory): string {
-  const [mb, ofHeap] = [resident, heap].map((bytes) => (bytes / 1e6).toFixed(1));
-  const [a, b] = [last.resident / resident, last.heap / heap].map((ratio) => ratio.toFixed(3));
+function shown(marked: Memory, last: Memory): string {
+  const [mb, ofHeap] = [marked.resident, marked.heap].map((bytes) => (bytes / 1e6).toFixed(1));
+  const [a, b] = [last.resident / marked.resident, last.heap / marked.heap].map((ratio) => ratio.toFixed(3));
   return `after ${mark} episodes ${mb} MB resident and ${ofHeap} MB of heap; at the end ${a} and ${b} times as much`;
 }

@@ -1,10 +1,10 @@
 // A process that plays episodes against a server on which everything goes wrong, over real sockets, checks each of them, and
 // says how much memory it has on the way. A process of its own, because resident memory is a process's and a test shares one
 // with other tests. Run by tests/soak.test.ts:
-//   node --expose-gc soak-child.mjs <tasks> <concurrency> <mark>,<mark>,…
+//   node --expose-gc soak-child.mjs <tasks> <times each> <concurrency> <mark>
 // Prints one object: `episodes` ended, `outcomes` (how often each), `wrong` (what should not be, the first ten), `faults` (how
-// often each was met), `load` the server's at the end, `totals` of the rollout, and `memory` in bytes, around each mark (a number
-// of ended episodes) and before the last ones end. `resident` is a mean over a thousand ended episodes, because what a
+// often each was met), `load` the server's at the end, `totals` of the rollout, and memory in bytes, `marked` around <mark> ended
+// episodes and `last` before the last ones end. `resident` is a mean over a thousand ended episodes, because what a
 // process has at one moment differs by a tenth from the next; `heap` is what our own objects take, a mean of five collections.
 
 import { fork } from "node:child_process";
@@ -14,14 +14,14 @@ import { createToolCalling } from "../../dist/agents/index.js";
 import { createSglangEngine } from "../../dist/engines/sglang/index.js";
 import { bookshopSource } from "../../dist/environments/bookshop/index.js";
 import { createQwenRenderer } from "../../dist/renderers/index.js";
-import { runRollout, tokenExactPlayer } from "../../dist/runs/index.js";
+import { runRollout, tasksInOrder, tokenExactPlayer } from "../../dist/runs/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
 import { alignmentViolations, conservationViolations } from "../../dist/trajectories/index.js";
 import { agendaUser } from "../../dist/users/index.js";
 
-const [tasks, concurrency] = process.argv.slice(2).map(Number);
-const marks = process.argv[4].split(",").map(Number);
+const [tasks, passes, concurrency, mark] = process.argv.slice(2).map(Number);
 const samplesPerTask = 4;
+const planned = tasks * passes * samplesPerTask;
 
 const tokenizer = createReadableTokenizer();
 const server = fork(fileURLToPath(new URL("soak-server.mjs", import.meta.url)), { execArgv: [] });
@@ -39,14 +39,14 @@ const taskset = environment.taskset("train");
 const taskIndexes = Array.from({ length: tasks }, (_, index) => index);
 const places = new Map(taskIndexes.map((index) => [taskset.task(index).id, index]));
 /** How often each ended. Made before anything is measured, so that it does not grow. */
-const ends = new Uint8Array(tasks * samplesPerTask);
+const ends = new Uint8Array(planned);
 const outcomes = {};
 const wrong = [];
 let episodes = 0;
-const half = Math.min(500, Math.floor(marks[0] / 2));
-/** The last with as many under way as at the others. */
-const windows = [...marks, tasks * samplesPerTask - concurrency - half].map((mark) => {
-  return { mark, from: mark - half, to: mark + half, resident: [], heap: [] };
+const half = Math.min(500, Math.floor(mark / 2));
+/** The last with as many under way as at the mark. */
+const windows = [mark, planned - concurrency - half].map((middle) => {
+  return { from: middle - half, to: middle + half, resident: [], heap: [] };
 });
 
 function expect(isRight, episode, what) {
@@ -55,7 +55,8 @@ function expect(isRight, episode, what) {
 
 function onEpisode(episode) {
   const { outcome, reward, failure } = episode;
-  const count = ++ends[places.get(episode.task.id) * samplesPerTask + episode.sampleIndex];
+  const pass = Number(episode.groupId.split("@")[1] ?? 1) - 1;
+  const count = ++ends[(pass * tasks + places.get(episode.task.id)) * samplesPerTask + episode.sampleIndex];
   expect(count === 1, episode, `ended ${count} times`);
   expect((failure === null) === (outcome !== "failed"), episode, `${outcome}, failure ${failure?.type}`);
   expect((reward !== null) === ["completed", "truncated"].includes(outcome), episode, `${outcome}, reward ${reward}`);
@@ -86,11 +87,11 @@ const totals = await runRollout(
       return [];
     },
   },
-  { concurrency, onEpisode },
+  { concurrency, onEpisode, tasks: tasksInOrder(taskIndexes, { passes }) },
 );
 await engine.close();
 server.send("report");
 const [{ faults, load }] = await once(server, "message");
 server.disconnect();
-const memory = windows.map(({ mark, resident, heap }) => ({ mark, resident: mean(resident), heap: mean(heap) }));
-process.stdout.write(JSON.stringify({ episodes, outcomes, wrong, faults, load, totals, memory }));
+const [marked, last] = windows.map(({ resident, heap }) => ({ resident: mean(resident), heap: mean(heap) }));
+process.stdout.write(JSON.stringify({ episodes, outcomes, wrong, faults, load, totals, marked, last }));
