@@ -52,7 +52,7 @@ if (right.gainInterval.low < margin) {
 }
 console.log("The control: the loss mask shifted by one token, nothing checked.");
 const shifted = await train("shifted-mask");
-console.log(`With a mask shifted by one token it rose by ${points(shifted.gain)} points.`);
+console.log(`With a mask shifted by one token the gain is ${points(shifted.gain)} points.`);
 if (shifted.gain >= right.gain / 2) {
   problems.push(
     `a mask that is shifted gains ${points(shifted.gain)} points, less than half of the right one is wanted`,
