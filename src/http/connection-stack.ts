@@ -1,6 +1,6 @@
 // Connections to one server, the one that rested least first: those that are needed stay open, and the others close by
-// themselves. Not undici's `Pool`, which looks through all of its connections twice for each request; at thousands of
-// connections that was a twentieth of the client's work (`npm run bench -- concurrency`).
+// themselves. Not undici's `Pool`, which looks through all of its connections twice for each request: with thousands of them
+// that was the costliest function of a profile of the whole loop (`node --cpu-prof bench/concurrency.mjs`).
 
 import { Client, Dispatcher } from "undici";
 
