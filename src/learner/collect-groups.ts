@@ -11,8 +11,6 @@ import type { TaskOrder } from "./task-order.ts";
 export type PlayedGroup = {
   readonly task: Task;
   readonly episodes: readonly PlayedEpisode[];
-  /** Aligned with `episodes`; `null`: not graded. */
-  readonly rewards: readonly (number | null)[];
   readonly isDead: boolean;
 };
 
@@ -78,6 +76,6 @@ async function playGroup(
       }),
     ),
   );
-  const rewards = episodes.map(({ episode }) => episode.reward);
-  return { task, episodes, rewards, isDead: isDead(rewards.filter((reward) => reward !== null)) };
+  const rewards = episodes.flatMap(({ episode }) => episode.reward ?? []);
+  return { task, episodes, isDead: isDead(rewards) };
 }

@@ -1,7 +1,6 @@
 import { setMaxListeners } from "node:events";
 import { afterEach, describe, expect, test } from "vitest";
 
-import { brokenRules } from "./broken-rules.ts";
 import type { PlayedGroup } from "./collect-groups.ts";
 import { DisagreementError, type PolicyOptions, type PolicyStep } from "./policy-learner.ts";
 import { stepMetrics } from "./step-metrics.ts";
@@ -86,7 +85,7 @@ describe("a policy learner", () => {
   test("learns from groups that differ, and elsewhere from the rules that were broken", async () => {
     const { groups, update } = (await (await learnerOf({ penalty: 0.3, samples: 2 })).learner.step(never))!;
     const violators = (group: PlayedGroup): number =>
-      group.episodes.filter(({ episode }) => brokenRules(episode) > 0).length;
+      group.episodes.filter(({ episode }) => (episode.grade?.metrics["ruleViolations"] ?? 0) > 0).length;
     const dead = groups.filter(({ isDead }) => isDead);
     const live = groups.length - dead.length;
     const priced = dead.reduce((sum, group) => sum + violators(group), 0);

@@ -3,12 +3,11 @@
 // policy that gets further on its way would learn to break it every time.
 
 import type { PlayedGroup } from "./collect-groups.ts";
-import { brokenRules } from "./broken-rules.ts";
 import { type AdvantageOptions, groupAdvantages } from "./group-advantages.ts";
 import type { WeightedSample } from "./policy-sequences.ts";
 
 export type WeighOptions = AdvantageOptions & {
-  /** Taken off the advantage of an episode for each rule that it broke. */
+  /** Taken off the advantage of an episode for each rule that it broke (the grade's metric `ruleViolations`, if there is one). */
   readonly penalty: number;
 };
 
@@ -18,11 +17,9 @@ export function weighSamples(
   options: WeighOptions,
 ): WeightedSample[] {
   const graded = groups.map(({ episodes }) =>
-    episodes.flatMap(({ episode, result }) => {
-      const { reward } = episode;
-      return reward === null
-        ? []
-        : [{ samples: result.samples, reward, price: options.penalty * brokenRules(episode) }];
+    episodes.flatMap(({ episode: { reward, grade }, result }) => {
+      const price = options.penalty * (grade?.metrics["ruleViolations"] ?? 0);
+      return reward === null ? [] : [{ samples: result.samples, reward, price }];
     }),
   );
   const rewards = graded.map((episodes) => episodes.map(({ reward }) => reward));

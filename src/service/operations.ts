@@ -71,21 +71,15 @@ export function waitOf(call: Call): number {
 }
 
 export async function jobOf(desk: RolloutDesk, { params }: Call): Promise<EpisodeJob> {
-  const job = await desk.job(params["id"] ?? "");
-  if (job !== null) return job;
-  throw new ServiceRefusal(
-    "not-found",
-    `Cannot find the episode ${JSON.stringify(params["id"])}: it was never asked for.`,
-  );
+  return (await desk.job(params["id"] ?? "")) ?? refuseUnknown("episode", params["id"]);
 }
 
 export async function groupOf(desk: RolloutDesk, { params }: Call): Promise<GroupJob> {
-  const group = await desk.group(params["id"] ?? "");
-  if (group !== null) return group;
-  throw new ServiceRefusal(
-    "not-found",
-    `Cannot find the group ${JSON.stringify(params["id"])}: it was never asked for.`,
-  );
+  return (await desk.group(params["id"] ?? "")) ?? refuseUnknown("group", params["id"]);
+}
+
+function refuseUnknown(what: string, id: string | undefined): never {
+  throw new ServiceRefusal("not-found", `Cannot find the ${what} ${JSON.stringify(id)}: it was never asked for.`);
 }
 
 /** Waits until all have ended, the time is up, the client leaves or the service closes. */
