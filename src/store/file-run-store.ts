@@ -9,12 +9,14 @@ import type { Clock } from "../lib/clock.ts";
 import { dumpJson } from "../lib/json/dump-json.ts";
 import { parseJson } from "../lib/json/parse-json.ts";
 import type { JsonObject } from "../lib/json/value.ts";
+import { unchanged } from "../lib/unchanged.ts";
 import { AppendFile } from "./append-file.ts";
 import { BatchQueue } from "./batch-queue.ts";
 import { episodeFromJson } from "./episode-from-json.ts";
 import type { EpisodeJournal } from "./episode-journal.ts";
-import { episodeLine } from "./episode-text.ts";
+import { writeEpisode } from "./episode-text.ts";
 import { groupLine } from "./group-json.ts";
+import { OutgoingLines } from "./outgoing-lines.ts";
 import { recoverFiles, type RecoveredFiles } from "./recover-run.ts";
 import { runFiles } from "./run-files.ts";
 import { type FsyncPolicy, RunJournal } from "./run-journal.ts";
@@ -83,7 +85,7 @@ const unbegun: readonly string[] = [runFiles.episodes, runFiles.groups, runFiles
 
 /** What waits to be written. */
 type Result =
-  | { readonly type: "episode"; readonly id: string; readonly line: Buffer }
+  | { readonly type: "episode"; readonly id: string; readonly length: number }
   | { readonly type: "group"; readonly group: GroupRecord; readonly rows: Buffer };
 
 type OpenFiles = {
@@ -104,6 +106,8 @@ class FolderStore implements RunStore, EpisodeJournal {
   /** Where the lines of ended episodes stand. */
   readonly #places: Map<string, { readonly start: number; readonly length: number }>;
   readonly #queue = new BatchQueue<Result>((batch) => this.#write(batch));
+  /** Of episodes. */
+  readonly #lines = new OutgoingLines();
 
   constructor(
     folder: string,
@@ -112,7 +116,7 @@ class FolderStore implements RunStore, EpisodeJournal {
   ) {
     this.location = folder;
     this.#options = options;
-    this.#redact = options.redact ?? ((text) => text);
+    this.#redact = options.redact ?? unchanged;
     this.#recovered = recovered;
     this.#places = new Map(recovered?.files.episodes);
   }
@@ -170,8 +174,13 @@ class FolderStore implements RunStore, EpisodeJournal {
   async append(episode: Episode): Promise<void> {
     const { journal } = this.#openFiles();
     await this.#guard(`keep episode "${episode.id}"`, async () => {
-      const line = Buffer.from(`${this.#redact(episodeLine(episode))}\n`);
-      await this.#queue.add({ type: "episode", id: episode.id, line });
+      const length = this.#lines.add((writer) => {
+        const start = writer.length;
+        writeEpisode(writer, episode);
+        writer.redact(start, this.#redact);
+        writer.ascii("\n");
+      });
+      await this.#queue.add({ type: "episode", id: episode.id, length });
       await journal.forget(episode.id);
     });
   }
@@ -190,14 +199,15 @@ class FolderStore implements RunStore, EpisodeJournal {
   }
 
   async #write(batch: readonly Result[]): Promise<void> {
+    const episodeLines = this.#lines.take();
     const { episodes, samples, groups } = this.#files!;
     const ended = batch.filter((result) => result.type === "episode");
     if (ended.length > 0) {
       let { size: start } = episodes;
-      await episodes.append(Buffer.concat(ended.map(({ line }) => line)));
-      for (const { id, line } of ended) {
-        this.#places.set(id, { start, length: line.length });
-        start += line.length;
+      await episodes.append(episodeLines);
+      for (const { id, length } of ended) {
+        this.#places.set(id, { start, length });
+        start += length;
       }
     }
     const decided = batch.filter((result) => result.type === "group");

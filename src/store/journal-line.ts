@@ -6,7 +6,8 @@ import { crc32 } from "node:zlib";
 import type { EpisodeEvent } from "../core/index.ts";
 import { parseJson } from "../lib/json/parse-json.ts";
 import { eventFromJson } from "./episode-from-json.ts";
-import { eventText } from "./episode-text.ts";
+import type { ByteWriter } from "./byte-writer.ts";
+import { writeEvent } from "./episode-text.ts";
 
 /** Behind bracket and quote. */
 const checksumStart = 2;
@@ -18,11 +19,19 @@ const backslash = 0x5c;
 export type JournalEntry = { readonly episodeId: string; readonly number: number; readonly event: EpisodeEvent };
 
 /** With the line end. `redact` is applied before the checksum is made. */
-export function journalLine({ episodeId, number, event }: JournalEntry, redact: (text: string) => string): Buffer {
-  const body = redact(`${JSON.stringify(episodeId)},${number},${eventText(event)}`);
-  const line = Buffer.from(`["00000000",${body}]\n`);
-  line.write(checksum(line.subarray(bodyStart, -2)), checksumStart, "latin1");
-  return line;
+export function writeJournalLine(
+  writer: ByteWriter,
+  { episodeId, number, event }: JournalEntry,
+  redact: (text: string) => string,
+): void {
+  const start = writer.length;
+  writer.ascii('["00000000",');
+  writer.quoted(episodeId);
+  writer.ascii(`,${number},`);
+  writeEvent(writer, event);
+  writer.redact(start + bodyStart, redact);
+  writer.view(start).write(checksum(writer.view(start + bodyStart)), checksumStart, "latin1");
+  writer.ascii("]\n");
 }
 
 /** Whose event a line is, without reading the event; `null` when the line is not what was written. */

@@ -3,11 +3,21 @@
 
 import { endianness } from "node:os";
 import type { JsonValue } from "../lib/json/value.ts";
+import type { ByteWriter } from "./byte-writer.ts";
+
+/** More entries than this are faster encoded by the platform, fewer by a loop that makes no text of them. */
+const mostLooped = 256;
 
 /** `{"dtype":"<u4","base64":...}` for ids, `"<f4"` for logprobs. */
-export function packedText(array: Uint32Array | Float32Array): string {
-  const bytes = littleEndian(Buffer.from(array.buffer, array.byteOffset, array.byteLength));
-  return `{"dtype":"${array instanceof Uint32Array ? "<u4" : "<f4"}","base64":"${bytes.toString("base64")}"}`;
+export function writePacked(writer: ByteWriter, array: Uint32Array | Float32Array): void {
+  const isIds = array instanceof Uint32Array;
+  writer.ascii(isIds ? '{"dtype":"<u4","base64":"' : '{"dtype":"<f4","base64":"');
+  if (array.length > mostLooped) {
+    writer.ascii(littleEndian(Buffer.from(array.buffer, array.byteOffset, array.byteLength)).toString("base64"));
+  } else {
+    writer.base64(isIds ? array : new Uint32Array(array.buffer, array.byteOffset, array.length));
+  }
+  writer.ascii('"}');
 }
 
 /** The ids of a packed array. Throws a plain error for anything else. */

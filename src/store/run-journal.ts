@@ -4,8 +4,9 @@
 import type { EpisodeEvent } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { BatchQueue } from "./batch-queue.ts";
-import { journalLine } from "./journal-line.ts";
+import { writeJournalLine } from "./journal-line.ts";
 import { JournalSegments, type SegmentOptions } from "./journal-segments.ts";
+import { OutgoingLines } from "./outgoing-lines.ts";
 
 /**
  * When the journal is forced to the disk. "always": before an event counts. A number: at most so many milliseconds later.
@@ -29,8 +30,8 @@ export type JournalState = {
   readonly counts: ReadonlyMap<string, number>;
 };
 
-type Recorded = { readonly episodeId: string; readonly line: Buffer };
-type Entry = Recorded | { readonly episodeId: string; readonly line: null };
+/** What waits for the next write; the lines wait in `#lines`. */
+type Entry = { readonly type: "event" | "end"; readonly episodeId: string };
 
 export class RunJournal {
   readonly #options: RunJournalOptions;
@@ -38,6 +39,7 @@ export class RunJournal {
   readonly #segments: JournalSegments;
   readonly #counts: Map<string, number>;
   readonly #queue = new BatchQueue<Entry>((batch) => this.#write(batch));
+  readonly #lines = new OutgoingLines();
   #cancelSync: (() => void) | null = null;
   #syncing: Promise<void> = Promise.resolve();
   #fault: { readonly error: unknown } | null = null;
@@ -57,15 +59,15 @@ export class RunJournal {
   /** Resolves when the event has left the process, and is on the disk with "always". */
   record(episodeId: string, event: EpisodeEvent): Promise<void> {
     const number = this.#counts.get(episodeId) ?? 0;
-    const line = journalLine({ episodeId, number, event }, this.#options.redact);
+    this.#lines.add((writer) => writeJournalLine(writer, { episodeId, number, event }, this.#options.redact));
     this.#counts.set(episodeId, number + 1);
-    return this.#queue.add({ episodeId, line });
+    return this.#queue.add({ type: "event", episodeId });
   }
 
   /** The episode is kept elsewhere. */
   forget(episodeId: string): Promise<void> {
     this.#counts.delete(episodeId);
-    return this.#queue.add({ episodeId, line: null });
+    return this.#queue.add({ type: "end", episodeId });
   }
 
   async close(): Promise<void> {
@@ -77,16 +79,15 @@ export class RunJournal {
 
   async #write(batch: readonly Entry[]): Promise<void> {
     if (this.#fault !== null) throw this.#fault.error;
-    const recorded = batch.filter((entry): entry is Recorded => entry.line !== null);
-    if (recorded.length > 0) {
-      await this.#segments.append(
-        Buffer.concat(recorded.map(({ line }) => line)),
-        recorded.map(({ episodeId }) => episodeId),
-      );
+    const lines = this.#lines.take();
+    const ids = (type: Entry["type"]): readonly string[] =>
+      batch.flatMap((entry) => (entry.type === type ? [entry.episodeId] : []));
+    if (lines.length > 0) {
+      await this.#segments.append(lines, ids("event"));
       if (this.#options.fsync === "always") await this.#segments.sync();
       else if (this.#options.fsync !== "never") this.#syncLater(this.#options.fsync);
     }
-    const forgotten = batch.filter(({ line }) => line === null).map(({ episodeId }) => episodeId);
+    const forgotten = ids("end");
     if (forgotten.length > 0) await this.#segments.forget(forgotten);
   }
 

@@ -1,0 +1,130 @@
+// Lines on their way to a file, one behind another in one buffer that is used again and again: a text and a buffer for each
+// line cost more than writing it (`npm run bench -- turn-cost`).
+
+import { unchanged } from "../lib/unchanged.ts";
+
+const firstBytes = 65_536;
+/** One huge batch must not hold its memory for good. */
+const mostKept = 4 * 2 ** 20;
+/** Longer texts are quoted and copied by V8, which is then faster than a loop. */
+const longestLoop = 200;
+const lineFeed = 10;
+const quote = 34;
+const backslash = 92;
+const lowerN = 110;
+const base64Digits = Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
+
+export class ByteWriter {
+  #bytes = Buffer.allocUnsafeSlow(firstBytes);
+  #length = 0;
+
+  /** Bytes written so far. */
+  get length(): number {
+    return this.#length;
+  }
+
+  /** What was written from `start` to `end`; good until the writer is used again. */
+  view(start = 0, end = this.#length): Buffer {
+    return this.#bytes.subarray(start, end);
+  }
+
+  /** Takes back everything behind the first `length` bytes. */
+  cut(length: number): void {
+    this.#length = length;
+    if (length === 0 && this.#bytes.length > mostKept) this.#bytes = Buffer.allocUnsafeSlow(firstBytes);
+  }
+
+  text(text: string): void {
+    this.#reserve(text.length * 3);
+    this.#length += this.#bytes.write(text, this.#length);
+  }
+
+  /** Takes secrets out of everything from `start` on. */
+  redact(start: number, redact: (text: string) => string): void {
+    if (redact === unchanged) return;
+    const text = this.view(start).toString();
+    const redacted = redact(text);
+    if (redacted === text) return;
+    this.#length = start;
+    this.text(redacted);
+  }
+
+  /** Nothing above U+007F, for which it is not fit. */
+  ascii(text: string): void {
+    this.#reserve(text.length);
+    if (text.length > longestLoop) {
+      this.#length += this.#bytes.write(text, this.#length, "latin1");
+      return;
+    }
+    const bytes = this.#bytes;
+    let end = this.#length;
+    for (let at = 0; at < text.length; at++) bytes[end++] = text.charCodeAt(at);
+    this.#length = end;
+  }
+
+  /** A JSON string. Lone surrogates, which UTF-8 cannot hold, are escaped. */
+  quoted(text: string): void {
+    if (text.length > longestLoop || !this.#quoteAscii(text)) this.text(JSON.stringify(text));
+  }
+
+  /** Whether the text needs no other escapes than the usual three, and is written. */
+  #quoteAscii(text: string): boolean {
+    this.#reserve(text.length * 2 + 2);
+    const bytes = this.#bytes;
+    let end = this.#length;
+    bytes[end++] = quote;
+    for (let at = 0; at < text.length; at++) {
+      const unit = text.charCodeAt(at);
+      if (unit === quote || unit === backslash || unit === lineFeed) {
+        bytes[end++] = backslash;
+        bytes[end++] = unit === lineFeed ? lowerN : unit;
+      } else if (unit >= 32 && unit < 127) {
+        bytes[end++] = unit;
+      } else {
+        return false;
+      }
+    }
+    bytes[end++] = quote;
+    this.#length = end;
+    return true;
+  }
+
+  /** Base64 of the words' bytes, the least significant one first. */
+  base64(words: Uint32Array): void {
+    this.#reserve(Math.ceil(words.length / 3) * 16);
+    const bytes = this.#bytes;
+    let end = this.#length;
+    for (let at = 0; at < words.length; at += 3) {
+      const first = words[at] ?? 0;
+      const second = words[at + 1] ?? 0;
+      const third = words[at + 2] ?? 0;
+      end = writeThree(bytes, end, ((first & 255) << 16) | (first & 0xff00) | ((first >>> 16) & 255));
+      end = writeThree(bytes, end, ((first >>> 24) << 16) | ((second & 255) << 8) | ((second >>> 8) & 255));
+      end = writeThree(bytes, end, (second & 0xff0000) | ((second >>> 24) << 8) | (third & 255));
+      end = writeThree(bytes, end, (((third >>> 8) & 255) << 16) | ((third >>> 8) & 0xff00) | (third >>> 24));
+    }
+    const rest = words.length % 3;
+    if (rest > 0) {
+      // Digits of words that are not there.
+      end -= rest === 1 ? 10 : 5;
+      bytes.fill("=", end, (end += rest === 1 ? 2 : 1));
+    }
+    this.#length = end;
+  }
+
+  #reserve(count: number): void {
+    if (this.#length + count <= this.#bytes.length) return;
+    const grown = Buffer.allocUnsafeSlow(Math.max(this.#bytes.length * 2, this.#length + count));
+    grown.set(this.#bytes.subarray(0, this.#length));
+    this.#bytes = grown;
+  }
+}
+
+/** Three bytes as four digits. */
+function writeThree(bytes: Buffer, start: number, three: number): number {
+  bytes[start] = base64Digits[three >>> 18] ?? 0;
+  bytes[start + 1] = base64Digits[(three >>> 12) & 63] ?? 0;
+  bytes[start + 2] = base64Digits[(three >>> 6) & 63] ?? 0;
+  bytes[start + 3] = base64Digits[three & 63] ?? 0;
+  return start + 4;
+}
