@@ -41,3 +41,15 @@ test("what was appended in one piece is read without a copy", () => {
   expect(buffer.view(2).buffer).toBe(ids.buffer);
   expect(buffer.fork(4).view(1)).toBe(ids);
 });
+
+test("calls back when it is closed, once, and not after that", () => {
+  const buffer = TokenBuffer.from([1, 2]);
+  const called: number[] = [];
+  buffer.whenClosed(() => called.push(1));
+  buffer.whenClosed(() => called.push(2));
+  buffer.close();
+  buffer.close();
+  buffer.whenClosed(() => called.push(3));
+  expect(called).toEqual([1, 2]);
+  expect([...buffer.view()]).toEqual([1, 2]);
+});

@@ -1,6 +1,8 @@
 // Token ids that only ever grow. The identity of a buffer lets an engine keep the serialized form of what it has
 // already sent, so that a turn costs its new tokens and not its whole context. Not a record: see `turn.ts`.
 
+import { copyIds, smallUint32Array } from "../lib/small-array.ts";
+
 const none = new Uint32Array(0);
 
 /**
@@ -11,6 +13,7 @@ export class TokenBuffer {
   /** One for each append. */
   readonly #parts: Uint32Array[] = [];
   #length = 0;
+  #whenClosed: (() => void)[] | null = [];
 
   static from(ids: ArrayLike<number>): TokenBuffer {
     const buffer = new TokenBuffer();
@@ -24,15 +27,15 @@ export class TokenBuffer {
 
   append(ids: ArrayLike<number>): void {
     if (ids.length === 0) return;
-    this.#parts.push(ids instanceof Uint32Array ? ids : Uint32Array.from(ids));
+    this.#parts.push(ids instanceof Uint32Array ? ids : copyIds(ids));
     this.#length += ids.length;
   }
 
   /** The ids as they are now, copied only where several appends made them. Do not write to it; later appends do not show in it. */
   view(start = 0, end: number = this.#length): Uint32Array {
-    const parts = this.#partsOf(start, Math.min(end, this.#length));
+    const parts = this.parts(start, end);
     if (parts.length <= 1) return parts[0] ?? none;
-    const ids = new Uint32Array(parts.reduce((sum, part) => sum + part.length, 0));
+    const ids = smallUint32Array(parts.reduce((sum, part) => sum + part.length, 0));
     let at = 0;
     for (const part of parts) {
       ids.set(part, at);
@@ -44,12 +47,26 @@ export class TokenBuffer {
   /** A new buffer that begins with the first `length` ids of this one. */
   fork(length: number): TokenBuffer {
     const fork = new TokenBuffer();
-    for (const part of this.#partsOf(0, Math.min(length, this.#length))) fork.append(part);
+    for (const part of this.parts(0, length)) fork.append(part);
     return fork;
   }
 
-  /** From the last one back, because new ids are what is mostly asked for. */
-  #partsOf(start: number, end: number): readonly Uint32Array[] {
+  /** Nobody will ask for more of these ids: what is kept beside them may go. They stay readable. */
+  close(): void {
+    const callbacks = this.#whenClosed ?? [];
+    this.#whenClosed = null;
+    for (const callback of callbacks) callback();
+  }
+
+  /** Calls back once the buffer is closed; never when it was closed before. */
+  whenClosed(callback: () => void): void {
+    this.#whenClosed?.push(callback);
+  }
+
+  /** As {@link view}, in the pieces that were appended: never a copy. */
+  parts(start = 0, wantedEnd: number = this.#length): readonly Uint32Array[] {
+    const end = Math.min(wantedEnd, this.#length);
+    // From the last one back, because new ids are what is mostly asked for.
     const found: Uint32Array[] = [];
     let partEnd = this.#length;
     for (let index = this.#parts.length - 1; index >= 0 && partEnd > start; index--) {

@@ -48,4 +48,6 @@ export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolic
   /** The action as it stands in the history. */
   asMessage(action: ParsedAction, decision: Decision): AssistantMessage;
   show(shown: Shown): void;
+  /** The episode is over. */
+  close(): void;
 }

@@ -76,4 +76,8 @@ export class ChatActions implements ActionSource {
   show({ history, newMessages }: Shown): void {
     this.#messages = [...history, ...newMessages];
   }
+
+  close(): void {
+    // An agent behind an API keeps nothing here.
+  }
 }

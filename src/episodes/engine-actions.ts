@@ -115,6 +115,10 @@ export class EngineActions implements ActionSource {
     return { role: "assistant", content: action.text, reasoning: null, toolCalls: [] };
   }
 
+  close(): void {
+    this.#recorder.close();
+  }
+
   /** Appended to the record where the renderer allows it, as a branch where it does not. */
   show({ history, newMessages }: Shown): void {
     const tools = this.#shownTools;

@@ -99,6 +99,7 @@ export class EpisodeRun {
     } catch (error) {
       ({ stopReason, failure } = this.#ending(error));
     }
+    this.#parts.actions.close();
     return this.#finish(stopReason, failure, grade);
   }
 

@@ -74,7 +74,7 @@ export function badReply(
 }
 
 /** Throws an `AttributedError` with code "bad-reply". */
-export function parseJson(body: Buffer, context: FailureContext): unknown {
+export function parseJson(body: Buffer | string, context: FailureContext): unknown {
   try {
     return JSON.parse(body.toString()) as unknown;
   } catch {

@@ -3,6 +3,7 @@
 // tools, mostly) is written in digits once and copied into their bodies. Measured in `bench/request-body.mjs`.
 
 import type { TokenBuffer } from "../core/token-buffer.ts";
+import { giveMemoryBack, takeMemory } from "./body-memory.ts";
 
 /** An id has at most ten digits, and a comma behind it. */
 const mostBytesPerId = 11;
@@ -22,8 +23,33 @@ type Opening = { readonly ids: Uint32Array; readonly bytes: Buffer };
 /** How the last conversations began. Bytes of ids are the same for every server, so all bodies copy it. */
 let lastOpening: Opening = { ids: new Uint32Array(0), bytes: Buffer.alloc(0) };
 
+/** The growing bodies of all conversations, each for as long as its prompt lives or until it is closed. */
+export class GrowingBodies {
+  readonly #head: Uint8Array;
+  readonly #bodies = new WeakMap<TokenBuffer, GrowingBody>();
+
+  constructor(head: Uint8Array) {
+    this.#head = head;
+  }
+
+  /** See {@link GrowingBody.lend}. */
+  lend(prompt: TokenBuffer, tail: string): LentBody {
+    return (this.#bodies.get(prompt) ?? this.#begin(prompt)).lend(prompt, tail);
+  }
+
+  #begin(prompt: TokenBuffer): GrowingBody {
+    const body = new GrowingBody(this.#head, prompt.length);
+    this.#bodies.set(prompt, body);
+    prompt.whenClosed(() => {
+      this.#bodies.delete(prompt);
+      body.close();
+    });
+    return body;
+  }
+}
+
 /** `head`, then ids with commas between them, then a tail that is written anew for every body. */
-export class GrowingBody {
+class GrowingBody {
   readonly #opens: boolean;
   /** Head and ids, each with a comma behind it: the first `#end` bytes, which never change. The rest is room. */
   #bytes: Buffer;
@@ -31,6 +57,7 @@ export class GrowingBody {
   #count = 0;
   /** Who reads `#bytes`. */
   #lent: LentBody | null = null;
+  #isClosed = false;
 
   /** `capacity`: how many ids the prompt has at first. */
   constructor(head: Uint8Array, capacity: number) {
@@ -54,17 +81,27 @@ export class GrowingBody {
 
   /** Whoever lent since then keeps what it has. */
   #takeBack(body: LentBody): void {
-    if (this.#lent === body) this.#lent = null;
+    if (this.#lent !== body) return;
+    this.#lent = null;
+    if (this.#isClosed) giveMemoryBack(this.#bytes);
+  }
+
+  /** Nobody will be lent anything any more. */
+  close(): void {
+    this.#isClosed = true;
+    if (this.#lent === null) giveMemoryBack(this.#bytes);
   }
 
   /** Takes in the ids that the prompt has got since the last time, and makes room for a tail. */
   #grow(prompt: TokenBuffer, tailBytes: number): void {
     const opening = this.#count === 0 && this.#opens ? this.#open(prompt) : null;
-    const ids = prompt.view(opening?.ids.length ?? this.#count);
-    const most = this.#end + (opening?.bytes.length ?? 0) + ids.length * mostBytesPerId + tailBytes;
+    const known = opening?.ids.length ?? this.#count;
+    const most = this.#end + (opening?.bytes.length ?? 0) + (prompt.length - known) * mostBytesPerId + tailBytes;
     if (this.#lent !== null || most > this.#bytes.length) {
-      const grown = Buffer.allocUnsafeSlow(most + Math.max(leastRoom, most >> 3));
+      const grown = takeMemory(most + Math.max(leastRoom, most >> 3));
       grown.set(this.#bytes.subarray(0, this.#end));
+      // Whoever still reads the old bytes may read them for long; they are not handed on.
+      if (this.#lent === null) giveMemoryBack(this.#bytes);
       this.#bytes = grown;
     }
     if (opening !== null) {
@@ -74,7 +111,7 @@ export class GrowingBody {
       // Where the tail of the last body began.
       this.#bytes[this.#end - 1] = comma;
     }
-    this.#end = writeIds(ids, this.#bytes, this.#end);
+    for (const ids of prompt.parts(known)) this.#end = writeIds(ids, this.#bytes, this.#end);
     this.#count = prompt.length;
   }
 

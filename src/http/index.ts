@@ -14,7 +14,7 @@ export {
 } from "./engine-failure.ts";
 export { EngineServer, type EngineServerOptions } from "./engine-server.ts";
 export { readEventStream, type EventStreamOptions, type ServerSentEvent } from "./event-stream.ts";
-export { GrowingBody, type LentBody } from "./growing-body.ts";
+export { GrowingBodies, type LentBody } from "./growing-body.ts";
 export { headerText } from "./header-text.ts";
 export {
   headerValue,

@@ -1,5 +1,6 @@
 // Values out of replies that nobody vouches for: each is what it should be, or the reply is refused.
 
+import { copyIds } from "../lib/small-array.ts";
 import { badReply, type FailureContext } from "./engine-failure.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -19,7 +20,7 @@ export function readTokenIds(value: unknown, name: string, context: FailureConte
   const ids = value as readonly unknown[];
   const wrong = ids.findIndex((id) => !isTokenId(id));
   if (wrong >= 0) throw badReply(context, `${name}[${wrong}] is no token id`);
-  return Uint32Array.from(ids as readonly number[]);
+  return copyIds(ids as readonly number[]);
 }
 
 /** A weight version as servers write it: text, or a number in some; `null` when absent. */

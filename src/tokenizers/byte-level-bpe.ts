@@ -4,6 +4,7 @@
 // reader of files: see `read-bpe.ts`. No `node:`, so it runs in a browser.
 
 import type { IncrementalDecoder, Tokenizer } from "../core/index.ts";
+import { copyIds } from "../lib/small-array.ts";
 import { AddedTokenSplitter, type AddedToken } from "./added-tokens.ts";
 import { ByteMerger } from "./byte-merger.ts";
 import type { ByteTable } from "./byte-table.ts";
@@ -38,6 +39,8 @@ export class ByteLevelBpe implements Tokenizer {
   readonly #sections = new SectionCache();
   /** What each id is as text; `null` when it ends inside a character. Filled as ids are met. */
   #texts: (string | null | undefined)[] = [];
+  /** What ids decode to, until it is text. */
+  readonly #decoded = new Uint8Array(4096);
   #bytes = new Uint8Array(1024);
   #ids = new Uint32Array(1024);
   #count = 0;
@@ -68,7 +71,7 @@ export class ByteLevelBpe implements Tokenizer {
   encode(text: string): Uint32Array {
     this.#count = 0;
     this.#cutBeforeNormalizing.split(replaceLoneSurrogates(text), this.#takeRawText, this.#takeId);
-    const ids = this.#ids.slice(0, this.#count);
+    const ids = copyIds(this.#ids, this.#count);
     // One huge text must not hold its memory for good.
     if (this.#ids.length > 2 ** 20) this.#ids = new Uint32Array(1024);
     return ids;
@@ -80,13 +83,13 @@ export class ByteLevelBpe implements Tokenizer {
     const skipped = options.skipSpecialTokens === true ? this.#specialIds : null;
     let length = 0;
     for (let at = 0; at < ids.length; at++) length += tokens.lengthOf(ids[at] ?? 0);
-    const bytes = new Uint8Array(length);
+    const bytes = length <= this.#decoded.length ? this.#decoded : new Uint8Array(length);
     let end = 0;
     for (let at = 0; at < ids.length; at++) {
       const id = ids[at] ?? 0;
       if (skipped === null || !skipped.has(id)) end = tokens.copyTo(id, bytes, end);
     }
-    return decodeUtf8(end === length ? bytes : bytes.subarray(0, end));
+    return decodeUtf8(bytes.subarray(0, end));
   }
 
   tokenId(text: string): number | null {

@@ -2,6 +2,7 @@
 // made, so that a wrong mask cannot agree with itself.
 
 import type { EpisodeSamples, Sample, Trajectory } from "../core/index.ts";
+import { smallUint32Array } from "../lib/small-array.ts";
 import { branchesOf } from "./branches.ts";
 import { countOnes } from "./count-ones.ts";
 
@@ -39,7 +40,7 @@ export function alignmentViolations(sample: Sample): string[] {
  */
 export function conservationViolations(trajectory: Trajectory, result: EpisodeSamples): string[] {
   const violations: string[] = result.samples.flatMap(alignmentViolations);
-  const trainedTimes = trajectory.turns.map((turn) => new Uint32Array(turn.sampledTokens.length));
+  const trainedTimes = trajectory.turns.map((turn) => smallUint32Array(turn.sampledTokens.length));
   const branches = branchesOf(trajectory);
   for (const sample of result.samples) {
     const path = branches[sample.branch];

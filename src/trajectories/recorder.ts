@@ -36,6 +36,7 @@ export class TrajectoryRecorder {
    */
   rewrite(promptTokens: Uint32Array, reason: string): void {
     const shared = this.#latestExtended(promptTokens);
+    this.#prompt.close();
     this.#prompt = TokenBuffer.from(promptTokens);
     this.#parent = shared?.turn ?? null;
     this.#observedFrom = shared?.length ?? 0;
@@ -75,6 +76,11 @@ export class TrajectoryRecorder {
     this.#observedFrom = this.#prompt.length;
     this.#rewriteReason = null;
     return turn;
+  }
+
+  /** No further action will be asked for. */
+  close(): void {
+    this.#prompt.close();
   }
 
   #latestExtended(promptTokens: Uint32Array): { turn: number; length: number } | null {

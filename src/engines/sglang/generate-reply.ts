@@ -40,7 +40,7 @@ export type ParsedReply = {
 export function parseReply(bytes: Buffer, context: FailureContext): ParsedReply {
   const scanned = scanLogprobs(bytes);
   if (scanned !== null) {
-    const rest = parseJson(Buffer.concat([bytes.subarray(0, scanned.start), bytes.subarray(scanned.end)]), context);
+    const rest = parseJson(bytes.toString("utf8", 0, scanned.start) + bytes.toString("utf8", scanned.end), context);
     const list = asFields(asFields(rest)?.["meta_info"])?.["output_token_logprobs"];
     // Elsewhere in the reply, the list is not the one of its tokens.
     if (Array.isArray(list) && list.length === 0) return { value: rest, logged: scanned };
@@ -59,8 +59,7 @@ export function readGenerateReply(reply: ParsedReply, expected: ExpectedReply, c
   if (item === null || meta === null) throw badReply(context, "meta_info is missing");
   const finish = readFinish(meta["finish_reason"], context);
   const logged = reply.logged ?? readLogged(meta["output_token_logprobs"], context);
-  const listed = item["output_ids"] === undefined ? null : readTokenIds(item["output_ids"], "output_ids", context);
-  const { sampledTokens, logprobs } = join(listed, logged, context);
+  const { sampledTokens, logprobs } = join(item["output_ids"], logged, context);
   checkCount(sampledTokens.length, { finish, meta, expected, context });
   return {
     sampledTokens,
@@ -119,10 +118,14 @@ function readLogged(value: unknown, context: FailureContext): Logged | null {
 }
 
 function join(
-  listed: Uint32Array | null,
+  outputIds: unknown,
   logged: Logged | null,
   context: FailureContext,
 ): { readonly sampledTokens: Uint32Array; readonly logprobs: Float32Array } {
+  // As it is nearly always, and then without an array of its own.
+  if (logged !== null && isListOf(outputIds, logged.ids))
+    return { sampledTokens: logged.ids, logprobs: logged.logprobs };
+  const listed = outputIds === undefined ? null : readTokenIds(outputIds, "output_ids", context);
   if (logged === null) {
     if (listed === null) throw badReply(context, "output_ids and output_token_logprobs are missing");
     if (listed.length > 0) throw badReply(context, "output_token_logprobs is missing");
@@ -137,6 +140,12 @@ function join(
     throw badReply(context, `output_ids[${wrong}] is ${listed[wrong]}, but its logprob is of ${logged.ids[wrong]}`);
   }
   return { sampledTokens: listed, logprobs: logged.logprobs };
+}
+
+function isListOf(value: unknown, ids: Uint32Array): boolean {
+  if (!Array.isArray(value) || value.length !== ids.length) return false;
+  for (let index = 0; index < ids.length; index++) if (value[index] !== ids[index]) return false;
+  return true;
 }
 
 function checkCount(

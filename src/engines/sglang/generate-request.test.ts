@@ -11,7 +11,7 @@ function reference(prompt: TokenBuffer, fields: object): string {
 }
 
 describe("GenerateBodyWriter", () => {
-  test("lends the bytes of JSON.stringify, however a prompt grows, forks and is shared, and they stay until given back", () => {
+  test("lends the bytes of JSON.stringify, however a prompt grows, forks, closes and is shared, and they stay until given back", () => {
     const id = fc.oneof(
       fc.nat(9),
       fc.nat(200_000),
@@ -21,6 +21,7 @@ describe("GenerateBodyWriter", () => {
     const step = fc.record({
       ids: fc.array(id, { maxLength: 60 }),
       forkAt: fc.option(fc.nat(200)),
+      closes: fc.boolean(),
       note: fc.string({ maxLength: 400, unit: "binary" }),
       giveBack: fc.nat(4),
     });
@@ -32,8 +33,10 @@ describe("GenerateBodyWriter", () => {
           const writer = new GenerateBodyWriter();
           let prompt = TokenBuffer.from(ids);
           let lent: { readonly body: LentBody; readonly text: string }[] = [];
-          for (const { ids: more, forkAt, note, giveBack } of steps) {
+          for (const { ids: more, forkAt, closes, note, giveBack } of steps) {
+            const before = prompt;
             if (forkAt !== null) prompt = prompt.fork(Math.min(prompt.length, forkAt + 1));
+            if (closes) before.close();
             prompt.append(more);
             const fields = toGenerateFields(
               request({ prompt, requestId: note, sampling: { extra: { stop: note } } }),

@@ -4,7 +4,7 @@
 import type { SampleRequest } from "../../core/engine.ts";
 import type { SamplingParams } from "../../core/sampling.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
-import { GrowingBody, type LentBody } from "../../http/index.ts";
+import { GrowingBodies, type LentBody } from "../../http/index.ts";
 
 /** Everything of the body but the prompt. */
 export type GenerateFields = {
@@ -48,23 +48,12 @@ export function toGenerateFields(request: SampleRequest, stream: boolean): Gener
   };
 }
 
-const head = Buffer.from('{"input_ids":[');
-
-/** Writes bodies; keeps the serialized prompts of the token buffers it has seen for as long as those live. */
+/** Writes bodies; keeps the serialized prompts of the token buffers it has seen until those are closed or gone. */
 export class GenerateBodyWriter {
-  readonly #bodies = new WeakMap<TokenBuffer, GrowingBody>();
+  readonly #bodies = new GrowingBodies(Buffer.from('{"input_ids":['));
 
   /** The bytes of `JSON.stringify({ input_ids: [...prompt], ...fields })`. Throws what `JSON.stringify` throws. */
   lend(prompt: TokenBuffer, fields: GenerateFields): LentBody {
-    const tail = `],${JSON.stringify(fields).slice(1)}`;
-    return this.#bodyOf(prompt).lend(prompt, tail);
-  }
-
-  #bodyOf(prompt: TokenBuffer): GrowingBody {
-    const known = this.#bodies.get(prompt);
-    if (known !== undefined) return known;
-    const fresh = new GrowingBody(head, prompt.length);
-    this.#bodies.set(prompt, fresh);
-    return fresh;
+    return this.#bodies.lend(prompt, `],${JSON.stringify(fields).slice(1)}`);
   }
 }

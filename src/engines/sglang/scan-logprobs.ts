@@ -2,6 +2,8 @@
 // that is most of what a turn costs us (measured: 6 times the CPU of this). Knows one notation, the one SGLang writes;
 // anything else is left to `JSON.parse`, which also words what is wrong.
 
+import { copyIds, smallFloat32Array } from "../../lib/small-array.ts";
+
 export type Logged = {
   /** One per sampled token. */
   readonly ids: Uint32Array;
@@ -62,7 +64,9 @@ export function scanLogprobs(bytes: Buffer): ScannedLogprobs | null {
     count += 1;
   }
   if (bytes.indexOf(key, cursor.place) >= 0) return null;
-  return { ids: ids.slice(0, count), logprobs: logprobs.slice(0, count), start, end: cursor.place };
+  const kept = smallFloat32Array(count);
+  for (let index = 0; index < count; index++) kept[index] = logprobs[index] ?? 0;
+  return { ids: copyIds(ids, count), logprobs: kept, start, end: cursor.place };
 }
 
 let scratch: Logged = { ids: new Uint32Array(4096), logprobs: new Float32Array(4096) };

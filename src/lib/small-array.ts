@@ -1,0 +1,40 @@
+// Small typed arrays that share memory. An array of its own is an allocation outside of V8's heap, which V8 counts and sweeps:
+// with thousands of episodes that cost more than reading a reply (`npm run bench -- concurrency`).
+
+const slabBytes = 16_384;
+/** Larger ones have memory of their own, so that one array that is kept never holds much that is not. */
+const mostBytes = 2048;
+
+let slab = new ArrayBuffer(slabBytes);
+let used = 0;
+
+/** Zeros. Never use the `buffer` of such an array: others live in it. */
+export function smallUint32Array(length: number): Uint32Array {
+  if (length * 4 > mostBytes) return new Uint32Array(length);
+  const start = take(length * 4);
+  return new Uint32Array(slab, start, length);
+}
+
+/** As {@link smallUint32Array}. */
+export function smallFloat32Array(length: number): Float32Array {
+  if (length * 4 > mostBytes) return new Float32Array(length);
+  const start = take(length * 4);
+  return new Float32Array(slab, start, length);
+}
+
+/** The first `length` entries of `from`. */
+export function copyIds(from: ArrayLike<number>, length = from.length): Uint32Array {
+  const ids = smallUint32Array(length);
+  for (let at = 0; at < length; at++) ids[at] = from[at] ?? 0;
+  return ids;
+}
+
+function take(bytes: number): number {
+  if (used + bytes > slabBytes) {
+    slab = new ArrayBuffer(slabBytes);
+    used = 0;
+  }
+  const start = used;
+  used += bytes;
+  return start;
+}
