@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/runs/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
-import { cpuOf, machine, median, reportRows, spread } from "./lib/measure.mjs";
+import { cpuOf, machine, median, reportRows, spread, warmUpRounds } from "./lib/measure.mjs";
 import { pythonWithTransformers, startPythonLoop } from "./lib/python-loop.mjs";
 import { goldServerReplies, loadRetail, shortUser, startServer } from "./lib/retail-replay.mjs";
 
@@ -83,11 +83,12 @@ const python = await startPythonLoop(executable, script);
 // No collection by force between rounds; see `turn-cost.mjs`.
 const perTurn = { ours: [], python: [] };
 let played = null;
-for (let round = 0; round < rounds + 1; round++) {
+for (let round = 0; round < warmUpRounds; round++) await ours();
+await python.run();
+for (let round = 0; round < rounds; round++) {
   const { result: turns, cpuUs } = await cpuOf(() => ours());
   const theirs = (played = await python.run());
   if (theirs.turns !== turns) throw new Error(`Python played ${theirs.turns} turns, we ${turns}.`);
-  if (round === 0) continue;
   perTurn.ours.push(cpuUs / turns);
   perTurn.python.push(theirs.cpuUs / turns);
 }
@@ -97,6 +98,7 @@ const whole = perTurn.ours.map((cost, round) => (perTurn.python[round] + environ
 console.log(`machine   ${machine()}`);
 console.log(`command   npm run bench -- python-loop ${rounds}`);
 console.log(`work      ${tasks.length} episodes, ${played.turns} turns, concurrency ${concurrency}`);
+console.log(`warm-up   ${warmUpRounds} rounds of ours, 1 of Python's`);
 console.log(`trained   ${played.trained} tokens by Python, ${tokensTrained.reduce((a, b) => a + b, 0)} by us`);
 console.log(`ours      CPU us a turn: ${spread(perTurn.ours)}`);
 console.log(`Python    CPU us a turn: ${spread(perTurn.python)}, environment and user at no cost`);

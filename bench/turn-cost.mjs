@@ -14,7 +14,7 @@ import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { createSemaphore } from "../dist/lib/semaphore.js";
 import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/runs/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
-import { cpuOf, machine, median, reportRows, spread } from "./lib/measure.mjs";
+import { cpuOf, machine, median, reportRows, spread, warmUpRounds } from "./lib/measure.mjs";
 import { measureStages } from "./lib/stages.mjs";
 import { goldServerReplies, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
 
@@ -44,7 +44,7 @@ async function ours() {
   return totals.turns;
 }
 
-await ours();
+const first = await cpuOf(ours);
 const bodies = await server.bodies();
 const byEpisode = groupBy(bodies);
 const pool = new Pool(`http://127.0.0.1:${server.port}`, {
@@ -84,7 +84,7 @@ function groupBy(all) {
 // Garbage is not collected by force between rounds: with no episode alive, V8 then throws away what it has compiled for them,
 // and compiling it anew in every round costs more than the turns. A run of thousands of episodes never does.
 const perTurn = { ours: [], nothing: [] };
-for (let round = 0; round < rounds + 2; round++) {
+for (let round = 0; round < rounds + warmUpRounds; round++) {
   for (const [name, client] of round % 2 === 0
     ? [
         ["ours", ours],
@@ -95,7 +95,7 @@ for (let round = 0; round < rounds + 2; round++) {
         ["ours", ours],
       ]) {
     const { result: turns, cpuUs } = await cpuOf(client);
-    if (round >= 2) perTurn[name].push(cpuUs / turns);
+    if (round >= warmUpRounds) perTurn[name].push(cpuUs / turns);
   }
 }
 const lengths = [...bodies.values()].map((body) => body.toString("latin1").split(",").length);
@@ -104,7 +104,9 @@ console.log(`command   npm run bench -- turn-cost ${rounds}`);
 console.log(
   `work      ${tasks.length} episodes, ${bodies.size} turns, prompts of about ${Math.min(...lengths)} to ${Math.max(...lengths)} tokens, concurrency ${concurrency}`,
 );
-console.log(`our client    CPU us a turn: ${spread(perTurn.ours)}`);
+console.log(
+  `our client    CPU us a turn: ${spread(perTurn.ours)}; ${(first.cpuUs / first.result).toFixed(0)} in the first round`,
+);
 console.log(`null client   CPU us a turn: ${spread(perTurn.nothing)}`);
 const ratios = perTurn.ours.map((cost, round) => perTurn.nothing[round] / cost);
 console.log(`turns per CPU-second against the null client: ${spread(ratios, 2)}   (target: at least 0.8)`);

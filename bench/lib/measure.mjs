@@ -12,6 +12,12 @@ export function reportRows(...rows) {
   process.send?.({ type: "rows", rows });
 }
 
+/**
+ * Rounds that are played and not counted. Each has about 800 turns; after some 6,000 V8 has compiled what a run of thousands of
+ * episodes executes, and the cost of a turn falls no further. Python compiles nothing and is not faster later.
+ */
+export const warmUpRounds = 8;
+
 /** CPU microseconds of this process, all threads, while `action` runs. */
 export async function cpuOf(action) {
   const before = process.cpuUsage();

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { episodeSamples, runEpisode } from "../../dist/episodes/index.js";
 import { resumablePlayer, runRollout, tokenExactPlayer } from "../../dist/runs/index.js";
 import { createFileRunStore } from "../../dist/store/index.js";
-import { cpuOf, median } from "./measure.mjs";
+import { cpuOf, median, warmUpRounds } from "./measure.mjs";
 import { goldReplies } from "./retail-replay.mjs";
 
 /** Rows of name and microseconds a turn; the first one is everything. */
@@ -30,7 +30,7 @@ export async function measureStages({ parts: real, tokenizer, plan, tasks, folde
   };
   const costs = { all: [], unjournalled: [], kept: [], loop: [], samples: [] };
   const calls = [];
-  for (let round = 0; round < rounds + 2; round++) {
+  for (let round = 0; round < rounds + warmUpRounds; round++) {
     const measured = {};
     let episodes = [];
     measured.all = await cpuOf(() => rollOutIntoFolder({ journals: true }));
@@ -40,7 +40,7 @@ export async function measureStages({ parts: real, tokenizer, plan, tasks, folde
     measured.samples = await cpuOf(() => episodes.map(episodeSamples));
     const times = new Map();
     await play(timed(parts, times));
-    if (round < 2) continue;
+    if (round < warmUpRounds) continue;
     for (const [name, { cpuUs }] of Object.entries(measured)) costs[name].push(cpuUs / turns);
     calls.push(times);
   }

@@ -32,7 +32,7 @@ export const rooms = {
     packages: { "@huggingface/jinja": "renderers/jinja/syntax/parse-template.ts" },
     browser: true,
   },
-  trajectories: { imports: ["core"], browser: true },
+  trajectories: { imports: ["core", "lib"], browser: true },
 
   // The one HTTP pool that engines and models behind an API share.
   http: { imports: ["core", "lib"], packages: { undici: "*" }, isInternal: true },
