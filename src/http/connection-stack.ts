@@ -18,8 +18,8 @@ export class ConnectionStack extends Dispatcher {
   readonly #options: ConnectionOptions;
   readonly #all: Connection[] = [];
   readonly #free: Connection[] = [];
-  #waiting: Waiting[] = [];
-  /** Of `#waiting`; those before it have been sent. */
+  #waiting: (Waiting | null)[] = [];
+  /** Of `#waiting`; those before it have been sent, and nothing is kept of them. */
   #next = 0;
 
   constructor(origin: string, options: ConnectionOptions) {
@@ -43,7 +43,9 @@ export class ConnectionStack extends Dispatcher {
     this.#waiting = [];
     this.#next = 0;
     await Promise.all(this.#all.map(({ client }) => client.destroy()));
-    for (const { options, handler } of waiting.slice(next)) this.#all[0]?.client.dispatch(options, handler);
+    for (const call of waiting.slice(next)) {
+      if (call !== null) this.#all[0]?.client.dispatch(call.options, call.handler);
+    }
   }
 
   #add(): Connection | null {
@@ -78,7 +80,8 @@ export class ConnectionStack extends Dispatcher {
 
   #firstWaiting(): Waiting | undefined {
     const waiting = this.#waiting[this.#next];
-    if (waiting === undefined) return undefined;
+    if (waiting === undefined || waiting === null) return undefined;
+    this.#waiting[this.#next] = null;
     this.#next += 1;
     if (this.#next > 1024 && this.#next * 2 > this.#waiting.length) {
       this.#waiting = this.#waiting.slice(this.#next);
