@@ -6,7 +6,7 @@ import { Pool } from "undici";
 
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { runEpisode } from "../dist/episodes/index.js";
-import { machine, median, reportRows, spread } from "./lib/measure.mjs";
+import { machine, median, reportRows, spread, warmUpRounds } from "./lib/measure.mjs";
 import { callText, cannedReply, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
 
 const rounds = Number(process.argv[2] ?? 9);
@@ -84,11 +84,11 @@ async function nothing() {
 }
 
 const laps = { ours: [], nothing: [] };
-for (let round = 0; round < rounds + 1; round++) {
+for (let round = 0; round < rounds + warmUpRounds / 2; round++) {
   const order = round % 2 === 0 ? ["ours", "nothing"] : ["nothing", "ours"];
   for (const name of order) {
     const measured = await (name === "ours" ? ours() : nothing());
-    if (round > 0) laps[name].push(measured);
+    if (round >= warmUpRounds / 2) laps[name].push(measured);
   }
 }
 const at = (name, places) => laps[name].map((lap) => median(places.map((turn) => lap[turn])));

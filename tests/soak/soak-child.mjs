@@ -5,7 +5,8 @@
 // Prints one object: `episodes` ended, `outcomes` (how often each), `wrong` (what should not be, the first ten), `faults` (how
 // often each was met), `load` the server's at the end, `totals` of the rollout, and memory in bytes, `marked` around <mark> ended
 // episodes and `last` before the last ones end. `resident` is a mean over a thousand ended episodes, because what a
-// process has at one moment differs by a tenth from the next; `heap` is what our own objects take, a mean of five collections.
+// process has at one moment differs by a tenth from the next; `heap` is what our own objects take, a mean of five collections
+// right after that.
 
 import { fork } from "node:child_process";
 import { once } from "node:events";
@@ -45,7 +46,7 @@ const wrong = [];
 let episodes = 0;
 const half = Math.min(500, Math.floor(mark / 2));
 /** The last with as many under way as at the mark. */
-const windows = [mark, planned - concurrency - half].map((middle) => {
+const windows = [mark, planned - concurrency - 2 * half].map((middle) => {
   return { from: middle - half, to: middle + half, resident: [], heap: [] };
 });
 
@@ -64,9 +65,9 @@ function onEpisode(episode) {
   outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
   episodes += 1;
   for (const { from, to, resident, heap } of windows) {
-    if (episodes <= from || episodes > to) continue;
-    resident.push(process.memoryUsage.rss());
-    if (resident.length % Math.floor((2 * half) / 5) !== 0) continue;
+    if (episodes > from && episodes <= to) resident.push(process.memoryUsage.rss());
+    // Afterwards, because a collection by force gives memory back that a run would keep.
+    if (episodes <= to || episodes > to + half || (episodes - to) % Math.floor(half / 5) !== 0) continue;
     globalThis.gc();
     heap.push(process.memoryUsage().heapUsed);
   }
