@@ -51,7 +51,10 @@ export class TokenBuffer {
     return fork;
   }
 
-  /** Nobody will ask for more of these ids: what is kept beside them may go. They stay readable. */
+  /**
+   * Nobody will ask for more of these ids: what engines keep beside them (the body of the last request) is handed on. They stay
+   * readable. Whoever makes many buffers closes each; the memory of one that is never closed goes with it.
+   */
   close(): void {
     const callbacks = this.#whenClosed ?? [];
     this.#whenClosed = null;

@@ -94,7 +94,11 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
     if (sampled === 0) continue;
     if (onAbort === "restart") return { result: joinParts(parts), next: { type: "again" } };
     // A fork, because the tokens so far belong to the record only once the turn is whole.
-    if (prompt === request.prompt) prompt = prompt.fork(prompt.length);
+    if (prompt === request.prompt) {
+      const fork = prompt.fork(prompt.length);
+      prompt.whenClosed(() => fork.close());
+      prompt = fork;
+    }
     prompt.append(part.sampledTokens);
   }
 }

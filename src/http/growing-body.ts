@@ -15,7 +15,15 @@ const comma = 44;
 const zero = 48;
 
 /** A body to send. Give it back when nobody reads it any more, in every case. */
-export type LentBody = { readonly bytes: Buffer; readonly giveBack: () => void };
+export type LentBody = {
+  readonly bytes: Buffer;
+  readonly giveBack: () => void;
+  /**
+   * The server refused it, perhaps before it had read all of it: what is left of the bytes may still go out on a connection that
+   * lives on. They stay as they are, also once they are given back.
+   */
+  readonly keep: () => void;
+};
 
 /** Ids and their bytes, a comma behind each. Never changed. */
 type Opening = { readonly ids: Uint32Array; readonly bytes: Buffer };
@@ -74,7 +82,16 @@ class GrowingBody {
     // The tail takes the place of the last comma.
     const start = this.#count === 0 ? this.#end : this.#end - 1;
     bytes.write(tail, start);
-    const lent = { bytes: bytes.subarray(0, start + tailBytes), giveBack: () => this.#takeBack(lent) };
+    let isKept = false;
+    const lent: LentBody = {
+      bytes: bytes.subarray(0, start + tailBytes),
+      keep: () => {
+        isKept = true;
+      },
+      giveBack: () => {
+        if (!isKept) this.#takeBack(lent);
+      },
+    };
     this.#lent = lent;
     return lent;
   }

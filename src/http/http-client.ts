@@ -10,6 +10,10 @@ export type HttpRequest = {
   /** Begins with a slash; goes behind `base.path`. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
+  /**
+   * Bytes may lie in memory that could be shared with other threads, which `fetch` and `Request` refuse: copy them for those. Not to
+   * be read any more once the call has settled.
+   */
   readonly body: Uint8Array | string | null;
 };
 

@@ -2,7 +2,7 @@
 // with thousands of episodes that cost more than reading a reply (`npm run bench -- concurrency`).
 
 const slabBytes = 16_384;
-/** Larger ones have memory of their own, so that one array that is kept never holds much that is not. */
+/** Larger ones have memory of their own. A small one that is kept keeps its slab, and what else is in it. */
 const mostBytes = 2048;
 
 let slab = new ArrayBuffer(slabBytes);

@@ -53,7 +53,7 @@ export function episodeFromJson(value: JsonValue, where: string): Episode {
   };
 }
 
-/** The inverse of `eventText`; otherwise as `episodeFromJson`. */
+/** The inverse of `writeEvent`; otherwise as `episodeFromJson`. */
 export function eventFromJson(value: JsonValue, where: string): EpisodeEvent {
   const event = new JsonFields(value, where);
   return readEvent(event, () => readTurn(event.object("turn")));

@@ -70,6 +70,27 @@ describe("GenerateBodyWriter", () => {
     expect(writer.lend(prompt, fields).bytes.buffer).not.toBe(third.bytes.buffer);
   });
 
+  test("the bytes of a closed prompt go to the next one, unless they are lent or the server refused them", () => {
+    const writer = new GenerateBodyWriter();
+    const fields = toGenerateFields(request(), false);
+    const lendFresh = () => {
+      const prompt = TokenBuffer.from(new Uint32Array(500).fill(151_645));
+      return { prompt, body: writer.lend(prompt, fields) };
+    };
+    const read = lendFresh();
+    read.prompt.close();
+    const other = lendFresh();
+    expect(other.body.bytes.buffer).not.toBe(read.body.bytes.buffer);
+    read.body.giveBack();
+    const refused = lendFresh();
+    expect(refused.body.bytes.buffer).toBe(read.body.bytes.buffer);
+    refused.body.keep();
+    refused.body.giveBack();
+    expect(writer.lend(refused.prompt, fields).bytes.buffer).not.toBe(refused.body.bytes.buffer);
+    refused.prompt.close();
+    expect(lendFresh().body.bytes.buffer).not.toBe(refused.body.bytes.buffer);
+  });
+
   test("conversations that begin alike, or end where others go on, get the bytes of their own prompts", () => {
     const writer = new GenerateBodyWriter();
     const random = createRandom(3);

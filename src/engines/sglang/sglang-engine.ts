@@ -100,7 +100,7 @@ class Sglang implements SglangEngine {
     const { signal } = options;
     const wasCancelledBefore = signal?.aborted === true;
     try {
-      const reply = await this.#exchange(body.bytes, { request, signal, context });
+      const reply = await this.#exchange(body, { request, signal, context });
       const result = readGenerateReply(reply, expected, context);
       this.#version = result.weightSpans[0]?.reply ?? this.#version;
       return result;
@@ -153,7 +153,7 @@ class Sglang implements SglangEngine {
   }
 
   async #exchange(
-    body: Buffer,
+    body: LentBody,
     input: {
       readonly request: SampleRequest;
       readonly signal: AbortSignal | undefined;
@@ -162,14 +162,20 @@ class Sglang implements SglangEngine {
   ): Promise<ParsedReply> {
     const { server, timeoutMs, firstByteTimeoutMs, stream } = this.#parts;
     const { request, signal, context } = input;
-    const http = server.request("/generate", body, routingHeader(request.routingKey));
+    const http = server.request("/generate", body.bytes, routingHeader(request.routingKey));
     const call = { signal, timeoutMs, firstByteTimeoutMs };
     if (stream) {
-      const chunks = await server.openStream(http, call, context);
+      const chunks = await server.openStream(http, call, context).catch((error: unknown) => {
+        body.keep();
+        throw error;
+      });
       return { value: await foldGenerateStream(readEventStream(chunks), context), logged: null };
     }
     const answer = await server.send(http, call);
-    if (answer.status !== 200) throw server.refusal(answer, context);
+    if (answer.status !== 200) {
+      body.keep();
+      throw server.refusal(answer, context);
+    }
     return parseReply(answer.body, context);
   }
 

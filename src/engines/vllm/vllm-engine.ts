@@ -136,6 +136,7 @@ class Vllm implements VllmEngine {
       // The prompt may grow while the endpoint is looked for: what was asked for is kept.
       const asked =
         this.#writer === null ? { ...request, prompt: request.prompt.fork(request.prompt.length) } : request;
+      if (asked !== request) request.prompt.whenClosed(() => asked.prompt.close());
       const writer = this.#writer ?? (await this.#find(call.signal, context));
       return await this.#sample(asked, { writer, call });
     } catch (error) {
@@ -212,10 +213,16 @@ class Vllm implements VllmEngine {
       const limits = { signal: call.signal, timeoutMs, firstByteTimeoutMs };
       if (fold === null) {
         const answer = await server.send(http, limits);
-        if (answer.status !== 200) throw server.refusal(answer, context);
+        if (answer.status !== 200) {
+          body.keep();
+          throw server.refusal(answer, context);
+        }
         return this.#read(parseJson(answer.body, context), expected, context);
       }
-      const chunks = await server.openStream(http, limits, context);
+      const chunks = await server.openStream(http, limits, context).catch((error: unknown) => {
+        body.keep();
+        throw error;
+      });
       for await (const event of readEventStream(chunks)) fold.take(event);
       const whole = fold.whole();
       return fold.saidFinish ? this.#read(whole, expected, context) : this.#aborted(whole, expected, context);
