@@ -46,6 +46,35 @@ describe.each(Object.keys(kinds) as (keyof typeof kinds)[])("the engine for %s",
     expect((await second).sampledTokens).toEqual(Uint32Array.of(7, 8, 9));
   });
 
+  test("leaves the bytes of a refused request as they are, which may still be on their way", async () => {
+    const served = front(echo);
+    let isRefused = false;
+    const client = createHandlerClient(
+      (asked) => (isRefused && asked.method === "POST" ? new Response("", { status: 503 }) : served.handle(asked)),
+      { boundary: "engine" },
+    );
+    type Sent = { readonly bytes: Uint8Array; readonly text: string };
+    const sent: Sent[] = [];
+    const record: typeof client.request = (asked, limits) => {
+      const { body } = asked;
+      if (body instanceof Uint8Array) sent.push({ bytes: body, text: Buffer.from(body).toString() });
+      return client.request(asked, limits);
+    };
+    const engine = create({ url: "http://server", apiKey, http: { ...client, request: record } });
+    const prompt = TokenBuffer.from([7]);
+    const ask = (requestId: string) => engine.sample(request({ prompt, requestId }));
+    await ask("opens the endpoint");
+    isRefused = true;
+    await failureOf(ask("refused"));
+    isRefused = false;
+    await ask("answered");
+    await ask("answered, too");
+    const [refused, answered, last] = sent.slice(-3) as [Sent, Sent, Sent];
+    expect(Buffer.from(refused.bytes).toString()).toBe(refused.text);
+    expect(answered.bytes.buffer).not.toBe(refused.bytes.buffer);
+    expect(last.bytes.buffer).toBe(answered.bytes.buffer);
+  });
+
   test.each([
     ["an empty prompt", request({ prompt: [] })],
     ["a number too large for JSON", request({ sampling: { extra: { seed: 1n } } })],

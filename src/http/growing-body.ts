@@ -14,16 +14,11 @@ const leastRoom = 8192;
 const comma = 44;
 const zero = 48;
 
-/** A body to send. Give it back when nobody reads it any more, in every case. */
-export type LentBody = {
-  readonly bytes: Buffer;
-  readonly giveBack: () => void;
-  /**
-   * The server refused it, perhaps before it had read all of it: what is left of the bytes may still go out on a connection that
-   * lives on. They stay as they are, also once they are given back.
-   */
-  readonly keep: () => void;
-};
+/**
+ * A body to send. Give it back once the server has answered what was asked: it has read it all. After anything else, a refusal
+ * too, the rest may still be on its way out; a body that is not given back never changes.
+ */
+export type LentBody = { readonly bytes: Buffer; readonly giveBack: () => void };
 
 /** Ids and their bytes, a comma behind each. Never changed. */
 type Opening = { readonly ids: Uint32Array; readonly bytes: Buffer };
@@ -74,7 +69,7 @@ class GrowingBody {
     this.#end = head.length;
   }
 
-  /** The bytes of a body, and the function to call when nobody reads them any more. Bodies that are lent never change. */
+  /** Bodies that are lent never change. */
   lend(prompt: TokenBuffer, tail: string): LentBody {
     const tailBytes = Buffer.byteLength(tail);
     this.#grow(prompt, tailBytes);
@@ -82,16 +77,7 @@ class GrowingBody {
     // The tail takes the place of the last comma.
     const start = this.#count === 0 ? this.#end : this.#end - 1;
     bytes.write(tail, start);
-    let isKept = false;
-    const lent: LentBody = {
-      bytes: bytes.subarray(0, start + tailBytes),
-      keep: () => {
-        isKept = true;
-      },
-      giveBack: () => {
-        if (!isKept) this.#takeBack(lent);
-      },
-    };
+    const lent = { bytes: bytes.subarray(0, start + tailBytes), giveBack: () => this.#takeBack(lent) };
     this.#lent = lent;
     return lent;
   }
@@ -117,7 +103,7 @@ class GrowingBody {
     if (this.#lent !== null || most > this.#bytes.length) {
       const grown = takeMemory(most + Math.max(leastRoom, most >> 3));
       grown.set(this.#bytes.subarray(0, this.#end));
-      // Whoever still reads the old bytes may read them for long; they are not handed on.
+      // Bytes that somebody may still read are not handed on.
       if (this.#lent === null) giveMemoryBack(this.#bytes);
       this.#bytes = grown;
     }

@@ -100,7 +100,8 @@ class Sglang implements SglangEngine {
     const { signal } = options;
     const wasCancelledBefore = signal?.aborted === true;
     try {
-      const reply = await this.#exchange(body, { request, signal, context });
+      const reply = await this.#exchange(body.bytes, { request, signal, context });
+      body.giveBack();
       const result = readGenerateReply(reply, expected, context);
       this.#version = result.weightSpans[0]?.reply ?? this.#version;
       return result;
@@ -108,8 +109,6 @@ class Sglang implements SglangEngine {
       if (isGivenUp(error) && !wasCancelledBefore) control.abandon(request.requestId);
       // The parser of event streams knows no boundary.
       throw error instanceof RangeError ? badReply(context, error.message) : error;
-    } finally {
-      body.giveBack();
     }
   }
 
@@ -153,7 +152,7 @@ class Sglang implements SglangEngine {
   }
 
   async #exchange(
-    body: LentBody,
+    body: Buffer,
     input: {
       readonly request: SampleRequest;
       readonly signal: AbortSignal | undefined;
@@ -162,20 +161,14 @@ class Sglang implements SglangEngine {
   ): Promise<ParsedReply> {
     const { server, timeoutMs, firstByteTimeoutMs, stream } = this.#parts;
     const { request, signal, context } = input;
-    const http = server.request("/generate", body.bytes, routingHeader(request.routingKey));
+    const http = server.request("/generate", body, routingHeader(request.routingKey));
     const call = { signal, timeoutMs, firstByteTimeoutMs };
     if (stream) {
-      const chunks = await server.openStream(http, call, context).catch((error: unknown) => {
-        body.keep();
-        throw error;
-      });
+      const chunks = await server.openStream(http, call, context);
       return { value: await foldGenerateStream(readEventStream(chunks), context), logged: null };
     }
     const answer = await server.send(http, call);
-    if (answer.status !== 200) {
-      body.keep();
-      throw server.refusal(answer, context);
-    }
+    if (answer.status !== 200) throw server.refusal(answer, context);
     return parseReply(answer.body, context);
   }
 

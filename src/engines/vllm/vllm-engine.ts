@@ -213,17 +213,13 @@ class Vllm implements VllmEngine {
       const limits = { signal: call.signal, timeoutMs, firstByteTimeoutMs };
       if (fold === null) {
         const answer = await server.send(http, limits);
-        if (answer.status !== 200) {
-          body.keep();
-          throw server.refusal(answer, context);
-        }
+        if (answer.status !== 200) throw server.refusal(answer, context);
+        body.giveBack();
         return this.#read(parseJson(answer.body, context), expected, context);
       }
-      const chunks = await server.openStream(http, limits, context).catch((error: unknown) => {
-        body.keep();
-        throw error;
-      });
+      const chunks = await server.openStream(http, limits, context);
       for await (const event of readEventStream(chunks)) fold.take(event);
+      body.giveBack();
       const whole = fold.whole();
       return fold.saidFinish ? this.#read(whole, expected, context) : this.#aborted(whole, expected, context);
     } catch (error) {
@@ -233,8 +229,6 @@ class Vllm implements VllmEngine {
       if (isGivenUp(error) && !wasCancelledBefore) control.abandon(request.requestId);
       // The parser of event streams knows no boundary.
       throw error instanceof RangeError ? badReply(context, error.message) : error;
-    } finally {
-      body.giveBack();
     }
   }
 
