@@ -103,13 +103,10 @@ export class ByteWriter {
       end = writeThree(bytes, end, (second & 0xff0000) | ((second >>> 24) << 8) | (third & 255));
       end = writeThree(bytes, end, (((third >>> 8) & 255) << 16) | ((third >>> 8) & 0xff00) | (third >>> 24));
     }
+    // Of three words one or two may not be there: their digits go, and the last group is filled up.
     const rest = words.length % 3;
-    if (rest > 0) {
-      // Digits of words that are not there.
-      end -= rest === 1 ? 10 : 5;
-      bytes.fill("=", end, (end += rest === 1 ? 2 : 1));
-    }
-    this.#length = end;
+    this.#length = end - (rest === 0 ? 0 : rest === 1 ? 10 : 5);
+    if (rest > 0) this.ascii(rest === 1 ? "==" : "=");
   }
 
   #reserve(count: number): void {

@@ -51,27 +51,29 @@ function writeValue(writer: ByteWriter, value: unknown): void {
 }
 
 function writeRecord(writer: ByteWriter, fields: object): void {
-  let opening = "{";
+  let isFirst = true;
   for (const key of Object.keys(fields)) {
-    writer.ascii(opening);
-    writer.quoted(key);
-    writer.ascii(":");
+    writeKey(writer, key, isFirst);
     writeValue(writer, fields[key as keyof typeof fields]);
-    opening = ",";
+    isFirst = false;
   }
-  writer.ascii(opening === "{" ? "{}" : "}");
+  writer.ascii(isFirst ? "{}" : "}");
 }
 
 function writeMap(writer: ByteWriter, object: JsonObject): void {
-  let opening = "{";
+  let isFirst = true;
   for (const [key, value] of object) {
-    writer.ascii(opening);
-    writer.quoted(key);
-    writer.ascii(":");
+    writeKey(writer, key, isFirst);
     writeValue(writer, value);
-    opening = ",";
+    isFirst = false;
   }
-  writer.ascii(opening === "{" ? "{}" : "}");
+  writer.ascii(isFirst ? "{}" : "}");
+}
+
+function writeKey(writer: ByteWriter, key: string, isFirst: boolean): void {
+  writer.ascii(isFirst ? "{" : ",");
+  writer.quoted(key);
+  writer.ascii(":");
 }
 
 function writeList(writer: ByteWriter, list: readonly unknown[]): void {
