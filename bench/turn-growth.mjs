@@ -6,7 +6,7 @@ import { Pool } from "undici";
 
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { runEpisode } from "../dist/episodes/index.js";
-import { machine, median, reportRows, spread, warmUpRounds } from "./lib/measure.mjs";
+import { machine, median, reportRows, spread } from "./lib/measure.mjs";
 import { callText, cannedReply, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
 
 const rounds = Number(process.argv[2] ?? 9);
@@ -83,12 +83,14 @@ async function nothing() {
   return step.laps;
 }
 
+/** Rounds that are not counted, until V8 has compiled what they execute; each has 64 times 30 turns. */
+const warmUp = 4;
 const laps = { ours: [], nothing: [] };
-for (let round = 0; round < rounds + warmUpRounds / 2; round++) {
+for (let round = 0; round < rounds + warmUp; round++) {
   const order = round % 2 === 0 ? ["ours", "nothing"] : ["nothing", "ours"];
   for (const name of order) {
     const measured = await (name === "ours" ? ours() : nothing());
-    if (round >= warmUpRounds / 2) laps[name].push(measured);
+    if (round >= warmUp) laps[name].push(measured);
   }
 }
 const at = (name, places) => laps[name].map((lap) => median(places.map((turn) => lap[turn])));

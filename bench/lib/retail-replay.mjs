@@ -77,7 +77,7 @@ export function goldServerReplies({ tasks, environment, tokenizer }) {
 
 /** Starts the canned server in a process of its own. */
 export async function startServer(replies, { record = true, delay = null } = {}) {
-  // Bodies fly through its memory; looking through all of it for each few megabytes of them takes a fifth of a core.
+  // Bodies fly through its memory. V8 would look through all of it every few megabytes, on cores that we measure with.
   const execArgv = [...process.execArgv, "--heap-growing-percent=1000"];
   const child = fork(fileURLToPath(new URL("./canned-server.mjs", import.meta.url)), { execArgv });
   const once = (type) =>
