@@ -1,4 +1,4 @@
-// The command line in front of a vLLM server.
+// The command line in front of vLLM servers, of several servers, and of one that is paused.
 
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -55,6 +55,7 @@ describe("rollout --engine vllm", () => {
       ["--url", "http://127.0.0.1:1", "--model", "readable", "--engine-wait", "0"],
       "a number of seconds above 0 is needed",
     ],
+    [["--url", "http://127.0.0.1:1", "--model", "readable", "--max-pause", "0"], "Cannot use --max-pause"],
     [["--model", "readable", "--logprobs-mode", "cooked"], "raw or processed is needed"],
   ])("with %j is refused before anything is played", async (more, words) => {
     const { run } = await createTestCli();
@@ -92,5 +93,29 @@ describe("rollout --url with several addresses", () => {
     );
     expect(code).toBe(0);
     expect(Math.min(...answers)).toBeGreaterThan(10);
+  });
+});
+
+describe("rollout --max-pause", () => {
+  it("bounds how long a turn that was aborted waits for a server that stays paused", async () => {
+    const pausing: Sampler = {
+      sample: (_, { signal }) => {
+        const body = JSON.stringify({ mode: "abort" });
+        const headers = { "content-type": "application/json" };
+        void fetch(`${listener.url}/pause_generation`, { method: "POST", headers, body });
+        return new Promise((resolve) => {
+          const partial = { ids: [70], logprobs: [-1], finish: "abort", cachedTokens: 0, weightVersion: null } as const;
+          signal.addEventListener("abort", () => resolve(partial), { once: true });
+        });
+      },
+    };
+    const listener = await createSglangFront({ sampler: pausing, tokenizer, endTokenIds: [endTokenId] }).listen();
+    const { run, folder } = await createTestCli();
+    const given = ["--url", listener.url, "--model", "readable", "--tasks", "0", "--out", "runs/a"];
+    await run("rollout", ...given, "--max-pause", "0.3");
+    await listener.close();
+    const episode = JSON.parse((await readAll(join(folder, "runs/a"))).get("episodes.jsonl") ?? "{}") as unknown;
+    expect(episode).toMatchObject({ outcome: "failed", failure: { boundary: "engine", code: "timeout" } });
+    expect(JSON.stringify(episode)).toContain("at most 300 ms are waited");
   });
 });

@@ -124,7 +124,7 @@ function enginePolicy(
         }
         const wrapped = wrapEngine?.(connected.engine) ?? connected.engine;
         const played = { environment, user, strategy, renderer: model.renderer, engine: wrapped };
-        const engineAbort = { onAbort: settings.onEngineAbort };
+        const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: settings.maxPause * 1000 };
         const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
         return tokenExactPlayer(played, { ...playing(settings), turnTimeoutMs, engineAbort });
       };

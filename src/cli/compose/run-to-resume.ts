@@ -47,6 +47,7 @@ const mayDiffer: ReadonlySet<SettingName> = new Set([
   "connectTimeout",
   "firstByteTimeout",
   "engineWait",
+  "maxPause",
   "environmentTimeout",
   "userTimeout",
   "gradingTimeout",

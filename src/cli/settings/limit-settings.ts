@@ -72,6 +72,14 @@ export const limitSettings = {
     schema: z.enum(["continue", "restart", "end"]),
     default: "continue",
   }),
+  maxPause: setting<number>({
+    group: "Limits",
+    flag: "--max-pause <seconds>",
+    help: "how long a turn that the server has aborted waits for it to take requests again",
+    wanted: "a number of seconds above 0",
+    schema: seconds,
+    default: 900,
+  }),
   environmentTimeout: setting<number>({
     group: "Limits",
     flag: "--environment-timeout <seconds>",
