@@ -13,6 +13,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 import httpx  # noqa: E402
+from answering import answering, refusal  # noqa: E402
 from rollout_service import ROOT, RolloutService  # noqa: E402
 from trainable_agents.client import Client  # noqa: E402
 from trainable_agents.errors import (  # noqa: E402
@@ -23,24 +24,6 @@ from trainable_agents.errors import (  # noqa: E402
     NotFound,
     ServiceUnreachable,
 )
-
-
-def answering(*answers: httpx.Response | Exception) -> tuple[Client, list[httpx.Request]]:
-    """A client whose requests are answered in turn, and those requests."""
-    requests: list[httpx.Request] = []
-
-    def answer(request: httpx.Request) -> httpx.Response:
-        requests.append(request)
-        given = answers[min(len(requests), len(answers)) - 1]
-        if isinstance(given, Exception):
-            raise given
-        return given
-
-    return Client("http://service", patience=2.0, transport=httpx.MockTransport(answer)), requests
-
-
-def refusal(status: int, code: str, **headers: str) -> httpx.Response:
-    return httpx.Response(status, json={"error": {"code": code, "message": "Why."}}, headers=headers)
 
 
 class Repeats(unittest.IsolatedAsyncioTestCase):

@@ -7,24 +7,25 @@ patience ends. What starts an episode carries an idempotency key, so that sendin
 from __future__ import annotations
 
 import asyncio
-import json
-import os
-import random
 import uuid
+from collections.abc import Coroutine, Iterable
 from types import TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import httpx
 
-from .errors import ConfigurationError, ServiceUnreachable, refused
-from .wire import Episode, Group, Info, Samples
+from .connection import WAIT_SECONDS, Connection
+from .wire import Batch, BatchGroup, Episode, Group, Info, Producer, Samples, TakenBatch, TakenGroup
 
-DEFAULT_URL = "http://127.0.0.1:8800"
-WAIT_SECONDS = 30.0
-"""How long one request waits for an end before it is sent again."""
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-_BUSY = frozenset({429, 502, 503, 504})
-_LONGEST_PAUSE = 10.0
+    from .wire import ProducerOptions
+
+_MOST_ROWS_AT_ONCE = 16
+"""Requests for rows: a group has megabytes of them, and the service writes one after the other anyway."""
+
+_T = TypeVar("_T")
 
 
 class Client:
@@ -43,23 +44,9 @@ class Client:
         patience: float = 600.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.url = (url or os.environ.get("TRAINABLE_AGENTS_URL") or DEFAULT_URL).rstrip("/")
-        if not self.url.startswith(("http://", "https://")):
-            raise ConfigurationError(
-                f'Cannot use the address "{self.url}" of the service: it begins with http:// or https://, like {DEFAULT_URL}.'
-            )
-        token = token or os.environ.get("TRAINABLE_AGENTS_TOKEN") or None
-        self._patience = patience
-        self._http = httpx.AsyncClient(
-            base_url=self.url,
-            headers={} if token is None else {"authorization": f"Bearer {token}"},
-            timeout=httpx.Timeout(30.0, read=WAIT_SECONDS + 30.0, pool=None),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=256),
-            trust_env=False,
-            # Certificates take a while to load.
-            verify=self.url.startswith("https://"),
-            transport=transport,
-        )
+        self._connection = Connection(url, token=token, patience=patience, transport=transport)
+        self._ask = self._connection.ask
+        self.url = self._connection.url
 
     async def __aenter__(self) -> Client:
         return self
@@ -70,7 +57,7 @@ class Client:
         await self.aclose()
 
     async def aclose(self) -> None:
-        await self._http.aclose()
+        await self._connection.aclose()
 
     async def info(self) -> Info:
         return cast(Info, await self._ask("GET", "/v1/info"))
@@ -131,65 +118,69 @@ class Client:
         """Tells the service the version of the trainer's weights."""
         await self._ask("POST", "/v1/weights", body={"version": version})
 
-    async def _ask(
-        self, method: str, path: str, *, body: dict[str, Any] | None = None, key: str | None = None, **query: Any
-    ) -> Any:
-        headers = {} if key is None else {"idempotency-key": key}
-        clock = asyncio.get_running_loop().time
-        began = clock()
-        tries = 0
+    async def start_producer(
+        self, samples: int, batch_groups: int, *, key: str | None = None, **options: Unpack[ProducerOptions]
+    ) -> Producer:
+        """Starts what plays groups of `samples` episodes for as long as a trainer takes `batch_groups` of them for each of its
+        versions. Give a `key` to find the producer again with it: the same key and options are the same producer, also after
+        the trainer or the service was killed."""
+        body = _body({"samples": samples, "batch_groups": batch_groups, **options})
+        return cast(Producer, await self._ask("POST", "/v1/producers", body=body, key=key or uuid.uuid4().hex))
+
+    async def producer(self, producer_id: str) -> Producer:
+        """As it is now. Its `batches` is the number of the next batch."""
+        return cast(Producer, await self._ask("GET", f"/v1/producers/{producer_id}"))
+
+    async def batch(self, producer_id: str, number: int, groups: int | None = None) -> Batch:
+        """Waits for batch `number`, however long; they are numbered from 0. Asked for again, it is the same batch, whatever was
+        killed in between. `groups`: how many, if not the producer's `batch_groups`. A producer that ended gives fewer, or none."""
+        body = _body({"groups": groups, "wait_seconds": WAIT_SECONDS})
         while True:
-            pause = min(_LONGEST_PAUSE, 0.1 * 2 ** min(tries, 10)) * random.uniform(0.5, 1.0)
-            tries += 1
-            try:
-                answer = await self._http.request(method, path, params=query, json=body, headers=headers)
-            except httpx.TransportError as error:
-                reason = f"{type(error).__name__}: {error}"
-            else:
-                if answer.status_code not in _BUSY:
-                    return _read(answer, self.url)
-                reason = f"{answer.status_code}: {_refusal(answer)[1]}"
-                # Spread out: everybody who was refused hears the same number.
-                pause = max(pause, _retry_after(answer) * random.uniform(1.0, 1.5))
-            if clock() - began + pause > self._patience:
-                raise ServiceUnreachable(
-                    f"Cannot reach the rollout service at {self.url} for {self._patience:g} s ({tries} tries, last {reason}): "
-                    "start it with `trainable-agents serve` in the same folder, correct TRAINABLE_AGENTS_URL, or lower the load."
-                )
-            await asyncio.sleep(pause)
+            batch = cast(Batch, await self._ask("POST", f"/v1/producers/{producer_id}/batches/{number}", body=body))
+            if batch["status"] != "waiting":
+                return batch
+
+    async def take(self, producer_id: str, number: int, groups: int | None = None, *, format: str = "slime") -> TakenBatch:
+        """As `batch`, with the training rows of each group."""
+        batch = await self.batch(producer_id, number, groups)
+        places = asyncio.Semaphore(_MOST_ROWS_AT_ONCE)
+
+        async def with_rows(group: BatchGroup) -> TakenGroup:
+            async with places:
+                samples = await self.group_samples(group["id"], format=format)
+            return {**group, "rows": samples["samples"], "dropped_tokens": samples["dropped_tokens"]}
+
+        taken = await _all(with_rows(group) for group in batch["groups"])
+        return {**batch, "groups": taken}
+
+    async def pause_producer(self, producer_id: str) -> Producer:
+        """Starts no further episode of it; those under way go on. What is ready can be taken."""
+        return await self._tell(producer_id, "pause")
+
+    async def continue_producer(self, producer_id: str) -> Producer:
+        return await self._tell(producer_id, "continue")
+
+    async def drain_producer(self, producer_id: str) -> Producer:
+        """Begins no further group. Answers at once; the batches that follow give what was begun, the last one says "ended"."""
+        return await self._tell(producer_id, "drain")
+
+    async def cancel_producer(self, producer_id: str) -> Producer:
+        """Cancels what runs. No further batch is handed over; earlier ones can still be asked for."""
+        return await self._tell(producer_id, "cancel")
+
+    async def _tell(self, producer_id: str, what: str) -> Producer:
+        return cast(Producer, await self._ask("POST", f"/v1/producers/{producer_id}/{what}"))
 
 
 def _body(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _read(answer: httpx.Response, url: str) -> Any:
-    if answer.is_success:
-        try:
-            return answer.json()
-        except json.JSONDecodeError:
-            raise ConfigurationError(
-                f"Cannot read the answer of {url}: it is no JSON, so this is not the rollout service; correct TRAINABLE_AGENTS_URL."
-            ) from None
-    code, message = _refusal(answer)
-    if answer.status_code == 401:
-        message += " The token is read from TRAINABLE_AGENTS_TOKEN."
-    raise refused(message, status=answer.status_code, code=code)
-
-
-def _refusal(answer: httpx.Response) -> tuple[str, str]:
+async def _all(work: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
+    """All of it at once; where one fails, the others are cancelled."""
+    tasks = [asyncio.ensure_future(one) for one in work]
     try:
-        error = answer.json()["error"]
-        return str(error["code"]), str(error["message"])
-    except (ValueError, KeyError, TypeError):
-        return (
-            "unknown",
-            f"{answer.request.url} answered {answer.status_code}, not as the rollout service does: {answer.text[:200]!r}.",
-        )
-
-
-def _retry_after(answer: httpx.Response) -> float:
-    try:
-        return min(60.0, max(0.0, float(answer.headers.get("retry-after", "0"))))
-    except ValueError:
-        return 0.0
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()

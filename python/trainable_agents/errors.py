@@ -44,6 +44,10 @@ class NotEnded(ServiceRefused):
     """Samples were asked for before the episode had ended."""
 
 
+class BatchOutOfOrder(ServiceRefused):
+    """A batch was asked for before the one ahead of it."""
+
+
 def refused(message: str, *, status: int, code: str) -> ServiceRefused:
     """The error that fits the service's answer."""
     kinds: dict[str, type[ServiceRefused]] = {
@@ -52,5 +56,6 @@ def refused(message: str, *, status: int, code: str) -> ServiceRefused:
         "not-found": NotFound,
         "key-reused": KeyReused,
         "not-ended": NotEnded,
+        "batch-out-of-order": BatchOutOfOrder,
     }
     return kinds.get(code, ServiceRefused)(message, status=status, code=code)

@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass
 from typing import Any
 
-from .client import DEFAULT_URL
+from .connection import DEFAULT_URL
 from .errors import ConfigurationError
 
 

@@ -74,6 +74,84 @@ class Info(TypedDict):
     limits: dict[str, float]
 
 
+ProducerState = Literal["running", "paused", "draining", "ended", "cancelled", "failed"]
+
+
+class ProducerOptions(TypedDict, total=False):
+    """What a producer may be told beside `samples` and `batch_groups`. What is `None` or left out is the service's default."""
+
+    split: str | None
+    tasks: list[int] | None
+    """Indexes; default: all of the split, in order."""
+    passes: int | None
+    """How often each task is played; default: without end."""
+    seed: int | None
+    sampling_params: dict[str, Any] | None
+    engine: dict[str, Any] | None
+    max_staleness: int | None
+    """Versions by which the oldest token of a group may be older than the trainer's weights; default: 1."""
+    stale: Literal["drop", "requeue"] | None
+    buffer_groups: int | None
+    filters: list[str] | None
+    """Like "zero-signal" and "reward-range:0.1-0.9"."""
+    min_group: int | None
+    replacements: int | None
+    group_timeout_seconds: float | None
+    group_cutoff: Literal["keep", "drop"] | None
+    curriculum: bool | None
+    weight_version: str | int | None
+    """What the engine has at the beginning."""
+
+
+class Producer(TypedDict):
+    """Groups without end, for a trainer that trains while they are played. `batches`: handed over so far, and so the number of
+    the next one."""
+
+    id: str
+    state: ProducerState
+    version: int
+    split: str
+    samples: int
+    batch_groups: int
+    max_staleness: int
+    weight_version: str | None
+    running_episodes: int
+    open_groups: int
+    buffered: int
+    handed_over: int
+    batches: int
+    dropped: dict[str, int]
+
+
+class BatchGroup(Group):
+    staleness: int
+    """Versions between its oldest token and the trainer's weights, when it was handed over."""
+
+
+class Batch(TypedDict):
+    producer_id: str
+    number: int
+    status: Literal["ready", "waiting", "ended"]
+    groups: list[BatchGroup]
+    producer: Producer
+
+
+class TakenGroup(BatchGroup):
+    rows: list[Any]
+    """In the layout that was asked for."""
+    dropped_tokens: list[DroppedTokens]
+
+
+class TakenBatch(TypedDict):
+    """A batch with its training rows. With status "ended" it is the last one: fewer groups than usual, or none."""
+
+    producer_id: str
+    number: int
+    status: Literal["ready", "waiting", "ended"]
+    groups: list[TakenGroup]
+    producer: Producer
+
+
 class SlimeMetadata(TypedDict):
     task_id: str
     group_id: str

@@ -1,0 +1,24 @@
+"""A client in front of no service: its requests are answered in turn, without a socket."""
+
+from __future__ import annotations
+
+import httpx
+from trainable_agents.client import Client
+
+
+def answering(*answers: httpx.Response | Exception) -> tuple[Client, list[httpx.Request]]:
+    """A client whose requests are answered in turn, and those requests."""
+    requests: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        requests.append(request)
+        given = answers[min(len(requests), len(answers)) - 1]
+        if isinstance(given, Exception):
+            raise given
+        return given
+
+    return Client("http://service", patience=2.0, transport=httpx.MockTransport(answer)), requests
+
+
+def refusal(status: int, code: str, **headers: str) -> httpx.Response:
+    return httpx.Response(status, json={"error": {"code": code, "message": "Why."}}, headers=headers)
