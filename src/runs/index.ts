@@ -14,8 +14,20 @@ export { dropZeroSignal, type GroupFilter, type GroupView, keepRewardRange } fro
 export { type GroupPolicy, keepAllGroups } from "./groups/group-policy.ts";
 export { type SamplePlace } from "./groups/group-record.ts";
 export { type QuotaOptions } from "./groups/group-quota.ts";
-export { type ProducedGroup, type ProducerState, type ProducerStatus } from "./producer/produced-group.ts";
-export { type ProducerOptions, type ProducerParts, type ProducerPlan } from "./producer/producer-options.ts";
+export {
+  type ProducedGroup,
+  type ProducerState,
+  type ProducerStatus,
+  type TakenGroup,
+  type TakeOptions,
+} from "./producer/produced-group.ts";
+export {
+  type BegunGroup,
+  type EarlierProduction,
+  type ProducerOptions,
+  type ProducerParts,
+  type ProducerPlan,
+} from "./producer/producer-options.ts";
 export { createRolloutProducer, type RolloutProducer } from "./producer/rollout-producer.ts";
 export { groupCapacity, WeightHistory } from "./producer/staleness.ts";
 export { resumablePlayer } from "./resumable-player.ts";

@@ -1,6 +1,6 @@
 // An ended episode in a few numbers: what a client that waits for it wants to know, and all that is remembered of it.
 
-import type { Episode, Failure, Outcome, StopReason } from "../core/index.ts";
+import { attribute, type Episode, type Failure, type Outcome, type StopReason } from "../core/index.ts";
 
 export type EpisodeSummary = {
   readonly outcome: Outcome;
@@ -44,4 +44,10 @@ export function summarize(episode: Episode): EpisodeSummary {
     weightVersions: [...new Set(turns.flatMap(({ weightSpans }) => weightSpans.map(({ reply }) => reply)))],
     problems,
   };
+}
+
+/** A player or store that rejects: a mistake of configuration, broken accounting, a full disk. The client is told, nothing is trained. */
+export function notPlayed(error: unknown): EpisodeSummary {
+  const { failure } = attribute(error, "environment", "not-played");
+  return { ...notStarted, outcome: "failed", stopReason: "fault", failure };
 }

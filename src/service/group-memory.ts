@@ -30,6 +30,9 @@ export class GroupMemory {
   readonly #jobs = new Map<string, EpisodeJob>();
   readonly #asleep = new Map<string, SleepingGroup>();
   readonly #waking = new Map<string, Promise<GroupJob>>();
+  /** Groups that are not over yet, though their episodes may all have ended. */
+  readonly #held = new Set<string>();
+  #groupCount = 0;
 
   constructor(options: GroupMemoryOptions) {
     this.#options = options;
@@ -69,6 +72,37 @@ export class GroupMemory {
     return waking;
   }
 
+  /** The number of the next group. */
+  takeNumber(): number {
+    return this.#groupCount++;
+  }
+
+  /** An earlier process gave this number away. */
+  passNumber(groupIndex: number): void {
+    this.#groupCount = Math.max(this.#groupCount, groupIndex + 1);
+  }
+
+  /** A group that stays awake until it is let go: its producer has not decided it. */
+  hold(group: GroupJob): void {
+    this.#held.add(group.groupId);
+    this.add(group);
+  }
+
+  letGo(group: GroupJob): void {
+    this.#held.delete(group.groupId);
+    this.trim();
+  }
+
+  /** The episode at a place of a group that is awake; one that takes the place of another is new. */
+  place(group: GroupJob, sampleIndex: number): EpisodeJob {
+    const known = group.jobs.find(({ place }) => place.sampleIndex === sampleIndex);
+    if (known !== undefined) return known;
+    const job = group.another(sampleIndex);
+    group.jobs.push(job);
+    this.#jobs.set(job.place.episodeId, job);
+    return job;
+  }
+
   add(group: GroupJob): void {
     this.#groups.set(group.groupId, group);
     for (const job of group.jobs) this.#jobs.set(job.place.episodeId, job);
@@ -89,17 +123,18 @@ export class GroupMemory {
   trim(): void {
     for (const group of this.#groups.values()) {
       if (this.#jobs.size <= this.#options.maxRemembered) break;
+      if (this.#held.has(group.groupId)) continue;
       if (group.jobs.every(({ status }) => status === "ended")) this.#sleep(group);
     }
   }
 
   #sleep(group: GroupJob): void {
-    const { groupId, groupIndex, bodyHash, request, jobs } = group;
+    const { groupId, groupIndex, bodyHash, producerId, request, jobs } = group;
     const unkept = new Map<string, EpisodeSummary>();
     for (const { place, summary, isKept } of jobs)
       if (!isKept && summary !== null) unkept.set(place.episodeId, summary);
     this.remove(group);
-    this.#asleep.set(groupId, { identity: { groupId, groupIndex, bodyHash }, request, unkept });
+    this.#asleep.set(groupId, { identity: { groupId, groupIndex, bodyHash, producerId }, request, unkept });
   }
 
   async #wake({ request, identity, unkept }: SleepingGroup): Promise<GroupJob> {
@@ -111,6 +146,15 @@ export class GroupMemory {
       if (episode === null) job.end(unkept.get(episodeId) ?? notStarted, { isKept: false });
       else job.end(summarize(episode), { isKept: true });
       job.forgetEvents();
+    }
+    const { samples, replacements } = request;
+    for (let sampleIndex = samples; sampleIndex < samples + replacements; sampleIndex++) {
+      const job = group.another(sampleIndex);
+      const episode = await archive.find(job.place.episodeId);
+      if (episode === null) continue;
+      job.end(summarize(episode), { isKept: true });
+      job.forgetEvents();
+      group.jobs.push(job);
     }
     this.#asleep.delete(identity.groupId);
     this.add(group);

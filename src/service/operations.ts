@@ -3,7 +3,10 @@
 
 import { withDeadline } from "../lib/deadline.ts";
 import type { EpisodeJob } from "./episode-job.ts";
+import type { EpisodeStage } from "./episode-stage.ts";
 import type { GroupJob } from "./group-job.ts";
+import type { ProducerDesk } from "./producer-desk.ts";
+import type { ProducerJob } from "./producer-job.ts";
 import type { RolloutDesk } from "./rollout-desk.ts";
 import type { EndedEpisode, ServiceLimits, ServiceParts } from "./service-parts.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
@@ -23,13 +26,17 @@ export type Call = {
 
 export type ServiceState = {
   readonly desk: RolloutDesk;
+  readonly producers: ProducerDesk;
+  readonly stage: EpisodeStage;
   readonly parts: ServiceParts;
   readonly limits: ServiceLimits;
   /** Takes secrets out of whatever is answered. */
   readonly redact: (text: string) => string;
-  /** What the trainer reported last. */
-  weightVersion: string | null;
 };
+
+export function json({ redact }: ServiceState, value: unknown, status = 200): Response {
+  return new Response(redact(JSON.stringify(value)), { status, headers: { "content-type": "application/json" } });
+}
 
 export function statusOf({ desk, parts }: ServiceState): "open" | "paused" | "closing" {
   if (desk.isClosing) return "closing";
@@ -37,9 +44,8 @@ export function statusOf({ desk, parts }: ServiceState): "open" | "paused" | "cl
 }
 
 export function infoOf(state: ServiceState): unknown {
-  const { desk, parts, limits } = state;
+  const { stage, parts, limits } = state;
   const { environment, defaultSplit, formats } = parts;
-  const { running, waiting } = desk.counts;
   return {
     name: "trainable-agents",
     environment: environment.name,
@@ -47,9 +53,9 @@ export function infoOf(state: ServiceState): unknown {
     default_split: defaultSplit,
     formats: [...formats.keys()],
     status: statusOf(state),
-    weight_version: state.weightVersion,
-    running,
-    waiting,
+    weight_version: state.producers.weightVersion,
+    running: stage.running,
+    waiting: stage.waiting,
     limits: {
       concurrency: limits.concurrency,
       max_waiting: limits.maxWaiting,
@@ -78,6 +84,10 @@ export async function groupOf(desk: RolloutDesk, { params }: Call): Promise<Grou
   return (await desk.group(params["id"] ?? "")) ?? refuseUnknown("group", params["id"]);
 }
 
+export async function producerOf({ producers }: ServiceState, { params }: Call): Promise<ProducerJob> {
+  return (await producers.find(params["id"] ?? "")) ?? refuseUnknown("producer", params["id"]);
+}
+
 function refuseUnknown(what: string, id: string | undefined): never {
   throw new ServiceRefusal("not-found", `Cannot find the ${what} ${JSON.stringify(id)}: it was never asked for.`);
 }
@@ -99,7 +109,7 @@ export async function untilEnded(
 export async function samplesOf(
   jobs: readonly EpisodeJob[],
   call: Call,
-  { desk, parts }: ServiceState,
+  { desk, stage, parts }: ServiceState,
 ): Promise<unknown> {
   const names = [...parts.formats.keys()];
   const name = call.query.get("format") ?? names[0] ?? "";
@@ -119,7 +129,7 @@ export async function samplesOf(
   }
   const ended: EndedEpisode[] = [];
   for (const { place } of jobs) {
-    const played = await desk.ended(place.episodeId);
+    const played = await stage.ended(place.episodeId);
     if (played !== null) ended.push(played);
   }
   const groupIndex = (await desk.group(jobs[0]?.place.groupId ?? ""))?.groupIndex ?? 0;

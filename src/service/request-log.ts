@@ -3,21 +3,59 @@
 
 import { type FileHandle, open } from "node:fs/promises";
 import { AttributedError } from "../core/index.ts";
+import type { BegunGroup, TakenGroup } from "../runs/index.ts";
 
-export type LoggedRequest =
-  | {
-      readonly type: "request";
-      readonly groupId: string;
-      /** Number of the request; rows of its episodes carry it. */
-      readonly groupIndex: number;
-      /** Of the client; `null`: it gave none. */
-      readonly idempotencyKey: string | null;
-      /** Of the body: a key that comes again must come with the same. */
-      readonly bodyHash: string;
-      /** The body as it was accepted. */
-      readonly body: unknown;
-    }
-  | { readonly type: "cancel"; readonly groupId: string; readonly episodeIds: readonly string[] };
+export type LoggedRequest = LoggedGroup | LoggedCancel | LoggedWeights | LoggedOfProducer;
+
+type LoggedCancel = { readonly type: "cancel"; readonly groupId: string; readonly episodeIds: readonly string[] };
+/** The trainer has these weights. */
+type LoggedWeights = { readonly type: "weights"; readonly version: string };
+
+export type LoggedOfProducer = LoggedProducer | LoggedBegin | LoggedBatch | LoggedSteer;
+
+type LoggedProducer = {
+  readonly type: "producer";
+  readonly producerId: string;
+  readonly idempotencyKey: string | null;
+  readonly bodyHash: string;
+  readonly body: unknown;
+  /** What the engine had when it was asked for. */
+  readonly weightVersion: string | null;
+};
+
+/** A group of a producer, before its first episode plays. */
+type LoggedBegin = BegunGroup & {
+  readonly type: "begin";
+  readonly producerId: string;
+  /** Number of the group in the service. */
+  readonly groupIndex: number;
+};
+
+/** What is handed over, before it is. */
+export type LoggedBatch = {
+  readonly type: "batch";
+  readonly producerId: string;
+  readonly number: number;
+  readonly groups: readonly TakenGroup[];
+  /** The producer had no more. */
+  readonly isLast: boolean;
+};
+
+export type SteerAction = "pause" | "continue" | "drain" | "cancel";
+type LoggedSteer = { readonly type: "steer"; readonly producerId: string; readonly action: SteerAction };
+
+type LoggedGroup = {
+  readonly type: "request";
+  readonly groupId: string;
+  /** Number of the group; rows of its episodes carry it. */
+  readonly groupIndex: number;
+  /** Of the client; `null`: it gave none. */
+  readonly idempotencyKey: string | null;
+  /** Of the body: a key that comes again must come with the same. */
+  readonly bodyHash: string;
+  /** The body as it was accepted. */
+  readonly body: unknown;
+};
 
 /** Keeps requests. Not promised: that the last ones survive a power cut. */
 export interface RequestLog {
@@ -85,7 +123,7 @@ export function appendTo(
 
 function readLine(line: string, { path, index }: { readonly path: string; readonly index: number }): LoggedRequest {
   try {
-    const value = JSON.parse(line) as Partial<LoggedRequest> | null;
+    const value = JSON.parse(line) as (Partial<LoggedRequest> & Readonly<Record<string, unknown>>) | null;
     if (
       value?.type === "request" &&
       typeof value.groupId === "string" &&
@@ -95,6 +133,8 @@ function readLine(line: string, { path, index }: { readonly path: string; readon
       return { ...value, idempotencyKey: value.idempotencyKey ?? null } as LoggedRequest;
     }
     if (value?.type === "cancel" && Array.isArray(value.episodeIds)) return value as LoggedRequest;
+    if (value?.type === "weights" && typeof value.version === "string") return value as LoggedRequest;
+    if (typeof value?.["producerId"] === "string" && isOfProducer(value)) return value;
   } catch {
     // Told below.
   }
@@ -105,6 +145,29 @@ function readLine(line: string, { path, index }: { readonly path: string; readon
     retryable: false,
     cause: null,
   });
+}
+
+function isOfProducer(value: Readonly<Record<string, unknown>>): value is LoggedOfProducer {
+  const has = (fields: Readonly<Record<string, "string" | "number" | "boolean">>): boolean =>
+    Object.entries(fields).every(([name, type]) => typeof value[name] === type);
+  switch (value["type"]) {
+    case "producer":
+      return has({ bodyHash: "string" }) && "body" in value && "weightVersion" in value;
+    case "begin":
+      return has({
+        groupId: "string",
+        groupIndex: "number",
+        taskIndex: "number",
+        isRequeued: "boolean",
+        version: "number",
+      });
+    case "batch":
+      return has({ number: "number", isLast: "boolean" }) && Array.isArray(value["groups"]);
+    case "steer":
+      return ["pause", "continue", "drain", "cancel"].includes(String(value["action"]));
+    default:
+      return false;
+  }
 }
 
 async function attributed<T>(work: Promise<T>, path: string): Promise<T> {

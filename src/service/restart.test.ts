@@ -41,7 +41,7 @@ test("a restarted service knows its requests, keeps what ended and plays the res
   const { kept } = first;
   expect(kept.size).toBe(2);
   const second = createTestService({ requests: reopened.log, kept, groups: first.groups });
-  await second.service.restore(reopened.earlier, { decided: new Set(first.groups.keys()) });
+  await second.service.restore(reopened.earlier, { decided: first.records });
   expect(await second.askJson(...asked("early", 2))).toEqual(done);
   const body = { task_index: 4, samples: 3, wait_seconds: 0 };
   const again = await second.askJson<GroupAnswer>("/v1/groups", body, { "idempotency-key": "late" });

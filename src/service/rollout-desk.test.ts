@@ -110,7 +110,7 @@ test("a restart reads no ended group before somebody asks for it, and numbers of
       },
     },
   });
-  await two.service.restore([...opened], { decided: new Set(one.groups.keys()) });
+  await two.service.restore([...opened], { decided: one.records });
   expect(finds).toEqual([]);
   expect(await two.askJson(`/v1/groups/${ended.id}`)).toEqual(ended);
   expect(finds).toEqual(ended.episodes.map(({ id }) => id));

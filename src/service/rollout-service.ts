@@ -5,15 +5,22 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
-import { ConfigurationError } from "../core/index.ts";
+import { ConfigurationError, type GroupRecord } from "../core/index.ts";
 import { isFromThisMachine } from "../lib/is-from-this-machine.ts";
 import { isLoopback } from "../lib/is-loopback.ts";
 import { isAllowed } from "./access.ts";
+import { EpisodeStage } from "./episode-stage.ts";
+import { GroupMemory } from "./group-memory.ts";
+import { openGroup } from "./open-group.ts";
+import { ProducerDesk } from "./producer-desk.ts";
+import type { ProducerRequest } from "./producer-request.ts";
+import { producerBody, toProducerRequest } from "./wire/producer-requests.ts";
 import type { ServiceState } from "./operations.ts";
 import { readJson } from "./read-json.ts";
 import type { LoggedRequest } from "./request-log.ts";
 import { RolloutDesk } from "./rollout-desk.ts";
-import { type Route, serviceRoutes } from "./routes.ts";
+import type { Route } from "./route.ts";
+import { serviceRoutes } from "./routes.ts";
 import { defaultServiceLimits, type ServiceLimits, type ServiceParts } from "./service-parts.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
 import { openApiDocument } from "./wire/open-api.ts";
@@ -43,8 +50,11 @@ export interface RolloutService {
   handle(request: Request): Promise<Response>;
   /** Serves on a socket. Rejects with a `ConfigurationError` when the address cannot be had or is not safe without a token. */
   listen(address?: ServiceAddress): Promise<{ readonly url: string; close(): Promise<void> }>;
-  /** As `RolloutDesk.restore`. */
-  restore(earlier: readonly LoggedRequest[], options: { readonly decided: ReadonlySet<string> }): Promise<void>;
+  /** As `RolloutDesk.restore` and `ProducerDesk.restore`. */
+  restore(
+    earlier: readonly LoggedRequest[],
+    options: { readonly decided: ReadonlyMap<string, GroupRecord> },
+  ): Promise<void>;
   /** The document of `/openapi.json`. */
   document(): unknown;
   /** Takes nothing more; `wait`: until what runs has ended, otherwise it is cut off. */
@@ -54,7 +64,15 @@ export interface RolloutService {
 export function createRolloutService(parts: ServiceParts, options: RolloutServiceOptions = {}): RolloutService {
   const { token = null, version = "0", redact = (text) => text } = options;
   const limits: ServiceLimits = { ...defaultServiceLimits, ...options.limits };
-  const state: ServiceState = { desk: new RolloutDesk(parts, limits), parts, limits, redact, weightVersion: null };
+  const memory = new GroupMemory({
+    archive: parts.archive,
+    maxRemembered: limits.maxRemembered,
+    open: (request, identity) => openGroup(request, identity, parts),
+  });
+  const stage = new EpisodeStage(parts, { memory, concurrency: limits.concurrency });
+  const desk = new RolloutDesk(parts, limits, { memory, stage });
+  const producers = new ProducerDesk({ parts, memory, stage }, limits);
+  const state: ServiceState = { desk, producers, stage, parts, limits, redact };
   const document = (): unknown => openApiDocument(routes, { version });
   const routes: readonly Route[] = serviceRoutes(state, document);
   const app = new Hono();
@@ -84,18 +102,27 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
   app.onError((error) =>
     (error instanceof ServiceRefusal
       ? error
-      : new ServiceRefusal("internal", redact(`Cannot serve the request: ${error.message}`))
-    ).toResponse(),
+      : new ServiceRefusal("internal", `Cannot serve the request: ${error.message}`)
+    ).toResponse(redact),
   );
   return {
     get counts() {
-      return state.desk.counts;
+      return { running: stage.running, waiting: stage.waiting };
     },
     handle: async (request) => app.fetch(request),
     listen: (address = {}) => listen((request) => app.fetch(request), { token, ...address }),
-    restore: (earlier, { decided }) => state.desk.restore(earlier, { decided, read: readLogged }),
+    restore: async (earlier, { decided }) => {
+      await desk.restore(earlier, { decided, read: readLogged });
+      const read = (body: unknown): ProducerRequest => toProducerRequest(readBody(producerBody, body));
+      await producers.restore(earlier, { decided, read });
+    },
     document,
-    close: (closing) => state.desk.close(closing),
+    close: async (closing) => {
+      producers.freeze();
+      await desk.close(closing);
+      await stage.idle();
+      await producers.idle();
+    },
   };
 }
 

@@ -4,10 +4,10 @@
 import { streamEvents } from "./event-stream.ts";
 import { viewEvent } from "./event-view.ts";
 import {
-  type Call,
   groupOf,
   infoOf,
   jobOf,
+  json,
   keyOf,
   samplesOf,
   type ServiceState,
@@ -15,6 +15,8 @@ import {
   untilEnded,
   waitOf,
 } from "./operations.ts";
+import { producerRoutes } from "./producer-routes.ts";
+import { none, type Route, secured } from "./route.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
 import {
   answerEpisode,
@@ -26,7 +28,6 @@ import {
   samplesAnswer,
   weightsAnswer,
 } from "./wire/answers.ts";
-import type { Operation } from "./wire/open-api.ts";
 import {
   episodeBody,
   formatQuery,
@@ -37,21 +38,15 @@ import {
   weightsBody,
 } from "./wire/requests.ts";
 
-export type Route = Operation & { readonly handle: (call: Call) => Response | Promise<Response> };
-
-const none = { query: {}, body: null, takesKey: false } as const;
 const wait = {
   wait_seconds: { schema: waitQuery, description: "wait so long for the end before answering" },
 };
 const inFormat = {
   format: { schema: formatQuery, description: "layout of the rows; default: the service's first (see /v1/info)" },
 };
-const secured = { access: "token" } as const;
 
 export function serviceRoutes(state: ServiceState, document: () => unknown): readonly Route[] {
-  const { desk, parts } = state;
-  const json = (value: unknown, status = 200): Response =>
-    new Response(state.redact(JSON.stringify(value)), { status, headers: { "content-type": "application/json" } });
+  const { desk, stage, parts } = state;
   return [
     {
       ...none,
@@ -73,7 +68,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
         const [job] = group.jobs;
         if (job === undefined) throw new ServiceRefusal("internal", "The episode is gone.");
         await untilEnded([job], { seconds: body.wait_seconds ?? 0, call, state });
-        return json(answerEpisode(job), isNew && job.status !== "ended" ? 202 : 200);
+        return json(state, answerEpisode(job), isNew && job.status !== "ended" ? 202 : 200);
       },
     },
     {
@@ -89,7 +84,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       handle: async (call) => {
         const job = await jobOf(desk, call);
         await untilEnded([job], { seconds: waitOf(call), call, state });
-        return json(answerEpisode(job));
+        return json(state, answerEpisode(job));
       },
     },
     {
@@ -102,7 +97,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       query: inFormat,
       answers: { 200: { description: "All its rows.", content: samplesAnswer } },
       refusals: [400, 401, 404, 409],
-      handle: async (call) => json(await samplesOf([await jobOf(desk, call)], call, state)),
+      handle: async (call) => json(state, await samplesOf([await jobOf(desk, call)], call, state)),
     },
     {
       ...none,
@@ -115,7 +110,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       refusals: [401, 404],
       handle: async (call) => {
         const job = await jobOf(desk, call);
-        const forgotten = async () => (await desk.ended(job.place.episodeId))?.episode.events.map(viewEvent) ?? [];
+        const forgotten = async () => (await stage.ended(job.place.episodeId))?.episode.events.map(viewEvent) ?? [];
         const last = Number(call.headers.get("last-event-id") ?? 0);
         const after = Number.isSafeInteger(last) && last > 0 ? last : 0;
         return streamEvents({ job, forgotten, redact: state.redact }, after);
@@ -129,12 +124,12 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       id: "cancelEpisode",
       summary: "End an episode; one that has ended stays as it is.",
       answers: { 200: { description: "As it is now.", content: episodeAnswer } },
-      refusals: [401, 404],
+      refusals: [401, 404, 409],
       handle: async (call) => {
         const job = await jobOf(desk, call);
         const group = await desk.group(job.place.groupId);
         if (group !== null) await desk.cancel(group, [job]);
-        return json(answerEpisode(job));
+        return json(state, answerEpisode(job));
       },
     },
     {
@@ -156,7 +151,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
         const { group, isNew } = await desk.submit(toGroupRequest(body), { key: keyOf(call.headers), body: call.body });
         await untilEnded(group.jobs, { seconds: body.wait_seconds ?? 0, call, state });
         const answer = answerGroup(group);
-        return json(answer, isNew && answer.status !== "ended" ? 202 : 200);
+        return json(state, answer, isNew && answer.status !== "ended" ? 202 : 200);
       },
     },
     {
@@ -172,7 +167,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       handle: async (call) => {
         const group = await groupOf(desk, call);
         await untilEnded(group.jobs, { seconds: waitOf(call), call, state });
-        return json(answerGroup(group));
+        return json(state, answerGroup(group));
       },
     },
     {
@@ -185,7 +180,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       query: inFormat,
       answers: { 200: { description: "All its rows.", content: samplesAnswer } },
       refusals: [400, 401, 404, 409],
-      handle: async (call) => json(await samplesOf((await groupOf(desk, call)).jobs, call, state)),
+      handle: async (call) => json(state, await samplesOf((await groupOf(desk, call)).jobs, call, state)),
     },
     {
       ...none,
@@ -195,13 +190,14 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       id: "cancelGroup",
       summary: "End the episodes of a group; those that have ended stay as they are.",
       answers: { 200: { description: "As it is now.", content: groupAnswer } },
-      refusals: [401, 404],
+      refusals: [401, 404, 409],
       handle: async (call) => {
         const group = await groupOf(desk, call);
         await desk.cancel(group);
-        return json(answerGroup(group));
+        return json(state, answerGroup(group));
       },
     },
+    ...producerRoutes(state),
     {
       ...none,
       ...secured,
@@ -213,7 +209,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       refusals: [401],
       handle: () => {
         parts.gate.close();
-        return json({ status: statusOf(state) });
+        return json(state, { status: statusOf(state) });
       },
     },
     {
@@ -227,7 +223,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       refusals: [401],
       handle: () => {
         parts.gate.open();
-        return json({ status: statusOf(state) });
+        return json(state, { status: statusOf(state) });
       },
     },
     {
@@ -236,15 +232,14 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       method: "post",
       path: "/v1/weights",
       id: "reportWeights",
-      summary: "Tell the version of the trainer's weights.",
+      summary: "Tell the version of the trainer's weights, all producers too.",
       body: weightsBody,
       answers: { 200: { description: "Noted.", content: weightsAnswer } },
       refusals: [400, 401, 413, 415],
-      handle: (call) => {
+      handle: async (call) => {
         const version = String(readBody(weightsBody, call.body).version);
-        state.weightVersion = version;
-        parts.onWeightVersion?.(version);
-        return json({ weight_version: version });
+        await state.producers.report(version);
+        return json(state, { weight_version: version });
       },
     },
     {
@@ -256,7 +251,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       summary: "What this service plays, and how busy it is.",
       answers: { 200: { description: "As it is now.", content: infoAnswer } },
       refusals: [401],
-      handle: () => json(infoOf(state)),
+      handle: () => json(state, infoOf(state)),
     },
     {
       ...none,
@@ -267,7 +262,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       access: null,
       answers: { 200: { description: "It does.", content: okAnswer } },
       refusals: [],
-      handle: () => json({ status: statusOf(state) }),
+      handle: () => json(state, { status: statusOf(state) }),
     },
     {
       ...none,
@@ -279,7 +274,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       answers: { 200: { description: "They are.", content: okAnswer } },
       refusals: [503],
       handle: () => {
-        if (!desk.isClosing) return json({ status: statusOf(state) });
+        if (!desk.isClosing) return json(state, { status: statusOf(state) });
         throw new ServiceRefusal("closing", "The service is closing; ask again when it is back.", { retryAfter: 5 });
       },
     },
@@ -307,7 +302,7 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       access: null,
       answers: { 200: { description: "The document.", content: "application/json" } },
       refusals: [],
-      handle: () => json(document()),
+      handle: () => json(state, document()),
     },
   ];
 }

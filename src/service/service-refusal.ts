@@ -8,10 +8,13 @@ export type RefusalCode =
   | "method-not-allowed"
   | "not-ended"
   | "key-reused"
+  | "batch-out-of-order"
+  | "of-a-producer"
   | "too-large"
   | "unsupported-media-type"
   | "too-many"
   | "closing"
+  | "producer-failed"
   | "internal";
 
 const statuses: Readonly<Record<RefusalCode, number>> = {
@@ -22,10 +25,13 @@ const statuses: Readonly<Record<RefusalCode, number>> = {
   "method-not-allowed": 405,
   "not-ended": 409,
   "key-reused": 409,
+  "batch-out-of-order": 409,
+  "of-a-producer": 409,
   "too-large": 413,
   "unsupported-media-type": 415,
   "too-many": 429,
   closing: 503,
+  "producer-failed": 500,
   internal: 500,
 };
 
@@ -45,11 +51,12 @@ export class ServiceRefusal extends Error {
     return statuses[this.code];
   }
 
-  toResponse(): Response {
+  /** `redact` takes secrets out of the message. */
+  toResponse(redact: (text: string) => string = (text) => text): Response {
     const headers: Record<string, string> = { "content-type": "application/json" };
     if (this.retryAfter !== null) headers["retry-after"] = String(this.retryAfter);
     if (this.code === "unauthorized") headers["www-authenticate"] = "Bearer";
-    const body = JSON.stringify({ error: { code: this.code, message: this.message } });
+    const body = JSON.stringify({ error: { code: this.code, message: redact(this.message) } });
     return new Response(body, { status: this.status, headers });
   }
 }

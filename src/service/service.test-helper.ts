@@ -1,7 +1,7 @@
 // A service over the bookshop, played by its expert in this process: everything real but the model.
 
 import { createToolCalling } from "../agents/index.ts";
-import type { Engine, Episode } from "../core/index.ts";
+import type { Engine, Episode, GroupRecord } from "../core/index.ts";
 import { bookshopSource, createExpertEngine } from "../environments/bookshop/index.ts";
 import { exportFormats, exportGroup } from "../exporters/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
@@ -24,7 +24,11 @@ export type TestService = {
   /** What the store was given. */
   readonly kept: Map<string, Episode>;
   readonly groups: Map<string, readonly string[]>;
+  /** What was decided, in order. */
+  readonly records: Map<string, GroupRecord>;
   readonly gate: TurnGate;
+  /** What the engine says its weights are. */
+  readonly weights: { version: string };
   /** Calls of the engine. */
   readonly calls: () => number;
   /** Sends a request with a JSON body when there is one. */
@@ -40,21 +44,32 @@ export type TestServiceOptions = RolloutServiceOptions & {
   readonly requests?: RequestLog;
   readonly kept?: Map<string, Episode>;
   readonly groups?: Map<string, readonly string[]>;
+  readonly records?: Map<string, GroupRecord>;
+  readonly weights?: { version: string };
   /** In place of the parts of the helper. */
   readonly parts?: Partial<ServiceParts>;
 };
 
 export function createTestService(options: TestServiceOptions = {}): TestService {
   const tokenizer = createReadableTokenizer();
-  const expert = createExpertEngine({ tokenizer, noise: 0.1, seed: 1, weightVersion: "3" });
+  const { weights = { version: "3" } } = options;
+  const engines = new Map<string, Engine>();
+  const expert = (): Engine => {
+    const { version } = weights;
+    const engine =
+      engines.get(version) ?? createExpertEngine({ tokenizer, noise: 0.1, seed: 1, weightVersion: version });
+    engines.set(version, engine);
+    return engine;
+  };
   const gate = new TurnGate();
   const { kept = new Map<string, Episode>(), groups = new Map<string, readonly string[]>() } = options;
+  const { records = new Map<string, GroupRecord>() } = options;
   let calls = 0;
   const engine: Engine = {
-    ...expert,
+    ...expert(),
     sample(request) {
       calls++;
-      return expert.sample(request);
+      return expert().sample(request);
     },
   };
   const environment = bookshopSource();
@@ -75,7 +90,10 @@ export function createTestService(options: TestServiceOptions = {}): TestService
       player: () => player,
       store: {
         append: async (episode) => void kept.set(episode.id, episode),
-        appendGroup: async ({ group, sampleLines }) => void groups.set(group.groupId, sampleLines),
+        appendGroup: async ({ group, sampleLines }) => {
+          groups.set(group.groupId, sampleLines);
+          records.set(group.groupId, group);
+        },
       },
       archive: { find: async (id) => kept.get(id) ?? null },
       requests: options.requests ?? memoryRequestLog(),
@@ -114,7 +132,9 @@ export function createTestService(options: TestServiceOptions = {}): TestService
     service,
     kept,
     groups,
+    records,
     gate,
+    weights,
     calls: () => calls,
     ask,
     askJson: async <T>(...asked: Parameters<TestService["ask"]>) => (await (await ask(...asked)).json()) as T,

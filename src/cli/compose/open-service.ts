@@ -134,7 +134,7 @@ export async function openService(
     );
     // What still plays has no folder to write into after this.
     opened.push(() => service.close({ wait: false }));
-    await service.restore(requests, { decided: new Set(earlier?.decided.keys()) });
+    await service.restore(requests, { decided: earlier?.decided ?? new Map() });
     return {
       service,
       environment: environment.name,

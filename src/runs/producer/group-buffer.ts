@@ -1,20 +1,31 @@
 // Groups that wait for a trainer, and trainers that wait for groups. Ordered by when groups were begun, so that the oldest
-// weights are trained first. It hands over whole requests alone, and knows nothing of versions.
+// weights are trained first. It hands over whole requests alone, and knows nothing of versions: their age is measured by its
+// owner, at the moment in which they leave.
 
 import type { EndedGroup } from "../groups/planned-group.ts";
 
+/** A group that is handed over, and how old it is at that moment. */
+export type HandedGroup = { readonly group: EndedGroup; readonly staleness: number };
+
 type Taker = {
   readonly count: number;
-  readonly resolve: (groups: readonly EndedGroup[]) => void;
+  readonly resolve: (groups: readonly HandedGroup[]) => void;
   readonly reject: (error: Error) => void;
 };
 
 export class GroupBuffer {
   readonly #groups: EndedGroup[] = [];
   readonly #takers: Taker[] = [];
-  #taken = 0;
+  readonly #stalenessOf: (group: EndedGroup) => number;
+  #taken: number;
   #isClosed = false;
   #fault: Error | null = null;
+
+  /** `taken`: groups that an earlier process handed over. */
+  constructor(options: { readonly taken: number; readonly stalenessOf: (group: EndedGroup) => number }) {
+    this.#taken = options.taken;
+    this.#stalenessOf = options.stalenessOf;
+  }
 
   /** Groups that wait. */
   get size(): number {
@@ -45,7 +56,7 @@ export class GroupBuffer {
   }
 
   /** First come, first served. Fewer groups, or none, once the buffer is closed. */
-  take(count: number, signal?: AbortSignal): Promise<readonly EndedGroup[]> {
+  take(count: number, signal?: AbortSignal): Promise<readonly HandedGroup[]> {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) return reject(signal.reason as Error);
       if (this.#fault !== null) return reject(this.#fault);
@@ -91,7 +102,7 @@ export class GroupBuffer {
       this.#takers.shift();
       const groups = this.#groups.splice(0, taker.count);
       this.#taken += groups.length;
-      taker.resolve(groups);
+      taker.resolve(groups.map((group) => ({ group, staleness: this.#stalenessOf(group) })));
     }
   }
 }

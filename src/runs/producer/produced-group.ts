@@ -12,6 +12,15 @@ export type ProducedGroup = {
   readonly staleness: number;
 };
 
+export type TakeOptions = {
+  /** Gives up waiting; no group is lost by it. */
+  readonly signal?: AbortSignal;
+  /** Told which groups are handed over, before anything is recorded of them; what is recorded waits until it resolves. */
+  readonly onTaken?: (groups: readonly TakenGroup[]) => void | Promise<void>;
+};
+
+export type TakenGroup = Pick<ProducedGroup, "staleness"> & { readonly groupId: string };
+
 export type ProducerState = "running" | "paused" | "draining" | "ended" | "cancelled" | "failed";
 
 export type ProducerStatus = {

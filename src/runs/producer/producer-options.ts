@@ -1,6 +1,6 @@
 // What a producer is made of: what it plays, with what, and how.
 
-import type { EpisodeEvent, GroupRecord, Taskset } from "../../core/index.ts";
+import type { EpisodeEvent, GroupRecord, Task, Taskset } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { RunStore } from "../../store/index.ts";
 import type { AdaptiveConcurrency } from "../concurrency/episode-limit.ts";
@@ -19,12 +19,33 @@ export type ProducerPlan = {
   readonly batchGroups: number;
 };
 
+/** A group when it is begun: what a later process must know of it. */
+export type BegunGroup = {
+  readonly groupId: string;
+  readonly taskIndex: number;
+  /** Its task is played again because a group of it became too old. Otherwise the task source drew it. */
+  readonly isRequeued: boolean;
+  /** How many versions had been reported. */
+  readonly version: number;
+};
+
+/** What earlier processes left, so that this one goes on as if there had been one alone. */
+export type EarlierProduction = {
+  readonly state: "running" | "paused" | "draining" | "cancelled";
+  /** In the order in which `onBegin` was told of them, those that were decided too. */
+  readonly begun: readonly BegunGroup[];
+  /** Decisions, by id of the group, in the order in which they were made. Kept groups count as handed over. */
+  readonly decided: ReadonlyMap<string, GroupRecord>;
+  /** What the trainer reported, in order. */
+  readonly versions: readonly string[];
+};
+
 export type ProducerParts = {
   readonly play: EpisodePlayer;
   /** Where episodes and decisions are recorded. Begun by the caller, and closed by it. Default: nowhere. */
   readonly store?: Pick<RunStore, "append" | "appendGroup">;
-  /** Groups that the store holds from before, by id: they are not played again. Default: none. */
-  readonly decided?: ReadonlyMap<string, GroupRecord>;
+  /** Default: nothing, the producer begins. */
+  readonly earlier?: EarlierProduction;
   /** Rows of an episode of a group that is taken, for the store. Default: none. */
   readonly exportSamples?: (played: PlayedEpisode, place: SamplePlace) => readonly string[];
 };
@@ -47,6 +68,10 @@ export type ProducerOptions = {
   readonly groups?: Partial<GroupPolicy>;
   /** Told of every event of every episode that happens now, and of none that an earlier process recorded. */
   readonly onEvent?: (event: EpisodeEvent) => void;
+  /** Names groups; equal in every process. Default: the task's id, and `<task id>@2` and so on when it is played again. */
+  readonly nameGroup?: (task: Task, visit: number) => string;
+  /** Told of each group before its first episode is played; not of those that an earlier process began. */
+  readonly onBegin?: (group: BegunGroup) => void;
   /** Told of each group when it is decided: taken, or dropped. */
   readonly onGroup?: (group: GroupRecord) => void;
   readonly clock?: Clock;

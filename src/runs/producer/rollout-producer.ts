@@ -14,21 +14,13 @@ import type { PlayedEpisode } from "../episode-player.ts";
 import { GroupScheduler } from "../group-scheduler.ts";
 import { type GroupPolicy, judgeGroup, resolveGroupPolicy } from "../groups/group-policy.ts";
 import { groupRecord, viewOf } from "../groups/group-record.ts";
-import { type EndedGroup, groupIdOf, type PlannedGroup } from "../groups/planned-group.ts";
+import type { EndedGroup, PlannedGroup } from "../groups/planned-group.ts";
+import { GroupAges } from "./group-ages.ts";
 import { GroupBuffer } from "./group-buffer.ts";
-import type { ProducedGroup, ProducerState, ProducerStatus } from "./produced-group.ts";
+import { GroupOrder } from "./group-order.ts";
+import type { ProducedGroup, ProducerState, ProducerStatus, TakeOptions } from "./produced-group.ts";
 import { checkProducer, type ProducerOptions, type ProducerParts, type ProducerPlan } from "./producer-options.ts";
 import { groupCapacity, WeightHistory } from "./staleness.ts";
-
-/** What is known of a group from its beginning until it is decided. */
-type GroupFacts = {
-  /** Which draw of the task source it was; `null`: a task that is played again. */
-  readonly draw: number | null;
-  /** Number of the version when it was begun: none of its tokens is older, whatever the engine calls it. */
-  readonly begunAt: number;
-  /** Number of the oldest version among its tokens so far; `Infinity`: there is none yet. */
-  oldest: number;
-};
 
 /**
  * Starts playing at once. Throws a `RangeError` for numbers out of bounds.
@@ -61,17 +53,13 @@ export class RolloutProducer {
   readonly #history: WeightHistory;
   readonly #limit: EpisodeLimit;
   readonly #scheduler: GroupScheduler;
-  readonly #buffer = new GroupBuffer();
-  /** By number of the group. */
-  readonly #facts = new Map<number, GroupFacts>();
-  /** Times that a task has been played. */
-  readonly #visits = new Map<number, number>();
-  /** Tasks whose groups became too old. */
-  readonly #requeued: number[] = [];
+  readonly #buffer: GroupBuffer;
+  readonly #order: GroupOrder;
+  readonly #ages: GroupAges;
   readonly #dropped = new Map<string, number>();
-  #state: ProducerState = "running";
-  #draws = 0;
-  #begun = 0;
+  #state: ProducerState;
+  /** Groups that became too old and whose tasks are played again once that is recorded. */
+  #requeuing = 0;
   /** Records of groups that grew too old while they waited. */
   #pending: Promise<unknown> = Promise.resolve();
   readonly #ended: Promise<void>;
@@ -87,7 +75,19 @@ export class RolloutProducer {
     const batches = maxStaleness === Infinity ? 2 : Math.max(2, maxStaleness + 1);
     this.#bufferGroups = options.bufferGroups ?? batches * plan.batchGroups;
     checkProducer(plan, { maxStaleness, bufferGroups: this.#bufferGroups });
+    const { earlier = null } = parts;
+    this.#state = earlier?.state ?? "running";
     this.#history = new WeightHistory(weightVersion);
+    for (const version of earlier?.versions ?? []) this.#history.report(version);
+    this.#ages = new GroupAges(this.#history);
+    let taken = 0;
+    for (const { reason } of earlier?.decided.values() ?? []) {
+      if (reason === null) taken++;
+      else this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
+    }
+    this.#buffer = new GroupBuffer({ taken, stalenessOf: (group) => this.#ages.staleness(group.plan.groupIndex) });
+    const { nameGroup } = options;
+    this.#order = new GroupOrder(plan, { earlier, nameGroup, requeues: options.stale === "requeue" });
     this.#limit = createEpisodeLimit(concurrency, clock);
     this.#ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
@@ -99,7 +99,8 @@ export class RolloutProducer {
       replacements: this.#policy.replacements,
       cutoffMs: this.#policy.cutoff?.afterMs ?? null,
       clock,
-      limit: () => this.#limit.current,
+      // What an earlier process began had its places; most of it has ended and only comes back.
+      limit: () => (this.#order.isReopening ? Infinity : this.#limit.current),
       nextGroup: () => this.#nextGroup(),
       onStart: () => undefined,
       onEvent: (event, group) => this.#onEvent(event, group),
@@ -110,7 +111,8 @@ export class RolloutProducer {
       onFault: (error) => this.#fail(error),
     });
     this.#limit.start({ running: () => this.#scheduler.running, onChange: () => this.#scheduler.pump() });
-    this.#scheduler.pump();
+    if (this.#state === "cancelled") void this.cancel();
+    else this.#scheduler.pump();
   }
 
   get status(): ProducerStatus {
@@ -131,7 +133,7 @@ export class RolloutProducer {
    * once the producer has ended or was cancelled. Rejects with the fault that stopped the producer, and with the reason of
    * `signal`; with a `RangeError` for more groups than staleness ever lets wait at once.
    */
-  async take(count: number, options: { readonly signal?: AbortSignal } = {}): Promise<readonly ProducedGroup[]> {
+  async take(count: number, options: TakeOptions = {}): Promise<readonly ProducedGroup[]> {
     const most = (this.#maxStaleness + 1) * this.#plan.batchGroups;
     if (!Number.isInteger(count) || count < 1 || count > most) {
       throw new RangeError(
@@ -140,15 +142,16 @@ export class RolloutProducer {
     }
     const taken = this.#buffer.take(count, options.signal);
     this.#scheduler.pump();
-    const groups = await taken;
-    // As they are handed over: the trainer may report new weights while the store writes.
-    const staleness = groups.map(({ plan }) => this.#staleness(plan));
+    const handed = await taken;
     try {
-      const records = await Promise.all(groups.map((group) => this.#keep(group)));
-      return groups.map(({ members }, place) => ({
+      if (handed.length > 0) {
+        await options.onTaken?.(handed.map(({ group, staleness }) => ({ groupId: group.plan.groupId, staleness })));
+      }
+      const records = await Promise.all(handed.map(({ group }) => this.#keep(group)));
+      return handed.map(({ group, staleness }, place) => ({
         record: records[place]!,
-        episodes: members.map(({ played }) => played),
-        staleness: staleness[place]!,
+        episodes: group.members.map(({ played }) => played),
+        staleness,
       }));
     } catch (error) {
       this.#fail(error);
@@ -205,26 +208,30 @@ export class RolloutProducer {
   }
 
   #nextGroup(): PlannedGroup | null {
-    while (this.#state === "running" && this.#hasRoom()) {
-      const requeued = this.#requeued.shift();
-      const taskIndex = requeued ?? this.#plan.tasks.next(this.#draws);
-      if (taskIndex === "later") return null;
-      if (taskIndex === null) {
+    while (this.#mayBegin()) {
+      const next = this.#order.next(this.#history.current);
+      if (next === "later") return null;
+      if (next === null) {
         this.#state = "draining";
         return null;
       }
-      const draw = requeued === undefined ? this.#draws++ : null;
-      const visit = (this.#visits.get(taskIndex) ?? 0) + 1;
-      this.#visits.set(taskIndex, visit);
-      const task = this.#plan.taskset.task(taskIndex);
-      const group = { groupId: groupIdOf(task, visit), task, groupIndex: this.#begun++ };
-      this.#facts.set(group.groupIndex, { draw, begunAt: this.#history.current, oldest: Infinity });
-      const before = this.#parts.decided?.get(group.groupId);
-      if (before === undefined) return group;
-      this.#reportResult(group, before.rewards);
-      this.#facts.delete(group.groupIndex);
+      const { plan, begunAt, record, begins } = next;
+      if (record !== null) {
+        this.#order.report(plan, record.rewards);
+        continue;
+      }
+      this.#ages.begin(plan.groupIndex, begunAt);
+      if (begins !== null) this.#options.onBegin?.(begins);
+      return plan;
     }
+    // What was open when an earlier process paused goes on, and nothing else.
+    if (this.#state === "paused") this.#scheduler.pause();
     return null;
+  }
+
+  #mayBegin(): boolean {
+    if (this.#order.isReopening) return true;
+    return this.#state === "running" && this.#requeuing === 0 && this.#hasRoom();
   }
 
   /** Whether buffer and staleness allow one more group. Takers who wait are buffer enough. */
@@ -246,9 +253,7 @@ export class RolloutProducer {
 
   /** Tokens are as old as they are, whichever process sampled them. */
   #onAge(event: EpisodeEvent, { groupIndex }: PlannedGroup): void {
-    const facts = this.#facts.get(groupIndex);
-    if (event.type !== "turn" || facts === undefined) return;
-    facts.oldest = Math.min(facts.oldest, this.#history.oldest(event.turn.weightSpans, facts.begunAt));
+    if (event.type === "turn") this.#ages.see(groupIndex, event.turn.weightSpans);
   }
 
   async #onEpisode(played: PlayedEpisode): Promise<void> {
@@ -259,11 +264,10 @@ export class RolloutProducer {
   async #onGroup(group: EndedGroup): Promise<void> {
     const { plan, ending, members } = group;
     const view = viewOf(group);
-    this.#reportResult(plan, ending === "stale" ? [] : view.rewards);
-    const facts = this.#facts.get(plan.groupIndex)!;
+    this.#order.report(plan, ending === "stale" ? [] : view.rewards);
     // Episodes that were kept from before tell no events.
     for (const { weightSpans } of members.flatMap(({ played }) => played.episode.trajectory.turns)) {
-      facts.oldest = Math.min(facts.oldest, this.#history.oldest(weightSpans, facts.begunAt));
+      this.#ages.see(plan.groupIndex, weightSpans);
     }
     if (ending === "stale" || this.#isStale(plan)) return this.#dropStale(group);
     const reason = judgeGroup(view, this.#policy, ending === "cut-off");
@@ -271,29 +275,22 @@ export class RolloutProducer {
     else await this.#drop(group, reason);
   }
 
-  #reportResult({ groupIndex, task }: PlannedGroup, rewards: readonly (number | null)[]): void {
-    const draw = this.#facts.get(groupIndex)?.draw ?? null;
-    if (draw === null) return;
-    const graded = rewards.filter((reward) => reward !== null);
-    this.#plan.tasks.report({ groupIndex: draw, taskIndex: task.index, rewards: graded });
-  }
-
-  #staleness({ groupIndex }: PlannedGroup): number {
-    const { current } = this.#history;
-    return current - Math.min(current, this.#facts.get(groupIndex)?.oldest ?? current);
-  }
-
-  #isStale(plan: PlannedGroup): boolean {
-    return this.#staleness(plan) > this.#maxStaleness;
+  #isStale({ groupIndex }: PlannedGroup): boolean {
+    return this.#ages.staleness(groupIndex) > this.#maxStaleness;
   }
 
   async #dropStale(group: EndedGroup): Promise<void> {
-    if (this.#options.stale === "requeue") this.#requeued.push(group.plan.task.index);
+    if (this.#options.stale !== "requeue") return this.#drop(group, "stale");
+    this.#requeuing++;
+    // Recorded first: a later process then knows of every task that is played again why it is.
     await this.#drop(group, "stale");
+    this.#order.requeue(group.plan.task.index);
+    this.#requeuing--;
+    this.#scheduler.pump();
   }
 
   async #drop(group: EndedGroup, reason: string): Promise<void> {
-    this.#facts.delete(group.plan.groupIndex);
+    this.#ages.forget(group.plan.groupIndex);
     this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
     const record = groupRecord(group, reason);
     await this.#parts.store?.appendGroup({ group: record, sampleLines: [] });
@@ -302,7 +299,7 @@ export class RolloutProducer {
 
   async #keep(group: EndedGroup): Promise<GroupRecord> {
     const { plan, members } = group;
-    this.#facts.delete(plan.groupIndex);
+    this.#ages.forget(plan.groupIndex);
     const record = groupRecord(group, null);
     const { store, exportSamples } = this.#parts;
     if (store !== undefined) {

@@ -29,10 +29,11 @@ const refusalWords: Readonly<Record<number, string>> = {
   401: "The token is missing or wrong.",
   403: "The service has no token, and the request comes from a page of another site.",
   404: "There is nothing of this name.",
-  409: "It has not ended yet, or its idempotency key came before with another body.",
+  409: "Not now, or not this: the code says which.",
   413: "The body is too large.",
   415: "The body is not application/json.",
   429: "Too much waits already; Retry-After says when to ask again.",
+  500: "The producer failed; the message says why.",
   503: "The service is closing; Retry-After says when to ask again.",
 };
 

@@ -4,12 +4,13 @@
 import { z } from "zod";
 import type { SamplingParams } from "../../core/index.ts";
 import type { GroupRequest } from "../group-job.ts";
+import type { PolicyRequest } from "../service-parts.ts";
 import { ServiceRefusal } from "../service-refusal.ts";
 
 const none = z.union([z.null(), z.array(z.never()).length(0), z.literal("")]);
 
 /** The dictionary that slime hands to a rollout function. What concerns text alone is taken and not used: we send and read ids. */
-const samplingParams = z
+export const samplingParams = z
   .strictObject({
     temperature: z.number().min(0).max(100).nullish(),
     top_p: z.number().gt(0).max(1).nullish(),
@@ -31,25 +32,31 @@ const samplingParams = z
   })
   .describe("sampling parameters under SGLang's names; absent: the service's own");
 
-const engine = z
+export const engine = z
   .union([
     z.strictObject({ url: z.string().min(1).max(2048) }),
     z.strictObject({ router_ip: z.string().min(1).max(255), router_port: z.int().min(1).max(65_535) }),
   ])
   .describe("where the policy is served, as an address or as slime's router; absent: the engine of the service");
 
+export const taskIndex = z
+  .int()
+  .min(0)
+  .max(2 ** 31);
+export const split = z.string().min(1).max(64).nullish().describe("absent: the service's own");
+export const seed = z
+  .int()
+  .min(0)
+  .max(2 ** 32 - 1)
+  .nullish()
+  .describe("absent: derived from the service's seed and the request");
+export const samples = z.int().min(1).max(1024).describe("episodes of a group");
+export const weightVersion = z.union([z.string().min(1).max(256), z.int()]);
+
 const common = {
-  task_index: z
-    .int()
-    .min(0)
-    .max(2 ** 31),
-  split: z.string().min(1).max(64).nullish().describe("absent: the service's own"),
-  seed: z
-    .int()
-    .min(0)
-    .max(2 ** 32 - 1)
-    .nullish()
-    .describe("absent: derived from the service's seed and the request"),
+  task_index: taskIndex,
+  split,
+  seed,
   sampling_params: samplingParams.nullish(),
   engine: engine.nullish(),
   wait_seconds: z.number().min(0).nullish().describe("wait so long for the end before answering"),
@@ -58,20 +65,29 @@ const common = {
 export const episodeBody = z.strictObject(common);
 export const groupBody = z.strictObject({
   ...common,
-  samples: z.int().min(1).max(1024).describe("episodes of the group"),
+  samples,
 });
-export const weightsBody = z.strictObject({ version: z.union([z.string().min(1).max(256), z.int()]) });
+export const weightsBody = z.strictObject({ version: weightVersion });
 
 /** What a body asks for; single episodes are groups of one. */
 export function toGroupRequest(body: z.infer<typeof episodeBody> & { readonly samples?: number }): GroupRequest {
-  const { task_index, split, seed, sampling_params, engine: where } = body;
+  const { task_index, sampling_params, engine: where } = body;
   return {
-    split: split ?? null,
+    split: body.split ?? null,
     taskIndex: task_index,
     samples: body.samples ?? 1,
-    seed: seed ?? null,
-    policy: { engineUrl: where ? urlOf(where) : null, sampling: toSampling(sampling_params ?? {}) },
+    seed: body.seed ?? null,
+    visit: 1,
+    replacements: 0,
+    policy: toPolicy(where, sampling_params),
   };
+}
+
+export function toPolicy(
+  where: z.infer<typeof engine> | null | undefined,
+  sampling: z.infer<typeof samplingParams> | null | undefined,
+): PolicyRequest {
+  return { engineUrl: where ? urlOf(where) : null, sampling: toSampling(sampling ?? {}) };
 }
 
 function urlOf(where: z.infer<typeof engine>): string {
