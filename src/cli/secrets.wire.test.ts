@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { createTestCli, readAll, type TestCli } from "./cli.test-helper.ts";
+import { createTestCli, readAll, runServer, type TestCli } from "./cli.test-helper.ts";
 
 const canary = 'sk-canary/"7f3a+9"';
 const env = { MY_KEY: canary, OPENAI_API_KEY: `other-${canary}` };
@@ -65,6 +65,29 @@ describe("keys", () => {
         await expectNoCanary(cli, "inspect", `runs/${status}`, "1");
       });
     }
+  });
+
+  it("of the engine reach no other server that a request names", async () => {
+    const { folder } = await createTestCli();
+    await withEchoServer(400, (own, ownAuthorizations) =>
+      withEchoServer(400, async (other, otherAuthorizations) => {
+        const address = ["--engine", "sglang", "--url", own, "--api-key-env", "MY_KEY", "--model", "readable"];
+        await runServer(
+          async (service) => {
+            for (const url of [own, other, `${own},${other}`]) {
+              await fetch(`${service}/v1/episodes`, {
+                method: "POST",
+                headers: { "content-type": "application/json" },
+                body: JSON.stringify({ task_index: 0, wait_seconds: 60, engine: { url } }),
+              });
+            }
+          },
+          { argv: ["serve", "--listen", "127.0.0.1:0", "--out", join(folder, "runs"), ...address], env },
+        );
+        expect([...ownAuthorizations][0]).toBe(`Bearer ${canary}`);
+        expect([...otherAuthorizations]).toEqual([""]);
+      }),
+    );
   });
 
   it("of the user's model likewise", async () => {

@@ -15,6 +15,7 @@ import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
 import { chooseStrategy } from "./choose-strategy.ts";
 import { chooseUser } from "./choose-user.ts";
 import { withFaultPolicy } from "./fault-policy.ts";
+import { areOwnServers } from "./own-servers.ts";
 import type { Preset } from "./preset.ts";
 import { findPreset } from "./presets.ts";
 import { recordUsers } from "./record-users.ts";
@@ -114,8 +115,7 @@ export async function prepareRollout(
     preset,
     redact,
     connect: async (cancel, journal, { url, ...wrapped } = {}) => {
-      const at =
-        url === undefined ? policy : choosePolicy({ ...given, url, host: null, port: null }, context, { model });
+      const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context, { model });
       const connected = await at.connect({ settings, environment, user, strategy, preset, ...wrapped }, cancel);
       if (preset !== null) return connected;
       const data = given.data === null ? null : resolve(context.cwd, given.data);
@@ -129,4 +129,10 @@ export async function prepareRollout(
       };
     },
   };
+}
+
+/** Of the servers at another address; the key is for those of the settings alone. */
+function settingsAt(url: string, given: RolloutSettings): RolloutSettings {
+  const apiKeyEnv = areOwnServers(url, given) ? given.apiKeyEnv : null;
+  return { ...given, url, host: null, port: null, apiKeyEnv };
 }
