@@ -1,0 +1,54 @@
+"""A trainer that trains while the next batches are played. Needs httpx and a running `trainable-agents serve`."""
+
+import argparse
+import statistics
+import time
+
+import httpx
+
+parser = argparse.ArgumentParser(description=__doc__)
+parser.add_argument("--url", default="http://127.0.0.1:8800")
+parser.add_argument("--training", required=True, help="any name; the same name goes on with the same producer")
+parser.add_argument("--step", type=int, default=0, help="step of the checkpoint to go on from")
+asked = parser.parse_args()
+service = httpx.Client(base_url=asked.url, timeout=120)
+
+
+def ask(method: str, path: str, body: dict | None = None, key: str | None = None) -> dict:
+    """Every request may be sent again, and does what it does once: so it is sent until the service is there and has room."""
+    headers = {} if key is None else {"idempotency-key": key}
+    while True:
+        try:
+            answer = service.request(method, path, json=body, headers=headers)
+        except httpx.TransportError:
+            time.sleep(1)
+            continue
+        if answer.status_code not in (429, 503):
+            return answer.raise_for_status().json()
+        time.sleep(float(answer.headers.get("retry-after", 1)))
+
+
+def batch(number: int) -> list[dict]:
+    """The same number is the same batch, whatever was killed since: here, there, or both."""
+    while True:
+        answer = ask("POST", f"/v1/producers/{producer}/batches/{number}", {"wait_seconds": 60})
+        if answer["status"] != "waiting":
+            return answer["groups"]
+
+
+wanted = {"samples": 8, "batch_groups": 4, "max_staleness": 1, "filters": ["zero-signal"]}
+producer = ask("POST", "/v1/producers", wanted, key=asked.training)["id"]
+# The engine has the weights of the checkpoint by now. A trainer that was killed may have left the service paused.
+ask("POST", "/v1/continue")
+for step in range(asked.step, 4):
+    for group in batch(step):
+        rows = ask("GET", f"/v1/groups/{group['id']}/samples?format=slime")["samples"]
+        rewards = [row["reward"] for row in rows if row["reward"] is not None]  # what failed has none
+        spread = statistics.pstdev(rewards) + 1e-6
+        advantages = [(reward - statistics.fmean(rewards)) / spread for reward in rewards]
+        print(f"step {step} group {group['id']} staleness {group['staleness']} advantages", *(f"{a:+.2f}" for a in advantages))
+        # Your loss here, as in your-own-trainer.py. Meanwhile the service plays what the next steps train.
+    ask("POST", "/v1/pause")  # no engine call begins: change the weights here, and save a checkpoint of step + 1
+    ask("POST", "/v1/weights", {"version": step + 1})
+    ask("POST", "/v1/continue")
+ask("POST", f"/v1/producers/{producer}/cancel")
