@@ -38,6 +38,21 @@ describe("ByteWriter", () => {
     );
   });
 
+  it("writes whole numbers in digits, up to the largest that are safe", () => {
+    const numbers = fc.oneof(fc.maxSafeNat(), fc.nat(1000), fc.constantFrom(0, 9, 10, 2 ** 32, 10 ** 15, 2 ** 53 - 1));
+    fc.assert(
+      fc.property(fc.array(numbers), (list) => {
+        const writer = new ByteWriter();
+        for (const number of list) {
+          writer.digits(number);
+          writer.short(Uint8Array.of(44, 32));
+        }
+        expect(writer.view().toString()).toBe(list.map((number) => `${number}, `).join(""));
+      }),
+      { seed: 5, numRuns: 300 },
+    );
+  });
+
   it("takes back what it is told to, and takes secrets out of the rest", () => {
     const writer = new ByteWriter();
     writer.text("kept secret ");

@@ -12,6 +12,9 @@ const lineFeed = 10;
 const quote = 34;
 const backslash = 92;
 const lowerN = 110;
+const zero = 48;
+/** Of a safe integer. */
+const mostDigits = 16;
 const base64Digits = Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
 
 export class ByteWriter {
@@ -59,6 +62,31 @@ export class ByteWriter {
     const bytes = this.#bytes;
     let end = this.#length;
     for (let at = 0; at < text.length; at++) bytes[end++] = text.charCodeAt(at);
+    this.#length = end;
+  }
+
+  /** A few bytes. */
+  short(source: Uint8Array): void {
+    this.#reserve(source.length);
+    const bytes = this.#bytes;
+    const start = this.#length;
+    for (let at = 0; at < source.length; at++) bytes[start + at] = source[at] ?? 0;
+    this.#length = start + source.length;
+  }
+
+  /** A whole number that is not negative, in digits. */
+  digits(number: number): void {
+    this.#reserve(mostDigits);
+    const bytes = this.#bytes;
+    const start = this.#length;
+    let end = start + 1;
+    for (let bound = 10; bound <= number; bound *= 10) end++;
+    let rest = number;
+    for (let place = end - 1; place >= start; place--) {
+      const tenth = Math.floor(rest / 10);
+      bytes[place] = zero + (rest - tenth * 10);
+      rest = tenth;
+    }
     this.#length = end;
   }
 
