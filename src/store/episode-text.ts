@@ -69,9 +69,11 @@ const mostKeys = 1024;
 
 function keyBytes(key: string, isFirst: boolean): Uint8Array {
   const known = isFirst ? keys.first : keys.later;
-  const bytes = known.get(key) ?? Buffer.from(`${isFirst ? "{" : ","}${JSON.stringify(key)}:`);
-  if (known.size < mostKeys) known.set(key, bytes);
-  return bytes;
+  const bytes = known.get(key);
+  if (bytes !== undefined) return bytes;
+  const made = Buffer.from(`${isFirst ? "{" : ","}${JSON.stringify(key)}:`);
+  if (known.size < mostKeys) known.set(key, made);
+  return made;
 }
 
 function writeMap(writer: ByteWriter, object: JsonObject): void {
