@@ -1,0 +1,227 @@
+// Producers whose service dies: every group is handed over in one batch or dropped with a reason, whatever dies when, and a
+// synchronous training gets the batches that it would have got from a service that never died.
+
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { createRandom } from "../lib/random.ts";
+import { type Disk, emptyDisk, type Life, live, type Write } from "./mortal-service.test-helper.ts";
+
+const isFull = process.env["FULL"] === "1";
+
+type Group = {
+  readonly id: string;
+  readonly staleness: number;
+  readonly episodes: readonly { readonly id: string; readonly weight_versions: readonly (string | null)[] }[];
+};
+type Batch = {
+  readonly status: string;
+  readonly groups: readonly Group[];
+  readonly producer: { readonly state: string };
+};
+
+const key = { "idempotency-key": "the training" };
+const synchronous = { samples: 2, batch_groups: 2, max_staleness: 0, weight_version: "0", filters: ["zero-signal"] };
+
+/** What a trainer remembers that takes batches and reports weights, and asks again whenever the service was away. */
+type Training = { readonly batches: (Batch & { readonly version: number })[]; reported: number };
+
+type Plan = {
+  readonly body: unknown;
+  readonly steps: number;
+  /** Groups of a batch; default: as the service has it. */
+  readonly groupsOf?: (number: number) => number;
+  /** Versions that a batch makes; default: one. */
+  readonly versionsOf?: (number: number) => number;
+};
+
+/** Trains until so many batches are there or the service has died. */
+async function train(life: Life, training: Training, plan: Plan): Promise<void> {
+  const { body, steps, groupsOf = () => null, versionsOf = () => 1 } = plan;
+  const { askJson, weights } = life;
+  const { id } = await askJson<{ id: string }>("/v1/producers", body, key);
+  while (training.batches.length < steps) {
+    const versions = training.batches.reduce((sum, _, number) => sum + versionsOf(number), 0);
+    // A report that nobody answered is sent again.
+    while (training.reported < versions) {
+      weights.version = String(training.reported + 1);
+      await askJson("/v1/weights", { version: weights.version });
+      training.reported++;
+    }
+    const number = training.batches.length;
+    const batch = await askJson<Batch>(`/v1/producers/${id}/batches/${number}`, {
+      groups: groupsOf(number),
+      // Whoever polls begins again and again to wait.
+      wait_seconds: number % 2 === 0 ? 60 : 0.001,
+    });
+    if (batch.status === "waiting") continue;
+    expect(batch.status).toBe("ready");
+    training.batches.push({ ...batch, version: training.reported });
+  }
+}
+
+/** Trains on services that die as they are told, one after the other, on one disk. */
+async function trainThrough(
+  diesAt: (write: Write, life: number) => "before" | "after" | null,
+  plan: Plan & { readonly lives: number },
+): Promise<{ readonly training: Training; readonly disk: Disk; readonly deaths: number }> {
+  const disk = emptyDisk();
+  const training: Training = { batches: [], reported: 0 };
+  const weights = { version: "0" };
+  let deaths = 0;
+  for (;;) {
+    const current = deaths;
+    const life = await live(disk, {
+      weights,
+      diesAt: (write) => (current < plan.lives ? diesAt(write, current) : null),
+    });
+    const trained = train(life, training, plan);
+    const ending = await Promise.race([trained.then(() => "trained"), life.dead.then(() => "died")]);
+    if (ending === "trained") {
+      await life.service.close({ wait: true });
+      return { training, disk, deaths };
+    }
+    deaths++;
+  }
+}
+
+/** Every law that a disk must keep, whatever happened. */
+function checkDisk(disk: Disk, training: Training, maxStaleness: number): void {
+  const begun = disk.log.flatMap((entry) => (entry.type === "begin" ? [entry] : []));
+  const logged = disk.log.flatMap((entry) => (entry.type === "batch" ? [entry] : []));
+  // Numbers are given once, and to one batch.
+  expect(logged.map(({ number }) => number)).toEqual(logged.map((_, place) => place));
+  const handedOver = logged.flatMap(({ groups }) => groups.map(({ groupId }) => groupId));
+  expect(new Set(handedOver).size).toBe(handedOver.length);
+  expect(new Set(begun.map(({ groupId }) => groupId)).size).toBe(begun.length);
+  expect(new Set(begun.map(({ groupIndex }) => groupIndex)).size).toBe(begun.length);
+  // Handed over is kept, with rows; the others that are decided are dropped with a reason, without.
+  for (const [groupId, { decision, reason, episodeIds }] of disk.records) {
+    expect(decision === "kept").toBe(handedOver.includes(groupId));
+    expect(reason === null).toBe(decision === "kept");
+    expect(disk.rows.get(groupId)?.length ?? 0).toBe(decision === "kept" ? episodeIds.length : 0);
+    for (const id of episodeIds) expect(disk.kept.has(id)).toBe(true);
+  }
+  for (const groupId of handedOver) expect(disk.records.has(groupId)).toBe(true);
+  // What the trainer got is what was logged, and never too old.
+  for (const [number, { groups, version }] of training.batches.entries()) {
+    expect(groups.map(({ id, staleness }) => ({ groupId: id, staleness }))).toEqual(logged[number]?.groups);
+    for (const { staleness, episodes } of groups) {
+      const versions = episodes.flatMap(({ weight_versions: all }) => all.map(Number));
+      const age = version - Math.min(version, ...versions);
+      // Tokens of weights that the engine had before they were reported count as older than they are.
+      expect(staleness).toBeGreaterThanOrEqual(age);
+      expect(staleness).toBeLessThanOrEqual(maxStaleness);
+    }
+  }
+}
+
+const tokensOf = (disk: Disk, { batches }: Training) =>
+  batches.map(({ groups }) =>
+    groups.map(({ id, episodes }) => [id, episodes.map((episode) => disk.kept.get(episode.id)?.trajectory)]),
+  );
+
+describe("a service that dies", () => {
+  const world = { body: synchronous, steps: 3 };
+
+  test("at any line of its log or its store, before it or behind: the batches are those of one that lives", async () => {
+    let writes = 0;
+    const alone = await trainThrough(() => (writes++, null), { ...world, lives: 1 });
+    checkDisk(alone.disk, alone.training, 0);
+    const wanted = tokensOf(alone.disk, alone.training);
+    const kinds = new Set<string>();
+    const every = isFull ? 1 : 17;
+    for (let at = 0; at < writes; at += every) {
+      for (const when of ["before", "after"] as const) {
+        let seen = 0;
+        const { training, disk, deaths } = await trainThrough(
+          (write) => {
+            if (seen++ !== at) return null;
+            kinds.add(write.to === "log" ? write.entry.type : write.to);
+            return when;
+          },
+          { ...world, lives: 1 },
+        );
+        expect(deaths).toBe(1);
+        checkDisk(disk, training, 0);
+        expect(tokensOf(disk, training)).toEqual(wanted);
+      }
+    }
+    // The kinds have a test each below.
+    if (isFull) expect(kinds).toEqual(new Set(["producer", "begin", "batch", "weights", "episodes", "groups"]));
+  });
+
+  test.each(["producer", "begin", "batch", "weights", "groups"])(
+    "at the first %s that it writes, three times over",
+    async (kind) => {
+      const alone = await trainThrough(() => null, { ...world, lives: 1 });
+      for (const when of ["before", "after"] as const) {
+        const isKind = (write: Write): boolean => (write.to === "log" ? write.entry.type : write.to) === kind;
+        // Every life dies at the first such write that it makes.
+        const { training, disk, deaths } = await trainThrough((write) => (isKind(write) ? when : null), {
+          ...world,
+          lives: 3,
+        });
+        expect(deaths).toBeGreaterThan(0);
+        checkDisk(disk, training, 0);
+        expect(tokensOf(disk, training)).toEqual(tokensOf(alone.disk, alone.training));
+      }
+    },
+  );
+
+  test("at random, again and again, with groups that grow too old: each is handed over once or dropped once", async () => {
+    const drawn = fc.record({
+      seed: fc.nat(),
+      maxStaleness: fc.nat(2),
+      batchGroups: fc.integer({ min: 1, max: 3 }),
+      samples: fc.integer({ min: 2, max: 3 }),
+      stale: fc.constantFrom("drop", "requeue"),
+      replacements: fc.nat(1),
+      passes: fc.constantFrom(null, 40),
+      lives: fc.integer({ min: 1, max: 6 }),
+    });
+    let stales = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        drawn,
+        async ({ seed, maxStaleness, batchGroups, samples, stale, replacements, passes, lives }) => {
+          const random = createRandom(seed);
+          const body = {
+            samples,
+            batch_groups: batchGroups,
+            max_staleness: maxStaleness,
+            stale,
+            replacements,
+            passes,
+            weight_version: "0",
+            tasks: [3, 1, 4],
+          };
+          const { training, disk } = await trainThrough(
+            () => (random.next() < 0.03 ? (random.next() < 0.5 ? "before" : "after") : null),
+            {
+              body,
+              steps: 6,
+              lives,
+              groupsOf: (number) => 1 + createRandom(seed + number).integer(batchGroups),
+              versionsOf: (number) => 1 + createRandom(seed - number).integer(2),
+            },
+          );
+          checkDisk(disk, training, maxStaleness);
+          // A task is played again for each time that a group of it grew too old, and no more.
+          const again = disk.log.filter((entry) => entry.type === "begin" && entry.isRequeued).length;
+          const old = [...disk.records.values()].filter(({ reason }) => reason === "stale").length;
+          expect(again).toBeLessThanOrEqual(stale === "requeue" ? old : 0);
+          stales += old;
+          // Asked again, by the next process, every batch is the same.
+          const { askJson, service } = await live(disk);
+          const { id } = await askJson<{ id: string }>("/v1/producers", body, key);
+          for (const [number, { groups }] of training.batches.entries()) {
+            expect((await askJson<Batch>(`/v1/producers/${id}/batches/${number}`, {})).groups).toEqual(groups);
+          }
+          await service.close({ wait: false });
+        },
+      ),
+      { seed: 5, numRuns: isFull ? 300 : 10, endOnFailure: true },
+    );
+    expect(stales).toBeGreaterThan(0);
+  });
+});
