@@ -129,7 +129,7 @@ describe("a service that dies", () => {
     checkDisk(alone.disk, alone.training, 0);
     const wanted = tokensOf(alone.disk, alone.training);
     const kinds = new Set<string>();
-    const every = isFull ? 1 : 17;
+    const every = isFull ? 1 : 29;
     for (let at = 0; at < writes; at += every) {
       for (const when of ["before", "after"] as const) {
         let seen = 0;
@@ -220,7 +220,7 @@ describe("a service that dies", () => {
           await service.close({ wait: false });
         },
       ),
-      { seed: 5, numRuns: isFull ? 300 : 10, endOnFailure: true },
+      { seed: 5, numRuns: isFull ? 300 : 8, endOnFailure: true },
     );
     expect(stales).toBeGreaterThan(0);
   });

@@ -46,6 +46,8 @@ export type ServiceAddress = {
 export interface RolloutService {
   /** Episodes that have a place, and those that wait for one. */
   readonly counts: { readonly running: number; readonly waiting: number };
+  /** Producers that have neither ended nor been cancelled; `batches`: number of the next batch. */
+  readonly producers: readonly { readonly id: string; readonly state: string; readonly batches: number }[];
   /** Answers a request without a socket. Never rejects. */
   handle(request: Request): Promise<Response>;
   /** Serves on a socket. Rejects with a `ConfigurationError` when the address cannot be had or is not safe without a token. */
@@ -108,6 +110,9 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
   return {
     get counts() {
       return { running: stage.running, waiting: stage.waiting };
+    },
+    get producers() {
+      return producers.live.map(({ producerId: id, status, batches }) => ({ id, state: status.state, batches }));
     },
     handle: async (request) => app.fetch(request),
     listen: (address = {}) => listen((request) => app.fetch(request), { token, ...address }),

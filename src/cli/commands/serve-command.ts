@@ -45,7 +45,7 @@ const servedGroups = new Set(["What is played", "The policy", "Sampling", "The u
 
 const maxWaitingFlag: Flag<number> = {
   flag: "--max-waiting <n>",
-  help: "episodes that may wait; more are refused with 429 (default: 4096)",
+  help: "requested episodes that may wait; more are refused with 429 (default: 4096)",
   wanted: "a whole number of at least 1",
   schema: whole(1, 10_000_000),
   default: 4096,
@@ -55,8 +55,9 @@ export function serveCommand(run: RunCommand): Command {
   const command = new Command("serve")
     .summary("roll out on request, for a trainer that asks over HTTP")
     .description(
-      "Plays episodes and groups that HTTP requests ask for, and answers with training rows. Describes itself at " +
-        "/openapi.json. What it was asked is kept in its folder: start it there again, and it goes on.",
+      "Plays episodes and groups that HTTP requests ask for, and answers with training rows; or plays groups without end, " +
+        "for a trainer that takes batches of them while it trains. Describes itself at /openapi.json. What it was asked " +
+        "is kept in its folder: start it there again, and it goes on.",
     )
     .addOption(
       new Option("--listen <host:port>", "where requests come in; port 0 takes a free one")
@@ -90,6 +91,10 @@ Examples:
   $ trainable-agents serve --out runs/service
   $ curl -s http://127.0.0.1:8800/v1/groups -H 'content-type: application/json' \\
       -d '{"task_index": 3, "samples": 8, "wait_seconds": 60}'
+
+  # Batches of two groups of eight, played while you train; the next one is there when you come back.
+  $ curl -s http://127.0.0.1:8800/v1/producers -H 'content-type: application/json' -d '{"samples": 8, "batch_groups": 2}'
+  $ curl -s http://127.0.0.1:8800/v1/producers/<id>/batches/0 -H 'content-type: application/json' -d '{"wait_seconds": 60}'
 
   # tau-bench for a trainer whose requests name the engine.
   $ trainable-agents serve --env tau-bench/retail --data ./tau-bench --model ./Qwen3-4B-Instruct-2507 \\
@@ -132,7 +137,7 @@ async function serve(flags: ServeFlags, context: CliContext): Promise<number> {
 }
 
 function greeting(
-  { environment, split, earlier }: OpenedService,
+  { service, environment, split, earlier }: OpenedService,
   shown: { readonly url: string; readonly out: string },
 ): string {
   const lines = [
@@ -142,6 +147,9 @@ function greeting(
     lines.push(
       `Going on: ${formatCount(earlier.ended)} episodes have ended, ${formatCount(earlier.underWay)} go on at the turn where they stopped.`,
     );
+  }
+  for (const { id, state, batches } of service.producers) {
+    lines.push(`Producer ${id} is ${state}; its next batch is ${formatCount(batches)}.`);
   }
   lines.push(`Its document: ${shown.url}/openapi.json`);
   return `${lines.join("\n")}\n`;

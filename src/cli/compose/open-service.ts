@@ -32,8 +32,8 @@ export type OpenedService = {
   readonly service: RolloutService;
   readonly environment: string;
   readonly split: string;
-  /** Requests and episodes of an earlier process that are gone on with; `null`: the folder is new. */
-  readonly earlier: { readonly requests: number; readonly ended: number; readonly underWay: number } | null;
+  /** Episodes of an earlier process that are gone on with; `null`: the folder is new. */
+  readonly earlier: { readonly ended: number; readonly underWay: number } | null;
   /** Closes the service, too. */
   close(): Promise<void>;
 };
@@ -139,10 +139,7 @@ export async function openService(
       service,
       environment: environment.name,
       split: settings.split ?? "",
-      earlier:
-        earlier === null
-          ? null
-          : { requests: requests.length, ended: earlier.ended.size, underWay: earlier.underWay.size },
+      earlier: earlier === null ? null : { ended: earlier.ended.size, underWay: earlier.underWay.size },
       close,
     };
   } catch (error) {

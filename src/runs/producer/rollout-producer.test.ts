@@ -345,4 +345,12 @@ describe("WeightHistory", () => {
     expect(history.oldest([span(null, null)], 1)).toBe(1);
     expect(history.oldest([], 0)).toBe(2);
   });
+
+  it("knows which of the versions of one name it was by when the episode began", () => {
+    const history = new WeightHistory("a");
+    for (const version of ["b", "c", "b", "c"]) history.report(version);
+    expect(history.current).toBe(4);
+    expect([0, 1, 2, 3, 4].map((begunAt) => history.oldest([span("b", "b")], begunAt))).toEqual([1, 1, 3, 3, 3]);
+    expect(history.oldest([span("a", "a")], 3)).toBe(0);
+  });
 });

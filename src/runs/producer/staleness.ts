@@ -25,14 +25,17 @@ export function groupCapacity({ maxStaleness, version, batchGroups, accepted, ru
   return (maxStaleness + version + 1) * batchGroups - (accepted + running);
 }
 
-/** The versions that a trainer reported, numbered from 0. Names may be anything; one that comes back keeps its first number. */
+/**
+ * The versions that a trainer reported, numbered from 0. Names may be anything; one that comes back, after a trainer went back
+ * to a checkpoint, has a new number.
+ */
 export class WeightHistory {
-  readonly #numbers = new Map<string, number>();
+  readonly #numbers = new Map<string, number[]>();
   #current = 0;
 
   /** `first`: what the engine has at the beginning; `null`: not known. */
   constructor(first: string | null) {
-    if (first !== null) this.#numbers.set(first, 0);
+    if (first !== null) this.#numbers.set(first, [0]);
   }
 
   get current(): number {
@@ -41,23 +44,26 @@ export class WeightHistory {
 
   /** The same version again changes nothing. */
   report(version: string): void {
-    if (this.#numbers.get(version) === this.#current) return;
+    const numbers = this.#numbers.get(version) ?? [];
+    if (numbers.at(-1) === this.#current) return;
     this.#current++;
-    this.#numbers.set(version, this.#current);
+    this.#numbers.set(version, [...numbers, this.#current]);
   }
 
   /**
-   * The number of the oldest version in the spans. A version that was never reported counts as `fallback`: the version that
-   * was current when the episode began, which none of its tokens can be older than.
+   * The number of the oldest version in the spans. `begunAt`: the version that was current when the episode began. One that
+   * was never reported counts as that, which none of its tokens can be older than; one that was reported several times as the
+   * first since then.
    */
-  oldest(spans: readonly WeightSpan[], fallback: number): number {
+  oldest(spans: readonly WeightSpan[], begunAt: number): number {
     let oldest = this.#current;
     for (const { dispatch, reply, tokenCount } of spans) {
       if (tokenCount === 0) continue;
       for (const version of [dispatch, reply]) {
         // Where one of both is missing, the other alone speaks.
         if (version === null && (dispatch ?? reply) !== null) continue;
-        oldest = Math.min(oldest, (version === null ? undefined : this.#numbers.get(version)) ?? fallback);
+        const numbers = version === null ? undefined : this.#numbers.get(version);
+        oldest = Math.min(oldest, numbers?.find((number) => number >= begunAt) ?? numbers?.at(-1) ?? begunAt);
       }
     }
     return oldest;
