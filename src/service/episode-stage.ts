@@ -15,8 +15,10 @@ import type { EndedEpisode, ServiceParts } from "./service-parts.ts";
 const mostAtHand = 256;
 
 export type StageOptions = {
-  /** Of a producer: it does not count among those that were asked for one by one, and ends even when it cannot begin. */
+  /** Of a producer: it does not count among those that were asked for one by one. */
   readonly isProduced?: boolean;
+  /** Asked when it was cancelled before it began: whether it is played all the same, and ends at once. Default: it is not. */
+  readonly endsUnbegun?: () => boolean;
   /** Told of what happens now. */
   readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
   /** Told of what an earlier process recorded of it. */
@@ -69,8 +71,8 @@ export class EpisodeStage {
   }
 
   /**
-   * Plays it once it has a place, and keeps it in the store. Resolves with `null` when it was cut off, or (unless it is
-   * produced) cancelled before it began; then nothing is kept. Rejects with what the player or the store rejects with.
+   * Plays it once it has a place, and keeps it in the store. Resolves with `null` when it was cut off, or cancelled before it
+   * began; then nothing is kept. Rejects with what the player or the store rejects with.
    */
   play(job: EpisodeJob, player: EpisodePlayer, options: StageOptions = {}): Promise<PlayedEpisode | null> {
     const played = this.#play(job, player, options).finally(() => this.#playing.delete(played));
@@ -105,7 +107,7 @@ export class EpisodeStage {
   async #play(
     job: EpisodeJob,
     player: EpisodePlayer,
-    { isProduced = false, onEvent, onRecorded }: StageOptions,
+    { isProduced = false, endsUnbegun, onEvent, onRecorded }: StageOptions,
   ): Promise<PlayedEpisode | null> {
     const { episodeId, groupId, sampleIndex, task, seed } = job.place;
     if (this.#isClosing) job.cutOff();
@@ -119,8 +121,7 @@ export class EpisodeStage {
       await this.#parts.gate.pass(job.signal);
     } catch {
       release();
-      // A producer needs the episode even of one that was cancelled before it began: it ends at once.
-      if (job.isCutOff || !isProduced) return null;
+      if (job.isCutOff || endsUnbegun?.() !== true) return null;
     }
     try {
       job.begin();

@@ -91,8 +91,9 @@ export class ProducerDesk {
       this.#jobs.delete(producerId);
       throw error;
     }
+    // It is the next process's.
+    if (this.#isClosing) refuseClosing();
     job.start(nothing);
-    if (this.#isClosing) job.freeze();
     return { job, isNew: true };
   }
 

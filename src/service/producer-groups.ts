@@ -5,7 +5,7 @@
 import { subscribeToAbort } from "../lib/abort-subscription.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import type { GroupRecord } from "../core/index.ts";
-import type { BegunGroup, EpisodePlace, EpisodePlayer, PlayedEpisode } from "../runs/index.ts";
+import type { BegunGroup, EpisodePlace, EpisodePlayer, PlayedEpisode, ProducerState } from "../runs/index.ts";
 import type { EpisodeJob } from "./episode-job.ts";
 import type { EpisodeStage } from "./episode-stage.ts";
 import { notPlayed, notStarted, summarize } from "./episode-summary.ts";
@@ -25,8 +25,7 @@ export type ProducerGroupsOptions = {
   readonly producerId: string;
   readonly request: ProducerRequest;
   readonly player: EpisodePlayer;
-  /** The producer has failed: what is stopped now is left to the next process. */
-  readonly hasFailed: () => boolean;
+  readonly state: () => ProducerState;
 };
 
 type OpenGroup = {
@@ -80,7 +79,10 @@ export class ProducerGroups {
   readonly play: EpisodePlayer = async (_task, place) => {
     const { group, logged, isEarlier } = this.#open.get(place.groupId)!;
     const job = this.#world.memory.place(group, place.sampleIndex);
-    const leave = subscribeToAbort(place.signal, () => (this.#options.hasFailed() ? job.cutOff() : job.cancel()));
+    // What stops because of a fault is left to the next process.
+    const leave = subscribeToAbort(place.signal, () =>
+      this.#options.state() === "failed" ? job.cutOff() : job.cancel(),
+    );
     try {
       // On disk before its first token, so that a later process knows how old its tokens are.
       await logged;
@@ -88,7 +90,7 @@ export class ProducerGroups {
       const played = kept ?? (await this.#perform(job, place));
       if (!this.#isFrozen) return played;
     } catch (error) {
-      if (!job.isCutOff) job.end(notPlayed(error), { isKept: false });
+      if (!job.isCutOff && job.status !== "ended") job.end(notPlayed(error), { isKept: false });
       if (!this.#isFrozen) throw error;
     } finally {
       leave();
@@ -137,10 +139,14 @@ export class ProducerGroups {
   }
 
   async #perform(job: EpisodeJob, { onEvent, onRecorded }: EpisodePlace): Promise<PlayedEpisode> {
-    const { player } = this.#options;
-    const played = await this.#world.stage.play(job, player, { isProduced: true, onEvent, onRecorded });
-    if (played === null) throw new Error(`Episode "${job.place.episodeId}" was cut off.`);
-    return forDecision(played);
+    const { player, state } = this.#options;
+    // A group that ends early is decided with all the episodes that had their turn; nobody decides those of a cancelled producer.
+    const endsUnbegun = (): boolean => state() !== "cancelled";
+    const options = { isProduced: true, endsUnbegun, onEvent, onRecorded };
+    const played = await this.#world.stage.play(job, player, options);
+    if (played !== null) return forDecision(played);
+    if (!job.isCutOff) job.end(notStarted, { isKept: false });
+    throw new Error(`Episode "${job.place.episodeId}" was not played.`);
   }
 
   async #decide(record: GroupRecord): Promise<void> {

@@ -7,6 +7,7 @@ import {
   type EarlierProduction,
   type EpisodePlayer,
   type ProducerPlan,
+  type ProducerState,
   type ProducerStatus,
   type RolloutProducer,
   type TakenGroup,
@@ -85,8 +86,8 @@ export class ProducerJob {
     this.#order = order;
     this.#plan = planOf(request, producerId, world.parts);
     this.#weightVersion = order.weightVersion;
-    const hasFailed = (): boolean => this.#producer?.status.state === "failed";
-    this.#groups = new ProducerGroups(world, { producerId, request, player, hasFailed });
+    const state = (): ProducerState => this.#producer?.status.state ?? "running";
+    this.#groups = new ProducerGroups(world, { producerId, request, player, state });
   }
 
   get split(): string {

@@ -114,7 +114,7 @@ describe("batches", () => {
     leaving.abort();
     expect((await left).status).toBe(202);
     tested.gate.open();
-    expect(tasksOf(await batchOf(tested, id, 0, { ...waiting, groups: 1 }))).toEqual([0]);
+    expect((await batchOf(tested, id, 0, { ...waiting, groups: 1 })).groups).toHaveLength(1);
     await tested.service.close({ wait: false });
   });
 
@@ -198,14 +198,20 @@ describe("a producer", () => {
     expect(rest.at(-1)?.producer).toMatchObject({ state: "ended", open_groups: 0, buffered: 0 });
     expect(await steer(tested, id, "continue")).toMatchObject({ state: "ended" });
 
-    const second = await start(tested, synchronous);
     tested.gate.close();
+    const second = await start(tested, synchronous);
     const waits = batchOf(tested, second, 0);
     await new Promise((done) => setImmediate(done));
     expect(await steer(tested, second, "cancel")).toMatchObject({ state: "cancelled" });
     expect(await waits).toMatchObject({ status: "ended", groups: [], producer: { state: "cancelled" } });
     tested.gate.open();
+    expect(await tested.askJson(`/v1/groups/${second}-0-1?wait_seconds=60`)).toMatchObject({
+      status: "ended",
+      episodes: [{ outcome: "aborted" }, { outcome: "aborted" }],
+    });
     await tested.service.close({ wait: true });
+    // What never began is not on record.
+    expect([...tested.kept.keys()].filter((episodeId) => episodeId.startsWith(second))).toEqual([]);
   });
 
   test("drops groups with the reason that its filters have, and writes no rows of them", async () => {

@@ -326,7 +326,8 @@ export class RolloutProducer {
   }
 
   #fail(error: unknown): void {
-    if (this.#state === "failed") return;
+    // Nobody waits for what a cancelled one might still do.
+    if (this.#state === "failed" || this.#state === "cancelled") return;
     this.#state = "failed";
     this.#buffer.fail(error instanceof Error ? error : new Error(String(error)));
     this.#scheduler.cancel();
