@@ -108,6 +108,11 @@ async function recordsOf(folder: string) {
     expect(decided.has(groupId)).toBe(false);
     decided.set(groupId, reason ?? decision);
   }
+  const played = new Set<string>();
+  for await (const { id } of openRunFolder(folder).episodes()) {
+    expect(played.has(id)).toBe(false);
+    played.add(id);
+  }
   const text = await readFile(join(folder, "samples.jsonl"), "utf8");
   return { decided, rows: text.split("\n").filter((line) => line !== "") };
 }

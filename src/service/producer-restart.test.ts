@@ -225,3 +225,67 @@ describe("a service that dies", () => {
     expect(stales).toBeGreaterThan(0);
   });
 });
+
+describe("a service that begins again", () => {
+  const start = async ({ askJson }: Life, body: unknown): Promise<string> =>
+    (await askJson<{ id: string }>("/v1/producers", body, key)).id;
+  const stateOf = ({ askJson }: Life, id: string) => askJson<{ state: string }>(`/v1/producers/${id}`);
+
+  test.each([
+    ["pause", "paused"],
+    ["drain", "ended"],
+    ["cancel", "cancelled"],
+  ] as const)("a producer that was told to %s does so, if that was on disk", async (action, state) => {
+    for (const when of ["before", "after"] as const) {
+      const disk = emptyDisk();
+      const weights = { version: "0" };
+      const isSteered = (write: Write): boolean => write.to === "log" && write.entry.type === "steer";
+      const one = await live(disk, { weights, diesAt: (write) => (isSteered(write) ? when : null) });
+      const id = await start(one, { ...synchronous, max_staleness: 1, filters: [] });
+      await one.askJson(`/v1/producers/${id}/batches/0`, { wait_seconds: 60 });
+      void one.askJson(`/v1/producers/${id}/${action}`, "");
+      await one.dead;
+      const two = await live(disk, { weights });
+      const batch = await two.askJson<Batch>(`/v1/producers/${id}/batches/1`, { wait_seconds: 60 });
+      const known = when === "before" ? "running" : state;
+      expect(await stateOf(two, id)).toMatchObject({ state: known });
+      // What was open when it was paused or drained is handed over.
+      const wanted = known === "cancelled" ? ["ended", 0] : ["ready", 2];
+      expect([batch.status, batch.groups.length]).toEqual(wanted);
+      await two.service.close({ wait: false });
+      if (known !== "cancelled") checkDisk(disk, { batches: [], reported: 0 }, 1);
+    }
+  });
+
+  test("weights are known again, also to producers that are asked for later", async () => {
+    const disk = emptyDisk();
+    const one = await live(disk);
+    const { weight_version: _, ...body } = synchronous;
+    const id = await start(one, body);
+    for (const version of ["a", "b", "b"]) await one.askJson("/v1/weights", { version });
+    one.die();
+    const two = await live(disk);
+    expect(await two.askJson("/v1/info")).toMatchObject({ weight_version: "b" });
+    expect(await stateOf(two, id)).toMatchObject({ version: 2, weight_version: "b" });
+    const later = await two.askJson<{ id: string }>("/v1/producers", body);
+    two.die();
+    const three = await live(disk);
+    expect(await stateOf(three, later.id)).toMatchObject({ version: 0, weight_version: "b" });
+    await three.service.close({ wait: false });
+  });
+
+  test("numbers of groups go on, whoever asked for them", async () => {
+    const disk = emptyDisk();
+    const ask = ({ askJson }: Life) => askJson("/v1/groups", { task_index: 0, samples: 2, wait_seconds: 60 });
+    const one = await live(disk);
+    await ask(one);
+    const id = await start(one, synchronous);
+    await one.askJson(`/v1/producers/${id}/batches/0`, { wait_seconds: 60 });
+    one.die();
+    const two = await live(disk);
+    await ask(two);
+    await two.service.close({ wait: true });
+    const numbers = disk.log.flatMap((entry) => ("groupIndex" in entry ? [entry.groupIndex] : []));
+    expect(new Set(numbers).size).toBe(numbers.length);
+  });
+});
