@@ -44,7 +44,7 @@ export class ProducerDesk {
     return this.#weightVersion;
   }
 
-  /** Those that have neither ended nor been cancelled. */
+  /** Those that run, pause or drain. */
   get live(): ProducerJob[] {
     return [...this.#jobs.values()].map(({ job }) => job).filter((job) => job.isLive);
   }

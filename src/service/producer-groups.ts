@@ -105,7 +105,7 @@ export class ProducerGroups {
     return deciding;
   };
 
-  /** Groups are over though nobody decided them: their producer was cancelled. */
+  /** Groups are over though nobody decided them: their producer was cancelled. Those that are handed over just now still are. */
   abandon(): void {
     for (const { group } of this.#open.values()) this.#close(group);
   }
@@ -152,12 +152,12 @@ export class ProducerGroups {
   async #decide(record: GroupRecord): Promise<void> {
     const { group } = this.#open.get(record.groupId)!;
     await this.#world.stage.record({ ...record, groupIndex: group.groupIndex });
+    this.#open.delete(record.groupId);
     this.#close(group);
   }
 
   #close(group: GroupJob): void {
     for (const job of group.jobs) if (job.status !== "ended") job.end(notStarted, { isKept: false });
-    this.#open.delete(group.groupId);
     this.#world.memory.letGo(group);
   }
 }

@@ -68,7 +68,7 @@ export class ProducerJob {
   readonly #order: ProducerOrder;
   readonly #plan: ProducerPlan;
   readonly #groups: ProducerGroups;
-  readonly #batches: Batch[] = [];
+  #batches: Batch[] = [];
   #producer: RolloutProducer | null = null;
   /** Reported before it was started. */
   readonly #early: string[] = [];
@@ -107,10 +107,10 @@ export class ProducerJob {
     return this.#batches.length;
   }
 
-  /** It has neither ended nor been cancelled. */
+  /** Something may still come of it in this process. */
   get isLive(): boolean {
-    const state = this.#producer?.status.state;
-    return state !== "ended" && state !== "cancelled";
+    const state = this.#producer?.status.state ?? "running";
+    return state === "running" || state === "paused" || state === "draining";
   }
 
   /** Begins, or goes on. */
@@ -118,7 +118,7 @@ export class ProducerJob {
     const { request, concurrency, weightVersion } = this.#order;
     const earlier = { ...past, versions: [...past.versions, ...this.#early] };
     this.#weightVersion = earlier.versions.at(-1) ?? weightVersion;
-    this.#batches.push(...past.batches);
+    this.#batches = [...past.batches];
     for (const { groupId } of past.begun) {
       const isOver = past.state === "cancelled" || past.decided.has(groupId);
       this.#groups.again({ groupId, groupIndex: past.numbers.get(groupId) ?? 0 }, { isOver });
@@ -259,10 +259,10 @@ export class ProducerJob {
   #refusal(error: unknown): unknown {
     if (error === closing) refuseClosing();
     if (this.status.state !== "failed") return error;
-    const fault = error instanceof Error ? error.message : String(error);
+    const fault = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
     return new ServiceRefusal(
       "producer-failed",
-      `Cannot hand over a batch: producer "${this.producerId}" failed: ${fault} Start the service again to go on.`,
+      `Cannot hand over a batch: producer "${this.producerId}" failed: ${fault}. Start the service again to go on.`,
     );
   }
 }

@@ -214,6 +214,36 @@ describe("a producer", () => {
     expect([...tested.kept.keys()].filter((episodeId) => episodeId.startsWith(second))).toEqual([]);
   });
 
+  test("hands a batch over that is being written while it is cancelled, and records it", async () => {
+    let write: () => void = () => undefined;
+    const writing = new Promise<void>((begun) => {
+      write = begun;
+    });
+    let finish: () => void = () => undefined;
+    const requests: RequestLog = {
+      append: async ({ type }) => {
+        if (type !== "batch") return;
+        write();
+        await new Promise<void>((resolve) => (finish = resolve));
+      },
+      close: async () => undefined,
+    };
+    const tested = createTestService({ requests });
+    const id = await start(tested, synchronous);
+    const taking = batchOf(tested, id, 0);
+    await writing;
+    expect(await steer(tested, id, "cancel")).toMatchObject({ state: "cancelled" });
+    await new Promise((done) => setImmediate(done));
+    finish();
+    const { status, groups } = await taking;
+    expect([status, groups.map((group) => tested.records.get(group.id)?.decision)]).toEqual([
+      "ready",
+      ["kept", "kept"],
+    ]);
+    expect(await batchOf(tested, id, 1)).toMatchObject({ status: "ended", groups: [] });
+    await tested.service.close({ wait: true });
+  });
+
   test("drops groups with the reason that its filters have, and writes no rows of them", async () => {
     const tested = createTestService();
     const id = await start(tested, {

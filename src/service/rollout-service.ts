@@ -46,7 +46,7 @@ export type ServiceAddress = {
 export interface RolloutService {
   /** Episodes that have a place, and those that wait for one. */
   readonly counts: { readonly running: number; readonly waiting: number };
-  /** Producers that have neither ended nor been cancelled; `batches`: number of the next batch. */
+  /** Producers that run, pause or drain; `batches`: number of the next batch. */
   readonly producers: readonly { readonly id: string; readonly state: string; readonly batches: number }[];
   /** Answers a request without a socket. Never rejects. */
   handle(request: Request): Promise<Response>;

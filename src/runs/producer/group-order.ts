@@ -30,7 +30,7 @@ export class GroupOrder {
   /** Times that a task has been played. */
   readonly #visits = new Map<number, number>();
   /** Tasks whose groups became too old. */
-  readonly #requeued: number[] = [];
+  readonly #requeued: number[];
   /** By number of the group, until its result is reported; none for tasks that are played again. */
   readonly #drawOf = new Map<number, number>();
   #draws = 0;
@@ -42,7 +42,7 @@ export class GroupOrder {
     this.#decided = earlier?.decided ?? new Map<string, GroupRecord>();
     // Backwards, so that the next one is taken from the end.
     this.#earlier = [...(earlier?.begun ?? [])].toReversed();
-    if (earlier !== null && requeues) this.#requeued.push(...leftToRequeue(earlier));
+    this.#requeued = earlier !== null && requeues ? leftToRequeue(earlier) : [];
   }
 
   /** Groups that an earlier process began are still to come. */
