@@ -1,6 +1,7 @@
 // What a turn costs on the client, tokenizer, parser, environment, journal and run files on, against a null client that sends the same
 // bodies and reads the same replies and does nothing else. All 115 retail test tasks, gold actions, Qwen2.5 tokenizer, prompts
-// of 4 to 9 thousand tokens; the server is another process and its CPU is not counted. Rounds are interleaved.
+// of 4 to 9 thousand tokens; the server is another process and its CPU is not counted. Rounds are interleaved. Between the two
+// stands the engine alone: it writes the same bodies from ids, and parses and checks the replies.
 // With --stages it then plays the same episodes against an engine in memory and prints what each stage costs.
 // Run: npm run bench -- turn-cost [rounds] [--stages]
 
@@ -10,6 +11,7 @@ import { join } from "node:path";
 
 import { Pool } from "undici";
 
+import { defaultSampling, TokenBuffer } from "../dist/core/index.js";
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { createSemaphore } from "../dist/lib/semaphore.js";
 import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/runs/index.js";
@@ -54,19 +56,36 @@ const pool = new Pool(`http://127.0.0.1:${server.port}`, {
 });
 const send = nullClient(pool);
 
-/** The null client: each episode's bodies one after another. */
+/** The null client. */
 async function nothing() {
-  const permits = createSemaphore(concurrency);
-  let read = 0;
-  await Promise.all(
-    [...byEpisode.values()].map((sequence) =>
-      permits.run(async () => {
-        for (const body of sequence) read += await send(body);
-      }),
-    ),
-  );
-  if (read === 0) throw new Error("Nothing was read.");
+  const sizes = await walk(async (sequence) => {
+    let read = 0;
+    for (const { body } of sequence) read += await send(body);
+    return read;
+  });
+  if (sizes.includes(0)) throw new Error("Nothing was read.");
   return bodies.size;
+}
+
+/** The engine without an episode around it. */
+async function engineAlone() {
+  await walk(async (sequence) => {
+    const prompt = new TokenBuffer();
+    for (const { requestId, ids } of sequence) {
+      prompt.append(ids.subarray(prompt.length));
+      const call = { prompt, requestId, routingKey: null, sampling: defaultSampling, stopTokenIds: [] };
+      const { sampledTokens } = await engine.sample(call);
+      if (sampledTokens.length === 0) throw new Error("Nothing was sampled.");
+    }
+    prompt.close();
+  });
+  return bodies.size;
+}
+
+/** Each episode's calls one after another. */
+function walk(play) {
+  const permits = createSemaphore(concurrency);
+  return Promise.all([...byEpisode.values()].map((sequence) => permits.run(() => play(sequence))));
 }
 
 function groupBy(all) {
@@ -75,7 +94,8 @@ function groupBy(all) {
     const episode = key.slice(0, key.lastIndexOf(":"));
     const turn = Number(key.slice(key.lastIndexOf(":") + 1));
     const group = groups.get(episode) ?? [];
-    group[turn] = body;
+    const { rid: requestId, input_ids: ids } = JSON.parse(body.toString("latin1"));
+    group[turn] = { body, requestId, ids: Uint32Array.from(ids) };
     groups.set(episode, group);
   }
   return groups;
@@ -83,17 +103,11 @@ function groupBy(all) {
 
 // Garbage is not collected by force between rounds: with no episode alive, V8 then throws away what it has compiled for them,
 // and compiling it anew in every round costs more than the turns. A run of thousands of episodes never does.
-const perTurn = { ours: [], nothing: [] };
+const clients = { ours, engineAlone, nothing };
+const perTurn = { ours: [], engineAlone: [], nothing: [] };
 for (let round = 0; round < rounds + warmUpRounds; round++) {
-  for (const [name, client] of round % 2 === 0
-    ? [
-        ["ours", ours],
-        ["nothing", nothing],
-      ]
-    : [
-        ["nothing", nothing],
-        ["ours", ours],
-      ]) {
+  const order = Object.entries(clients);
+  for (const [name, client] of round % 2 === 0 ? order : order.toReversed()) {
     const { result: turns, cpuUs } = await cpuOf(client);
     if (round >= warmUpRounds) perTurn[name].push(cpuUs / turns);
   }
@@ -107,14 +121,24 @@ console.log(
 console.log(
   `our client    CPU us a turn: ${spread(perTurn.ours)}; ${(first.cpuUs / first.result).toFixed(0)} in the first round`,
 );
+console.log(`engine alone  CPU us a turn: ${spread(perTurn.engineAlone)}`);
 console.log(`null client   CPU us a turn: ${spread(perTurn.nothing)}`);
-const ratios = perTurn.ours.map((cost, round) => perTurn.nothing[round] / cost);
+const ratiosOf = (costs) => costs.map((cost, round) => perTurn.nothing[round] / cost);
+const ratios = ratiosOf(perTurn.ours);
+const engineRatios = ratiosOf(perTurn.engineAlone);
 console.log(`turns per CPU-second against the null client: ${spread(ratios, 2)}   (target: at least 0.8)`);
+console.log(`calls per CPU-second of the engine alone against the null client: ${spread(engineRatios, 2)}`);
 reportRows({
   what: "turns per CPU-second against a null client",
   figure: `${spread(ratios, 2)}; ${median(perTurn.ours).toFixed(0)} us of CPU a turn against ${median(perTurn.nothing).toFixed(0)}`,
   target: "at least 0.8",
   isMet: median(ratios) >= 0.8,
+});
+reportRows({
+  what: "calls per CPU-second of the engine alone against a null client",
+  figure: `${spread(engineRatios, 2)}; ${median(perTurn.engineAlone).toFixed(0)} us of CPU a call`,
+  target: null,
+  isMet: null,
 });
 if (median(ratios) <= 0) process.exitCode = 1;
 if (process.argv.includes("--stages")) {
