@@ -158,6 +158,34 @@ describe("RolloutProducer", () => {
     await producer.cancel();
   });
 
+  it("a trainer that goes back to a checkpoint wastes nothing: what was begun for it waits until it is there again", async () => {
+    const { producer, clock, decided, server } = await produce({}, { maxStaleness: 1 });
+    const steps = async (from: number, to: number): Promise<void> => {
+      for (let version = from; version <= to; version++) {
+        server.version = `v${version}`;
+        producer.reportWeightVersion(server.version);
+        await clock.drain();
+      }
+    };
+    for (let version = 1; version <= 6; version++) {
+      const taking = producer.take(2);
+      await clock.drain();
+      await taking;
+      await steps(version, version);
+    }
+    // Its batches of steps 3 to 5 are known to it, or to whoever keeps them.
+    await steps(4, 6);
+    for (let version = 7; version <= 12; version++) {
+      const taking = producer.take(2);
+      await clock.drain();
+      for (const { staleness } of await taking) expect(staleness).toBeLessThanOrEqual(1);
+      await steps(version, version);
+    }
+    expect(producer.status).toMatchObject({ version: 12, handedOver: 24, dropped: {} });
+    expect(decided.every(({ decision }) => decision === "kept")).toBe(true);
+    await producer.cancel();
+  });
+
   it("starts nothing while it is paused, and goes on where it was", async () => {
     const { producer, clock, log } = await produce({}, { concurrency: 2 });
     producer.pause();
@@ -346,11 +374,25 @@ describe("WeightHistory", () => {
     expect(history.oldest([], 0)).toBe(2);
   });
 
-  it("knows which of the versions of one name it was by when the episode began", () => {
+  it("goes back with the trainer, and on from there", () => {
     const history = new WeightHistory("a");
-    for (const version of ["b", "c", "b", "c"]) history.report(version);
-    expect(history.current).toBe(4);
-    expect([0, 1, 2, 3, 4].map((begunAt) => history.oldest([span("b", "b")], begunAt))).toEqual([1, 1, 3, 3, 3]);
-    expect(history.oldest([span("a", "a")], 3)).toBe(0);
+    const numbers = ["b", "c", "d", "b", "b", "c", "d", "e"].map((version) => {
+      history.report(version);
+      return history.current;
+    });
+    expect(numbers).toEqual([1, 2, 3, 1, 1, 2, 3, 4]);
+    expect(history.oldest([span("c", "e")], 4)).toBe(2);
+  });
+
+  it("takes what the engine had at first for another version when it is reported later", () => {
+    const history = new WeightHistory("3");
+    const numbers = ["3", "1", "2", "3"].map((version) => {
+      history.report(version);
+      return history.current;
+    });
+    expect(numbers).toEqual([0, 1, 2, 0]);
+    const inherited = new WeightHistory("3");
+    for (const version of ["1", "2", "3"]) inherited.report(version);
+    expect(inherited.current).toBe(3);
   });
 });

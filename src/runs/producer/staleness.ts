@@ -26,16 +26,18 @@ export function groupCapacity({ maxStaleness, version, batchGroups, accepted, ru
 }
 
 /**
- * The versions that a trainer reported, numbered from 0. Names may be anything; one that comes back, after a trainer went back
- * to a checkpoint, has a new number.
+ * The versions that a trainer reported, numbered from 0. Names may be anything. One that is reported again has its number again:
+ * the trainer went back to a checkpoint, and is at that point of its way once more.
  */
 export class WeightHistory {
-  readonly #numbers = new Map<string, number[]>();
+  readonly #numbers = new Map<string, number>();
+  readonly #reported = new Set<string>();
+  #newest = 0;
   #current = 0;
 
-  /** `first`: what the engine has at the beginning; `null`: not known. */
+  /** `first`: what the engine has at the beginning, which another training may have named; `null`: not known. */
   constructor(first: string | null) {
-    if (first !== null) this.#numbers.set(first, [0]);
+    if (first !== null) this.#numbers.set(first, 0);
   }
 
   get current(): number {
@@ -44,16 +46,16 @@ export class WeightHistory {
 
   /** The same version again changes nothing. */
   report(version: string): void {
-    const numbers = this.#numbers.get(version) ?? [];
-    if (numbers.at(-1) === this.#current) return;
-    this.#current++;
-    this.#numbers.set(version, [...numbers, this.#current]);
+    const known = this.#numbers.get(version);
+    const isKnown = known === this.#current || this.#reported.has(version);
+    this.#reported.add(version);
+    this.#current = isKnown && known !== undefined ? known : ++this.#newest;
+    this.#numbers.set(version, this.#current);
   }
 
   /**
-   * The number of the oldest version in the spans. `begunAt`: the version that was current when the episode began. One that
-   * was never reported counts as that, which none of its tokens can be older than; one that was reported several times as the
-   * first since then.
+   * The number of the oldest version in the spans. A version that was never reported counts as `begunAt`: the version that
+   * was current when the episode began, which none of its tokens can be older than.
    */
   oldest(spans: readonly WeightSpan[], begunAt: number): number {
     let oldest = this.#current;
@@ -62,8 +64,7 @@ export class WeightHistory {
       for (const version of [dispatch, reply]) {
         // Where one of both is missing, the other alone speaks.
         if (version === null && (dispatch ?? reply) !== null) continue;
-        const numbers = version === null ? undefined : this.#numbers.get(version);
-        oldest = Math.min(oldest, numbers?.find((number) => number >= begunAt) ?? numbers?.at(-1) ?? begunAt);
+        oldest = Math.min(oldest, (version === null ? undefined : this.#numbers.get(version)) ?? begunAt);
       }
     }
     return oldest;
