@@ -82,7 +82,7 @@ export async function untilReady(
       code: "timeout",
       message:
         `Cannot go on with a turn that engine "${engine.name}" aborted: the server has taken no requests for ${Math.round(waited)} ms, ` +
-        `at most ${maxPauseMs} ms are waited; continue it, or raise engineAbort.maxPauseMs.`,
+        `at most ${maxPauseMs} ms are waited; continue it, or raise engineAbort.maxPauseMs (--max-pause).`,
       retryable: true,
       cause: null,
     });
