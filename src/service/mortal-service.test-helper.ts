@@ -78,6 +78,7 @@ export async function live(
       },
     },
   });
-  await tested.service.restore([...disk.log], { decided: new Map(disk.records) });
+  // It may die while it records what an earlier one handed over.
+  await Promise.race([tested.service.restore([...disk.log], { decided: new Map(disk.records) }), dead]);
   return { ...tested, die, dead };
 }

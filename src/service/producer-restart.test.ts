@@ -74,12 +74,9 @@ async function trainThrough(
       weights,
       diesAt: (write) => (current < plan.lives ? diesAt(write, current) : null),
     });
-    const trained = train(life, training, plan);
+    const trained = train(life, training, plan).then(() => life.service.close({ wait: true }));
     const ending = await Promise.race([trained.then(() => "trained"), life.dead.then(() => "died")]);
-    if (ending === "trained") {
-      await life.service.close({ wait: true });
-      return { training, disk, deaths };
-    }
+    if (ending === "trained") return { training, disk, deaths };
     deaths++;
   }
 }
