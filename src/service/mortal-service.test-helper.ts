@@ -25,6 +25,7 @@ export type Write =
 export type Life = TestService & {
   /** The process is gone: nothing that it does from now on reaches the disk, and nobody hears of it. */
   readonly die: () => void;
+  readonly hasDied: () => boolean;
   /** Resolves when it has died. */
   readonly dead: Promise<void>;
 };
@@ -80,5 +81,5 @@ export async function live(
   });
   // It may die while it records what an earlier one handed over.
   await Promise.race([tested.service.restore([...disk.log], { decided: new Map(disk.records) }), dead]);
-  return { ...tested, die, dead };
+  return { ...tested, die, hasDied: () => isDead, dead };
 }

@@ -45,6 +45,8 @@ async function train(life: Life, training: Training, plan: Plan): Promise<void> 
     while (training.reported < versions) {
       weights.version = String(training.reported + 1);
       await askJson("/v1/weights", { version: weights.version });
+      // What a dead process answers is not heard.
+      if (life.hasDied()) return;
       training.reported++;
     }
     const number = training.batches.length;
@@ -53,6 +55,7 @@ async function train(life: Life, training: Training, plan: Plan): Promise<void> 
       // Whoever polls begins again and again to wait.
       wait_seconds: number % 2 === 0 ? 60 : 0.001,
     });
+    if (life.hasDied()) return;
     if (batch.status === "waiting") continue;
     expect(batch.status).toBe("ready");
     training.batches.push({ ...batch, version: training.reported });
