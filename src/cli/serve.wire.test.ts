@@ -129,6 +129,25 @@ describe("serve", () => {
     await router.close();
   });
 
+  test("who waits for a batch when the service is stopped is told so", async () => {
+    let waiting = Promise.resolve(new Response());
+    await runServer(
+      async (url) => {
+        const wanted = { samples: 2, batch_groups: 1, max_staleness: 0 };
+        const { id } = await ask<{ readonly id: string }>(`${url}/v1/producers`, wanted);
+        const batch = (number: number): string => `${url}/v1/producers/${id}/batches/${number}`;
+        expect(await ask(batch(0), { wait_seconds: 60 })).toMatchObject({ status: "ready" });
+        const headers = { "content-type": "application/json" };
+        // No weights are reported, so there is none to hand over.
+        waiting = fetch(batch(1), { method: "POST", headers, body: '{"wait_seconds": 60}' });
+        await ask(`${url}/v1/info`);
+      },
+      { argv: argv() },
+    );
+    const answer = await waiting;
+    expect([answer.status, await answer.json()]).toMatchObject([503, { error: { code: "closing" } }]);
+  });
+
   test("a folder whose requests cannot be read is told, and left free", async () => {
     await runServer(async () => undefined, { argv: argv() });
     await writeFile(join(out, "requests.jsonl"), "nothing of ours\n");

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import { ConfigurationError, type GroupRecord } from "../core/index.ts";
+import { systemClock } from "../lib/clock.ts";
 import { isFromThisMachine } from "../lib/is-from-this-machine.ts";
 import { isLoopback } from "../lib/is-loopback.ts";
 import { isAllowed } from "./access.ts";
@@ -25,6 +26,10 @@ import { defaultServiceLimits, type ServiceLimits, type ServiceParts } from "./s
 import { ServiceRefusal } from "./service-refusal.ts";
 import { openApiDocument } from "./wire/open-api.ts";
 import { episodeBody, groupBody, readBody, toGroupRequest } from "./wire/requests.ts";
+
+/** How long a closing service waits for answers to leave, and how often it looks. */
+const mostPoliteMs = 1000;
+const politeStepMs = 10;
 
 export type RolloutServiceOptions = {
   readonly limits?: Partial<ServiceLimits>;
@@ -171,12 +176,26 @@ async function listen(
   const { address, family, port: taken } = server.address() as AddressInfo;
   return {
     url: `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
+    close: () => closePolitely(server),
   };
+}
+
+/** Who is being answered gets the answer; who keeps a connection for later, or reads too slowly, does not hold the service up. */
+async function closePolitely(server: Server): Promise<void> {
+  const closed = new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
+  // Connections are idle a moment after their last answer has left, and nobody says when that is.
+  for (let waited = 0; waited < mostPoliteMs; waited += politeStepMs) {
+    server.closeIdleConnections();
+    if (await isSettled(closed)) return;
+  }
+  server.closeAllConnections();
+  await closed;
+}
+
+function isSettled(closed: Promise<void>): Promise<boolean> {
+  return Promise.race([closed.then(() => true), systemClock.sleep(politeStepMs).then(() => false)]);
 }
 
 function bind(server: Server, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {
