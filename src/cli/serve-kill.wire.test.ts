@@ -121,7 +121,7 @@ test(
   "a service that is killed while its trainer asks hands over the batches of one that is not",
   { timeout: 300_000 },
   async () => {
-    const steps = isFull ? 12 : 3;
+    const steps = isFull ? 12 : 2;
     const [calm, hard] = [join(root, "calm"), join(root, "hard")];
     let batches: Batch[] = [];
     await runServer(
