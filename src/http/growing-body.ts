@@ -3,6 +3,7 @@
 // tools, mostly) is written in digits once and copied into their bodies. Measured in `bench/request-body.mjs`.
 
 import type { TokenBuffer } from "../core/token-buffer.ts";
+import { writeDigits } from "../lib/write-digits.ts";
 import { giveMemoryBack, takeMemory } from "./body-memory.ts";
 
 /** An id has at most ten digits, and a comma behind it. */
@@ -12,7 +13,6 @@ const leastOpening = 256;
 /** Room for the next turns, where an eighth of what stands there is less. */
 const leastRoom = 8192;
 const comma = 44;
-const zero = 48;
 
 /**
  * A body to send. Give it back once the server has answered what was asked: it has read it all. After anything else, a refusal
@@ -144,25 +144,8 @@ function shorten({ ids, bytes }: Opening, count: number): Opening {
 function writeIds(ids: Uint32Array, bytes: Buffer, offset: number): number {
   let end = offset;
   for (let at = 0; at < ids.length; at++) {
-    let rest = ids[at] ?? 0;
-    const next = end + digits(rest);
-    for (let place = next - 1; place >= end; place--) {
-      const tenth = Math.floor(rest / 10);
-      bytes[place] = zero + (rest - tenth * 10);
-      rest = tenth;
-    }
-    bytes[next] = comma;
-    end = next + 1;
+    end = writeDigits(bytes, end, ids[at] ?? 0);
+    bytes[end++] = comma;
   }
   return end;
-}
-
-function digits(id: number): number {
-  if (id < 10) return 1;
-  if (id < 100) return 2;
-  if (id < 1000) return 3;
-  if (id < 10_000) return 4;
-  if (id < 100_000) return 5;
-  if (id < 1_000_000) return 6;
-  return String(id).length;
 }

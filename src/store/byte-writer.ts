@@ -1,6 +1,7 @@
 // Lines on their way to a file, one behind another in one buffer that is used again and again: a text and a buffer for each
 // line cost more than writing it (`npm run bench -- turn-cost`).
 
+import { writeDigits } from "../lib/write-digits.ts";
 import { unchanged } from "../lib/unchanged.ts";
 
 const firstBytes = 65_536;
@@ -12,7 +13,6 @@ const lineFeed = 10;
 const quote = 34;
 const backslash = 92;
 const lowerN = 110;
-const zero = 48;
 /** Of a safe integer. */
 const mostDigits = 16;
 const base64Digits = Buffer.from("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/");
@@ -77,17 +77,7 @@ export class ByteWriter {
   /** A whole number that is not negative, in digits. */
   digits(number: number): void {
     this.#reserve(mostDigits);
-    const bytes = this.#bytes;
-    const start = this.#length;
-    let end = start + 1;
-    for (let bound = 10; bound <= number; bound *= 10) end++;
-    let rest = number;
-    for (let place = end - 1; place >= start; place--) {
-      const tenth = Math.floor(rest / 10);
-      bytes[place] = zero + (rest - tenth * 10);
-      rest = tenth;
-    }
-    this.#length = end;
+    this.#length = writeDigits(this.#bytes, this.#length, number);
   }
 
   /** A JSON string. Lone surrogates, which UTF-8 cannot hold, are escaped. */
