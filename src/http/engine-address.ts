@@ -2,6 +2,7 @@
 // checks before anything is sent.
 
 import { ConfigurationError } from "../core/failure.ts";
+import { httpAddress } from "../lib/http-address.ts";
 import { parseBaseUrl, type BaseUrl } from "./base-url.ts";
 
 /** A whole address, or its parts, or nothing: then the server of this machine. */
@@ -49,6 +50,5 @@ function addressOf(host: string, port: number, product: string): string {
       `Cannot choose the ${product} server: host is not a host name or an IP address; give a whole address as url.`,
     );
   }
-  const isBareIpv6 = host.includes(":") && !host.startsWith("[");
-  return `http://${isBareIpv6 ? `[${host}]` : host}:${port}`;
+  return httpAddress(host, port);
 }

@@ -2,6 +2,7 @@
 // could otherwise name a server of their own and read it there.
 
 import { parseBaseUrl } from "../../http/index.ts";
+import { httpAddress } from "../../lib/http-address.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 
 type Addressed = Pick<RolloutSettings, "engine" | "url" | "host" | "port">;
@@ -17,7 +18,5 @@ function originsOf(urls: string): readonly string[] {
 }
 
 function addressOf({ engine, host, port }: Addressed): string {
-  const name = host ?? "127.0.0.1";
-  const isBareIpv6 = name.includes(":") && !name.startsWith("[");
-  return `http://${isBareIpv6 ? `[${name}]` : name}:${port ?? (engine === "vllm" ? 8000 : 30_000)}`;
+  return httpAddress(host ?? "127.0.0.1", port ?? (engine === "vllm" ? 8000 : 30_000));
 }

@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import type { SamplingParams } from "../../core/index.ts";
+import { httpAddress } from "../../lib/http-address.ts";
 import type { GroupRequest } from "../group-job.ts";
 import type { PolicyRequest } from "../service-parts.ts";
 import { ServiceRefusal } from "../service-refusal.ts";
@@ -93,7 +94,7 @@ export function toPolicy(
 function urlOf(where: z.infer<typeof engine>): string {
   if ("url" in where) return where.url;
   const { router_ip: host, router_port: port } = where;
-  return `http://${host.includes(":") && !host.startsWith("[") ? `[${host}]` : host}:${port}`;
+  return httpAddress(host, port);
 }
 
 function toSampling(given: z.infer<typeof samplingParams>): Partial<SamplingParams> {
