@@ -80,6 +80,12 @@ export class EpisodeJob {
     this.#wake();
   }
 
+  /** An earlier process played and kept it; there are no events of it here. */
+  endBefore(summary: EpisodeSummary): void {
+    this.end(summary, { isKept: true });
+    this.forgetEvents();
+  }
+
   cancel(): void {
     this.#controller.abort(new Error("The episode was cancelled."));
   }

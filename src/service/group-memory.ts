@@ -143,17 +143,19 @@ export class GroupMemory {
     for (const job of group.jobs) {
       const { episodeId } = job.place;
       const episode = await archive.find(episodeId);
-      if (episode === null) job.end(unkept.get(episodeId) ?? notStarted, { isKept: false });
-      else job.end(summarize(episode), { isKept: true });
-      job.forgetEvents();
+      if (episode === null) {
+        job.end(unkept.get(episodeId) ?? notStarted, { isKept: false });
+        job.forgetEvents();
+      } else {
+        job.endBefore(summarize(episode));
+      }
     }
     const { samples, replacements } = request;
     for (let sampleIndex = samples; sampleIndex < samples + replacements; sampleIndex++) {
       const job = group.another(sampleIndex);
       const episode = await archive.find(job.place.episodeId);
       if (episode === null) continue;
-      job.end(summarize(episode), { isKept: true });
-      job.forgetEvents();
+      job.endBefore(summarize(episode));
       group.jobs.push(job);
     }
     this.#asleep.delete(identity.groupId);

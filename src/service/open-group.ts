@@ -1,6 +1,6 @@
 // From what is asked for to episodes with places and seeds. The same question gives the same episodes in every process.
 
-import type { EnvironmentSource, Task } from "../core/index.ts";
+import type { EnvironmentSource, Task, Taskset } from "../core/index.ts";
 import { episodeSeed } from "../episodes/index.ts";
 import { EpisodeJob } from "./episode-job.ts";
 import type { GroupIdentity, GroupJob, GroupRequest } from "./group-job.ts";
@@ -37,10 +37,17 @@ function findTask({ split, taskIndex }: GroupRequest, world: TaskWorld): Task {
   const { environment } = world;
   const name = findSplit(split, world);
   const taskset = environment.taskset(name);
-  if (taskIndex < taskset.size) return taskset.task(taskIndex);
+  checkTasks([taskIndex], taskset, environment);
+  return taskset.task(taskIndex);
+}
+
+/** Throws a `ServiceRefusal` that names the first index of which there is no task. */
+export function checkTasks(taskIndexes: readonly number[], taskset: Taskset, { name }: EnvironmentSource): void {
+  const wrong = taskIndexes.find((index) => index >= taskset.size);
+  if (wrong === undefined) return;
   throw new ServiceRefusal(
     "bad-request",
-    `Cannot find the task: ${environment.name} (${name}) has no task ${taskIndex}; indexes go from 0 to ${taskset.size - 1}.`,
+    `Cannot find the task: ${name} (${taskset.split}) has no task ${wrong}; indexes go from 0 to ${taskset.size - 1}.`,
   );
 }
 

@@ -4,12 +4,12 @@
 import { randomUUID } from "node:crypto";
 import type { GroupRecord } from "../core/index.ts";
 import { type Asked, checkSameBody, digestOf, hashOf, refuseClosing } from "./asked.ts";
+import { playerAgain, playerOf } from "./policy-player.ts";
 import type { ProducerWorld } from "./producer-groups.ts";
 import { ProducerJob, type ProducerPast } from "./producer-job.ts";
 import { nextState, readPasts } from "./producer-past.ts";
 import type { ProducerRequest } from "./producer-request.ts";
 import type { LoggedRequest, SteerAction } from "./request-log.ts";
-import { playerAgain, playerOf } from "./rollout-desk.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
 
 /** More producers at once are somebody's mistake: each may have as many episodes under way as the service has places. */

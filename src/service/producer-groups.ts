@@ -133,8 +133,7 @@ export class ProducerGroups {
     const episode = await this.#reads.run(() => this.#world.parts.archive.find(job.place.episodeId));
     if (episode === null) return null;
     if (onRecorded !== undefined) episode.events.forEach(onRecorded);
-    job.end(summarize(episode), { isKept: true });
-    job.forgetEvents();
+    job.endBefore(summarize(episode));
     return forDecision({ episode, result: { samples: [], dropped: [] }, origin: "kept" });
   }
 

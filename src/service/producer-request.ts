@@ -10,9 +10,8 @@ import {
   type TaskSource,
 } from "../runs/index.ts";
 import type { GroupRequest } from "./group-job.ts";
-import { findSplit, type TaskWorld } from "./open-group.ts";
+import { checkTasks, findSplit, type TaskWorld } from "./open-group.ts";
 import type { PolicyRequest } from "./service-parts.ts";
-import { ServiceRefusal } from "./service-refusal.ts";
 
 export type ProducerRequest = {
   readonly split: string | null;
@@ -39,13 +38,7 @@ export type ProducerRequest = {
 /** What the library makes a producer of. Throws a `ServiceRefusal` for tasks that there are not. */
 export function planOf(request: ProducerRequest, producerId: string, world: TaskWorld): ProducerPlan {
   const taskset = world.environment.taskset(findSplit(request.split, world));
-  const wrong = request.tasks?.find((index) => index >= taskset.size);
-  if (wrong !== undefined) {
-    throw new ServiceRefusal(
-      "bad-request",
-      `Cannot find the task: ${world.environment.name} (${taskset.split}) has no task ${wrong}; indexes go from 0 to ${taskset.size - 1}.`,
-    );
-  }
+  checkTasks(request.tasks ?? [], taskset, world.environment);
   const indexes = request.tasks ?? Array.from({ length: taskset.size }, (_, index) => index);
   const seed = request.seed ?? deriveSeed(world.seed, producerId);
   return {

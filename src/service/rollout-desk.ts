@@ -3,7 +3,6 @@
 // request), and how many may wait.
 
 import { randomUUID } from "node:crypto";
-import { ConfigurationError } from "../core/index.ts";
 import type { EpisodePlayer } from "../runs/index.ts";
 import { type Asked, checkSameBody, digestOf, hashOf, refuseClosing } from "./asked.ts";
 import type { EpisodeJob } from "./episode-job.ts";
@@ -12,8 +11,9 @@ import { notPlayed, notStarted, summarize } from "./episode-summary.ts";
 import type { GroupJob, GroupRequest } from "./group-job.ts";
 import type { GroupMemory } from "./group-memory.ts";
 import { openGroup } from "./open-group.ts";
+import { playerAgain, playerOf } from "./policy-player.ts";
 import type { LoggedRequest } from "./request-log.ts";
-import type { PolicyRequest, ServiceLimits, ServiceParts } from "./service-parts.ts";
+import type { ServiceLimits, ServiceParts } from "./service-parts.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
 
 export type DeskHands = { readonly memory: GroupMemory; readonly stage: EpisodeStage };
@@ -90,8 +90,7 @@ export class RolloutDesk {
           if (cancelled.has(job.place.episodeId)) job.end(notStarted, { isKept: false });
           continue;
         }
-        job.end(summarize(episode), { isKept: true });
-        job.forgetEvents();
+        job.endBefore(summarize(episode));
       }
       this.#start(group, playerAgain(request.policy, this.#parts));
     }
@@ -208,26 +207,5 @@ export class RolloutDesk {
       episodeIds: kept.map(({ place }) => place.episodeId),
       rewards: kept.map(({ summary }) => summary?.reward ?? null),
     });
-  }
-}
-
-/** Throws a `ServiceRefusal` when the policy cannot be had. */
-export function playerOf(policy: PolicyRequest, { player }: Pick<ServiceParts, "player">): EpisodePlayer {
-  try {
-    return player(policy);
-  } catch (error) {
-    if (error instanceof ConfigurationError) throw new ServiceRefusal("bad-request", error.message);
-    throw error;
-  }
-}
-
-/** Of a request that was accepted before: what is wrong with it now is told by its episodes. */
-export function playerAgain(policy: PolicyRequest, parts: Pick<ServiceParts, "player">): EpisodePlayer {
-  try {
-    return playerOf(policy, parts);
-  } catch (error) {
-    return async () => {
-      throw error;
-    };
   }
 }
