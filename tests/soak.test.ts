@@ -16,8 +16,8 @@ const concurrency = isFull ? 256 : 64;
 const mark = isFull ? 2000 : 100;
 const episodes = tasks * passes * 4;
 /**
- * V8 and the allocator keep what garbage was, and the more, the faster a process has become: by default resident memory grows by
- * a tenth where our own objects do not grow at all, and would hide a leak of 30 MB. docs/performance.md has both.
+ * V8 and the allocator keep what garbage was, and the more, the faster a process has become: by default resident memory grows
+ * where our own objects do not, and would hide a leak. docs/performance.md has the figures of both.
  */
 const thrift = { flags: ["--heap-growing-percent=50"], env: { MALLOC_ARENA_MAX: "2" } };
 
