@@ -1,5 +1,6 @@
 // `npm run check -- files`: what every tracked file keeps. Small enough to read in one go, headed by what it is, and free of
-// anything that is true on one machine only: its paths, and the registry it installs from.
+// anything that is true on one machine only: its paths, and the registry it installs from. And package.json has no script that
+// npm runs when another was asked for.
 
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
@@ -9,6 +10,7 @@ import { parseSync } from "oxc-parser";
 
 import { root, runCommand } from "../run-command.mjs";
 import { findLockProblems } from "./lock.mjs";
+import { findCoupledScripts, readManifest } from "./manifest.mjs";
 
 const limits = {
   bytes: 1_000_000,
@@ -47,6 +49,7 @@ export async function checkFiles() {
   }
 
   problems.push(...findLockProblems(readFileSync(join(root, "package-lock.json"), "utf8")));
+  problems.push(...findCoupledScripts(readManifest().scripts));
   lengths.sort((first, second) => first - second);
   const median = lengths[Math.floor(lengths.length / 2)] ?? 0;
   const ninthDecile = lengths[Math.floor(lengths.length * 0.9)] ?? 0;

@@ -19,3 +19,21 @@ import { root } from "../run-command.mjs";
 export function readManifest() {
   return /** @type {Manifest} */ (JSON.parse(readFileSync(join(root, "package.json"), "utf8")));
 }
+
+/** Run by npm itself when a package is packed, published or installed from a folder; nobody types what they belong to. */
+const lifecycleScripts = new Set(["prepack", "postpack", "prepare", "prepublishOnly"]);
+
+/**
+ * Scripts that npm runs without being asked: `npm run train` begins with a script "pretrain" and ends with "posttrain".
+ *
+ * @param {Readonly<Record<string, unknown>>} scripts Of package.json.
+ * @returns {Iterable<string>}
+ */
+export function* findCoupledScripts(scripts) {
+  for (const name of Object.keys(scripts)) {
+    const [, place, other = ""] = /^(pre|post)(.+)$/.exec(name) ?? [];
+    if (other in scripts && !lifecycleScripts.has(name)) {
+      yield `package.json: npm runs the script "${name}" ${place === "pre" ? "before" : "after"} every "npm run ${other}": give it another name.`;
+    }
+  }
+}

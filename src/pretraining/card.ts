@@ -17,7 +17,7 @@ export function cardOf(run: {
   const clonedTokens = rows.findLast(({ phase }) => phase === "cloning")?.tokens ?? 0;
   const examined = rows.filter((row) => row.phase !== "rounded" && row.reading !== null);
   const percent = (share: number | undefined): string => (share === undefined ? "-" : `${(share * 100).toFixed(1)} %`);
-  const command = recipe.name === "bookshop-nano" ? "npm run pretrain -- --nano" : "npm run pretrain";
+  const command = recipe.name === "bookshop-nano" ? "npm run make-model -- --nano" : "npm run make-model";
   const million = (parameterLayout(config).size / 1e6).toFixed(2);
   const { layers, heads, keyValueHeads, headSize, hiddenSize, feedForwardSize, vocabularySize } = config;
   return `# ${recipe.name}

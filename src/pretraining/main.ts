@@ -1,4 +1,4 @@
-// `npm run pretrain [-- --nano] [--to <folder>]`: makes a shipped checkpoint again. A run that was killed goes on from its last
+// `npm run make-model [-- --nano] [--to <folder>]`: makes a shipped checkpoint again. A run that was killed goes on from its last
 // examination.
 
 import { join, resolve } from "node:path";
@@ -10,7 +10,7 @@ import { pretrain } from "./pretrain.ts";
 import { recipes } from "./recipe.ts";
 import type { LogRow } from "./training-log.ts";
 
-const usage = "Usage: npm run pretrain [-- --nano] [--to <folder>]";
+const usage = "Usage: npm run make-model [-- --nano] [--to <folder>]";
 const started = performance.now();
 
 process.exitCode = await main();

@@ -19,7 +19,7 @@ export function* findDeadReferences(file, text, { exists, scripts }) {
     for (const [, path = ""] of line.matchAll(/`((?:src|docs|examples|bench|scripts)\/[\w./-]+)`/g)) {
       if (!exists(path)) yield `${place} names \`${path}\`, which does not exist.`;
     }
-    for (const [, name = ""] of line.matchAll(/\bnpm run ([\w:]+)/g)) {
+    for (const [, name = ""] of line.matchAll(/\bnpm run ([\w:-]+)/g)) {
       if (!scripts.has(name)) yield `${place} says "npm run ${name}", which package.json does not have.`;
     }
   }

@@ -1,4 +1,4 @@
-// `npm run pretrain [-- --nano] [--to <folder>]`: sets the clone up, then makes a shipped checkpoint from nothing. The rest,
+// `npm run make-model [-- --nano] [--to <folder>]`: sets the clone up, then makes a shipped checkpoint from nothing. The rest,
 // recipes included, is in src/pretraining/.
 
 import { join } from "node:path";
