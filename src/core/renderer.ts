@@ -83,6 +83,11 @@ export interface Renderer {
   /** "append-only": the template never rewrites. Otherwise "keep-reasoning" (history is only appended to, against the template) or "branch" (a rewrite starts a branch, as the template does). */
   readonly historyPolicy: "append-only" | "keep-reasoning" | "branch";
   readonly stopTokenIds: readonly number[];
+  /**
+   * Token ids are below this, as the model has it (its tokenizer may know fewer or more). A prompt with an id beyond it is an
+   * `AttributedError` at boundary "renderer" with code "token-beyond-vocabulary": real servers die of one.
+   */
+  readonly vocabularySize: number;
   /** How actions are read, for the records of a run. */
   readonly parsers: ParserFacts;
   renderPrompt(messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt;

@@ -66,6 +66,24 @@ describe("rendererFor()", () => {
     expect(rendererFor("qwen2.5-instruct", tokenizer, { historyPolicy: "branch" }).historyPolicy).toBe("append-only");
   });
 
+  test("refuses a prompt with a token id that the model does not know, first prompts and bridges alike", () => {
+    const vocabularySize = tokenizer.vocabularySize - 1;
+    const renderer = rendererFor("qwen2.5-instruct", tokenizer, { vocabularySize });
+    expect(renderer.vocabularySize).toBe(vocabularySize);
+    expect(rendererFor("qwen2.5-instruct", tokenizer).vocabularySize).toBe(tokenizer.vocabularySize);
+    const beyond = [{ role: "user", content: tokenizer.decode([vocabularySize]) }] as const;
+    const history = [beyond[0], { role: "assistant", content: "!", reasoning: null, toolCalls: [] }] as const;
+    const failure = { boundary: "renderer", code: "token-beyond-vocabulary", retryable: false };
+    const lastAction = new Uint32Array([tokenizer.tokenId("<|im_end|>")!]);
+    for (const render of [
+      () => renderer.renderPrompt(beyond, []),
+      () => renderer.bridge({ messages: history, tools: [], lastAction, newMessages: beyond }),
+    ]) {
+      expect(render).toThrow(expect.objectContaining({ failure: expect.objectContaining(failure) as unknown }));
+      expect(render).toThrow(`is token ${vocabularySize} to tokenizer "readable"`);
+    }
+  });
+
   test("a prompt with thinking off ends in an empty think block", () => {
     const { text } = rendererFor("qwen3", tokenizer, { thinking: false }).renderPrompt(
       [{ role: "user", content: "hi" }],

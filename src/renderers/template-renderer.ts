@@ -2,7 +2,7 @@
 // only what is new, actions by the family's parsers. Generated text is never encoded again.
 
 import type { BridgeInput, BridgeResult, Message, RenderedPrompt, Renderer, Tokenizer, Tool } from "../core/index.ts";
-import { ConfigurationError } from "../core/index.ts";
+import { AttributedError, ConfigurationError } from "../core/index.ts";
 import type { JsonObject } from "../lib/json/index.ts";
 import { type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/index.ts";
 import { createActionReader } from "./action-reader.ts";
@@ -31,6 +31,8 @@ export type RendererOptions = {
   readonly parseMode?: "tokens" | "text";
   /** Let calls of unknown tools through to the judge. Default false: they are reported as problems only, as in SGLang. */
   readonly forwardUnknownTools?: boolean;
+  /** As in `Renderer`, from `ModelFolder`. Default: what the tokenizer knows. */
+  readonly vocabularySize?: number;
   /** Recover calls from near-misses, each reported as the problem "repaired". Default false, as in SGLang. */
   readonly repair?: boolean;
 };
@@ -51,6 +53,14 @@ export function createTemplateRenderer(
   const kwargs = thinkingVariables(family, options.thinking);
   const historyPolicy = historyPolicyOf(family, options.historyPolicy);
 
+  const vocabularySize = options.vocabularySize ?? tokenizer.vocabularySize;
+
+  const encode = (text: string): Uint32Array => {
+    const tokens = tokenizer.encode(text);
+    if (tokenizer.vocabularySize > vocabularySize) checkVocabulary(tokens, vocabularySize, tokenizer);
+    return tokens;
+  };
+
   const render = (messages: readonly Message[], tools: readonly Tool[]): readonly TemplateSegment[] => {
     const segments = family.template({
       messages: wireMessages(family, messages),
@@ -65,7 +75,7 @@ export function createTemplateRenderer(
   const renderPrompt = (messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt => {
     const segments = render(messages, tools);
     const text = segmentsText(segments);
-    const tokens = tokenizer.encode(text);
+    const tokens = encode(text);
     const spans = messageSpans(
       { segments, text, tokens },
       { tokenizer, startToken: family.startToken, messageCount: messages.length },
@@ -88,7 +98,7 @@ export function createTemplateRenderer(
       return { type: "refused", reason: `the chat template of "${family.name}" moves message ${place} to the front` };
     }
     const text = missingEnd(lastAction) + family.closing + segmentsText(segments.slice(historyEnd + 1));
-    const tokens = tokenizer.encode(text);
+    const tokens = encode(text);
     // Where an action ends with the token that opens the next message, that token has been sampled already.
     const isOpened = endId === null && tokens.length > 0 && tokens[0] === lastAction.at(-1);
     return { type: "extended", tokens: isOpened ? tokens.subarray(1) : tokens };
@@ -101,7 +111,7 @@ export function createTemplateRenderer(
     const segments = render([...messages, ...newMessages], tools);
     const after = segmentsText(segments);
     const ended = seen + missingEnd(lastAction);
-    if (after.startsWith(ended)) return { type: "extended", tokens: tokenizer.encode(after.slice(seen.length)) };
+    if (after.startsWith(ended)) return { type: "extended", tokens: encode(after.slice(seen.length)) };
     return { type: "refused", reason: rewriteReason(family.name, segments, ended) };
   };
 
@@ -113,6 +123,7 @@ export function createTemplateRenderer(
     family: family.name,
     historyPolicy,
     stopTokenIds,
+    vocabularySize,
     parsers: { toolCalls: calls.name, reasoning: reasoning?.name ?? null, mode: parseMode, repair },
     renderPrompt,
     bridge: historyPolicy === "branch" ? extendOrRefuse : append,
@@ -176,6 +187,20 @@ function requireToken(family: RendererFamily, tokenizer: Tokenizer, text: string
     `Cannot render for model family "${family.name}" with tokenizer "${tokenizer.name}": it has no token "${text}"; ` +
       "give the tokenizer of a model of this family.",
   );
+}
+
+function checkVocabulary(tokens: Uint32Array, vocabularySize: number, tokenizer: Tokenizer): void {
+  const beyond = tokens.find((id) => id >= vocabularySize);
+  if (beyond === undefined) return;
+  throw new AttributedError({
+    boundary: "renderer",
+    code: "token-beyond-vocabulary",
+    message:
+      `Cannot send a prompt: "${tokenizer.decode([beyond])}" is token ${beyond} to tokenizer "${tokenizer.name}", and the ` +
+      `model knows ids below ${vocabularySize} (vocab_size of its config.json); use the tokenizer that belongs to the model.`,
+    retryable: false,
+    cause: null,
+  });
 }
 
 function thinkingVariables(family: RendererFamily, thinking: boolean | undefined): JsonObject {

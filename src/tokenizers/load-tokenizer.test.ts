@@ -61,6 +61,32 @@ describe("loadModelFolder()", () => {
     expect((await load("other", [{ name: "rag", template: "r" }, usual])).chatTemplate).toBe("d");
   });
 
+  test.each<[string, string | null, number]>([
+    ["no config.json", null, 647],
+    ["no vocab_size", "{}", 647],
+    ["padded rows", `{"vocab_size": 1024}`, 1024],
+    ["fewer than the tokenizer has", `{"vocab_size": 640}`, 640],
+    ["a multimodal model", `{"vocab_size": 7, "text_config": {"vocab_size": 2048}}`, 2048],
+    ["a text_config without one", `{"vocab_size": 1024, "text_config": {}}`, 1024],
+  ])("says which ids the model knows: %s", async (name, config, expected) => {
+    const files = { "tokenizer.json": qwen, ...(config === null ? {} : { "config.json": config }) };
+    const folder = await folderOf(`vocabulary ${name}`, files);
+    expect((await loadModelFolder(folder)).vocabularySize).toBe(expected);
+  });
+
+  test.each(["0", "-1", "1.5", `"151936"`, "1e300", "1000000000000", "[]"])(
+    "refuses a vocab_size of %s",
+    async (size) => {
+      const folder = await folderOf(`size ${size}`, {
+        "tokenizer.json": qwen,
+        "config.json": `{"vocab_size": ${size}}`,
+      });
+      await expect(loadModelFolder(folder)).rejects.toThrow(
+        /config.json": its vocab_size is .* a whole number from 1 to/,
+      );
+    },
+  );
+
   test("needs tokenizer.json alone", async () => {
     const model = await loadModelFolder(await folderOf("alone", { "tokenizer.json": qwen }));
     expect(model).toMatchObject({ chatTemplate: null, tokenizerConfig: null, config: null, specialTokens: new Map() });

@@ -13,6 +13,11 @@ export type ModelFolder = {
   readonly name: string;
   readonly tokenizer: Tokenizer;
   /**
+   * Token ids that the model knows are below this: `vocab_size` of config.json (that of its `text_config` first), rows that
+   * pad the embedding included; without one, what the tokenizer says.
+   */
+  readonly vocabularySize: number;
+  /**
    * `chat_template.jinja`, else the template in tokenizer_config.json; of several there the one named "tool_use", else
    * "default". `null`: none.
    */
@@ -62,9 +67,11 @@ export async function loadModelFolder(folder: string): Promise<ModelFolder> {
   const plainConfig = tokenizerConfig === null ? null : toPlain(tokenizerConfig);
   const template = tokenizerConfig?.get("chat_template");
   const namedTemplates = readNamedTemplates(template);
+  const tokenizer = await createTokenizer(name, { tokenizerJson, tokenizerConfig: plainConfig }, { source });
   return {
     name,
-    tokenizer: await createTokenizer(name, { tokenizerJson, tokenizerConfig: plainConfig }, { source }),
+    tokenizer,
+    vocabularySize: readVocabularySize(config, join(folder, "config.json")) ?? tokenizer.vocabularySize,
     chatTemplate: jinja ?? (typeof template === "string" ? template : mainTemplate(namedTemplates)),
     namedTemplates,
     specialTokens: readSpecialTokens(tokenizerConfig),
@@ -72,6 +79,20 @@ export async function loadModelFolder(folder: string): Promise<ModelFolder> {
     config,
   };
 }
+
+/** Multimodal models describe their language model in `text_config`. `null`: nothing is said. */
+function readVocabularySize(config: JsonObject | null, path: string): number | null {
+  const text = config?.get("text_config");
+  const size = (text instanceof Map ? text.get("vocab_size") : undefined) ?? config?.get("vocab_size") ?? null;
+  if (size === null) return null;
+  if (typeof size === "number" && size >= 1 && size <= maxVocabularySize) return size;
+  throw new ConfigurationError(
+    `Cannot read "${path}": its vocab_size is ${JSON.stringify(toPlain(size))?.slice(0, 40)}, a whole number from 1 to ${maxVocabularySize} expected; download it again.`,
+  );
+}
+
+/** Four times the largest published vocabulary. */
+const maxVocabularySize = 2 ** 20;
 
 async function readObject(folder: string, file: string): Promise<JsonObject | null> {
   const text = await readModelFile(folder, file);

@@ -78,8 +78,10 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
       renderer: rendererFor(settings.renderer ?? "qwen2.5-instruct", tokenizer, optionsFor(null)),
     };
   }
-  const { tokenizer, chatTemplate, specialTokens } = await loadModelFolder(resolve(cwd, settings.model));
-  const options = optionsFor(chatTemplate);
+  const { tokenizer, vocabularySize, chatTemplate, specialTokens } = await loadModelFolder(
+    resolve(cwd, settings.model),
+  );
+  const options = { ...optionsFor(chatTemplate), vocabularySize };
   if (settings.renderer !== null) {
     return { folder: settings.model, tokenizer, renderer: rendererFor(settings.renderer, tokenizer, options) };
   }
