@@ -5,15 +5,20 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 
 import { readManifest } from "./checks/manifest.mjs";
+import { nodeProblem as programProblem } from "../src/cli/node-problem.ts";
 import { modulesProblem, nodeProblem, oldestNode } from "./setup.mjs";
 
 test("nodeProblem() accepts the releases that package.json promises, and no older one", () => {
   expect(readManifest().engines.node).toBe(`>=${oldestNode.join(".")}`);
-  for (const version of ["20.19.0", "20.20.2", "22.0.0", "24.21.0"]) expect(nodeProblem(version)).toBeNull();
+  for (const version of ["20.19.0", "20.20.2", "22.0.0", "24.21.0"]) {
+    expect(nodeProblem(version)).toBeNull();
+    expect(programProblem(version)).toBeNull();
+  }
   for (const version of ["18.20.8", "20.9.0", "20.18.3"]) {
     expect(nodeProblem(version)).toBe(
       `Cannot run with Node ${version}: trainable-agents needs Node >= 20.19. Install a newer Node and run the command again.`,
     );
+    expect(programProblem(version)).toBe(nodeProblem(version));
   }
 });
 

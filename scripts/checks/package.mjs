@@ -46,7 +46,7 @@ async function packAndInstall(folder) {
 function judgeInstalled(folder) {
   const own = filesOf(installedIn(folder));
   const isOurs =
-    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|js\.map|d\.ts|wasm))$/;
+    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|d\.ts|wasm))$/;
   const problems = [
     ...own
       .filter((file) => !isOurs.test(file) || /\.test\b|\.test-helper\b/.test(file))

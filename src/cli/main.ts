@@ -1,8 +1,15 @@
 #!/usr/bin/env node
-// The program: hands the process to `runCli` as values, and turns signals into them.
+// The program: hands the process to `runCli` as values, and turns signals into them. Everything else is imported once this Node
+// is known to be able to.
 
 import { basename, relative } from "node:path";
-import { runCli } from "./run-cli.ts";
+import { nodeProblem } from "./node-problem.ts";
+
+const problem = nodeProblem(process.versions.node);
+if (problem !== null) {
+  process.stderr.write(`${problem}\n`);
+  process.exit(2);
+}
 
 const drain = new AbortController();
 const cancel = new AbortController();
@@ -32,6 +39,7 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 const script = process.argv[1] ?? "";
 const isInstalled = basename(script).replace(/\.cmd$/, "") === "trainable-agents";
 
+const { runCli } = await import("./run-cli.ts");
 process.exitCode = await runCli(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,

@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
-import { mkdtemp, readFile, writeFile } from "node:fs/promises";
+import { copyFile, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -21,6 +21,9 @@ type Ended = { readonly code: number | null; readonly stdout: string; readonly s
 
 type RunOptions = {
   readonly cwd: string;
+  /** Of Node itself. */
+  readonly nodeFlags?: readonly string[];
+  readonly program?: string;
   readonly onStart?: (child: ChildProcess) => void;
   /** Told all of it so far. */
   readonly onStderr?: (text: string) => void;
@@ -28,7 +31,8 @@ type RunOptions = {
 
 function run(argv: readonly string[], options: RunOptions): Promise<Ended> {
   return new Promise((resolve, reject) => {
-    const child = spawn(process.execPath, [program, ...argv], { cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] });
+    const parameters = [...(options.nodeFlags ?? []), options.program ?? program, ...argv];
+    const child = spawn(process.execPath, parameters, { cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] });
     options.onStart?.(child);
     const written = { stdout: "", stderr: "" };
     child.stdout.setEncoding("utf8").on("data", (text: string) => (written.stdout += text));
@@ -64,6 +68,21 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
     const mistaken = await run(["rollout", "--env", "nope"], { cwd });
     expect(mistaken).toMatchObject({ code: 2, stdout: "" });
     expect(mistaken.stderr).toMatch(/^Cannot find environment "nope"/);
+  });
+
+  it("says which Node it needs before it imports what an older one cannot read", async () => {
+    const cwd = await newFolder();
+    // Beside nothing else, so that an import of more than these two would fail.
+    for (const name of ["main.js", "node-problem.js"]) await copyFile(join(program, "..", name), join(cwd, name));
+    await writeFile(join(cwd, "package.json"), '{ "type": "module" }');
+    const older = 'Object.defineProperty(process.versions, "node", { value: "18.20.8" });';
+    const nodeFlags = ["--import", `data:text/javascript,${encodeURIComponent(older)}`];
+    expect(await run(["--help"], { cwd, nodeFlags, program: join(cwd, "main.js") })).toEqual({
+      code: 2,
+      stdout: "",
+      stderr:
+        "Cannot run with Node 18.20.8: trainable-agents needs Node >= 20.19. Install a newer Node and run the command again.\n",
+    });
   });
 
   it("plays an environment that is a TypeScript module, and names what is wrong with one", async () => {

@@ -1,0 +1,14 @@
+// Which Node runs us. Imports nothing, because an older Node cannot even read what the rest imports; `scripts/setup.mjs` says
+// the same before there is a build, and a test compares the two with `engines` of package.json.
+
+const [oldestMajor, oldestMinor] = [20, 19] as const;
+
+/** Why this Node cannot run us; `null` when it can. */
+export function nodeProblem(version: string): string | null {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  if (major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)) return null;
+  return (
+    `Cannot run with Node ${version}: trainable-agents needs Node >= ${oldestMajor}.${oldestMinor}. ` +
+    "Install a newer Node and run the command again."
+  );
+}
