@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# GRPO on tau-bench retail with slime and Qwen3-4B, rollouts by trainable-agents. Two lines differ from any other run of slime:
-# the service that is started, and the function that slime calls. docs/slime.md says what every setting becomes.
+# GRPO on tau-bench retail with slime and Qwen3-4B, rollouts by trainable-agents. Two things differ from any other run of
+# slime: the service that is started, and the functions that slime calls. docs/slime.md says what every setting becomes.
 #
 # Needs: slime and Megatron-LM, two GPUs, Node >= 20.19, the checkpoint in both formats, tau-bench's data, a key of the model
 # that plays the user.
@@ -24,7 +24,7 @@ mkdir -p "$OUT"
 OUT=$(cd "$OUT" && pwd)
 [ -d "$TAU_BENCH" ] || npx trainable-agents prepare tau-bench --to "$TAU_BENCH"
 
-# Line 1: the service. It needs no address of an engine: every request of slime names its router.
+# First: the service. It needs no address of an engine: every request of slime names its router.
 npx trainable-agents serve --engine sglang --env tau-bench/retail --data "$TAU_BENCH" --model "$MODEL" \
   --user-model "$USER_MODEL" --concurrency 256 --listen "${TRAINABLE_AGENTS_URL#http://}" --out "$OUT/rollouts" \
   >"$OUT/service.log" 2>&1 &
@@ -42,8 +42,11 @@ done
 # Defines MODEL_ARGS, the shape of the model.
 source "$SLIME/scripts/models/qwen3-4B-Instruct-2507.sh"
 
-# Line 2: what slime calls. By whole groups instead: --rollout-function-path trainable_agents.slime.generate_rollout
-AGENT_ARGS=(--custom-generate-function-path trainable_agents.slime.generate)
+# Second: what slime calls. By whole groups instead: --rollout-function-path trainable_agents.slime.generate_rollout
+AGENT_ARGS=(
+  --custom-generate-function-path trainable_agents.slime.generate
+  --custom-reward-post-process-path trainable_agents.slime.post_process_rewards
+)
 
 DATA_ARGS=(
   --hf-checkpoint "$MODEL" --ref-load "${MODEL}_torch_dist" --load "$OUT/checkpoints" --save "$OUT/checkpoints"

@@ -15,7 +15,7 @@ from rollout_service import RolloutService  # noqa: E402
 from slime_world import PARAMS, DataSource, arguments, evaluation_set, make_sample, sglang_rollout  # noqa: E402
 from trainable_agents.client import Client  # noqa: E402
 from trainable_agents.errors import BadRequest, ConfigurationError, Unauthorized  # noqa: E402
-from trainable_agents.slime import generate, generate_rollout  # noqa: E402
+from trainable_agents.slime import generate, generate_rollout, post_process_rewards  # noqa: E402
 from trainable_agents.trainer_link import HELD, close_links  # noqa: E402
 
 Sample = slime_world.Sample
@@ -76,6 +76,7 @@ class Slime(SlimeTest):
         self.assertEqual((episode["task_index"], episode["split"]), (3, "train"))
         self.assertEqual((sample.index, sample.group_index, sample.rollout_id), (6, 1, 6))
         self.assertEqual((sample.label, sample.session_id, sample.metadata["mine"]), ("kept", "kept", 1))
+        self.assertEqual(sample.metadata["source_name"], "bookshop")
         self.assertFalse(sample.remove_sample)
 
     async def test_equal_seeds_play_equal_episodes(self) -> None:
@@ -118,6 +119,8 @@ class Slime(SlimeTest):
     async def test_what_cannot_be_met_is_said(self) -> None:
         for changed, params, kind, words in (
             ({"rollout_top_p": 0.9}, {}, ConfigurationError, "--rollout-top-p 1"),
+            ({"rollout_top_k": 20}, {}, ConfigurationError, "--rollout-top-k -1"),
+            ({"custom_reward_post_process_path": None}, {}, ConfigurationError, "slime.post_process_rewards"),
             ({"partial_rollout": True, "mask_offpolicy_in_partial_rollout": True}, {}, ConfigurationError, "by turn"),
             ({"trainable_agents_engine": "mine"}, {}, ConfigurationError, "router or service"),
             ({"trainable_agents_split": "nowhere"}, {}, BadRequest, "no split"),
@@ -237,6 +240,57 @@ class Slime(SlimeTest):
         self.assertEqual(sorted(sample.metadata["task_index"] for sample in samples), [0, 1, 2, 3, 4])
         self.assertEqual({sample.metadata["split"] for sample in samples}, {"test"})
         self.assertEqual(output.data["dev"]["rewards"], [sample.reward for sample in samples])
+
+
+class Rewards(unittest.TestCase):
+    """What `post_process_rewards` makes of a batch."""
+
+    def batch(self, *episodes: tuple[int, int, float, int], removed: tuple[int, ...] = ()) -> list[Any]:
+        """Samples of (group, episode, reward, how many samples); `removed` are the episodes that failed."""
+        return [
+            Sample(group_index=group, index=episode, rollout_id=episode, reward=reward, remove_sample=episode in removed)
+            for group, episode, reward, count in episodes
+            for _ in range(count)
+        ]
+
+    def normalised(self, args: Any, samples: list[Any]) -> list[float]:
+        raw, rewards = post_process_rewards(args, samples)
+        self.assertEqual(raw, [sample.reward for sample in samples])
+        return [round(reward, 4) for reward in rewards]
+
+    def test_an_episode_counts_once_and_its_group_alone(self) -> None:
+        args = arguments("")
+        # Two groups of 2; the first episode has three samples, so 6 rows stand where 4 were asked for.
+        samples = self.batch((0, 0, 1.0, 3), (0, 1, 0.0, 1), (1, 2, 1.0, 1), (1, 3, 1.0, 1))
+        self.assertEqual(
+            self.normalised(args, samples), [0.7071, 0.7071, 0.7071, -0.7071, 0.0, 0.0]
+        )
+        args.grpo_std_normalization = False
+        self.assertEqual(self.normalised(args, samples), [0.5, 0.5, 0.5, -0.5, 0.0, 0.0])
+
+    def test_what_failed_moves_no_mean(self) -> None:
+        args = arguments("")
+        samples = self.batch((0, 0, 1.0, 1), (0, 1, 1.0, 1), (0, 2, 0.0, 1), (1, 3, 1.0, 1), (1, 4, 0.0, 1), removed=(2, 4))
+        self.assertEqual(self.normalised(args, samples), [0.0] * 5)
+
+    def test_arguments_mean_what_they_mean_to_slime(self) -> None:
+        samples = self.batch((0, 0, 1.0, 1), (0, 1, 0.0, 1))
+        for changed, expected in (
+            ({"advantage_estimator": "reinforce_plus_plus_baseline"}, [0.5, -0.5]),
+            ({"advantage_estimator": "gspo"}, [0.7071, -0.7071]),
+            ({"advantage_estimator": "ppo"}, [1.0, 0.0]),
+            ({"rewards_normalization": False}, [1.0, 0.0]),
+        ):
+            with self.subTest(changed):
+                self.assertEqual(self.normalised(arguments("", **changed), samples), expected)
+        keyed = self.batch((0, 0, 1.0, 1), (0, 1, 0.0, 1))
+        for sample in keyed:
+            sample.reward = {"score": sample.reward}
+        self.assertEqual(post_process_rewards(arguments("", reward_key="score"), keyed)[0], [1.0, 0.0])
+
+    def test_a_sample_without_a_group_is_refused(self) -> None:
+        with self.assertRaisesRegex(ConfigurationError, "no group_index"):
+            post_process_rewards(arguments(""), [Sample(index=3, reward=1.0)])
 
 
 class Engines(SlimeTest):

@@ -40,6 +40,10 @@ def fill_samples(sample: Any, episode: Episode, rows: Sequence[SlimeRow], *, rew
         # slime averages the loss within equal ids, and takes the index where there is none.
         one.rollout_id = sample.index
         one.metadata = {**known, **row["metadata"], **facts}
+        # slime splits its metrics by it; the trainer's own name for its data goes first.
+        source = known.get("source_name") or row["metadata"].get("source_name") or known.get("environment")
+        if source:
+            one.metadata["source_name"] = source
         filled.append(one)
     return filled
 

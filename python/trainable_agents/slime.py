@@ -1,4 +1,5 @@
-"""What slime calls: `generate` for --custom-generate-function-path, `generate_rollout` for --rollout-function-path.
+"""What slime calls: `generate` for --custom-generate-function-path, `generate_rollout` for --rollout-function-path, and
+`post_process_rewards` for --custom-reward-post-process-path.
 
 slime is imported only inside functions, and only where it must be: the sample's class comes with the sample. An episode is
 started by a key and then known by its id. What slime aborts is cancelled in the service; with --partial-rollout it is held
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import statistics
 import sys
 import uuid
 from collections.abc import Awaitable
@@ -18,12 +20,12 @@ from .client import Client
 from .errors import ConfigurationError, NotFound, TrainableAgentsError
 from .rows import fill_samples
 from .settings import Settings, read_settings
-from .slime_request import check_arguments, request_options, task_index
+from .slime_request import check_arguments, compares_groups, request_options, task_index
 from .slime_rollout import roll_out
 from .trainer_link import HELD, TrainerLink, link_for
 from .wire import Episode
 
-__all__ = ["generate", "generate_rollout"]
+__all__ = ["generate", "generate_rollout", "post_process_rewards"]
 
 _T = TypeVar("_T")
 _logger = logging.getLogger(__name__)
@@ -88,6 +90,44 @@ def generate_rollout(args: Any, rollout_id: int, data_source: Any, evaluation: b
     if left:
         data_source.add_samples(left)
     return output
+
+
+def post_process_rewards(args: Any, samples: list[Any]) -> tuple[list[float], list[float]]:
+    """The rewards of a batch as they are, and normalised within each group; both aligned with `samples`.
+
+    A group is the samples of equal `group_index`. Each of its episodes (equal `rollout_id`, else `index`) counts once, however
+    many samples it has, and not at all when all of them have `remove_sample`; what is removed gets 0. As slime does it: less
+    the mean; over the standard deviation (of n - 1) plus 1e-6 with `grpo_std_normalization`, except for
+    reinforce_plus_plus_baseline; with other estimators and with --disable-rewards-normalization the rewards stay. A group of
+    one episode gets 0. Raises `ConfigurationError` for a sample without a group.
+    """
+    raw = [sample.get_reward_value(args) for sample in samples]
+    if not compares_groups(args):
+        return raw, raw
+    groups: dict[int, dict[int, float]] = {}
+    for sample, reward in zip(samples, raw, strict=True):
+        if sample.group_index is None:
+            raise ConfigurationError(f"Cannot compare the rewards of a group: sample {sample.index} has no group_index.")
+        if not sample.remove_sample:
+            groups.setdefault(sample.group_index, {})[_episode(sample)] = reward
+    by_std = args.advantage_estimator != "reinforce_plus_plus_baseline" and getattr(args, "grpo_std_normalization", True)
+    scales = {}
+    for index, rewards in groups.items():
+        values = list(rewards.values())
+        std = statistics.stdev(values) if by_std and len(values) > 1 else 1.0
+        scales[index] = (statistics.fmean(values), std + 1e-6 if by_std else 1.0)
+
+    def normalised(sample: Any, reward: float) -> float:
+        if sample.remove_sample:
+            return 0.0
+        mean, scale = scales[sample.group_index]
+        return (reward - mean) / scale
+
+    return raw, [normalised(sample, reward) for sample, reward in zip(samples, raw, strict=True)]
+
+
+def _episode(sample: Any) -> int:
+    return int(sample.index if sample.rollout_id is None else sample.rollout_id)
 
 
 async def _play(args: Any, link: TrainerLink, sample: Any, index: int, options: dict[str, Any]) -> Episode | None:

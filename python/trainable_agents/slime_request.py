@@ -9,6 +9,9 @@ from .errors import ConfigurationError
 from .settings import Settings
 
 _SEEDS = 2**32
+REWARD_POST_PROCESS = "trainable_agents.slime.post_process_rewards"
+GROUP_ESTIMATORS = ("grpo", "gspo", "cispo", "reinforce_plus_plus_baseline")
+"""Advantage estimators of slime that compare the rewards of a group."""
 
 
 def check_arguments(args: Any, *, evaluation: bool) -> None:
@@ -20,6 +23,20 @@ def check_arguments(args: Any, *, evaluation: bool) -> None:
             f"Cannot train with --rollout-top-p {args.rollout_top_p}: slime then wants the nucleus of every token, which an "
             "episode does not carry; set --rollout-top-p 1."
         )
+    if getattr(args, "rollout_top_k", None) not in (None, -1):
+        raise ConfigurationError(
+            f"Cannot train with --rollout-top-k {args.rollout_top_k}: slime computes logprobs over the whole vocabulary, which "
+            "is not what was sampled from then; set --rollout-top-k -1."
+        )
+    if compares_groups(args) and not any(
+        getattr(args, name, None)
+        for name in ("custom_reward_post_process_path", "custom_convert_samples_to_train_data_path")
+    ):
+        raise ConfigurationError(
+            f"Cannot train with --advantage-estimator {args.advantage_estimator}: slime groups rewards by their position, so an "
+            "episode of several samples makes one group of the whole batch, and a failed episode counts as reward 0; add "
+            f"--custom-reward-post-process-path {REWARD_POST_PROCESS}."
+        )
     if getattr(args, "use_rollout_routing_replay", False):
         raise ConfigurationError(
             "Cannot train with --use-rollout-routing-replay: an episode does not carry the routed experts; leave it out."
@@ -29,6 +46,11 @@ def check_arguments(args: Any, *, evaluation: bool) -> None:
             "Cannot use --mask-offpolicy-in-partial-rollout: slime masks by sample what an episode has by turn; leave it out, "
             "and correct for the age of tokens with --use-tis."
         )
+
+
+def compares_groups(args: Any) -> bool:
+    """Whether slime turns rewards into differences from the mean of their group."""
+    return getattr(args, "advantage_estimator", None) in GROUP_ESTIMATORS and bool(getattr(args, "rewards_normalization", True))
 
 
 def request_options(

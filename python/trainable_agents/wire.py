@@ -153,6 +153,7 @@ class TakenBatch(TypedDict):
 
 
 class SlimeMetadata(TypedDict):
+    source_name: str
     task_id: str
     group_id: str
     episode_id: str

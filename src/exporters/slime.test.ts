@@ -9,7 +9,12 @@ const origin = {
   index: 5,
   groupIndex: 2,
   sampleCount: 2,
-  episode: { outcome: "completed", stopReason: "user_hung_up", problems: [] },
+  episode: {
+    outcome: "completed",
+    stopReason: "user_hung_up",
+    problems: [],
+    task: { environment: "desk", split: "train", index: 0, id: "t", contentHash: "h", instruction: "", agenda: null },
+  },
 } as const;
 const stop = { reason: "stop", matched: 9, raw: null } as const;
 
@@ -96,6 +101,7 @@ describe("toSlimeRow()", () => {
       weight_versions: ["1", "2"],
       status: "completed",
       metadata: {
+        source_name: "desk",
         task_id: "t",
         group_id: "g",
         episode_id: "e",

@@ -32,6 +32,8 @@ export type SlimeRow = {
 };
 
 export type SlimeMetadata = {
+  /** The environment's name; slime's metrics are split by it. */
+  readonly source_name: string;
   readonly task_id: string;
   readonly group_id: string;
   readonly episode_id: string;
@@ -51,7 +53,7 @@ export type SlimeOrigin = {
   readonly groupIndex: number;
   /** K: how many samples the episode has. */
   readonly sampleCount: number;
-  readonly episode: Pick<Episode, "outcome" | "stopReason" | "problems">;
+  readonly episode: Pick<Episode, "outcome" | "problems" | "stopReason" | "task">;
 };
 
 export type SlimeOptions = {
@@ -80,6 +82,7 @@ export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOp
     weight_versions: sample.weightRanges.flatMap(({ reply, dispatch }) => reply ?? dispatch ?? []),
     status: statusOf(origin.episode.outcome),
     metadata: {
+      source_name: origin.episode.task.environment,
       task_id: sample.taskId,
       group_id: sample.groupId,
       episode_id: sample.episodeId,
