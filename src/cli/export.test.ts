@@ -1,4 +1,4 @@
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -52,6 +52,19 @@ describe("export", () => {
     expect(new Set(rollouts).size).toBe(rows.length);
     expect(stdout).toContain(`  ${24 - rows.length} episodes (`);
     expect(stdout).toMatch(/sampled tokens\): --where\n$/);
+  });
+
+  it("refuses the same run twice: by its name, another path, a link, or as a copy", async () => {
+    await symlink(join(cli.folder, "runs", "one"), join(cli.folder, "runs", "link"));
+    await cp(join(cli.folder, "runs", "one"), join(cli.folder, "runs", "copy"), { recursive: true });
+    for (const twin of ["runs/one", "runs/../runs/one", join(cli.folder, "runs", "one"), "runs/link", "runs/copy"]) {
+      const { code, stderr } = await cli.run(
+        ...["export", "runs/one", "runs/two", twin, "--format", "verl", "--output", "twice.jsonl"],
+      );
+      expect([twin, code]).toEqual([twin, 2]);
+      expect(stderr).toContain(`Cannot export "runs/one" and "${twin}" together: they are the same run`);
+      expect(existsSync(join(cli.folder, "twice.jsonl"))).toBe(false);
+    }
   });
 
   it("shows the tools of the environment in datasets of messages", async () => {

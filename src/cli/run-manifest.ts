@@ -13,6 +13,8 @@ import { settingsJson } from "./settings/settings-text.ts";
 export const runFormat = 1;
 
 export type RunFacts = {
+  /** Random; the same after a resume and in a copy of the folder. */
+  readonly id: string;
   readonly settings: RolloutSettings;
   readonly prepared: PreparedRollout;
   readonly engine: ConnectedPolicy;
@@ -30,6 +32,7 @@ export function runManifest(facts: RunFacts): JsonObject {
   const { model, plan, environment } = prepared;
   const plain: Readonly<Record<string, unknown>> = {
     format: runFormat,
+    id: facts.id,
     status: facts.status,
     startedAt: begun.toISOString(),
     finishedAt: ended?.toISOString() ?? null,

@@ -2,6 +2,7 @@
 // and a token that would be lost or trained twice stops it before the file has its name.
 
 import { existsSync } from "node:fs";
+import { realpath } from "node:fs/promises";
 import { basename, extname, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
@@ -141,7 +142,7 @@ type OpenedRun = RunToExport & { readonly environment: RunEnvironment };
 async function openRuns(folders: readonly string[], flags: ExportFlags, context: CliContext): Promise<OpenedRun[]> {
   const names = folders.map((folder) => basename(resolve(context.cwd, folder)));
   const areUnique = new Set(names).size === names.length;
-  return Promise.all(
+  const opened = await Promise.all(
     folders.map(async (folder, at) => {
       const reader = openRunFolder(resolve(context.cwd, folder), {
         onTornLine: ({ bytes }) =>
@@ -155,6 +156,24 @@ async function openRuns(folders: readonly string[], flags: ExportFlags, context:
       return { reader, name, environment, samplesOf: await samplesOfRun(environment) };
     }),
   );
+  await refuseTwice(opened, context.cwd);
+  return opened;
+}
+
+/** A run may be given by two paths, by a link, or as a copy: its episodes would be trained twice. */
+async function refuseTwice(runs: readonly OpenedRun[], cwd: string): Promise<void> {
+  const known = new Map<string, string>();
+  for (const { folder, manifest } of runs.map(({ environment }) => environment)) {
+    const id = manifest.get("id");
+    const keys = [await realpath(resolve(cwd, folder)), ...(typeof id === "string" ? [id] : [])];
+    const twin = keys.map((key) => known.get(key)).find((other) => other !== undefined);
+    if (twin !== undefined) {
+      throw new ConfigurationError(
+        `Cannot export "${twin}" and "${folder}" together: they are the same run, whose tokens would be trained twice; name it once.`,
+      );
+    }
+    for (const key of keys) known.set(key, folder);
+  }
 }
 
 /** What formats need beyond episodes, for each run. */

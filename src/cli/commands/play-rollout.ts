@@ -1,6 +1,7 @@
 // One rollout from settings to closing table: what `rollout` and `start` share. Owns the run folder's manifest, the progress
 // display and the way out: finished, interrupted or broken, the folder says which and stays readable.
 
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { relative, resolve } from "node:path";
 import type { CircuitStatus } from "../../engines/guarded/index.ts";
@@ -58,7 +59,8 @@ export async function playRollout(
   });
   try {
     const resumed = resume === null ? 0 : resume.resumed + 1;
-    const describe = { settings, prepared, engine: connected, begun: resume?.begun ?? new Date(), resumed };
+    const begun = resume?.begun ?? new Date();
+    const describe = { id: resume?.id ?? randomUUID(), settings, prepared, engine: connected, begun, resumed };
     await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
     try {
       const totals = await play(prepared, {

@@ -1,6 +1,7 @@
 // From settings to a rollout service with its folder: engines are connected as requests name them, episodes are journalled,
 // and a folder that an earlier service left is gone on with.
 
+import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigurationError, type Tool } from "../../core/index.ts";
@@ -70,7 +71,9 @@ export async function openService(
   const earlier = existsSync(join(folder, runFiles.manifest)) ? await resumeFileRunStore(folder, storing) : null;
   const store = earlier?.store ?? createFileRunStore(folder, storing);
   const begun = resume?.begun ?? new Date();
-  const describe = { settings, prepared, engine: unasked, begun, resumed: resume === null ? 0 : resume.resumed + 1 };
+  const id = resume?.id ?? randomUUID();
+  const resumed = resume === null ? 0 : resume.resumed + 1;
+  const describe = { id, settings, prepared, engine: unasked, begun, resumed };
   await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
   // Never "done": a service may always be gone on with.
   const ended = () => runManifest({ ...describe, ended: new Date(), status: "interrupted", totals: null, error: null });

@@ -23,6 +23,8 @@ export type RunToResume = {
   /** As run.json has them; flags win. */
   readonly settings: ConfigFile;
   readonly configuration: JsonObject;
+  /** `null`: of a version that gave runs none. */
+  readonly id: string | null;
   readonly begun: Date;
   /** How often it was resumed so far. */
   readonly resumed: number;
@@ -74,10 +76,12 @@ export async function readRunToResume(folder: string, cwd: string): Promise<RunT
   }
   const { episodesFinished } = (toPlain(manifest.get("totals") ?? null) ?? {}) as { episodesFinished?: unknown };
   const resumed = manifest.get("resumed");
+  const id = manifest.get("id");
   return {
     folder,
     settings: { path: `${folder}/run.json`, values: settingValues(configuration, folder) },
     configuration,
+    id: typeof id === "string" ? id : null,
     begun: new Date(begun),
     resumed: typeof resumed === "number" ? resumed : 0,
     isComplete: manifest.get("status") === "done",
