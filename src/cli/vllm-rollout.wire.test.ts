@@ -57,6 +57,7 @@ describe("rollout --engine vllm", () => {
     ],
     [["--url", "http://127.0.0.1:1", "--model", "readable", "--max-pause", "0"], "Cannot use --max-pause"],
     [["--model", "readable", "--logprobs-mode", "cooked"], "raw or processed is needed"],
+    [["--model", "readable", "--endpoint", "chat"], "auto, generate or completions is needed"],
   ])("with %j is refused before anything is played", async (more, words) => {
     const { run } = await createTestCli();
     const { code, stderr } = await run("rollout", "--engine", "vllm", "--tasks", "0", ...more);

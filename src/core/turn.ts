@@ -13,7 +13,8 @@ export type Finish = {
 
 /**
  * Which weights sampled a run of consecutive tokens. An engine reports the version at *reply* only; the version at
- * *dispatch* is what we knew when the request left. Both `null` when the engine does not version its weights.
+ * *dispatch* is what we knew when the request left. Both `null` when the engine does not version its weights, and both the
+ * version itself when the engine names that of every token.
  */
 export type WeightSpan = {
   readonly tokenCount: number;

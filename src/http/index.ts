@@ -31,5 +31,6 @@ export { showTarget } from "./http-failure.ts";
 export { createHttpPool, type HttpPoolOptions } from "./http-pool.ts";
 export { createRedactor } from "./redactor.ts";
 export { asFields, isTokenId, readCount, readTokenIds, readWeightVersion, type Fields } from "./reply-fields.ts";
+export { checkSampled, ignoresStopTokens, readWeightSpans, type SampledRules } from "./sampled-tokens.ts";
 export type { ServerEngineOptions } from "./server-engine-options.ts";
 export { messageIn } from "./server-message.ts";

@@ -7,6 +7,8 @@ import type { HttpClient } from "./http-client.ts";
 export type ServerEngineOptions = {
   /** Sent as a bearer token; shown nowhere. Default `null`: none. */
   readonly apiKey?: string | null;
+  /** Tokens of the served model, padded rows included; a reply with a larger id is refused. Default `null`: not checked. */
+  readonly vocabularySize?: number | null;
   /** Deadline of one sampling call, waiting for a connection included. Default 1,800,000; `null`: none. */
   readonly timeoutMs?: number | null;
   /** Deadline of the head of an answer; without `stream`, servers send it with the whole answer. Default `null`: none. */

@@ -37,6 +37,7 @@ type EngineSettings = Pick<
   | "preset"
   | "apiKeyEnv"
   | "logprobsMode"
+  | "endpoint"
   | "expertNoise"
   | "concurrency"
   | "turnTimeout"
@@ -44,7 +45,7 @@ type EngineSettings = Pick<
   | "firstByteTimeout"
 >;
 
-/** What engines behind HTTP are made of; `logprobsMode` is of vLLM alone. */
+/** What engines behind HTTP are made of; `logprobsMode` and `endpoint` are of vLLM alone. */
 export type ServerOptions = Pick<
   VllmEngineOptions,
   | "url"
@@ -56,6 +57,8 @@ export type ServerOptions = Pick<
   | "firstByteTimeoutMs"
   | "connections"
   | "logprobsMode"
+  | "endpoint"
+  | "vocabularySize"
 >;
 
 type ServerEngine = Engine & EngineControl & { readonly address: string };
@@ -135,7 +138,8 @@ export function ggufOptions(settings: EngineSettings, cwd: string): LlamaCppEngi
 
 /** Options of the engines, one for each server, without sending anything; keys are read here. */
 export function engineOptions(settings: EngineSettings, env: CliContext["env"]): readonly ServerOptions[] {
-  const { host, port, apiKeyEnv, concurrency, turnTimeout, connectTimeout, firstByteTimeout, logprobsMode } = settings;
+  const { host, port, apiKeyEnv, concurrency, turnTimeout, connectTimeout, firstByteTimeout } = settings;
+  const { logprobsMode, endpoint } = settings;
   const urls = readUrls(settings.url);
   if (urls.length > 1 && settings.preset !== null) {
     throw new ConfigurationError(
@@ -153,6 +157,7 @@ export function engineOptions(settings: EngineSettings, env: CliContext["env"]):
     firstByteTimeoutMs: firstByteTimeout === null ? null : firstByteTimeout * 1000,
     connections: concurrencyBounds(concurrency).ceiling,
     logprobsMode,
+    endpoint,
   }));
 }
 
@@ -175,7 +180,9 @@ export async function connectEngine(
     readonly onCircuit: (change: CircuitStatus) => void;
   },
 ): Promise<ConnectedEngine> {
-  const { model, gguf, expertNoise, cancel, servers } = options;
+  const { model, gguf, expertNoise, cancel } = options;
+  const { vocabularySize } = model.renderer;
+  const servers = options.servers.map((server) => ({ ...server, vocabularySize }));
   if (name === "embedded") return openEmbedded(model);
   if (gguf !== null) return openGguf(model, gguf);
   if (name === "vllm") return openAll(servers.map(createVllmEngine), { ...options, product: "vllm" });

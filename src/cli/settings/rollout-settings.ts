@@ -119,6 +119,14 @@ export const rolloutSettings = {
     schema: z.enum(["raw", "processed"]),
     default: "raw",
   }),
+  endpoint: setting<"auto" | "generate" | "completions">({
+    group: "The policy",
+    flag: "--endpoint <name>",
+    help: "where a vLLM server samples: generate (/inference/v1/generate), completions (/v1/completions), or auto: the first where the server has it enabled",
+    wanted: "auto, generate or completions",
+    schema: z.enum(["auto", "generate", "completions"]),
+    default: "auto",
+  }),
   model: setting<string | null>({
     group: "The policy",
     flag: "--model <folder>",

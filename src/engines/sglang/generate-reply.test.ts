@@ -13,7 +13,13 @@ const context: FailureContext = {
   hasApiKey: false,
   dialect: sglangDialect,
 };
-const expected: ExpectedReply = { promptTokens: 3, maxNewTokens: 8, dispatchVersion: "v1" };
+const expected: ExpectedReply = {
+  promptTokens: 3,
+  maxTokens: 8,
+  stopTokenIds: [9],
+  vocabularySize: 2000,
+  dispatchVersion: "v1",
+};
 
 /** A right reply; `item` and `meta` replace fields, `undefined` removes them. */
 function reply(item: Readonly<Record<string, unknown>> = {}, meta: Readonly<Record<string, unknown>> = {}): unknown {
@@ -67,6 +73,59 @@ function refusal(value: unknown): { readonly code: string; readonly retryable: b
   }
   return { code: "accepted", retryable: false, message: "" };
 }
+
+/** One version for each token, or a range of versions where the server did not say. */
+const exactly = (tokenCount: number, dispatch: string, last: string = dispatch) => ({
+  tokenCount,
+  dispatch,
+  reply: last,
+});
+
+describe("weight_versions of a reply", () => {
+  const span = (version: unknown, start: unknown, end: unknown) => ({ version, start, end });
+  const spansOf = (weight_versions: unknown, meta: Readonly<Record<string, unknown>> = {}) =>
+    read(reply({}, { weight_versions, ...meta })).weightSpans;
+  const abort = { finish_reason: { type: "abort" } };
+
+  test.each<[string, unknown, Readonly<Record<string, unknown>>, readonly unknown[]]>([
+    ["one version", [span("v2", 0, 2)], {}, [exactly(2, "v2")]],
+    ["an update in the middle", [span("v1", 0, 1), span("v2", 1, 2)], {}, [exactly(1, "v1"), exactly(1, "v2")]],
+    ["an update before the first token", [span("v0", 0, 0), span("v2", 0, 2)], {}, [exactly(2, "v2")]],
+    ["an older server", undefined, {}, [{ tokenCount: 2, dispatch: "v1", reply: "v2" }]],
+    ["nothing known", null, {}, [{ tokenCount: 2, dispatch: "v1", reply: "v2" }]],
+    [
+      "an abort a step ahead of its tokens",
+      [span("v1", 0, 1), span("v2", 1, 3)],
+      abort,
+      [exactly(1, "v1"), exactly(1, "v2")],
+    ],
+    ["an abort a step behind its tokens", [span("v1", 0, 1)], abort, [exactly(1, "v1"), exactly(1, "v1", "v2")]],
+  ])("%s", (_name, spans, meta, wanted) => {
+    expect(spansOf(spans, meta)).toEqual(wanted);
+  });
+
+  test("a reply without a token keeps what was known", () => {
+    const nothing = { output_token_logprobs: [], completion_tokens: 0, finish_reason: { type: "length", length: 0 } };
+    const { weightSpans } = read(reply({ output_ids: [] }, { ...nothing, weight_versions: [span("v2", 0, 0)] }));
+    expect(weightSpans).toEqual([{ tokenCount: 0, dispatch: "v1", reply: "v2" }]);
+  });
+
+  test.each<[string, unknown]>([
+    ["no list", "v2"],
+    ["a gap", [span("v1", 0, 1), span("v2", 2, 2)]],
+    ["an overlap", [span("v1", 0, 2), span("v2", 1, 2)]],
+    ["a late beginning", [span("v1", 1, 2)]],
+    ["an early end", [span("v1", 0, 1)]],
+    ["a late end", [span("v1", 0, 3)]],
+    ["an end before its start", [span("v1", 0, 2), span("v2", 2, 1)]],
+    ["half a token", [span("v1", 0, 0.5), span("v2", 0.5, 2)]],
+    ["a version that is no text", [span({}, 0, 2)]],
+    ["no version", [span(null, 0, 2)]],
+    ["no spans", []],
+  ])("refuses %s", (_name, spans) => {
+    expect(refusal(reply({}, { weight_versions: spans }))).toMatchObject({ code: "bad-reply", retryable: true });
+  });
+});
 
 describe("readGenerateReply()", () => {
   test("reads tokens, logprobs, finish, weights and usage", () => {
@@ -194,8 +253,8 @@ describe("readGenerateReply()", () => {
 
   test("refuses more tokens than were asked for", () => {
     const value = reply();
-    const readWith = (maxNewTokens: number | null): SampleResult =>
-      readGenerateReply({ value, logged: null }, { ...expected, maxNewTokens }, context);
+    const readWith = (maxTokens: number | null): SampleResult =>
+      readGenerateReply({ value, logged: null }, { ...expected, maxTokens }, context);
     expect(() => readWith(1)).toThrow("wanted at most 1");
     expect(readWith(null).sampledTokens).toHaveLength(2);
   });

@@ -14,17 +14,20 @@ import {
   parseJson,
   readCount,
   readTokenIds,
+  messageIn,
+  readWeightSpans,
   readWeightVersion,
   refusalFailure,
+  checkSampled,
   type FailureContext,
   type Fields,
+  type SampledRules,
 } from "../../http/index.ts";
 import { scanLogprobs, type Logged } from "./scan-logprobs.ts";
 
 /** What was asked, as far as the reply must fit it. */
-export type ExpectedReply = {
+export type ExpectedReply = SampledRules & {
   readonly promptTokens: number;
-  readonly maxNewTokens: number | null;
   /** The weight version known when the request left. */
   readonly dispatchVersion: string | null;
 };
@@ -49,30 +52,32 @@ export function parseReply(bytes: Buffer, context: FailureContext): ParsedReply 
 }
 
 /** Throws an `AttributedError`: "bad-reply", or what the server's own verdict inside the reply means. */
-export function readGenerateReply(reply: ParsedReply, expected: ExpectedReply, context: FailureContext): SampleResult {
-  const { value } = reply;
+export function readGenerateReply(parsed: ParsedReply, expected: ExpectedReply, context: FailureContext): SampleResult {
+  const { value } = parsed;
   if (Array.isArray(value)) {
     throw badReply(context, "it is a list", { retryable: false, remedy: 'leave "n" out of sampling.extra' });
   }
   const item = asFields(value);
+  const error = item?.["error"] ?? null;
+  if (error !== null) throw errorInside(error, context);
   const meta = asFields(item?.["meta_info"]);
   if (item === null || meta === null) throw badReply(context, "meta_info is missing");
   const finish = readFinish(meta["finish_reason"], context);
-  const logged = reply.logged ?? readLogged(meta["output_token_logprobs"], context);
-  const { sampledTokens, logprobs } = join(item["output_ids"], logged, context);
-  checkCount(sampledTokens.length, { finish, meta, expected, context });
+  const logged = parsed.logged ?? readLogged(meta["output_token_logprobs"], context);
+  const sampled = join(item["output_ids"], logged, context);
+  const { sampledTokens, logprobs } = sampled;
+  checkSampled(sampled, expected, context);
+  checkFinish(finish, { sampledTokens, meta, context });
+  const count = sampledTokens.length;
+  const reply = readWeightVersion(meta["weight_version"], context);
+  const isAborted = finish.reason === "abort";
+  const spans = readWeightSpans(meta["weight_versions"], { count, reply, isAborted }, context);
   return {
     sampledTokens,
     logprobs,
     finish,
-    weightSpans: [
-      {
-        tokenCount: sampledTokens.length,
-        dispatch: expected.dispatchVersion,
-        reply: readWeightVersion(meta["weight_version"], context),
-      },
-    ],
-    usage: readUsage(meta, { sampled: sampledTokens.length, expected, context }),
+    weightSpans: spans ?? [{ tokenCount: count, dispatch: expected.dispatchVersion, reply }],
+    usage: readUsage(meta, { sampled: count, expected, context }),
   };
 }
 
@@ -148,25 +153,28 @@ function isListOf(value: unknown, ids: Uint32Array): boolean {
   return true;
 }
 
-function checkCount(
-  sampled: number,
-  input: {
-    readonly finish: Finish;
-    readonly meta: Fields;
-    readonly expected: ExpectedReply;
-    readonly context: FailureContext;
-  },
+function checkFinish(
+  { reason, matched }: Finish,
+  input: { readonly sampledTokens: Uint32Array; readonly meta: Fields; readonly context: FailureContext },
 ): void {
-  const { finish, meta, expected, context } = input;
-  if (finish.reason === "stop" && sampled === 0) throw badReply(context, "it stopped without a token");
-  if (expected.maxNewTokens !== null && sampled > expected.maxNewTokens) {
-    throw badReply(context, `it has ${sampled} tokens, wanted at most ${expected.maxNewTokens}`);
+  const { sampledTokens, meta, context } = input;
+  const last = sampledTokens.at(-1) ?? null;
+  if (reason === "stop" && last === null) throw badReply(context, "it stopped without a token");
+  if (reason === "stop" && typeof matched === "number" && matched !== last) {
+    throw badReply(context, `it stopped at token ${matched}, but its last token is ${last}`);
   }
   // An aborted request is reported mid-step: its count and its tokens may be one step apart.
   const count = meta["completion_tokens"];
-  if (finish.reason !== "abort" && count !== undefined && count !== sampled) {
-    throw badReply(context, `completion_tokens is ${JSON.stringify(count)}, but it has ${sampled} tokens`);
+  if (reason !== "abort" && count !== undefined && count !== sampledTokens.length) {
+    throw badReply(context, `completion_tokens is ${JSON.stringify(count)}, but it has ${sampledTokens.length} tokens`);
   }
+}
+
+/** The failure of an error that came with HTTP 200, in a body or in a stream. */
+export function errorInside(error: unknown, context: FailureContext): Error {
+  const code = asFields(error)?.["code"];
+  const status = typeof code === "number" ? code : null;
+  return refusalFailure(context, { status, message: messageIn(error) ?? "", retryAfterMs: null });
 }
 
 function readUsage(

@@ -1,72 +1,87 @@
 // Folds the frames of a streamed /generate answer into the item that the same request would get without streaming, so
 // that one reader judges both. Servers send ids cumulatively or only the new ones; the count in the frame tells which.
 
-import {
-  asFields,
-  badReply,
-  messageIn,
-  refusalFailure,
-  type FailureContext,
-  type Fields,
-  type ServerSentEvent,
-} from "../../http/index.ts";
+import { asFields, badReply, type FailureContext, type Fields, type ServerSentEvent } from "../../http/index.ts";
+import { errorInside } from "./generate-reply.ts";
 
-/** Throws an `AttributedError`; rejects as `events` does. Frames after the one with a finish reason are not read. */
+/** Frames without a new token that a stream may have in a row; a server that sends more never ends. */
+const mostIdleFrames = 1000;
+
+/** Throws an `AttributedError`; rejects as `events` does. Tokens beyond `maxTokens` end it, whatever else is to come. */
 export async function foldGenerateStream(
   events: AsyncIterable<ServerSentEvent>,
+  { maxTokens }: { readonly maxTokens: number | null },
   context: FailureContext,
 ): Promise<Fields> {
-  let ids: Growing | null = null;
-  let logged: Growing | null = null;
+  const ids = new Growing("output_ids", context);
+  const logged = new Growing("output_token_logprobs", context);
+  let last: Fields | null = null;
   let frames = 0;
+  let idleFrames = 0;
   for await (const event of events) {
     if (event.data === "[DONE]") break;
     const frame = parseFrame(event.data, context);
+    if (last !== null) throw badReply(context, `frame ${frames} comes after the finish reason`);
     const meta = asFields(frame["meta_info"]);
     if (meta === null) throw badReply(context, `frame ${frames} has no meta_info`);
-    const isLast = meta["finish_reason"] !== null && meta["finish_reason"] !== undefined;
-    const count = meta["completion_tokens"];
-    const grow = (known: Growing | null, name: string, value: unknown): Growing | null => {
-      if (value === undefined || value === null) return known;
-      if (!Array.isArray(value)) throw badReply(context, `${name} of frame ${frames} is no list`);
-      const list = known ?? new Growing();
-      if (!list.take(value, count)) throw badReply(context, `${name} of frame ${frames} does not continue the last`);
-      return list;
-    };
-    ids = grow(ids, "output_ids", frame["output_ids"]);
-    logged = grow(logged, "output_token_logprobs", meta["output_token_logprobs"]);
+    const before = ids.length + logged.length;
+    ids.take(frame["output_ids"], meta["completion_tokens"], frames);
+    logged.take(meta["output_token_logprobs"], meta["completion_tokens"], frames);
+    const count = Math.max(ids.length, logged.length);
+    if (maxTokens !== null && count > maxTokens) {
+      throw badReply(context, `it has ${count} tokens, wanted at most ${maxTokens}`);
+    }
+    idleFrames = ids.length + logged.length > before ? 0 : idleFrames + 1;
+    if (idleFrames > mostIdleFrames) throw badReply(context, `${mostIdleFrames} frames in a row brought no token`);
     frames += 1;
-    if (!isLast) continue;
-    return {
-      ...(ids === null ? {} : { output_ids: ids.items }),
-      meta_info: { ...meta, ...(logged === null ? {} : { output_token_logprobs: logged.items }) },
-    };
+    if (meta["finish_reason"] !== null && meta["finish_reason"] !== undefined) last = meta;
   }
-  throw badReply(context, `the stream ended after ${frames} frames without a finish reason`);
+  if (last === null) throw badReply(context, `the stream ended after ${frames} frames without a finish reason`);
+  return {
+    ...(ids.items === null ? {} : { output_ids: ids.items }),
+    meta_info: { ...last, ...(logged.items === null ? {} : { output_token_logprobs: logged.items }) },
+  };
 }
 
 /** A list that frames repeat from its start or only continue. */
 class Growing {
-  items: readonly unknown[] = [];
+  /** `null`: no frame had the list. */
+  items: unknown[] | null = null;
+  readonly #name: string;
+  readonly #context: FailureContext;
 
-  /** `count`: tokens so far, as the frame says. False when the frame fits neither reading. */
-  take(frame: readonly unknown[], count: unknown): boolean {
-    const { length } = this.items;
-    // An aborted request repeats its last token beside the full count, and a queued one has no count at all.
-    if (count === length || (count === undefined && frame.length === 0)) return true;
-    if (frame.length === count) {
-      if (!isPrefix(this.items, frame)) return false;
-      this.items = frame;
-      return true;
-    }
-    if (length + frame.length !== count) return false;
-    this.items = [...this.items, ...frame];
-    return true;
+  constructor(name: string, context: FailureContext) {
+    this.#name = name;
+    this.#context = context;
+  }
+
+  get length(): number {
+    return this.items?.length ?? 0;
+  }
+
+  /** `count`: tokens so far, as the frame says. Throws an `AttributedError` when the frame fits no reading. */
+  take(frame: unknown, count: unknown, place: number): void {
+    if (frame === undefined || frame === null) return;
+    if (!Array.isArray(frame)) throw badReply(this.#context, `${this.#name} of frame ${place} is no list`);
+    this.items ??= [];
+    const next = addedBy(frame, this.items, count);
+    if (next === null) throw badReply(this.#context, `${this.#name} of frame ${place} does not continue the last`);
+    for (const item of next) this.items.push(item);
   }
 }
 
+/** What a frame adds to the items before it; `null` when it fits neither reading. */
+function addedBy(frame: readonly unknown[], items: readonly unknown[], count: unknown): readonly unknown[] | null {
+  // A queued request has no count at all.
+  if (count === undefined && frame.length === 0) return frame;
+  if (frame.length === count && isPrefix(items, frame)) return frame.slice(items.length);
+  if (items.length + frame.length === count) return frame;
+  // An aborted request repeats its last token beside the full count.
+  return count === items.length && isPrefix(frame, items.slice(items.length - frame.length)) ? [] : null;
+}
+
 function isPrefix(items: readonly unknown[], longer: readonly unknown[]): boolean {
-  return items.every((item, index) => idOf(item) === idOf(longer[index]));
+  return items.length <= longer.length && items.every((item, index) => idOf(item) === idOf(longer[index]));
 }
 
 /** The id in an entry of either list. */
@@ -85,7 +100,5 @@ function parseFrame(data: string, context: FailureContext): Fields {
   if (frame === null) throw badReply(context, "a frame of the stream is no object");
   const error = frame["error"];
   if (error === undefined || error === null) return frame;
-  const code = asFields(error)?.["code"];
-  const status = typeof code === "number" ? code : null;
-  throw refusalFailure(context, { status, message: messageIn(error) ?? "", retryAfterMs: null });
+  throw errorInside(error, context);
 }

@@ -10,6 +10,7 @@ export const sglangDialect: ServerDialect = {
       words,
     ),
   isDuplicate: (words) => /duplicate request id/i.test(words),
+  isDisabled: () => false,
   remedy: ({ status, message }) => {
     if (status === 404) return "check that the address is an SGLang server or router";
     if (status === 500 && message.trim() === "Internal Server Error") {

@@ -10,6 +10,7 @@ import {
   engineFailure,
   EngineServer,
   headerText,
+  ignoresStopTokens,
   readEventStream,
   requireDuration,
   resolveAddress,
@@ -61,6 +62,7 @@ export function createSglangEngine(options: SglangEngineOptions = {}): SglangEng
     control: new SglangControl({ server, timeoutMs: controlTimeoutMs, clock }),
     ...durations,
     stream,
+    vocabularySize: options.vocabularySize ?? null,
     ownPool: options.http === undefined ? pool : null,
   });
 }
@@ -71,6 +73,7 @@ type Parts = {
   readonly timeoutMs: number | null;
   readonly firstByteTimeoutMs: number | null;
   readonly stream: boolean;
+  readonly vocabularySize: number | null;
   readonly ownPool: HttpClient | null;
 };
 
@@ -94,16 +97,18 @@ class Sglang implements SglangEngine {
     const body = this.#lend(request, fields, context);
     const expected = {
       promptTokens: request.prompt.length,
-      maxNewTokens: maxNewTokensOf(fields),
+      maxTokens: maxNewTokensOf(fields),
+      stopTokenIds: ignoresStopTokens(request.sampling.extra) ? [] : request.stopTokenIds,
+      vocabularySize: this.#parts.vocabularySize,
       dispatchVersion: this.#version,
     };
     const { signal } = options;
     const wasCancelledBefore = signal?.aborted === true;
     try {
-      const reply = await this.#exchange(body.bytes, { request, signal, context });
+      const reply = await this.#exchange(body.bytes, { request, signal, maxTokens: expected.maxTokens, context });
       body.giveBack();
       const result = readGenerateReply(reply, expected, context);
-      this.#version = result.weightSpans[0]?.reply ?? this.#version;
+      this.#version = result.weightSpans.at(-1)?.reply ?? this.#version;
       return result;
     } catch (error) {
       if (isGivenUp(error) && !wasCancelledBefore) control.abandon(request.requestId);
@@ -156,16 +161,17 @@ class Sglang implements SglangEngine {
     input: {
       readonly request: SampleRequest;
       readonly signal: AbortSignal | undefined;
+      readonly maxTokens: number | null;
       readonly context: FailureContext;
     },
   ): Promise<ParsedReply> {
     const { server, timeoutMs, firstByteTimeoutMs, stream } = this.#parts;
-    const { request, signal, context } = input;
+    const { request, signal, maxTokens, context } = input;
     const http = server.request("/generate", body, routingHeader(request.routingKey));
     const call = { signal, timeoutMs, firstByteTimeoutMs };
     if (stream) {
       const chunks = await server.openStream(http, call, context);
-      return { value: await foldGenerateStream(readEventStream(chunks), context), logged: null };
+      return { value: await foldGenerateStream(readEventStream(chunks), { maxTokens }, context), logged: null };
     }
     const answer = await server.send(http, call);
     if (answer.status !== 200) throw server.refusal(answer, context);

@@ -20,6 +20,7 @@ const context: FailureContext = {
 const expected: ExpectedReply = {
   prompt: TokenBuffer.from([1, 2, 3]),
   stopTokenIds: [9],
+  vocabularySize: 2000,
   maxTokens: 8,
   dispatchVersion: "v1",
 };
@@ -178,6 +179,29 @@ describe("readReply()", () => {
     expect(read(generated({}, { usage })).usage.cachedTokens).toBeNull();
   });
 
+  test("an answer of 0.32 has ids as numbers in its logprobs, and a version for every token", () => {
+    const content = [
+      { token_id: 5, logprob: -0.5, rank: 1, top_logprobs: [{ token_id: 5, logprob: -0.5, rank: 1 }] },
+      { token_id: 9, logprob: -0.25, rank: 1, top_logprobs: [] },
+    ];
+    const weight_versions = [
+      { version: "v3", start: 0, end: 1 },
+      { version: "v4", start: 1, end: 2 },
+    ];
+    const choice = { logprobs: { content }, weight_versions, stop_reason: 9, sampling_mask: null };
+    const result = read(generated(choice, { output_mode: "tokens" }));
+    expect(result.sampledTokens).toEqual(Uint32Array.of(5, 9));
+    expect(result.logprobs).toEqual(Float32Array.of(-0.5, -0.25));
+    expect(result.weightSpans).toEqual([
+      { tokenCount: 1, dispatch: "v3", reply: "v3" },
+      { tokenCount: 1, dispatch: "v4", reply: "v4" },
+    ]);
+    expect(verdict(() => read(generated({ ...choice, token_ids: [5, 8] }))).message).toContain("its logprob is of 9");
+    expect([...read(generated({ ...choice, token_ids: null })).sampledTokens]).toEqual([5, 9]);
+    const late = [{ version: "v3", start: 1, end: 2 }];
+    expect(verdict(() => read(generated({ ...choice, weight_versions: late }))).code).toBe("bad-reply");
+  });
+
   test("a server that names its weights in the reply is believed before the trainer", () => {
     expect(read(generated({}, { weight_version: "v7" })).weightSpans[0]?.reply).toBe("v7");
   });
@@ -233,7 +257,7 @@ describe("whatever JSON it is given, an answer is aligned tokens or an attribute
       { weight: 1, arbitrary: fc.constantFrom("[DONE]", "", "{", '{"choices":[]}') },
     );
     const property = fc.property(fc.array(data, { maxLength: 5 }), (chunks) => {
-      const fold = new StreamFold(context);
+      const fold = new StreamFold(expected, context);
       const { code } = verdict(() => {
         for (const chunk of chunks) fold.take({ type: null, data: chunk, id: null } satisfies ServerSentEvent);
         checkAligned(read(fold.whole()));
@@ -245,7 +269,10 @@ describe("whatever JSON it is given, an answer is aligned tokens or an attribute
 });
 
 test("StreamFold gives what the same answer is as a whole, however it is cut into chunks", () => {
-  const tokens = fc.array(fc.tuple(fc.nat(1000), fc.integer({ min: 1, max: 64 })), { minLength: 1, maxLength: 12 });
+  const tokens = fc.array(fc.tuple(fc.integer({ min: 10, max: 1000 }), fc.integer({ min: 1, max: 64 })), {
+    minLength: 1,
+    maxLength: 12,
+  });
   const property = fc.property(tokens, fc.array(fc.nat(12)), fc.boolean(), (pairs, cuts, isGenerate) => {
     const choiceOf = (part: typeof pairs, finish: string | null): Json => {
       const names = part.map(([id]) => `token_id:${id}`);
@@ -264,7 +291,7 @@ test("StreamFold gives what the same answer is as a whole, however it is cut int
     const places = [...new Set([...cuts.filter((cut) => cut > 0 && cut < pairs.length), pairs.length])].toSorted(
       (a, b) => a - b,
     );
-    const fold = new StreamFold(context);
+    const fold = new StreamFold({ maxTokens: null }, context);
     const take = (value: unknown): void => fold.take({ type: null, data: JSON.stringify(value), id: null });
     let from = 0;
     for (const place of places) {

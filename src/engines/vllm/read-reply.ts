@@ -9,22 +9,23 @@ import {
   asFields,
   badReply,
   engineFailure,
+  checkSampled,
   messageIn,
   readCount,
   readTokenIds,
+  readWeightSpans,
   readWeightVersion,
   refusalFailure,
   type FailureContext,
   type Fields,
+  type SampledRules,
 } from "../../http/index.ts";
 import { readTokens } from "./reply-choice.ts";
 
 /** What was asked, as far as the reply must fit it. */
-export type ExpectedReply = {
+export type ExpectedReply = SampledRules & {
   /** As it was sent. */
   readonly prompt: TokenBuffer;
-  readonly stopTokenIds: readonly number[];
-  readonly maxTokens: number | null;
   /** The weight version known when the request left. */
   readonly dispatchVersion: string | null;
 };
@@ -50,23 +51,23 @@ export function readReply(
   const choice = asFields(choices[0]);
   if (choice === null) throw badReply(context, "its choice is no object");
   const reason = readReason(choice["finish_reason"], context);
-  const { sampledTokens, logprobs } = readTokens(choice, context);
+  const sampled = readTokens(choice, context);
+  const { sampledTokens, logprobs } = sampled;
+  checkSampled(sampled, expected, context);
   const finish = readFinish(choice, { reason, sampledTokens, expected, context });
   checkPrompt(choice, expected, context);
   const usage = asFields(body["usage"]);
-  checkCount(sampledTokens.length, { finish, usage, expected, context });
+  checkCount(sampledTokens.length, { finish, usage, context });
   checkPromptCount(usage, expected, context);
+  const count = sampledTokens.length;
+  const reply = readWeightVersion(body["weight_version"], context) ?? options.version;
+  const isAborted = reason === "abort";
+  const spans = readWeightSpans(choice["weight_versions"], { count, reply, isAborted }, context);
   return {
     sampledTokens,
     logprobs,
     finish,
-    weightSpans: [
-      {
-        tokenCount: sampledTokens.length,
-        dispatch: expected.dispatchVersion,
-        reply: readWeightVersion(body["weight_version"], context) ?? options.version,
-      },
-    ],
+    weightSpans: spans ?? [{ tokenCount: count, dispatch: expected.dispatchVersion, reply }],
     usage: {
       promptTokens: expected.prompt.length,
       completionTokens: sampledTokens.length,
@@ -144,15 +145,11 @@ function checkCount(
   input: {
     readonly finish: Finish;
     readonly usage: Fields | null;
-    readonly expected: ExpectedReply;
     readonly context: FailureContext;
   },
 ): void {
-  const { finish, usage, expected, context } = input;
+  const { finish, usage, context } = input;
   if (finish.reason === "stop" && sampled === 0) throw badReply(context, "it stopped without a token");
-  if (expected.maxTokens !== null && sampled > expected.maxTokens) {
-    throw badReply(context, `it has ${sampled} tokens, wanted at most ${expected.maxTokens}`);
-  }
   // An aborted request may be counted a step later than its tokens were taken.
   const count = usage?.["completion_tokens"] ?? null;
   if (finish.reason !== "abort" && count !== null && count !== sampled) {

@@ -1,5 +1,5 @@
-// The tokens of a reply, out of the shapes that vLLM's two endpoints give them: ids in a list, in texts like "token_id:17",
-// or in both; logprobs as a list of entries (as chat has them) or as parallel lists (as completions have them). What is
+// The tokens of a reply, out of the shapes that vLLM's two endpoints give them: ids in a list, in the logprobs (as
+// numbers, or in texts like "token_id:17" before 0.32), or in both; logprobs as a list of entries (as chat has them) or as parallel lists (as completions have them). What is
 // said twice must agree.
 
 import { asFields, badReply, isTokenId, readTokenIds, type FailureContext, type Fields } from "../../http/index.ts";
@@ -57,7 +57,8 @@ function readLogged(value: unknown, context: FailureContext): Logged | null {
   if (!Array.isArray(content)) throw badReply(context, "logprobs.content is no list");
   const entries = (content as readonly unknown[]).map(asFields);
   return logs(
-    entries.map((entry) => entry?.["token"]),
+    // Since 0.32 the endpoint of ids writes the id itself.
+    entries.map((entry) => entry?.["token_id"] ?? entry?.["token"]),
     entries.map((entry) => entry?.["logprob"]),
     context,
   );
@@ -90,9 +91,11 @@ function idsIn(tokens: readonly unknown[], context: FailureContext): Uint32Array
   let count = 0;
   for (let index = 0; index < tokens.length; index++) {
     const token = tokens[index];
-    if (typeof token !== "string") throw badReply(context, `token ${index} of the logprobs is no text`);
-    const digits = token.startsWith("token_id:") ? token.slice("token_id:".length) : "";
-    const id = /^\d{1,10}$/.test(digits) ? Number(digits) : null;
+    if (typeof token !== "string" && !isTokenId(token)) {
+      throw badReply(context, `token ${index} of the logprobs is neither an id nor a text`);
+    }
+    const digits = typeof token === "string" && token.startsWith("token_id:") ? token.slice("token_id:".length) : "";
+    const id = typeof token === "number" ? token : /^\d{1,10}$/.test(digits) ? Number(digits) : null;
     if (!isTokenId(id)) continue;
     ids[index] = id;
     count += 1;

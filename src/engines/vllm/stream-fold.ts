@@ -4,9 +4,15 @@
 import { asFields, badReply, type FailureContext, type Fields, type ServerSentEvent } from "../../http/index.ts";
 import { errorIn, errorInside } from "./read-reply.ts";
 
+/** Chunks without a token that a stream may have in a row; a server that sends more never ends. */
+const mostIdleChunks = 1000;
+
 export class StreamFold {
   readonly #context: FailureContext;
+  readonly #maxTokens: number;
   #chunks = 0;
+  /** Chunks in a row that brought no token. */
+  #idleChunks = 0;
   #isDone = false;
   #choice: Record<string, unknown> = {};
   #usage: unknown = null;
@@ -14,8 +20,10 @@ export class StreamFold {
   #ids: unknown[] | null = null;
   #logprobs: Record<string, unknown[]> | null = null;
 
-  constructor(context: FailureContext) {
+  /** Tokens beyond `maxTokens` are refused as they come; `null`: no bound. */
+  constructor({ maxTokens }: { readonly maxTokens: number | null }, context: FailureContext) {
     this.#context = context;
+    this.#maxTokens = maxTokens ?? Infinity;
   }
 
   /** Throws an `AttributedError` for what is no chunk. */
@@ -25,7 +33,16 @@ export class StreamFold {
     const chunk = this.#parse(event.data);
     const { choices } = chunk;
     if (!Array.isArray(choices)) throw badReply(this.#context, `choices of chunk ${this.#chunks} are missing`);
+    const before = this.#tokenCount;
     for (const entry of choices as readonly unknown[]) this.#takeChoice(entry);
+    const count = this.#tokenCount;
+    if (count > this.#maxTokens) {
+      throw badReply(this.#context, `it has ${count} tokens, wanted at most ${this.#maxTokens}`);
+    }
+    this.#idleChunks = count > before ? 0 : this.#idleChunks + 1;
+    if (this.#idleChunks > mostIdleChunks) {
+      throw badReply(this.#context, `${mostIdleChunks} chunks in a row brought no token`);
+    }
     this.#usage = chunk["usage"] ?? this.#usage;
     this.#weightVersion = chunk["weight_version"] ?? this.#weightVersion;
     this.#chunks += 1;
@@ -34,6 +51,12 @@ export class StreamFold {
   /** Whether a chunk had a finish reason. */
   get saidFinish(): boolean {
     return (this.#choice["finish_reason"] ?? null) !== null;
+  }
+
+  /** Of the longest list, for a chunk may have any of them. */
+  get #tokenCount(): number {
+    const lists = [this.#ids, ...Object.values(this.#logprobs ?? {})];
+    return Math.max(...lists.map((list) => list?.length ?? 0));
   }
 
   /** The whole answer. Throws an `AttributedError` when the stream ended before its end. */

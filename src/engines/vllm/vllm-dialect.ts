@@ -9,7 +9,9 @@ export const vllmDialect: ServerDialect = {
     /context length|maximum model length|maximum input length|context_length_exceeded/i.test(words),
   isOverload: () => false,
   isDuplicate: (words) => /request id \S+ already/i.test(words),
+  isDisabled,
   remedy: ({ status, message }) => {
+    if (isDisabled(message)) return "do that, or sample from the endpoint of completions";
     if (status !== 404) return null;
     // A known path refuses a model in its own words.
     return /model/i.test(message)
@@ -17,3 +19,8 @@ export const vllmDialect: ServerDialect = {
       : "check that the address is a vLLM server";
   },
 };
+
+/** The endpoint of ids exists, but the server was started without it. */
+export function isDisabled(words: string): boolean {
+  return /endpoints are disabled/i.test(words);
+}

@@ -39,8 +39,37 @@ describe("createVllmEngine().sample()", () => {
     );
     await Promise.all(["a", "b", "c"].map((requestId) => engine.sample(request({ requestId }))));
     await engine.sample(request({ requestId: "d" }));
-    expect(asked.filter((line) => line.startsWith("GET"))).toEqual(["GET /inference/v1/generate"]);
-    expect(asked.filter((line) => line === "POST /inference/v1/generate")).toHaveLength(4);
+    expect(asked).toEqual(Array(5).fill("POST /inference/v1/generate"));
+  });
+
+  test.each([false, true])(
+    "a server of 0.32 whose endpoint of ids is disabled completes (stream: %s)",
+    async (stream) => {
+      const front = createVllmFront({ sampler: echo, apiKey });
+      const disabled = {
+        error: {
+          message: "Scale-out endpoints are disabled. Restart vllm serve with --enable-scale-out to enable them.",
+          type: "PermissionDeniedError",
+          param: null,
+          code: 403,
+        },
+      };
+      const server = (sent: Request): Response | Promise<Response> => {
+        if (new URL(sent.url).pathname !== "/inference/v1/generate") return front.handle(sent);
+        return Response.json(disabled, { status: sent.method === "GET" ? 405 : 403 });
+      };
+      const engine = engineOf(server, { endpoint: "auto", stream });
+      expect([...(await engine.sample(request({ prompt: [7, 8] }))).sampledTokens]).toEqual([7, 8, 9]);
+      expect(engine.endpoint).toBe("completions");
+      const { failure } = await failureOf(engineOf(server, { endpoint: "generate", stream }).sample(request()));
+      expect(failure).toMatchObject({ code: "bad-request", retryable: false });
+      expect(failure.message).toContain("sample from the endpoint of completions");
+    },
+  );
+
+  test("a server that refuses the key is not taken for one without the endpoint", async () => {
+    const engine = engineOf(() => Response.json({ error: "Forbidden" }, { status: 403 }), { endpoint: "auto" });
+    expect((await failureOf(engine.sample(request()))).failure.code).toBe("unauthorized");
   });
 
   test("a server that cannot be asked for its endpoint is asked again by the next call", async () => {

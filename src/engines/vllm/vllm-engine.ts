@@ -10,6 +10,7 @@ import {
   engineFailure,
   EngineServer,
   headerText,
+  ignoresStopTokens,
   parseJson,
   readEventStream,
   requireDuration,
@@ -81,6 +82,7 @@ export function createVllmEngine(options: VllmEngineOptions = {}): VllmEngine {
     ...durations,
     controlTimeoutMs,
     stream: options.stream ?? false,
+    vocabularySize: options.vocabularySize ?? null,
     onWarning: options.logprobsMode === "processed" ? null : (options.onWarning ?? warnProcess),
     ownPool: options.http === undefined ? pool : null,
   });
@@ -98,6 +100,7 @@ type Parts = {
   readonly firstByteTimeoutMs: number | null;
   readonly controlTimeoutMs: number;
   readonly stream: boolean;
+  readonly vocabularySize: number | null;
   /** `null`: nothing to warn of. */
   readonly onWarning: ((warning: VllmWarning) => void) | null;
   readonly ownPool: HttpClient | null;
@@ -202,7 +205,7 @@ class Vllm implements VllmEngine {
     const body = lend(writer, request, { model, stream, context });
     const expected = this.#expect(request);
     const wasCancelledBefore = call.signal.aborted;
-    const fold = stream ? new StreamFold(context) : null;
+    const fold = stream ? new StreamFold(expected, context) : null;
     try {
       const { routingKey } = request;
       const headers: Readonly<Record<string, string>> =
@@ -236,7 +239,8 @@ class Vllm implements VllmEngine {
     return {
       // Whoever asked may let it grow when the call is cancelled.
       prompt: request.prompt.fork(request.prompt.length),
-      stopTokenIds: request.stopTokenIds,
+      stopTokenIds: ignoresStopTokens(request.sampling.extra) ? [] : request.stopTokenIds,
+      vocabularySize: this.#parts.vocabularySize,
       maxTokens: maxTokensOf(request),
       dispatchVersion: this.#version,
     };
@@ -244,7 +248,7 @@ class Vllm implements VllmEngine {
 
   #read(value: unknown, expected: ExpectedReply, context: FailureContext): SampleResult {
     const result = readReply(value, expected, { version: this.#version, context });
-    this.#version = result.weightSpans[0]?.reply ?? this.#version;
+    this.#version = result.weightSpans.at(-1)?.reply ?? this.#version;
     return result;
   }
 
