@@ -28,7 +28,7 @@ type Golden = {
   readonly ended_by_gold_action: number | null;
 };
 
-describe.skipIf(shared === null)("real run (skipped without ../shared: tables and tokenizer lie there)", () => {
+describe.skipIf(shared === null)("real run (skipped without ../shared/tau-bench and ../shared/models)", () => {
   it.each([
     ["silent", false],
     ["saying the outputs", true],

@@ -1,17 +1,20 @@
-"""Records what transformers' own template compiler renders with a chat template, as golden files for a model family.
+"""Records what transformers makes of a model's chat template and tokenizer, as golden files for a model family.
 
-Run: python record-goldens.py <folder with chat_template.jinja> <name> <folder for the files>
-Needs Python with transformers and jinja2. Writes render.<name>.jsonl and prefix.<name>.jsonl; what `npm run conformance --
-models <folder>` does with them is in docs/adding-a-model.md. Not a test of ours: it never asks our code anything.
+Run: python record-goldens.py <folder of the model> <name> <folder for the files>
+Needs Python with transformers and jinja2. Writes render.<name>.jsonl and prefix.<name>.jsonl, and where the model has a
+tokenizer.json encode.<name>.jsonl, decode.<name>.jsonl and drift.<name>.jsonl; what `npm run conformance -- models <folder>`
+does with them is in docs/adding-a-model.md. Not a test of ours: it never asks our code anything.
 """
 
 import datetime
 import itertools
 import json
 import pathlib
+import random
 import sys
 
 import jinja2
+import tokenizers
 from transformers.utils import chat_template_utils
 
 NOW = "2026-01-15T12:00:00"
@@ -77,6 +80,14 @@ CONVERSATIONS = [
     [],
 ]
 
+# Where tokenizers differ: blanks, digits, contractions, scripts, combining marks, bytes that are no character of their own.
+TEXTS = [
+    "", " ", "  ", "\n", "\n\n", " \n ", "\t", "\r\n", "a", " a", "a ", "I'm we'll they'd", "It'S", "1234567", "3.14e-10",
+    "$12.50", "#W1042", "snake_case CamelCase", "e\u0301 \u00e9", "stra\u00dfe", "\u0130", "\ufb01", "日本語", "مرحبا", "👩‍👩‍👧", "😀",
+    "\u200b", "\ufeff", "\u00a0x", "\x00\x7f", "...!!!", '{"a": [1, null]}', "http://x.y/z?q=1", "<|im_start", "<|im_end |>", "tool_call>",
+]  # fmt: skip
+CHARACTERS = "abc XYZ 019 .,'\"{}[]<>|_-\n\t\u00e9\u00df日本😀\u0301\u200d#$"
+
 
 def compiled(text):
     """transformers' own compiler, with the clock stopped."""
@@ -133,14 +144,61 @@ def prefix_record(template, given, appended, start):
     return {**given, "append": appended, "from": start, "expected": expected}
 
 
+def read_template(folder):
+    """chat_template.jinja, else the template in tokenizer_config.json."""
+    source = folder / "chat_template.jinja"
+    if source.exists():
+        return source.read_text("utf8")
+    config = folder / "tokenizer_config.json"
+    text = json.loads(config.read_text("utf8")).get("chat_template") if config.exists() else None
+    if not isinstance(text, str):
+        sys.exit(f'Cannot record goldens: there is no "{source}" and no template in "{config}"; name the folder of a model.')
+    return text
+
+
+def tokenizer_records(folder, name, rendered):
+    """Texts to ids, ids to text, and where encoding in parts differs from encoding the whole; seeded."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    draw = random.Random(name)
+
+    def ids_of(text):
+        return tokenizer.encode(text, add_special_tokens=False).ids
+
+    def decodings(ids):
+        return {
+            "decoded": tokenizer.decode(ids, skip_special_tokens=False),
+            "decoded_skip_special": tokenizer.decode(ids, skip_special_tokens=True),
+        }
+
+    specials = [token.content for token in tokenizer.get_added_tokens_decoder().values()]
+    texts = TEXTS + specials + [f"{text}{special}{text}" for text in ("a", " ", "\n") for special in specials]
+    texts += ["".join(draw.choices(CHARACTERS, k=draw.randrange(1, 60))) for _ in range(100)] + rendered
+    encode = [{"id": f"{name}-e{at:03}", "tokenizer": name, "text": text, "ids": ids_of(text), **decodings(ids_of(text))} for at, text in enumerate(texts)]
+    size = tokenizer.get_vocab_size(with_added_tokens=True)
+    cuts = [ids_of(text)[: draw.randrange(1, 9)] for text in texts[:40]]
+    lists = cuts + [[draw.randrange(size) for _ in range(draw.randrange(1, 12))] for _ in range(80)]
+    decode = [{"id": f"{name}-d{at:03}", "tokenizer": name, "ids": ids, **decodings(ids)} for at, ids in enumerate(lists)]
+    drift = []
+    for at, text in enumerate(texts[:60]):
+        place = draw.randrange(len(text) + 1)
+        a, b = text[:place], text[place:]
+        ids_a, ids_b = ids_of(a), ids_of(b)
+        equal = ids_a + ids_b == ids_of(text)
+        record = {"id": f"{name}-b{at:03}", "tokenizer": name, "kind": "boundary", "a": a, "b": b}
+        drift.append({**record, "ids_a": ids_a, "ids_b": ids_b, "ids_ab": ids_of(text), "concat_equal": equal})
+    for at, ids in enumerate(lists[-40:]):
+        text = tokenizer.decode(ids, skip_special_tokens=False)
+        again = ids_of(text)
+        record = {"id": f"{name}-n{at:03}", "tokenizer": name, "kind": "noncanonical", "ids": ids, "text": text}
+        drift.append({**record, "reencoded": again, "roundtrip_equal": again == ids})
+    return {"encode": encode, "decode": decode, "drift": drift}
+
+
 def main():
     if len(sys.argv) != 4:
-        sys.exit("Cannot record goldens: give <folder with chat_template.jinja> <name> <folder for the files>.")
+        sys.exit("Cannot record goldens: give <folder of the model> <name> <folder for the files>.")
     folder, name, target = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
-    source = folder / "chat_template.jinja"
-    if not source.exists():
-        sys.exit(f'Cannot record goldens: there is no "{source}"; name the folder of a model with that file.')
-    text = source.read_text("utf8")
+    text = read_template(folder)
     template = compiled(text)
     context = {**special_tokens(folder), "now": NOW}
     switches = [{}]
@@ -158,8 +216,12 @@ def main():
         for one in asked
         for appended, start in [(USER, "closed"), (result("late"), "closed"), (ANSWER, "generation_prompt")]
     ]
+    files = {"render": renders, "prefix": prefixes}
+    if (folder / "tokenizer.json").exists():
+        rendered = [record["expected"]["text"] for record in renders if "text" in record["expected"]]
+        files |= tokenizer_records(folder, name, [text for text in dict.fromkeys(rendered)])
     target.mkdir(parents=True, exist_ok=True)
-    for kind, records in (("render", renders), ("prefix", prefixes)):
+    for kind, records in files.items():
         file = target / f"{kind}.{name}.jsonl"
         file.write_text("".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records), "utf8")
         print(f"{len(records)} records in {file}")

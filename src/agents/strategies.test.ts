@@ -233,7 +233,7 @@ type Gold = {
 };
 type Golden = { readonly split: string; readonly reward: number; readonly reward_when_outputs_said?: number };
 
-describe.skipIf(shared === null)("in tau-bench retail (skipped without ../shared: its data lies there)", () => {
+describe.skipIf(shared === null)("in tau-bench retail (skipped without ../shared/tau-bench)", () => {
   /** Words first, with the outputs in them; then the gold actions; then words. */
   const goldMove = ({ actions, outputs }: Gold, turn: number): Move => {
     if (turn === 0) return { words: `Hello. ${outputs.join(", ")}` };

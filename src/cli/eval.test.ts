@@ -151,7 +151,7 @@ describe("eval", () => {
   });
 });
 
-describe.skipIf(tauBench === null)("eval of tau-bench (needs its data)", () => {
+describe.skipIf(tauBench === null)("eval of tau-bench (skipped without ../shared/tau-bench)", () => {
   const airline = ["--env", "tau-bench/airline", "--data", tauBench ?? "", "--model", "readable"];
 
   it("writes upstream's format, which it reads back and confirms", async () => {

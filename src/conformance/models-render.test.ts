@@ -34,7 +34,7 @@ const counts: Readonly<Record<string, readonly [render: number, prefix: number]>
   "minimax-m3": [70, 31],
 };
 
-describe.skipIf(folder === null)("template goldens (skipped without ../shared)", () => {
+describe.skipIf(folder === null)("template goldens (skipped without ../shared/models/goldens)", () => {
   test("every native family has its goldens counted here", () => {
     expect(Object.keys(counts).toSorted()).toEqual(rendererFamilyNames.toSorted());
   });

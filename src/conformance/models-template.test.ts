@@ -11,20 +11,23 @@ import { sharedFolder } from "./shared-folder.ts";
 const folder = sharedFolder("models", "goldens");
 const files = folder === null ? [] : readdirSync(folder).filter((file) => /^(render|prefix)\./.test(file));
 
-describe.skipIf(folder === null)("template goldens through the fallback (skipped without ../shared)", () => {
-  test("there are two files for each of 27 templates", () => {
-    expect(files.length).toBe(54);
-  });
+describe.skipIf(folder === null)(
+  "template goldens through the fallback (skipped without ../shared/models/goldens)",
+  () => {
+    test("there are two files for each of 27 templates", () => {
+      expect(files.length).toBe(54);
+    });
 
-  test.each(files)("%s: all records agree with transformers", async (file) => {
-    const records = readFileSync(join(folder ?? "", file), "utf8")
-      .trimEnd()
-      .split("\n").length;
-    expect(await runTemplateGoldens(folder ?? "", file, { data: null })).toEqual({
+    test.each(files)("%s: all records agree with transformers", async (file) => {
+      const records = readFileSync(join(folder ?? "", file), "utf8")
+        .trimEnd()
+        .split("\n").length;
+      expect(await runTemplateGoldens(folder ?? "", file, { data: null })).toEqual({
       file: `${file} (its own template)`, passed: records, failed: 0, unsupported: 0, failures: [], unsupportedReason: null,
     }); // prettier-ignore
-  });
-});
+    });
+  },
+);
 
 test("templates come from the data that is named, and a missing one is said to be missing", async () => {
   const place = await mkdtemp(join(tmpdir(), "goldens-"));
@@ -32,7 +35,10 @@ test("templates come from the data that is named, and a missing one is said to b
     const record = { messages: [{ role: "user", content: "hi" }], expected: { text: "[hi]" } };
     writeFileSync(join(place, "render.made-up.jsonl"), `${JSON.stringify(record)}\n`);
     const missing = await runTemplateGoldens(place, "render.made-up.jsonl", { data: null });
-    expect(missing).toMatchObject({ unsupported: 1, unsupportedReason: "no made-up/chat_template.jinja in the data" });
+    expect(missing).toMatchObject({
+      unsupported: 1,
+      unsupportedReason: "no chat template of made-up in the data (made-up/chat_template.jinja)",
+    });
     mkdirSync(join(place, "data", "made-up"), { recursive: true });
     writeFileSync(
       join(place, "data", "made-up", "chat_template.jinja"),

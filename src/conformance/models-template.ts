@@ -5,13 +5,14 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { ConfigurationError } from "../core/index.ts";
+import { type JsonValue, parseJson } from "../lib/json/index.ts";
 import { type ChatTemplate, compileChatTemplate } from "../renderers/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
 import { playTemplateRecord, renderFileName } from "./models-render.ts";
 import type { GoldenFileReport, GoldenSuiteOptions } from "./suite.ts";
 
-/** Plays one file; `null` when its name is none of ours. Records whose chat_template.jinja is missing are unsupported. */
+/** Plays one file; `null` when its name is none of ours. Records whose chat template is missing are unsupported. */
 export async function runTemplateGoldens(
   folder: string,
   file: string,
@@ -25,20 +26,26 @@ export async function runTemplateGoldens(
     const name = textOf(record, "template") ?? parts.name;
     if (!compiled.has(name)) compiled.set(name, findTemplate(name, folder, options));
     const template = compiled.get(name) ?? null;
-    if (template === null) tally.unsupported(`no ${name}/chat_template.jinja in the data`);
+    if (template === null) tally.unsupported(`no chat template of ${name} in the data (${name}/chat_template.jinja)`);
     else playTemplateRecord(tally, { kind: parts.kind, template, record });
   }
   return tally.report();
 }
 
 function findTemplate(name: string, goldens: string, { data }: GoldenSuiteOptions): ChatTemplate | null {
-  const path = join(name, "chat_template.jinja");
-  try {
-    return compileChatTemplate(
-      readFileSync(join(findData("models", { data, goldens, mustContain: [path] }), path), "utf8"),
-    );
-  } catch (error) {
-    if (error instanceof ConfigurationError) return null;
-    throw error;
+  for (const file of ["chat_template.jinja", "tokenizer_config.json"]) {
+    const path = join(name, file);
+    try {
+      const text = readFileSync(join(findData("models", { data, goldens, mustContain: [path] }), path), "utf8");
+      const template = file.endsWith(".jinja") ? text : templateOf(parseJson(text));
+      if (template !== null) return compileChatTemplate(template);
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+    }
   }
+  return null;
+}
+
+function templateOf(tokenizerConfig: JsonValue): string | null {
+  return tokenizerConfig instanceof Map ? textOf(tokenizerConfig, "chat_template") : null;
 }

@@ -16,7 +16,7 @@ const files: readonly (readonly [file: string, records: number])[] = [
   ["drift.qwen3.jsonl", 35],
 ];
 
-describe.skipIf(folder === null)("tokenizer goldens (skipped without ../shared)", () => {
+describe.skipIf(folder === null)("tokenizer goldens (skipped without ../shared/models/goldens)", () => {
   test.each(files)("%s: all %i records agree with Hugging Face tokenizers", async (file, passed) => {
     expect(await runTokenizerGoldens(folder ?? "", file, { data: null })).toEqual({
       file, passed, failed: 0, unsupported: 0, failures: [], unsupportedReason: null,

@@ -3,7 +3,7 @@
 
 import { ConfigurationError, type Tokenizer } from "../core/index.ts";
 import type { JsonObject, JsonValue } from "../lib/json/index.ts";
-import { loadTokenizer } from "../tokenizers/index.ts";
+import { createReadableTokenizer, loadTokenizer } from "../tokenizers/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuiteOptions } from "./suite.ts";
@@ -25,14 +25,14 @@ export async function runTokenizerGoldens(
   const tally = new GoldenTally(file);
   for (const record of await readGoldenFile(`${folder}/${file}`)) {
     const name = textOf(record, "tokenizer") ?? fileName;
-    const tokenizerFolder = findTokenizer(name, folder, options);
+    const from = name === "readable" ? name : findTokenizer(name, folder, options);
     const play = kind === "drift" ? plays[textOf(record, "kind") ?? ""] : plays[kind];
-    if (tokenizerFolder === null) {
+    if (from === null) {
       tally.unsupported(`no ${name}/tokenizer.json in the data${licenceNote(name)}`);
     } else if (play === undefined) {
       tally.unsupported(`no such kind of record: ${textOf(record, "kind") ?? "none"}`);
     } else {
-      const tokenizer = await load(tokenizerFolder);
+      const tokenizer = await load(from);
       tally.compare(record, pick(record, play.keys), () => play.run(tokenizer, record));
     }
   }
@@ -110,7 +110,11 @@ function findTokenizer(name: string, goldens: string, options: GoldenSuiteOption
 
 function load(folder: string): Promise<Tokenizer> {
   let tokenizer = loaded.get(folder);
-  if (tokenizer === undefined) loaded.set(folder, (tokenizer = loadTokenizer(folder)));
+  if (tokenizer === undefined)
+    loaded.set(
+      folder,
+      (tokenizer = folder === "readable" ? Promise.resolve(createReadableTokenizer()) : loadTokenizer(folder)),
+    );
   return tokenizer;
 }
 

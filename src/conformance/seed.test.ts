@@ -4,7 +4,7 @@ import { sharedFolder } from "./shared-folder.ts";
 
 const folder = sharedFolder("seed", "goldens");
 
-describe.skipIf(folder === null)("seed goldens (skipped without ../shared: the records lie there)", () => {
+describe.skipIf(folder === null)("seed goldens (skipped without ../shared/seed/goldens)", () => {
   it("slime-tau posts, says, counts and masks what the original loop did, record by record", async () => {
     const reports = [];
     for await (const report of seedSuite.run(folder!, { data: null })) reports.push(report);

@@ -1,5 +1,6 @@
-// Where the golden files shared between projects lie: the folder `shared` beside the repository. Not part of the package:
-// in a clone without it, and in an installed package, there is none, and what needs it is skipped. A CI run never skips.
+// Where golden files lie. Those shared between projects are in the folder `shared` beside the repository, which a clone may
+// lack: what needs it is skipped then, never in a CI run. A smaller set that every clone has is in tests/goldens. Neither is
+// part of the package.
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -20,6 +21,11 @@ export function sharedFolder(...parts: readonly string[]): string | null {
     );
   }
   return null;
+}
+
+/** The golden files of a suite ("parsers", "models") that every clone has; their provenance is in tests/goldens/README.md. */
+export function committedGoldens(suite: string): string {
+  return join(repositoryRoot(), "tests", "goldens", suite);
 }
 
 /** The folder of our own package.json, found by walking up, so that it is the same from `src/` and from `dist/`. */

@@ -31,7 +31,7 @@ async function reportsOf(goldens: string, data: string | null): Promise<Map<stri
   return reports;
 }
 
-describe.skipIf(folder === null)("τ-bench goldens (skipped without ../shared)", async () => {
+describe.skipIf(folder === null)("τ-bench goldens (skipped without ../shared/tau-bench/goldens)", async () => {
   const reports = folder === null ? new Map<string, GoldenFileReport>() : await reportsOf(folder, null);
   const copies: string[] = [];
   afterAll(() => Promise.all(copies.map((copy) => rm(copy, { recursive: true }))));

@@ -5,7 +5,7 @@ import { playUserFlow, type UserFlow } from "./user-flows.ts";
 
 const folder = sharedFolder("tau-bench", "goldens");
 
-describe.skipIf(folder === null)("simulated users (skipped without ../shared: it holds the recorded flows)", () => {
+describe.skipIf(folder === null)("simulated users (skipped without ../shared/tau-bench/goldens)", () => {
   const flows =
     folder === null ? [] : (JSON.parse(readFileSync(`${folder}/user-flows.json`, "utf8")) as readonly UserFlow[]);
 

@@ -13,7 +13,7 @@ import { createQwenRenderer } from "./qwen/qwen-renderer.ts";
 const models = sharedFolder("models");
 const tokenizer = createReadableTokenizer();
 
-describe.skipIf(models === null)("chooseRenderer() on published templates (skipped without ../shared)", () => {
+describe.skipIf(models === null)("chooseRenderer() on published templates (skipped without ../shared/models)", () => {
   const template = (family: string): string => readFileSync(join(models ?? "", family, "chat_template.jinja"), "utf8");
 
   test.each(rendererFamilyNames)("knows the template of %s, with either line end", (family) => {

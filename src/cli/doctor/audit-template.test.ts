@@ -87,7 +87,7 @@ const verdicts: Readonly<Record<string, readonly [history: string, roundTrips: s
   smollm3: [".W.........", ".WTCCT", 0],
 };
 
-describe.skipIf(models === null)("auditTemplate() on every template at hand (skipped without ../shared)", () => {
+describe.skipIf(models === null)("auditTemplate() on every template at hand (skipped without ../shared/models)", () => {
   test("the table has every template", () => {
     expect(Object.keys(verdicts).toSorted()).toEqual(names.toSorted());
   });
@@ -115,7 +115,7 @@ function expectOpenness(history: readonly HistoryFinding[], whenRewritten: reado
   }
 }
 
-describe.skipIf(models === null)("auditTemplate() on changed templates (skipped without ../shared)", () => {
+describe.skipIf(models === null)("auditTemplate() on changed templates (skipped without ../shared/models)", () => {
   test("finds a renderer that was named for the wrong template", async () => {
     const { problems, renderer } = await audit("qwen3", { family: "qwen2.5-instruct" });
     expect(renderer?.because).toBe("it was named");

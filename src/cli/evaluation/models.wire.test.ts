@@ -34,7 +34,7 @@ afterAll(() => server.close());
 
 const sampler = createFunctionSampler(() => ({ ids: [...tokenizer.encode("What can I do?"), endTokenId] }));
 
-describe.skipIf(tauBench === null)("eval with models behind an API (needs tau-bench data)", () => {
+describe.skipIf(tauBench === null)("eval with models behind an API (skipped without ../shared/tau-bench)", () => {
   /** A data folder whose user prompts are marked, and an evaluation of its first task. */
   async function prepare() {
     const { run, folder } = await createTestCli();

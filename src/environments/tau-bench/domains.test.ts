@@ -45,64 +45,67 @@ function hostileValue(ids: readonly string[]): fc.Arbitrary<JsonValue> {
   );
 }
 
-describe.skipIf(folder === null).each(domains)("τ-bench $domain (skipped without ../shared)", async (facts) => {
-  const { domain, freshHash, ids } = facts;
-  const source = folder === null ? null! : await tauBenchSource({ domain, folder });
+describe.skipIf(folder === null).each(domains)(
+  "τ-bench $domain (skipped without ../shared/tau-bench)",
+  async (facts) => {
+    const { domain, freshHash, ids } = facts;
+    const source = folder === null ? null! : await tauBenchSource({ domain, folder });
 
-  test("keeps the contract of environments", async () => {
-    expect(await environmentViolations(source)).toEqual([]);
-  });
-
-  test("a fresh environment has the reference's hash", () => {
-    expect(source.open(source.taskset("test").task(0)).digest()).toBe(freshHash);
-  });
-
-  test("earns 1 for the gold actions and 0 for doing nothing, in every test task", async () => {
-    const data = await loadTauBench({ domain, folder: folder! });
-    for (const { task, actions, outputs } of data.tasks.get("test")!) {
-      const environment = source.open(task);
-      for (const output of outputs) environment.hear(`It is ${output}.`);
-      for (const { name, kwargs } of actions) await environment.call({ name, arguments: kwargs });
-      const grade = await environment.grade(completed);
-      expect(grade).toMatchObject({ reward: 1, log: "", metrics: { database_right: 1 } });
-      expect((await environment.grade({ outcome: "truncated" })).reward).toBe(0);
-    }
-  });
-
-  test("hostile arguments never throw, and no other episode sees what they change", async () => {
-    const task = source.taskset("test").task(3);
-    const bystander = source.open(task);
-    const call = fc.constantFrom(...source.open(task).tools).chain((tool) => {
-      const parameters = (tool.definition.get("function") as JsonObject).get("parameters") as JsonObject;
-      const names = [...(parameters.get("properties") as JsonObject).keys()];
-      const values = fc.tuple(...names.map(() => fc.option(hostileValue(ids), { freq: 20, nil: undefined })));
-      const extra = fc.option(fc.tuple(fc.constantFrom("data", "self", "__proto__", ""), hostileValue(ids)), {
-        freq: 1,
-        nil: null,
-      });
-      return fc.record({
-        name: fc.constantFrom(tool.name, tool.name, tool.name, "respond"),
-        names: fc.constant(names),
-        values,
-        extra,
-      });
+    test("keeps the contract of environments", async () => {
+      expect(await environmentViolations(source)).toEqual([]);
     });
-    let calls = 0;
-    await fc.assert(
-      fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 10 }), async (steps) => {
+
+    test("a fresh environment has the reference's hash", () => {
+      expect(source.open(source.taskset("test").task(0)).digest()).toBe(freshHash);
+    });
+
+    test("earns 1 for the gold actions and 0 for doing nothing, in every test task", async () => {
+      const data = await loadTauBench({ domain, folder: folder! });
+      for (const { task, actions, outputs } of data.tasks.get("test")!) {
         const environment = source.open(task);
-        for (const { name, names, values, extra } of steps) {
-          const args: JsonObject = new Map();
-          for (const [index, value] of values.entries()) if (value !== undefined) args.set(names[index]!, value);
-          if (extra !== null) args.set(...extra);
-          expect(typeof (await environment.call({ name, arguments: args })).text).toBe("string");
-          calls++;
-        }
-        await environment.grade(completed);
-      }),
-      { seed: 17, numRuns: isFull ? 10_000 : 400 },
-    );
-    expect(calls).toBeGreaterThan(isFull ? 50_000 : 1500);
-    expect(bystander.digest()).toBe(freshHash);
-  });
-});
+        for (const output of outputs) environment.hear(`It is ${output}.`);
+        for (const { name, kwargs } of actions) await environment.call({ name, arguments: kwargs });
+        const grade = await environment.grade(completed);
+        expect(grade).toMatchObject({ reward: 1, log: "", metrics: { database_right: 1 } });
+        expect((await environment.grade({ outcome: "truncated" })).reward).toBe(0);
+      }
+    });
+
+    test("hostile arguments never throw, and no other episode sees what they change", async () => {
+      const task = source.taskset("test").task(3);
+      const bystander = source.open(task);
+      const call = fc.constantFrom(...source.open(task).tools).chain((tool) => {
+        const parameters = (tool.definition.get("function") as JsonObject).get("parameters") as JsonObject;
+        const names = [...(parameters.get("properties") as JsonObject).keys()];
+        const values = fc.tuple(...names.map(() => fc.option(hostileValue(ids), { freq: 20, nil: undefined })));
+        const extra = fc.option(fc.tuple(fc.constantFrom("data", "self", "__proto__", ""), hostileValue(ids)), {
+          freq: 1,
+          nil: null,
+        });
+        return fc.record({
+          name: fc.constantFrom(tool.name, tool.name, tool.name, "respond"),
+          names: fc.constant(names),
+          values,
+          extra,
+        });
+      });
+      let calls = 0;
+      await fc.assert(
+        fc.asyncProperty(fc.array(call, { minLength: 1, maxLength: 10 }), async (steps) => {
+          const environment = source.open(task);
+          for (const { name, names, values, extra } of steps) {
+            const args: JsonObject = new Map();
+            for (const [index, value] of values.entries()) if (value !== undefined) args.set(names[index]!, value);
+            if (extra !== null) args.set(...extra);
+            expect(typeof (await environment.call({ name, arguments: args })).text).toBe("string");
+            calls++;
+          }
+          await environment.grade(completed);
+        }),
+        { seed: 17, numRuns: isFull ? 10_000 : 400 },
+      );
+      expect(calls).toBeGreaterThan(isFull ? 50_000 : 1500);
+      expect(bystander.digest()).toBe(freshHash);
+    });
+  },
+);

@@ -11,7 +11,7 @@ import { loadTauBench, TauEpisode, tauBenchSource } from "./index.ts";
 const folder = sharedFolder("tau-bench");
 const completed = { outcome: "completed" } as const;
 
-describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared)", async () => {
+describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared/tau-bench)", async () => {
   const folders: string[] = [];
   afterAll(() => Promise.all(folders.map((copy) => rm(copy, { recursive: true }))));
   const source = folder === null ? null! : await tauBenchSource({ domain: "retail", folder });
@@ -97,7 +97,7 @@ describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared)",
   });
 });
 
-describe.skipIf(folder === null)("TauEpisode (skipped without ../shared)", async () => {
+describe.skipIf(folder === null)("TauEpisode (skipped without ../shared/tau-bench)", async () => {
   const data = folder === null ? null! : await loadTauBench({ domain: "retail", folder });
   const user = { open: (text: string) => Promise.resolve(text), reply: () => Promise.resolve(null), cost: () => 0.5 };
   const episode = (): TauEpisode => new TauEpisode(data, { split: "test", user, random: createRandom(1) });

@@ -27,22 +27,25 @@ import {
 
 const goldens = sharedFolder("tau-bench", "goldens", "python-values.jsonl");
 
-describe.skipIf(goldens === null)("golden values of CPython 3.11 (skipped without ../shared)", () => {
-  test("dumps, str and round agree on every record", () => {
-    const lines = readFileSync(goldens ?? "", "utf8")
-      .trim()
-      .split("\n");
-    expect(lines.length).toBeGreaterThan(1000);
-    for (const line of lines) {
-      const record = parseJson(line) as Map<string, string>;
-      const value = parseJson(record.get("json")!);
-      expect(dumpJson(value, { ensureAscii: true })).toBe(record.get("dumps"));
-      expect(pythonStr(value)).toBe(record.get("str"));
-      const rounded = record.get("round2");
-      if (rounded !== undefined) expect(pythonRepr(pythonRound(value as JsonFloat, 2))).toBe(rounded);
-    }
-  });
-});
+describe.skipIf(goldens === null)(
+  "golden values of CPython 3.11 (skipped without ../shared/tau-bench/goldens/python-values.jsonl)",
+  () => {
+    test("dumps, str and round agree on every record", () => {
+      const lines = readFileSync(goldens ?? "", "utf8")
+        .trim()
+        .split("\n");
+      expect(lines.length).toBeGreaterThan(1000);
+      for (const line of lines) {
+        const record = parseJson(line) as Map<string, string>;
+        const value = parseJson(record.get("json")!);
+        expect(dumpJson(value, { ensureAscii: true })).toBe(record.get("dumps"));
+        expect(pythonStr(value)).toBe(record.get("str"));
+        const rounded = record.get("round2");
+        if (rounded !== undefined) expect(pythonRepr(pythonRound(value as JsonFloat, 2))).toBe(rounded);
+      }
+    });
+  },
+);
 
 describe("floatRepr()", () => {
   test.each([

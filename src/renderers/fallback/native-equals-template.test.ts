@@ -102,7 +102,7 @@ function perUnit(segments: readonly TemplateSegment[]): TemplateSegment[] {
   return segments.flatMap((segment) => Array.from({ length: segment.text.length }, () => segment));
 }
 
-describe.skipIf(models === null)("native templates and the fallback (skipped without ../shared)", () => {
+describe.skipIf(models === null)("native templates and the fallback (skipped without ../shared/models)", () => {
   test.each(rendererFamilyNames)("%s: both render the same, or refuse alike", (name) => {
     const family = rendererFamily(name);
     const template = compileChatTemplate(readFileSync(join(models ?? "", name, "chat_template.jinja"), "utf8"));
@@ -124,7 +124,7 @@ describe.skipIf(models === null)("native templates and the fallback (skipped wit
   });
 });
 
-describe.skipIf(models === null)("calls that lack a part (skipped without ../shared)", () => {
+describe.skipIf(models === null)("calls that lack a part (skipped without ../shared/models)", () => {
   const bodies: readonly (readonly [string, object | null])[] = [
     ["no name", { arguments: { a: 1 } }],
     ["no arguments", { name: "f" }],

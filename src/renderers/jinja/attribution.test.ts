@@ -107,7 +107,7 @@ describe("every piece of a rendering knows where it came from", () => {
 const models = sharedFolder("models");
 const names = models === null ? [] : readdirSync(models).filter((name) => !/goldens|README|tiny/.test(name));
 
-describe.skipIf(models === null)("in published templates (skipped without ../shared)", () => {
+describe.skipIf(models === null)("in published templates (skipped without ../shared/models)", () => {
   test.each(names)("%s: words are those of their message, and only the template writes the template's", (name) => {
     const template = compileChatTemplate(readFileSync(join(models ?? "", name, "chat_template.jinja"), "utf8"));
     const words = ["zqsys", "zquser", "zqanswer", "zqnext"];

@@ -17,7 +17,7 @@ import { readUserPromptTexts } from "./read-user-prompts.ts";
 const checkout = process.env["TAU_BENCH_CHECKOUT"] ?? "";
 const shared = checkout === "" ? null : sharedFolder("tau-bench");
 
-describe.skipIf(shared === null)("a real checkout (skipped without TAU_BENCH_CHECKOUT and ../shared)", () => {
+describe.skipIf(shared === null)("a real checkout (skipped without TAU_BENCH_CHECKOUT and ../shared/tau-bench)", () => {
   it("gives every file that the shared layout has, byte for byte, and prompts and displays beside them", async () => {
     const files = await readTauBenchCheckout(checkout);
     const both = sharedFiles(shared ?? "");
