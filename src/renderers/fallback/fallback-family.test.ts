@@ -2,10 +2,10 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 
 import { sharedFolder } from "../../conformance/shared-folder.ts";
-import { ConfigurationError, type Message, type Renderer } from "../../core/index.ts";
+import { ConfigurationError, type Message, type Renderer, type Tokenizer } from "../../core/index.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { ChatTemplateError, segmentsText } from "../chat-template.ts";
 import { chooseRenderer, type ChooseRendererOptions } from "../choose-renderer.ts";
@@ -40,7 +40,7 @@ async function discovered(name: string) {
 // gpt-oss closes a last answer with another token than earlier ones, and its calls can only be read with what comes before.
 const ordinary = rendererFamilyNames.filter((name) => name !== "gpt-oss");
 
-describe.skipIf(models === null)("familyFromTemplate() on known templates (skipped without ../shared)", () => {
+describe.skipIf(models === null)("familyFromTemplate() on known templates (skipped without ../shared/models)", () => {
   test.each(ordinary)("%s: finds the tokens, the parsers and the switch that the native family names", async (name) => {
     const native = rendererFamily(name);
     const { family } = await discovered(name);
@@ -107,7 +107,7 @@ describe.skipIf(models === null)("familyFromTemplate() on known templates (skipp
   );
 });
 
-describe.skipIf(models === null)("prompt edits and spans of the fallback (skipped without ../shared)", () => {
+describe.skipIf(models === null)("prompt edits and spans of the fallback (skipped without ../shared/models)", () => {
   const sentence = "You may call one or more functions to assist with the user query.";
   const promptEdits = [{ replace: sentence, with: "Call one function or none." }];
 
@@ -141,27 +141,32 @@ function untilRefused(run: () => void): void {
   }
 }
 
-describe.skipIf(models === null)("familyFromTemplate() on every template at hand (skipped without ../shared)", () => {
-  const names =
-    models === null ? [] : readdirSync(models).filter((name) => existsSync(join(models, name, "chat_template.jinja")));
+describe.skipIf(models === null)(
+  "familyFromTemplate() on every template at hand (skipped without ../shared/models)",
+  () => {
+    const names =
+      models === null
+        ? []
+        : readdirSync(models).filter((name) => existsSync(join(models, name, "chat_template.jinja")));
 
-  test.each(names)("%s: makes a renderer, whatever the tokenizer marks as special", async (name) => {
-    const tokenizer = await byteTokenizer(specialsIn(templateOf(name)));
-    const specialTokens = new Map([
-      ["eos_token", "</s>"],
-      ["bos_token", "<s>"],
-    ]);
-    const renderer = chooseRenderer({
-      chatTemplate: templateOf(name),
-      tokenizer,
-      specialTokens,
-      now: testTime,
-      renderWith: "template",
+    test.each(names)("%s: makes a renderer, whatever the tokenizer marks as special", async (name) => {
+      const tokenizer = await byteTokenizer(specialsIn(templateOf(name)));
+      const specialTokens = new Map([
+        ["eos_token", "</s>"],
+        ["bos_token", "<s>"],
+      ]);
+      const renderer = chooseRenderer({
+        chatTemplate: templateOf(name),
+        tokenizer,
+        specialTokens,
+        now: testTime,
+        renderWith: "template",
+      });
+      expect(renderer.historyPolicy).toBe("branch");
+      expect(renderer.stopTokenIds.length).toBeGreaterThan(0);
     });
-    expect(renderer.historyPolicy).toBe("branch");
-    expect(renderer.stopTokenIds.length).toBeGreaterThan(0);
-  });
-});
+  },
+);
 
 /** Everything that looks like a special token. */
 function specialsIn(template: string): string[] {
@@ -172,9 +177,11 @@ function specialsIn(template: string): string[] {
   ];
 }
 
-describe.skipIf(models === null)("known templates that are run as they are (skipped without ../shared)", async () => {
+describe.skipIf(models === null)("known templates that are run as they are (skipped without ../shared/models)", () => {
   const name = "mistral-small-3.2";
-  const { tokenizer } = await discovered(name);
+  // Vitest runs this function where the tests below are skipped, too: what reads the folder waits for a test.
+  let tokenizer: Tokenizer;
+  beforeAll(async () => ({ tokenizer } = await discovered(name)));
   const { call } = familySamples[name]!;
   const specialTokens = familySamples[name]!.specialTokens!;
   const choose = (options: Partial<ChooseRendererOptions> = {}): Renderer =>
