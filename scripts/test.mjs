@@ -1,8 +1,9 @@
 // `npm test`: sets the clone up, then runs the tests. Parameters are passed on to vitest (`npm test -- src/core`), except
-// `--full`, which runs properties and soaks with the counts of a release instead of those of every day.
+// `--full`, which runs properties and soaks with the counts of a release instead of those of every day, and `--needs-shared`,
+// which runs the test files that read `../shared`: what a run without that folder has skipped or played with less.
 
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
 
 import { root, runAttached } from "./run-command.mjs";
 import { setUp } from "./setup.mjs";
@@ -19,7 +20,25 @@ if (!existsSync(join(root, "..", "shared"))) {
 }
 
 await setUp();
-const parameters = process.argv.slice(2);
-const env = parameters.includes("--full") ? { ...process.env, FULL: "1" } : process.env;
+const flags = process.argv.slice(2);
+const env = flags.includes("--full") ? { ...process.env, FULL: "1" } : process.env;
+const parameters = flags.filter((name) => name !== "--full" && name !== "--needs-shared");
+if (flags.includes("--needs-shared")) parameters.push(...filesThatNeedShared());
 const vitest = [join(root, "node_modules", "vitest", "vitest.mjs"), "run"];
-process.exitCode = await runAttached([...vitest, ...parameters.filter((name) => name !== "--full")], { env });
+process.exitCode = await runAttached([...vitest, ...parameters], { env });
+
+/** The tests that look for the shared folder, by themselves or through a helper that they import. */
+function filesThatNeedShared() {
+  const files = ["src", "scripts", "examples", "tests"].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((file) => join(folder, file)),
+  );
+  /** @type {(ending: RegExp, texts: readonly string[]) => string[]} */
+  const filesWith = (ending, texts) =>
+    files.filter((file) => {
+      if (!ending.test(file)) return false;
+      const source = readFileSync(join(root, file), "utf8");
+      return texts.some((text) => source.includes(text));
+    });
+  const helpers = filesWith(/\.test-helper\.ts$/, ["sharedFolder("]);
+  return filesWith(/\.test\.ts$/, ["sharedFolder(", ...helpers.map((file) => `/${basename(file)}"`)]);
+}
