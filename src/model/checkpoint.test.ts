@@ -62,6 +62,15 @@ describe("readModelConfig()", () => {
     expect(readModelConfig(json, "config.json")).toEqual(tinyConfig);
   });
 
+  test("reads what transformers 5 writes: rope_parameters in place of rope_theta", () => {
+    const { rope_theta: theta, rope_scaling: _none, ...rest } = json as Record<string, unknown>;
+    const written = { ...rest, rope_parameters: { rope_theta: theta, rope_type: "default" } };
+    expect(readModelConfig(written, "config.json")).toEqual(tinyConfig);
+    const scaled = { ...rest, rope_parameters: { rope_theta: theta, rope_type: "yarn" } };
+    expect(() => readModelConfig(scaled, "config.json")).toThrow('rope_parameters.rope_type is "yarn"');
+    expect(() => readModelConfig(rest, "config.json")).toThrow("rope_theta is missing, a positive number wanted");
+  });
+
   test.each([
     [{ model_type: "llama" }, 'model_type is "llama", "qwen3" wanted'],
     [{ tie_word_embeddings: false }, "tie_word_embeddings is not true"],

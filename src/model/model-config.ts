@@ -45,13 +45,22 @@ export function readModelConfig(json: unknown, source: string): ModelConfig {
     keyValueHeads: number("num_key_value_heads"),
     headSize: number("head_dim"),
     feedForwardSize: number("intermediate_size"),
-    ropeTheta: number("rope_theta"),
+    ropeTheta:
+      fields["rope_theta"] === undefined ? ropeThetaOf(fields["rope_parameters"], refuse) : number("rope_theta"),
     normEpsilon: number("rms_norm_eps"),
     contextLength: number("max_position_embeddings"),
   };
   const problem = shapeProblem(config);
   if (problem !== null) throw refuse(problem);
   return config;
+}
+
+/** transformers 5 writes `rope_parameters` where `rope_theta` and `rope_scaling` stood. */
+function ropeThetaOf(parameters: unknown, refuse: (problem: string) => ConfigurationError): number {
+  const { rope_theta: theta, rope_type: kind = "default" } = (parameters ?? {}) as Readonly<Record<string, unknown>>;
+  if (kind !== "default") throw refuse(`rope_parameters.rope_type is ${JSON.stringify(kind)}, "default" wanted`);
+  if (typeof theta === "number" && theta > 0) return theta;
+  throw refuse(`rope_theta is ${JSON.stringify(theta) ?? "missing"}, a positive number wanted`);
 }
 
 /** What a config.json may say of these, if it says anything. */
