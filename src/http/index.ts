@@ -30,7 +30,15 @@ export { createHandlerClient, type HandlerClientOptions } from "./handler-client
 export { showTarget } from "./http-failure.ts";
 export { createHttpPool, type HttpPoolOptions } from "./http-pool.ts";
 export { createRedactor } from "./redactor.ts";
-export { asFields, isTokenId, readCount, readTokenIds, readWeightVersion, type Fields } from "./reply-fields.ts";
+export {
+  asFields,
+  isTokenId,
+  rawText,
+  readCount,
+  readTokenIds,
+  readWeightVersion,
+  type Fields,
+} from "./reply-fields.ts";
 export { checkSampled, ignoresStopTokens, readWeightSpans, type SampledRules } from "./sampled-tokens.ts";
 export type { ServerEngineOptions } from "./server-engine-options.ts";
 export { messageIn } from "./server-message.ts";

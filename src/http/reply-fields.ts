@@ -3,6 +3,9 @@
 import { copyIds } from "../lib/small-array.ts";
 import { badReply, type FailureContext } from "./engine-failure.ts";
 
+/** What a reply names is recorded with every turn. */
+const longestName = 1000;
+
 export type Fields = Readonly<Record<string, unknown>>;
 
 /** `null` when the value is no object. */
@@ -26,10 +29,19 @@ export function readTokenIds(value: unknown, name: string, context: FailureConte
 /** A weight version as servers write it: text, or a number in some; `null` when absent. */
 export function readWeightVersion(value: unknown, context: FailureContext): string | null {
   if (value === undefined || value === null) return null;
-  if (typeof value === "string") return value;
+  if (typeof value === "string" && value.length <= longestName) return value;
   if (typeof value === "number" && Number.isFinite(value)) return String(value);
-  throw badReply(context, "weight_version is no text");
+  throw badReply(context, `weight_version is no text of at most ${longestName} characters`);
 }
+
+/** Part of a reply as it is recorded, as JSON text. Throws an `AttributedError` with code "bad-reply" where it is long. */
+export function rawText(value: unknown, name: string, context: FailureContext): string {
+  const raw = JSON.stringify(value);
+  if (raw.length <= longestRaw) return raw;
+  throw badReply(context, `${name} has ${raw.length} characters, at most ${longestRaw} are expected`);
+}
+
+const longestRaw = 10_000;
 
 /** How many; `null` when that makes no sense. For numbers that people read and nothing depends on. */
 export function readCount(value: unknown): number | null {

@@ -12,6 +12,7 @@ import {
   badReply,
   isTokenId,
   parseJson,
+  rawText,
   readCount,
   readTokenIds,
   messageIn,
@@ -97,7 +98,7 @@ function readFinish(value: unknown, context: FailureContext): Finish {
   }
   const matched = fields["matched"];
   const isMatch = typeof matched === "string" || typeof matched === "number";
-  return { reason, matched: isMatch ? matched : null, raw: JSON.stringify(value) };
+  return { reason, matched: isMatch ? matched : null, raw: rawText(value, "finish_reason", context) };
 }
 
 function readLogged(value: unknown, context: FailureContext): Logged | null {

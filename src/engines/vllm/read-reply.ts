@@ -11,6 +11,7 @@ import {
   engineFailure,
   checkSampled,
   messageIn,
+  rawText,
   readCount,
   readTokenIds,
   readWeightSpans,
@@ -121,10 +122,11 @@ function readFinish(
   if (typeof said === "number" && reason === "stop" && said !== last) {
     throw badReply(context, `it stopped at token ${said}, but its last token is ${last}`);
   }
-  const raw = JSON.stringify({
+  const words = {
     finish_reason: choice["finish_reason"],
     ...("stop_reason" in choice ? { stop_reason: choice["stop_reason"] } : {}),
-  });
+  };
+  const raw = rawText(words, "stop_reason", context);
   if (reason !== "stop") return { reason, matched: null, raw };
   if (typeof said === "number" || typeof said === "string") return { reason, matched: said, raw };
   // Of the model's own end token, and on the endpoint of ids, vLLM says nothing; the ids do.

@@ -63,8 +63,8 @@ export class StreamFold {
   whole(): Fields {
     if (this.saidFinish) return this.#answer({});
     // A chunk without tokens is not sent, and only that of an aborted request has none: its finish reason is lost.
-    const count = asFields(this.#usage)?.["completion_tokens"] ?? 0;
-    if (this.#isDone && (this.#usage === null || count === (this.#ids?.length ?? 0))) return this.aborted();
+    const count = asFields(this.#usage)?.["completion_tokens"];
+    if (this.#isDone && count === (this.#ids?.length ?? 0)) return this.aborted();
     throw badReply(this.#context, `the stream ended after ${this.#chunks} chunks without a finish reason`);
   }
 
