@@ -49,14 +49,14 @@ describe("createSglangEngine().sample()", () => {
   });
 
   test("an unknown name in extra is the server's bare 500, and the message says what it may be", async () => {
-    const engine = engineOn(createSglangFront({ sampler: echo }));
+    const engine = engineOn(createSglangFront({ sampler: echo, version: "0.5.9" }));
     const error = await failureOf(engine.sample(request({ sampling: { extra: { max_tokens: 5 } } })));
     expect(error.failure).toMatchObject({ code: "server-error", retryable: true });
     expect(error.message).toContain("sampling.extra");
   });
 
   test("a prompt that does not fit is context-length, at exactly the server's limit", async () => {
-    const engine = engineOn(createSglangFront({ sampler: echo, contextLength: 8 }));
+    const engine = engineOn(createSglangFront({ sampler: echo, contextLength: 8, version: "0.5.9" }));
     const ask = (prompt: number, maxNewTokens: number | null): Promise<unknown> =>
       engine.sample(request({ prompt: new Uint32Array(prompt).fill(5), sampling: { maxNewTokens } }));
     await ask(3, 4);
@@ -159,7 +159,7 @@ describe("createSglangEngine() as control", () => {
         await finished;
         return { ids: [9] };
       });
-      const front = createSglangFront({ sampler, weightVersion: "v1" });
+      const front = createSglangFront({ sampler, weightVersion: "v1", version: "0.5.9" });
       const engine = engineOn(front);
       const running = engine.sample(request());
       await begun;

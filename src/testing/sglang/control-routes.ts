@@ -8,7 +8,7 @@ import { Refusal } from "./refusal.ts";
 type PauseMode = "abort" | "retract" | "in_place";
 
 export function addControlRoutes(app: FrontApp, state: FrontState): void {
-  const { table, sampler, version } = state;
+  const { table, sampler, version, protocol } = state;
   let release: (() => void) | null = null;
 
   const read = async (request: Request): Promise<Fields> => {
@@ -19,7 +19,7 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
   app.post("/abort_request", async (context) => {
     const fields = await read(context.req.raw);
     if (boolean(fields["abort_all"], "abort_all")) table.abortAll();
-    else table.abort(text(fields["rid"], "rid") ?? "");
+    else if (fields["rid"] !== "") table.abort(text(fields["rid"], "rid") ?? "");
     return context.body(null, 200);
   });
 
@@ -48,13 +48,15 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
       return context.text("Flush cache failed: requests are running or waiting.\n", 400);
     }
     await sampler.flushCache?.();
-    return context.text("Cache flushed.\nPlease check backend logs for more details.\n");
+    return context.text(
+      "Cache flushed.\nPlease check backend logs for more details. (When there are running or waiting requests, the operation will not be performed.)\n",
+    );
   });
 
   app.post("/update_weight_version", async (context) => {
     const fields = await read(context.req.raw);
     const next = text(fields["new_version"], "new_version");
-    if (next === null) throw Refusal.ofShape("new_version: Field required");
+    if (next === null) throw Refusal.ofShape("new_version", "Field required");
     if (boolean(fields["abort_all_requests"] ?? true, "abort_all_requests")) table.abortAll();
     version.current = next;
     return context.json({ success: true, message: `Weight version updated to ${next}`, new_version: next });
@@ -63,7 +65,7 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
   app.post("/update_weights_from_disk", async (context) => {
     const fields = await read(context.req.raw);
     const modelPath = text(fields["model_path"], "model_path");
-    if (modelPath === null) throw Refusal.ofShape("model_path: Field required");
+    if (modelPath === null) throw Refusal.ofShape("model_path", "Field required");
     const isPaused = release !== null;
     const open = table.hold({ freezes: false });
     try {
@@ -72,8 +74,11 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
       if (!isPaused) await table.drained();
       if (sampler.updateWeights === undefined) throw new Error("This server has no weights to update.");
       await sampler.updateWeights(modelPath);
-      version.current = text(fields["weight_version"], "weight_version") ?? version.current;
-      return context.json({ success: true, message: "Succeeded to update model weights.", num_paused_requests: 0 });
+      const next = text(fields["weight_version"], "weight_version");
+      version.current = next ?? version.current;
+      const named = next !== null && protocol.updateNamesVersion ? ` Weight version updated to ${next}.` : "";
+      const message = `Succeeded to update model weights.${named}`;
+      return context.json({ success: true, message, num_paused_requests: 0 });
     } catch (error) {
       if (error instanceof Refusal) throw error;
       const message = error instanceof Error ? error.message : String(error);
@@ -86,12 +91,12 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
 
 function text(value: unknown, name: string): string | null {
   if (value === undefined || value === null) return null;
-  if (typeof value !== "string") throw Refusal.ofShape(`${name}: Input should be a valid string`);
+  if (typeof value !== "string") throw Refusal.ofShape(name, "Input should be a valid string");
   return value;
 }
 
 function pauseMode(value: unknown): PauseMode {
   const mode = value ?? "abort";
   if (mode === "abort" || mode === "retract" || mode === "in_place") return mode;
-  throw Refusal.ofShape("mode: Input should be 'abort', 'retract' or 'in_place'");
+  throw Refusal.ofShape("mode", "Input should be 'abort', 'retract' or 'in_place'");
 }

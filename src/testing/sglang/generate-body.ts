@@ -3,6 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { SglangProtocol } from "./protocol.ts";
 import { Refusal } from "./refusal.ts";
 import { checkSampling, type CheckedSampling, type OutputParams } from "./sampling-check.ts";
 import type { SamplerParams } from "../front/sampler.ts";
@@ -16,6 +17,7 @@ export type SequenceCall = {
   readonly routingKey: string | null;
   readonly returnLogprob: boolean;
   readonly returnTextInLogprobs: boolean;
+  readonly returnPromptIds: boolean;
 };
 
 export type GenerateCall = {
@@ -23,6 +25,8 @@ export type GenerateCall = {
   readonly sequences: readonly SequenceCall[];
   /** Whether the answer is a list. */
   readonly isList: boolean;
+  /** A stream has a frame for the first token, then for every so many. */
+  readonly streamInterval: number;
 };
 
 export type ModelLimits = {
@@ -31,11 +35,12 @@ export type ModelLimits = {
   readonly vocabularySize: number | null;
   readonly endTokenIds: readonly number[];
   readonly tokenizer: Tokenizer | null;
+  readonly protocol: SglangProtocol;
 };
 
 export type Fields = Readonly<Record<string, unknown>>;
 
-/** Throws a `Refusal`. */
+/** Throws a `Refusal`: wrong types first, then values. */
 export function readGenerateCall(
   fields: Fields,
   options: { readonly limits: ModelLimits; readonly routingKey: string | null },
@@ -43,6 +48,7 @@ export function readGenerateCall(
   const { limits, routingKey } = options;
   const { prompts, isBatch } = readPrompts(fields, limits);
   const samplings = perPrompt(fields, "sampling_params", prompts.length, (value) => checkSampling(value ?? {}, limits));
+  for (const prompt of prompts) checkPrompt(prompt, limits);
   const n = samplings[0]?.n ?? 1;
   if (samplings.some((sampling) => sampling.n !== n)) {
     throw Refusal.ofValue("The parallel_sample_num should be the same for all samples in sample params.");
@@ -50,13 +56,14 @@ export function readGenerateCall(
   const returnLogprobs = perPrompt(fields, "return_logprob", prompts.length, (value) =>
     boolean(value, "return_logprob"),
   );
-  refuseScoring(fields, prompts.length);
+  refuseUnsupported(fields, prompts, limits);
   const isList = isBatch || n > 1;
   const requestIds = readRequestIds(fields["rid"], { count: prompts.length, n, isBatch });
   const returnTextInLogprobs = boolean(fields["return_text_in_logprobs"], "return_text_in_logprobs");
+  const returnPromptIds = boolean(fields["return_prompt_token_ids"], "return_prompt_token_ids");
   const sequences = prompts.flatMap((promptIds, prompt) => {
     const sampling = samplings[prompt]!;
-    const sampler = { ...sampling.sampler, maxNewTokens: fit(promptIds.length, sampling, limits.contextLength) };
+    const sampler = { ...sampling.sampler, maxNewTokens: fit(promptIds.length, sampling, limits) };
     return Array.from({ length: n }, (_, index) => ({
       promptIds,
       sampler,
@@ -65,10 +72,14 @@ export function readGenerateCall(
       routingKey,
       returnLogprob: returnLogprobs[prompt]!,
       returnTextInLogprobs,
+      returnPromptIds,
     }));
   });
-  return { sequences, isList };
+  return { sequences, isList, streamInterval: samplings[0]?.streamInterval ?? 1 };
 }
+
+const integerWrittenAsFloat =
+  /"(max_new_tokens|min_new_tokens|n|top_k|stream_interval|sampling_seed)"\s*:\s*(-?\d+\.0+)\s*[,}]/;
 
 /** A JSON object out of a body. Throws a `Refusal`. */
 export function parseFields(text: string): Fields {
@@ -76,53 +87,77 @@ export function parseFields(text: string): Fields {
   try {
     value = JSON.parse(text);
   } catch {
-    throw Refusal.ofShape("body: JSON decode error");
+    throw Refusal.ofShape("0", "JSON decode error");
   }
+  // `JSON.parse` makes 5.0 a 5, which the server refuses where it expects an integer.
+  const [, name, number] = integerWrittenAsFloat.exec(text) ?? [];
+  if (name !== undefined) throw Refusal.ofParameter(`invalid type: floating point \`${number}\`, expected i64`);
   if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Fields;
-  throw Refusal.ofShape("body: Input should be a valid dictionary");
+  throw Refusal.ofShape("body", "Input should be a dictionary or an instance of GenerateReqInput");
 }
 
 /** Throws a `Refusal`. Absent is false. */
 export function boolean(value: unknown, name: string): boolean {
   if (value === undefined || value === null) return false;
-  if (typeof value !== "boolean") throw Refusal.ofShape(`${name}: Input should be a valid boolean`);
+  if (typeof value !== "boolean") {
+    throw Refusal.ofShape(name, "Input should be a valid boolean, unable to interpret input");
+  }
   return value;
 }
 
 function readPrompts(fields: Fields, limits: ModelLimits): { prompts: Uint32Array[]; isBatch: boolean } {
   const ids = fields["input_ids"] ?? null;
   const text = fields["text"] ?? null;
-  if ((ids === null) === (text === null)) {
+  if (ids === null ? text === null : text !== null && !limits.protocol.idsWinOverText) {
     throw Refusal.ofValue("Either text, input_ids or input_embeds should be provided.");
   }
-  const read = ids === null ? readTexts(text, limits.tokenizer) : readIds(ids);
-  for (const prompt of read.prompts) {
-    if (prompt.length === 0) throw Refusal.ofValue("input_ids cannot be empty.");
-    const { vocabularySize } = limits;
-    if (vocabularySize !== null && prompt.some((id) => id >= vocabularySize)) {
-      throw Refusal.ofValue(`The input_ids contain values greater than the vocab size (${vocabularySize}).`);
-    }
+  return ids === null ? readTexts(text, limits.tokenizer) : readIds(ids);
+}
+
+function checkPrompt(prompt: Uint32Array, { vocabularySize }: ModelLimits): void {
+  if (prompt.length === 0) throw Refusal.ofValue("input_ids cannot be empty.");
+  // The server itself does not look, and its scheduler dies of such an id.
+  if (vocabularySize !== null && prompt.some((id) => id >= vocabularySize)) {
+    throw Refusal.ofValue(`The input_ids contain values greater than the vocab size (${vocabularySize}).`);
   }
-  return read;
 }
 
 function readIds(value: unknown): { prompts: Uint32Array[]; isBatch: boolean } {
-  const list = array(value, "input_ids");
+  if (!Array.isArray(value)) {
+    throw Refusal.ofShape("input_ids", `Value error, must be list or null; got ${pythonType(value)}`);
+  }
+  const list = value as readonly unknown[];
   const isBatch = Array.isArray(list[0]);
-  const prompts = isBatch ? list.map((entry) => array(entry, "input_ids")) : [list];
+  const prompts = isBatch ? list.map((entry): readonly unknown[] => (Array.isArray(entry) ? entry : [entry])) : [list];
   return { prompts: prompts.map(toIds), isBatch };
 }
 
 function toIds(list: readonly unknown[]): Uint32Array {
-  const isId = (id: unknown): id is number => Number.isInteger(id) && (id as number) >= 0 && (id as number) < 2 ** 32;
-  if (!list.every(isId)) throw Refusal.ofShape("input_ids: Input should be a valid integer");
-  return Uint32Array.from(list);
+  for (const id of list) {
+    if (typeof id === "boolean") throw Refusal.ofParameter(`invalid type: boolean \`${id}\`, expected a sequence`);
+    if (typeof id !== "number") {
+      throw Refusal.ofShape("input_ids", `Value error, elements must be int or list; got ${pythonType(id)}`);
+    }
+    if (!Number.isInteger(id)) {
+      const problem = "contains non-int64 element: 'float' object cannot be interpreted as an integer";
+      throw Refusal.ofShape("input_ids", `Value error, ${problem}`);
+    }
+    // As an id beyond the vocabulary, this would end the server.
+    if (id < 0 || id >= 2 ** 32) throw Refusal.ofValue(`The input_ids contain ${id}, which is no token id.`);
+  }
+  return Uint32Array.from(list as readonly number[]);
+}
+
+function pythonType(value: unknown): string {
+  if (value === null) return "NoneType";
+  const names: Readonly<Record<string, string>> = { string: "str", boolean: "bool", object: "dict" };
+  return names[typeof value] ?? (Number.isInteger(value) ? "int" : "float");
 }
 
 function readTexts(value: unknown, tokenizer: Tokenizer | null): { prompts: Uint32Array[]; isBatch: boolean } {
   const isBatch = Array.isArray(value);
   const texts = isBatch ? (value as readonly unknown[]) : [value];
-  if (!texts.every((text) => typeof text === "string")) throw Refusal.ofShape("text: Input should be a valid string");
+  if (!texts.every((text) => typeof text === "string")) throw Refusal.ofShape("text", "Input should be a valid string");
   if (tokenizer === null) {
     throw Refusal.ofValue(
       "The engine initialized with skip_tokenizer_init=True cannot accept text prompts. Please provide input_ids or re-initialize the engine with skip_tokenizer_init=False.",
@@ -146,8 +181,9 @@ function readRequestIds(
   const { count, n, isBatch } = options;
   if (value === undefined || value === null || n > 1) return Array.from({ length: count * n }, newRequestId);
   if (typeof value === "string" && !isBatch) return [value];
-  const list = array(value, "rid");
-  if (!list.every((entry) => typeof entry === "string")) throw Refusal.ofShape("rid: Input should be a valid string");
+  if (!Array.isArray(value)) throw Refusal.ofShape("rid", "Input should be a valid list");
+  const list = value as readonly unknown[];
+  if (!list.every((entry) => typeof entry === "string")) throw Refusal.ofShape("rid", "Input should be a valid string");
   if (list.length !== count) throw Refusal.ofValue("The length of rid should be equal to the batch size.");
   return list;
 }
@@ -156,40 +192,62 @@ function newRequestId(): string {
   return randomUUID().replaceAll("-", "");
 }
 
-function refuseScoring(fields: Fields, count: number): void {
-  const unsupported: readonly (readonly [string, (value: unknown) => boolean])[] = [
-    ["logprob_start_len", (value) => value === undefined || value === null || value === -1],
-    ["top_logprobs_num", (value) => value === undefined || value === null || value === 0],
-    ["token_ids_logprob", (value) => value === undefined || value === null],
-    ["input_embeds", (value) => value === undefined || value === null],
-    ["session_params", (value) => value === undefined || value === null],
-    ["priority", (value) => value === undefined || value === null],
-    ["return_hidden_states", (value) => value === undefined || value === null || value === false],
-  ];
-  for (const [name, isFine] of unsupported) {
-    if (perPrompt(fields, name, count, isFine).includes(false)) {
-      throw Refusal.ofValue(`This server samples only: ${name} is not supported.`);
-    }
+/** What the server can do and this front cannot, and what the server refuses unless it was started for it. */
+function refuseUnsupported(fields: Fields, prompts: readonly Uint32Array[], { protocol }: ModelLimits): void {
+  const refuse = (name: string, nothing: readonly unknown[], message: string): void => {
+    const value = fields[name] ?? null;
+    // One for all prompts, or a list with one for each.
+    if (![value].flat().every((entry) => nothing.includes(entry))) throw Refusal.ofValue(message);
+  };
+  const samplesOnly = (name: string): string => `This server samples only: ${name} is not supported.`;
+  const start = fields["logprob_start_len"];
+  const shortest = Math.min(...prompts.map(({ length }) => length));
+  if (typeof start === "number" && start > shortest) {
+    throw Refusal.ofValue(
+      `req.logprob_start_len=${start} is higher than the number of input tokens len(req.origin_input_ids)=${shortest}. Please use a smaller logprob_start_len.`,
+    );
   }
+  refuse("logprob_start_len", [null, -1], samplesOnly("logprob_start_len"));
+  refuse("top_logprobs_num", [null, 0], samplesOnly("top_logprobs_num"));
+  for (const name of ["token_ids_logprob", "input_embeds", "session_params"]) refuse(name, [null], samplesOnly(name));
+  if (!protocol.acceptsPriority) {
+    refuse(
+      "priority",
+      [null],
+      "Using priority is disabled for this server. Please send a new request without a priority.",
+    );
+  }
+  refuse(
+    "return_hidden_states",
+    [null, false],
+    "The server is not configured to return hidden states. Please set `--return-hidden-states-mode last`, `--return-hidden-states-mode full`, or the legacy `--enable-return-hidden-states` flag.",
+  );
+  refuse(
+    "lora_path",
+    [null],
+    `LoRA adapter '${String(fields["lora_path"])}' was requested, but LoRA is not enabled. Please launch the server with --enable-lora flag and preload adapters using --lora-paths or /load_lora_adapter endpoint.`,
+  );
 }
 
-/** The bound of a generation, after the two checks against the context length. */
-function fit(promptLength: number, sampling: CheckedSampling, contextLength: number): number {
+/** The bound of a generation, after the checks against the context length. */
+function fit(prompt: number, sampling: CheckedSampling, { contextLength: context, protocol }: ModelLimits): number {
   const { maxNewTokens } = sampling.sampler;
-  if (promptLength >= contextLength) {
+  if (prompt >= context) {
     throw Refusal.ofValue(
-      `The input (${promptLength} tokens) is longer than the model's context length (${contextLength} tokens).`,
+      `The input (${prompt} tokens) is longer than the model's context length (${context} tokens).`,
     );
   }
-  if (sampling.hasOwnBound && maxNewTokens !== null && promptLength + maxNewTokens >= contextLength) {
+  const total = prompt + (sampling.hasOwnBound ? (maxNewTokens ?? 0) : 0);
+  if (protocol.mayFillContext ? total > context : sampling.hasOwnBound && total >= context) {
     throw Refusal.ofValue(
-      `Requested token count exceeds the model's maximum context length of ${contextLength} tokens. You requested a total of ${promptLength + maxNewTokens} tokens: ${promptLength} tokens from the input messages and ${maxNewTokens} tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.`,
+      `Requested token count exceeds the model's maximum context length of ${context} tokens. You requested a total of ${total} tokens: ${prompt} tokens from the input messages and ${maxNewTokens} tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.`,
     );
   }
-  return Math.max(0, Math.min(maxNewTokens ?? Infinity, contextLength - promptLength - 1));
-}
-
-function array(value: unknown, name: string): readonly unknown[] {
-  if (!Array.isArray(value)) throw Refusal.ofShape(`${name}: Input should be a valid list`);
-  return value as readonly unknown[];
+  const longest = context - protocol.reservedTokens;
+  if (prompt >= longest) {
+    throw Refusal.ofValue(
+      `Input length (${prompt} tokens) exceeds the maximum allowed length (${longest} tokens). Use a shorter input or enable --allow-auto-truncate.`,
+    );
+  }
+  return Math.max(0, Math.min(maxNewTokens ?? Infinity, context - prompt - protocol.freeTokens));
 }

@@ -7,7 +7,7 @@ import { createSglangFront, type SglangFrontOptions } from "./sglang-front.ts";
 
 describe("POST /generate answers", () => {
   test("with text, ids and meta_info as the reference does", async () => {
-    const front = frontSaying("Hi<|im_end|>", { weightVersion: "v1" });
+    const front = frontSaying("Hi<|im_end|>", { weightVersion: "v1", version: "0.5.9" });
     const body = { input_ids: ids, rid: "r1", return_logprob: true, return_text_in_logprobs: true };
     expect(await json(ask(front, "/generate", body))).toEqual({
       text: "Hi",
@@ -28,6 +28,38 @@ describe("POST /generate answers", () => {
         cached_tokens: 0,
         e2e_latency: expect.any(Number) as number,
       },
+    });
+  });
+
+  test("0.5.23 names the weights of each token, and what else it has added", async () => {
+    const front = frontSaying("Hi<|im_end|>", { weightVersion: "v1" });
+    const body = { input_ids: ids, rid: "r1", return_logprob: true, return_prompt_token_ids: true };
+    expect(await json(ask(front, "/generate", body))).toEqual({
+      text: "Hi",
+      output_ids: [72, 105, endId],
+      meta_info: {
+        id: "r1",
+        finish_reason: { type: "stop", matched: endId },
+        prompt_tokens: 3,
+        weight_version: "v1",
+        num_retractions: 0,
+        input_token_logprobs: [],
+        output_token_logprobs: [
+          [-0.125, 72, null],
+          [-0.25, 105, null],
+          [-0.375, endId, null],
+        ],
+        output_token_logprobs_length: 3,
+        reasoning_tokens: 0,
+        completion_tokens: 3,
+        cached_tokens: 0,
+        weight_versions: [{ version: "v1", start: 0, end: 3 }],
+        cached_tokens_details: null,
+        dp_rank: null,
+        e2e_latency: expect.any(Number) as number,
+        response_sent_to_client_ts: expect.any(Number) as number,
+      },
+      prompt_token_ids: ids,
     });
   });
 
@@ -78,7 +110,13 @@ describe("POST /generate answers", () => {
       "one END",
       { type: "stop", matched: "END" },
     ],
-    ["a stop pattern", "order 42 is", { stop_regex: "[0-9]{2}" }, "order ", { type: "stop", matched: "[0-9]{2}" }],
+    [
+      "a stop pattern stays",
+      "order 42 is",
+      { stop_regex: "[0-9]{2}" },
+      "order 42",
+      { type: "stop", matched: "[0-9]{2}" },
+    ],
     [
       "a minimum keeps stop tokens off",
       "<|im_end|>ab<|im_end|>",
@@ -175,8 +213,16 @@ describe("POST /generate hands the sampler", () => {
   });
 
   test.each([
-    [{ max_new_tokens: null }, { maxNewTokens: 96 }],
-    [{}, { maxNewTokens: 96 }],
+    [{ max_new_tokens: null }, { maxNewTokens: 95 }],
+    [{}, { maxNewTokens: 95 }],
+    [
+      { temperature: null, top_p: null, n: 0 },
+      { temperature: 1, topP: 1 },
+    ],
+    [
+      { temperature: 0, top_k: 0 },
+      { temperature: 1, topK: 1 },
+    ],
     [{ temperature: 0 }, { temperature: 1, topK: 1 }],
     [
       { temperature: 1e-7, top_k: 50 },
@@ -202,9 +248,10 @@ describe("POST /generate refuses", () => {
     code,
   });
   const value = (message: unknown) => ({ error: { message } });
-  const longer = "The input (8 tokens) is longer than the model's context length (8 tokens).";
+  const longer = "The input (12 tokens) is longer than the model's context length (12 tokens).";
+  const long = "Input length (6 tokens) exceeds the maximum allowed length (6 tokens).";
   const total =
-    "Requested token count exceeds the model's maximum context length of 8 tokens. You requested a total of 8 tokens: 3 tokens from the input messages and 5 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.";
+    "You requested a total of 13 tokens: 3 tokens from the input messages and 10 tokens for the completion.";
 
   test.each<[string, unknown, unknown]>([
     ["no JSON", "{", flat(400, "Bad Request")],
@@ -215,15 +262,15 @@ describe("POST /generate refuses", () => {
     ["a flag in words", { input_ids: ids, stream: "yes" }, flat(400, "Bad Request")],
     ["parameters that are a text", { input_ids: ids, sampling_params: "hot" }, flat(400, "Bad Request")],
     ["no prompt", {}, value("Either text, input_ids or input_embeds should be provided.")],
-    ["two prompts", { input_ids: ids, text: "a" }, value("Either text, input_ids or input_embeds should be provided.")],
     ["an empty prompt", { input_ids: [] }, value("input_ids cannot be empty.")],
     ["an empty prompt in a batch", { input_ids: [[1], []] }, value("input_ids cannot be empty.")],
     ["an id beyond the vocabulary", { input_ids: [258] }, value(expect.stringContaining("vocab size (258)"))],
-    ["a prompt as long as the context", { input_ids: [1, 2, 3, 4, 5, 6, 7, 8] }, value(longer)],
+    ["a prompt as long as the context", { input_ids: Array.from({ length: 12 }, () => 1) }, value(longer)],
+    ["a prompt that leaves too little", { input_ids: [1, 2, 3, 4, 5, 6] }, value(expect.stringContaining(long))],
     [
-      "prompt and completion as long as the context",
-      { input_ids: ids, sampling_params: { max_new_tokens: 5 } },
-      value(total),
+      "prompt and completion longer than the context",
+      { input_ids: ids, sampling_params: { max_new_tokens: 10 } },
+      value(expect.stringContaining(total)),
     ],
     ["another number of ids", { input_ids: [[1]], rid: ["a", "b"] }, value(expect.stringContaining("length of rid"))],
     [
@@ -240,7 +287,7 @@ describe("POST /generate refuses", () => {
     [
       "a temperature below zero",
       { input_ids: ids, sampling_params: { temperature: -1.5 } },
-      value("temperature must be non-negative, got -1.5."),
+      value("temperature must be a non-negative finite number, got -1.5."),
     ],
     ["top_p of zero", { input_ids: ids, sampling_params: { top_p: 0 } }, value("top_p must be in (0, 1], got 0.")],
     [
@@ -269,23 +316,47 @@ describe("POST /generate refuses", () => {
       value(expect.stringContaining("min_new_tokens")),
     ],
   ])("%s with 400", async (_name, body, shape) => {
-    const front = frontSaying("a", { contextLength: 8 });
+    const front = frontSaying("a", { contextLength: 12 });
     const answer = await ask(front, "/generate", body);
     expect(answer.status).toBe(400);
     expect(await answer.json()).toEqual(shape);
     expect(front.load()).toEqual({ running: 0, waiting: 0 });
   });
 
-  test.each<[string, Json]>([
-    ["a name of another server", { max_tokens: 5 }],
-    ["a name that is misspelt", { topp: 1 }],
-    ["a number in words", { temperature: "hot" }],
-    ["a null where a number must be", { temperature: null }],
-    ["a count with a fraction", { top_k: 1.5 }],
-    ["a stop that is no text", { stop: [5] }],
-  ])("sampling parameters with %s with a bare 500", async (_name, sampling_params) => {
-    const answer = await ask(frontSaying("a"), "/generate", { input_ids: ids, sampling_params });
-    expect([answer.status, await answer.text()]).toEqual([500, "Internal Server Error"]);
+  test.each<[string, string, string]>([
+    ["a name of another server", '{"max_tokens":5}', "unknown field `max_tokens`, expected one of `max_new_tokens`"],
+    ["a number in words", '{"temperature":"hot"}', 'invalid type: string "hot", expected f64'],
+    ["a count with a fraction", '{"top_k":1.5}', "invalid type: floating point `1.5`, expected i64"],
+    ["a count with a point", '{"top_k":5.0}', "invalid type: floating point `5.0`, expected i64"],
+    ["a stop that is no text", '{"stop":[5]}', "invalid type: integer `5`, expected a string"],
+  ])(
+    "sampling parameters with %s: 400 with a string, streamed or not; 0.5.9 with a bare 500",
+    async (_name, sampling, message) => {
+      const body = `{"input_ids":[1],"sampling_params":${sampling}}`;
+      for (const text of [body, body.replace("{", '{"stream":true,')]) {
+        const answer = await ask(frontSaying("a"), "/generate", text);
+        expect([answer.status, await answer.json()]).toEqual([
+          400,
+          { error: expect.stringContaining(message) as string },
+        ]);
+      }
+      const older = await ask(frontSaying("a", { version: "0.5.9" }), "/generate", body);
+      expect([older.status, await older.text()]).toEqual([500, "Internal Server Error"]);
+    },
+  );
+
+  test("0.5.9: null for a number, text beside ids, a completion that fills the context", async () => {
+    const older = frontSaying("a", { version: "0.5.9", contextLength: 8 });
+    const newer = frontSaying("a", { contextLength: 12 });
+    for (const [body, status] of [
+      [{ input_ids: ids, sampling_params: { temperature: null } }, 500],
+      [{ input_ids: ids, text: "a" }, 400],
+      [{ input_ids: ids, sampling_params: { max_new_tokens: 5 } }, 400],
+      [{ input_ids: ids, priority: 1 }, 400],
+    ] as const) {
+      expect((await ask(older, "/generate", body)).status).toBe(status);
+      expect((await ask(newer, "/generate", body)).status).toBe(200);
+    }
   });
 
   test("an id that is live already", async () => {
@@ -335,6 +406,12 @@ describe("POST /generate streams", () => {
     expect(seen.slice(0, -1).map((frame) => (frame as Json)["output_ids"])).toEqual([[97], [98], [endId]]);
   });
 
+  test("a frame for the first token, then for every so many", async () => {
+    const body = { input_ids: ids, stream: true, sampling_params: { stream_interval: 2, max_new_tokens: 5 } };
+    const seen = await frames(ask(frontSaying("abcdef"), "/generate", body));
+    expect(seen.slice(0, -1).map((frame) => (frame as Json)["text"])).toEqual(["a", "abc", "abcde"]);
+  });
+
   test("nothing that may still become a stop string", async () => {
     const body = { input_ids: ids, stream: true, sampling_params: { stop: ["END"] } };
     const seen = await frames(ask(frontSaying("aENxEND"), "/generate", body));
@@ -353,17 +430,18 @@ describe("POST /generate streams", () => {
 
   test("its refusals inside the stream, with 200; only wrong types are refused before", async () => {
     const front = frontSaying("a", { contextLength: 8 });
+    const message = "The input (8 tokens) is longer than the model's context length (8 tokens).";
     const long = await ask(front, "/generate", { input_ids: [1, 2, 3, 4, 5, 6, 7, 8], stream: true });
     expect(long.status).toBe(200);
     expect(await frames(Promise.resolve(long))).toEqual([
-      { error: { message: "The input (8 tokens) is longer than the model's context length (8 tokens)." } },
+      { error: { message, type: "invalid_request_error", code: 400, retryable: false } },
       "[DONE]",
     ]);
     expect((await ask(front, "/generate", { input_ids: ids, stream: "yes" })).status).toBe(400);
   });
 
   test("a crash as a broken connection", async () => {
-    const answer = await ask(frontSaying("a"), "/generate", {
+    const answer = await ask(frontSaying("a", { version: "0.5.9" }), "/generate", {
       input_ids: ids,
       stream: true,
       sampling_params: { topp: 1 },

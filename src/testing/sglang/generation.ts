@@ -5,6 +5,7 @@ import type { Tokenizer } from "../../core/tokenizer.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { SequenceCall } from "./generate-body.ts";
 import { abortedFinish, OutputTracker } from "./output-tracker.ts";
+import type { SglangProtocol } from "./protocol.ts";
 import { Refusal } from "./refusal.ts";
 import { replyItem, waitingAbortItem, type Frame, type ReplyFacts } from "./reply-item.ts";
 import type { LiveRequest, RequestTable } from "../front/request-table.ts";
@@ -19,6 +20,7 @@ export type GenerationContext = {
   readonly clock: Clock;
   /** The version of the weights, as the front knows it now. */
   readonly version: { current: string };
+  readonly protocol: SglangProtocol;
 };
 
 export type Generated = {
@@ -40,9 +42,10 @@ export async function generate(
     readonly onFrame: ((facts: ReplyFacts) => void) | null;
   },
 ): Promise<Generated> {
-  const { table, clock, tokenizer, version } = context;
+  const { table, clock, tokenizer, version, protocol } = context;
   const { request, onFrame } = options;
-  const tracker = new OutputTracker(call, tokenizer);
+  const tracker = new OutputTracker(call, tokenizer, protocol);
+  let isFirst = true;
   const start = clock.now();
   const facts = (cachedTokens: number): ReplyFacts => ({
     call,
@@ -51,14 +54,21 @@ export async function generate(
     weightVersion: version.current,
     cachedTokens,
     latency: (clock.now() - start) / 1000,
+    sentAt: Date.now(),
+    isFirst,
+    protocol,
   });
+  const showFrame = (): void => {
+    onFrame?.(facts(0));
+    isFirst = onFrame === null;
+  };
   await table.admit(request);
   if (request.isAborted) return { item: () => waitingAbortItem(facts(0)), share: 1 };
   request.isRunning = true;
   let fault: Exclude<WireFault, { type: "answer" }> | null = null;
   let output: SamplerOutput | null = null;
   try {
-    output = await run(call, context, { request, tracker, onTokens: () => onFrame?.(facts(0)) });
+    output = await run(call, context, { request, tracker, onTokens: showFrame });
   } catch (error) {
     if (error instanceof WireFaultError && error.fault.type !== "answer") {
       fault = error.fault;
@@ -67,8 +77,11 @@ export async function generate(
       throw toRefusal(error);
     }
   }
-  if (output !== null) takeRest(tracker, output);
-  if (output !== null && output.weightVersion !== null) version.current = output.weightVersion;
+  if (output !== null) takeRest(tracker, output, version.current);
+  if (output !== null && output.weightVersion !== null) {
+    version.current = output.weightVersion;
+    tracker.attributeTo(output.weightVersion);
+  }
   if (request.isAborted || output?.finish === "abort") tracker.end(abortedFinish);
   if (output?.finish === "length") tracker.end({ type: "length", length: tracker.ids.length });
   tracker.end({ type: "stop", matched: null });
@@ -98,7 +111,7 @@ async function run(
     {
       signal: request.signal,
       onTokens: (ids, logprobs) => {
-        tracker.push(ids, logprobs);
+        tracker.push(ids, logprobs, context.version.current);
         if (tracker.finish === null && !request.isAborted) onTokens();
         return tracker.finish === null ? "continue" : "stop";
       },
@@ -107,9 +120,9 @@ async function run(
 }
 
 /** The part of the output that was not announced as it came. */
-function takeRest(tracker: OutputTracker, output: SamplerOutput): void {
+function takeRest(tracker: OutputTracker, output: SamplerOutput, version: string): void {
   const seen = tracker.ids.length;
-  tracker.push(Array.from(output.ids).slice(seen), Array.from(output.logprobs).slice(seen));
+  tracker.push(Array.from(output.ids).slice(seen), Array.from(output.logprobs).slice(seen), version);
 }
 
 function toRefusal(error: unknown): Error {

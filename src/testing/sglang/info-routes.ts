@@ -1,13 +1,10 @@
-// What a server says about itself: health, model, settings, load. New and old paths answer alike.
+// What a server says about itself: health, model, settings, load. As much of it as clients read.
 
 import type { FrontApp } from "../front/front-app.ts";
 import type { FrontState } from "./front-state.ts";
 
-/** The version of SGLang whose answers these are. */
-const protocolVersion = "0.5.9";
-
 export function addInfoRoutes(app: FrontApp, state: FrontState): void {
-  const { table, limits, modelPath, version } = state;
+  const { table, limits, modelPath, version, protocol } = state;
   const created = Math.floor(Date.now() / 1000);
   const { contextLength } = limits;
 
@@ -20,10 +17,15 @@ export function addInfoRoutes(app: FrontApp, state: FrontState): void {
     app.get(path, (context) =>
       context.json({
         model_path: modelPath,
+        served_model_name: modelPath,
         tokenizer_path: modelPath,
         is_generation: true,
         preferred_sampling_params: null,
         weight_version: version.current,
+        load_format: "auto",
+        reasoning_parser: null,
+        tool_call_parser: null,
+        disaggregation_mode: "null",
         has_image_understanding: false,
         has_audio_understanding: false,
         model_type: null,
@@ -42,9 +44,9 @@ export function addInfoRoutes(app: FrontApp, state: FrontState): void {
         skip_tokenizer_init: limits.tokenizer === null,
         weight_version: version.current,
         max_total_num_tokens: contextLength,
-        max_req_input_len: contextLength - 1,
+        max_req_input_len: contextLength - Math.max(1, protocol.reservedTokens),
         internal_states: [{ weight_version: version.current }],
-        version: protocolVersion,
+        version: protocol.version,
       }),
     );
   }
@@ -69,8 +71,8 @@ export function addInfoRoutes(app: FrontApp, state: FrontState): void {
   app.get("/v1/loads", (context) =>
     context.json({
       timestamp: new Date().toISOString(),
-      version: protocolVersion,
-      dp_rank_count: 1,
+      version: protocol.version,
+      ...(protocol.newMetaFields ? { accelerator: null, num_accelerators: 1 } : { dp_rank_count: 1 }),
       loads: [
         {
           dp_rank: 0,
@@ -82,7 +84,12 @@ export function addInfoRoutes(app: FrontApp, state: FrontState): void {
     }),
   );
 
-  app.get("/get_load", (context) =>
-    context.json([{ dp_rank: 0, num_reqs: table.running + table.waiting, num_waiting_reqs: table.waiting }]),
-  );
+  if (protocol.paths.includes("/ready")) {
+    app.get("/ready", (context) => context.body(null, table.isHolding ? 503 : 200));
+  }
+  if (protocol.paths.includes("/get_load")) {
+    app.get("/get_load", (context) =>
+      context.json([{ dp_rank: 0, num_reqs: table.running + table.waiting, num_waiting_reqs: table.waiting }]),
+    );
+  }
 }

@@ -16,6 +16,9 @@ export type WireFinish =
       readonly err_type: string | null;
     };
 
+/** Places of sampled tokens from `start` up to `end`. */
+export type VersionSpan = { readonly version: string; readonly start: number; readonly end: number };
+
 export const abortedFinish: WireFinish = { type: "abort", message: "Aborted", status_code: null, err_type: null };
 
 export class OutputTracker {
@@ -23,11 +26,14 @@ export class OutputTracker {
   readonly logprobs: number[] = [];
   readonly #call: SequenceCall;
   readonly #tokenizer: Tokenizer | null;
+  readonly #trimsStopPattern: boolean;
   #finish: WireFinish | null = null;
+  #versions: VersionSpan[] = [];
 
-  constructor(call: SequenceCall, tokenizer: Tokenizer | null) {
+  constructor(call: SequenceCall, tokenizer: Tokenizer | null, options: { readonly trimsStopPattern: boolean }) {
     this.#call = call;
     this.#tokenizer = tokenizer;
+    this.#trimsStopPattern = options.trimsStopPattern;
     if (call.sampler.maxNewTokens === 0) this.#finish = { type: "length", length: 0 };
   }
 
@@ -36,13 +42,28 @@ export class OutputTracker {
     return this.#finish;
   }
 
-  /** Takes tokens up to the end of the sequence; what comes after it is thrown away. */
-  push(ids: ArrayLike<number>, logprobs: ArrayLike<number>): void {
+  /** Which weights sampled which tokens, in order and without gaps. */
+  get versions(): readonly VersionSpan[] {
+    return this.#versions;
+  }
+
+  /** Takes tokens up to the end of the sequence, sampled by weights of this version; what comes after it is thrown away. */
+  push(ids: ArrayLike<number>, logprobs: ArrayLike<number>, version: string): void {
+    const start = this.ids.length;
     for (let index = 0; index < ids.length && this.#finish === null; index++) {
       this.ids.push(ids[index]!);
       this.logprobs.push(logprobs[index] ?? 0);
       this.#finish = this.#look();
     }
+    const last = this.#versions.at(-1);
+    const end = this.ids.length;
+    if (last?.version === version) this.#versions[this.#versions.length - 1] = { ...last, end };
+    else if (end > start) this.#versions.push({ version, start, end });
+  }
+
+  /** All tokens so far are of this version, whatever was said as they came. */
+  attributeTo(version: string): void {
+    this.#versions = [{ version, start: 0, end: this.ids.length }];
   }
 
   /** Ends a sequence that no rule ended. */
@@ -58,7 +79,7 @@ export class OutputTracker {
     const endsWithStop = finish?.type === "stop" && typeof finish.matched === "number";
     const text = this.#decode(endsWithStop && !output.noStopTrim ? this.ids.slice(0, -1) : this.ids);
     if (finish?.type === "stop" && typeof finish.matched === "string" && !output.noStopTrim) {
-      return cutAtStop(text, finish.matched, output.stopPatterns);
+      return cutAtStop(text, finish.matched, this.#trimsStopPattern ? output.stopPatterns : []);
     }
     if (finish !== null) return text;
     return holdBack(text.replace(/\ufffd+$/, ""), output.stopStrings);
@@ -87,7 +108,7 @@ export class OutputTracker {
 
 function cutAtStop(text: string, matched: string, patterns: readonly RegExp[]): string {
   const pattern = patterns.find(({ source }) => source === matched);
-  const place = text.includes(matched) ? text.indexOf(matched) : text.search(pattern ?? matched);
+  const place = pattern === undefined ? text.indexOf(matched) : text.search(pattern);
   return place < 0 ? text : text.slice(0, place);
 }
 

@@ -1,9 +1,10 @@
 // The shapes in which SGLang says no. Clients must read every one of them, so the front writes every one of them.
 
 import type { WholeAnswer } from "../front/answer-writer.ts";
+import type { SglangProtocol } from "./protocol.ts";
 
 /** What refuses: inside an open stream each has its own way to say so. */
-export type RefusalKind = "value" | "shape" | "scheduler" | "path" | "key" | "crash";
+export type RefusalKind = "value" | "parameter" | "shape" | "scheduler" | "path" | "key" | "crash";
 
 /** An answer other than 200. `message` is what the server says. */
 export class Refusal extends Error {
@@ -24,8 +25,14 @@ export class Refusal extends Error {
     return new Refusal("value", message, { status: 400, body: { error: { message } } });
   }
 
-  /** A body that cannot be read: not JSON, or wrong types. */
-  static ofShape(message: string): Refusal {
+  /** A sampling parameter that is not known, or of another type; `toSpoken` says it as its version does. */
+  static ofParameter(message: string): Refusal {
+    return new Refusal("parameter", message, { status: 400, body: { error: message } });
+  }
+
+  /** A body that cannot be read: not JSON, or wrong types. `problem` as the validation library puts it. */
+  static ofShape(field: string, problem: string): Refusal {
+    const message = `1 validation error:\n  {'loc': ('body', '${field}'), 'msg': "${problem}"}`;
     return Refusal.#flat("shape", message, { code: 400, type: "Bad Request" });
   }
 
@@ -34,8 +41,9 @@ export class Refusal extends Error {
     return Refusal.#flat("scheduler", message, { code: status, type: String(status) });
   }
 
-  static notFound(): Refusal {
-    return Refusal.#flat("path", "Not Found", { code: 404, type: "Not Found" });
+  static notFound(style: SglangProtocol["notFound"]): Refusal {
+    if (style === "flat") return Refusal.#flat("path", "Not Found", { code: 404, type: "Not Found" });
+    return new Refusal("path", "Not Found", { status: 404, body: { detail: "Not Found" } });
   }
 
   static unauthorized(): Refusal {
@@ -46,9 +54,14 @@ export class Refusal extends Error {
     return new Refusal("key", "Forbidden", { status: 403, body: { error: "Forbidden" } });
   }
 
-  /** An exception that nobody caught, e.g. after a sampling parameter that does not exist. */
+  /** An exception that nobody caught. */
   static crash(): Refusal {
     return new Refusal("crash", "Internal Server Error", { status: 500, body: null });
+  }
+
+  /** The same refusal as this version of the server gives it. */
+  toSpoken(protocol: SglangProtocol): Refusal {
+    return this.kind === "parameter" && protocol.wrongParameter === "crash" ? Refusal.crash() : this;
   }
 
   toAnswer(): WholeAnswer {

@@ -3,6 +3,7 @@
 import type { Tokenizer } from "../../core/tokenizer.ts";
 import type { SequenceCall } from "./generate-body.ts";
 import type { OutputTracker, WireFinish } from "./output-tracker.ts";
+import type { SglangProtocol } from "./protocol.ts";
 
 export type ReplyFacts = {
   readonly call: SequenceCall;
@@ -12,14 +13,20 @@ export type ReplyFacts = {
   readonly cachedTokens: number;
   /** Seconds since the request came. */
   readonly latency: number;
+  /** Milliseconds since 1970. */
+  readonly sentAt: number;
+  /** The whole reply, or the first frame of a stream. */
+  readonly isFirst: boolean;
+  readonly protocol: SglangProtocol;
 };
 
 /** How much of the ids a frame of a stream shows; `null`: all, as a whole answer does. */
 export type Frame = { readonly newIdsFrom: number } | null;
 
 export function replyItem(facts: ReplyFacts, frame: Frame = null): Readonly<Record<string, unknown>> {
-  const { call, tracker } = facts;
+  const { call, tracker, protocol } = facts;
   const { ids, finish } = tracker;
+  const isFinished = finish !== null;
   return {
     ...textOf(tracker),
     output_ids: frame === null ? ids : ids.slice(frame.newIdsFrom),
@@ -27,14 +34,33 @@ export function replyItem(facts: ReplyFacts, frame: Frame = null): Readonly<Reco
       id: call.requestId,
       finish_reason: finish,
       prompt_tokens: call.promptIds.length,
-      weight_version: facts.weightVersion,
-      total_retractions: 0,
+      weight_version: protocol.weightVersionOf === "last-token" ? lastVersion(facts) : facts.weightVersion,
+      [protocol.retractionsField]: 0,
       ...(call.returnLogprob ? logprobLists(facts) : {}),
+      ...(protocol.newMetaFields ? { reasoning_tokens: 0 } : {}),
       completion_tokens: ids.length,
       cached_tokens: facts.cachedTokens,
-      ...(finish === null ? {} : { e2e_latency: facts.latency }),
+      ...(protocol.newMetaFields ? newFields(facts) : {}),
+      ...(isFinished ? { e2e_latency: facts.latency } : {}),
+      ...(protocol.newMetaFields && facts.isFirst ? { response_sent_to_client_ts: facts.sentAt / 1000 } : {}),
     },
+    ...(call.returnPromptIds ? { prompt_token_ids: Array.from(call.promptIds) } : {}),
   };
+}
+
+function newFields({ tracker, cachedTokens, weightVersion }: ReplyFacts): Readonly<Record<string, unknown>> {
+  const { finish, versions } = tracker;
+  // A reply without tokens names the weights too.
+  const spans = versions.length > 0 ? versions : [{ version: weightVersion, start: 0, end: 0 }];
+  return {
+    ...(finish === null ? {} : { weight_versions: spans }),
+    cached_tokens_details: cachedTokens > 0 ? { device: cachedTokens, host: 0 } : null,
+    dp_rank: null,
+  };
+}
+
+function lastVersion({ tracker, weightVersion }: ReplyFacts): string {
+  return tracker.finish === null ? weightVersion : (tracker.versions.at(-1)?.version ?? weightVersion);
 }
 
 /** What becomes of a request that was aborted before it ran: neither prompt nor cached tokens are known. */
@@ -59,13 +85,14 @@ function textOf(tracker: OutputTracker): { readonly text?: string } {
   return text === null ? {} : { text };
 }
 
-function logprobLists({ call, tracker, tokenizer }: ReplyFacts): Readonly<Record<string, unknown>> {
+function logprobLists({ call, tracker, tokenizer, protocol }: ReplyFacts): Readonly<Record<string, unknown>> {
   const textOfId = (id: number): string | null =>
     call.returnTextInLogprobs && tokenizer !== null ? tokenizer.decode([id]) : null;
   const lastPromptId = call.promptIds[call.promptIds.length - 1]!;
   return {
-    // The first listed prompt token has no score; from -1 on it is the only one.
-    input_token_logprobs: [[null, lastPromptId, textOfId(lastPromptId)]],
+    // The first listed prompt token has no score.
+    input_token_logprobs: protocol.listsLastPromptToken ? [[null, lastPromptId, textOfId(lastPromptId)]] : [],
     output_token_logprobs: tracker.ids.map((id, index) => [tracker.logprobs[index], id, textOfId(id)]),
+    ...(protocol.newMetaFields ? { output_token_logprobs_length: tracker.ids.length } : {}),
   };
 }

@@ -53,7 +53,7 @@ export function createRouterFront(options: RouterFrontOptions): RouterFront {
   } else {
     app.get("/list_workers", (context) => context.json({ urls: workers.map((worker) => worker.url) }));
   }
-  app.notFound(() => Refusal.notFound().toResponse());
+  app.notFound(() => Refusal.notFound("flat").toResponse());
   const handle = async (request: Request): Promise<Response> => app.fetch(request);
   return { handle, listen: (listenOptions = {}) => listenOn(handle, listenOptions) };
 }

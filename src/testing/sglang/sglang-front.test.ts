@@ -104,7 +104,8 @@ describe("the front's operations", () => {
     await settled();
     await ask(front, "/update_weight_version", { new_version: "v1", abort_all_requests: false });
     finishAll();
-    expect((await kept).meta_info).toMatchObject({ weight_version: "v1", finish_reason: { type: "stop" } });
+    // Its one token was sampled before.
+    expect((await kept).meta_info).toMatchObject({ weight_version: "default", finish_reason: { type: "stop" } });
     const aborted = generate("b");
     await settled();
     const answer = await json(ask(front, "/update_weight_version", { new_version: "v2" }));
@@ -112,6 +113,39 @@ describe("the front's operations", () => {
     expect((await aborted).meta_info["finish_reason"]).toMatchObject({ type: "abort" });
     expect(front.weightVersion()).toBe("v2");
     expect((await ask(front, "/update_weight_version", {})).status).toBe(400);
+  });
+
+  test("weights that change in the middle of a request: each token has the version that sampled it", async () => {
+    let begin!: (options: Parameters<Sampler["sample"]>[1]) => void;
+    const begun = new Promise<Parameters<Sampler["sample"]>[1]>((resolve) => {
+      begin = resolve;
+    });
+    let finish!: () => void;
+    const sampler: Sampler = {
+      sample: (_, options) =>
+        new Promise((resolve) => {
+          begin(options);
+          const logprobs = [-1, -1, -1];
+          finish = () => resolve({ ids: [5, 6, 7], logprobs, finish: "end", cachedTokens: 0, weightVersion: null });
+        }),
+      updateWeights: async () => undefined,
+    };
+    const front = createSglangFront({ sampler });
+    const answer = json(ask(front, "/generate", { input_ids: ids })) as Promise<{ readonly meta_info: Json }>;
+    const { onTokens } = await begun;
+    onTokens([5, 6], [-1, -1]);
+    await ask(front, "/pause_generation", { mode: "in_place" });
+    await ask(front, "/update_weights_from_disk", { model_path: "./new", weight_version: "v2" });
+    await ask(front, "/continue_generation", {});
+    onTokens([7], [-1]);
+    finish();
+    expect((await answer).meta_info).toMatchObject({
+      weight_version: "v2",
+      weight_versions: [
+        { version: "default", start: 0, end: 2 },
+        { version: "v2", start: 2, end: 3 },
+      ],
+    });
   });
 
   test("POST /update_weights_from_disk waits for running requests and holds new ones", async () => {
@@ -157,11 +191,20 @@ describe("the front's operations", () => {
       expect(await json(ask(front, path))).toMatchObject({ model_path: "./m", is_generation: true });
     }
     for (const path of ["/server_info", "/get_server_info"]) {
-      expect(await json(ask(front, path))).toMatchObject({ context_length: 64, max_req_input_len: 63 });
+      expect(await json(ask(front, path))).toMatchObject({ context_length: 64, max_req_input_len: 58 });
     }
     expect(await json(ask(front, "/v1/models"))).toMatchObject({ data: [{ id: "./m", max_model_len: 64 }] });
     const unknown = await ask(front, "/v2/what");
-    expect([unknown.status, await unknown.json()]).toMatchObject([404, { object: "error", code: 404 }]);
+    expect([unknown.status, await unknown.json()]).toEqual([404, { detail: "Not Found" }]);
+    expect((await ask(front, "/get_load")).status).toBe(404);
+    expect((await ask(front, "/ready")).status).toBe(200);
+    await ask(front, "/pause_generation", {});
+    expect((await ask(front, "/ready")).status).toBe(503);
+
+    const older = frontSaying("a", { version: "0.5.9" });
+    const flat = await ask(older, "/ready");
+    expect([flat.status, await flat.json()]).toMatchObject([404, { object: "error", code: 404 }]);
+    expect((await ask(older, "/get_load")).status).toBe(200);
   });
 
   test("turns text to ids and back", async () => {

@@ -13,6 +13,7 @@ import type { FrontState } from "./front-state.ts";
 import { serveGenerate } from "./generate-route.ts";
 import { addInfoRoutes } from "./info-routes.ts";
 import { listenOn, type FrontListener, type ListenOptions } from "../front/listener.ts";
+import { sglangProtocols, type SglangVersion } from "./protocol.ts";
 import { Refusal } from "./refusal.ts";
 import { RequestTable } from "../front/request-table.ts";
 import type { Sampler } from "../front/sampler.ts";
@@ -20,9 +21,11 @@ import { addTokenizerRoutes } from "./tokenizer-routes.ts";
 
 export type SglangFrontOptions = {
   readonly sampler: Sampler;
+  /** Whose replies and refusals these are. Default "0.5.23". */
+  readonly version?: SglangVersion;
   /** What the server calls its model. Default "model". */
   readonly modelPath?: string;
-  /** Prompt and completion together stay below it. Default 32,768. */
+  /** Most tokens of prompt and completion together, and more than the prompt by `reservedTokens`. Default 32,768. */
   readonly contextLength?: number;
   /** Ids from here on are refused. Default: the tokenizer's, else no bound. */
   readonly vocabularySize?: number;
@@ -65,7 +68,9 @@ export type SglangFront = {
  */
 export function createSglangFront(options: SglangFrontOptions): SglangFront {
   const { sampler, tokenizer = null, clock = systemClock, contextLength = 32_768, endTokenIds = [] } = options;
+  const protocol = sglangProtocols[options.version ?? "0.5.23"];
   const state: FrontState = {
+    protocol,
     sampler,
     table: new RequestTable(),
     tokenizer,
@@ -77,6 +82,7 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
       vocabularySize: options.vocabularySize ?? tokenizer?.vocabularySize ?? null,
       endTokenIds,
       tokenizer,
+      protocol,
     },
   };
   const app = new Hono<FrontEnvironment>();
@@ -96,8 +102,8 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
   addControlRoutes(app, state);
   addInfoRoutes(app, state);
   addTokenizerRoutes(app, state);
-  app.notFound(() => Refusal.notFound().toResponse());
-  app.onError((error) => (error instanceof Refusal ? error : Refusal.crash()).toResponse());
+  app.notFound(() => Refusal.notFound(protocol.notFound).toResponse());
+  app.onError((error) => (error instanceof Refusal ? error.toSpoken(protocol) : Refusal.crash()).toResponse());
   return {
     handle: async (request) => app.fetch(request),
     listen: (listenOptions = {}) => listenOn((request, bindings) => app.fetch(request, bindings), listenOptions),
@@ -116,7 +122,7 @@ function addKeyCheck(
 ): void {
   app.use(async (context, next) => {
     const { path } = context.req;
-    if (path.startsWith("/health")) return next();
+    if (path.startsWith("/health") || path === "/ready") return next();
     const given = context.req.header("authorization");
     if (keys.adminApiKey !== null && adminPaths.test(path)) {
       if (given !== `Bearer ${keys.adminApiKey}`) throw Refusal.forbidden();

@@ -4,6 +4,7 @@
 import type { AnswerWriter } from "../front/answer-writer.ts";
 import { generate } from "./generation.ts";
 import type { GenerateRouteOptions, OpenCall } from "./open-call.ts";
+import type { SglangProtocol } from "./protocol.ts";
 import { Refusal } from "./refusal.ts";
 import { replyItem, type Frame } from "./reply-item.ts";
 import { itemText, WireFaultError } from "../front/wire-fault.ts";
@@ -22,7 +23,7 @@ export async function streamAnswer(
     send(writer, "[DONE]");
     writer.end();
   } catch (error) {
-    endWith(writer, error);
+    endWith(writer, error, options.context.protocol);
   } finally {
     opened?.end();
   }
@@ -44,6 +45,7 @@ async function streamSequence(
     const generated = await generate(sequence, options.context, {
       request: live[index]!,
       onFrame: (facts) => {
+        if (shown > 0 && facts.tracker.ids.length - shown < call.streamInterval) return;
         send(writer, itemText(mark(replyItem(facts, frame()))));
         shown = facts.tracker.ids.length;
       },
@@ -64,11 +66,14 @@ async function streamSequence(
   }
 }
 
-function endWith(writer: AnswerWriter, error: unknown): void {
+function endWith(writer: AnswerWriter, thrown: unknown, protocol: SglangProtocol): void {
+  const error = thrown instanceof Refusal ? thrown.toSpoken(protocol) : thrown;
   if (error instanceof WireFaultError && error.fault.type === "answer") {
     writer.whole({ ...error.fault, share: 1 });
   } else if (error instanceof Refusal && error.kind === "value") {
-    send(writer, JSON.stringify({ error: { message: error.message } }));
+    const { message, status } = error;
+    const details = { type: "invalid_request_error", code: status, retryable: false };
+    send(writer, JSON.stringify({ error: { message, ...(protocol.detailedStreamErrors ? details : {}) } }));
     send(writer, "[DONE]");
     writer.end();
   } else if (error instanceof Refusal && error.kind !== "crash") {

@@ -18,7 +18,7 @@ export function addTokenizerRoutes(app: FrontApp, state: FrontState): void {
     const isBatch = Array.isArray(prompt);
     const texts = isBatch ? (prompt as readonly unknown[]) : [prompt];
     if (!texts.every((text) => typeof text === "string")) {
-      throw Refusal.ofShape("prompt: Input should be a valid string");
+      throw Refusal.ofShape("prompt", "Input should be a valid string");
     }
     const tokens = texts.map((text) => [...need().encode(text)]);
     const counts = tokens.map((ids) => ids.length);
@@ -32,13 +32,13 @@ export function addTokenizerRoutes(app: FrontApp, state: FrontState): void {
   app.on(["POST"], ["/detokenize", "/v1/detokenize"], async (context) => {
     const { tokens, skip_special_tokens: skip = true } = parseFields(await context.req.text());
     if (!Array.isArray(tokens) || typeof skip !== "boolean") {
-      throw Refusal.ofShape("tokens: Input should be a valid list");
+      throw Refusal.ofShape("tokens", "Input should be a valid list");
     }
     const list = tokens as readonly unknown[];
     const isBatch = Array.isArray(list[0]);
     const texts = (isBatch ? list : [list]).map((ids) => {
       if (!Array.isArray(ids) || !ids.every((id): id is number => Number.isInteger(id))) {
-        throw Refusal.ofShape("tokens: Input should be a valid integer");
+        throw Refusal.ofShape("tokens", "Input should be a valid integer");
       }
       return ids.length === 0 ? "" : need().decode(ids, { skipSpecialTokens: skip });
     });
