@@ -12,7 +12,7 @@ describe("createSglangEngine().sample()", () => {
       sampledTokens: Uint32Array.of(7, 8, 9),
       logprobs: Float32Array.of(-0.125, -0.25, -0.375),
       finish: { reason: "stop", matched: 9, raw: '{"type":"stop","matched":9}' },
-      weightSpans: [{ tokenCount: 3, dispatch: null, reply: "default" }],
+      weightSpans: [{ tokenCount: 3, dispatch: "default", reply: "default" }],
       usage: { promptTokens: 2, completionTokens: 3, cachedTokens: 1 },
     });
   });
@@ -36,17 +36,23 @@ describe("createSglangEngine().sample()", () => {
     ]);
   });
 
-  test("records the version known at dispatch and the one at reply", async () => {
-    let version = "v1";
-    const sampler = createFunctionSampler(() => ({ ids: [9], weightVersion: version }));
-    const engine = engineOn(createSglangFront({ sampler, weightVersion: "v0" }));
-    expect(await engine.weightVersion()).toBe("v0");
-    const first = await engine.sample(request());
-    version = "v2";
-    const second = await engine.sample(request());
-    expect(first.weightSpans).toEqual([{ tokenCount: 1, dispatch: "v0", reply: "v1" }]);
-    expect(second.weightSpans).toEqual([{ tokenCount: 1, dispatch: "v1", reply: "v2" }]);
-  });
+  test.each([
+    ["0.5.9", "v0", "v1"],
+    ["0.5.23", "v1", "v2"],
+  ] as const)(
+    "records the version known at dispatch, or of 0.5.23 the one that sampled: %s",
+    async (server, ...dispatched) => {
+      let version = "v1";
+      const sampler = createFunctionSampler(() => ({ ids: [9], weightVersion: version }));
+      const engine = engineOn(createSglangFront({ sampler, weightVersion: "v0", version: server }));
+      expect(await engine.weightVersion()).toBe("v0");
+      const first = await engine.sample(request());
+      version = "v2";
+      const second = await engine.sample(request());
+      expect(first.weightSpans).toEqual([{ tokenCount: 1, dispatch: dispatched[0], reply: "v1" }]);
+      expect(second.weightSpans).toEqual([{ tokenCount: 1, dispatch: dispatched[1], reply: "v2" }]);
+    },
+  );
 
   test("an unknown name in extra is the server's bare 500, and the message says what it may be", async () => {
     const engine = engineOn(createSglangFront({ sampler: echo, version: "0.5.9" }));
