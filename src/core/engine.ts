@@ -59,6 +59,13 @@ export interface Engine {
    * tell, and a request that is held waits on the server.
    */
   isReady?(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
+  /**
+   * The trainer says that the servers have these weights now. Resolves when the version at dispatch follows: a server that
+   * names its weights is asked, of another one the trainer's word is taken. Call it before anything that counts on the new
+   * weights begins. Rejects when a server cannot be asked; its version counts as not known then, until a reply names it.
+   * Absent: the weights never change, or the engine sees it itself.
+   */
+  reportWeightVersion?(version: string): Promise<void>;
   close(): Promise<void>;
 }
 

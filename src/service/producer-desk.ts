@@ -32,6 +32,7 @@ export class ProducerDesk {
   #weightVersion: string | null = null;
   /** What is being written, too. */
   #latestVersion: string | null = null;
+  #reporting: Promise<unknown> = Promise.resolve();
   #isClosing = false;
 
   constructor(world: ProducerWorld, { concurrency }: { readonly concurrency: number }) {
@@ -113,8 +114,14 @@ export class ProducerDesk {
     job.steer(action);
   }
 
-  /** The trainer has these weights. Also while the service closes: the next process goes on from there. */
-  async report(version: string): Promise<void> {
+  /** The trainer has these weights. Also while the service closes: the next process goes on from there. One after the other. */
+  report(version: string): Promise<void> {
+    const reported = this.#reporting.then(() => this.#report(version));
+    this.#reporting = reported.catch(() => undefined);
+    return reported;
+  }
+
+  async #report(version: string): Promise<void> {
     // Those that are asked for later begin with it.
     const jobs = [...this.#jobs.values()].map(({ job }) => job);
     this.#latestVersion = version;
@@ -124,9 +131,10 @@ export class ProducerDesk {
       this.#latestVersion = this.#weightVersion;
       throw error;
     }
+    // Groups that begin with the new weights must not be dispatched as if the engine had the old ones.
+    await this.#world.parts.onWeightVersion?.(version);
     for (const job of jobs) job.report(version);
     this.#weightVersion = version;
-    this.#world.parts.onWeightVersion?.(version);
   }
 
   /**
@@ -141,7 +149,7 @@ export class ProducerDesk {
     },
   ): Promise<void> {
     const { pasts, versions } = readPasts(earlier, options.decided);
-    for (const version of versions) this.#world.parts.onWeightVersion?.(version);
+    for (const version of versions) await this.#world.parts.onWeightVersion?.(version);
     this.#weightVersion = this.#latestVersion = versions.at(-1) ?? null;
     for (const { numbers } of pasts) for (const number of numbers.values()) this.#world.memory.passNumber(number);
     for (const past of pasts) {

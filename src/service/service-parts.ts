@@ -45,8 +45,8 @@ export type ServiceParts = {
   readonly metrics: { readonly contentType: string; page(): Promise<string> } | null;
   /** Told why a group could not be recorded; the next process tries again. */
   readonly onFault?: (error: unknown) => void;
-  /** Told what the trainer says its weights are. */
-  readonly onWeightVersion?: (version: string) => void;
+  /** Told what the trainer says its weights are, before producers are: its engines know it when this resolves. Never rejects. */
+  readonly onWeightVersion?: (version: string) => Promise<void>;
 };
 
 /** Bounds of the service. Every one has a default. */

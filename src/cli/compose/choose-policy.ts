@@ -38,6 +38,8 @@ export type ConnectedPolicy = {
   readonly play: EpisodePlayer;
   /** Who says how busy the servers are; `null`: nobody. */
   readonly load: EngineLoadSource | null;
+  /** As of the engine; nothing where its weights never change. */
+  reportWeightVersion(version: string): Promise<void>;
   /** Tells of servers that are left alone because they failed, and of their return. */
   watchCircuits(listener: (change: CircuitStatus) => void): void;
   close(): Promise<void>;
@@ -76,6 +78,7 @@ function agentPolicy(given: RolloutSettings, { env }: Pick<CliContext, "env">): 
         weightVersion: null,
         play: chatPlayer({ environment, user, strategy, agent }, playing(settings)),
         load: null,
+        reportWeightVersion: () => Promise.resolve(),
         watchCircuits: () => undefined,
         close: () => Promise.resolve(),
       }),
@@ -134,6 +137,7 @@ function enginePolicy(
           weightVersion,
           play: play(),
           load: loadSourceOf(connected.engine),
+          reportWeightVersion: async (version) => connected.engine.reportWeightVersion?.(version),
           watchCircuits: (listener) => void listeners.add(listener),
           close: () => connected.close(),
         };

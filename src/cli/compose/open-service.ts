@@ -88,7 +88,12 @@ export async function openService(
     const gate = new TurnGate();
     const weights = new WeightHistory(null);
     const onCircuit = (change: CircuitChange): void => metrics.circuit(change);
-    const engines = new EngineBook(prepared, { cancel: context.cancel, store, gate, onCircuit });
+    const say = (what: string, error: unknown): void => {
+      const message = error instanceof Error ? error.message : String(error);
+      context.stderr.write(`${prepared.redact(`${what}: ${message}`)}\n`);
+    };
+    const onUnasked = (error: unknown): void => say("An engine was not asked which weights it has", error);
+    const engines = new EngineBook(prepared, { cancel: context.cancel, store, gate, onCircuit, onUnasked });
     opened.push(() => engines.close());
     const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"));
     opened.push(() => log.close());
@@ -109,7 +114,10 @@ export async function openService(
             metrics.group(decided.group);
           },
         },
-        onWeightVersion: (version) => weights.report(version),
+        onWeightVersion: async (version) => {
+          weights.report(version);
+          await engines.reportWeightVersion(version);
+        },
         archive: { find: (episodeId) => store.kept(episodeId) },
         requests: log,
         gate,
@@ -123,10 +131,7 @@ export async function openService(
             return metrics.page();
           },
         },
-        onFault: (error) => {
-          const message = error instanceof Error ? error.message : String(error);
-          context.stderr.write(`${prepared.redact(`A group was not recorded: ${message}`)}\n`);
-        },
+        onFault: (error) => say("A group was not recorded", error),
       },
       {
         token: options.token,
@@ -157,6 +162,7 @@ const unasked: ConnectedPolicy = {
   weightVersion: null,
   play: () => Promise.reject(new Error("No engine is named.")),
   load: null,
+  reportWeightVersion: () => Promise.resolve(),
   watchCircuits: () => undefined,
   close: () => Promise.resolve(),
 };
@@ -166,6 +172,7 @@ type EngineParts = {
   readonly store: Parameters<PreparedRollout["connect"]>[1];
   readonly gate: TurnGate;
   readonly onCircuit: (change: CircuitChange) => void;
+  readonly onUnasked: (error: unknown) => void;
 };
 
 /** One connection for each engine, whoever asks for it. */
@@ -173,6 +180,9 @@ class EngineBook {
   readonly #prepared: PreparedRollout;
   readonly #parts: EngineParts;
   readonly #connections = new Map<string | null, Promise<ConnectedPolicy>>();
+  readonly #connected = new Set<ConnectedPolicy>();
+  /** What the trainer reported last. */
+  #weightVersion: string | null = null;
 
   constructor(prepared: PreparedRollout, parts: EngineParts) {
     this.#prepared = prepared;
@@ -199,6 +209,17 @@ class EngineBook {
     };
   }
 
+  /** Resolves when all engines know it that are connected; others are told before their first call. */
+  async reportWeightVersion(version: string): Promise<void> {
+    this.#weightVersion = version;
+    await Promise.all([...this.#connected].map((connected) => this.#tell(connected)));
+  }
+
+  async #tell(connected: ConnectedPolicy): Promise<void> {
+    if (this.#weightVersion === null) return;
+    await connected.reportWeightVersion(this.#weightVersion).catch(this.#parts.onUnasked);
+  }
+
   async close(): Promise<void> {
     const connections = await Promise.allSettled(this.#connections.values());
     const open = connections.filter((one) => one.status === "fulfilled");
@@ -219,10 +240,17 @@ class EngineBook {
     this.#checkRoom(url);
     const { cancel, store, gate, onCircuit } = this.#parts;
     const timeoutMs = this.#prepared.settings.turnTimeout * 1000;
-    const connecting = this.#prepared.connect(cancel, store, {
-      ...(url === null ? {} : { url }),
-      wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs }),
-    });
+    const connecting = this.#prepared
+      .connect(cancel, store, {
+        ...(url === null ? {} : { url }),
+        wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs }),
+      })
+      .then(async (connected) => {
+        // First, so that a report which comes while it is told of an earlier one reaches it too.
+        this.#connected.add(connected);
+        await this.#tell(connected);
+        return connected;
+      });
     this.#connections.set(url, connecting);
     connecting.then(
       (connected) => connected.watchCircuits(onCircuit),

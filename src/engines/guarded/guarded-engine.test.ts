@@ -104,6 +104,21 @@ function guard(servers: readonly Engine[], options: GuardedEngineOptions = {}) {
   return { engine, clock, changes, ask, fail, states: () => engine.circuits().map(({ state }) => state) };
 }
 
+test("a reported version reaches every server, also those behind one that cannot be asked", async () => {
+  const told: string[] = [];
+  const servers = ["http://a", "http://b", "http://c"].map((address, index) =>
+    Object.assign(new FakeServer(address), {
+      reportWeightVersion: async (version: string) => {
+        told.push(`${address} ${version}`);
+        if (index === 0) throw failureOf("unreachable");
+      },
+    }),
+  );
+  const { engine } = guard([...servers, new FakeServer("http://d")]);
+  await expect(engine.reportWeightVersion("v1")).rejects.toThrow("It is unreachable");
+  expect(told).toEqual(["http://a v1", "http://b v1", "http://c v1"]);
+});
+
 describe("the circuit of a server", () => {
   it("opens after failures in a row, lets nobody through, and closes when the server is back", async () => {
     const server = new FakeServer();

@@ -13,6 +13,7 @@ import { checkGuardedOptions, type GuardedEngineOptions } from "./guarded-option
 /** An engine whose servers are watched. */
 export interface GuardedEngine extends Engine, EngineLoadSource {
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
+  reportWeightVersion(version: string): Promise<void>;
   /** The circuits as they are now, one for each server in the order given. */
   circuits(): readonly CircuitStatus[];
 }
@@ -105,6 +106,13 @@ class Guarded implements GuardedEngine {
         .map(async ({ engine }) => (await engine.isReady?.(options).catch(() => false)) ?? true),
     );
     return answers.includes(true);
+  }
+
+  /** Tells every server; rejects with the first failure, after all have answered. */
+  async reportWeightVersion(version: string): Promise<void> {
+    const told = await Promise.allSettled(this.#members.map(({ engine }) => engine.reportWeightVersion?.(version)));
+    const failed = told.find(({ status }) => status === "rejected");
+    if (failed?.status === "rejected") throw failed.reason;
   }
 
   /** Of the servers that can be asked now; `null` when none of them reports it. */

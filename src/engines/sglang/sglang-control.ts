@@ -23,7 +23,7 @@ const listingLifetimeMs = 10_000;
 
 const pauseModes = { abort: "abort", retract: "retract", "in-place": "in_place" } as const;
 
-export class SglangControl implements EngineControl, EngineLoadSource {
+export class SglangControl implements Omit<EngineControl, "weightVersion">, EngineLoadSource {
   readonly #options: SglangControlOptions;
   /** Aborts under way that only `settled` waits for. */
   readonly #abandoned = new Set<Promise<void>>();
@@ -41,8 +41,26 @@ export class SglangControl implements EngineControl, EngineLoadSource {
     throw this.#options.server.refusal(answer, this.#options.server.context("ask for the health of", "/health"));
   }
 
-  async weightVersion(options: CallOptions = {}): Promise<string | null> {
-    const { server } = this.#options;
+  /** Of every worker; one that the router calls unhealthy may be missing. */
+  async weightVersions(options: CallOptions = {}): Promise<readonly (string | null)[]> {
+    const workers = await this.#list(options).catch((error: unknown) => {
+      // What refuses to list workers is no router.
+      if (error instanceof AttributedError && isRefusal(error))
+        return [{ server: this.#options.server, isHealthy: null }];
+      throw error;
+    });
+    const versions = workers.map(async ({ server, isHealthy }) => {
+      try {
+        return [await this.#weightVersionOf(server, options)];
+      } catch (error) {
+        if (isHealthy === false) return [];
+        throw error;
+      }
+    });
+    return (await Promise.all(versions)).flat();
+  }
+
+  async #weightVersionOf(server: EngineServer, options: CallOptions): Promise<string | null> {
     let answer = await this.#call(server, "/model_info", null, options);
     if (answer.status === 404 || answer.status === 405) {
       // Older servers, and routers.
@@ -141,4 +159,8 @@ export class SglangControl implements EngineControl, EngineLoadSource {
     const text = body === null ? null : JSON.stringify(body);
     return server.send(server.request(path, text), { signal: options.signal, timeoutMs });
   }
+}
+
+function isRefusal({ failure }: AttributedError): boolean {
+  return !["unreachable", "connection-lost", "timeout", "cancelled"].includes(failure.code);
 }

@@ -18,7 +18,7 @@ import {
   type HttpClient,
   type LentBody,
 } from "../../http/index.ts";
-import { systemClock } from "../../lib/clock.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
 import { parseReply, readGenerateReply, type ParsedReply } from "./generate-reply.ts";
 import { GenerateBodyWriter, toGenerateFields, type GenerateFields } from "./generate-request.ts";
 import { foldGenerateStream } from "./generate-stream.ts";
@@ -33,6 +33,12 @@ export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
   readonly address: string;
   /** SGLang samples a token to see whether it is healthy, so that a paused server is not. */
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
+  /**
+   * What the server says, or every worker behind a router. While workers differ: the version known before where one of them
+   * still has it, else `null`, not known.
+   */
+  weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null>;
+  reportWeightVersion(version: string): Promise<void>;
   /** The workers behind a router, asked anew; the server itself when it is no router. */
   workers(options?: { readonly signal?: AbortSignal }): Promise<readonly SglangWorker[]>;
 }
@@ -41,8 +47,10 @@ export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
  * Makes an engine. Sends nothing before the first call. Throws a `ConfigurationError` for an address, key or number that
  * cannot work.
  *
- * The version at dispatch is the last one that a reply or `weightVersion()` named; `null` before both. A server that was
- * never given a version calls it "default", and so do we.
+ * The version at dispatch is the last one that `weightVersion()`, `reportWeightVersion()` or a reply named; `null` before
+ * them. A reply counts only while nothing else was heard since its request left, so that a late one never moves it back, and
+ * not behind several workers: these are asked when a reply names another version. A server that was never given a version
+ * calls it "default", and so do we.
  *
  * @example
  * const engine = createSglangEngine({ host: args.sglang_router_ip, port: args.sglang_router_port });
@@ -60,6 +68,7 @@ export function createSglangEngine(options: SglangEngineOptions = {}): SglangEng
   return new Sglang({
     server,
     control: new SglangControl({ server, timeoutMs: controlTimeoutMs, clock }),
+    clock,
     ...durations,
     stream,
     vocabularySize: options.vocabularySize ?? null,
@@ -70,6 +79,7 @@ export function createSglangEngine(options: SglangEngineOptions = {}): SglangEng
 type Parts = {
   readonly server: EngineServer;
   readonly control: SglangControl;
+  readonly clock: Clock;
   readonly timeoutMs: number | null;
   readonly firstByteTimeoutMs: number | null;
   readonly stream: boolean;
@@ -82,7 +92,13 @@ class Sglang implements SglangEngine {
   readonly address: string;
   readonly #parts: Parts;
   readonly #bodies = new GenerateBodyWriter();
+  /** As it was heard last; `null`: not known. */
   #version: string | null = null;
+  /** Times that it was heard. */
+  #heard = 0;
+  #hasOneServer = true;
+  #asking: Promise<unknown> = Promise.resolve();
+  #askAt = -Infinity;
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -102,13 +118,14 @@ class Sglang implements SglangEngine {
       vocabularySize: this.#parts.vocabularySize,
       dispatchVersion: this.#version,
     };
+    const heardBefore = this.#heard;
     const { signal } = options;
     const wasCancelledBefore = signal?.aborted === true;
     try {
       const reply = await this.#exchange(body.bytes, { request, signal, maxTokens: expected.maxTokens, context });
       body.giveBack();
       const result = readGenerateReply(reply, expected, context);
-      this.#version = result.weightSpans.at(-1)?.reply ?? this.#version;
+      this.#hearReply(result.weightSpans.at(-1)?.reply ?? null, heardBefore);
       return result;
     } catch (error) {
       if (isGivenUp(error) && !wasCancelledBefore) control.abandon(request.requestId);
@@ -126,9 +143,22 @@ class Sglang implements SglangEngine {
   }
 
   async weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null> {
-    const version = await this.#parts.control.weightVersion(options);
-    this.#version = version;
-    return version;
+    const versions = await this.#parts.control.weightVersions(options);
+    const [version = null] = versions;
+    this.#hasOneServer = versions.length === 1;
+    // Of workers that differ, nobody can tell which is behind, but that the version known before is.
+    if (versions.every((other) => other === version)) this.#hear(version);
+    else if (!versions.includes(this.#version)) this.#hear(null);
+    return this.#version;
+  }
+
+  async reportWeightVersion(): Promise<void> {
+    try {
+      await this.weightVersion();
+    } catch (error) {
+      this.#hear(null);
+      throw error;
+    }
   }
 
   load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null> {
@@ -153,7 +183,22 @@ class Sglang implements SglangEngine {
 
   async close(): Promise<void> {
     await this.#parts.control.settled();
+    await this.#asking;
     await this.#parts.ownPool?.close();
+  }
+
+  #hear(version: string | null): void {
+    this.#version = version;
+    this.#heard++;
+  }
+
+  #hearReply(version: string | null, heardBefore: number): void {
+    if (version === null || version === this.#version || heardBefore !== this.#heard) return;
+    if (this.#hasOneServer) return this.#hear(version);
+    const now = this.#parts.clock.now();
+    if (now < this.#askAt) return;
+    this.#askAt = now + askAgainMs;
+    this.#asking = this.weightVersion().catch(() => undefined);
   }
 
   async #exchange(
@@ -189,6 +234,9 @@ class Sglang implements SglangEngine {
     }
   }
 }
+
+/** While workers get new weights one after the other, each reply of a new one would ask them all. */
+const askAgainMs = 1000;
 
 /** The bound that the reply must keep, whoever set it. */
 function maxNewTokensOf(fields: GenerateFields): number | null {

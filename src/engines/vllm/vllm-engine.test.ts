@@ -157,6 +157,15 @@ describe("createVllmEngine().sample()", () => {
     expect(await engine.weightVersion()).toBeNull();
   });
 
+  test("a reported version is taken where the server names none", async () => {
+    const told = engineOn(createVllmFront({ sampler: echo, style: "old" }), { endpoint: "completions" });
+    await told.reportWeightVersion("v1");
+    expect((await told.sample(request())).weightSpans).toEqual([{ tokenCount: 4, dispatch: "v1", reply: "v1" }]);
+    const naming = engineOn(createVllmFront({ sampler: echo, weightVersion: "v5" }));
+    await naming.reportWeightVersion("v4");
+    expect((await naming.sample(request())).weightSpans).toEqual([{ tokenCount: 4, dispatch: "v5", reply: "v5" }]);
+  });
+
   test("the newest servers say their version themselves", async () => {
     const engine = engineOn(createVllmFront({ sampler: echo, weightVersion: "v5" }));
     expect(await engine.weightVersion()).toBe("v5");

@@ -46,6 +46,8 @@ export interface VllmEngine extends Engine, EngineControl, EngineLoadSource {
    * Spans have the version told last before dispatch and before the reply.
    */
   setWeightVersion(version: string | null): void;
+  /** As `setWeightVersion`, and asks the server, whose own word counts more where it has one. */
+  reportWeightVersion(version: string): Promise<void>;
 }
 
 /**
@@ -106,6 +108,8 @@ type Parts = {
   readonly ownPool: HttpClient | null;
 };
 
+type Expected = ExpectedReply & { readonly heardBefore: number };
+
 class Vllm implements VllmEngine {
   readonly name = "vllm";
   readonly address: string;
@@ -113,6 +117,8 @@ class Vllm implements VllmEngine {
   #writer: BodyWriter | null;
   #search: Promise<BodyWriter> | null = null;
   #version: string | null = null;
+  /** Times that it was heard. */
+  #heard = 0;
   #hasWarned = false;
 
   constructor(parts: Parts) {
@@ -165,12 +171,19 @@ class Vllm implements VllmEngine {
   }
 
   async weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null> {
-    this.#version = (await this.#parts.control.weightVersion(options)) ?? this.#version;
+    const version = await this.#parts.control.weightVersion(options);
+    if (version !== null) this.setWeightVersion(version);
     return this.#version;
   }
 
   setWeightVersion(version: string | null): void {
     this.#version = version;
+    this.#heard++;
+  }
+
+  async reportWeightVersion(version: string): Promise<void> {
+    this.setWeightVersion(version);
+    await this.weightVersion();
   }
 
   abort(requestId: string): Promise<void> {
@@ -235,8 +248,9 @@ class Vllm implements VllmEngine {
     }
   }
 
-  #expect(request: SampleRequest): ExpectedReply {
+  #expect(request: SampleRequest): Expected {
     return {
+      heardBefore: this.#heard,
       // Whoever asked may let it grow when the call is cancelled.
       prompt: request.prompt.fork(request.prompt.length),
       stopTokenIds: ignoresStopTokens(request.sampling.extra) ? [] : request.stopTokenIds,
@@ -246,14 +260,16 @@ class Vllm implements VllmEngine {
     };
   }
 
-  #read(value: unknown, expected: ExpectedReply, context: FailureContext): SampleResult {
+  #read(value: unknown, expected: Expected, context: FailureContext): SampleResult {
     const result = readReply(value, expected, { version: this.#version, context });
-    this.#version = result.weightSpans.at(-1)?.reply ?? this.#version;
+    const version = result.weightSpans.at(-1)?.reply ?? this.#version;
+    // What was heard since the request left is newer than a late reply.
+    if (version !== this.#version && expected.heardBefore === this.#heard) this.setWeightVersion(version);
     return result;
   }
 
   /** What came before a request was aborted without a word of the server. */
-  #aborted(value: unknown, expected: ExpectedReply, context: FailureContext): SampleResult {
+  #aborted(value: unknown, expected: Expected, context: FailureContext): SampleResult {
     const result = this.#read(value, expected, context);
     return { ...result, finish: { reason: "abort", matched: null, raw: null } };
   }

@@ -6,8 +6,8 @@ import type { WeightHistory } from "./staleness.ts";
 type Age = {
   /** Number of the version when it was begun: none of its tokens is older, whatever the engine calls it. */
   readonly begunAt: number;
-  /** Number of the oldest version among its tokens so far; `Infinity`: there is none yet. */
-  oldest: number;
+  /** Each pair of versions that its tokens have, once: a server may have weights before the trainer reports them. */
+  readonly spans: Map<string, WeightSpan>;
 };
 
 export class GroupAges {
@@ -20,17 +20,21 @@ export class GroupAges {
   }
 
   begin(groupIndex: number, begunAt: number): void {
-    this.#ages.set(groupIndex, { begunAt, oldest: Infinity });
+    this.#ages.set(groupIndex, { begunAt, spans: new Map() });
   }
 
   see(groupIndex: number, spans: readonly WeightSpan[]): void {
     const age = this.#ages.get(groupIndex);
-    if (age !== undefined) age.oldest = Math.min(age.oldest, this.#history.oldest(spans, age.begunAt));
+    if (age === undefined) return;
+    for (const span of spans) {
+      if (span.tokenCount > 0) age.spans.set(JSON.stringify([span.dispatch, span.reply]), span);
+    }
   }
 
   staleness(groupIndex: number): number {
     const { current } = this.#history;
-    return current - Math.min(current, this.#ages.get(groupIndex)?.oldest ?? current);
+    const age = this.#ages.get(groupIndex);
+    return age === undefined ? 0 : current - this.#history.oldest([...age.spans.values()], age.begunAt);
   }
 
   forget(groupIndex: number): void {

@@ -158,6 +158,52 @@ describe("RolloutProducer", () => {
     await producer.cancel();
   });
 
+  it.each([0, 1, 4])(
+    "at maxStaleness %i drops nothing that is not stale when the server has weights before they are reported",
+    async (maxStaleness) => {
+      const behave = (one: Task, sample: number): Behaviour => {
+        const random = createRandom(deriveSeed(7, one.id, sample));
+        return { outcome: "completed", reward: 1, ms: 1 + random.integer(random.next() < 0.2 ? 120 : 20), turns: 4 };
+      };
+      const decided: { readonly record: GroupRecord; readonly version: number }[] = [];
+      let reported = 0;
+      const onGroup = (record: GroupRecord): number => decided.push({ record, version: reported });
+      const { producer, clock, server, store } = await produce(
+        { behave, batchGroups: 3, tasks: 100 },
+        { maxStaleness, stale: "requeue", onGroup, concurrency: 3 },
+      );
+      const trained: ProducedGroup[] = [];
+      for (let version = 1; version <= 8; version++) {
+        const taking = producer.take(3);
+        while (producer.status.handedOver < version * 3) await clock.advance(5);
+        for (const group of await taking) {
+          trained.push(group);
+          expect(group.staleness).toBe(version - 1 - Math.min(...versionsOf(group)));
+        }
+        server.version = `v${version}`;
+        // What begins now has weights that nobody has reported.
+        await clock.advance(12);
+        reported = version;
+        producer.reportWeightVersion(server.version);
+        // Recorded as soon as they are dropped, some only when what runs has stopped.
+        await clock.advance(0);
+      }
+      const oldest = new Map<string, number>();
+      for (const episode of await list(store.episodes())) {
+        for (const { dispatch } of episode.trajectory.turns.flatMap(({ weightSpans }) => weightSpans)) {
+          const number = Number(dispatch?.slice(1));
+          oldest.set(episode.groupId, Math.min(number, oldest.get(episode.groupId) ?? Infinity));
+        }
+      }
+      const stale = decided.filter(({ record }) => record.reason === "stale");
+      for (const { record, version } of stale) {
+        expect(version - oldest.get(record.groupId)!).toBeGreaterThan(maxStaleness);
+      }
+      expect(trained).toHaveLength(24);
+      await producer.cancel();
+    },
+  );
+
   it("a trainer that goes back to a checkpoint wastes nothing: what was begun for it waits until it is there again", async () => {
     const { producer, clock, decided, server } = await produce({}, { maxStaleness: 1 });
     const steps = async (from: number, to: number): Promise<void> => {
@@ -368,7 +414,10 @@ describe("WeightHistory", () => {
     history.report("c");
     expect(history.current).toBe(2);
     expect(history.oldest([span("c", "c"), span("b", "c")], 2)).toBe(1);
-    expect(history.oldest([span("b", "c", 0), span(null, "c")], 0)).toBe(2);
+    expect(history.oldest([span("b", "c", 0), span("c", null)], 0)).toBe(2);
+    // What is not known is bounded by what began.
+    expect(history.oldest([span(null, "c")], 1)).toBe(1);
+    expect(history.oldest([span("c", "default")], 1)).toBe(1);
     expect(history.oldest([span("default", "c")], 1)).toBe(1);
     expect(history.oldest([span(null, null)], 1)).toBe(1);
     expect(history.oldest([], 0)).toBe(2);

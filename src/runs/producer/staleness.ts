@@ -54,16 +54,15 @@ export class WeightHistory {
   }
 
   /**
-   * The number of the oldest version in the spans. A version that was never reported counts as `begunAt`: the version that
-   * was current when the episode began, which none of its tokens can be older than.
+   * The number of the oldest version in the spans. A version at dispatch that is not known, and any that was never reported,
+   * counts as `begunAt`: the version that was current when the episode began, which none of its tokens can be older than.
    */
   oldest(spans: readonly WeightSpan[], begunAt: number): number {
     let oldest = this.#current;
     for (const { dispatch, reply, tokenCount } of spans) {
       if (tokenCount === 0) continue;
-      for (const version of [dispatch, reply]) {
-        // Where one of both is missing, the other alone speaks.
-        if (version === null && (dispatch ?? reply) !== null) continue;
+      // A reply that names none is no older than its dispatch.
+      for (const version of [dispatch, reply ?? dispatch]) {
         oldest = Math.min(oldest, (version === null ? undefined : this.#numbers.get(version)) ?? begunAt);
       }
     }

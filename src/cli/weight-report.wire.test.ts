@@ -1,0 +1,104 @@
+// A trainer that loads new weights into the servers and then reports them to `serve`: what is played from then on is not
+// stale by mistake, whatever stands between the two.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as rest } from "node:timers/promises";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createExpertSampler } from "../environments/bookshop/index.ts";
+import { createRouterFront, createSglangFront, createVllmFront } from "../testing/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { runServer } from "./cli.test-helper.ts";
+
+let out = "";
+beforeEach(async () => {
+  out = await mkdtemp(join(tmpdir(), "weights-"));
+});
+afterEach(() => rm(out, { recursive: true }));
+
+async function ask<T>(url: string, body?: unknown): Promise<T> {
+  const answer = await fetch(url, {
+    ...(body === undefined ? {} : { method: "POST", body: JSON.stringify(body) }),
+    headers: { "content-type": "application/json" },
+  });
+  return (await answer.json()) as T;
+}
+
+type Batch = {
+  readonly status: string;
+  readonly groups: readonly { readonly staleness: number }[];
+  readonly producer: { readonly dropped: object };
+};
+
+/** A trainer takes longer than the episodes that are played meanwhile. */
+async function idle(producer: string): Promise<void> {
+  while ((await ask<{ readonly running_episodes: number }>(producer)).running_episodes > 0) await rest(5);
+}
+
+type Servers = {
+  readonly engine: string;
+  readonly url: string;
+  /** Loads the weights of a step. */
+  load(step: number): Promise<void>;
+  close(): Promise<void>;
+};
+
+const tokenizer = createReadableTokenizer();
+const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
+const front = { sampler: createExpertSampler({ tokenizer, noise: 0.1 }), tokenizer, endTokenIds: [endTokenId] };
+
+async function sglangServers(count: number, hasRouter: boolean): Promise<Servers> {
+  const fronts = Array.from({ length: count }, () => createSglangFront({ ...front, weightVersion: "step-0" }));
+  const workers = await Promise.all(fronts.map(async (one) => ({ ...(await one.listen()), handle: one.handle })));
+  const router = hasRouter ? await createRouterFront({ workers }).listen() : null;
+  return {
+    engine: "sglang",
+    url: router?.url ?? workers.map(({ url }) => url).join(","),
+    load: async (step) => {
+      const body = { new_version: `step-${step}`, abort_all_requests: false };
+      for (const { url } of workers) await ask(`${url}/update_weight_version`, body);
+    },
+    close: async () => {
+      for (const listener of [router, ...workers]) await listener?.close();
+    },
+  };
+}
+
+/** As most of them are: it names no version, so that the trainer's word is all there is. */
+async function vllmServer(): Promise<Servers> {
+  const listener = await createVllmFront({ ...front }).listen();
+  return { engine: "vllm", url: listener.url, load: () => Promise.resolve(), close: () => listener.close() };
+}
+
+const topologies: readonly [string, () => Promise<Servers>][] = [
+  ["one SGLang server", () => sglangServers(1, false)],
+  ["two SGLang servers", () => sglangServers(2, false)],
+  ["a router before two SGLang servers", () => sglangServers(2, true)],
+  ["a vLLM server", vllmServer],
+];
+
+describe.each(topologies)("%s", (_, open) => {
+  test.each([0, 1, 4])("nothing is dropped as stale at max_staleness %i that is not", async (maxStaleness) => {
+    const servers = await open();
+    const flags = ["--engine", servers.engine, "--url", servers.url, "--model", "readable", "--concurrency", "16"];
+    await runServer(
+      async (url) => {
+        const wanted = { samples: 2, batch_groups: 2, max_staleness: maxStaleness, weight_version: "step-0" };
+        const { id } = await ask<{ readonly id: string }>(`${url}/v1/producers`, wanted);
+        for (let step = 0; step < maxStaleness + 3; step++) {
+          const batch = await ask<Batch>(`${url}/v1/producers/${id}/batches/${step}`, { wait_seconds: 60 });
+          expect([batch.status, batch.producer.dropped]).toEqual(["ready", {}]);
+          // Those that were begun first, which is as early as staleness allows.
+          const oldest = Math.min(step, maxStaleness);
+          expect(batch.groups.map(({ staleness }) => staleness)).toEqual([oldest, oldest]);
+          await idle(`${url}/v1/producers/${id}`);
+          await servers.load(step + 1);
+          await ask(`${url}/v1/weights`, { version: `step-${step + 1}` });
+        }
+      },
+      { argv: ["serve", "--listen", "127.0.0.1:0", "--out", out, ...flags] },
+    );
+    await servers.close();
+  });
+});
