@@ -50,7 +50,9 @@ const front = { sampler: createExpertSampler({ tokenizer, noise: 0.1 }), tokeniz
 
 async function sglangServers(count: number, hasRouter: boolean): Promise<Servers> {
   const fronts = Array.from({ length: count }, () => createSglangFront({ ...front, weightVersion: "step-0" }));
-  const workers = await Promise.all(fronts.map(async (one) => ({ ...(await one.listen()), handle: one.handle })));
+  const workers = await Promise.all(
+    fronts.map(async (one) => ({ ...(await one.listen()), handle: (call: Request) => one.handle(call) })),
+  );
   const router = hasRouter ? await createRouterFront({ workers }).listen() : null;
   return {
     engine: "sglang",

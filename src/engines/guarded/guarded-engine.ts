@@ -110,7 +110,9 @@ class Guarded implements GuardedEngine {
 
   /** Tells every server; rejects with the first failure, after all have answered. */
   async reportWeightVersion(version: string): Promise<void> {
-    const told = await Promise.allSettled(this.#members.map(({ engine }) => engine.reportWeightVersion?.(version)));
+    const told = await Promise.allSettled(
+      this.#members.map(async ({ engine }) => engine.reportWeightVersion?.(version)),
+    );
     const failed = told.find(({ status }) => status === "rejected");
     if (failed?.status === "rejected") throw failed.reason;
   }
