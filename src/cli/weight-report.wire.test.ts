@@ -48,8 +48,12 @@ const tokenizer = createReadableTokenizer();
 const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
 const front = { sampler: createExpertSampler({ tokenizer, noise: 0.1 }), tokenizer, endTokenIds: [endTokenId] };
 
-async function sglangServers(count: number, hasRouter: boolean): Promise<Servers> {
-  const fronts = Array.from({ length: count }, () => createSglangFront({ ...front, weightVersion: "step-0" }));
+async function sglangServers(
+  count: number,
+  options: { readonly hasRouter?: boolean; readonly version?: "0.5.9" | "0.5.23" } = {},
+): Promise<Servers> {
+  const { hasRouter = false, version = "0.5.9" } = options;
+  const fronts = Array.from({ length: count }, () => createSglangFront({ ...front, weightVersion: "step-0", version }));
   const workers = await Promise.all(
     fronts.map(async (one) => ({ ...(await one.listen()), handle: (call: Request) => one.handle(call) })),
   );
@@ -74,9 +78,10 @@ async function vllmServer(): Promise<Servers> {
 }
 
 const topologies: readonly [string, () => Promise<Servers>][] = [
-  ["one SGLang server", () => sglangServers(1, false)],
-  ["two SGLang servers", () => sglangServers(2, false)],
-  ["a router before two SGLang servers", () => sglangServers(2, true)],
+  ["one SGLang server", () => sglangServers(1)],
+  ["two SGLang servers", () => sglangServers(2)],
+  ["a router before two SGLang servers", () => sglangServers(2, { hasRouter: true })],
+  ["one SGLang server that names the version of every token", () => sglangServers(1, { version: "0.5.23" })],
   ["a vLLM server", vllmServer],
 ];
 

@@ -1,4 +1,5 @@
-// Which version the engine says a request left with, while servers get new weights.
+// Which version the engine says a request left with, while servers get new weights that name one version for each reply, as
+// those before 0.5.23 do.
 
 import { describe, expect, test } from "vitest";
 import { createFunctionSampler, createRouterFront, createSglangFront } from "../../testing/index.ts";
@@ -43,7 +44,8 @@ function heldServer() {
 
 describe("the version at dispatch", () => {
   test("is what the server has when weights are reported, before any reply of theirs", async () => {
-    const front = createSglangFront({ sampler: createFunctionSampler(() => ({ ids: [9] })), weightVersion: "v0" });
+    const sampler = createFunctionSampler(() => ({ ids: [9] }));
+    const front = createSglangFront({ sampler, weightVersion: "v0", version: "0.5.9" });
     const engine = engineOn(front);
     expect(await engine.weightVersion()).toBe("v0");
     const body = JSON.stringify({ new_version: "v1", abort_all_requests: false });
@@ -85,7 +87,7 @@ describe("behind a router", () => {
     let asked = 0;
     const workers = versions.map((_, worker) => {
       const sampler = createFunctionSampler(() => ({ ids: [9], weightVersion: versions[worker]! }));
-      const front = createSglangFront({ sampler });
+      const front = createSglangFront({ sampler, version: "0.5.9" });
       const handle = (call: Request): Promise<Response> => {
         if (new URL(call.url).pathname !== "/model_info") return front.handle(call);
         asked++;
