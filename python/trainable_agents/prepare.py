@@ -1,7 +1,7 @@
 """Writes the prompt file of a split: a line {"index": i, "metadata": {...}} for each task that the service has.
 
 `python -m trainable_agents.prepare --url http://127.0.0.1:8800 --split train --output retail_train_tasks.jsonl`, then
---prompt-data with --input-key index. Needs the standard library alone. The split is in the metadata, so that what is asked
+--prompt-data with --input-key index. With --for verl, rows as its data sets have them. Needs the standard library alone. The split is in the metadata, so that what is asked
 of the service later is what was prepared.
 """
 
@@ -29,13 +29,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--split", default=None, help="default: the service's own")
     parser.add_argument("--output", type=Path, required=True, help="the file to write; its folder is made")
+    parser.add_argument("--for", dest="trainer", choices=("slime", "verl"), default="slime", help="default: slime")
     given = parser.parse_args(argv)
     try:
         info = _info(given.url.rstrip("/"), os.environ.get("TRAINABLE_AGENTS_TOKEN") or None)
         split, count = _choose(info, given.split)
         given.output.parent.mkdir(parents=True, exist_ok=True)
         with given.output.open("w", encoding="utf-8") as file:
-            file.writelines(lines(info["environment"], split, count))
+            make = verl_lines if given.trainer == "verl" else lines
+            file.writelines(make(info["environment"], split, count))
     except (_Problem, OSError) as problem:
         print(problem, file=sys.stderr)
         return 2
@@ -46,6 +48,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 def lines(environment: str, split: str, count: int) -> Iterator[str]:
     for index in range(count):
         yield json.dumps({"index": index, "metadata": {"environment": environment, "split": split}}) + "\n"
+
+
+def verl_lines(environment: str, split: str, count: int) -> Iterator[str]:
+    """The prompt is for verl's tables alone: what the policy reads is the environment's."""
+    for index in range(count):
+        row = {
+            "prompt": [{"role": "user", "content": f"{environment} {split} {index}"}],
+            "agent_name": "trainable_agents",
+            "data_source": environment,
+            "reward_model": {"style": "rule", "ground_truth": ""},
+            "extra_info": {"index": index, "split": split},
+        }
+        yield json.dumps(row) + "\n"
 
 
 class _Problem(Exception):

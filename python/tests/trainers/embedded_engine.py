@@ -15,8 +15,8 @@ MODEL = ROOT / "models" / "bookshop-1m"
 
 
 class EmbeddedEngine:
-    def __init__(self, model: Path = MODEL) -> None:
-        command = ["node", str(MAIN), "engine", "--model", str(model), "--port", "0", "--threads", "1"]
+    def __init__(self, *flags: str) -> None:
+        command = ["node", str(MAIN), "engine", "--model", str(MODEL), "--port", "0", "--threads", "1", *flags]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         assert self._process.stdout is not None
         said = ""

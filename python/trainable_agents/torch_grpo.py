@@ -1,0 +1,199 @@
+"""GRPO in plain torch and transformers: a producer's batches in, one AdamW step a batch, weights back to the engine.
+
+`python -m trainable_agents.torch_grpo --model models/bookshop-1m --engine http://127.0.0.1:30000 --to weights`, beside
+`trainable-agents engine --weight-version 0` and `trainable-agents serve --engine sglang`. For a model that fits one process;
+larger ones are for slime, verl or TRL. A group is one packed sequence: what its episodes have in common at the beginning is
+computed once, which on a processor is most of the work.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import statistics
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import AutoModelForCausalLM  # type: ignore[import-not-found]
+
+from .client import Client
+from .engine import load_weights
+
+__all__ = ["group_advantages", "group_loss", "train"]
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GroupLoss:
+    loss: torch.Tensor
+    """Summed over the trained tokens of the group."""
+    tokens: int
+    drift: float
+    """Largest difference between a logprob of the model and the one that was recorded."""
+
+
+def group_advantages(rows: Sequence[Row]) -> list[float]:
+    """One for each row: the reward of its episode less the group's mean, over the group's standard deviation. An episode counts
+    once, however many rows it has; rows without a reward must be left out before."""
+    rewards = {row["metadata"]["episode_id"]: float(row["reward"]) for row in rows}
+    mean, spread = statistics.fmean(rewards.values()), statistics.pstdev(rewards.values())
+    return [(float(row["reward"]) - mean) / (spread + 1e-6) for row in rows]
+
+
+def group_loss(
+    model: Any, rows: Sequence[Row], advantages: Sequence[float], *, temperature: float = 1.0, clip: float = 0.2
+) -> GroupLoss:
+    """The clipped loss of PPO over the tokens of slime rows whose mask is 1, each with the logprob that was recorded for it."""
+    prefix = _common_prefix([row["tokens"] for row in rows])
+    # The last common token predicts the first one that differs, so it stands in the prefix; each row keeps one token at least.
+    prefix = min(prefix, *(len(row["tokens"]) - row["response_length"] for row in rows))
+    tokens, positions, owner = list(rows[0]["tokens"][:prefix]), list(range(prefix)), [-1] * prefix
+    at, targets, old, weights = [], [], [], []
+    for number, (row, advantage) in enumerate(zip(rows, advantages, strict=True)):
+        begin, first = len(tokens), len(row["tokens"]) - row["response_length"]
+        tokens += row["tokens"][prefix:]
+        positions += range(prefix, len(row["tokens"]))
+        owner += [number] * (len(row["tokens"]) - prefix)
+        for place, mask in enumerate(row["loss_mask"]):
+            if mask:
+                index = first + place
+                at.append(prefix - 1 if index == prefix else begin + index - prefix - 1)
+                targets.append(row["tokens"][index])
+                old.append(row["rollout_log_probs"][place])
+                weights.append(advantage)
+    owners = torch.tensor(owner)
+    # A token sees the common beginning and what came before it in its own row.
+    sees = torch.tril((owners[:, None] == owners[None, :]) | (owners[None, :] == -1))
+    # [1, 1, tokens, tokens], added to the attention's scores.
+    bias = torch.zeros(sees.shape).masked_fill(~sees, torch.finfo(torch.float32).min)[None, None]
+    hidden = model.model(
+        input_ids=torch.tensor([tokens]), attention_mask=bias, position_ids=torch.tensor([positions]), use_cache=False
+    ).last_hidden_state[0, at]
+    logprobs = torch.log_softmax(model.lm_head(hidden).float() / temperature, -1)
+    new = logprobs.gather(-1, torch.tensor(targets)[:, None])[:, 0]
+    difference = new - torch.tensor(old)
+    ratio, weight = difference.exp(), torch.tensor(weights)
+    loss = -torch.minimum(ratio * weight, ratio.clamp(1 - clip, 1 + clip) * weight).sum()
+    return GroupLoss(loss, len(at), float(difference.detach().abs().max()))
+
+
+def train(
+    model: Any,
+    *,
+    service: str | None = None,
+    engine: str,
+    folder: Path,
+    groups: int = 12,
+    episodes: int = 8,
+    learning_rate: float = 4e-4,
+    max_staleness: int = 0,
+    minutes: float = 12,
+    steps: int | None = None,
+    split: str | None = None,
+    version: int = 0,
+    say: Any = print,
+) -> int:
+    """Trains until `minutes` or `steps` are over and returns the last version. `model` has the engine's weights, which the
+    engine calls `version`. Checkpoints are written to `folder`, which the engine sees."""
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95), weight_decay=0.0)
+    deadline = time.monotonic() + 60 * minutes
+
+    async def begin() -> str:
+        async with Client(service) as client:
+            producer = await client.start_producer(
+                episodes,
+                groups,
+                split=split,
+                max_staleness=max_staleness,
+                filters=["zero-signal"],
+                weight_version=version,
+                sampling_params={"temperature": 1.0},
+            )
+            return producer["id"]
+
+    async def take(number: int) -> list[list[Row]]:
+        async with Client(service) as client:
+            batch = await client.take(producer, number)
+        return [[row for row in group["rows"] if row["reward"] is not None] for group in batch["groups"]]
+
+    async def end() -> None:
+        async with Client(service) as client:
+            await client.cancel_producer(producer)
+
+    producer = asyncio.run(begin())
+    number = 0
+    try:
+        while time.monotonic() < deadline and (steps is None or number < steps):
+            started = time.monotonic()
+            batch = asyncio.run(take(number))
+            played = time.monotonic()
+            tokens = sum(sum(row["loss_mask"]) for rows in batch for row in rows)
+            drift = 0.0
+            for rows in batch:
+                if len(rows) > 1:
+                    part = group_loss(model, rows, group_advantages(rows))
+                    (part.loss / tokens).backward()
+                    drift = max(drift, part.drift)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+            number, version = number + 1, version + 1
+            model.save_pretrained(folder / str(version))
+            load_weights(folder / str(version), version, engine=engine, service=service)
+            rewards = [row["reward"] for rows in batch for row in rows]
+            say(
+                f"step {number}  groups {len(batch)}  trained tokens {tokens}  mean reward {statistics.fmean(rewards):.3f}  "
+                f"largest difference of a logprob {drift:.1e}  seconds {played - started:.1f} to wait, "
+                f"{time.monotonic() - played:.1f} to learn"
+            )
+    finally:
+        asyncio.run(end())
+    return version
+
+
+def _common_prefix(sequences: Sequence[Sequence[int]]) -> int:
+    shortest = min(len(one) for one in sequences)
+    return next((at for at in range(shortest) if len({one[at] for one in sequences}) > 1), shortest)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m trainable_agents.torch_grpo", description=__doc__)
+    parser.add_argument("--model", type=Path, required=True, help="the checkpoint that the engine serves")
+    parser.add_argument("--engine", required=True, help="address of the engine")
+    parser.add_argument("--url", default=None, help="address of the service; default: TRAINABLE_AGENTS_URL, or its usual port")
+    parser.add_argument("--to", type=Path, required=True, help="folder for the checkpoints, which the engine sees")
+    parser.add_argument("--minutes", type=float, default=12)
+    parser.add_argument("--steps", type=int, default=None, help="at most so many; default: as many as fit")
+    parser.add_argument("--groups", type=int, default=12, help="of a batch")
+    parser.add_argument("--episodes", type=int, default=8, help="of a group")
+    parser.add_argument("--learning-rate", type=float, default=4e-4)
+    parser.add_argument("--max-staleness", type=int, default=0)
+    parser.add_argument("--split", default=None, help="default: the service's own")
+    given = parser.parse_args(argv)
+    model = AutoModelForCausalLM.from_pretrained(given.model, dtype=torch.float32)
+    version = train(
+        model,
+        service=given.url,
+        engine=given.engine,
+        folder=given.to,
+        groups=given.groups,
+        episodes=given.episodes,
+        learning_rate=given.learning_rate,
+        max_staleness=given.max_staleness,
+        minutes=given.minutes,
+        steps=given.steps,
+        split=given.split,
+        say=lambda line: print(line, flush=True),
+    )
+    print(given.to / str(version))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
