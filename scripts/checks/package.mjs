@@ -1,7 +1,16 @@
 // `npm run check -- package`: what a user gets. The package is packed, installed in an empty folder, run from the command
 // line, and a small program that imports every subpath is type-checked and run there.
 
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -14,7 +23,7 @@ export async function checkPackage() {
   try {
     /** @type {string[]} */
     const problems = [];
-    for (const step of [packAndInstall, judgeInstalled, useCommandLine, useLibrary]) {
+    for (const step of [packAndInstall, judgeInstalled, useCommandLine, playOwnEnvironment, useLibrary]) {
       problems.push(...(await step(folder)));
       if (problems.length > 0) break;
     }
@@ -46,7 +55,7 @@ async function packAndInstall(folder) {
 function judgeInstalled(folder) {
   const own = filesOf(installedIn(folder));
   const isOurs =
-    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|d\.ts|wasm))$/;
+    /^(?:package\.json|README\.md|FEATURES\.md|LICENSE|docs\/.*\.md|examples\/.*\.(?:ts|py|sh|json)|python\/(?:pyproject\.toml|trainable_agents\/.*(?:\.py|py\.typed))|models\/[^/]+\/(?:[\w-]+\.json|model\.safetensors|training-log\.csv|README\.md)|dist\/.*\.(?:js|d\.ts|wasm))$/;
   const problems = [
     ...own
       .filter((file) => !isOurs.test(file) || /\.test\b|\.test-helper\b/.test(file))
@@ -85,6 +94,24 @@ async function useCommandLine(folder) {
     problems.push(...empty.map((name) => `The bookshop rollout with engine "${engine}" left no "${name}".`));
   }
   return problems;
+}
+
+/**
+ * The environment of docs/adding-an-environment.md in a file of the user's: what it imports is found, and what is written lies
+ * where the user stands.
+ *
+ * @param {string} folder
+ */
+async function playOwnEnvironment(folder) {
+  copyFileSync(join(installedIn(folder), "examples", "01-an-environment.ts"), join(folder, "my-env.ts"));
+  const flags = "rollout --env ./my-env.ts --engine embedded --model bookshop-nano --tasks 0 --max-steps 2";
+  const command = ["--no-install", "--loglevel=error", "trainable-agents", ...flags.split(" ")];
+  const { code, output } = await runCommand("npx", command, { cwd: folder });
+  if (code !== 0) return [`A rollout of an environment of the user's ended with code ${code}:\n${output}`];
+  const [run = ""] = existsSync(join(folder, "runs")) ? readdirSync(join(folder, "runs")) : [];
+  return existsSync(join(folder, "runs", run, "samples.jsonl"))
+    ? []
+    : [`A rollout without --out left no run below "runs" of the current folder:\n${output}`];
 }
 
 /** @param {string} folder */

@@ -37,6 +37,14 @@ describe("export", () => {
     expect(written).toEqual((await lines("runs/one/samples.jsonl")).map(content).toSorted());
   });
 
+  it("says which folder is missing", async () => {
+    const { code, stderr } = await cli.run(..."export runs/one --format slime --output nowhere/rows.jsonl".split(" "));
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringMatching(/there is no folder "\S+nowhere"; make it first, or name/),
+    ]);
+  });
+
   it("joins runs without mixing their groups, and says what it left out", async () => {
     const { code, stdout } = await cli.run(
       ...["export", "runs/one", "runs/two", "--format", "verl", "--output", "verl.jsonl"],

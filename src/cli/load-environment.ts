@@ -22,7 +22,12 @@ const tauBench = "tau-bench/";
 
 const builtIn: Readonly<Record<string, Loader>> = {
   // Its tasks are made, not collected: thousands, of which a few show what there is to see.
-  bookshop: () => ({ source: bookshopSource(), defaultSplit: "train", defaultTasks: "0-7" }),
+  bookshop: ({ data }) => {
+    if (data !== null) {
+      throw new ConfigurationError('Cannot use --data with "bookshop": it makes its tasks itself; leave --data out.');
+    }
+    return { source: bookshopSource(), defaultSplit: "train", defaultTasks: "0-7" };
+  },
   ...Object.fromEntries(tauBenchDomains.map((domain) => [`${tauBench}${domain}`, tauBenchLoader(domain)])),
 };
 
@@ -31,7 +36,13 @@ function tauBenchLoader(domain: string): Loader {
     if (data === null) {
       throw new ConfigurationError(
         `Cannot open "${tauBench}${domain}": its tasks and tables are not part of this package; give --data <folder>, a ` +
-          'checkout of upstream\'s repository, or what "trainable-agents prepare tau-bench --to <folder>" made of one.',
+          'checkout of upstream\'s repository, or what "npx trainable-agents prepare tau-bench --to <folder>" made of one.',
+      );
+    }
+    if (!existsSync(data)) {
+      throw new ConfigurationError(
+        `Cannot open "${tauBench}${domain}": there is no folder "${data}"; correct --data, or make one with: npx trainable-agents ` +
+          "prepare tau-bench --to <folder>",
       );
     }
     return { source: await tauBenchSource({ domain, folder: data }), defaultSplit: "test", defaultTasks: "all" };

@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
@@ -355,7 +356,17 @@ describe("mistakes", () => {
     [["rollout", "--env", "bookshp"], 'did you mean "bookshop"?'],
     [["rollout", "--env", "./nope.ts"], "there is no file"],
     [["rollout", "--env", "tau-bench/retail"], "give --data <folder>"],
-    [["rollout", "--env", "tau-bench/retail", "--data", "nope"], "wiki.md"],
+    [["rollout", "--env", "tau-bench/retail", "--data", "nope"], "prepare tau-bench --to <folder>"],
+    [["rollout", "--env", "tau-bench/retail", "--data", "full"], "wiki.md"],
+    [["rollout", "--env", "bookshop", "--data", "full"], "leave --data out"],
+    [["rollout", "--config", "nope.yaml"], "there is no such file; name a YAML file"],
+    [["rollout", "--config", "full"], "it is a folder; name a YAML file"],
+    [["rollout", "--metrics", "nope", "--out", "none"], "prometheus, prometheus:<port>, tensorboard and traces"],
+    [["rollout", "--metrics", "prometheus:70000", "--out", "none"], "prometheus, prometheus:<port>"],
+    [
+      ["eval", "--metrics", "tensorboard,nope", "--out", "none"],
+      "prometheus, prometheus:<port>, tensorboard and traces",
+    ],
     [["rollout", "--split", "dev"], "it has train, test"],
     [["rollout", "--tasks", "999999"], "0 to 50399; correct --tasks"],
     [["rollout", "--user", "lm"], 'Cannot find user "lm"'],
@@ -365,6 +376,13 @@ describe("mistakes", () => {
     [["rollout", "--preset", "nope"], 'Cannot use preset "nope"'],
     [["rollout", "--url", "http://127.0.0.1:1"], "give --model <folder>"],
     [["rollout", "--url", "http://127.0.0.1:1", "--model", "./nope"], "there is no such folder"],
+    [
+      ["rollout", "--url", "http://127.0.0.1:1", "--model", "Acorn/Acorn-7B"],
+      'hf download Acorn/Acorn-7B --local-dir ./Acorn-7B --exclude "*.safetensors"',
+    ],
+    [["tokens", "nope.json", "--model", "Acorn/Acorn-7B"], "and name the folder: ./Acorn-7B"],
+    [["doctor", "template", "Acorn/Acorn-7B"], "and name the folder: ./Acorn-7B"],
+    [["engine", "--model", "Acorn/Acorn-7B"], "and name the folder: ./Acorn-7B"],
     [
       ["rollout", "--url", "http://127.0.0.1:1", "--model", "readable"],
       "Cannot reach the SGLang server at http://127.0.0.1:1 (the connection was refused",
@@ -399,6 +417,7 @@ describe("mistakes", () => {
     expect(stderr).not.toMatch(/^ +at /m);
     expect(stdout).toBe("");
     expect(code).toBe(2);
+    expect(readdirSync(folder).toSorted()).toEqual(["bad.yaml", "full"]);
   });
 
   it("shows the stack when DEBUG is set", async () => {

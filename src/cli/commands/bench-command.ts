@@ -91,8 +91,8 @@ export function benchCommand(run: RunCommand): Command {
       "after",
       `
 Examples:
-  $ trainable-agents bench trainer
-  $ trainable-agents bench trainer --step-seconds 30 --batch-groups 32 --concurrency 512 --max-staleness 2`,
+  $ npx trainable-agents bench trainer
+  $ npx trainable-agents bench trainer --step-seconds 30 --batch-groups 32 --concurrency 512 --max-staleness 2`,
     )
     .action(async (what: string, flags: Flags) =>
       run((context) => {

@@ -8,6 +8,7 @@ import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import { loadModelFolder, type ModelFolder } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
+import { modelPath } from "../compose/choose-model.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { auditTemplate } from "../doctor/audit-template.ts";
 import { auditView } from "../doctor/audit-view.ts";
@@ -46,9 +47,9 @@ export function doctorCommand(run: RunCommand): Command {
 Exit codes: 0 fit for training (a template that rewrites history is), 1 something to mend, 2 nothing could be examined.
 
 Examples:
-  $ trainable-agents doctor template ./Qwen3-4B
-  $ trainable-agents doctor template ./Qwen3-4B --history branch
-  $ trainable-agents doctor template ./Qwen3-4B --template ./my-template.jinja --json`,
+  $ npx trainable-agents doctor template ./Qwen3-4B
+  $ npx trainable-agents doctor template ./Qwen3-4B --history branch
+  $ npx trainable-agents doctor template ./Qwen3-4B --template ./my-template.jinja --json`,
     )
     .action(async (what: string, folder: string | undefined, flags: DoctorFlags) =>
       run((context) => examine({ what, folder: folder ?? null, flags }, context)),
@@ -72,7 +73,7 @@ async function examine(
   const { cwd, stdout, env } = context;
   const thinking = readFlag(rolloutSettings.thinking, flags.thinking);
   const historyPolicy = readFlag(rolloutSettings.history, flags.history);
-  const model = await loadModelFolder(resolve(cwd, folder));
+  const model = await loadModelFolder(modelPath(folder, cwd));
   const audit = auditTemplate({
     tokenizer: model.tokenizer,
     chatTemplate: await templateOf(model, { folder, file: flags.template ?? null, cwd }),

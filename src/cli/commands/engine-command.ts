@@ -1,14 +1,14 @@
 // `engine`: the embedded model as a server that speaks SGLang's protocol, so that whatever talks to SGLang can be tried
 // against a real sampler on a laptop. Composition only: the engine samples, the protocol front checks and answers.
 
-import { resolve } from "node:path";
 import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import { type EmbeddedEngine, loadEmbeddedEngine } from "../../engines/embedded/index.ts";
-import { shippedCheckpoint, shippedCheckpoints } from "../../model/index.ts";
+import { shippedCheckpoints } from "../../model/index.ts";
 import { createSglangFront, type FrontListener } from "../../testing/index.ts";
 import { loadTokenizer } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
+import { modelPath } from "../compose/choose-model.ts";
 import { readKey } from "../compose/secrets.ts";
 import { readFlag } from "../settings/resolve-settings.ts";
 import { type Flag, whole } from "../settings/setting.ts";
@@ -66,8 +66,8 @@ export function engineCommand(run: RunCommand): Command {
       "after",
       `
 Examples:
-  $ trainable-agents engine
-  $ trainable-agents rollout --url http://127.0.0.1:30000 --model bookshop-1m --samples-per-task 8`,
+  $ npx trainable-agents engine
+  $ npx trainable-agents rollout --url http://127.0.0.1:30000 --model bookshop-1m --samples-per-task 8`,
     )
     .action(async (flags: EngineFlags) => run((context) => serve(flags, context)));
 }
@@ -82,8 +82,7 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
       `Cannot listen on ${flags.host} without a key: others on the network could use the server and change its weights; give --api-key-env <variable>.`,
     );
   }
-  const shipped = shippedCheckpoints.find((name) => name === flags.model);
-  const folder = shipped === undefined ? resolve(cwd, flags.model) : shippedCheckpoint(shipped);
+  const folder = modelPath(flags.model, cwd);
   const [endTokenIds, tokenizer] = [await readEndTokens(folder), await loadTokenizer(folder)];
   const engine = await loadEmbeddedEngine(folder, {
     weightVersion: flags.weightVersion,
@@ -95,7 +94,7 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
       stdout.write(`${listener.url}\n`);
       stderr.write(
         `Serving ${flags.model} (${engine.config.contextLength} tokens of context); Ctrl-C ends it.\n` +
-          `Try: ${context.program} rollout --url ${listener.url} --model ${quoted(folder)}\n`,
+          `Try: ${context.program} rollout --url ${listener.url} --model ${quoted(flags.model)}\n`,
       );
       await untilAborted(drain, cancel);
       return exitCodes.done;

@@ -64,15 +64,15 @@ Exit codes: 0 done, 1 every episode failed, 2 something to correct, 130 interrup
 
 Examples:
   # Four trials of every airline task.
-  $ trainable-agents eval --env tau-bench/airline --data ./tau-bench --trials 4 \\
+  $ npx trainable-agents eval --env tau-bench/airline --data ./tau-bench --trials 4 \\
       --url http://router:30000 --model ./Qwen3-4B-Instruct-2507 --user-model openai/gpt-4o
 
   # A run folder again, or a result file of upstream's runner.
-  $ trainable-agents eval --from runs/20260101-120000-tau-bench-airline
-  $ trainable-agents eval --from results.json --env tau-bench/airline --data ./tau-bench
+  $ npx trainable-agents eval --from runs/20260101-120000-tau-bench-airline
+  $ npx trainable-agents eval --from results.json --env tau-bench/airline --data ./tau-bench
 
   # Without a server.
-  $ trainable-agents eval --trials 8 --tasks 0-3`;
+  $ npx trainable-agents eval --trials 8 --tasks 0-3`;
 
 async function evaluate(flags: EvalFlags, context: CliContext): Promise<number> {
   const asked = readEvalSettings(flags);

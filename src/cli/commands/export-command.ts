@@ -3,7 +3,7 @@
 
 import { existsSync } from "node:fs";
 import { realpath } from "node:fs/promises";
-import { basename, extname, resolve } from "node:path";
+import { basename, dirname, extname, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import {
@@ -75,9 +75,9 @@ ${Object.entries(whereFieldKinds)
   .join("\n")}
 
 Examples:
-  $ trainable-agents export runs/one --format verl --output train.parquet
-  $ trainable-agents export runs/one runs/two --format sft --where 'reward == 1 and problems == 0' --output sft.jsonl
-  $ trainable-agents export runs/one --format preferences --where 'not (task_id in ("a", "b"))' --output pairs.jsonl`;
+  $ npx trainable-agents export runs/one --format verl --output train.parquet
+  $ npx trainable-agents export runs/one runs/two --format sft --where 'reward == 1 and problems == 0' --output sft.jsonl
+  $ npx trainable-agents export runs/one --format preferences --where 'not (task_id in ("a", "b"))' --output pairs.jsonl`;
 
 async function exportRuns(folders: readonly string[], flags: ExportFlags, context: CliContext): Promise<number> {
   // Its members differ in the types of their rows alone.
@@ -130,10 +130,12 @@ async function openFile(
   try {
     return await fileKinds[options.kind](path, options.format.columns);
   } catch (error) {
+    const folder = dirname(path);
     const reason = error instanceof Error ? error.message : String(error);
-    throw new ConfigurationError(`Cannot write "${options.flags.output}": ${reason}; correct --output.`, {
-      cause: error,
-    });
+    const remedy = existsSync(folder)
+      ? `${reason}; correct --output.`
+      : `there is no folder "${folder}"; make it first, or name another file with --output.`;
+    throw new ConfigurationError(`Cannot write "${options.flags.output}": ${remedy}`, { cause: error });
   }
 }
 

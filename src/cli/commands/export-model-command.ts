@@ -6,7 +6,7 @@ import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import { exportGguf } from "../../model/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { modelFolder } from "../compose/choose-model.ts";
+import { modelPath } from "../compose/choose-model.ts";
 import type { RunCommand } from "./command-result.ts";
 
 type ExportModelFlags = { readonly to?: string };
@@ -32,7 +32,7 @@ async function exportModel(model: string, { to }: ExportModelFlags, { cwd, stdou
   if ((await stat(path).catch(() => null)) !== null) {
     throw new ConfigurationError(`Cannot export "${model}": "${to}" exists; name a new file with --to.`);
   }
-  await exportGguf(resolve(cwd, modelFolder(model)), path);
+  await exportGguf(modelPath(model, cwd), path);
   const { size } = await stat(path);
   stdout.write(`${relative(cwd, path) || path}: ${(size / 1e6).toFixed(1)} MB\n`);
   return exitCodes.done;

@@ -30,10 +30,10 @@ export function inspectCommand(run: RunCommand): Command {
       "after",
       `
 Examples:
-  $ trainable-agents inspect runs/20260101-120000-bookshop
-  $ trainable-agents inspect runs/20260101-120000-bookshop --outcome failing
-  $ trainable-agents inspect runs/20260101-120000-bookshop 3
-  $ trainable-agents inspect runs/20260101-120000-bookshop 3 --tokens | less -R`,
+  $ npx trainable-agents inspect runs/20260101-120000-bookshop
+  $ npx trainable-agents inspect runs/20260101-120000-bookshop --outcome failing
+  $ npx trainable-agents inspect runs/20260101-120000-bookshop 3
+  $ npx trainable-agents inspect runs/20260101-120000-bookshop 3 --tokens | less -R`,
     )
     .action(async (folder: string, episode: string | undefined, flags: InspectFlags) =>
       run((context) => inspect({ folder, episode: episode ?? null, flags }, context)),

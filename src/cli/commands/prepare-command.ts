@@ -25,8 +25,8 @@ export function prepareCommand(run: RunCommand): Command {
       "after",
       `
 Examples:
-  $ trainable-agents prepare tau-bench --to ./tau-bench
-  $ trainable-agents prepare tau-bench --from ../tau-bench --to ./tau-bench-data`,
+  $ npx trainable-agents prepare tau-bench --to ./tau-bench
+  $ npx trainable-agents prepare tau-bench --from ../tau-bench --to ./tau-bench-data`,
     )
     .action(async (benchmark: string, flags: PrepareFlags) => run((context) => prepare(benchmark, flags, context)));
 }

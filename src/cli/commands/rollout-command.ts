@@ -42,21 +42,21 @@ Paths are read from the current folder. Exit codes: 0 done, 1 every episode fail
 
 Examples:
   # The bookshop, played by a scripted expert. Needs nothing.
-  $ trainable-agents rollout --samples-per-task 8
+  $ npx trainable-agents rollout --samples-per-task 8
 
   # A model behind SGLang on tau-bench.
-  $ trainable-agents rollout --env tau-bench/retail --data ./tau-bench --tasks 0-49 --samples-per-task 8 \\
+  $ npx trainable-agents rollout --env tau-bench/retail --data ./tau-bench --tasks 0-49 --samples-per-task 8 \\
       --url http://router:30000 --model ./Qwen3-4B-Instruct-2507 --user-model openai/gpt-4o
 
   # A run that was interrupted or killed: what has ended is kept, the rest goes on at the turn where it stopped.
-  $ trainable-agents rollout --resume runs/20260101-120000-bookshop
+  $ npx trainable-agents rollout --resume runs/20260101-120000-bookshop
 
   # Your own environment; see docs/adding-an-environment.md.
-  $ trainable-agents rollout --env ./my-env.ts --url http://127.0.0.1:30000 --model ./Qwen2.5-7B-Instruct
+  $ npx trainable-agents rollout --env ./my-env.ts --url http://127.0.0.1:30000 --model ./Qwen2.5-7B-Instruct
 
   # Keep what a command would do, change one thing, run it.
-  $ trainable-agents rollout --seed 7 --dry-run > run.yaml
-  $ trainable-agents rollout --config run.yaml --temperature 0.7`;
+  $ npx trainable-agents rollout --seed 7 --dry-run > run.yaml
+  $ npx trainable-agents rollout --config run.yaml --temperature 0.7`;
 
 async function rollout(flags: RolloutFlags, context: CliContext): Promise<number> {
   const resume = flags.resume === undefined ? null : await readRunToResume(flags.resume, context.cwd);

@@ -88,7 +88,7 @@ export function serveCommand(run: RunCommand): Command {
 const examples = `
 Examples:
   # The bookshop, played by a scripted expert. Needs nothing.
-  $ trainable-agents serve --out runs/service
+  $ npx trainable-agents serve --out runs/service
   $ curl -s http://127.0.0.1:8800/v1/groups -H 'content-type: application/json' \\
       -d '{"task_index": 3, "samples": 8, "wait_seconds": 60}'
 
@@ -97,7 +97,7 @@ Examples:
   $ curl -s http://127.0.0.1:8800/v1/producers/<id>/batches/0 -H 'content-type: application/json' -d '{"wait_seconds": 60}'
 
   # tau-bench for a trainer whose requests name the engine.
-  $ trainable-agents serve --env tau-bench/retail --data ./tau-bench --model ./Qwen3-4B-Instruct-2507 \\
+  $ npx trainable-agents serve --env tau-bench/retail --data ./tau-bench --model ./Qwen3-4B-Instruct-2507 \\
       --user-model openai/gpt-4o --out runs/service`;
 
 async function serve(flags: ServeFlags, context: CliContext): Promise<number> {

@@ -11,7 +11,7 @@ import { rendererFamilyNames } from "../../renderers/index.ts";
 import { openRunFolder } from "../../store/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { readableModel, tokenizerOf } from "../compose/choose-model.ts";
+import { modelPath, readableModel, tokenizerOf } from "../compose/choose-model.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import type { AuditInput } from "../doctor/audited-template.ts";
 import { readFlag } from "../settings/resolve-settings.ts";
@@ -67,9 +67,9 @@ export function tokensCommand(run: RunCommand): Command {
       "after",
       `
 Examples:
-  $ trainable-agents tokens conversation.json --model ./Qwen3-4B
-  $ trainable-agents tokens dataset.jsonl --line 7 --model ./Qwen3-4B --history branch | less -R
-  $ trainable-agents tokens runs/20260101-120000-bookshop 3`,
+  $ npx trainable-agents tokens conversation.json --model ./Qwen3-4B
+  $ npx trainable-agents tokens dataset.jsonl --line 7 --model ./Qwen3-4B --history branch | less -R
+  $ npx trainable-agents tokens runs/20260101-120000-bookshop 3`,
     )
     .action(async (conversation: string, episode: string | undefined, flags: TokensFlags) =>
       run((context) => showTokens({ conversation, episode: episode ?? null, flags }, context)),
@@ -114,7 +114,7 @@ async function modelInput(flags: TokensFlags, cwd: string): Promise<AuditInput> 
     const readable = { tokenizer: createReadableTokenizer(), chatTemplate: null, specialTokens: new Map() };
     return { ...readable, ...options, family: family ?? "qwen2.5-instruct" };
   }
-  const { tokenizer, chatTemplate, specialTokens } = await loadModelFolder(resolve(cwd, named));
+  const { tokenizer, chatTemplate, specialTokens } = await loadModelFolder(modelPath(named, cwd));
   if (chatTemplate === null && family === null) {
     throw new ConfigurationError(
       `Cannot render with "${named}": the folder has no chat template (chat_template.jinja, or chat_template in ` +

@@ -69,17 +69,17 @@ correct, 130 interrupted.
 
 Examples:
   # Fifteen minutes on two cores.
-  $ trainable-agents train
+  $ npx trainable-agents train
 
   # A minute, to see it move.
-  $ trainable-agents train --minutes 2 --final-tasks 210
+  $ npx trainable-agents train --minutes 2 --final-tasks 210
 
   # Go on with a run that was interrupted, or that shall learn for longer.
-  $ trainable-agents train --resume runs/20260101-120000-bookshop-train --minutes 30
+  $ npx trainable-agents train --resume runs/20260101-120000-bookshop-train --minutes 30
 
   # Imitate the scripted expert.
-  $ trainable-agents rollout --engine expert --model <folder> --tasks 0-999 --out runs/expert
-  $ trainable-agents train --algorithm sft --from runs/expert --model <folder>`;
+  $ npx trainable-agents rollout --engine expert --model <folder> --tasks 0-999 --out runs/expert
+  $ npx trainable-agents train --algorithm sft --from runs/expert --model <folder>`;
 
 async function train(flags: CommandFlags, context: CliContext): Promise<number> {
   const resume = readFlag(trainSettings.resume, flags.resume);

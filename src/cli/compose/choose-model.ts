@@ -1,6 +1,7 @@
 // The tokenizer and the renderer of a rollout: from a model folder, a shipped one included, or the readable ones of the
 // demonstration.
 
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { defaultToolInstruction, toolInstructionEdit } from "../../agents/index.ts";
@@ -34,8 +35,25 @@ type ModelSettings = Pick<
   | "reasoningParser"
 >;
 
+/**
+ * Where the model lies that a flag names: a shipped one by its name, or a folder. Throws a `ConfigurationError` for the name of a
+ * model on a hub, because nothing here downloads.
+ */
+export function modelPath(model: string, cwd: string): string {
+  const path = resolve(cwd, modelFolder(model));
+  if (/^\w[\w.-]*\/[\w.-]+$/.test(model) && !existsSync(path)) {
+    const folder = `./${model.slice(model.indexOf("/") + 1)}`;
+    throw new ConfigurationError(
+      `Cannot load model "${model}": there is no such folder, and nothing is downloaded here. If it is a model of the Hugging Face ` +
+        `hub, fetch all but its weights with: hf download ${model} --local-dir ${folder} --exclude "*.safetensors" ` +
+        `(pip install huggingface_hub), and name the folder: ${folder}`,
+    );
+  }
+  return path;
+}
+
 /** The folder of a shipped model that is named; anything else is a folder already. */
-export function modelFolder(model: string): string {
+function modelFolder(model: string): string {
   const isShipped = shippedCheckpoints.includes(model as ShippedCheckpoint);
   return isShipped ? shippedCheckpoint(model as ShippedCheckpoint) : model;
 }
@@ -79,7 +97,7 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
     };
   }
   const { tokenizer, vocabularySize, chatTemplate, specialTokens } = await loadModelFolder(
-    resolve(cwd, settings.model),
+    modelPath(settings.model, cwd),
   );
   const options = { ...optionsFor(chatTemplate), vocabularySize };
   if (settings.renderer !== null) {
@@ -99,7 +117,7 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
 export async function tokenizerOf(folder: string | null, cwd: string): Promise<Tokenizer | null> {
   if (folder === null) return createReadableTokenizer();
   try {
-    return (await loadModelFolder(resolve(cwd, folder))).tokenizer;
+    return (await loadModelFolder(modelPath(folder, cwd))).tokenizer;
   } catch (error) {
     if (error instanceof ConfigurationError) return null;
     throw error;

@@ -16,6 +16,8 @@ export type ConfigFile = {
 
 const nameOfKey = new Map(settingNames.map((name) => [settingKey(name), name]));
 
+const howToWrite = 'write one "name: value" a line, like "temperature: 0.7", names without dashes before them.';
+
 /** Reads a configuration file. Throws a `ConfigurationError` with file, line and column. */
 export async function readConfigFile(path: string, cwd: string): Promise<ConfigFile> {
   return parseConfig(await readText(path, cwd), path);
@@ -32,16 +34,14 @@ export function parseConfig(text: string, path: string): ConfigFile {
   const [error] = document.errors;
   if (error !== undefined) {
     throw new ConfigurationError(
-      `Cannot read ${at(error.pos[0])}: it is not YAML (${firstSentence(error.message)}); correct the line.`,
+      `Cannot read ${at(error.pos[0])}: it is not YAML (${firstSentence(error.message)}); ${howToWrite}`,
     );
   }
   const values = new Map<SettingName, { value: unknown; where: string }>();
   const { contents } = document;
   if (contents === null) return { path, values };
   if (!isMap(contents)) {
-    throw new ConfigurationError(
-      `Cannot read ${at(contents.range?.[0])}: settings are needed, one "name: value" a line.`,
-    );
+    throw new ConfigurationError(`Cannot read ${at(contents.range?.[0])}: these are no settings; ${howToWrite}`);
   }
   for (const { key, value } of contents.items) {
     const where = at(isScalar(key) ? key.range?.[0] : undefined);
@@ -71,10 +71,12 @@ async function readText(path: string, cwd: string): Promise<string> {
     return await readFile(resolve(cwd, path), "utf8");
   } catch (error) {
     const code = error instanceof Error && "code" in error ? error.code : null;
-    const state = code === "ENOENT" ? "there is no such file" : String(code ?? error);
-    throw new ConfigurationError(`Cannot read the configuration "${path}": ${state}; correct --config.`, {
-      cause: error,
-    });
+    const states: Readonly<Record<string, string>> = { ENOENT: "there is no such file", EISDIR: "it is a folder" };
+    const state = typeof code === "string" ? (states[code] ?? code) : String(error);
+    throw new ConfigurationError(
+      `Cannot read the configuration "${path}": ${state}; name a YAML file with --config ("rollout --dry-run > run.yaml" writes one).`,
+      { cause: error },
+    );
   }
 }
 

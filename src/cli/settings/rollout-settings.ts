@@ -436,8 +436,15 @@ export const rolloutSettings = {
     group: "Output",
     flag: "--metrics <list>",
     help: "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), traces (OpenTelemetry spans, for a process started with an SDK); several with commas",
-    wanted: "a list like prometheus:9464,tensorboard",
-    schema: text.nullable(),
+    wanted: "a list of prometheus, prometheus:<port>, tensorboard and traces, with commas between them,",
+    schema: text
+      .refine((list) =>
+        list.split(",").every((name) => {
+          const [, port = "0"] = /^(?:tensorboard|traces|prometheus(?::(\d{1,5}))?)$/.exec(name.trim()) ?? ["", "none"];
+          return Number(port) <= 65_535;
+        }),
+      )
+      .nullable(),
     default: null,
   }),
   logJson: setting<boolean>({

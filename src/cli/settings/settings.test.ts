@@ -67,8 +67,10 @@ describe("resolveSettings()", () => {
 
 describe("parseConfig()", () => {
   it("refuses what is not YAML, not settings, or no setting, with line and column", () => {
-    expect(() => parseConfig("a: [1\nb: 2", "x.yaml")).toThrow(/Cannot read x\.yaml:\d+:\d+: it is not YAML/);
-    expect(() => parseConfig("- 1", "x.yaml")).toThrow("x.yaml:1:1: settings are needed");
+    expect(() => parseConfig("a: [1\nb: 2", "x.yaml")).toThrow(
+      /Cannot read x\.yaml:\d+:\d+: it is not YAML .*; write one "name: value" a line/,
+    );
+    expect(() => parseConfig("- 1", "x.yaml")).toThrow("x.yaml:1:1: these are no settings; write one");
     expect(() => parseConfig("seed: 1\nsample-per-task: 2", "x.yaml")).toThrow(
       'x.yaml:2:1: there is no setting "sample-per-task"; did you mean "samples-per-task"?',
     );
