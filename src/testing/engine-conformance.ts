@@ -1,11 +1,12 @@
 // What every engine must keep, as checks without a test runner: each rejects with an `AssertionError` when the contract is
 // broken. An engine that can be told what to answer (a script, a fake server) proves all of it; one with a real model proves
-// what holds whatever it says, and the other checks are skipped with that reason.
+// what holds whatever it says (more of it where `live` says how to keep it busy), and the other checks are skipped with that
+// reason. `trainable-agents doctor engine` runs them against any server.
 
 import assert from "node:assert/strict";
 import type { Engine, EngineControl, EngineFailureCode, SampleRequest, SampleResult } from "../core/engine.ts";
 import { AttributedError } from "../core/failure.ts";
-import { defaultSampling } from "../core/sampling.ts";
+import { defaultSampling, type SamplingParams } from "../core/sampling.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 
 /** What an engine under test is told to do with one call. */
@@ -27,9 +28,24 @@ export type OpenEngine = {
   readonly close: () => Promise<void>;
 };
 
+/** What stands in for a script where a real model answers. */
+export type LiveModel = {
+  /** Sampling by which a call goes on until it is ended, such as many tokens past the end token. */
+  readonly endless: Partial<SamplingParams>;
+  /** Prompt and reply together; `null`: not known. */
+  readonly contextTokens: number | null;
+  /** Why the server must not be paused; `null` when it may, which ends or holds everyone's calls. */
+  readonly unpausable: string | null;
+  readonly pauseModes: readonly ("abort" | "retract" | "in-place")[];
+  /** Resolves when a short call that is not held would have been answered. */
+  readonly settle: () => Promise<void>;
+};
+
 export interface EngineHarness {
   /** Why the engine cannot be told what to answer; `null` when it can. */
   readonly unscripted: string | null;
+  /** For an engine that cannot be told: how the checks that need no script are run. Left out: they are skipped. */
+  readonly live?: LiveModel;
   /** Why the engine has no operations; `null` when it has. */
   readonly uncontrolled: string | null;
   /** Failures that cannot be brought about, each with the reason. */
@@ -73,14 +89,30 @@ const verdicts: Readonly<Partial<Record<EngineFailureCode, boolean>>> = {
 
 /** The checks for one engine. */
 export function engineConformance(harness: EngineHarness): readonly EngineCheck[] {
+  const live = harness.unscripted === null ? null : (harness.live ?? null);
+  const run = Math.random().toString(36).slice(2, 10);
   let count = 0;
-  const request = (options: { readonly prompt?: TokenBuffer; readonly maxNewTokens?: number } = {}): SampleRequest => ({
+  const request = (
+    options: {
+      readonly prompt?: TokenBuffer;
+      readonly sampling?: Partial<SamplingParams>;
+      readonly stopTokenIds?: readonly number[];
+    } = {},
+  ): SampleRequest => ({
     prompt: options.prompt ?? TokenBuffer.from(harness.promptIds),
-    sampling: { ...defaultSampling, maxNewTokens: options.maxNewTokens ?? 4 },
-    stopTokenIds: [stopId],
-    requestId: `conformance-${++count}`,
+    sampling: { ...defaultSampling, maxNewTokens: 4, ...options.sampling },
+    stopTokenIds: options.stopTokenIds ?? (live === null ? [stopId] : []),
+    // Of equal length: servers may take an id for the beginning of a longer one.
+    requestId: `conformance-${run}-${String(++count).padStart(4, "0")}`,
     routingKey: null,
   });
+  /** What a script leaves unanswered. */
+  const endless = (): SampleRequest => request(live === null ? {} : { sampling: live.endless });
+  /** What a script answers with these tokens, and a model as it likes. */
+  const checkAnswer = (result: SampleResult, tokens: readonly number[]): void => {
+    checkAligned(result, 4);
+    if (live === null) assert.deepEqual([...result.sampledTokens], tokens);
+  };
   const check = (
     name: string,
     behaviours: readonly EngineBehaviour[],
@@ -106,14 +138,30 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
     weightVersion,
   });
 
-  const controlled: typeof check = (name, behaviours, body) => {
+  /** A check that a real model is put to as well. */
+  const either: typeof check = (name, behaviours, body) => {
     const made = check(name, behaviours, body);
+    return live === null ? made : { ...made, skip: null };
+  };
+  const controlled: typeof check = (name, behaviours, body) => {
+    const made = either(name, behaviours, body);
     return { ...made, skip: made.skip ?? harness.uncontrolled };
+  };
+  const pausing: typeof check = (name, behaviours, body) => {
+    const made = controlled(name, behaviours, body);
+    return { ...made, skip: made.skip ?? live?.unpausable ?? null };
+  };
+  /** A check of what a script cannot show. */
+  const onlyLive = (made: EngineCheck): EngineCheck =>
+    live === null ? { ...made, skip: harness.unscripted ?? "a script answers, and no model" } : made;
+  const isHeld = async (call: Promise<SampleResult>): Promise<void> => {
+    const settled = live === null ? turns() : live.settle();
+    assert.equal(await Promise.race([call.then(() => "answered"), settled.then(() => "held")]), "held");
   };
 
   return [
     check("tokens, logprobs and weight spans have one length, within the bound", [], async (engine) => {
-      checkAligned(await engine.sample(request({ maxNewTokens: 3 })), 3);
+      checkAligned(await engine.sample(request({ sampling: { maxNewTokens: 3 } })), 3);
     }),
     check("calls may run at the same time, and share a prompt that grows once they settle", [], async (engine) => {
       const prompt = TokenBuffer.from(harness.promptIds);
@@ -139,9 +187,31 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
         checkAligned(result, 4);
       },
     ),
-    check("a reply that fills the bound ends with length", [reply([5, 6, 7, 8])], async (engine) => {
-      const result = await engine.sample(request({ maxNewTokens: 4 }));
-      assert.deepEqual([...result.sampledTokens], [5, 6, 7, 8]);
+    onlyLive(
+      check(
+        "a token that the model samples ends the reply when it is asked to, and is part of it",
+        [],
+        async (engine) => {
+          const greedy = { ...live?.endless, temperature: 0, maxNewTokens: 1 };
+          const [token = -1] = (await engine.sample(request({ sampling: greedy }))).sampledTokens;
+          const stopping = { temperature: 0, maxNewTokens: 4 };
+          const result = await engine.sample(request({ sampling: stopping, stopTokenIds: [token] }));
+          assert.deepEqual([...result.sampledTokens], [token]);
+          assert.equal(result.finish.reason, "stop");
+          checkAligned(result, 4);
+        },
+      ),
+    ),
+    onlyLive(
+      check("every sampled token has a logprob", [], async (engine) => {
+        const { logprobs, sampledTokens } = await engine.sample(request());
+        assert.equal(logprobs?.length, sampledTokens.length);
+      }),
+    ),
+    either("a reply that fills the bound ends with length", [reply([5, 6, 7, 8])], async (engine) => {
+      const result = await engine.sample(request({ sampling: { ...live?.endless, maxNewTokens: 4 } }));
+      checkAnswer(result, [5, 6, 7, 8]);
+      assert.equal(result.sampledTokens.length, 4);
       assert.equal(result.finish.reason, "length");
     }),
     ...[[5, 6], []].map((tokens) =>
@@ -157,41 +227,44 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
       ),
     ),
     ...failureCodes.map((code) => {
-      const made = check(
+      const provoked = provoke(code, live);
+      const made = (typeof provoked === "string" ? check : either)(
         `code ${code} reaches the caller`,
         [{ type: "failure", code }, reply([stopId])],
         async (engine) => {
-          const { failure } = await failureOf(engine.sample(request()), code);
+          const asked = request(typeof provoked === "string" ? {} : provoked);
+          const { failure } = await failureOf(engine.sample(asked), code);
           if (verdicts[code] !== undefined) assert.equal(failure.retryable, verdicts[code]);
-          assert.deepEqual([...(await engine.sample(request())).sampledTokens], [stopId]);
+          checkAnswer(await engine.sample(request()), [stopId]);
         },
       );
-      return { ...made, skip: made.skip ?? harness.impossible[code] ?? null };
+      const skip = made.skip !== null && typeof provoked === "string" ? provoked : made.skip;
+      return { ...made, skip: harness.impossible[code] ?? skip };
     }),
-    check(
+    either(
       "a cancelled call rejects at once with code cancelled, and the next call is served",
       [{ type: "hang" }, reply([stopId])],
       async (engine, { begun }) => {
         const controller = new AbortController();
-        const sampled = failureOf(engine.sample(request(), { signal: controller.signal }), "cancelled");
+        const sampled = failureOf(engine.sample(endless(), { signal: controller.signal }), "cancelled");
         await begun(1);
         controller.abort();
         await sampled;
-        assert.deepEqual([...(await engine.sample(request())).sampledTokens], [stopId]);
+        checkAnswer(await engine.sample(request()), [stopId]);
       },
     ),
     controlled(
       "abort() ends the request of that id and no other",
       [{ type: "hang" }, { type: "hang" }],
       async (engine, opened) => {
-        const [one, other] = [request(), request()];
+        const [one, other] = [endless(), endless()];
         const controller = new AbortController();
         const kept = failureOf(engine.sample(other, { signal: controller.signal }), "cancelled");
-        const ended = engine.sample(one);
+        const ended = begin(engine.sample(one));
         await opened.begun(2);
         await opened.control?.abort("unknown");
         await opened.control?.abort(one.requestId);
-        assert.equal((await ended).finish.reason, "abort");
+        checkAborted(await ended);
         controller.abort();
         await kept;
       },
@@ -201,25 +274,55 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
       [reply([5], "v1"), reply([6], "v2")],
       async (engine, { control }) => {
         await engine.sample(request());
-        await engine.sample(request());
-        assert.equal(await control?.weightVersion(), "v2");
+        const { weightSpans } = await engine.sample(request());
+        assert.equal(await control?.weightVersion(), live === null ? "v2" : (weightSpans.at(-1)?.reply ?? null));
       },
     ),
-    controlled(
+    pausing(
       "pause() in mode abort ends what runs, and continue() lets others begin",
       [{ type: "hang" }, reply([stopId])],
-      async (engine, opened) => {
-        const running = engine.sample(request());
-        await opened.begun(1);
-        await opened.control?.pause("abort");
-        assert.equal((await running).finish.reason, "abort");
-        const held = engine.sample(request());
-        const first = await Promise.race([held.then(() => "answered"), turns().then(() => "held")]);
-        assert.equal(first, "held");
-        await opened.control?.continue();
-        assert.deepEqual([...(await held).sampledTokens], [stopId]);
+      async (engine, { begun, control }) => {
+        const running = begin(engine.sample(endless()));
+        await begun(1);
+        await control?.pause("abort");
+        try {
+          checkAborted(await running);
+          const held = begin(engine.sample(request()));
+          await isHeld(held);
+          await control?.continue();
+          checkAnswer(await held, [stopId]);
+        } finally {
+          // A server that others use is not left paused by a check that failed.
+          await control?.continue();
+        }
       },
     ),
+    ...(["retract", "in-place"] as const).map((mode) => {
+      const made = onlyLive(
+        pausing(
+          `pause() in mode ${mode} holds what runs, which then goes on`,
+          [],
+          async (engine, { begun, control }) => {
+            const call = endless();
+            const running = begin(engine.sample(call));
+            await begun(1);
+            await control?.pause(mode);
+            try {
+              await isHeld(running);
+              await isHeld(begin(engine.sample(request())));
+            } finally {
+              await control?.continue();
+            }
+            assert.ok((await engine.sample(request())).sampledTokens.length > 0);
+            await control?.abort(call.requestId);
+            const { finish, sampledTokens } = await running;
+            assert.ok(sampledTokens.length > 0 && finish.reason !== "stop");
+          },
+        ),
+      );
+      const isKnown = live?.pauseModes.includes(mode) ?? true;
+      return { ...made, skip: made.skip ?? (isKnown ? null : "the server has no such mode") };
+    }),
     check(
       "a span has the version known at dispatch, or exactly the one that sampled, and the one at reply",
       [reply([5], "v1"), reply([6], "v2")],
@@ -231,7 +334,25 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
         assert.ok(span?.dispatch === "v1" || span?.dispatch === "v2");
       },
     ),
+    onlyLive(
+      check("a span's version at dispatch is the one that the last reply named", [], async (engine) => {
+        const [first, second] = [await engine.sample(request()), await engine.sample(request())];
+        assert.equal(second.weightSpans[0]?.dispatch ?? null, first.weightSpans.at(-1)?.reply ?? null);
+      }),
+    ),
   ];
+}
+
+/** A request that a real server answers with this failure, or why there is none. */
+function provoke(
+  code: EngineFailureCode,
+  live: LiveModel | null,
+): { readonly prompt?: TokenBuffer; readonly sampling?: Partial<SamplingParams> } | string {
+  if (live === null) return "a script fails as it is told";
+  if (code === "bad-request") return { sampling: { temperature: -1 } };
+  if (code !== "context-length") return "a real server is not made to fail";
+  if (live.contextTokens === null) return "the length of the context is not known";
+  return { prompt: TokenBuffer.from(new Uint32Array(live.contextTokens + 8).fill(1)) };
 }
 
 function checkAligned(result: SampleResult, most: number): void {
@@ -248,9 +369,34 @@ function checkAligned(result: SampleResult, most: number): void {
   assert.ok(logprobs.every((logprob) => Number.isFinite(logprob) && logprob <= 0));
 }
 
-async function failureOf(call: Promise<SampleResult>, code: EngineFailureCode): Promise<AttributedError> {
+/** An endless call came to its end before it was ended: nothing was shown, and another try may show it. */
+export class EndedEarly extends Error {
+  constructor() {
+    super("The call came to its end before the check could end it.");
+    this.name = "EndedEarly";
+  }
+}
+
+function checkAborted({ finish }: SampleResult): void {
+  if (finish.reason === "length") throw new EndedEarly();
+  assert.equal(finish.reason, "abort");
+}
+
+/** A call that is waited for later than its failure may be known. */
+function begin<T>(call: Promise<T>): Promise<T> {
+  call.catch(() => undefined);
+  return call;
+}
+
+function failureOf(call: Promise<SampleResult>, code: EngineFailureCode): Promise<AttributedError> {
+  return begin(readFailure(call, code));
+}
+
+async function readFailure(call: Promise<SampleResult>, code: EngineFailureCode): Promise<AttributedError> {
+  const message = `The call did not fail, wanted a failure with code "${code}".`;
   const error: unknown = await call.then(
-    () => new assert.AssertionError({ message: `The call did not fail, wanted a failure with code "${code}".` }),
+    ({ finish }) =>
+      code === "cancelled" && finish.reason === "length" ? new EndedEarly() : new assert.AssertionError({ message }),
     (reason: unknown) => reason,
   );
   if (!(error instanceof AttributedError)) throw error;

@@ -3,6 +3,7 @@
 
 export { createBehaviourSampler, type BehaviourSampler, type BehaviourSamplerOptions } from "./behaviour-sampler.ts";
 export { environmentViolations, type EnvironmentConformanceOptions } from "./environment-conformance.ts";
+export { examineEngine, type CheckOutcome, type EngineExamination } from "./examine-engine.ts";
 export * from "./front/index.ts";
 export * from "./sglang/index.ts";
 export * from "./vllm/index.ts";
@@ -12,5 +13,6 @@ export {
   type EngineBehaviour,
   type EngineCheck,
   type EngineHarness,
+  type LiveModel,
   type OpenEngine,
 } from "./engine-conformance.ts";

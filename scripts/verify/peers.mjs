@@ -1,0 +1,103 @@
+// `npm run verify -- transformers|llama-cpp`: another program reads a model of ours, and must say the same of real prompts.
+// With --write the outcome is put into the model's folder.
+
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename, join } from "node:path";
+import { pathToFileURL } from "node:url";
+
+import { root } from "../run-command.mjs";
+import { compare } from "./compare.mjs";
+import { makeReference } from "./reference.mjs";
+
+/** What is compared with, exactly. */
+const pinned = { transformers: "5.23.0", torch: "2.13.0", nodeLlamaCpp: "3.22.1" };
+const work = join(root, "build", "verify");
+
+/**
+ * @param {"transformers" | "llama-cpp"} peer
+ * @param {{ readonly model: string, readonly prompts: number, readonly write: boolean }} options
+ * @returns {Promise<number>} The exit code.
+ */
+export async function verifyPeer(peer, { model, prompts, write }) {
+  mkdirSync(work, { recursive: true });
+  const reference = await makeReference(model, prompts);
+  const referencePath = join(work, "reference.json");
+  const answerPath = join(work, `${peer}.json`);
+  writeFileSync(referencePath, JSON.stringify(reference));
+  const asked = { reference, referencePath, answerPath };
+  const engines = peer === "transformers" ? askTransformers(asked) : await askLlama(asked);
+  const answers = /** @type {import("./compare.mjs").Answers} */ (JSON.parse(readFileSync(answerPath, "utf8")));
+  const outcome = compare(reference, answers, 1e-3);
+  process.stdout.write(`${JSON.stringify({ model: basename(model), ...outcome }, null, 2)}\n`);
+  if (write) {
+    const path = join(model, "verification.json");
+    const known = /** @type {object} */ (existsSync(path) ? JSON.parse(readFileSync(path, "utf8")) : {});
+    writeFileSync(path, `${JSON.stringify({ ...known, [peer]: outcome }, null, 2)}\n`);
+  }
+  if (engines !== null) process.stdout.write(`${JSON.stringify(engines, null, 2)}\n`);
+  return outcome.passed && engines?.passed !== false ? 0 : 1;
+}
+
+/** @typedef {{ readonly reference: import("./reference.mjs").Reference, readonly referencePath: string, readonly answerPath: string }} Asked */
+
+/** @param {Asked} asked */
+function askTransformers({ referencePath, answerPath }) {
+  const python = process.env["VERIFY_PYTHON"] ?? makeEnvironment();
+  run(python, [join(root, "scripts", "verify", "peer.py"), referencePath, answerPath], work);
+  return null;
+}
+
+/** A virtual environment with the pinned packages; pip's own settings decide where they come from. */
+function makeEnvironment() {
+  const environment = join(work, "venv");
+  const python = join(environment, process.platform === "win32" ? "Scripts/python.exe" : "bin/python");
+  if (!existsSync(python)) run("python3", ["-m", "venv", environment], work);
+  run(
+    python,
+    ["-m", "pip", "install", "--quiet", `torch==${pinned.torch}`, `transformers==${pinned.transformers}`],
+    work,
+  );
+  return python;
+}
+
+/** @param {Asked} asked */
+async function askLlama({ reference, referencePath, answerPath }) {
+  const { folder } = reference;
+  const install = join(work, "llama-cpp");
+  mkdirSync(install, { recursive: true });
+  if (!existsSync(join(install, "node_modules", "node-llama-cpp"))) {
+    writeFileSync(join(install, "package.json"), '{ "private": true }\n');
+    const platform = `${process.platform === "win32" ? "win" : process.platform === "darwin" ? "mac" : "linux"}-${process.arch}`;
+    const packages = [`node-llama-cpp@${pinned.nodeLlamaCpp}`, `@node-llama-cpp/${platform}@${pinned.nodeLlamaCpp}`];
+    // Without the optional packages: those are further builds, of hundreds of megabytes, for graphics cards.
+    run("npm", ["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", ...packages], install);
+  }
+  const { exportGguf } = await import("../../dist/model/index.js");
+  const modelPath = join(work, `${basename(folder)}.gguf`);
+  await exportGguf(folder, modelPath);
+  run(
+    process.execPath,
+    [join(root, "scripts", "verify", "llama-peer.mjs"), referencePath, answerPath, modelPath],
+    install,
+  );
+  const { compareEngines } = await import("./llama-engine.mjs");
+  const path = createRequire(join(install, "package.json")).resolve("node-llama-cpp");
+  const library = /** @type {import("../../dist/engines/llama-cpp/index.js").LlamaLibrary} */ (
+    await import(pathToFileURL(path).href)
+  );
+  return compareEngines({ reference, modelPath, library, tolerance: 1e-2 });
+}
+
+/**
+ * @param {string} command
+ * @param {readonly string[]} parameters
+ * @param {string} cwd
+ */
+function run(command, parameters, cwd) {
+  const { status } = spawnSync(command, parameters, { cwd, stdio: "inherit" });
+  if (status === 0) return;
+  process.stderr.write(`Cannot verify: "${command} ${parameters.join(" ")}" ended with ${status}; see above.\n`);
+  process.exit(1);
+}

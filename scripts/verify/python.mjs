@@ -1,0 +1,106 @@
+// Python environments of the verifications, below build/ and never in the package: uv from PyPI in one of its own, then one
+// for each server with pinned versions. pip's and uv's own settings decide where packages come from.
+
+import { spawnSync } from "node:child_process";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { root } from "../run-command.mjs";
+
+const work = join(root, "build", "verify");
+const uvVersion = "0.13.9";
+
+/** A verification that cannot be made here; its message is one sentence with a remedy. */
+export class CannotVerify extends Error {}
+
+/**
+ * @param {object} wanted
+ * @param {string} wanted.name Of the environment's folder.
+ * @param {readonly string[]} wanted.packages As uv is given them.
+ * @param {readonly string[]} [wanted.overrides] Requirements that stand in for those of the packages.
+ * @param {string} [wanted.requirements] Text of a file with hashes, which are then demanded; its packages come without theirs.
+ * @returns {{ folder: string, bin: (name: string) => string }} With programs by name.
+ */
+export function makeEnvironment({ name, packages, overrides = [], requirements = "" }) {
+  const folder = join(work, name);
+  const bin = (/** @type {string} */ program) => programIn(join(folder, "venv"), program);
+  const stamp = join(folder, "installed.json");
+  const wanted = JSON.stringify({ packages, overrides, requirements });
+  if (existsSync(bin("python")) && existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return { folder, bin };
+  const uv = findUv();
+  mkdirSync(folder, { recursive: true });
+  rmSync(stamp, { force: true });
+  run(uv, ["venv", "--quiet", "--clear", "--python", findPython(), join(folder, "venv")]);
+  const install = ["pip", "install", "--quiet", "--python", bin("python")];
+  if (requirements !== "") {
+    const file = join(folder, "requirements.txt");
+    writeFileSync(file, requirements);
+    run(uv, [...install, "--no-deps", "--require-hashes", "--requirement", file]);
+  }
+  const override = join(folder, "overrides.txt");
+  writeFileSync(override, overrides.join("\n"));
+  run(uv, [...install, "--override", override, ...packages]);
+  writeFileSync(stamp, wanted);
+  return { folder, bin };
+}
+
+/**
+ * The version of an installed package, as its metadata says.
+ *
+ * @param {string} python
+ * @param {string} distribution
+ */
+export function versionOf(python, distribution) {
+  const code = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))";
+  return spawnSync(python, ["-c", code, distribution], { encoding: "utf8" }).stdout.trim();
+}
+
+function findUv() {
+  const environment = join(work, `uv-${uvVersion}`);
+  const uv = programIn(environment, "uv");
+  if (existsSync(uv)) return uv;
+  mkdirSync(work, { recursive: true });
+  run(findPython(), ["-m", "venv", environment]);
+  run(programIn(environment, "python"), ["-m", "pip", "install", "--quiet", `uv==${uvVersion}`]);
+  return uv;
+}
+
+/** Names a machine may have for it; shims that stand for nothing fail when they are asked. */
+function findPython() {
+  const code = "import sys, venv; print(sys.executable if (3, 10) <= sys.version_info < (3, 14) else '')";
+  for (const name of ["python3.12", "python3.11", "python3.13", "python3.10", "python3", "python"]) {
+    const { status, stdout } = spawnSync(name, ["-c", code], { encoding: "utf8" });
+    if (status === 0 && stdout.trim() !== "") return stdout.trim();
+  }
+  throw new CannotVerify(
+    "Cannot verify: no Python from 3.10 to 3.13 with its module venv is here; install one of them.",
+  );
+}
+
+/**
+ * @param {string} environment
+ * @param {string} program
+ */
+function programIn(environment, program) {
+  return process.platform === "win32"
+    ? join(environment, "Scripts", `${program}.exe`)
+    : join(environment, "bin", program);
+}
+
+/**
+ * @param {string} command
+ * @param {readonly string[]} parameters
+ */
+function run(command, parameters) {
+  const { status, stderr, error } = spawnSync(command, parameters, {
+    encoding: "utf8",
+    stdio: ["ignore", "inherit", "pipe"],
+    env: { ...process.env, UV_PYTHON_DOWNLOADS: "never", UV_HTTP_TIMEOUT: "300", UV_LINK_MODE: "hardlink" },
+  });
+  if (status === 0) return;
+  process.stderr.write(stderr ?? "");
+  throw new CannotVerify(
+    `Cannot verify: "${parameters.slice(0, 4).join(" ")}" ended with ${status ?? error?.message}, see above; ` +
+      "check the network and the space on the disk, and run it again.",
+  );
+}

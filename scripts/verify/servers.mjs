@@ -1,0 +1,121 @@
+// Programs that serve while a verification asks them: started in groups of their own, waited for until they answer, their words
+// kept in a file, and ended, all of them, however the verification ends.
+
+import { spawn } from "node:child_process";
+import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { dirname } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+import { CannotVerify } from "./python.mjs";
+
+/** @typedef {{ readonly url: string, readonly log: string, kill: () => Promise<void> }} Server */
+
+/** @type {Set<number>} */
+const groups = new Set();
+process.on("exit", endAll);
+for (const [signal, code] of /** @type {const} */ ([
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+  ["SIGHUP", 129],
+])) {
+  process.on(signal, () => process.exit(code));
+}
+
+/**
+ * Ports that nobody listens on now, each another, and below those that systems give to outgoing connections: one of those may be
+ * taken between now and the server's start.
+ *
+ * @param {number} count
+ */
+export async function freePorts(count) {
+  /** @type {Set<number>} */
+  const ports = new Set();
+  while (ports.size < count) {
+    const port = 20_000 + Math.floor(Math.random() * 12_000);
+    if (await isFree(port)) ports.add(port);
+  }
+  return [...ports];
+}
+
+/** @param {number} port @returns {Promise<boolean>} */
+function isFree(port) {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.on("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+  });
+}
+
+/**
+ * @param {object} wanted
+ * @param {string} wanted.name
+ * @param {string} wanted.command
+ * @param {readonly string[]} wanted.parameters
+ * @param {NodeJS.ProcessEnv} [wanted.env]
+ * @param {string} wanted.log File for what it writes.
+ * @param {string} wanted.url
+ * @param {string} wanted.readyPath Answers 200 once it serves.
+ * @param {number} wanted.timeoutMs
+ * @returns {Promise<Server>}
+ */
+export async function startServer({ name, command, parameters, env = {}, log, url, readyPath, timeoutMs }) {
+  mkdirSync(dirname(log), { recursive: true });
+  const output = openSync(log, "w");
+  const child = spawn(command, [...parameters], {
+    env: { ...process.env, ...env },
+    stdio: ["ignore", output, output],
+    detached: true,
+  });
+  closeSync(output);
+  /** @type {string | null} */
+  let ended = null;
+  child.on("error", (error) => (ended = error.message));
+  const exit = new Promise((resolve) =>
+    child.on("exit", (code, signal) => resolve((ended ??= `it ended with ${signal ?? code}`))),
+  );
+  const { pid } = child;
+  if (pid !== undefined) groups.add(pid);
+  const deadline = Date.now() + timeoutMs;
+  while (!(await answers(url + readyPath))) {
+    if (ended === null && Date.now() < deadline) {
+      await delay(250);
+      continue;
+    }
+    process.stderr.write(`${readFileSync(log, "utf8").split("\n").slice(-30).join("\n")}\n`);
+    throw new CannotVerify(
+      `Cannot verify: ${name} does not serve (${ended ?? `not within ${timeoutMs / 1000} s`}); see above, and all of it in ${log}.`,
+    );
+  }
+  const kill = async () => {
+    if (pid === undefined) return;
+    endGroup(pid);
+    await exit;
+  };
+  return { url, log, kill };
+}
+
+/** @param {string} url */
+async function answers(url) {
+  try {
+    const answer = await fetch(url, { signal: AbortSignal.timeout(5000) });
+    await answer.arrayBuffer();
+    return answer.status === 200;
+  } catch {
+    return false;
+  }
+}
+
+function endAll() {
+  for (const pid of groups) endGroup(pid);
+}
+
+/** As a machine ends them that is switched off: also what they started. @param {number} pid */
+function endGroup(pid) {
+  groups.delete(pid);
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended already.
+  }
+}
