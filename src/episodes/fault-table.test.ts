@@ -32,7 +32,7 @@ const engines: Readonly<Record<string, (disturbances: readonly Disturbance[], co
 
 function policy() {
   const texts = [count(3), leave].map((text) => tokenizer.encode(`${text}<|im_end|>`));
-  return createFunctionSampler(({ requestId }) => ({ ids: texts[Number(/:(\d+):\d+~$/.exec(requestId)?.[1])]! }));
+  return createFunctionSampler(({ requestId }) => ({ ids: texts[Number(/_t(\d+)_r\d+$/.exec(requestId)?.[1])]! }));
 }
 
 function clientOf(

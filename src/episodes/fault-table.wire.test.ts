@@ -27,7 +27,7 @@ afterEach(async () => {
 
 const texts = [count(3), leave].map((text) => tokenizer.encode(`${text}<|im_end|>`));
 const sampler = createFunctionSampler(({ requestId }) => ({
-  ids: texts[Number(/:(\d+):\d+~$/.exec(requestId)?.[1])]!,
+  ids: texts[Number(/_t(\d+)_r\d+$/.exec(requestId)?.[1])]!,
 }));
 
 type Case = {

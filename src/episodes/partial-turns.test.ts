@@ -45,7 +45,7 @@ class Server {
   }
 
   answer({ promptIds, requestId }: Asked): Call {
-    const turn = Number(/^ep:(\d+)/.exec(requestId)?.[1]);
+    const turn = Number(/_t(\d+)_r/.exec(requestId)?.[1]);
     const before = this.#said.get(turn) ?? 0;
     const left = this.#plan[turn]!.slice(before);
     const aborted = this.#random.next() < this.#options.abortRate;
@@ -267,7 +267,9 @@ describe("a turn that the server aborts", () => {
       { type: "reply", tokens: " go.<|im_end|>" },
     ]);
     await playWith(engine, { seedTurns: true });
-    expect(engine.requests.map(({ requestId }) => requestId)).toEqual(["ep:0:1~", "ep:0:2~", "ep:0:3~"]);
+    expect(engine.requests.map(({ requestId }) => requestId)).toEqual(
+      [1, 2, 3].map((call) => `f69f122302f69e0b_t0000_r000${call}`),
+    );
     const seeds = engine.requests.map(({ sampling }) => sampling.seed);
     expect(seeds[0]).toBe(deriveSeed(0, "turn", 0));
     expect(seeds[1]).toBe(seeds[2]);

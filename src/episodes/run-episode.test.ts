@@ -4,6 +4,7 @@ import { createManualClock } from "../lib/manual-clock.ts";
 import { conservationViolations } from "../trajectories/index.ts";
 import { count, instantClock, leave, type Reply, task, tokenizer, world } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeOptions, runEpisode } from "./index.ts";
+import { requestIdOf } from "./sample-turn.ts";
 
 const hangUp = "###STOP###";
 
@@ -172,8 +173,24 @@ describe("runEpisode()", () => {
     const { model } = await play([{ fault: "overloaded", retryable: true }, count(1), leave], ["Count."], {
       episodeId: "ep",
     });
-    expect(model.requests.map(({ requestId }) => requestId)).toEqual(["ep:0:1~", "ep:0:2~", "ep:1:1~"]);
-    expect(new Set(model.requests.map(({ routingKey }) => routingKey))).toEqual(new Set(["ep"]));
+    expect(model.requests.map(({ requestId }) => requestId)).toEqual([
+      "f69f122302f69e0b_t0000_r0001",
+      "f69f122302f69e0b_t0000_r0002",
+      "f69f122302f69e0b_t0001_r0001",
+    ]);
+    expect(new Set(model.requests.map(({ routingKey }) => routingKey))).toEqual(new Set(["f69f122302f69e0b"]));
+  });
+
+  it("gives ids that routers read the episode from, none of them the prefix of another", () => {
+    const counts = [0, 1, 9, 10, 999, 1000, 8999, 9000, 9001, 90_000, 900_000, 99_999_999];
+    const ids = ["a", "b", "a@b"].flatMap((key) =>
+      counts.flatMap((turn) => counts.map((call) => requestIdOf(key, { turn, call }))),
+    );
+    const sorted = ids.toSorted();
+    // A prefix stands right before what it is the prefix of, or before others that have it, too.
+    expect(sorted.filter((id, index) => sorted[index + 1]?.startsWith(id))).toEqual([]);
+    expect(new Set(ids.map((id) => id.replace(/_r\d+$/, "").replace(/_t\d+$/, ""))).size).toBe(3);
+    expect(ids.every((id) => id.length <= 128)).toBe(true);
   });
 
   it("fails at the boundary where the fault crossed; the reward is unknown, not zero", async () => {

@@ -152,9 +152,11 @@ class TurnCalls {
       prompt,
       sampling,
       stopTokenIds,
-      // The closing mark keeps one id from being the prefix of another: servers abort by prefix.
-      requestId: `${episodeId}${requestTag === "" ? "" : `@${requestTag}`}:${turn}${discarded === 0 ? "" : `r${discarded}`}:${++this.#calls}~`,
-      routingKey: episodeId,
+      requestId: requestIdOf(requestTag === "" ? episodeId : `${episodeId}@${requestTag}`, {
+        turn,
+        call: discarded * 1000 + ++this.#calls,
+      }),
+      routingKey: shortKey(episodeId),
     };
     try {
       return await this.#context.deadlines.run((signal) => this.#engine.sample(asked, { signal }), timeoutMs);
@@ -180,6 +182,23 @@ class TurnCalls {
     const { discarded } = this.#request;
     return discarded + this.#parts === 0 ? this.#seed : deriveSeed(this.#seed, "part", discarded, this.#parts);
   }
+}
+
+/**
+ * As routers read it: they take a sticky key from an id by stripping `_r<n>` and `_t<n>`, in that order. No id is the prefix of
+ * another, because servers abort by prefix: numbers have four digits, and those that do not fit have nine and begin with 9.
+ */
+export function requestIdOf(key: string, { turn, call }: { readonly turn: number; readonly call: number }): string {
+  return `${shortKey(key)}_t${digits(turn)}_r${digits(call)}`;
+}
+
+function digits(count: number): string {
+  return count < 9000 ? String(count).padStart(4, "0") : `9${String(count).padStart(8, "0")}`;
+}
+
+/** Routers skip keys longer than 128 bytes, and header values have few characters. */
+function shortKey(text: string): string {
+  return [0, 1].map((half) => deriveSeed(half, text).toString(16).padStart(8, "0")).join("");
 }
 
 /** How many tokens this turn may sample; throws code "context-length" when the context has no room for one. */

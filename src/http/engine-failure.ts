@@ -14,6 +14,8 @@ export type ServerDialect = {
   isOverload(words: string): boolean;
   /** Whether the words say that an earlier try with the same id still runs. */
   isDuplicate(words: string): boolean;
+  /** Whether the words of a refusal say that a router has no server behind it that could answer. */
+  hasNoServer(words: string): boolean;
   /** Whether the words of a refusal with 403 say that the server was started without the call, whoever asks. */
   isDisabled(words: string): boolean;
   /** What the user may do; `null` when the general remedies are all there is. */
@@ -101,6 +103,8 @@ function rule(refusal: Refusal, dialect: ServerDialect): Ruling {
   const { status, message } = refusal;
   if (status === 403 && dialect.isDisabled(message)) return { code: "bad-request", retryable: false };
   if (status === 401 || status === 403) return { code: "unauthorized", retryable: false };
+  // As a server that is gone: calls wait until the router is ready again.
+  if (dialect.hasNoServer(message)) return { code: "unreachable", retryable: true };
   if (status === 429 || status === 503 || dialect.isOverload(message)) return { code: "overloaded", retryable: true };
   if (dialect.isContextOverflow(message)) return { code: "context-length", retryable: false };
   // A router tries again by itself, with the id of the try that still runs.

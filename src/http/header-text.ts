@@ -1,8 +1,13 @@
 // Text that others chose, as the value of a header.
 
-/** The text itself when a header can carry it, else escaped: the same text always gives the same value. */
+import { createHash } from "node:crypto";
+
+/** Routers skip longer keys in silence. */
+const longestKey = 128;
+
+/** The text itself when a header can carry it, else escaped or hashed: the same text always gives the same value. */
 export function headerText(text: string): string {
-  if (/^[\x21-\x7e]+$/.test(text)) return text;
   // A lone surrogate cannot be escaped.
-  return encodeURIComponent(text.replace(/\p{Cs}/gu, "\ufffd"));
+  const value = /^[\x21-\x7e]+$/.test(text) ? text : encodeURIComponent(text.replace(/\p{Cs}/gu, "\ufffd"));
+  return value.length <= longestKey ? value : createHash("sha256").update(value).digest("hex");
 }

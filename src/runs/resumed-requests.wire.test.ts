@@ -64,8 +64,12 @@ it("a turn that an orphaned call still samples is asked for again, with the same
   expect(episode.events.flatMap((event) => (event.type === "turn" ? event.attempts : []))).toEqual([]);
   const [first, orphan, again] = asked;
   expect(asked).toHaveLength(3);
-  expect([first!.requestId, orphan!.requestId]).toEqual(["ep:0:1~", "ep:1:1~"]);
-  expect(again!.requestId).toMatch(/^ep@[0-9a-f]{8}:1:1~$/);
+  expect([first!.requestId, orphan!.requestId]).toEqual([
+    "f69f122302f69e0b_t0000_r0001",
+    "f69f122302f69e0b_t0001_r0001",
+  ]);
+  // Of its own, for the server still has the one before.
+  expect(again!.requestId).toMatch(/^(?!f69f122302f69e0b)[0-9a-f]{16}_t0001_r0001$/);
   expect(again!.seed).toBe(orphan!.seed);
 
   release();

@@ -23,6 +23,29 @@ const listingLifetimeMs = 10_000;
 
 const pauseModes = { abort: "abort", retract: "retract", "in-place": "in_place" } as const;
 
+/** What a router passes on (measured with sglang-router 0.3.2); everything else it leaves out. */
+const routedParameters: ReadonlySet<string> = new Set([
+  "temperature",
+  "max_new_tokens",
+  "min_new_tokens",
+  "top_p",
+  "top_k",
+  "min_p",
+  "frequency_penalty",
+  "presence_penalty",
+  "repetition_penalty",
+  "stop",
+  "stop_token_ids",
+  "ignore_eos",
+  "skip_special_tokens",
+  "no_stop_trim",
+  "sampling_seed",
+  "json_schema",
+  "regex",
+  "ebnf",
+  "n",
+]);
+
 export class SglangControl implements Omit<EngineControl, "weightVersion">, EngineLoadSource {
   readonly #options: SglangControlOptions;
   /** Aborts under way that only `settled` waits for. */
@@ -39,6 +62,30 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
     // Starting, shutting down or stuck: the server is there, and says so.
     if (answer.status >= 500) return false;
     throw this.#options.server.refusal(answer, this.#options.server.context("ask for the health of", "/health"));
+  }
+
+  /**
+   * A router is healthy without a worker, and says at /readiness whether it has one; a server says at /ready (0.5.23) whether it
+   * is paused. Where neither exists, health is all there is: a paused server is not, for it samples a token to find out.
+   */
+  async isReady(options: CallOptions = {}): Promise<boolean> {
+    for (const path of ["/readiness", "/ready"]) {
+      const answer = await this.#call(this.#options.server, path, null, options);
+      if (answer.status === 404 || answer.status === 405) continue;
+      if (answer.status !== 200 && answer.status < 500) {
+        throw this.#options.server.refusal(answer, this.#options.server.context("ask for the readiness of", path));
+      }
+      if (answer.status !== 200 || path === "/readiness") return answer.status === 200;
+    }
+    return this.health(options);
+  }
+
+  /** Names among these sampling parameters that never reach a server, because a router leaves them out in silence. */
+  async droppedParameters(names: readonly string[], options: CallOptions = {}): Promise<readonly string[]> {
+    const dropped = names.filter((name) => !routedParameters.has(name));
+    if (dropped.length === 0) return [];
+    const { server, timeoutMs } = this.#options;
+    return (await listWorkers(server, { signal: options.signal, timeoutMs })) === null ? [] : dropped;
   }
 
   /** Of every worker; one that the router calls unhealthy may be missing. */

@@ -45,12 +45,34 @@ const answers: readonly (readonly [string, number, string, string, boolean, stri
     JSON.stringify({
       error: { type: "Service Unavailable", code: "no_available_workers", message: "No available workers" },
     }),
-    "overloaded",
+    "unreachable",
     true,
     "No available workers",
   ],
   ["a proxy that waited too long", 504, "", "timeout", true, "HTTP 504"],
   ["a router's own second try", 400, nested("Duplicate request ID detected: r"), "server-error", true, "Duplicate"],
+  [
+    "a router whose worker died",
+    500,
+    JSON.stringify({
+      error: {
+        type: "Internal Server Error",
+        code: "call_upstream_request_error",
+        message: "error sending request for url (http://127.0.0.1:1/generate)",
+      },
+    }),
+    "server-error",
+    true,
+    "call_upstream_request_error",
+  ],
+  [
+    "a body that a router cannot read",
+    422,
+    "Failed to deserialize the JSON body into the target type: input_ids: data did not match any variant",
+    "bad-request",
+    false,
+    "did not match",
+  ],
   ["a redirect", 307, "", "bad-reply", false, "give the address it redirects to"],
   ["no content", 204, "", "bad-reply", false, "HTTP 204"],
 ];

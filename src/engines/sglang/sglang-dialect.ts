@@ -11,6 +11,7 @@ export const sglangDialect: ServerDialect = {
     ),
   isDuplicate: (words) => /duplicate request id/i.test(words),
   isDisabled: () => false,
+  hasNoServer: (words) => /no_available_workers/.test(words),
   remedy: ({ status, message }) => {
     if (status === 404) return "check that the address is an SGLang server or router";
     if (status === 500 && message.trim() === "Internal Server Error") {

@@ -294,3 +294,67 @@ describe("createSglangEngine() behind a router", () => {
     expect((await failureOf(engine.workers())).failure.code).toBe("bad-reply");
   });
 });
+
+describe("behind a router", () => {
+  const paths = (known: Readonly<Record<string, Response | (() => Response)>>) => {
+    const asked: string[] = [];
+    const handler = (sent: Request): Response => {
+      const { pathname } = new URL(sent.url);
+      asked.push(pathname);
+      const answer = known[pathname];
+      if (answer === undefined) return new Response("", { status: 404 });
+      return typeof answer === "function" ? answer() : answer.clone();
+    };
+    return { asked, handler };
+  };
+  const status =
+    (code: number): (() => Response) =>
+    () =>
+      new Response("", { status: code });
+
+  test.each([
+    ["a router with a worker", { "/readiness": status(200), "/health": status(200) }, true],
+    [
+      "a router without a worker, which calls itself healthy",
+      { "/readiness": status(503), "/health": status(200) },
+      false,
+    ],
+    ["a server", { "/ready": status(200), "/health": status(200) }, true],
+    ["a paused server", { "/ready": status(503), "/health": status(200) }, false],
+    ["a server that takes requests and is not healthy", { "/ready": status(200), "/health": status(503) }, false],
+    ["an older server", { "/health": status(200) }, true],
+    ["an older server that loads", { "/health": status(503) }, false],
+  ])("%s", async (_name, known, isReady) => {
+    expect(await engineOf(paths(known).handler).isReady()).toBe(isReady);
+  });
+
+  test("says when it may not ask for readiness", async () => {
+    const error = await failureOf(engineOf(() => new Response("", { status: 401 })).isReady());
+    expect(error.failure.code).toBe("unauthorized");
+  });
+
+  test("a sampling parameter that the router would leave out is refused before anything is sampled", async () => {
+    const workers = (): Response => Response.json({ workers: [{ url: "http://worker", is_healthy: true }] });
+    const { asked, handler } = paths({ "/workers": workers });
+    const engine = engineOf(handler);
+    const biased = { sampling: { extra: { logit_bias: { 5: 1 }, frequency_penalty: 1, bogus: 1 } } };
+    const { failure } = await failureOf(engine.sample(request(biased)));
+    expect(failure).toMatchObject({ code: "bad-request", retryable: false });
+    expect(failure.message).toContain("its router leaves logit_bias, bogus out in silence");
+    expect(asked).toEqual(["/workers"]);
+    expect(await engine.droppedParameters(["frequency_penalty", "stop_regex"])).toEqual(["stop_regex"]);
+  });
+
+  test("a server without a router is asked once, and gets every parameter", async () => {
+    const front = createSglangFront({ sampler: echo, apiKey });
+    const asked: string[] = [];
+    const engine = engineOf((sent) => {
+      asked.push(new URL(sent.url).pathname);
+      return front.handle(sent);
+    });
+    const biased = { sampling: { extra: { logit_bias: { 5: 1 } } } };
+    for (const requestId of ["a", "b"]) await engine.sample(request({ ...biased, requestId }));
+    expect(asked.filter((path) => path !== "/generate")).toEqual(["/workers", "/list_workers"]);
+    expect(await engine.droppedParameters(["logit_bias"])).toEqual([]);
+  });
+});

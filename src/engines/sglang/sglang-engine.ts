@@ -31,7 +31,7 @@ import type { SglangWorker } from "./workers.ts";
 export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
   /** Where requests go; safe to show. */
   readonly address: string;
-  /** SGLang samples a token to see whether it is healthy, so that a paused server is not. */
+  /** Whether it takes requests: a router that has a healthy worker, or a server that is healthy and not paused. */
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   /**
    * What the server says, or every worker behind a router. While workers differ: the version known before where one of them
@@ -39,6 +39,11 @@ export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
    */
   weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null>;
   reportWeightVersion(version: string): Promise<void>;
+  /**
+   * Names among sampling parameters (those of `sampling.extra`) that a router leaves out in silence; empty without a router. A
+   * call with such a parameter is refused: what it asks for would not be sampled.
+   */
+  droppedParameters(names: readonly string[], options?: { readonly signal?: AbortSignal }): Promise<readonly string[]>;
   /** The workers behind a router, asked anew; the server itself when it is no router. */
   workers(options?: { readonly signal?: AbortSignal }): Promise<readonly SglangWorker[]>;
 }
@@ -99,6 +104,8 @@ class Sglang implements SglangEngine {
   #hasOneServer = true;
   #asking: Promise<unknown> = Promise.resolve();
   #askAt = -Infinity;
+  /** Names of sampling parameters that are known to reach the server. */
+  readonly #passedOn = new Set<string>();
 
   constructor(parts: Parts) {
     this.#parts = parts;
@@ -122,6 +129,7 @@ class Sglang implements SglangEngine {
     const { signal } = options;
     const wasCancelledBefore = signal?.aborted === true;
     try {
+      await this.#refuseDropped(request, { signal, context });
       const reply = await this.#exchange(body.bytes, { request, signal, maxTokens: expected.maxTokens, context });
       body.giveBack();
       const result = readGenerateReply(reply, expected, context);
@@ -139,7 +147,11 @@ class Sglang implements SglangEngine {
   }
 
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean> {
-    return this.#parts.control.health(options);
+    return this.#parts.control.isReady(options);
+  }
+
+  droppedParameters(names: readonly string[], options?: { readonly signal?: AbortSignal }): Promise<readonly string[]> {
+    return this.#parts.control.droppedParameters(names, options);
   }
 
   async weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null> {
@@ -201,6 +213,19 @@ class Sglang implements SglangEngine {
     this.#asking = this.weightVersion().catch(() => undefined);
   }
 
+  /** Asks whether the server is a router once, and only for parameters that a router would not pass on. */
+  async #refuseDropped(
+    request: SampleRequest,
+    { signal, context }: { readonly signal: AbortSignal | undefined; readonly context: FailureContext },
+  ): Promise<void> {
+    const names = Object.keys(request.sampling.extra);
+    const key = names.join();
+    if (names.length === 0 || this.#passedOn.has(key)) return;
+    const dropped = await this.#parts.control.droppedParameters(names, signal === undefined ? {} : { signal });
+    if (dropped.length === 0) this.#passedOn.add(key);
+    else throw engineFailure(context, { code: "bad-request", retryable: false, ...droppedWords(dropped) });
+  }
+
   async #exchange(
     body: Buffer,
     input: {
@@ -237,6 +262,14 @@ class Sglang implements SglangEngine {
 
 /** While workers get new weights one after the other, each reply of a new one would ask them all. */
 const askAgainMs = 1000;
+
+/** Why parameters that a router drops are refused, and what to do. */
+export function droppedWords(names: readonly string[]): { readonly state: string; readonly remedy: string } {
+  return {
+    state: `its router leaves ${names.join(", ")} out in silence`,
+    remedy: "leave them out of sampling.extra (--sampling-extra), or name the servers behind the router",
+  };
+}
 
 /** The bound that the reply must keep, whoever set it. */
 function maxNewTokensOf(fields: GenerateFields): number | null {

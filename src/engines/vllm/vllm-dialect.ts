@@ -10,6 +10,7 @@ export const vllmDialect: ServerDialect = {
   isOverload: () => false,
   isDuplicate: (words) => /request id \S+ already/i.test(words),
   isDisabled,
+  hasNoServer: () => false,
   remedy: ({ status, message }) => {
     if (isDisabled(message)) return "do that, or sample from the endpoint of completions";
     if (status !== 404) return null;
