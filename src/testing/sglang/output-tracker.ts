@@ -3,6 +3,7 @@
 // Builds the text that clients see.
 
 import type { Tokenizer } from "../../core/tokenizer.ts";
+import { VersionSpans, type VersionSpan } from "../front/version-spans.ts";
 import type { SequenceCall } from "./generate-body.ts";
 
 /** As the wire shows it. */
@@ -16,9 +17,6 @@ export type WireFinish =
       readonly err_type: string | null;
     };
 
-/** Places of sampled tokens from `start` up to `end`. */
-export type VersionSpan = { readonly version: string; readonly start: number; readonly end: number };
-
 export const abortedFinish: WireFinish = { type: "abort", message: "Aborted", status_code: null, err_type: null };
 
 export class OutputTracker {
@@ -28,7 +26,7 @@ export class OutputTracker {
   readonly #tokenizer: Tokenizer | null;
   readonly #trimsStopPattern: boolean;
   #finish: WireFinish | null = null;
-  #versions: VersionSpan[] = [];
+  readonly #versions = new VersionSpans();
 
   constructor(call: SequenceCall, tokenizer: Tokenizer | null, options: { readonly trimsStopPattern: boolean }) {
     this.#call = call;
@@ -44,26 +42,22 @@ export class OutputTracker {
 
   /** Which weights sampled which tokens, in order and without gaps. */
   get versions(): readonly VersionSpan[] {
-    return this.#versions;
+    return this.#versions.spans;
   }
 
   /** Takes tokens up to the end of the sequence, sampled by weights of this version; what comes after it is thrown away. */
   push(ids: ArrayLike<number>, logprobs: ArrayLike<number>, version: string): void {
-    const start = this.ids.length;
     for (let index = 0; index < ids.length && this.#finish === null; index++) {
       this.ids.push(ids[index]!);
       this.logprobs.push(logprobs[index] ?? 0);
       this.#finish = this.#look();
     }
-    const last = this.#versions.at(-1);
-    const end = this.ids.length;
-    if (last?.version === version) this.#versions[this.#versions.length - 1] = { ...last, end };
-    else if (end > start) this.#versions.push({ version, start, end });
+    this.#versions.extend(version, this.ids.length);
   }
 
   /** All tokens so far are of this version, whatever was said as they came. */
   attributeTo(version: string): void {
-    this.#versions = [{ version, start: 0, end: this.ids.length }];
+    this.#versions.replace(version, this.ids.length);
   }
 
   /** Ends a sequence that no rule ended. */

@@ -1,6 +1,7 @@
 // Watches the tokens of one completion as they come and finds where it ends, in the order in which vLLM looks: end tokens,
 // then stop tokens, then the bound; so an end token as the last permitted one reports "stop".
 
+import { VersionSpans, type VersionSpan } from "../front/version-spans.ts";
 import type { VllmCall } from "./read-call.ts";
 
 export type ChoiceFinish = {
@@ -13,6 +14,7 @@ export class ChoiceTracker {
   readonly ids: number[] = [];
   readonly logprobs: number[] = [];
   readonly #call: VllmCall;
+  readonly #versions = new VersionSpans();
   #finish: ChoiceFinish | null = null;
 
   constructor(call: VllmCall) {
@@ -24,13 +26,24 @@ export class ChoiceTracker {
     return this.#finish;
   }
 
-  /** Takes tokens up to the end; what comes after it is thrown away. */
-  push(ids: ArrayLike<number>, logprobs: ArrayLike<number>): void {
+  /** Which weights sampled which tokens, in order and without gaps. */
+  get versions(): readonly VersionSpan[] {
+    return this.#versions.spans;
+  }
+
+  /** Takes tokens up to the end, sampled by weights of this version; what comes after it is thrown away. */
+  push(ids: ArrayLike<number>, logprobs: ArrayLike<number>, version: string): void {
     for (let index = 0; index < ids.length && this.#finish === null; index++) {
       this.ids.push(ids[index]!);
       this.logprobs.push(logprobs[index] ?? 0);
       this.#finish = this.#look(ids[index]!);
     }
+    this.#versions.extend(version, this.ids.length);
+  }
+
+  /** All tokens so far are of this version, whatever was said as they came. */
+  attributeTo(version: string): void {
+    this.#versions.replace(version, this.ids.length);
   }
 
   /** Ends what no rule ended. */

@@ -65,7 +65,7 @@ async function run(
       {
         signal: live.signal,
         onTokens: (ids, logprobs) => {
-          tracker.push(ids, logprobs);
+          tracker.push(ids, logprobs, context.version.current);
           if (tracker.finish === null && !live.isAborted) onTokens();
           return tracker.finish === null ? "continue" : "stop";
         },
@@ -81,8 +81,11 @@ async function run(
   }
   if (output === null) return { output, fault };
   const seen = tracker.ids.length;
-  tracker.push(Array.from(output.ids).slice(seen), Array.from(output.logprobs).slice(seen));
-  if (output.weightVersion !== null) context.version.current = output.weightVersion;
+  tracker.push(Array.from(output.ids).slice(seen), Array.from(output.logprobs).slice(seen), context.version.current);
+  if (output.weightVersion !== null) {
+    context.version.current = output.weightVersion;
+    tracker.attributeTo(output.weightVersion);
+  }
   if (output.finish !== "end") tracker.end(output.finish);
   return { output, fault };
 }

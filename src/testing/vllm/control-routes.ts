@@ -4,6 +4,7 @@ import type { Hono } from "hono";
 import type { FrontEnvironment } from "../front/front-app.ts";
 import type { LiveRequest } from "../front/request-table.ts";
 import type { RunContext } from "./completion-run.ts";
+import { FieldReader } from "./field-reader.ts";
 import { VllmRefusal } from "./vllm-refusal.ts";
 
 export type ControlState = RunContext & {
@@ -49,6 +50,21 @@ export function addNewRoutes(app: Hono<FrontEnvironment>, state: ControlState): 
   });
 
   app.get("/weight_info", (context) => context.json({ weight_version: state.version.current }));
+
+  app.post("/update_weight_version", async (context) => {
+    const next = new FieldReader(await readJson(context.req.raw), "body").text("new_version");
+    if (next === null) throw new VllmRefusal(400, "new_version: Field required");
+    state.version.current = next;
+    return context.json({ success: true, new_version: next });
+  });
+}
+
+async function readJson(request: Request): Promise<unknown> {
+  try {
+    return JSON.parse(await request.text()) as unknown;
+  } catch {
+    throw new VllmRefusal(400, "Invalid JSON format");
+  }
 }
 
 function idsIn(body: string): readonly string[] {

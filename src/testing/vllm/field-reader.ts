@@ -1,10 +1,10 @@
 // Reads fields of a body that may be anything. A wrong type is HTTP 400 with the name of the field; null counts as absent.
 
-import { VllmRefusal } from "./vllm-refusal.ts";
+import { VllmRefusal, type Parameter } from "./vllm-refusal.ts";
 
 /** Throws a `VllmRefusal` with HTTP 400 when the condition does not hold. */
-export function require(holds: boolean, message: string): void {
-  if (!holds) throw new VllmRefusal(400, message);
+export function require(holds: boolean, message: string, parameter: Parameter | null = null): void {
+  if (!holds) throw new VllmRefusal(400, message, parameter);
 }
 
 export class FieldReader {

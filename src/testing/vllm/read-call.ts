@@ -4,6 +4,7 @@
 import { randomUUID } from "node:crypto";
 import type { SamplerParams } from "../front/sampler.ts";
 import { FieldReader, require } from "./field-reader.ts";
+import type { VllmProtocol } from "./protocol.ts";
 import { VllmRefusal } from "./vllm-refusal.ts";
 
 export type VllmEndpoint = "generate" | "completions";
@@ -30,8 +31,7 @@ export type VllmLimits = {
   readonly contextLength: number;
   readonly vocabularySize: number | null;
   readonly endTokenIds: readonly number[];
-  /** Which of its two texts an overflow has. */
-  readonly texts: "new" | "old";
+  readonly protocol: VllmProtocol;
 };
 
 const samplingNames = new Set(
@@ -48,7 +48,11 @@ export function readCall(
   const { endpoint, limits, routingKey } = options;
   const fields = new FieldReader(body, "body");
   const model = fields.text("model");
-  if (model !== null && model !== limits.model) throw new VllmRefusal(404, `The model \`${model}\` does not exist.`);
+  if (model !== null && model !== limits.model) {
+    const aliases = limits.protocol.namesParameter ? ` Valid aliases: ${limits.model}` : "";
+    const parameter = { name: "model", value: null };
+    throw new VllmRefusal(404, `The model \`${model}\` does not exist.${aliases}`, parameter);
+  }
   const promptIds = readPrompt(fields, endpoint);
   const isGenerate = endpoint === "generate";
   const sampling = isGenerate ? fields.object("sampling_params") : fields;
@@ -60,7 +64,10 @@ export function readCall(
     (id) => id >= (known ?? 0),
   )} is out of vocabulary`);
   const logprobs = sampling.integer("logprobs");
-  require(logprobs === null || logprobs >= -1, `logprobs must be non-negative or -1, got ${logprobs}.`);
+  require(logprobs === null || logprobs >= -1, `logprobs must be non-negative or -1, got ${logprobs}.`, {
+    name: "logprobs",
+    value: String(logprobs),
+  });
   const n = sampling.integer("n") ?? 1;
   require(n >= 1, `n must be at least 1, got ${n}.`);
   for (const name of [
@@ -113,14 +120,22 @@ function readSampling(
   const presencePenalty = fields.number("presence_penalty") ?? 0;
   const minTokens = fields.integer("min_tokens") ?? 0;
   const asked = fields.has("max_tokens") ? fields.integer("max_tokens") : 16;
-  require(temperature >= 0, `temperature must be non-negative, got ${temperature}.`);
-  require(topP > 0 && topP <= 1, `top_p must be in (0, 1], got ${topP}.`);
+  const float = asPython(temperature);
+  const named = { name: "temperature", value: float };
+  require(temperature >= 0, `temperature must be non-negative, got ${float}.`, named);
+  // Older versions take any.
+  require(temperature <= 2 || !limits.protocol.namesParameter, `temperature must be in [0, 2], got ${float}.`, named);
+  const shownTopP = asPython(topP);
+  require(topP > 0 && topP <= 1, `top_p must be in (0, 1], got ${shownTopP}.`, { name: "top_p", value: shownTopP });
   require(topK >= -1, `top_k must be 0 (disable), or at least 1, got ${topK}.`);
   require(minP >= 0 && minP <= 1, `min_p must be in [0, 1], got ${minP}.`);
   require(repetitionPenalty > 0, `repetition_penalty must be greater than zero, got ${repetitionPenalty}.`);
   require(Math.abs(frequencyPenalty) <= 2, `frequency_penalty must be in [-2, 2], got ${frequencyPenalty}.`);
   require(Math.abs(presencePenalty) <= 2, `presence_penalty must be in [-2, 2], got ${presencePenalty}.`);
-  require(asked === null || asked >= 1, `max_tokens must be at least 1, got ${asked}.`);
+  require(asked === null || asked >= 1, `max_tokens must be at least 1, got ${asked}.`, {
+    name: "max_tokens",
+    value: String(asked),
+  });
   require(minTokens >= 0, `min_tokens must be greater than or equal to 0, got ${minTokens}.`);
   const endTokenIds = new Set(fields.boolean("ignore_eos") ? [] : limits.endTokenIds);
   const isGreedy = temperature < 1e-5;
@@ -144,21 +159,36 @@ function readSampling(
   };
 }
 
-/** The bound of a generation. Completions refuse what does not fit; the endpoint of ids only a prompt that leaves no room. */
+/** A float as the server prints it. */
+function asPython(value: number): string {
+  return Number.isInteger(value) ? `${value}.0` : String(value);
+}
+
+/** The bound of a generation, after the checks against the context length. */
 function fit(
   asked: number | null,
   options: { readonly endpoint: VllmEndpoint; readonly limits: VllmLimits; readonly promptLength: number },
 ): number {
   const { endpoint, limits, promptLength: prompt } = options;
-  const { contextLength: context, texts } = limits;
-  if (endpoint === "generate") {
+  const { contextLength: context, protocol } = limits;
+  const isCompletion = endpoint === "completions";
+  if (isCompletion && protocol.overflow === "shorten") {
+    require(prompt <=
+      context, `This model's maximum context length is ${context} tokens. However, your prompt contains ${
+      prompt === context + 1 ? "at least " : ""
+    }${prompt} input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt.`, {
+      name: "input_tokens",
+      value: String(prompt),
+    });
+  }
+  if (!isCompletion || protocol.overflow === "shorten") {
     require(prompt <
       context, `The decoder prompt (length ${prompt}) is longer than the maximum model length of ${context}. Make sure that \`max_model_len\` is no smaller than the number of text tokens.`);
     return Math.min(asked ?? Infinity, context - prompt);
   }
   const wanted = asked ?? 1;
   const start = `This model's maximum context length is ${context} tokens. However, you requested`;
-  require(prompt + wanted <= context, texts === "old"
+  require(prompt + wanted <= context, protocol.overflow === "total"
     ? `${start} ${prompt + wanted} tokens (${prompt} in the messages, ${wanted} in the completion). Please reduce the length of the messages or completion.`
     : `${start} ${wanted} output tokens and your prompt contains at least ${prompt} input tokens, for a total of at least ${prompt + wanted} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`);
   return asked ?? context - prompt;

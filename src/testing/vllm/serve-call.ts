@@ -1,19 +1,20 @@
 // One POST to either endpoint: a body in, an answer out, whole or as server-sent events. What is wrong with the request is
 // said with its status; what goes wrong later, inside an open stream, as a chunk. A client that goes away aborts its call.
 
+import type { Tokenizer } from "../../core/tokenizer.ts";
 import type { AnswerWriter, WholeAnswer } from "../front/answer-writer.ts";
 import type { LiveRequest } from "../front/request-table.ts";
 import { itemText, WireFaultError } from "../front/wire-fault.ts";
 import { choiceOf, chunkOf, usageOf, wholeAnswer, type AnswerFacts } from "./answers.ts";
 import { runCompletions, type CompletedRun, type RunContext } from "./completion-run.ts";
 import { readCall, type VllmCall, type VllmEndpoint, type VllmLimits } from "./read-call.ts";
-import { VllmRefusal, type ErrorStyle } from "./vllm-refusal.ts";
+import { VllmRefusal } from "./vllm-refusal.ts";
 
 export type ServeOptions = {
   readonly endpoint: VllmEndpoint;
   readonly context: RunContext;
   readonly limits: VllmLimits;
-  readonly errors: ErrorStyle;
+  readonly tokenizer: Tokenizer | null;
   /** Whether usage tells cached tokens (--enable-prompt-tokens-details). */
   readonly tellsCachedTokens: boolean;
   /** Puts a call among those that can be aborted; the returned function takes it out. */
@@ -59,8 +60,16 @@ async function readBody(request: Request): Promise<unknown> {
 }
 
 function factsOf(call: VllmCall, options: ServeOptions, cachedTokens: number): AnswerFacts {
-  const { limits, tellsCachedTokens } = options;
-  return { call, model: limits.model, created: 0, cachedTokens: tellsCachedTokens ? cachedTokens : null };
+  const { limits, tokenizer, tellsCachedTokens, context } = options;
+  return {
+    call,
+    model: limits.model,
+    protocol: limits.protocol,
+    tokenizer,
+    created: 0,
+    cachedTokens: tellsCachedTokens ? cachedTokens : null,
+    weightVersion: context.version.current,
+  };
 }
 
 async function answerWhole(call: VllmCall, live: LiveRequest, options: ServeOptions): Promise<WholeAnswer> {
@@ -84,23 +93,25 @@ async function streamAnswer(
   const { writer, options } = output;
   const shown = Array.from({ length: call.n }, () => 0);
   const send = (data: string): void => writer.write(`data: ${data}\n\n`);
-  const next = (tracker: Parameters<typeof choiceOf>[0], index: number) => {
+  const next = (tracker: Parameters<typeof choiceOf>[0], facts: AnswerFacts, index: number) => {
     const from = shown[index]!;
     shown[index] = tracker.ids.length;
-    return choiceOf(tracker, call, { index, from, isFirst: from === 0 });
+    return choiceOf(tracker, facts, { index, from, isChunk: true });
   };
+  const { protocol } = options.limits;
   try {
     const early = factsOf(call, options, 0);
     const done = await runCompletions(call, options.context, {
       live,
-      onTokens: (tracker, index) => send(JSON.stringify(chunkOf(early, [next(tracker, index)]))),
+      onTokens: (tracker, index) => send(JSON.stringify(chunkOf(early, [next(tracker, early, index)]))),
     });
     const facts = factsOf(call, options, done.cachedTokens);
     for (const [index, tracker] of done.trackers.entries()) {
-      // Chunks without tokens are not sent, and with them goes the finish reason of an aborted request.
+      // Before 0.32 chunks without tokens are not sent, and with them goes the finish reason of an aborted request.
       const isEmpty = tracker.ids.length === (call.endpoint === "generate" ? shown[index] : 0);
-      if (isEmpty && tracker.finish?.reason === "abort" && done.fault === null) continue;
-      const text = itemText(edited(done, chunkOf(facts, [next(tracker, index)])));
+      const isLost = isEmpty && tracker.finish?.reason === "abort" && !protocol.streamsAbort;
+      if (isLost && done.fault === null) continue;
+      const text = itemText(edited(done, chunkOf(facts, [next(tracker, facts, index)])));
       const share = shareOf(done);
       if (share < 1) {
         writer.write(`data: ${text.slice(0, Math.floor(text.length * share))}`);
@@ -118,7 +129,7 @@ async function streamAnswer(
       return;
     }
     const refusal = error instanceof VllmRefusal ? error : new VllmRefusal(500, "Internal server error");
-    send(JSON.stringify(refusal.toBody(options.errors)));
+    send(JSON.stringify(refusal.toBody(protocol)));
     send("[DONE]");
     writer.end();
   }

@@ -1,8 +1,9 @@
 // A server that speaks vLLM's protocol for token ids in front of any sampler: `/inference/v1/generate`, `/v1/completions`,
-// pause and abort. It checks requests, because a fake that forgives hides the faults it exists to find. Not here: text
-// (prompts are ids, and answers have none), chat, several prompts in a call.
+// pause and abort. It checks requests, because a fake that forgives hides the faults it exists to find. Not here: prompts
+// that are text, stop strings, chat, several prompts in a call.
 
 import { Hono } from "hono";
+import type { Tokenizer } from "../../core/tokenizer.ts";
 import { createResponseWriter, createSocketWriter } from "../front/answer-writer.ts";
 import type { FrontEnvironment } from "../front/front-app.ts";
 import { listenOn, type FrontListener, type ListenOptions } from "../front/listener.ts";
@@ -11,12 +12,18 @@ import type { Sampler } from "../front/sampler.ts";
 import { addNewRoutes, addPauseRoutes, type ControlState } from "./control-routes.ts";
 import type { VllmCall, VllmEndpoint, VllmLimits } from "./read-call.ts";
 import { serveCall, type ServeOptions } from "./serve-call.ts";
-import { VllmRefusal, type ErrorStyle } from "./vllm-refusal.ts";
+import { FieldReader } from "./field-reader.ts";
+import { type VllmProtocol, vllmProtocols, type VllmVersion } from "./protocol.ts";
+import { VllmRefusal } from "./vllm-refusal.ts";
 
 export type VllmFrontOptions = {
   readonly sampler: Sampler;
-  /** "old": no endpoint of ids, no abort by id, no weight versions, errors flat. Default "new". */
-  readonly style?: "new" | "old";
+  /** Whose replies and refusals these are. Default "0.32.0". */
+  readonly version?: VllmVersion;
+  /** Whether the server was started with --enable-scale-out, which 0.32 demands for the endpoint of ids. Default true. */
+  readonly scaleOut?: boolean;
+  /** Without one completions have no text, and there is no `/tokenize`. Default `null`. */
+  readonly tokenizer?: Tokenizer | null;
   /** Name of the served model; another one is refused. Default "model". */
   readonly model?: string;
   /** Prompt and completion together are at most this. Default 32,768. */
@@ -51,8 +58,8 @@ export type VllmFront = {
  * const listener = await front.listen();
  */
 export function createVllmFront(options: VllmFrontOptions): VllmFront {
-  const { sampler, style = "new", model = "model", contextLength = 32_768, apiKey = null } = options;
-  const errors: ErrorStyle = style === "new" ? "nested" : "flat";
+  const { sampler, model = "model", contextLength = 32_768, apiKey = null, tokenizer = null } = options;
+  const protocol = vllmProtocols[options.version ?? "0.32.0"];
   const calls = new Map<string, Set<LiveRequest>>();
   const table = new RequestTable();
   const state: ControlState = { sampler, table, calls, version: { current: options.weightVersion ?? "default" } };
@@ -61,12 +68,12 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
     contextLength,
     vocabularySize: options.vocabularySize ?? null,
     endTokenIds: options.endTokenIds ?? [],
-    texts: style,
+    protocol,
   };
   const shared: Omit<ServeOptions, "endpoint" | "openWriter"> = {
     context: state,
     limits,
-    errors,
+    tokenizer,
     tellsCachedTokens: options.tellsCachedTokens ?? true,
     open: opener(table, calls),
   };
@@ -88,20 +95,29 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
     });
   };
   serve("/v1/completions", "completions");
-  if (style === "new") {
-    serve("/inference/v1/generate", "generate");
-    addNewRoutes(app, state);
+  if (protocol.generate === "flag" && options.scaleOut === false) {
+    app.post("/inference/v1/generate", () => {
+      throw new VllmRefusal(
+        403,
+        "Scale-out endpoints are disabled. Restart vllm serve with --enable-scale-out to enable them.",
+      );
+    });
   }
+  if (protocol.generate !== "absent") serve("/inference/v1/generate", "generate");
+  if (protocol.hasControls) addNewRoutes(app, state);
+  if (tokenizer !== null) addTokenizeRoute(app, tokenizer, contextLength);
   addPauseRoutes(app, state);
   app.get("/health", (context) => context.body(null, 200));
   app.get("/metrics", (context) => context.text(metricsText(table, model)));
-  app.get("/version", (context) => context.json({ version: style === "new" ? "0.12.0" : "0.10.2" }));
-  app.get("/v1/models", (context) =>
-    context.json({ object: "list", data: [{ id: model, object: "model", max_model_len: contextLength }] }),
-  );
-  app.notFound(() => respond(new VllmRefusal(404, "Not Found"), errors));
+  app.get("/load", (context) => context.json({ server_load: table.running + table.waiting }));
+  app.get("/version", (context) => context.json({ version: protocol.version }));
+  app.get("/v1/models", (context) => {
+    const served = { id: model, object: "model", created: 0, owned_by: "vllm", root: model, parent: null };
+    return context.json({ object: "list", data: [{ ...served, max_model_len: contextLength }] });
+  });
+  app.notFound(() => respond(new VllmRefusal(404, "Not Found"), protocol));
   app.onError((error) => {
-    return respond(error instanceof VllmRefusal ? error : new VllmRefusal(500, "Internal server error"), errors);
+    return respond(error instanceof VllmRefusal ? error : new VllmRefusal(500, "Internal server error"), protocol);
   });
   return {
     handle: async (request) => app.fetch(request),
@@ -142,7 +158,16 @@ function metricsText({ running, waiting }: RequestTable, model: string): string 
   ].join("\n");
 }
 
-function respond(refusal: VllmRefusal, errors: ErrorStyle): Response {
-  const { status, headers, text } = refusal.toAnswer(errors);
+function addTokenizeRoute(app: Hono<FrontEnvironment>, tokenizer: Tokenizer, contextLength: number): void {
+  app.post("/tokenize", async (context) => {
+    const prompt = new FieldReader(await context.req.json().catch(() => null), "body").text("prompt");
+    if (prompt === null) throw new VllmRefusal(400, "prompt: Field required");
+    const tokens = Array.from(tokenizer.encode(prompt));
+    return context.json({ count: tokens.length, max_model_len: contextLength, tokens, token_strs: null });
+  });
+}
+
+function respond(refusal: VllmRefusal, protocol: VllmProtocol): Response {
+  const { status, headers, text } = refusal.toAnswer(protocol);
   return new Response(text, { status, headers });
 }

@@ -1,0 +1,218 @@
+// What real servers answered, against what our fronts answer. Every recorded request is sent to the front with the model that
+// the real server had, and the two replies are compared: status, type, error texts, the fields and their types, and, where
+// the model determines them, the tokens and their logprobs. Where we differ on purpose, a list says why.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import { committedGoldens, sharedFolder } from "../src/conformance/shared-folder.ts";
+import { loadEmbeddedEngine, type EmbeddedEngine } from "../src/engines/embedded/index.ts";
+import { shippedCheckpoint } from "../src/model/index.ts";
+import { createSglangFront, createVllmFront } from "../src/testing/index.ts";
+import { loadTokenizer } from "../src/tokenizers/index.ts";
+import type { Tokenizer } from "../src/core/index.ts";
+
+type Probe = {
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  /** The request's text, in which `<model>` stands for the model folder. */
+  readonly body: string | null;
+  /** -1: no answer. */
+  readonly status: number;
+  readonly type: string | null;
+  /** Cut at 6,000 characters. */
+  readonly reply: string;
+};
+type Reply = { readonly status: number; readonly type: string | null; readonly text: string };
+type Handle = (request: Request) => Promise<Response>;
+/** What differs, in words; empty when nothing does. */
+type Differences = string[];
+
+const folder = shippedCheckpoint("bookshop-1m");
+const endTokenId = 1529;
+/** Float32 sums in another order; the largest difference that was measured is 2.7e-5. */
+const logprobTolerance = 1e-3;
+
+let engine: EmbeddedEngine;
+let tokenizer: Tokenizer;
+
+beforeAll(async () => {
+  tokenizer = await loadTokenizer(folder);
+  engine = await loadEmbeddedEngine(folder, { threads: 1 });
+});
+afterAll(() => engine.close());
+
+/** All recorded requests where `../shared` lies beside the repository, else those that every clone has. */
+function probesOf(file: string): readonly Probe[] {
+  const recorded = sharedFolder("servers", file) ?? join(committedGoldens("servers"), file);
+  return readFileSync(recorded, "utf8")
+    .split("\n")
+    .filter((line) => line !== "")
+    .map((line) => JSON.parse(line) as Probe);
+}
+
+async function replay(handle: Handle, probe: Probe): Promise<Reply> {
+  const body = probe.body?.replaceAll("<model>", folder) ?? null;
+  const response = await handle(
+    new Request(`http://server${probe.path}`, {
+      method: probe.method,
+      body,
+      headers: body === null ? {} : { "content-type": "application/json" },
+    }),
+  );
+  const text = (await response.text()).replaceAll(folder, "<model>");
+  return { status: response.status, type: response.headers.get("content-type"), text };
+}
+
+type Deliberate = Readonly<Record<string, string>>;
+type Server = {
+  readonly file: string;
+  readonly front: () => Handle;
+  /** Probes with another answer on purpose, and why. */
+  readonly deliberate: Deliberate;
+  /** Pages of which we have a part, with the fields in their order of no interest. */
+  readonly partial: readonly string[];
+  /** Fields, by their path, that we leave out on purpose. */
+  readonly omitted: Deliberate;
+};
+
+const servers: Readonly<Record<string, Server>> = {
+  "SGLang 0.5.23": {
+    file: "sglang-0.5.23.jsonl",
+    front: () => {
+      const front = createSglangFront({
+        sampler: engine.sampler,
+        tokenizer,
+        endTokenIds: [endTokenId],
+        modelPath: folder,
+        contextLength: 2048,
+        vocabularySize: 1536,
+      });
+      return (request) => front.handle(request);
+    },
+    deliberate: {},
+    partial: ["/server_info", "/v1/loads", "/model_info", "/get_model_info"],
+    omitted: {},
+  },
+  "vLLM 0.32.0": {
+    file: "vllm-0.32.0.jsonl",
+    front: () => {
+      const front = createVllmFront({
+        sampler: engine.sampler,
+        model: folder,
+        endTokenIds: [endTokenId],
+        contextLength: 2048,
+        vocabularySize: 1536,
+      });
+      return (request) => front.handle(request);
+    },
+    deliberate: {},
+    partial: ["/server_info"],
+    omitted: {},
+  },
+};
+
+describe.each(Object.entries(servers))("the front of %s answers as the server did", (_name, server) => {
+  test("every recorded request", async () => {
+    const handle = server.front();
+    const found: Record<string, Differences> = {};
+    for (const probe of probesOf(server.file)) {
+      // Without an answer there is nothing to compare: a time limit, or a server that had just died.
+      if (probe.status === -1) continue;
+      const ours = await replay(handle, probe);
+      const differences = compare(probe, ours, server);
+      if (differences.length > 0) found[probe.name] = differences;
+    }
+    expect(found).toEqual({});
+  });
+});
+
+function compare(probe: Probe, ours: Reply, server: Server): Differences {
+  if (probe.status !== ours.status) return [`status ${probe.status}, ours ${ours.status}: ${ours.text.slice(0, 300)}`];
+  const [type, ourType] = [probe.type, ours.type].map((value) => value?.split(";")[0] ?? null);
+  if (type === null) return probe.reply === ours.text ? [] : [`"${probe.reply}", ours "${ours.text}"`];
+  if (type !== ourType) return [`content type ${type}, ours ${ourType}`];
+  if (type === "text/event-stream") return compareStreams(probe, ours, server);
+  if (type !== "application/json") return probe.reply === ours.text ? [] : [`"${probe.reply}", ours "${ours.text}"`];
+  // A page that the recording cut off.
+  if (probe.reply.length >= 5900) return [];
+  return compareValues(JSON.parse(probe.reply), JSON.parse(ours.text), { probe, server, path: "" });
+}
+
+function compareStreams(probe: Probe, ours: Reply, server: Server): Differences {
+  const [frames, ourFrames] = [probe.reply, ours.text].map((text) =>
+    text
+      .trim()
+      .split("\n\n")
+      .map((frame) => frame.replace(/^data: /, "")),
+  ) as [string[], string[]];
+  if (frames.length !== ourFrames.length) return [`${frames.length} frames, ours ${ourFrames.length}`];
+  return frames.flatMap((frame, index) => {
+    const our = ourFrames[index]!;
+    if (frame === "[DONE]" || our === "[DONE]") return frame === our ? [] : [`frame ${index}: ${frame}, ours ${our}`];
+    return compareValues(JSON.parse(frame), JSON.parse(our), { probe, server, path: `frame ${index}` });
+  });
+}
+
+type Place = { readonly probe: Probe; readonly server: Server; readonly path: string };
+
+/** Values that differ from run to run, of which only the type is compared. */
+const changing =
+  /\.(id|request_id|created|timestamp|e2e_latency|response_sent_to_client_ts|cached_tokens|system_fingerprint|max_total_num_tokens)$/;
+
+function compareValues(theirs: unknown, our: unknown, place: Place): Differences {
+  const { path, probe, server } = place;
+  // What is cached depends on what was asked before.
+  if (path.endsWith(".cached_tokens_details")) return [];
+  if (typeOf(theirs) !== typeOf(our)) return [`${path} is ${show(theirs)}, ours ${show(our)}`];
+  if (Array.isArray(theirs) && Array.isArray(our)) {
+    if (isSampled(probe) && path.endsWith("_logprobs")) return [];
+    if (theirs.length !== our.length)
+      return isSampled(probe) ? [] : [`${path} has ${theirs.length} entries, ours ${our.length}`];
+    return theirs.flatMap((value, index) => compareValues(value, our[index], { ...place, path: `${path}[${index}]` }));
+  }
+  if (typeof theirs === "object" && theirs !== null) {
+    const [fields, ourFields] = [theirs, our] as [Record<string, unknown>, Record<string, unknown>];
+    const isPartial = server.partial.some((page) => probe.path.startsWith(page));
+    const names = isPartial
+      ? Object.keys(ourFields)
+      : [...new Set([...Object.keys(fields), ...Object.keys(ourFields)])];
+    return names.flatMap((name) => {
+      const at = `${path}.${name}`;
+      if (!(name in fields)) return [`${at} is ours alone`];
+      if (!(name in ourFields)) return at.replace(/^frame \d+/, "") in server.omitted ? [] : [`${at} is missing`];
+      return compareValues(fields[name], ourFields[name], { ...place, path: at });
+    });
+  }
+  if (theirs === our || changing.test(path)) return [];
+  if (typeof theirs === "number" && typeof our === "number") {
+    if (isSampled(probe) || (!Number.isInteger(theirs) && Math.abs(theirs - our) < logprobTolerance)) return [];
+  }
+  if (typeof theirs === "string" && typeof our === "string") {
+    if (isSampled(probe) && !path.endsWith("message") && !path.endsWith("error")) return [];
+    // The long texts about wrong types repeat the request and name files of the server; ours has the sentence in them.
+    const problem = /'msg': "(.*)"/.exec(our)?.[1];
+    if (problem !== undefined && theirs.includes("validation error") && theirs.includes(problem)) return [];
+  }
+  return [`${path} is ${show(theirs)}, ours ${show(our)}`];
+}
+
+/** Whether chance chose the tokens. */
+function isSampled({ body }: Probe): boolean {
+  const sampling = /"temperature":\s*(-?[\d.e]+|null)/.exec(body ?? "")?.[1];
+  return sampling !== "0" && sampling !== "1e-7" && /"(input_ids|text|prompt)"/.test(body ?? "");
+}
+
+function typeOf(value: unknown): string {
+  return value === null ? "null" : Array.isArray(value) ? "list" : typeof value;
+}
+
+function show(value: unknown): string {
+  return JSON.stringify(value)?.slice(0, 300) ?? "absent";
+}
+
+test("the committed requests are there", () => {
+  for (const { file } of Object.values(servers)) expect(existsSync(join(committedGoldens("servers"), file))).toBe(true);
+});
