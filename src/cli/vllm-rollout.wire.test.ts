@@ -36,8 +36,8 @@ describe("rollout --engine vllm", () => {
     const wanted = await samplesOf("sglang", await sglang.listen());
     expect(wanted.length).toBeGreaterThan(0);
     expect(wanted[0]).toMatch(/"tokens":\[\d+,/);
-    for (const style of ["new", "old"] as const) {
-      const front = createVllmFront({ sampler, style, endTokenIds: [endTokenId] });
+    for (const version of ["0.32.0", "0.12.0", "0.10.2"] as const) {
+      const front = createVllmFront({ sampler, version, endTokenIds: [endTokenId] });
       expect(await samplesOf("vllm", await front.listen())).toEqual(wanted);
     }
   });

@@ -125,7 +125,7 @@ const runs = process.env["FULL"] === "1" ? 2000 : 10;
 const anySeed = fc.integer({ min: 0, max: 2 ** 31 });
 
 /** Their servers name the weights of every token; of the others we know the version at dispatch and the one at reply. */
-const exact: readonly string[] = ["sglang"];
+const exact: readonly string[] = ["sglang", "vllm"];
 
 describe.each(Object.entries(engines))("turns that the server aborts at random places, engine %s", (name, make) => {
   it('"continue": each turn has the tokens, logprobs and versions of all its calls, and nobody else notices', async () => {

@@ -2,20 +2,26 @@
 // servers and old, whole and streamed.
 
 import { describe, test } from "vitest";
-import { createBehaviourSampler, createVllmFront, engineConformance, type EngineHarness } from "../../testing/index.ts";
+import {
+  createBehaviourSampler,
+  createVllmFront,
+  engineConformance,
+  type EngineHarness,
+  type VllmVersion,
+} from "../../testing/index.ts";
 import { createVllmEngine } from "./vllm-engine.ts";
 import type { VllmEngineOptions } from "./vllm-options.ts";
 
-function harness(style: "new" | "old", options: VllmEngineOptions): EngineHarness {
+function harness(version: VllmVersion, options: VllmEngineOptions): EngineHarness {
   return {
     unscripted: null,
     uncontrolled: null,
     impossible: { unreachable: "a server that answers can be reached; vllm-engine.wire.test.ts closes one" },
     promptIds: [1, 2, 3],
     open: async (behaviours) => {
-      // Replies of vLLM name no weights: the trainer that loads them tells the engine.
-      const played = createBehaviourSampler(behaviours, { onWeights: (version) => engine.setWeightVersion(version) });
-      const listener = await createVllmFront({ sampler: played.sampler, style }).listen();
+      // Replies of older servers name no weights: the trainer that loads them tells the engine.
+      const played = createBehaviourSampler(behaviours, { onWeights: (told) => engine.setWeightVersion(told) });
+      const listener = await createVllmFront({ sampler: played.sampler, version }).listen();
       const engine = createVllmEngine({ ...options, url: listener.url });
       return { engine, control: engine, begun: played.begun, close: () => listener.close() };
     },
@@ -23,15 +29,20 @@ function harness(style: "new" | "old", options: VllmEngineOptions): EngineHarnes
 }
 
 describe.each([
-  ["new", { endpoint: "auto", stream: false }],
-  ["new", { endpoint: "auto", stream: true }],
-  ["new", { endpoint: "completions", stream: false }],
-  ["new", { endpoint: "completions", stream: true }],
-  ["old", { endpoint: "auto", stream: false }],
-  ["old", { endpoint: "auto", stream: true }],
-] as const)("createVllmEngine() with a server of %s style and %j keeps the contract of engines", (style, options) => {
-  test.for(engineConformance(harness(style, options)))("$name", async (check, { skip }) => {
-    if (check.skip !== null) skip(check.skip);
-    await check.run();
-  });
-});
+  ["0.32.0", { endpoint: "auto", stream: false }],
+  ["0.32.0", { endpoint: "auto", stream: true }],
+  ["0.32.0", { endpoint: "completions", stream: false }],
+  ["0.32.0", { endpoint: "completions", stream: true }],
+  ["0.12.0", { endpoint: "auto", stream: false }],
+  ["0.12.0", { endpoint: "auto", stream: true }],
+  ["0.10.2", { endpoint: "auto", stream: false }],
+  ["0.10.2", { endpoint: "auto", stream: true }],
+] as const)(
+  "createVllmEngine() with a server of version %s and %j keeps the contract of engines",
+  (version, options) => {
+    test.for(engineConformance(harness(version, options)))("$name", async (check, { skip }) => {
+      if (check.skip !== null) skip(check.skip);
+      await check.run();
+    });
+  },
+);

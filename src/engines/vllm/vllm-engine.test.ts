@@ -9,20 +9,21 @@ import { createVllmEngine } from "./vllm-engine.ts";
 import { apiKey, echo, failureOf, idle, request, stuckSampler } from "../../http/engine-calls.test-helper.ts";
 import { engineOf, engineOn } from "./vllm.test-helper.ts";
 
-const styles = ["new", "old"] as const;
+const versions = ["0.32.0", "0.12.0", "0.10.2"] as const;
 
 describe("createVllmEngine().sample()", () => {
-  test.each(styles)("sends the prompt and gives what was sampled (%s server)", async (style) => {
-    const engine = engineOn(createVllmFront({ sampler: echo, apiKey, style }), { endpoint: "auto" });
+  test.each(versions)("sends the prompt and gives what was sampled (vLLM %s)", async (version) => {
+    const engine = engineOn(createVllmFront({ sampler: echo, apiKey, version }), { endpoint: "auto" });
     expect(engine.endpoint).toBeNull();
     const result = await engine.sample(request({ prompt: [7, 8], stopTokenIds: [9] }));
-    expect(engine.endpoint).toBe(style === "new" ? "generate" : "completions");
-    const raw = style === "new" ? '{"finish_reason":"stop"}' : '{"finish_reason":"stop","stop_reason":9}';
+    expect(engine.endpoint).toBe(version === "0.10.2" ? "completions" : "generate");
+    const raw = version === "0.12.0" ? '{"finish_reason":"stop"}' : '{"finish_reason":"stop","stop_reason":9}';
+    const named = version === "0.32.0" ? "default" : null;
     expect(result).toEqual({
       sampledTokens: Uint32Array.of(7, 8, 9),
       logprobs: Float32Array.of(-0.125, -0.25, -0.375),
       finish: { reason: "stop", matched: 9, raw },
-      weightSpans: [{ tokenCount: 3, dispatch: null, reply: null }],
+      weightSpans: [{ tokenCount: 3, dispatch: named, reply: named }],
       usage: { promptTokens: 2, completionTokens: 3, cachedTokens: 1 },
     });
   });
@@ -145,7 +146,7 @@ describe("createVllmEngine().sample()", () => {
           engine.setWeightVersion("v2");
           return { ids: [9] };
         }),
-        style: "old",
+        version: "0.10.2",
       }),
       { endpoint: "completions" },
     );
@@ -158,7 +159,7 @@ describe("createVllmEngine().sample()", () => {
   });
 
   test("a reported version is taken where the server names none", async () => {
-    const told = engineOn(createVllmFront({ sampler: echo, style: "old" }), { endpoint: "completions" });
+    const told = engineOn(createVllmFront({ sampler: echo, version: "0.10.2" }), { endpoint: "completions" });
     await told.reportWeightVersion("v1");
     expect((await told.sample(request())).weightSpans).toEqual([{ tokenCount: 4, dispatch: "v1", reply: "v1" }]);
     const naming = engineOn(createVllmFront({ sampler: echo, weightVersion: "v5" }));
@@ -175,14 +176,14 @@ describe("createVllmEngine().sample()", () => {
   test.each(["generate", "completions"] as const)(
     "a prompt that does not fit is context-length, at exactly the limit of %s",
     async (endpoint) => {
-      for (const style of endpoint === "generate" ? (["new"] as const) : styles) {
-        const engine = engineOn(createVllmFront({ sampler: echo, contextLength: 8, style }), { endpoint });
+      for (const version of endpoint === "generate" ? (["0.32.0", "0.12.0"] as const) : versions) {
+        const engine = engineOn(createVllmFront({ sampler: echo, contextLength: 8, version }), { endpoint });
         const ask = (prompt: number, maxNewTokens: number | null): Promise<unknown> =>
           engine.sample(request({ prompt: new Uint32Array(prompt).fill(5), sampling: { maxNewTokens } }));
         await ask(3, 5);
         await ask(7, null);
         const refused =
-          endpoint === "generate"
+          endpoint === "generate" || version === "0.32.0"
             ? ([
                 [8, 1],
                 [9, null],
@@ -253,17 +254,19 @@ describe("createVllmEngine() gives up a request", () => {
 
 describe("createVllmEngine() as control", () => {
   test.each([
-    ["new", false, [5], '{"finish_reason":"abort"}'],
+    ["0.32.0", false, [5], '{"finish_reason":"abort","stop_reason":null}'],
+    ["0.32.0", true, [5], '{"finish_reason":"abort"}'],
+    ["0.12.0", false, [5], '{"finish_reason":"abort"}'],
     // A chunk without tokens is not sent, so the stream ends without the server's word.
-    ["new", true, [5], null],
-    ["old", false, [], null],
-    ["old", true, [5], null],
+    ["0.12.0", true, [5], null],
+    ["0.10.2", false, [], null],
+    ["0.10.2", true, [5], null],
   ] as const)(
-    "abort() ends a running request with the tokens it can have (%s server, stream: %s)",
-    async (style, stream, tokens, raw) => {
+    "abort() ends a running request with the tokens it can have (vLLM %s, stream: %s)",
+    async (version, stream, tokens, raw) => {
       const { sampler, begun } = stuckSampler();
-      const front = createVllmFront({ sampler, style });
-      const engine = engineOn(front, { stream, endpoint: style === "new" ? "generate" : "completions" });
+      const front = createVllmFront({ sampler, version });
+      const engine = engineOn(front, { stream, endpoint: version === "0.10.2" ? "completions" : "generate" });
       const sampled = engine.sample(request({ requestId: "r1" }));
       await begun;
       await engine.abort("unknown");

@@ -36,21 +36,62 @@ describe("createVllmFront() answers", () => {
       ),
     );
     const entry = (id: number, logprob: number): Json => {
-      const token = `token_id:${id}`;
-      return { token, logprob, bytes: null, top_logprobs: [{ token, logprob, bytes: null }] };
+      const shown = { token_id: id, logprob, rank: null };
+      return { ...shown, top_logprobs: [shown] };
     };
     expect(answer).toMatchObject({
       request_id: "r",
+      output_mode: "tokens",
       choices: [
         {
           index: 0,
           token_ids: [5, 9],
           finish_reason: "stop",
+          stop_reason: 9,
           logprobs: { content: [entry(5, -0.125), entry(9, -0.25)] },
+          sampling_mask: null,
+          weight_versions: [{ version: "default", start: 0, end: 2 }],
         },
       ],
       usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5, prompt_tokens_details: { cached_tokens: 2 } },
     });
+  });
+
+  test("tokens of the endpoint of ids as texts, as 0.12 did", async () => {
+    const front = frontSaying([5], { version: "0.12.0" });
+    const answer = await json(post(front, paths.generate, bodyOf("generate", { logprobs: 0, max_tokens: 1 })));
+    const token = { token: "token_id:5", logprob: -0.125, bytes: null };
+    const choice = (answer["choices"] as Json[])[0];
+    expect(choice).toMatchObject({ logprobs: { content: [{ ...token, top_logprobs: [token] }] } });
+    expect(choice).not.toHaveProperty("weight_versions");
+    expect(answer).not.toHaveProperty("output_mode");
+  });
+
+  test("the endpoint of ids with 403 when scale-out is not enabled; completions all the same", async () => {
+    const front = frontSaying([5], { scaleOut: false });
+    const refused = await post(front, paths.generate, bodyOf("generate"));
+    expect([refused.status, await refused.json()]).toEqual([
+      403,
+      {
+        error: {
+          message: "Scale-out endpoints are disabled. Restart vllm serve with --enable-scale-out to enable them.",
+          type: "PermissionDeniedError",
+          param: null,
+          code: 403,
+        },
+      },
+    ]);
+    expect((await front.handle(new Request(`http://server${paths.generate}`))).status).toBe(405);
+    expect((await post(front, paths.completions, bodyOf("completions"))).status).toBe(200);
+  });
+
+  test("weights named by hand, on every reply from then on", async () => {
+    const front = frontSaying([5]);
+    const answer = await json(post(front, "/update_weight_version", { new_version: "v2" }));
+    expect(answer).toEqual({ success: true, new_version: "v2" });
+    const { choices } = await json(post(front, paths.generate, bodyOf("generate", { max_tokens: 1 })));
+    expect(choices).toMatchObject([{ weight_versions: [{ version: "v2", start: 0, end: 1 }] }]);
+    expect((await post(front, "/update_weight_version", {})).status).toBe(400);
   });
 
   test("ids with ids, as completions do when asked", async () => {
@@ -151,8 +192,13 @@ describe("createVllmFront() refuses", () => {
   const both = ["generate", "completions"] as const;
 
   test.each<[string, Json, string]>([
-    ["a temperature below zero", { temperature: -1 }, "temperature must be non-negative, got -1."],
-    ["top_p of zero", { top_p: 0 }, "top_p must be in (0, 1], got 0."],
+    [
+      "a temperature below zero",
+      { temperature: -1 },
+      "temperature must be non-negative, got -1.0. (parameter=temperature, value=-1.0)",
+    ],
+    ["a temperature above two", { temperature: 2.5 }, "temperature must be in [0, 2], got 2.5."],
+    ["top_p of zero", { top_p: 0 }, "top_p must be in (0, 1], got 0.0."],
     ["top_k below -1", { top_k: -2 }, "top_k must be 0 (disable), or at least 1, got -2."],
     ["min_p above one", { min_p: 2 }, "min_p must be in [0, 1], got 2."],
     ["no repetition penalty", { repetition_penalty: 0 }, "repetition_penalty must be greater than zero, got 0."],
@@ -166,7 +212,7 @@ describe("createVllmFront() refuses", () => {
       const answer = await post(frontSaying([9]), paths[endpoint], bodyOf(endpoint, parameters));
       expect(answer.status).toBe(400);
       expect(await answer.json()).toMatchObject({
-        error: { message: expect.stringContaining(words) as string, type: "BadRequestError", param: null, code: 400 },
+        error: { message: expect.stringContaining(words) as string, type: "BadRequestError", code: 400 },
       });
     }
   });
@@ -195,17 +241,18 @@ describe("createVllmFront() refuses", () => {
   });
 
   test.each([
-    ["old", { object: "error", message: "Not Found", type: "NotFoundError", param: null, code: 404 }],
-    ["new", { error: { message: "Not Found", type: "NotFoundError", param: null, code: 404 } }],
-  ] as const)("in the shape of its style (%s)", async (style, body) => {
-    expect(await json(post(frontSaying([9], { style }), "/nothing", {}))).toEqual(body);
+    ["0.10.2", { object: "error", message: "Not Found", type: "NotFoundError", param: null, code: 404 }],
+    ["0.12.0", { error: { message: "Not Found", type: "NotFoundError", param: null, code: 404 } }],
+    ["0.32.0", { detail: "Not Found" }],
+  ] as const)("in the shape of its version (%s)", async (version, body) => {
+    expect(await json(post(frontSaying([9], { version }), "/nothing", {}))).toEqual(body);
   });
 
   test("the endpoint of ids when it is old, and GET of it when it is new", async () => {
-    const get = async (style: "new" | "old"): Promise<number> =>
-      (await frontSaying([9], { style }).handle(new Request(`http://server${paths.generate}`))).status;
-    expect([await get("old"), await get("new")]).toEqual([404, 405]);
-    expect((await post(frontSaying([9], { style: "old" }), paths.generate, bodyOf("generate"))).status).toBe(404);
+    const get = async (version: "0.32.0" | "0.10.2"): Promise<number> =>
+      (await frontSaying([9], { version }).handle(new Request(`http://server${paths.generate}`))).status;
+    expect([await get("0.10.2"), await get("0.32.0")]).toEqual([404, 405]);
+    expect((await post(frontSaying([9], { version: "0.10.2" }), paths.generate, bodyOf("generate"))).status).toBe(404);
   });
 
   test("a wrong key everywhere but at health", async () => {
