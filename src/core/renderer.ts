@@ -9,6 +9,8 @@ export type RenderedPrompt = {
   readonly text: string;
   /** One per message, in order; what belongs to none (the generation prompt) is in no span. */
   readonly spans: readonly MessageSpan[];
+  /** Control tokens that users and tools spelled out, and that are text in `tokens`. */
+  readonly spelledTokens: number;
 };
 
 /** What a parser found wrong with sampled output. Syntax only: whether a call fits its tool's schema is judged in `agents/`. */
@@ -55,7 +57,12 @@ export type BridgeInput = {
 
 export type BridgeResult =
   /** Append these after the last action; the result ends with the generation prompt. */
-  | { readonly type: "extended"; readonly tokens: Uint32Array }
+  | {
+      readonly type: "extended";
+      readonly tokens: Uint32Array;
+      /** As in `RenderedPrompt`, of what is new. */
+      readonly spelledTokens: number;
+    }
   /** The template rewrites what came before; render anew and start a branch. */
   | { readonly type: "refused"; readonly reason: string };
 
@@ -74,7 +81,9 @@ export type ParserFacts = {
  * Messages to token ids and back, for one model family.
  *
  * Guarantees: `renderPrompt` gives the tokens of the family's own chat template with the generation prompt, after the
- * configured prompt edits. A bridged prompt decodes to what that template renders for the same messages, or, where the
+ * configured prompt edits, except that control tokens spelled out in the content of user and tool messages are text there:
+ * the prompt still decodes to the same text, but only the template (and the guidelines, which are trusted) can end a turn or
+ * open another. A bridged prompt decodes to what that template renders for the same messages, or, where the
  * template rewrites history, to what `historyPolicy` names.
  * Left out on purpose: sampling, and any judgement of tool calls against schemas.
  */

@@ -10,6 +10,11 @@ export interface Tokenizer {
   /** One more than the largest id. */
   readonly vocabularySize: number;
   encode(text: string): Uint32Array;
+  /**
+   * As `encode`, but what stands in the `literal` ranges is text whatever it spells: no control token begins, ends or lies
+   * there. A control token is every added token, special or not, that is more than white space.
+   */
+  encodeLiteral(text: string, literal: readonly TextRange[]): LiteralEncoding;
   decode(ids: ArrayLike<number>, options?: { readonly skipSpecialTokens?: boolean }): string;
   /** Id of a whole token by its text, added tokens included; `null` when there is none. */
   tokenId(text: string): number | null;
@@ -17,6 +22,15 @@ export interface Tokenizer {
   isSpecial(id: number): boolean;
   startDecoding(): IncrementalDecoder;
 }
+
+/** A part of a text: `[start, end)` in UTF-16 units. Lists of ranges are in order and do not overlap. */
+export type TextRange = { readonly start: number; readonly end: number };
+
+export type LiteralEncoding = {
+  readonly tokens: Uint32Array;
+  /** How many control tokens `encode` would have recognised in literal text. */
+  readonly spelledTokens: number;
+};
 
 /** Decodes a stream of ids without ever splitting a character: held bytes come out with a later push, or with `finish`. */
 export interface IncrementalDecoder {

@@ -24,7 +24,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
   const asDecoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));
 
   test.each(appendOnly)("%s: bridged tokens are the template's, when actions are encoded canonically", (family) => {
-    const renderer = createQwenRenderer({ tokenizer, family });
+    const renderer = createQwenRenderer({ tokenizer, family, controlTokens: "parse" });
     fc.assert(
       fc.property(conversations(plainActions), (conversation) => {
         play(renderer, conversation, { tokenizer }, ({ tokens, messages }) => {

@@ -91,7 +91,7 @@ describe.each(names)("%s", async (name) => {
 
     test("a prompt is what the template writes, and its spans are the messages", () => {
       for (const { options, kwargs } of settings) {
-        const renderer = create(options);
+        const renderer = create({ ...options, controlTokens: "parse" });
         fc.assert(
           fc.property(generated, ({ opening, tools, steps }) => {
             const messages = [...opening, assistant(steps[0]!.action), ...steps[0]!.answers];
@@ -108,7 +108,7 @@ describe.each(names)("%s", async (name) => {
 
     test("a bridge appends what the template writes after the whole history", () => {
       for (const { options, kwargs } of settings) {
-        const renderer = create(options);
+        const renderer = create({ ...options, controlTokens: "parse" });
         fc.assert(
           fc.property(generated, (conversation) => {
             play(checkedBridge(renderer, { family, tokenizer, kwargs }), conversation, { tokenizer, stop }, () => {});

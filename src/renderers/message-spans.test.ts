@@ -19,7 +19,7 @@ describe.each(await testTokenizers())("renderPrompt() with tokenizer $name", (to
   const asDecoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));
 
   test.each(chatMl)("%s: tokens are the template's, and spans cut them at the messages", (family) => {
-    const renderer = rendererFor(family, tokenizer);
+    const renderer = rendererFor(family, tokenizer, { controlTokens: "parse" });
     const generated = conversations(fc.oneof(plainActions, thinkingActions));
     fc.assert(
       fc.property(generated, (conversation) => {

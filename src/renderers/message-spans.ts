@@ -1,12 +1,14 @@
 // Where each message stands in the tokens of a rendered prompt. The prompt is encoded once, as a whole, so its tokens are
 // those of the family's own tooling; the places of messages are found in it afterwards.
 
-import type { MessageSpan, Tokenizer } from "../core/index.ts";
+import type { MessageSpan, TextRange, Tokenizer } from "../core/index.ts";
 import type { TemplateSegment } from "./chat-template.ts";
 
 export type EncodedPrompt = {
   readonly segments: readonly TemplateSegment[];
   readonly text: string;
+  /** Where a start token is only spelled out. */
+  readonly literal: readonly TextRange[];
   readonly tokens: Uint32Array;
 };
 
@@ -58,9 +60,11 @@ function firstMessageOffset(segments: readonly TemplateSegment[]): number {
 
 /** Finds the token that begins at a character offset (or the first one after it, where a token straddles the offset). */
 function createLocator(prompt: EncodedPrompt, tokenizer: Tokenizer, startToken: string): (offset: number) => number {
-  const { text, tokens } = prompt;
+  const { text, literal, tokens } = prompt;
   const startId = tokenizer.tokenId(startToken);
-  const textStarts = placesOf(text, startToken);
+  const textStarts = placesOf(text, startToken).filter(
+    (start) => !literal.some((range) => range.start < start + startToken.length && start < range.end),
+  );
   const tokenStarts = startId === null ? [] : placesOfId(tokens, startId);
   // Added tokens are cut out of the text first, so the n-th start text is the n-th start token.
   const isAnchored = textStarts.length === tokenStarts.length;

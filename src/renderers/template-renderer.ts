@@ -7,6 +7,7 @@ import type { JsonObject } from "../lib/json/index.ts";
 import { type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/index.ts";
 import { createActionReader } from "./action-reader.ts";
 import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
+import { type EncodedSegments, encodeSegments } from "./encode-segments.ts";
 import { messageSpans } from "./message-spans.ts";
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
 import { type RendererFamily, wireMessages } from "./renderer-family.ts";
@@ -33,6 +34,12 @@ export type RendererOptions = {
   readonly forwardUnknownTools?: boolean;
   /** As in `Renderer`, from `ModelFolder`. Default: what the tokenizer knows. */
   readonly vocabularySize?: number;
+  /**
+   * What a control token is that the content of a user or tool message spells out. Default "text": the characters that it is
+   * written with, so that an echo of `<|im_end|>` ends no turn. "parse": the token, as servers that encode a whole rendering
+   * read it.
+   */
+  readonly controlTokens?: "text" | "parse";
   /** Recover calls from near-misses, each reported as the problem "repaired". Default false, as in SGLang. */
   readonly repair?: boolean;
 };
@@ -55,10 +62,16 @@ export function createTemplateRenderer(
 
   const vocabularySize = options.vocabularySize ?? tokenizer.vocabularySize;
 
-  const encode = (text: string): Uint32Array => {
-    const tokens = tokenizer.encode(text);
-    if (tokenizer.vocabularySize > vocabularySize) checkVocabulary(tokens, vocabularySize, tokenizer);
-    return tokens;
+  /** The only step that encodes: segments of these messages, or what follows so many characters of them. */
+  const encode = (segments: readonly TemplateSegment[], messages: readonly Message[], from = 0): EncodedSegments => {
+    const encoded = encodeSegments(segments, {
+      messages,
+      tokenizer,
+      controlTokens: options.controlTokens ?? "text",
+      from,
+    });
+    if (tokenizer.vocabularySize > vocabularySize) checkVocabulary(encoded.tokens, vocabularySize, tokenizer);
+    return encoded;
   };
 
   const render = (messages: readonly Message[], tools: readonly Tool[]): readonly TemplateSegment[] => {
@@ -74,13 +87,12 @@ export function createTemplateRenderer(
 
   const renderPrompt = (messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt => {
     const segments = render(messages, tools);
-    const text = segmentsText(segments);
-    const tokens = encode(text);
+    const { text, literal, tokens, spelledTokens } = encode(segments, messages);
     const spans = messageSpans(
-      { segments, text, tokens },
+      { segments, text, literal, tokens },
       { tokenizer, startToken: family.startToken, messageCount: messages.length },
     );
-    return { tokens, text, spans };
+    return { tokens, text, spans, spelledTokens };
   };
 
   /** The end token where an action lacks it. */
@@ -90,28 +102,37 @@ export function createTemplateRenderer(
   /** New messages after an action, rendered behind a stand-in for the history: costs what is new, however long that is. */
   const append = ({ messages, lastAction, newMessages }: BridgeInput): BridgeResult => {
     const standIn = family.standIn(messages);
-    const segments = render([...standIn, ...newMessages], []);
+    const shown = [...standIn, ...newMessages];
+    const segments = render(shown, []);
     const historyEnd = segments.findLastIndex(({ message }) => message !== null && message < standIn.length);
     const moved = segments.slice(0, historyEnd).find(({ message }) => message !== null && message >= standIn.length);
     if (moved !== undefined) {
       const place = messages.length + moved.message! - standIn.length;
       return { type: "refused", reason: `the chat template of "${family.name}" moves message ${place} to the front` };
     }
-    const text = missingEnd(lastAction) + family.closing + segmentsText(segments.slice(historyEnd + 1));
-    const tokens = encode(text);
+    const ending: TemplateSegment = {
+      message: null,
+      source: "template",
+      text: missingEnd(lastAction) + family.closing,
+    };
+    const { tokens, spelledTokens } = encode([ending, ...segments.slice(historyEnd + 1)], shown);
     // Where an action ends with the token that opens the next message, that token has been sampled already.
     const isOpened = endId === null && tokens.length > 0 && tokens[0] === lastAction.at(-1);
-    return { type: "extended", tokens: isOpened ? tokens.subarray(1) : tokens };
+    return { type: "extended", tokens: isOpened ? tokens.subarray(1) : tokens, spelledTokens };
   };
 
   /** Extends exactly when the template, given the new messages, still writes all that the policy saw and sampled. */
   const extendOrRefuse = ({ messages, tools, lastAction, newMessages }: BridgeInput): BridgeResult => {
     const before = segmentsText(render(messages.slice(0, -1), tools));
     const seen = before + tokenizer.decode(lastAction);
-    const segments = render([...messages, ...newMessages], tools);
+    const shown = [...messages, ...newMessages];
+    const segments = render(shown, tools);
     const after = segmentsText(segments);
     const ended = seen + missingEnd(lastAction);
-    if (after.startsWith(ended)) return { type: "extended", tokens: encode(after.slice(seen.length)) };
+    if (after.startsWith(ended)) {
+      const { tokens, spelledTokens } = encode(segments, shown, seen.length);
+      return { type: "extended", tokens, spelledTokens };
+    }
     return { type: "refused", reason: rewriteReason(family.name, segments, ended) };
   };
 

@@ -2,6 +2,8 @@
 // The rules are those of Hugging Face tokenizers: the leftmost match wins, of those the longest; `normalized` tokens are
 // looked for after normalizing, the others before.
 
+import type { TextRange } from "../core/index.ts";
+
 /** One entry of "added_tokens", its id settled. */
 export type AddedToken = {
   readonly id: number;
@@ -22,6 +24,14 @@ const wordEnd = /[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]$/u;
 const wordStart = /^[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\u200c\u200d]/u;
 const space = /\p{White_Space}/u;
 
+/** Whether the token means something to a model beyond its text; runs of white space are ordinary text in many vocabularies. */
+export function isControlToken({ content }: { readonly content: string }): boolean {
+  return /\P{White_Space}/u.test(content);
+}
+
+/** Ranges in which no control token is recognised, and how many were spelled out there. */
+export type LiteralScan = { readonly ranges: readonly TextRange[]; spelledTokens: number };
+
 /** Cuts a text at the added tokens that it was made for. */
 export class AddedTokenSplitter {
   readonly #tokens = new Map<string, AddedToken>();
@@ -34,28 +44,80 @@ export class AddedTokenSplitter {
     this.#pattern = escaped.length === 0 ? null : new RegExp(escaped.join("|"), "g");
   }
 
-  /** Calls `takeText` and `takeToken` in order; texts are never empty. */
-  split(text: string, takeText: (text: string) => void, takeToken: (id: number) => void): void {
+  get isEmpty(): boolean {
+    return this.#pattern === null;
+  }
+
+  /** Calls `takeText`, with the place where the text begins, and `takeToken` in order; texts are never empty. */
+  split(
+    text: string,
+    takeText: (text: string, start: number) => void,
+    takeToken: (id: number) => void,
+    literal: LiteralScan | null = null,
+  ): void {
     if (this.#pattern === null) {
-      if (text !== "") takeText(text);
+      if (text !== "") takeText(text, 0);
       return;
     }
     const pattern = this.#pattern;
     let done = 0;
     pattern.lastIndex = 0;
     for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
-      const token = this.#tokens.get(match[0]);
+      let token = this.#tokens.get(match[0]);
       let start = match.index;
       let end = start + match[0].length;
       if (token === undefined || (token.singleWord && touchesWord(text, start, end))) continue;
+      const touched = literal === null ? undefined : overlapping(literal.ranges, start, end);
+      if (literal !== null && touched !== undefined && isControlToken(token)) {
+        // The beginning may be a token that was not written in literal text.
+        token = this.#longestWithin(text, start, touched.start);
+        if (token === undefined) {
+          literal.spelledTokens++;
+          pattern.lastIndex = touched.start <= start && end <= touched.end ? end : start + 1;
+          continue;
+        }
+        end = start + token.content.length;
+        pattern.lastIndex = end;
+      }
       if (token.lstrip) while (start > done && space.test(text.charAt(start - 1))) start--;
       if (token.rstrip) while (end < text.length && space.test(text.charAt(end))) end++;
-      if (done < start) takeText(text.slice(done, start));
+      if (done < start) takeText(text.slice(done, start), done);
       takeToken(token.id);
       done = end;
     }
-    if (done < text.length) takeText(text.slice(done));
+    if (done < text.length) takeText(text.slice(done), done);
   }
+
+  #longestWithin(text: string, start: number, end: number): AddedToken | undefined {
+    let longest: AddedToken | undefined;
+    for (const token of this.#tokens.values()) {
+      const { length } = token.content;
+      if (length > end - start || length <= (longest?.content.length ?? 0)) continue;
+      if (text.startsWith(token.content, start)) longest = token;
+    }
+    return longest;
+  }
+}
+
+function overlapping(ranges: readonly TextRange[], start: number, end: number): TextRange | undefined {
+  return ranges.find((range) => range.start < end && start < range.end);
+}
+
+/** The ranges within a part of the text, counted from its beginning. */
+export function rangesWithin(ranges: readonly TextRange[], start: number, length: number): readonly TextRange[] {
+  return ranges
+    .map((range) => ({ start: Math.max(0, range.start - start), end: Math.min(length, range.end - start) }))
+    .filter((range) => range.start < range.end);
+}
+
+/** The same ranges in the normalized text; a border in the middle of what is composed may be off by what is composed. */
+export function normalizedRanges(
+  text: string,
+  ranges: readonly TextRange[],
+  normalize: (text: string) => string,
+): readonly TextRange[] {
+  const place = (offset: number): number => (offset === 0 ? 0 : normalize(text.slice(0, offset)).length);
+  return ranges.map(({ start, end }) => ({ start: place(start), end: place(end) }));
 }
 
 function touchesWord(text: string, start: number, end: number): boolean {

@@ -3,9 +3,16 @@
 // BOS) and its truncation; characters assigned by the very latest Unicode versions may differ, because tables differ. Not a
 // reader of files: see `read-bpe.ts`. No `node:`, so it runs in a browser.
 
-import type { IncrementalDecoder, Tokenizer } from "../core/index.ts";
+import type { IncrementalDecoder, LiteralEncoding, TextRange, Tokenizer } from "../core/index.ts";
 import { copyIds } from "../lib/small-array.ts";
-import { AddedTokenSplitter, type AddedToken } from "./added-tokens.ts";
+import {
+  AddedTokenSplitter,
+  type AddedToken,
+  isControlToken,
+  type LiteralScan,
+  normalizedRanges,
+  rangesWithin,
+} from "./added-tokens.ts";
 import { ByteMerger } from "./byte-merger.ts";
 import type { ByteTable } from "./byte-table.ts";
 import type { MergeTable } from "./merge-table.ts";
@@ -30,11 +37,14 @@ export type BpeDefinition = {
 export class ByteLevelBpe implements Tokenizer {
   readonly name: string;
   readonly #definition: BpeDefinition;
+  readonly #byteIds: Uint32Array;
   readonly #merger: ByteMerger;
   readonly #cutBeforeNormalizing: AddedTokenSplitter;
   readonly #cutAfterNormalizing: AddedTokenSplitter;
   readonly #addedIds: ReadonlyMap<string, number>;
   readonly #specialIds: ReadonlySet<number>;
+  /** 1 for ids of control tokens. */
+  readonly #isControl: Uint8Array;
   readonly #cache = new WordCache();
   readonly #sections = new SectionCache();
   /** What each id is as text; `null` when it ends inside a character. Filled as ids are met. */
@@ -49,10 +59,8 @@ export class ByteLevelBpe implements Tokenizer {
     const { tokens, merges, addedTokens } = definition;
     this.name = name;
     this.#definition = definition;
-    this.#merger = new ByteMerger(
-      Uint32Array.from({ length: 256 }, (_, byte) => tokens.find(Uint8Array.of(byte), 0, 1)),
-      merges,
-    );
+    this.#byteIds = Uint32Array.from({ length: 256 }, (_, byte) => tokens.find(Uint8Array.of(byte), 0, 1));
+    this.#merger = new ByteMerger(this.#byteIds, merges);
     this.#cutBeforeNormalizing = new AddedTokenSplitter(addedTokens.filter((token) => !token.normalized));
     this.#cutAfterNormalizing = new AddedTokenSplitter(
       addedTokens
@@ -61,6 +69,8 @@ export class ByteLevelBpe implements Tokenizer {
     );
     this.#addedIds = new Map(addedTokens.map((token) => [token.content, token.id]));
     this.#specialIds = new Set(addedTokens.filter((token) => token.special).map((token) => token.id));
+    this.#isControl = new Uint8Array(tokens.size);
+    for (const token of addedTokens) if (isControlToken(token)) this.#isControl[token.id] = 1;
   }
 
   get vocabularySize(): number {
@@ -71,6 +81,18 @@ export class ByteLevelBpe implements Tokenizer {
   encode(text: string): Uint32Array {
     this.#count = 0;
     this.#cutBeforeNormalizing.split(replaceLoneSurrogates(text), this.#takeRawText, this.#takeId);
+    return this.#finish();
+  }
+
+  encodeLiteral(text: string, literal: readonly TextRange[]): LiteralEncoding {
+    this.#count = 0;
+    const scan = { ranges: literal, spelledTokens: 0 };
+    const take = (part: string, start: number): void => this.#takePartlyLiteral(part, start, scan);
+    this.#cutBeforeNormalizing.split(replaceLoneSurrogates(text), take, this.#takeId, scan);
+    return { tokens: this.#finish(), spelledTokens: scan.spelledTokens };
+  }
+
+  #finish(): Uint32Array {
     const ids = copyIds(this.#ids, this.#count);
     // One huge text must not hold its memory for good.
     if (this.#ids.length > 2 ** 20) this.#ids = new Uint32Array(1024);
@@ -120,12 +142,17 @@ export class ByteLevelBpe implements Tokenizer {
   #textOf(id: number): string | null {
     const known = this.#texts[id];
     if (known !== undefined) return known;
+    const bytes = this.#bytesOf(id);
+    const text = incompleteTail(bytes, bytes.length) === 0 ? decodeUtf8(bytes) : null;
+    if (this.#definition.tokens.has(id)) this.#texts[id] = text;
+    return text;
+  }
+
+  #bytesOf(id: number): Uint8Array {
     const { tokens } = this.#definition;
     const bytes = new Uint8Array(tokens.lengthOf(id));
     tokens.copyTo(id, bytes, 0);
-    const text = incompleteTail(bytes, bytes.length) === 0 ? decodeUtf8(bytes) : null;
-    if (tokens.has(id)) this.#texts[id] = text;
-    return text;
+    return bytes;
   }
 
   readonly #takeId = (id: number): void => {
@@ -145,6 +172,40 @@ export class ByteLevelBpe implements Tokenizer {
     this.#encodeRawText(text);
     this.#sections.set(text, this.#ids, start, this.#count);
   };
+
+  #takePartlyLiteral(text: string, start: number, scan: LiteralScan): void {
+    const ranges = rangesWithin(scan.ranges, start, text.length);
+    const takeLiteral = (part: string, take: (part: string) => void): void => {
+      const from = this.#count;
+      take(part);
+      this.#spellOut(from);
+    };
+    if (ranges.length === 0) {
+      this.#takeRawText(text);
+    } else if (this.#cutAfterNormalizing.isEmpty) {
+      takeLiteral(text, this.#takeRawText);
+    } else {
+      const normalized = this.#normalize(text);
+      const places = normalized === text ? ranges : normalizedRanges(text, ranges, (part) => this.#normalize(part));
+      const inner = { ranges: places, spelledTokens: 0 };
+      this.#cutAfterNormalizing.split(normalized, (part) => takeLiteral(part, this.#takeText), this.#takeId, inner);
+      scan.spelledTokens += inner.spelledTokens;
+    }
+  }
+
+  /** Writes control tokens that merges have made as their bytes: no added token was to be recognised there. */
+  #spellOut(from: number): void {
+    const isControl = this.#isControl;
+    let at = from;
+    while (at < this.#count && isControl[this.#ids[at]!] === 0) at++;
+    if (at === this.#count) return;
+    const ids = this.#ids.slice(at, this.#count);
+    this.#count = at;
+    for (const id of ids) {
+      if (isControl[id] === 0) this.#takeId(id);
+      else for (const byte of this.#bytesOf(id)) this.#takeId(this.#byteIds[byte]!);
+    }
+  }
 
   readonly #encodeRawText = (text: string): void => {
     this.#cutAfterNormalizing.split(this.#normalize(text), this.#takeText, this.#takeId);

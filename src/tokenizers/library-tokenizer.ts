@@ -3,7 +3,21 @@
 
 import * as library from "@huggingface/tokenizers";
 
-import { ConfigurationError, type IncrementalDecoder, type Tokenizer } from "../core/index.ts";
+import {
+  ConfigurationError,
+  type IncrementalDecoder,
+  type LiteralEncoding,
+  type TextRange,
+  type Tokenizer,
+} from "../core/index.ts";
+import {
+  type AddedToken,
+  AddedTokenSplitter,
+  isControlToken,
+  type LiteralScan,
+  normalizedRanges,
+  rangesWithin,
+} from "./added-tokens.ts";
 import { type ByteFallbackDecoder, readByteFallbackDecoder } from "./byte-fallback-decoder.ts";
 
 /** What is used of the library's class. Its own declarations do not resolve under Node's module rules. */
@@ -12,8 +26,24 @@ type LibraryModel = {
   decode(ids: readonly number[], options: { readonly clean_up_tokenization_spaces: boolean }): string;
   token_to_id(token: string): number | undefined;
   id_to_token(id: number): string | undefined;
-  get_added_tokens_decoder(): ReadonlyMap<number, { readonly special: boolean }>;
+  get_added_tokens_decoder(): ReadonlyMap<number, LibraryAddedToken>;
   get_vocab(withAddedTokens: boolean): ReadonlyMap<string, number>;
+  readonly normalizer: ((text: string) => string) | null;
+  readonly pre_tokenizer: ((text: string, options: { readonly section_index: number }) => readonly string[]) | null;
+  readonly model: ((pieces: readonly string[]) => readonly string[]) & {
+    readonly tokens_to_ids: ReadonlyMap<string, number>;
+    readonly unk_token_id?: number;
+  };
+};
+
+type LibraryAddedToken = {
+  readonly id: number;
+  readonly content: string;
+  readonly special: boolean;
+  readonly single_word: boolean;
+  readonly lstrip: boolean;
+  readonly rstrip: boolean;
+  readonly normalized: boolean;
 };
 
 const { Tokenizer: Model } = library as unknown as {
@@ -61,6 +91,9 @@ class LibraryTokenizer implements Tokenizer {
   readonly vocabularySize: number;
   readonly #model: LibraryModel;
   readonly #specialIds: ReadonlySet<number>;
+  readonly #controlIds: ReadonlySet<number>;
+  readonly #cutBeforeNormalizing: AddedTokenSplitter;
+  readonly #cutAfterNormalizing: AddedTokenSplitter;
   /** `null`: the library decodes. */
   readonly #decodeTokens: ByteFallbackDecoder | null;
 
@@ -71,12 +104,72 @@ class LibraryTokenizer implements Tokenizer {
     let largest = -1;
     for (const id of model.get_vocab(true).values()) largest = Math.max(largest, id);
     this.vocabularySize = largest + 1;
-    const added = [...model.get_added_tokens_decoder()];
-    this.#specialIds = new Set(added.filter(([, token]) => token.special).map(([id]) => id));
+    const added = [...model.get_added_tokens_decoder().values()];
+    this.#specialIds = new Set(added.filter(({ special }) => special).map(({ id }) => id));
+    this.#controlIds = new Set(added.filter(isControlToken).map(({ id }) => id));
+    const { normalizer } = model;
+    // The library looks for every token in the text as it is where nothing normalizes.
+    const isLate = (token: LibraryAddedToken): boolean => normalizer !== null && token.normalized;
+    this.#cutBeforeNormalizing = new AddedTokenSplitter(added.filter((token) => !isLate(token)).map(toAddedToken));
+    this.#cutAfterNormalizing = new AddedTokenSplitter(
+      added.filter(isLate).map((token) => ({ ...toAddedToken(token), content: normalizer!(token.content) })),
+    );
   }
 
   encode(text: string): Uint32Array {
     return Uint32Array.from(this.#model.encode(text, { add_special_tokens: false }).ids);
+  }
+
+  /** By the steps of the library's own encoding, which knows no literal text. */
+  encodeLiteral(text: string, literal: readonly TextRange[]): LiteralEncoding {
+    const scan = { ranges: literal, spelledTokens: 0 };
+    const ids: number[] = [];
+    let sections = 0;
+    this.#cutBeforeNormalizing.split(
+      text,
+      (part, start) => this.#takeText(part, { start, section: sections++, scan, ids }),
+      (id) => {
+        sections++;
+        ids.push(id);
+      },
+      scan,
+    );
+    return { tokens: Uint32Array.from(ids), spelledTokens: scan.spelledTokens };
+  }
+
+  #takeText(text: string, { start, section, scan, ids }: LiteralSection): void {
+    const ranges = rangesWithin(scan.ranges, start, text.length);
+    const normalize = (part: string): string => this.#model.normalizer?.(part) ?? part;
+    const inner = { ranges: normalizedRanges(text, ranges, normalize), spelledTokens: 0 };
+    this.#cutAfterNormalizing.split(
+      normalize(text),
+      (part) => {
+        for (const id of this.#merge(part, section)) {
+          if (ranges.length > 0 && this.#controlIds.has(id)) ids.push(...this.#spellOut(id));
+          else ids.push(id);
+        }
+      },
+      (id) => ids.push(id),
+      inner,
+    );
+    scan.spelledTokens += inner.spelledTokens;
+  }
+
+  /** Unigram vocabularies list control tokens among their pieces, and prefer them. */
+  #spellOut(id: number): readonly number[] {
+    const { model } = this.#model;
+    if (id === model.unk_token_id) return [id];
+    return Array.from(this.#model.id_to_token(id) ?? "").flatMap((character) => this.#idsOf(model([character])));
+  }
+
+  #merge(text: string, section: number): readonly number[] {
+    const { model, pre_tokenizer: cut } = this.#model;
+    return this.#idsOf(model(cut === null ? [text] : cut(text, { section_index: section })));
+  }
+
+  #idsOf(tokens: readonly string[]): readonly number[] {
+    const { tokens_to_ids: ids, unk_token_id: unknown } = this.#model.model;
+    return tokens.flatMap((token) => ids.get(token) ?? unknown ?? []);
   }
 
   decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens?: boolean } = {}): string {
@@ -100,6 +193,19 @@ class LibraryTokenizer implements Tokenizer {
   startDecoding(): IncrementalDecoder {
     return new WindowDecoder((ids) => this.decode(ids));
   }
+}
+
+type LiteralSection = {
+  readonly start: number;
+  /** Place among the parts that added tokens cut the text into; some pre-tokenizers treat the first one differently. */
+  readonly section: number;
+  readonly scan: LiteralScan;
+  readonly ids: number[];
+};
+
+function toAddedToken(token: LibraryAddedToken): AddedToken {
+  const { id, content, special, lstrip, rstrip, normalized } = token;
+  return { id, content, special, lstrip, rstrip, normalized, singleWord: false };
 }
 
 /** Tokens kept as context, because some decoders drop the space of the first token. */

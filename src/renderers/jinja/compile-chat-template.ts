@@ -52,7 +52,7 @@ function variablesOf({ messages, tools, addGenerationPrompt, kwargs, context }: 
   }
   const items = messages.map((message, index) => {
     const origin = { source: "words", message: index } as const;
-    return message instanceof Map ? PythonDict.fromJson(message, origin, index) : fromJson(message, origin);
+    return message instanceof Map ? PythonDict.fromMessage(message, origin, index) : fromJson(message, origin);
   });
   return variables
     .set("messages", PythonList.of(items))

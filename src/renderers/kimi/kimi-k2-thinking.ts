@@ -21,7 +21,10 @@ export const kimiK2Thinking: ChatTemplate = ({ messages, tools, addGenerationPro
     writer.begin(index);
     const role = attribute(message, "role");
     const name = attribute(message, "name");
-    writer.template(`${openingToken(role)}${printed(isTruthy(name) ? name : role)}<|im_middle|>`);
+    writer.template(openingToken(role));
+    if (isTruthy(name)) writer.words(printed(name));
+    else writer.template(printed(role));
+    writer.template("<|im_middle|>");
     const content = attribute(message, "content");
     if (role === "assistant") {
       writer.template("<think>");

@@ -10,6 +10,7 @@ export const byteTokenizer: Tokenizer = {
   name: "bytes",
   vocabularySize: 258,
   encode: (text) => Uint32Array.from(Buffer.from(text)),
+  encodeLiteral: (text) => ({ tokens: Uint32Array.from(Buffer.from(text)), spelledTokens: 0 }),
   decode: (ids, options = {}) => {
     const bytes = Array.from(ids).flatMap((id) => {
       if (id < 256) return [id];

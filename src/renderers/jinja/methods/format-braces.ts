@@ -3,7 +3,7 @@
 import { PythonDict } from "../values/containers.ts";
 import { escapeText } from "../values/escape.ts";
 import { pythonError, valueError } from "../values/raise.ts";
-import { concatTexts, templateText, TracedText } from "../values/traced-text.ts";
+import { concatTexts, unknownOrigin, TracedText } from "../values/traced-text.ts";
 import { type CallArguments, Undefined, type Value } from "../values/value.ts";
 import { reprOf, textOf } from "../values/value-text.ts";
 import { formatValue } from "./format-spec.ts";
@@ -64,7 +64,7 @@ function formatField(value: Value, conversion: string | undefined, spec: string)
       return formatValue(textOf(value), spec);
     case "r":
     case "a":
-      return formatValue(templateText(reprOf(value)), spec);
+      return formatValue(new TracedText(reprOf(value), unknownOrigin), spec);
     default:
       throw valueError(`"${conversion}" is no conversion of a format`);
   }

@@ -3,7 +3,7 @@
 
 import { type JsonObject, JsonFloat, type JsonValue } from "../../../lib/json/index.ts";
 import { type HashKey, hashKey } from "./hash-key.ts";
-import { type Origin, TracedText, unknownOrigin } from "./traced-text.ts";
+import { type Origin, templateOrigin, TracedText, unknownOrigin } from "./traced-text.ts";
 import { PythonObject, type Value } from "./value.ts";
 
 export class PythonList extends PythonObject {
@@ -88,7 +88,11 @@ export class PythonDict extends PythonObject {
     return new PythonDict(map, null, unknownOrigin, null);
   }
 
-  static fromJson(json: JsonObject, origin: Origin, message: number | null = null): PythonDict {
+  static fromJson(json: JsonObject, origin: Origin): PythonDict {
+    return new PythonDict(null, json, origin, null);
+  }
+
+  static fromMessage(json: JsonObject, origin: Origin, message: number): PythonDict {
     return new PythonDict(null, json, origin, message);
   }
 
@@ -97,7 +101,8 @@ export class PythonDict extends PythonObject {
     if (this.#entries === null) {
       this.#entries = new Map();
       for (const [key, value] of this.json ?? []) {
-        this.#entries.set(key, { key: new TracedText(key, this.origin), value: fromJson(value, this.origin) });
+        const origin = this.message !== null && isRole(key, value) ? templateOrigin : this.origin;
+        this.#entries.set(key, { key: new TracedText(key, this.origin), value: fromJson(value, origin) });
       }
     }
     return this.#entries;
@@ -111,6 +116,13 @@ export class PythonDict extends PythonObject {
   get(key: string): Value | undefined {
     return this.entries.get(key)?.value;
   }
+}
+
+/** Templates make control tokens of roles ("<|" + role + "|>"), which are words of the format and of nobody's message. */
+function isRole(key: string, value: JsonValue): boolean {
+  return (
+    key === "role" && typeof value === "string" && /^(?:system|developer|user|assistant|tool|function)$/.test(value)
+  );
 }
 
 /** JSON as templates see it, every text of it marked with where it came from. */

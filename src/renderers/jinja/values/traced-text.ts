@@ -13,7 +13,7 @@ export type Run = { readonly origin: Origin; readonly length: number };
 /** A literal of the template, or a variable that is neither message nor tool. */
 export const templateOrigin: Origin = Object.freeze({ source: "template", message: null });
 /** Data of unknown place: computed from messages in a way that is not followed. Never taken for the template's own words. */
-export const unknownOrigin: Origin = Object.freeze({ source: "words", message: null });
+export const unknownOrigin: Origin = Object.freeze({ source: "unknown", message: null });
 export const toolsOrigin: Origin = Object.freeze({ source: "tools", message: null });
 
 /** Repetitions beyond which origins would cost more memory than the text. */
