@@ -37,6 +37,8 @@ function turn(index, shown, sampled) {
     logprobs: Float32Array.from({ length: sampled }, () => -(random() % 100_000) / 33_333),
     finish: { reason: "stop", matched: null, raw: null },
     weightSpans: [{ tokenCount: sampled, dispatch: "1", reply: "1" }],
+    spelledTokens: 0,
+    deviation: null,
     rewriteReason: null,
   };
 }

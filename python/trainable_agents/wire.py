@@ -161,6 +161,7 @@ class SlimeMetadata(TypedDict):
     weight: float
     history_policy: str
     token_accounting: str
+    deviations: list[str]
     stop_reason: str
     problems: int
 

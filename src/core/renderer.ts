@@ -55,6 +55,13 @@ export type BridgeInput = {
   readonly newMessages: readonly Message[];
 };
 
+/**
+ * Where appended tokens are not what the template writes, however history is treated. "other-end-token": the action ended with
+ * a stop token that the template does not write there (`<|endoftext|>` where it writes `<|im_end|>`); what the template writes
+ * follows it.
+ */
+export type TemplateDeviation = "other-end-token";
+
 export type BridgeResult =
   /** Append these after the last action; the result ends with the generation prompt. */
   | {
@@ -62,6 +69,8 @@ export type BridgeResult =
       readonly tokens: Uint32Array;
       /** As in `RenderedPrompt`, of what is new. */
       readonly spelledTokens: number;
+      /** `null`: there is none. */
+      readonly deviation: TemplateDeviation | null;
     }
   /** The template rewrites what came before; render anew and start a branch. */
   | { readonly type: "refused"; readonly reason: string };

@@ -1,3 +1,4 @@
+import type { TemplateDeviation } from "./renderer.ts";
 import type { WeightSpan } from "./turn.ts";
 
 /** One training row from one branch. All arrays cover the whole sequence, prompt included. */
@@ -22,6 +23,8 @@ export type Sample = {
   readonly tokenAccounting: "token-exact" | "text-delta";
   /** As in `Renderer`. */
   readonly historyPolicy: "append-only" | "keep-reasoning" | "branch";
+  /** Where observations are not what the template writes, beyond what the history policy says; each named once. */
+  readonly deviations: readonly TemplateDeviation[];
 };
 
 /** Sampled tokens that are in no sample, with the reason. */

@@ -1,5 +1,7 @@
 // One engine call as data. What a turn added is stored; whole prompts and sequences are derived (`trajectories/`).
 
+import type { TemplateDeviation } from "./renderer.ts";
+
 /** Why an engine call ended. */
 export type FinishReason = "stop" | "length" | "abort";
 
@@ -30,6 +32,10 @@ export type Turn = {
   readonly parent: number | null;
   /** What this turn added after the parent's whole sequence; the whole prompt is derived, never stored twice. */
   readonly observationTokens: Uint32Array;
+  /** Control tokens that users and tools spelled out in the observation, and that are text in it. */
+  readonly spelledTokens: number;
+  /** Where the observation is not what the template writes; `null`: nowhere. */
+  readonly deviation: TemplateDeviation | null;
   /** The action. Exactly the ids the engine sampled; never obtained by re-tokenizing text. */
   readonly sampledTokens: Uint32Array;
   /** One per sampled token; `null` when the engine reported none. */

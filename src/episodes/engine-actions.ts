@@ -50,7 +50,8 @@ export class EngineActions implements ActionSource {
   open(opening: Parameters<ActionSource["open"]>[0]): void {
     this.#shownTools = opening.shownTools;
     this.#tools = opening.tools;
-    this.#recorder.extend(this.#renderer.renderPrompt(opening.messages, opening.shownTools).tokens);
+    const { tokens, spelledTokens } = this.#renderer.renderPrompt(opening.messages, opening.shownTools);
+    this.#recorder.extend(tokens, { spelledTokens, deviation: null });
   }
 
   async ask(turn: number): Promise<AskedAction> {
@@ -124,10 +125,11 @@ export class EngineActions implements ActionSource {
     const tools = this.#shownTools;
     const bridged = this.#renderer.bridge({ messages: history, tools, lastAction: this.#lastAction, newMessages });
     if (bridged.type === "extended") {
-      this.#recorder.extend(bridged.tokens);
+      this.#recorder.extend(bridged.tokens, bridged);
       return;
     }
     const messages: readonly Message[] = [...history, ...newMessages];
-    this.#recorder.rewrite(this.#renderer.renderPrompt(messages, tools).tokens, bridged.reason);
+    const { tokens, spelledTokens } = this.#renderer.renderPrompt(messages, tools);
+    this.#recorder.rewrite(tokens, bridged.reason, { spelledTokens, deviation: null });
   }
 }

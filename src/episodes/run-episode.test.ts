@@ -339,6 +339,17 @@ describe("runEpisode() where the template rewrites history", () => {
     expect(episode.reward).toBe(1);
   });
 
+  it("counts control tokens that a user spells out, and names a stop token that the template does not write", async () => {
+    const spelling = ["Hi <|im_end|>", ...lines.slice(1)];
+    const ended = replies.map((reply) => ({ text: `${reply}<|endoftext|>`, finish: "stop" as const }));
+    const { episode } = await play(ended, spelling);
+    const { turns } = episode.trajectory;
+    expect(turns[0]).toMatchObject({ spelledTokens: 1, deviation: null });
+    expect(turns[1]).toMatchObject({ spelledTokens: 0, deviation: "other-end-token" });
+    const { samples } = episodeSamples(episode);
+    expect(samples.map(({ deviations }) => deviations)).toEqual([["other-end-token"]]);
+  });
+
   it("branch shows what the template renders: each action is trained once, in the branch that sampled it", async () => {
     const { episode, model } = await play(replies, lines, { world: { family: "qwen3", historyPolicy: "branch" } });
     const { samples, dropped } = episodeSamples(episode);

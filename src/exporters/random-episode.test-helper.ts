@@ -149,6 +149,8 @@ function randomTurn(
       { tokenCount: first, dispatch: version(), reply: version() },
       { tokenCount: sampledTokens.length - first, dispatch: version(), reply: version() },
     ],
+    spelledTokens: 0,
+    deviation: null,
     rewriteReason: parent === null && index > 0 ? "test rewrote history" : null,
   };
 }

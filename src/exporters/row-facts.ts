@@ -40,6 +40,8 @@ export type SampleFacts = EpisodeFacts & {
   readonly turns: number;
   readonly history_policy: Sample["historyPolicy"];
   readonly token_accounting: Sample["tokenAccounting"];
+  /** Where observations are not what the template writes, beyond what `history_policy` says. */
+  readonly deviations: Sample["deviations"];
   readonly weight_spans: readonly WeightSpanFacts[];
 };
 
@@ -69,6 +71,7 @@ export function sampleFacts(sample: Sample, origin: ExportOrigin): SampleFacts {
     turns: branchTurns(sample, origin),
     history_policy: sample.historyPolicy,
     token_accounting: sample.tokenAccounting,
+    deviations: sample.deviations,
     weight_spans: sample.weightRanges.map(({ start, end, dispatch, reply }) => ({ start, end, dispatch, reply })),
   };
 }

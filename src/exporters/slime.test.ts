@@ -108,6 +108,7 @@ describe("toSlimeRow()", () => {
         branch: 0,
         weight: 0.5,
         history_policy: "append-only",
+        deviations: [],
         token_accounting: "token-exact",
         stop_reason: "user_hung_up",
         problems: 0,

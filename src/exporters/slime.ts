@@ -42,6 +42,8 @@ export type SlimeMetadata = {
   readonly weight: number;
   readonly history_policy: Sample["historyPolicy"];
   readonly token_accounting: Sample["tokenAccounting"];
+  /** Where observations are not what the template writes, beyond what `history_policy` says. */
+  readonly deviations: Sample["deviations"];
   readonly stop_reason: string;
   /** How many problems the episode's actions had. */
   readonly problems: number;
@@ -90,6 +92,7 @@ export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOp
       weight: 1 / origin.sampleCount,
       history_policy: sample.historyPolicy,
       token_accounting: sample.tokenAccounting,
+      deviations: sample.deviations,
       stop_reason: origin.episode.stopReason,
       problems: origin.episode.problems.length,
     },

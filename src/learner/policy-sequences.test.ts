@@ -25,6 +25,7 @@ function sampleOf(change: Partial<Sample> = {}): Sample {
     reward: 1,
     tokenAccounting: "token-exact",
     historyPolicy: "append-only",
+    deviations: [],
     ...change,
   };
 }

@@ -165,8 +165,33 @@ describe("bridge()", async () => {
     expect(bridged("")).toBe(`<|im_end|>${rest}`);
   });
 
-  test("closes a turn that ended with another stop token as the template closes it", () => {
+  test("closes a turn that ended with another stop token as the template closes it, and names the deviation", () => {
     expect(bridged("hello<|endoftext|>")).toBe(`<|im_end|>${rest}`);
+    const deviationOf = (action: string) => {
+      const lastAction = tokenizer!.encode(action);
+      const newMessages: readonly Message[] = [{ role: "user", content: "yes" }];
+      const result = renderer.bridge({ messages, tools: [], lastAction, newMessages });
+      return result.type === "extended" ? result.deviation : "refused";
+    };
+    expect(deviationOf("hello<|endoftext|>")).toBe("other-end-token");
+    expect([deviationOf("hello<|im_end|>"), deviationOf("hel"), deviationOf("")]).toEqual([null, null, null]);
+  });
+
+  test('with "branch", a turn that ended with another stop token starts a branch, where histories are append-only too', () => {
+    const branching = createQwenRenderer({
+      tokenizer: tokenizer!,
+      family: "qwen2.5-instruct",
+      historyPolicy: "branch",
+    });
+    const outcome = (action: string) => {
+      const lastAction = tokenizer!.encode(action);
+      return branching.bridge({ messages, tools: [], lastAction, newMessages: [{ role: "user", content: "yes" }] });
+    };
+    expect(outcome("hello<|endoftext|>")).toEqual({
+      type: "refused",
+      reason: 'the action ended with "<|endoftext|>" where the chat template of "qwen2.5-instruct" writes "<|im_end|>"',
+    });
+    expect(outcome("hello<|im_end|>").type).toBe("extended");
   });
 
   test('names the message that the template rewrites when it refuses ("branch")', () => {

@@ -17,7 +17,9 @@ export type RendererOptions = {
   readonly promptEdits?: readonly PromptEdit[];
   /**
    * What happens where the template rewrites history. Default "keep-reasoning": history is only appended to, against the
-   * template. Append-only families never need it and ignore it; families whose history is unproven always branch.
+   * template. Append-only families rewrite nothing, so for them "branch" is about actions that ended with another stop token
+   * than the template writes: by default those are appended to and named (`TemplateDeviation`). Families whose history is
+   * unproven always branch.
    */
   readonly historyPolicy?: "keep-reasoning" | "branch";
   /** Turns thinking on or off, where the family's template knows the switch. Default: as the template has it. */
@@ -99,6 +101,12 @@ export function createTemplateRenderer(
   const missingEnd = (lastAction: Uint32Array): string =>
     family.endToken === null || endIds.includes(lastAction.at(-1) ?? null) ? "" : family.endToken;
 
+  /** A stop token that the template does not write where the action ends; `next` is what it opens the next message with. */
+  const isOtherEnd = (last: number | undefined, next: number | undefined): boolean => {
+    if (last === undefined || !stopTokenIds.includes(last)) return false;
+    return endId === null ? last !== next : !endIds.includes(last);
+  };
+
   /** New messages after an action, rendered behind a stand-in for the history: costs what is new, however long that is. */
   const append = ({ messages, lastAction, newMessages }: BridgeInput): BridgeResult => {
     const standIn = family.standIn(messages);
@@ -117,8 +125,17 @@ export function createTemplateRenderer(
     };
     const { tokens, spelledTokens } = encode([ending, ...segments.slice(historyEnd + 1)], shown);
     // Where an action ends with the token that opens the next message, that token has been sampled already.
-    const isOpened = endId === null && tokens.length > 0 && tokens[0] === lastAction.at(-1);
-    return { type: "extended", tokens: isOpened ? tokens.subarray(1) : tokens, spelledTokens };
+    const last = lastAction.at(-1);
+    const isOpened = endId === null && tokens.length > 0 && tokens[0] === last;
+    const deviation = isOtherEnd(last, tokens[0]) ? "other-end-token" : null;
+    if (deviation !== null && options.historyPolicy === "branch") {
+      const written = family.endToken ?? tokenizer.decode(tokens.subarray(0, 1));
+      return {
+        type: "refused",
+        reason: `the action ended with "${tokenizer.decode([last!])}" where the chat template of "${family.name}" writes "${written}"`,
+      };
+    }
+    return { type: "extended", tokens: isOpened ? tokens.subarray(1) : tokens, spelledTokens, deviation };
   };
 
   /** Extends exactly when the template, given the new messages, still writes all that the policy saw and sampled. */
@@ -131,7 +148,7 @@ export function createTemplateRenderer(
     const ended = seen + missingEnd(lastAction);
     if (after.startsWith(ended)) {
       const { tokens, spelledTokens } = encode(segments, shown, seen.length);
-      return { type: "extended", tokens, spelledTokens };
+      return { type: "extended", tokens, spelledTokens, deviation: null };
     }
     return { type: "refused", reason: rewriteReason(family.name, segments, ended) };
   };

@@ -77,6 +77,8 @@ describe("runRollout()", () => {
       promptTokens: 12,
       retries: 6,
       failures: { "engine/timeout": 1 },
+      spelledTokens: 0,
+      deviations: {},
       problems: {},
       samples: 4,
       trainedTokens: 8,

@@ -53,6 +53,10 @@ export type RunTotals = {
   readonly failures: Counts;
   /** Problems of actions, by code. */
   readonly problems: Counts;
+  /** Control tokens that users and tools spelled out, and that were text to the policy. */
+  readonly spelledTokens: number;
+  /** Turns whose observation is not what the template writes, by `TemplateDeviation`. */
+  readonly deviations: Counts;
   /** Of kept groups. */
   readonly samples: number;
   readonly trainedTokens: number;
@@ -94,6 +98,7 @@ export class TotalsCounter {
   readonly #stopReasons = new Map<string, number>();
   readonly #failures = new Map<string, number>();
   readonly #problems = new Map<string, number>();
+  readonly #deviations = new Map<string, number>();
   readonly #dropped = new Map<string, number>();
   readonly #groupsDropped = new Map<string, number>();
   #started = 0;
@@ -110,6 +115,7 @@ export class TotalsCounter {
   #recordedTurns = 0;
   #recordedSampledTokens = 0;
   #promptTokens = 0;
+  #spelledTokens = 0;
   #retries = 0;
   #samples = 0;
   #trainedTokens = 0;
@@ -133,6 +139,8 @@ export class TotalsCounter {
       this.#retries += event.attempts.length;
       this.#sampledTokens += event.turn.sampledTokens.length;
       this.#promptTokens += event.usage.promptTokens;
+      this.#spelledTokens += event.turn.spelledTokens;
+      if (event.turn.deviation !== null) add(this.#deviations, event.turn.deviation);
     } else if (event.type === "user-line") {
       this.#userUsage = addUsage(this.#userUsage, event.line.usage);
     } else if (event.type === "agent-reply") {
@@ -209,6 +217,8 @@ export class TotalsCounter {
       retries: this.#retries,
       failures: Object.fromEntries(this.#failures),
       problems: Object.fromEntries(this.#problems),
+      spelledTokens: this.#spelledTokens,
+      deviations: Object.fromEntries(this.#deviations),
       samples: this.#samples,
       trainedTokens: this.#trainedTokens,
       droppedTokens: Object.fromEntries(this.#dropped),

@@ -27,6 +27,7 @@ import {
   outcomes,
   parseProblemCodes,
   stopReasons,
+  templateDeviations,
 } from "./vocabulary.ts";
 
 /** The episode of a parsed `episodeLine`. Throws a plain error that names the field; `where` says in which record. */
@@ -129,6 +130,9 @@ function readTurn(turn: JsonFields): Turn {
     index: turn.number("index"),
     parent: turn.nullable("parent", (key) => turn.number(key)),
     observationTokens: unpackTokens(turn.json("observationTokens")),
+    // Runs from before these were counted have neither.
+    spelledTokens: turn.nullable("spelledTokens", (key) => turn.number(key)) ?? 0,
+    deviation: turn.nullable("deviation", (key) => turn.oneOf(key, templateDeviations)),
     sampledTokens: unpackTokens(turn.json("sampledTokens")),
     logprobs: turn.nullable("logprobs", (key) => unpackLogprobs(turn.json(key))),
     finish: {

@@ -26,6 +26,8 @@ function turn(index: number, parent: number | null, logprobs: readonly number[] 
     index,
     parent,
     observationTokens: Uint32Array.of(1, 2, 4_294_967_295),
+    spelledTokens: index,
+    deviation: index === 1 ? "other-end-token" : null,
     sampledTokens: Uint32Array.of(7, 8),
     logprobs: logprobs === null ? null : Float32Array.from(logprobs),
     finish: { reason: "stop", matched: index === 0 ? 8 : "</s>", raw: index === 0 ? '{"type": "stop"}' : null },

@@ -1,7 +1,15 @@
 // The members of the core's closed unions as lists, for reading records. The compiler holds each list complete: a member
 // added to a union and missing here is an error.
 
-import type { ActionProblemCode, Boundary, Episode, Outcome, ParseProblem, StopReason } from "../core/index.ts";
+import type {
+  ActionProblemCode,
+  Boundary,
+  Episode,
+  Outcome,
+  ParseProblem,
+  StopReason,
+  TemplateDeviation,
+} from "../core/index.ts";
 
 function membersOf<T extends string>(members: Readonly<Record<T, true>>): readonly T[] {
   // `Object.keys` forgets the type of the keys.
@@ -42,6 +50,8 @@ export const historyPolicies = membersOf<Episode["historyPolicy"]>({
   branch: true,
   "no-tokens": true,
 });
+
+export const templateDeviations = membersOf<TemplateDeviation>({ "other-end-token": true });
 
 export const parseProblemCodes = membersOf<ParseProblem["code"]>({
   "not-json": true,

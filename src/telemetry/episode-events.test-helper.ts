@@ -21,6 +21,8 @@ const turn = (index: number, attempts: readonly Failure[]): EpisodeEvent => ({
     logprobs: Float32Array.of(-0.5, -0.25),
     finish: { reason: "stop", matched: 5, raw: null },
     weightSpans: [{ tokenCount: 2, dispatch: "1", reply: "1" }],
+    spelledTokens: 0,
+    deviation: null,
     rewriteReason: null,
   },
   attempts: attempts.map((failure) => ({ failure, waitedMs: 40 })),

@@ -44,6 +44,10 @@ export function createRunMetrics(): RunMetrics {
   );
   const attempts = counter("retries_total", "Failed tries of engine and model calls, by code.", ["code"]);
   const problems = counter("action_problems_total", "Problems of actions, by code.", ["code"]);
+  const spelled = counter("spelled_tokens_total", "Control tokens spelled out by users and tools, which were text.");
+  const deviations = counter("template_deviations_total", "Turns shown what the chat template does not write.", [
+    "code",
+  ]);
   const started = counter("episodes_started_total", "Episodes begun.");
   const ended = counter("episodes_total", "Episodes ended, by outcome and stop reason.", ["outcome", "stop_reason"]);
   const failures = counter("failures_total", "Failures of episodes, by boundary and code.", ["boundary", "code"]);
@@ -76,6 +80,8 @@ export function createRunMetrics(): RunMetrics {
     tokens.inc({ kind: "sampled" }, event.usage.completionTokens);
     if (event.usage.cachedTokens !== null) tokens.inc({ kind: "cached" }, event.usage.cachedTokens);
     for (const { failure } of event.attempts) attempts.inc({ code: failure.code });
+    spelled.inc(event.turn.spelledTokens);
+    if (event.turn.deviation !== null) deviations.inc({ code: event.turn.deviation });
   }
 
   return {

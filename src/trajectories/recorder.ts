@@ -8,6 +8,11 @@ import { TokenBuffer } from "../core/token-buffer.ts";
 import type { Trajectory, Turn } from "../core/turn.ts";
 import { turnSequence } from "./sequence.ts";
 
+/** As in `Turn`. */
+export type ObservationFacts = Pick<Turn, "spelledTokens" | "deviation">;
+
+const plainObservation: ObservationFacts = { spelledTokens: 0, deviation: null };
+
 /** Records one policy's turns in one episode. Throws plain errors on misuse: they are bugs of the caller. */
 export class TrajectoryRecorder {
   readonly #turns: Turn[] = [];
@@ -15,6 +20,7 @@ export class TrajectoryRecorder {
   #parent: number | null = null;
   #observedFrom = 0;
   #rewriteReason: string | null = null;
+  #observed: ObservationFacts = plainObservation;
 
   /** The tokens of the current branch: all observations and actions so far. Hand it to the engine as it is. */
   get prompt(): TokenBuffer {
@@ -26,21 +32,26 @@ export class TrajectoryRecorder {
   }
 
   /** Adds what the policy is newly shown after everything so far. */
-  extend(observationTokens: ArrayLike<number>): void {
+  extend(observationTokens: ArrayLike<number>, facts: ObservationFacts = plainObservation): void {
     this.#prompt.append(observationTokens);
+    this.#observed = {
+      spelledTokens: this.#observed.spelledTokens + facts.spelledTokens,
+      deviation: facts.deviation ?? this.#observed.deviation,
+    };
   }
 
   /**
    * Starts a branch whose prompt is `promptTokens`. It hangs below the latest turn whose whole sequence the prompt still
    * extends, so that shared tokens are stored once; the rest counts as observation, earlier actions in it included.
    */
-  rewrite(promptTokens: Uint32Array, reason: string): void {
+  rewrite(promptTokens: Uint32Array, reason: string, facts: ObservationFacts = plainObservation): void {
     const shared = this.#latestExtended(promptTokens);
     this.#prompt.close();
     this.#prompt = TokenBuffer.from(promptTokens);
     this.#parent = shared?.turn ?? null;
     this.#observedFrom = shared?.length ?? 0;
     this.#rewriteReason = reason;
+    this.#observed = facts;
   }
 
   /** Records the action that the engine sampled on the current prompt. */
@@ -64,6 +75,8 @@ export class TrajectoryRecorder {
       index: this.#turns.length,
       parent: this.#parent,
       observationTokens: this.#prompt.view(this.#observedFrom),
+      spelledTokens: this.#observed.spelledTokens,
+      deviation: this.#observed.deviation,
       sampledTokens,
       logprobs,
       finish: result.finish,
@@ -75,6 +88,7 @@ export class TrajectoryRecorder {
     this.#parent = turn.index;
     this.#observedFrom = this.#prompt.length;
     this.#rewriteReason = null;
+    this.#observed = plainObservation;
     return turn;
   }
 

@@ -78,5 +78,6 @@ function sampleOf(
     lossMask,
     logprobs,
     weightRanges,
+    deviations: [...new Set(path.flatMap(({ deviation }) => deviation ?? []))],
   };
 }

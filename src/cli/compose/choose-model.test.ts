@@ -12,6 +12,7 @@ const settings = {
   toolParser: null,
   reasoningParser: null,
   parserMode: "tokens",
+  controlTokens: "text",
   repair: false,
 } as const;
 

@@ -30,6 +30,7 @@ type ModelSettings = Pick<
   | "thinking"
   | "toolInstruction"
   | "parserMode"
+  | "controlTokens"
   | "repair"
   | "toolParser"
   | "reasoningParser"
@@ -83,6 +84,7 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
             },
           ],
     parseMode: settings.parserMode,
+    controlTokens: settings.controlTokens,
     repair: settings.repair,
     ...(settings.toolParser === null ? {} : { toolCallParser: settings.toolParser }),
     ...(settings.reasoningParser === null ? {} : { reasoningParser: settings.reasoningParser }),

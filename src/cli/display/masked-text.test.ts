@@ -22,6 +22,7 @@ function sampleOf(text: string): Sample {
     reward: 1,
     tokenAccounting: "token-exact",
     historyPolicy: "append-only",
+    deviations: [],
   };
 }
 

@@ -50,6 +50,13 @@ export function runTableRows(totals: RunTotals): [string, string][] {
     ["problems", countsText(totals.problems, false)],
     ["failures", countsText(totals.failures, false)],
   ];
+  if (totals.spelledTokens > 0) {
+    rows.push([
+      "spelled tokens",
+      `${formatCount(totals.spelledTokens)} control tokens in what users and tools said: text`,
+    ]);
+  }
+  if (Object.keys(totals.deviations).length > 0) rows.push(["deviations", countsText(totals.deviations, false)]);
   if (totals.retries > 0) rows.push(["retried calls", formatCount(totals.retries)]);
   if (totals.agentModelCalls > 0) rows.push(["agent model", costText(totals.agentModelCalls, totals.agentCost)]);
   if (totals.userModelCalls > 0) rows.push(["user model", costText(totals.userModelCalls, totals.userCost)]);

@@ -187,6 +187,14 @@ export const rolloutSettings = {
     schema: z.enum(["tokens", "text"]),
     default: "tokens",
   }),
+  controlTokens: setting<"text" | "parse">({
+    group: "The policy",
+    flag: "--control-tokens <mode>",
+    help: "what control tokens are that users and tools spell out: text, or parse them as servers do",
+    wanted: "text or parse",
+    schema: z.enum(["text", "parse"]),
+    default: "text",
+  }),
   repair: setting<boolean>({
     group: "The policy",
     flag: "--repair",

@@ -50,7 +50,7 @@ class Player {
     }
     this.#generationPrompt = this.#tokenizer.encode(this.#frame(opening).generationPrompt);
     const prompt = renderer.renderPrompt(opening, this.#conversation.tools);
-    this.#recorder.extend(prompt.tokens);
+    this.#recorder.extend(prompt.tokens, { spelledTokens: prompt.spelledTokens, deviation: null });
     this.#roles = this.#rolesOfPrompt(opening, prompt);
     let history: readonly Message[] = opening;
     for (let at = first; at < messages.length;) {
@@ -101,7 +101,7 @@ class Player {
     const shown = [...history, ...following];
     const bridged = renderer.bridge({ messages: history, tools, lastAction, newMessages: following });
     if (bridged.type === "extended") {
-      this.#recorder.extend(bridged.tokens);
+      this.#recorder.extend(bridged.tokens, bridged);
       this.#roles = [...this.#roles, ...this.#rolesOfBridge(bridged.tokens, following)];
     } else {
       const prompt = renderer.renderPrompt(shown, tools);

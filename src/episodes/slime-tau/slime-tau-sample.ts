@@ -32,5 +32,6 @@ export function slimeTauSample(
     reward: result.status === "aborted" ? null : result.reward,
     tokenAccounting: "text-delta",
     historyPolicy: "append-only",
+    deviations: [],
   };
 }
