@@ -132,7 +132,7 @@ describe("--agent-model", () => {
     await writeFile(join(folder, "act.txt"), "Just act.\n");
     const from = asked.length;
     const agent = ["--agent-model", "m", "--agent-url", url, "--strategy", "act", "--instruction", "act.txt"];
-    await run("rollout", ...agent, "--tasks", "0", "--max-steps", "2", "--quiet");
+    await run("rollout", ...agent, "--tasks", "0", "--max-turns", "2", "--quiet");
     expect(asked[from]?.body.messages[0]?.content).toMatch(/\}\]\nJust act\.\n$/);
     expect(asked[from]?.body.tools).toBeUndefined();
   });

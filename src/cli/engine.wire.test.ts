@@ -71,7 +71,7 @@ describe("engine", () => {
   test("plays episodes with a model that has learned nothing: no turn crashes anything, every token is accounted for", async () => {
     await whileServing(async (url) => {
       const { run, folder: home } = await createTestCli();
-      const flags = ["--tasks", "0-1", "--max-steps", "3", "--max-new-tokens", "16", "--quiet", "--out", "r"];
+      const flags = ["--tasks", "0-1", "--max-turns", "3", "--max-new-tokens", "16", "--quiet", "--out", "r"];
       const { code, stderr } = await run("rollout", "--url", url, "--model", folder, ...flags);
       expect([code, stderr]).toEqual([0, expect.not.stringContaining("Cannot")]);
       const outcomes: string[] = [];

@@ -231,7 +231,7 @@ describe.skipIf(tauBench === null)("eval of tau-bench (skipped without ../shared
         const { code, stdout, stderr } = await withServer(
           sampler,
           (url) =>
-          run("eval", ...airline, "--url", url, "--user", "scripted", "--user-lines", `${out}.txt`, "--tasks", "0-4", "--trials", "2", "--max-steps", "12", "--format", "tau-bench", "--out", out, "--quiet"), // prettier-ignore
+          run("eval", ...airline, "--url", url, "--user", "scripted", "--user-lines", `${out}.txt`, "--tasks", "0-4", "--trials", "2", "--max-turns", "12", "--format", "tau-bench", "--out", out, "--quiet"), // prettier-ignore
         );
         expect(stderr).not.toContain("This should not happen");
         expect([0, 1]).toContain(code);

@@ -95,7 +95,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
     });
     const listener = await front.listen();
     try {
-      const flags = ["--url", listener.url, "--model", "readable", "--tasks", "0", "--max-steps", "2"];
+      const flags = ["--url", listener.url, "--model", "readable", "--tasks", "0", "--max-turns", "2"];
       const played = await run(["rollout", "--env", example, ...flags, "--out", "r"], { cwd });
       expect(played.stderr).not.toContain("Cannot");
       expect(played.code).toBe(0);

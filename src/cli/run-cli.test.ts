@@ -335,7 +335,7 @@ describe("inspect", () => {
     const hostile = [...tokenizer.encode("\u001b[2J\u202eforged"), endTokenId];
     await withServer(
       createFunctionSampler(() => ({ ids: hostile })),
-      (url) => run("rollout", "--url", url, "--model", "readable", "--tasks", "0", "--max-steps", "2", "--out", "r"),
+      (url) => run("rollout", "--url", url, "--model", "readable", "--tasks", "0", "--max-turns", "2", "--out", "r"),
     );
     const { stdout } = await run("inspect", "r", "1");
     expect(stdout).toContain("agent: \\x1b[2J\\x202eforged");

@@ -20,6 +20,7 @@ import { tokensCommand } from "./commands/tokens-command.ts";
 import { redactorFor } from "./compose/secrets.ts";
 import { coloursFor } from "./display/terminal-text.ts";
 import { packageVersion } from "./run-manifest.ts";
+import { renamedSettings } from "./settings/rollout-settings.ts";
 import { usageMessage } from "./usage-message.ts";
 
 /** Runs one command line, `argv` without program and script. Never rejects. */
@@ -29,11 +30,20 @@ export async function runCli(argv: readonly string[], context: CliContext): Prom
     exitCode = await command(context);
   });
   try {
-    await program.parseAsync(argv, { from: "user" });
+    await program.parseAsync(withTodaysNames(argv), { from: "user" });
     return exitCode;
   } catch (error) {
     return report(error, { program, argv, context });
   }
+}
+
+/** Flags by the names that they have now. */
+function withTodaysNames(argv: readonly string[]): string[] {
+  return argv.map((word) => {
+    const [, key = "", rest = ""] = /^--([\w-]+)(=.*)?$/s.exec(word) ?? [];
+    const name = renamedSettings.get(key);
+    return name === undefined ? word : `--${name}${rest}`;
+  });
 }
 
 function createProgram(context: CliContext, run: Parameters<typeof rolloutCommand>[0]): Command {

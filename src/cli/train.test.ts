@@ -53,7 +53,7 @@ async function prepare(): Promise<Awaited<ReturnType<typeof createTestCli>>> {
 const sft = [
   ...["train", "--env", "./hello.mjs", "--config", "run.yaml", "--model", "model", "--algorithm", "sft"],
   ...["--from", "rows.jsonl", "--batch", "4", "--threads", "2", "--lr", "0.01", "--max-new-tokens", "4"],
-  ...["--max-steps", "1", "--final-tasks", "3", "--eval-tasks", "2", "--eval-every", "2", "--checkpoint-every", "2"],
+  ...["--max-turns", "1", "--final-tasks", "3", "--eval-tasks", "2", "--eval-every", "2", "--checkpoint-every", "2"],
 ];
 
 describe("train", () => {

@@ -4,7 +4,7 @@
 import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { findPreset } from "../compose/presets.ts";
+import { presetDefaults } from "../compose/presets.ts";
 import { prepareRollout } from "../compose/prepare-rollout.ts";
 import { readRunToResume, type RunToResume } from "../compose/run-to-resume.ts";
 import { evaluateFrom } from "../evaluation/evaluate-from.ts";
@@ -32,7 +32,7 @@ export function evalCommand(run: RunCommand): Command {
   const command = new Command("eval")
     .summary("play each task several times, or read results, and say how reliable the policy is")
     .description(
-      "Plays like rollout and prints pass^k, pass@k, the average reward with its interval, every task, errors, faults, cost and " +
+      "Plays like rollout and prints pass^k, pass@k, the mean reward with its interval, every task, errors, faults, cost and " +
         "time; or scores results that are there already. Writes results.json into the run folder.",
     );
   const add = ({ group, flag, help, default: value }: Setting<unknown>): void => {
@@ -116,7 +116,7 @@ async function readSettings(
 ): Promise<RolloutSettings> {
   const file = flags.config === undefined ? null : await readConfigFile(flags.config, cwd);
   const preset = flags.preset ?? file?.values.get("preset")?.value;
-  const defaults = findPreset(typeof preset === "string" ? preset : null)?.defaults;
+  const defaults = presetDefaults(typeof preset === "string" ? preset : null);
   if (resume !== null) refuseBesideResume(flags);
   const settings = resolveSettings(flags, resume?.settings ?? file, defaults);
   if (asked.taskIds !== null && flags.tasks !== undefined) {

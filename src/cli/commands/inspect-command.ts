@@ -118,7 +118,7 @@ async function listEpisodes(
       { title: "turns", align: "right" },
       { title: "tokens", align: "right" },
       { title: "sampled", align: "right" },
-      { title: "problems", align: "left" },
+      { title: "format errors", align: "left" },
     ],
     rows,
   );

@@ -2,7 +2,7 @@
 
 import { Command, Option } from "commander";
 import type { CliContext } from "../cli-context.ts";
-import { findPreset } from "../compose/presets.ts";
+import { presetDefaults } from "../compose/presets.ts";
 import { prepareRollout } from "../compose/prepare-rollout.ts";
 import { readRunToResume, type RunToResume } from "../compose/run-to-resume.ts";
 import { readConfigFile } from "../settings/config-file.ts";
@@ -82,5 +82,5 @@ async function readSettings(
   }
   const file = flags.config === undefined ? null : await readConfigFile(flags.config, cwd);
   const preset = flags.preset ?? file?.values.get("preset")?.value;
-  return resolveSettings(flags, file, findPreset(typeof preset === "string" ? preset : null)?.defaults);
+  return resolveSettings(flags, file, presetDefaults(typeof preset === "string" ? preset : null));
 }

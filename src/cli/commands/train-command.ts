@@ -34,7 +34,7 @@ const sharedFlags = [
   "seed",
   "model",
   "maxNewTokens",
-  "maxSteps",
+  "maxTurns",
   "out",
   "quiet",
 ] as const satisfies readonly SettingName[];

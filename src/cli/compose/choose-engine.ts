@@ -18,6 +18,7 @@ import { createVllmEngine, type VllmEngineOptions } from "../../engines/vllm/ind
 import type { CliContext } from "../cli-context.ts";
 import { concurrencyBounds } from "../settings/concurrency-setting.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
+import { findPreset } from "./presets.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import { startExpertServer } from "./expert-server.ts";
 import { readKey } from "./secrets.ts";
@@ -97,7 +98,7 @@ export function chooseEngineName(settings: EngineSettings): EngineName {
       `Cannot use --url, --host or --port with engine "${name}": it needs no server; leave them out, or use --engine sglang.`,
     );
   }
-  if ((name === "vllm" || name === "embedded" || name === "llama-cpp") && settings.preset !== null) {
+  if ((name === "vllm" || name === "embedded" || name === "llama-cpp") && findPreset(settings.preset) !== null) {
     throw new ConfigurationError(
       `Cannot play preset "${settings.preset}" with engine "${name}": the preset speaks to SGLang; use --engine sglang.`,
     );
@@ -141,7 +142,7 @@ export function engineOptions(settings: EngineSettings, env: CliContext["env"]):
   const { host, port, apiKeyEnv, concurrency, turnTimeout, connectTimeout, firstByteTimeout } = settings;
   const { logprobsMode, endpoint } = settings;
   const urls = readUrls(settings.url);
-  if (urls.length > 1 && settings.preset !== null) {
+  if (urls.length > 1 && findPreset(settings.preset) !== null) {
     throw new ConfigurationError(
       `Cannot play preset "${settings.preset}" with ${urls.length} servers: the preset speaks to one; put a router before them.`,
     );

@@ -163,7 +163,7 @@ function playing(settings: RolloutSettings) {
       graderMs: settings.gradingTimeout * 1000,
     },
     limits: {
-      maxTurns: settings.maxSteps,
+      maxTurns: settings.maxTurns,
       maxSampledTokens: settings.maxSampledTokens,
       maxContextTokens: settings.maxContextTokens,
     },

@@ -14,6 +14,7 @@ import {
   type SettingName,
   settingKey,
   settingNames,
+  settingOfKey,
 } from "../settings/rollout-settings.ts";
 import { settingsJson } from "../settings/settings-text.ts";
 
@@ -90,10 +91,9 @@ export async function readRunToResume(folder: string, cwd: string): Promise<RunT
 }
 
 function settingValues(configuration: JsonObject, folder: string): ConfigFile["values"] {
-  const nameOfKey = new Map(settingNames.map((name) => [settingKey(name), name]));
   const values = new Map<SettingName, { value: unknown; where: string }>();
   for (const [key, value] of configuration) {
-    const name = nameOfKey.get(key);
+    const name = settingOfKey(key);
     if (name === undefined) {
       throw new ConfigurationError(
         `Cannot resume "${folder}": it has a setting "${key}", which this version does not know; use the version that it began with (see run.json).`,

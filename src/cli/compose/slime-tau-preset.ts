@@ -76,7 +76,7 @@ async function playEpisode(parts: PresetParts, { task, place, post, toolInstruct
           top_k: settings.topK,
           ...settings.samplingExtra,
         },
-        maxSteps: settings.maxSteps,
+        maxSteps: settings.maxTurns,
         toolInstruction,
       },
     );

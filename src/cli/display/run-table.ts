@@ -47,7 +47,7 @@ export function runTableRows(totals: RunTotals): [string, string][] {
     ],
     ["samples", `${formatCount(totals.samples)} with ${formatCount(totals.trainedTokens)} trained tokens`],
     ["dropped tokens", countsText(totals.droppedTokens, false)],
-    ["problems", countsText(totals.problems, false)],
+    ["format errors", countsText(totals.problems, false)],
     ["failures", countsText(totals.failures, false)],
   ];
   if (totals.spelledTokens > 0) {

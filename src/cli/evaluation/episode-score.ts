@@ -24,8 +24,8 @@ export type EpisodeScore = {
   readonly outcome: Outcome;
   /** Why it ended; of an episode that failed, `boundary/code`. */
   readonly ending: string;
-  /** What the agent did: calls and words. */
-  readonly steps: number;
+  /** Calls of the engine or of the agent's model; of a recorded conversation, the agent's calls and utterances. */
+  readonly turns: number;
   readonly toolCalls: number;
   /** Calls that were refused or raised, by `tool: kind of error`. */
   readonly toolErrors: Counts;
@@ -62,7 +62,8 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
     reward,
     outcome,
     ending: failure === null ? stopReason : `${failure.boundary}/${failure.code}`,
-    ...countSteps(conversation),
+    ...countActions(conversation),
+    turns: events.filter(({ type }) => type === "turn" || type === "agent-reply").length,
     problems: count(episode.problems.map(({ code }) => code)),
     agentCost: agent.cost,
     userCost: user.cost,
@@ -72,10 +73,10 @@ export async function scoreEpisode(episode: Episode, gradeFault: FaultGrader): P
 }
 
 /** What the agent did in a conversation. */
-export function countSteps(conversation: Conversation): Pick<EpisodeScore, "steps" | "toolCalls" | "toolErrors"> {
+export function countActions(conversation: Conversation): Pick<EpisodeScore, "turns" | "toolCalls" | "toolErrors"> {
   const calls = conversation.filter((step) => step.type === "call");
   return {
-    steps: conversation.filter((step) => step.type !== "user").length,
+    turns: conversation.filter((step) => step.type !== "user").length,
     toolCalls: calls.length,
     toolErrors: count(
       calls.flatMap((step) =>

@@ -85,7 +85,7 @@ async function evaluateFile(from: string, path: string, { asked, given, named, c
     rescored.push(await rescore(run, { environment, task: taskset.task(run.taskIndex), gradeFault }));
   }
   const scores = rescored.map(({ score }) => score);
-  const evaluation = evaluate(scores, { seed: given.seed, ...(asked.passK === null ? {} : { ks: asked.passK }) });
+  const evaluation = evaluate(scores, asked.passK === null ? {} : { ks: asked.passK });
   const colours = coloursFor(stdout, env);
   const lines = [
     "",

@@ -51,7 +51,7 @@ export async function evaluateRun(folder: string, { asked, settings, context, is
     if (asked.format === "tau-bench") results.push(tauResult(episode, environment.open(episode.task).guidelines));
   }
   scores.sort((a, b) => a.taskIndex - b.taskIndex || a.trial - b.trial);
-  const evaluation = evaluate(scores, { seed: settings.seed, ...(asked.passK === null ? {} : { ks: asked.passK }) });
+  const evaluation = evaluate(scores, asked.passK === null ? {} : { ks: asked.passK });
   const title = `${environment.name} (${settings.split ?? defaultSplit})`;
   const colours = coloursFor(stdout, env);
   const lines = ["", colours.bold(title), ...evaluationView(evaluation, colours)];

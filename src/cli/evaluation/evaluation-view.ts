@@ -10,13 +10,13 @@ import type { Evaluation } from "./evaluation.ts";
 const shownErrors = 12;
 
 export function evaluationView(evaluation: Evaluation, colours: Colours): string[] {
-  const { episodes, graded, successes, averageReward, rewardInterval } = evaluation;
+  const { episodes, graded, successes, meanReward, rewardInterval } = evaluation;
   const rows: [string, string][] = [
     ["episodes", `${formatCount(episodes)}, ${formatCount(graded)} graded, ${formatCount(successes)} successes`],
-    ["average reward", `${rate(averageReward)}${interval(rewardInterval)}`],
+    ["mean reward", `${rate(meanReward)}${interval(rewardInterval)}`],
     ["ended by", countsText(evaluation.endings)],
-    ["steps", `${formatNumber(evaluation.meanSteps)} an episode, ${formatCount(evaluation.toolCalls)} tool calls`],
-    ["problems", countsText(evaluation.problems)],
+    ["turns", `${formatNumber(evaluation.meanTurns)} an episode, ${formatCount(evaluation.toolCalls)} tool calls`],
+    ["format errors", countsText(evaluation.problems)],
     ["failures by", countsText(evaluation.faults)],
     ["agent cost", costText(evaluation.agentCost)],
     ["user cost", costText(evaluation.userCost)],

@@ -1,15 +1,16 @@
-// The scores of many episodes as one result: pass^k, pass@k, average reward with an interval, tasks, errors, faults, cost and
+// The scores of many episodes as one result: pass^k, pass@k, mean reward with an interval, tasks, errors, faults, cost and
 // time. Pure numbers; how they are shown is elsewhere.
 
 import {
-  bootstrapMean,
   commonTrials,
   type Fault,
   faults,
   type Interval,
   isSuccess,
+  meanInterval,
   passAtK,
   passHatK,
+  rateInterval,
   type TaskTally,
 } from "../../graders/index.ts";
 import type { Counts, Durations, EpisodeScore } from "./episode-score.ts";
@@ -40,8 +41,8 @@ export type Evaluation = {
   readonly episodes: number;
   readonly graded: number;
   readonly successes: number;
-  readonly averageReward: number | null;
-  /** Of the average reward, over tasks, at a level of 95 %. */
+  readonly meanReward: number | null;
+  /** Of the mean reward, over tasks, at a level of 95 %. */
   readonly rewardInterval: Interval | null;
   readonly passRates: readonly PassRate[];
   /** By index. */
@@ -63,19 +64,16 @@ export type Evaluation = {
     readonly p95: number;
     readonly byPart: Durations;
   } | null;
-  readonly meanSteps: number;
+  readonly meanTurns: number;
 };
 
 export type EvaluationOptions = {
   /** Which k are computed. Default: 1 to the number of trials that every task has. */
   readonly ks?: readonly number[];
-  /** Of the intervals. Default: 0. */
-  readonly seed?: number;
 };
 
 /** Sums up scores. Episodes without a reward count for no rate, and are counted. */
 export function evaluate(scores: readonly EpisodeScore[], options: EvaluationOptions = {}): Evaluation {
-  const { seed = 0 } = options;
   const tasks = [...groupByTask(scores).values()].map(taskResult).toSorted((a, b) => a.taskIndex - b.taskIndex);
   const tallies: TaskTally[] = tasks.map(({ taskId, trials, successes }) => ({ taskId, trials, successes }));
   const graded = scores.flatMap(({ reward }) => (reward === null ? [] : [reward]));
@@ -85,9 +83,9 @@ export function evaluate(scores: readonly EpisodeScore[], options: EvaluationOpt
     episodes: scores.length,
     graded: graded.length,
     successes: graded.filter(isSuccess).length,
-    averageReward: graded.length === 0 ? null : sum(graded) / graded.length,
-    rewardInterval: bootstrapMean(means, { seed }),
-    passRates: ks.map((k) => passRate(tallies, k, seed)),
+    meanReward: graded.length === 0 ? null : sum(graded) / graded.length,
+    rewardInterval: meanInterval(means),
+    passRates: ks.map((k) => passRate(tallies, k)),
     tasks,
     endings: addUp(scores.map(({ ending }) => ({ [ending]: 1 }))),
     toolCalls: sum(scores.map(({ toolCalls }) => toolCalls)),
@@ -98,14 +96,14 @@ export function evaluate(scores: readonly EpisodeScore[], options: EvaluationOpt
     agentCost: sumOrNull(scores.map(({ agentCost }) => agentCost)),
     userCost: sumOrNull(scores.map(({ userCost }) => userCost)),
     durations: durationsOf(scores),
-    meanSteps: scores.length === 0 ? 0 : sum(scores.map(({ steps }) => steps)) / scores.length,
+    meanTurns: scores.length === 0 ? 0 : sum(scores.map(({ turns }) => turns)) / scores.length,
   };
 }
 
-function passRate(tallies: readonly TaskTally[], k: number, seed: number): PassRate {
+function passRate(tallies: readonly TaskTally[], k: number): PassRate {
   const value = passHatK(tallies, k);
   const each = value === null ? [] : tallies.map((tally) => passHatK([tally], k) ?? 0);
-  return { k, passHatK: value, passAtK: passAtK(tallies, k), interval: bootstrapMean(each, { seed }) };
+  return { k, passHatK: value, passAtK: passAtK(tallies, k), interval: rateInterval(each) };
 }
 
 function groupByTask(scores: readonly EpisodeScore[]): ReadonlyMap<string, readonly EpisodeScore[]> {

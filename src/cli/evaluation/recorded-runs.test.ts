@@ -102,7 +102,7 @@ describe.skipIf(data === null)(
       const task = (run: JsonObject): number => Number(run.get("task_id"));
       const few = results.filter((run) => task(run) === 12 || (task(run) === 20 && run.get("trial") === 0));
       const stdout = await score([...few, crashed]);
-      expect(stdout).toContain("failures by     infrastructure 1");
+      expect(stdout).toContain("failures by    infrastructure 1");
       expect(stdout).toMatch(/\n +2 +0\.500 /);
       expect(stdout).toContain("3 of 4 runs");
       expect(await score(few)).toContain("as upstream does  k=1 0.750, k=2 0.500");

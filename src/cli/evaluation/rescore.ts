@@ -3,7 +3,7 @@
 
 import { type EnvironmentSource, outcomeOf, type StopReason, type Task } from "../../core/index.ts";
 import { isSuccess } from "../../graders/index.ts";
-import { countSteps, type EpisodeScore } from "./episode-score.ts";
+import { countActions, type EpisodeScore } from "./episode-score.ts";
 import type { FaultGrader } from "./fault-grader.ts";
 import type { RecordedRun } from "./read-tau-results.ts";
 
@@ -54,7 +54,7 @@ export async function rescore(
       reward,
       outcome: outcomeOf(stop),
       ending: replayed === null ? "engine/recorded-crash" : stop,
-      ...countSteps(conversation),
+      ...countActions(conversation),
       problems: {},
       agentCost: null,
       userCost: run.userCost,

@@ -1,7 +1,7 @@
 // Before and after on the same tasks: pass rates with their intervals, by kind, and the gain, whose interval comes from the
 // differences task by task. Pure numbers, and the table that shows them.
 
-import { bootstrapMean, type Interval } from "../../graders/index.ts";
+import { differenceInterval, type Interval, rateInterval } from "../../graders/index.ts";
 import { textTable } from "../display/text-table.ts";
 import type { TaskOutcome } from "./evaluate-policy.ts";
 
@@ -49,11 +49,11 @@ function compareSome(
     kind,
     tasks: places.length,
     before: mean(first!),
-    beforeInterval: bootstrapMean(first!),
+    beforeInterval: rateInterval(first!),
     after: mean(last!),
-    afterInterval: bootstrapMean(last!),
+    afterInterval: rateInterval(last!),
     gain: mean(gains),
-    gainInterval: bootstrapMean(gains),
+    gainInterval: differenceInterval(gains),
     violationsBefore: violations(places, before),
     violationsAfter: violations(places, after),
   };

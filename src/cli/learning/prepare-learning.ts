@@ -105,7 +105,7 @@ export async function prepareLearning(
           // Every turn has a seed of its own, so that a run can be repeated and a resumed one goes on alike.
           seedTurns: true,
           limits: {
-            maxTurns: base.maxSteps,
+            maxTurns: base.maxTurns,
             maxSampledTokens: base.maxSampledTokens,
             maxContextTokens: checkpoint.config.contextLength,
           },

@@ -5,7 +5,7 @@ import { resolve } from "node:path";
 import { isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import { ConfigurationError } from "../../core/index.ts";
 import { nearest } from "./nearest.ts";
-import { type SettingName, settingKey, settingNames } from "./rollout-settings.ts";
+import { type SettingName, settingKey, settingNames, settingOfKey } from "./rollout-settings.ts";
 
 export type ConfigFile = {
   /** As the user named it. */
@@ -13,8 +13,6 @@ export type ConfigFile = {
   /** By setting; `where` is `file:line:column` of the value. */
   readonly values: ReadonlyMap<SettingName, { readonly value: unknown; readonly where: string }>;
 };
-
-const nameOfKey = new Map(settingNames.map((name) => [settingKey(name), name]));
 
 const howToWrite = 'write one "name: value" a line, like "temperature: 0.7", names without dashes before them.';
 
@@ -46,7 +44,7 @@ export function parseConfig(text: string, path: string): ConfigFile {
   for (const { key, value } of contents.items) {
     const where = at(isScalar(key) ? key.range?.[0] : undefined);
     const keyText = isScalar(key) ? String(key.value) : "?";
-    const name = nameOfKey.get(keyText);
+    const name = settingOfKey(keyText);
     if (name === undefined) throw unknownKey(keyText, where);
     // An empty value leaves the setting alone, like a flag that is not given.
     if (!isNode(value) || (isScalar(value) && value.value === null)) continue;
@@ -61,7 +59,7 @@ function unknownKey(key: string, where: string): ConfigurationError {
       `Cannot read ${where}: keys do not belong into configuration files; put the key into an environment variable and write "${key}-env: NAME".`,
     );
   }
-  const near = nearest(key, [...nameOfKey.keys()]);
+  const near = nearest(key, settingNames.map(settingKey));
   const hint = near === null ? 'the names are those of the flags, see "rollout --help"' : `did you mean "${near}"?`;
   return new ConfigurationError(`Cannot read ${where}: there is no setting "${key}"; ${hint}`);
 }

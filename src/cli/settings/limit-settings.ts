@@ -8,9 +8,9 @@ import { number, setting, whole } from "./setting.ts";
 const seconds = number({ above: 0, max: 2_000_000 });
 
 export const limitSettings = {
-  maxSteps: setting<number>({
+  maxTurns: setting<number>({
     group: "Limits",
-    flag: "--max-steps <n>",
+    flag: "--max-turns <n>",
     help: "turns of an episode",
     wanted: "a whole number of at least 1",
     schema: whole(1),

@@ -8,7 +8,7 @@ import { type TrainSettingName, type TrainSettings, trainSettingNames, trainSett
 export type TrainFlags = FlagValues & Readonly<Partial<Record<TrainSettingName, unknown>>>;
 
 /** Of the rollouts of a training. A small model talks in short turns; one that does not end its own is cut off soon. */
-export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxSteps: 20 };
+export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
 
 /** Throws a `ConfigurationError` that names the flag, or the line of the file. */
 export function resolveTrainSettings(

@@ -262,8 +262,8 @@ export const rolloutSettings = {
   preset: setting<string | null>({
     group: "The policy",
     flag: "--preset <name>",
-    help: "a whole way of playing, for comparison",
-    wanted: "the name of a preset",
+    help: "settings for comparison: tau-bench (as its published results were made), slime-tau (the loop of slime's example)",
+    wanted: "slime-tau or tau-bench",
     schema: text.nullable(),
     default: null,
   }),
@@ -485,4 +485,14 @@ export const settingNames = Object.keys(rolloutSettings) as SettingName[];
 /** The name in configuration files and, after two dashes, on the command line: `samples-per-task`. */
 export function settingKey(name: SettingName): string {
   return name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
+}
+
+/** Settings that had another name once: old name to new. Old command lines, files and run folders are still read. */
+export const renamedSettings: ReadonlyMap<string, string> = new Map([["max-steps", "max-turns"]]);
+
+const namesByKey = new Map(settingNames.map((name) => [settingKey(name), name]));
+
+/** The setting of a key, by its name of today or an earlier one; `undefined`: there is none. */
+export function settingOfKey(key: string): SettingName | undefined {
+  return namesByKey.get(renamedSettings.get(key) ?? key);
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../../core/index.ts";
+import { findPreset, presetDefaults } from "../compose/presets.ts";
 import { parseConfig } from "./config-file.ts";
 import { nearest } from "./nearest.ts";
 import { resolveSettings } from "./resolve-settings.ts";
@@ -26,7 +27,20 @@ describe("resolveSettings()", () => {
   });
 
   it("samples from the policy itself unless told otherwise", () => {
-    expect(resolveSettings({}, null)).toMatchObject({ temperature: 1, topP: 1, topK: -1, minP: 0, maxSteps: 30 });
+    expect(resolveSettings({}, null)).toMatchObject({ temperature: 1, topP: 1, topK: -1, minP: 0, maxTurns: 30 });
+  });
+
+  it("takes what a preset names below file and flags, and refuses a preset that is none", () => {
+    const defaults = presetDefaults("tau-bench");
+    expect(resolveSettings({}, null, defaults)).toMatchObject({
+      ...{ temperature: 0, topP: 1, maxTurns: 30, user: "llm", userModel: "openai/gpt-4o", userCompat: "upstream" },
+    });
+    const file = parseConfig("user-model: my-model\nmax-steps: 12\n", "run.yaml");
+    expect(resolveSettings({ temperature: "1" }, file, defaults)).toMatchObject({
+      ...{ temperature: 1, maxTurns: 12, user: "llm", userModel: "my-model" },
+    });
+    expect(() => presetDefaults("tau")).toThrow("there is none of that name; use one of slime-tau, tau-bench");
+    expect(findPreset("tau-bench")).toBeNull();
   });
 
   it("every default fits its own schema, and every flag is the name of its setting", () => {

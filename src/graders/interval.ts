@@ -1,0 +1,144 @@
+// Confidence intervals of rates over tasks. The trials of one task resemble each other, so tasks are what was sampled. A
+// percentile bootstrap is not used: with 8 tasks and a rate of 0.9 it covers the truth in 55 % of cases, and where every task
+// passed it has no width at all.
+
+export type Interval = { readonly low: number; readonly high: number };
+
+export type IntervalOptions = {
+  /** Between 0 and 1. Default: 0.95. */
+  readonly level?: number;
+};
+
+/** Below so many tasks that passed, or failed, the mean of the tasks is not yet near a normal distribution. */
+const fewTasks = 10;
+
+/**
+ * The interval of a rate from one value between 0 and 1 a task: a success, a share of successes, or an estimate such as pass^k.
+ *
+ * Exact (Clopper and Pearson) for the tasks as trials where they are few or agree: with shares of several trials that is wider
+ * than it would have to be, since a share varies less than a success. Otherwise Student's, from the spread of the tasks. `null`
+ * with fewer than two tasks: nothing is known of their spread.
+ *
+ * @param values one per task
+ */
+export function rateInterval(values: readonly number[], { level = 0.95 }: IntervalOptions = {}): Interval | null {
+  checkLevel(level);
+  const tasks = values.length;
+  if (values.some((value) => !(value >= 0 && value <= 1))) {
+    throw new RangeError("Cannot give the interval of a rate: a value is not between 0 and 1; use meanInterval().");
+  }
+  if (tasks < 2) return null;
+  const passed = values.reduce((sum, value) => sum + value, 0);
+  if (Math.min(passed, tasks - passed) >= fewTasks && values.some((value) => value !== 0 && value !== 1)) {
+    const { low, high } = studentInterval(values, level);
+    return { low: Math.max(0, low), high: Math.min(1, high) };
+  }
+  const tail = (1 - level) / 2;
+  return {
+    low: passed === 0 ? 0 : betaQuantile(tail, passed, tasks - passed + 1),
+    high: passed === tasks ? 1 : betaQuantile(1 - tail, passed + 1, tasks - passed),
+  };
+}
+
+/**
+ * The interval of a mean of differences between -1 and 1, one a task, as between two evaluations of the same tasks (Bonett and
+ * Price 2012: one task more on either side). `null` with fewer than two tasks.
+ */
+export function differenceInterval(
+  differences: readonly number[],
+  { level = 0.95 }: IntervalOptions = {},
+): Interval | null {
+  checkLevel(level);
+  if (differences.length < 2) return null;
+  const values = [...differences, 1, -1];
+  const mean = meanOf(values);
+  const population = meanOf(values.map((value) => (value - mean) ** 2));
+  const half = normalQuantile((1 + level) / 2) * Math.sqrt(population / values.length);
+  return { low: Math.max(-1, mean - half), high: Math.min(1, mean + half) };
+}
+
+/**
+ * The interval of a mean of one number a task, of any size: Student's, or that of a rate where all are between 0 and 1. `null`
+ * with fewer than two tasks, and where all are equal outside 0 to 1: then nothing is known of their spread.
+ *
+ * @param values one per task
+ */
+export function meanInterval(values: readonly number[], options: IntervalOptions = {}): Interval | null {
+  const { level = 0.95 } = options;
+  if (values.every((value) => value >= 0 && value <= 1)) return rateInterval(values, options);
+  checkLevel(level);
+  if (values.length < 2 || values.every((value) => value === values[0])) return null;
+  return studentInterval(values, level);
+}
+
+function studentInterval(values: readonly number[], level: number): Interval {
+  const mean = meanOf(values);
+  const variance = values.reduce((sum, value) => sum + (value - mean) ** 2, 0) / (values.length - 1);
+  const half = studentQuantile((1 + level) / 2, values.length - 1) * Math.sqrt(variance / values.length);
+  return { low: mean - half, high: mean + half };
+}
+
+function checkLevel(level: number): void {
+  if (level > 0 && level < 1) return;
+  throw new RangeError(`Cannot give an interval: level is ${level}, a number between 0 and 1 is needed.`);
+}
+
+function meanOf(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+function normalQuantile(share: number): number {
+  return studentQuantile(share, 1e7);
+}
+
+/** Of Student's distribution, for shares above one half. */
+function studentQuantile(share: number, degrees: number): number {
+  const x = betaQuantile(2 * (1 - share), degrees / 2, 0.5);
+  return Math.sqrt((degrees * (1 - x)) / x);
+}
+
+/** By bisection: the incomplete beta function rises, and 60 halvings leave nothing of a double. */
+function betaQuantile(share: number, a: number, b: number): number {
+  let low = 0;
+  let high = 1;
+  for (let step = 0; step < 60; step++) {
+    const middle = (low + high) / 2;
+    if (incompleteBeta(middle, a, b) < share) low = middle;
+    else high = middle;
+  }
+  return (low + high) / 2;
+}
+
+/** The regularized incomplete beta function by its continued fraction (Abramowitz and Stegun 26.5.8, after Lentz). */
+function incompleteBeta(x: number, a: number, b: number): number {
+  if (x <= 0 || x >= 1) return x <= 0 ? 0 : 1;
+  if (x > (a + 1) / (a + b + 2)) return 1 - incompleteBeta(1 - x, b, a);
+  const front = Math.exp(logGamma(a + b) - logGamma(a) - logGamma(b) + a * Math.log(x) + b * Math.log1p(-x)) / a;
+  const tiny = 1e-300;
+  const awayFromZero = (value: number): number => (Math.abs(value) < tiny ? tiny : value);
+  let c = 1;
+  let d = 1 / awayFromZero(1 - ((a + b) * x) / (a + 1));
+  let fraction = d;
+  for (let m = 1; m < 10_000; m++) {
+    const before = fraction;
+    for (const numerator of [
+      (m * (b - m) * x) / ((a + 2 * m - 1) * (a + 2 * m)),
+      (-(a + m) * (a + b + m) * x) / ((a + 2 * m) * (a + 2 * m + 1)),
+    ]) {
+      d = 1 / awayFromZero(1 + numerator * d);
+      c = awayFromZero(1 + numerator / c);
+      fraction *= c * d;
+    }
+    if (Math.abs(fraction - before) < 1e-14 * Math.abs(fraction)) break;
+  }
+  return front * fraction;
+}
+
+/** Stirling's series above 10, and the recurrence below: better than 1e-12. */
+function logGamma(z: number): number {
+  let shift = 0;
+  let x = z;
+  for (; x < 10; x++) shift += Math.log(x);
+  const series = 1 / (12 * x) - 1 / (360 * x ** 3) + 1 / (1260 * x ** 5) - 1 / (1680 * x ** 7);
+  return (x - 0.5) * Math.log(x) - x + 0.5 * Math.log(2 * Math.PI) + series - shift;
+}
