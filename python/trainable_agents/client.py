@@ -114,9 +114,10 @@ class Client:
         """Lets the episodes go on."""
         await self._ask("POST", "/v1/continue")
 
-    async def report_weights(self, version: str | int) -> None:
-        """Tells the service the version of the trainer's weights."""
-        await self._ask("POST", "/v1/weights", body={"version": version})
+    async def report_weights(self, version: str | int, training: str | None = None) -> None:
+        """Tells the service the version of the trainer's weights, once the engine has them. Producers of that `training` alone
+        count on it; without one, those that name none."""
+        await self._ask("POST", "/v1/weights", body=_body({"version": version, "training": training}))
 
     async def start_producer(
         self, samples: int, batch_groups: int, *, key: str | None = None, **options: Unpack[ProducerOptions]
@@ -126,6 +127,10 @@ class Client:
         the trainer or the service was killed."""
         body = _body({"samples": samples, "batch_groups": batch_groups, **options})
         return cast(Producer, await self._ask("POST", "/v1/producers", body=body, key=key or uuid.uuid4().hex))
+
+    async def heartbeat(self, producer_id: str) -> Producer:
+        """Says that its trainer is there, as every batch does: for steps that are longer than its lease."""
+        return cast(Producer, await self._ask("POST", f"/v1/producers/{producer_id}/heartbeat"))
 
     async def producer(self, producer_id: str) -> Producer:
         """As it is now. Its `batches` is the number of the next batch."""

@@ -6,6 +6,7 @@ For servers that take `/update_weights_from_disk`: `trainable-agents engine` and
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -18,38 +19,50 @@ def load_weights(
     folder: str | Path,
     version: str | int,
     *,
-    engine: str,
+    engine: str | Sequence[str],
+    training: str | None = None,
     service: str | None = None,
     engine_key: str | None = None,
     token: str | None = None,
     patience: float = 600.0,
 ) -> None:
-    """The engine at `engine` (its address) loads the checkpoint in `folder`, a path that it sees, as `version`.
+    """The engine at `engine` (its address, or those of several) loads the checkpoint in `folder`, a path that it sees, as `version`.
 
-    Episodes in flight wait before their next turn and go on with the new weights; the service is told the version. When the
-    engine refuses, it keeps its weights, the service goes on, and `ServiceRefused` is raised with the engine's own words.
+    Episodes in flight wait before their next turn and go on with the new weights; the service is told the version, for the
+    producers of `training` if it is given. When an engine refuses, it keeps its weights, the service goes on and is not told,
+    and `ServiceRefused` is raised with the engine's own words.
     """
-    asyncio.run(_load(str(Path(folder).resolve()), str(version), engine.rstrip("/"), service, engine_key, token, patience))
+    engines = [engine] if isinstance(engine, str) else list(engine)
+    task = _load(str(Path(folder).resolve()), str(version), engines, training, service, engine_key, token, patience)
+    asyncio.run(task)
 
 
 async def _load(
-    folder: str, version: str, engine: str, service: str | None, engine_key: str | None, token: str | None, patience: float
+    folder: str,
+    version: str,
+    engines: list[str],
+    training: str | None,
+    service: str | None,
+    engine_key: str | None,
+    token: str | None,
+    patience: float,
 ) -> None:
     headers = {} if engine_key is None else {"authorization": f"Bearer {engine_key}"}
     async with Client(service, token=token, patience=patience) as client:
         await client.pause()
         try:
             async with httpx.AsyncClient(headers=headers, timeout=patience, trust_env=False) as http:
-                answer = await http.post(
-                    f"{engine}/update_weights_from_disk", json={"model_path": folder, "weight_version": version}
-                )
-            if not answer.is_success or answer.json().get("success") is False:
-                raise ServiceRefused(
-                    f"Cannot load the weights in {folder} into the engine at {engine}: it answered {answer.status_code}: "
-                    f"{answer.text[:500]}",
-                    status=answer.status_code,
-                    code="weights-refused",
-                )
-            await client.report_weights(version)
+                body = {"model_path": folder, "weight_version": version}
+                urls = [engine.rstrip("/") for engine in engines]
+                answers = await asyncio.gather(*(http.post(f"{url}/update_weights_from_disk", json=body) for url in urls))
+            for url, answer in zip(urls, answers):
+                if not answer.is_success or answer.json().get("success") is False:
+                    raise ServiceRefused(
+                        f"Cannot load the weights in {folder} into the engine at {url}: it answered {answer.status_code}: "
+                        f"{answer.text[:500]}",
+                        status=answer.status_code,
+                        code="weights-refused",
+                    )
+            await client.report_weights(version, training)
         finally:
             await client.resume()

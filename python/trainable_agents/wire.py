@@ -74,7 +74,7 @@ class Info(TypedDict):
     limits: dict[str, float]
 
 
-ProducerState = Literal["running", "paused", "draining", "ended", "cancelled", "failed"]
+ProducerState = Literal["running", "paused", "lapsed", "draining", "ended", "cancelled", "failed"]
 
 
 class ProducerOptions(TypedDict, total=False):
@@ -101,6 +101,10 @@ class ProducerOptions(TypedDict, total=False):
     curriculum: bool | None
     weight_version: str | int | None
     """What the engine has at the beginning."""
+    training: str | None
+    """Whose it is: only reports that name the same training reach it."""
+    lease_seconds: float | None
+    """It begins nothing more when its trainer was not heard for so long, until it is; default: 3600."""
 
 
 class Producer(TypedDict):
@@ -109,6 +113,9 @@ class Producer(TypedDict):
 
     id: str
     state: ProducerState
+    training: str | None
+    lease_seconds: float
+    lease_left_seconds: float | None
     version: int
     split: str
     samples: int

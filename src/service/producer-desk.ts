@@ -22,6 +22,8 @@ const nothing: ProducerPast = {
   batches: [],
   versions: [],
   decided: new Map(),
+  hasLapsed: false,
+  missed: [],
 };
 
 export class ProducerDesk {
@@ -45,7 +47,7 @@ export class ProducerDesk {
     return this.#weightVersion;
   }
 
-  /** Those that run, pause or drain. */
+  /** Those that run, pause or drain, and whose trainer was heard. */
   get live(): ProducerJob[] {
     return [...this.#jobs.values()].map(({ job }) => job).filter((job) => job.isLive);
   }
@@ -61,6 +63,7 @@ export class ProducerDesk {
     if (known !== undefined) {
       checkSameBody(known.job, bodyHash);
       await known.ready;
+      await this.renew(known.job);
       return { job: known.job, isNew: false };
     }
     if (this.#isClosing) refuseClosing();
@@ -75,7 +78,7 @@ export class ProducerDesk {
     const weightVersion = request.weightVersion ?? this.#latestVersion;
     const player = playerOf(request.policy, parts);
     const concurrency = this.#concurrency;
-    const job = new ProducerJob({ producerId, bodyHash, request, player, concurrency, weightVersion }, this.#world);
+    const job = this.#job({ producerId, bodyHash, request, player, concurrency, weightVersion });
     const { key: idempotencyKey, body } = asked;
     const ready = parts.requests.append({
       type: "producer",
@@ -108,25 +111,49 @@ export class ProducerDesk {
   async steer(job: ProducerJob, action: SteerAction): Promise<void> {
     const { state } = job.status;
     if (state === "ended" || (state === "failed" && action !== "cancel")) return;
-    if (state !== "failed" && nextState(state, action) === state) return;
+    if (state !== "failed" && nextState(state, action) === state) return job.renew();
     if (this.#isClosing) refuseClosing();
     await this.#world.parts.requests.append({ type: "steer", producerId: job.producerId, action });
     job.steer(action);
   }
 
-  /** The trainer has these weights. Also while the service closes: the next process goes on from there. One after the other. */
-  report(version: string): Promise<void> {
-    const reported = this.#reporting.then(() => this.#report(version));
+  /** Its trainer was heard: what lapsed goes on. */
+  async renew(job: ProducerJob): Promise<void> {
+    if (job.status.state === "lapsed") await this.steer(job, "continue");
+    else job.renew();
+  }
+
+  #job(order: ConstructorParameters<typeof ProducerJob>[0]): ProducerJob {
+    return new ProducerJob(order, { ...this.#world, onLapse: (job) => this.#lapse(job) });
+  }
+
+  /** It has stopped already; what cannot be written is forgotten by the next process, whose lease begins anew. */
+  #lapse({ producerId, request }: ProducerJob): void {
+    const { requests, onLapse, onFault } = this.#world.parts;
+    requests.append({ type: "steer", producerId, action: "lapse" }).catch((error: unknown) => onFault?.(error));
+    const whose = request.training === null ? "" : ` of training "${request.training}"`;
+    onLapse?.(
+      `Producer "${producerId}"${whose} begins nothing more: its trainer was not heard for ${request.leaseMs / 1000} s; ` +
+        "it goes on when its trainer takes a batch, reports weights or sends a heartbeat.",
+    );
+  }
+
+  /**
+   * A trainer has these weights: the producers of its training are told, or those of none in particular. Also while the
+   * service closes: the next process goes on from there. One after the other.
+   */
+  report(version: string, training: string | null): Promise<void> {
+    const reported = this.#reporting.then(() => this.#report(version, training));
     this.#reporting = reported.catch(() => undefined);
     return reported;
   }
 
-  async #report(version: string): Promise<void> {
+  async #report(version: string, training: string | null): Promise<void> {
     // Those that are asked for later begin with it.
-    const jobs = [...this.#jobs.values()].map(({ job }) => job);
+    const jobs = [...this.#jobs.values()].map(({ job }) => job).filter(({ request }) => request.training === training);
     this.#latestVersion = version;
     try {
-      await this.#world.parts.requests.append({ type: "weights", version });
+      await this.#world.parts.requests.append({ type: "weights", version, training });
     } catch (error) {
       this.#latestVersion = this.#weightVersion;
       throw error;
@@ -157,7 +184,7 @@ export class ProducerDesk {
       const request = options.read(body);
       const player = playerAgain(request.policy, this.#world.parts);
       const concurrency = this.#concurrency;
-      const job = new ProducerJob({ producerId, bodyHash, request, player, concurrency, weightVersion }, this.#world);
+      const job = this.#job({ producerId, bodyHash, request, player, concurrency, weightVersion });
       this.#jobs.set(producerId, { job, ready: Promise.resolve() });
       await past.repair(request, this.#world);
       job.start(past);

@@ -3,6 +3,7 @@
 // when, is the library's.
 
 import { subscribeToAbort } from "../lib/abort-subscription.ts";
+import type { Clock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import type { GroupRecord } from "../core/index.ts";
 import type { BegunGroup, EpisodePlace, EpisodePlayer, PlayedEpisode, ProducerState } from "../runs/index.ts";
@@ -19,6 +20,8 @@ export type ProducerWorld = {
   readonly parts: ServiceParts;
   readonly memory: GroupMemory;
   readonly stage: EpisodeStage;
+  /** Measures leases. */
+  readonly clock: Clock;
 };
 
 export type ProducerGroupsOptions = {

@@ -29,7 +29,14 @@ export type ProducerPast = EarlierProduction & {
   /** Numbers of its groups in the service, by id. */
   readonly numbers: ReadonlyMap<string, number>;
   readonly batches: readonly Batch[];
+  /** Its trainer was not heard, so it is paused. */
+  readonly hasLapsed: boolean;
+  /** Reported since it lapsed, perhaps by another trainer. */
+  readonly missed: readonly string[];
 };
+
+/** "lapsed": its trainer was not heard for as long as its lease is. */
+export type ProducerJobStatus = Omit<ProducerStatus, "state"> & { readonly state: ProducerState | "lapsed" };
 
 export type BatchWish = {
   /** `null`: as many as the trainer takes for one version. */
@@ -64,7 +71,7 @@ export class ProducerJob {
   readonly producerId: string;
   readonly bodyHash: string;
   readonly request: ProducerRequest;
-  readonly #world: ProducerWorld;
+  readonly #world: ProducerWorld & { readonly onLapse: (job: ProducerJob) => void };
   readonly #order: ProducerOrder;
   readonly #plan: ProducerPlan;
   readonly #groups: ProducerGroups;
@@ -75,9 +82,13 @@ export class ProducerJob {
   #weightVersion: string | null;
   #take: Take | null = null;
   #isFrozen = false;
+  #hasLapsed = false;
+  #missed: string[] = [];
+  /** Runs while it plays: when the lease ends, and how not to be told. */
+  #lease: { readonly endsAt: number; readonly stop: () => void } | null = null;
 
   /** Throws a `ServiceRefusal` for tasks that there are not. */
-  constructor(order: ProducerOrder, world: ProducerWorld) {
+  constructor(order: ProducerOrder, world: ProducerWorld & { readonly onLapse: (job: ProducerJob) => void }) {
     const { producerId, bodyHash, request, player } = order;
     this.producerId = producerId;
     this.bodyHash = bodyHash;
@@ -94,8 +105,14 @@ export class ProducerJob {
     return this.#plan.taskset.split;
   }
 
-  get status(): ProducerStatus {
-    return this.#started.status;
+  get status(): ProducerJobStatus {
+    const { status } = this.#started;
+    return this.#hasLapsed && status.state === "paused" ? { ...status, state: "lapsed" } : status;
+  }
+
+  /** Until it lapses; `null`: nothing lapses. */
+  get leaseLeftMs(): number | null {
+    return this.#lease === null || this.status.state !== "running" ? null : Math.max(0, this.#lease.endsAt - this.#world.clock.now());
   }
 
   get weightVersion(): string | null {
@@ -110,7 +127,7 @@ export class ProducerJob {
   /** Something may still come of it in this process. */
   get isLive(): boolean {
     const state = this.#producer?.status.state ?? "running";
-    return state === "running" || state === "paused" || state === "draining";
+    return !this.#hasLapsed && (state === "running" || state === "paused" || state === "draining");
   }
 
   /** Begins, or goes on. */
@@ -135,12 +152,43 @@ export class ProducerJob {
         onBegin: begin,
       },
     );
+    this.#hasLapsed = past.hasLapsed;
+    this.#missed = [...past.missed];
+    this.renew();
   }
 
-  /** The trainer has new weights. */
+  /** Its trainer was heard: the lease begins anew. One that lapsed needs a "continue" first. */
+  renew(): void {
+    this.#lease?.stop();
+    this.#lease = null;
+    if (this.#isFrozen || this.#producer?.status.state !== "running") return;
+    const { clock } = this.#world;
+    const { leaseMs } = this.request;
+    this.#lease = { endsAt: clock.now() + leaseMs, stop: clock.after(leaseMs, () => this.#lapse()) };
+  }
+
+  #lapse(): void {
+    // Whoever waits for a batch is heard.
+    if ((this.#take?.waiting ?? 0) > 0) return this.renew();
+    this.#lease = null;
+    if (this.#isFrozen || this.#producer?.status.state !== "running") return;
+    this.#hasLapsed = true;
+    this.#producer.pause();
+    this.#world.onLapse(this);
+  }
+
+  /**
+   * The trainer has new weights. A name of its own says that it is its own trainer, who is heard by it; without one it may be
+   * another, and one that has lapsed is told only when its trainer is back.
+   */
   report(version: string): void {
     // The next process reads it in the log.
     if (this.#isFrozen) return;
+    if (this.request.training !== null) {
+      if (this.#hasLapsed) this.steer("continue");
+      else this.renew();
+    }
+    if (this.#hasLapsed) return void this.#missed.push(version);
     this.#weightVersion = version;
     if (this.#producer === null) this.#early.push(version);
     else this.#producer.reportWeightVersion(version);
@@ -149,18 +197,25 @@ export class ProducerJob {
   steer(action: SteerAction): void {
     if (this.#isFrozen) return;
     const producer = this.#started;
+    this.#hasLapsed = false;
+    for (const version of this.#missed.splice(0)) this.report(version);
     switch (action) {
       case "pause":
-        return producer.pause();
+        producer.pause();
+        break;
       case "continue":
-        return producer.continue();
+        producer.continue();
+        break;
       case "drain":
-        return void producer.drain();
+        void producer.drain();
+        break;
       case "cancel":
-        return void this.#cancel(producer);
+        void this.#cancel(producer);
+        break;
       default:
-        return action satisfies never;
+        action satisfies never;
     }
+    this.renew();
   }
 
   /** Throws a `ServiceRefusal` for a number that is not next, and with the fault of a producer that failed. */
@@ -186,7 +241,7 @@ export class ProducerJob {
       }
       if (this.#isFrozen) refuseClosing();
       this.#take ??= this.#begin(number, count);
-      const outcome = await this.#wait(this.#take, wish);
+      const outcome = await this.#wait(this.#take, wish).finally(() => this.renew());
       if (outcome === "ended") return { status: "ended", groups: [] };
       if (outcome === "time-up") return { status: "waiting", groups: [] };
     }
@@ -195,6 +250,7 @@ export class ProducerJob {
   /** Whoever waits is told; nothing is handed over or decided any more. */
   freeze(): void {
     this.#isFrozen = true;
+    this.renew();
     this.#groups.freeze();
     this.#take?.giveUp.abort(closing);
   }

@@ -10,12 +10,14 @@ import { groupRequestOf, type ProducerRequest } from "./producer-request.ts";
 import type { LoggedRequest, SteerAction } from "./request-log.ts";
 
 type LoggedProducer = Extract<LoggedRequest, { readonly type: "producer" }>;
-type State = EarlierProduction["state"];
+/** "lapsed": paused, until its trainer is heard again. */
+type State = EarlierProduction["state"] | "lapsed";
 
 /** As the library changes it. */
-export function nextState(state: State, action: SteerAction): State {
+export function nextState(state: State, action: SteerAction | "lapse"): State {
   if (state === "cancelled" || action === "cancel") return "cancelled";
   if (state === "draining" || action === "drain") return "draining";
+  if (action === "lapse") return state === "running" ? "lapsed" : state;
   return action === "pause" ? "paused" : "running";
 }
 
@@ -25,11 +27,28 @@ export class LoggedPast implements ProducerPast {
   readonly numbers = new Map<string, number>();
   readonly batches: Batch[] = [];
   readonly versions: string[] = [];
+  readonly missed: string[] = [];
   readonly decided = new Map<string, GroupRecord>();
-  state: State = "running";
+  state: EarlierProduction["state"] = "running";
+  hasLapsed = false;
 
   constructor(asked: LoggedProducer) {
     this.asked = asked;
+  }
+
+  steer(action: SteerAction | "lapse"): void {
+    const next = nextState(this.hasLapsed ? "lapsed" : this.state, action);
+    this.hasLapsed = next === "lapsed";
+    this.state = next === "lapsed" ? "paused" : next;
+    if (!this.hasLapsed) this.versions.push(...this.missed.splice(0));
+  }
+
+  /** As `ProducerJob.report`. */
+  report(version: string, training: string | null): void {
+    const own = (this.asked.body as { readonly training?: string | null } | null)?.training ?? null;
+    if (own !== training) return;
+    if (own !== null && this.hasLapsed) this.steer("continue");
+    (this.hasLapsed ? this.missed : this.versions).push(version);
   }
 
   /** Records what was handed over and not recorded. */
@@ -73,13 +92,13 @@ export function readPasts(
     if (entry.type === "weights") {
       versions.push(entry.version);
       // Those that were asked for later began with it.
-      for (const past of pasts.values()) past.versions.push(entry.version);
+      for (const past of pasts.values()) past.report(entry.version, entry.training ?? null);
     }
     if (entry.type === "producer") pasts.set(entry.producerId, new LoggedPast(entry));
     if (!("producerId" in entry)) continue;
     const past = pasts.get(entry.producerId);
     if (past === undefined) continue;
-    if (entry.type === "steer") past.state = nextState(past.state, entry.action);
+    if (entry.type === "steer") past.steer(entry.action);
     if (entry.type === "batch") past.batches[entry.number] = { groups: entry.groups, isLast: entry.isLast };
     if (entry.type === "begin") {
       const { groupId, taskIndex, isRequeued, version } = entry;

@@ -33,6 +33,10 @@ export type ProducerRequest = {
   readonly groups: GroupPolicy;
   /** What the engine has at the beginning; `null`: what the trainer reported last. */
   readonly weightVersion: string | null;
+  /** Whose it is: only reports with the same name reach it. `null`: nobody's in particular; reports without a name do. */
+  readonly training: string | null;
+  /** It begins nothing more when its trainer was not heard for so long. */
+  readonly leaseMs: number;
 };
 
 /** What the library makes a producer of. Throws a `ServiceRefusal` for tasks that there are not. */

@@ -65,6 +65,7 @@ export function producerRoutes(state: ServiceState): readonly Route[] {
       handle: async (call) => {
         const { groups, wait_seconds: seconds } = readBody(batchBody, call.body);
         const job = await producerOf(state, call);
+        await producers.renew(job);
         const number = readNumber(call.params["number"]);
         const waitMs = Math.ceil(Math.min((seconds ?? 0) * 1000, limits.maxWaitMs));
         const outcome = await job.batch(number, { groups: groups ?? null, waitMs, signal: call.signal });
@@ -76,6 +77,21 @@ export function producerRoutes(state: ServiceState): readonly Route[] {
         }
         const answer = answerBatch(job, { number, status: outcome.status, groups: found });
         return json(state, answer, outcome.status === "waiting" ? 202 : 200);
+      },
+    },
+    {
+      ...none,
+      ...secured,
+      method: "post",
+      path: "/v1/producers/{id}/heartbeat",
+      id: "heartbeatProducer",
+      summary: "Say that its trainer is there: its lease begins anew, as with every batch.",
+      answers: { 200: { description: "Noted.", content: producerAnswer } },
+      refusals: [401, 404, 503],
+      handle: async (call) => {
+        const job = await producerOf(state, call);
+        await producers.renew(job);
+        return json(state, answerProducer(job));
       },
     },
     ...(Object.keys(actions) as SteerAction[]).map((action): Route => ({

@@ -8,8 +8,8 @@ import type { BegunGroup, TakenGroup } from "../runs/index.ts";
 export type LoggedRequest = LoggedGroup | LoggedCancel | LoggedWeights | LoggedOfProducer;
 
 type LoggedCancel = { readonly type: "cancel"; readonly groupId: string; readonly episodeIds: readonly string[] };
-/** The trainer has these weights. */
-type LoggedWeights = { readonly type: "weights"; readonly version: string };
+/** The trainer has these weights. Logs of before trainings had names have no `training`. */
+type LoggedWeights = { readonly type: "weights"; readonly version: string; readonly training?: string | null };
 
 export type LoggedOfProducer = LoggedProducer | LoggedBegin | LoggedBatch | LoggedSteer;
 
@@ -42,7 +42,8 @@ export type LoggedBatch = {
 };
 
 export type SteerAction = "pause" | "continue" | "drain" | "cancel";
-type LoggedSteer = { readonly type: "steer"; readonly producerId: string; readonly action: SteerAction };
+/** "lapse": its trainer was not heard; the next "continue" is its return. */
+type LoggedSteer = { readonly type: "steer"; readonly producerId: string; readonly action: SteerAction | "lapse" };
 
 type LoggedGroup = {
   readonly type: "request";
@@ -164,7 +165,7 @@ function isOfProducer(value: Readonly<Record<string, unknown>>): value is Logged
     case "batch":
       return has({ number: "number", isLast: "boolean" }) && Array.isArray(value["groups"]);
     case "steer":
-      return ["pause", "continue", "drain", "cancel"].includes(String(value["action"]));
+      return ["pause", "continue", "drain", "cancel", "lapse"].includes(String(value["action"]));
     default:
       return false;
   }

@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
 import { ConfigurationError, type GroupRecord } from "../core/index.ts";
-import { systemClock } from "../lib/clock.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
 import { isFromThisMachine } from "../lib/is-from-this-machine.ts";
 import { isLoopback } from "../lib/is-loopback.ts";
 import { isAllowed } from "./access.ts";
@@ -37,6 +37,8 @@ export type RolloutServiceOptions = {
   readonly token?: string | null;
   /** Takes secrets out of answers. Default: nothing is taken out. */
   readonly redact?: (text: string) => string;
+  /** Measures the leases of producers. Default: the real one. */
+  readonly clock?: Clock;
   /** Named in the document. Default "0". */
   readonly version?: string;
 };
@@ -69,7 +71,7 @@ export interface RolloutService {
 }
 
 export function createRolloutService(parts: ServiceParts, options: RolloutServiceOptions = {}): RolloutService {
-  const { token = null, version = "0", redact = (text) => text } = options;
+  const { token = null, version = "0", redact = (text) => text, clock = systemClock } = options;
   const limits: ServiceLimits = { ...defaultServiceLimits, ...options.limits };
   const memory = new GroupMemory({
     archive: parts.archive,
@@ -78,7 +80,7 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
   });
   const stage = new EpisodeStage(parts, { memory, concurrency: limits.concurrency });
   const desk = new RolloutDesk(parts, limits, { memory, stage });
-  const producers = new ProducerDesk({ parts, memory, stage }, limits);
+  const producers = new ProducerDesk({ parts, memory, stage, clock }, limits);
   const state: ServiceState = { desk, producers, stage, parts, limits, redact };
   const document = (): unknown => openApiDocument(routes, { version });
   const routes: readonly Route[] = serviceRoutes(state, document);

@@ -232,13 +232,14 @@ export function serviceRoutes(state: ServiceState, document: () => unknown): rea
       method: "post",
       path: "/v1/weights",
       id: "reportWeights",
-      summary: "Tell the version of the trainer's weights, all producers too.",
+      summary: "Tell the version of the trainer's weights, the producers of its training too.",
       body: weightsBody,
       answers: { 200: { description: "Noted.", content: weightsAnswer } },
       refusals: [400, 401, 413, 415],
       handle: async (call) => {
-        const version = String(readBody(weightsBody, call.body).version);
-        await state.producers.report(version);
+        const body = readBody(weightsBody, call.body);
+        const version = String(body.version);
+        await state.producers.report(version, body.training ?? null);
         return json(state, { weight_version: version });
       },
     },

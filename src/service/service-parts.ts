@@ -45,6 +45,8 @@ export type ServiceParts = {
   readonly metrics: { readonly contentType: string; page(): Promise<string> } | null;
   /** Told why a group could not be recorded; the next process tries again. */
   readonly onFault?: (error: unknown) => void;
+  /** Told of a producer that begins nothing more because its trainer was not heard. */
+  readonly onLapse?: (message: string) => void;
   /** Told what the trainer says its weights are, before producers are: its engines know it when this resolves. Never rejects. */
   readonly onWeightVersion?: (version: string) => Promise<void>;
 };

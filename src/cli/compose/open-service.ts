@@ -131,6 +131,7 @@ export async function openService(
             return metrics.page();
           },
         },
+        onLapse: (message) => void context.stderr.write(`${prepared.redact(message)}\n`),
         onFault: (error) => say("A group was not recorded", error),
       },
       {

@@ -9,7 +9,12 @@ const count = z.int().min(0);
 
 export const producerAnswer = z.object({
   id: z.string(),
-  state: z.enum(["running", "paused", "draining", "ended", "cancelled", "failed"]),
+  state: z
+    .enum(["running", "paused", "lapsed", "draining", "ended", "cancelled", "failed"])
+    .describe("lapsed: its trainer was not heard for lease_seconds; whatever its trainer asks lets it go on"),
+  training: z.string().nullable(),
+  lease_seconds: z.number(),
+  lease_left_seconds: z.number().nullable().describe("until it lapses; null: it does not, or has"),
   version: count.describe("versions reported since it began"),
   weight_version: z.string().nullable(),
   split: z.string(),
@@ -43,10 +48,14 @@ export function answerProducer({
   status,
   weightVersion,
   batches,
+  leaseLeftMs,
 }: ProducerJob): z.infer<typeof producerAnswer> {
   return {
     id: producerId,
     state: status.state,
+    training: request.training,
+    lease_seconds: request.leaseMs / 1000,
+    lease_left_seconds: leaseLeftMs === null ? null : leaseLeftMs / 1000,
     version: status.version,
     weight_version: weightVersion,
     split,

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { dropZeroSignal, type GroupFilter, keepRewardRange } from "../../runs/index.ts";
 import type { ProducerRequest } from "../producer-request.ts";
 import { ServiceRefusal } from "../service-refusal.ts";
-import { engine, samples, samplingParams, seed, split, taskIndex, toPolicy, weightVersion } from "./requests.ts";
+import { engine, samples, samplingParams, seed, split, taskIndex, toPolicy, training, weightVersion } from "./requests.ts";
 
 const groups = (most: number) => z.int().min(1).max(most);
 /** More is a mistake: every group has a record in memory. */
@@ -26,6 +26,13 @@ export const producerBody = z.strictObject({
   sampling_params: samplingParams.nullish(),
   engine: engine.nullish(),
   weight_version: weightVersion.nullish().describe("what the engine has now; absent: what was reported last"),
+  training: training.nullish().describe("whose it is: only reports that name the same training reach it"),
+  lease_seconds: z
+    .number()
+    .min(1)
+    .max(2_000_000)
+    .nullish()
+    .describe("it begins nothing more when its trainer was not heard for so long, until it is; absent: 3600"),
   max_staleness: z
     .int()
     .min(0)
@@ -98,6 +105,8 @@ export function toProducerRequest(body: z.infer<typeof producerBody>): ProducerR
     },
     weightVersion:
       body.weight_version === undefined || body.weight_version === null ? null : String(body.weight_version),
+    training: body.training ?? null,
+    leaseMs: (body.lease_seconds ?? 3600) * 1000,
   };
 }
 

@@ -68,7 +68,11 @@ export const groupBody = z.strictObject({
   ...common,
   samples,
 });
-export const weightsBody = z.strictObject({ version: weightVersion });
+export const training = z.string().min(1).max(255);
+export const weightsBody = z.strictObject({
+  version: weightVersion,
+  training: training.nullish().describe("whose weights: its producers alone are told; absent: those that name none"),
+});
 
 /** What a body asks for; single episodes are groups of one. */
 export function toGroupRequest(body: z.infer<typeof episodeBody> & { readonly samples?: number }): GroupRequest {
