@@ -112,7 +112,9 @@ export class ProducerJob {
 
   /** Until it lapses; `null`: nothing lapses. */
   get leaseLeftMs(): number | null {
-    return this.#lease === null || this.status.state !== "running" ? null : Math.max(0, this.#lease.endsAt - this.#world.clock.now());
+    return this.#lease === null || this.status.state !== "running"
+      ? null
+      : Math.max(0, this.#lease.endsAt - this.#world.clock.now());
   }
 
   get weightVersion(): string | null {

@@ -4,7 +4,17 @@ import { z } from "zod";
 import { dropZeroSignal, type GroupFilter, keepRewardRange } from "../../runs/index.ts";
 import type { ProducerRequest } from "../producer-request.ts";
 import { ServiceRefusal } from "../service-refusal.ts";
-import { engine, samples, samplingParams, seed, split, taskIndex, toPolicy, training, weightVersion } from "./requests.ts";
+import {
+  engine,
+  samples,
+  samplingParams,
+  seed,
+  split,
+  taskIndex,
+  toPolicy,
+  training,
+  weightVersion,
+} from "./requests.ts";
 
 const groups = (most: number) => z.int().min(1).max(most);
 /** More is a mistake: every group has a record in memory. */
