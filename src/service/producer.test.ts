@@ -249,6 +249,7 @@ describe("a producer", () => {
     const id = await start(tested, {
       samples: 3,
       batch_groups: 3,
+      seed: 1,
       filters: ["zero-signal", "reward-range:0.1-0.9"],
       passes: 1,
       tasks: Array.from({ length: 30 }, (_, index) => index),
