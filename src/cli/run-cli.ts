@@ -46,6 +46,26 @@ function withTodaysNames(argv: readonly string[]): string[] {
   });
 }
 
+/**
+ * What is wrong with a command line; `null`: it can be read. Runs nothing and looks at no value. For the commands that
+ * documentation prints: `isIncomplete` when all that is wrong is that something is missing.
+ */
+export async function commandLineProblem(
+  argv: readonly string[],
+  context: CliContext,
+): Promise<{ readonly message: string; readonly isIncomplete: boolean } | null> {
+  const program = createProgram(context, () => Promise.resolve());
+  try {
+    await program.parseAsync(argv, { from: "user" });
+    return null;
+  } catch (error) {
+    if (!(error instanceof CommanderError)) throw error;
+    if (error.exitCode === 0 || error.code === "commander.help") return null;
+    const isIncomplete = /missing/i.test(error.code);
+    return { message: usageMessage(error, { program, argv }), isIncomplete };
+  }
+}
+
 function createProgram(context: CliContext, run: Parameters<typeof rolloutCommand>[0]): Command {
   const { stdout, stderr, env } = context;
   const program = new Command("trainable-agents")

@@ -1,13 +1,14 @@
 // `npm run check -- docs`: the code that documentation shows is type-checked against the built package as its users see it,
 // and run where it says so; the numbered examples are all run; what it points at exists.
 
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 
 import { listExamples } from "../../example.mjs";
 import { root, runCommand } from "../../run-command.mjs";
 import { readManifest } from "../manifest.mjs";
 import { readSources } from "../read-sources.mjs";
+import { findDeadCommands } from "./commands.mjs";
 import { extractExamples } from "./extract.mjs";
 import { findUnnamed, knownNames } from "./names.mjs";
 import { findDeadReferences, findMissingRooms } from "./references.mjs";
@@ -25,6 +26,7 @@ export async function checkDocs() {
   const problems = [
     ...examples.flatMap(compareWithFile),
     ...findPointers(),
+    ...(await findCommands()),
     ...findUnnamed(readFileSync(join(root, "FEATURES.md"), "utf8"), await knownNames()),
     ...(numbered.length === 0 ? [] : await compile(["-b", "tsconfig.examples.json"])),
     ...(await compileBlocks(blocks)),
@@ -49,6 +51,7 @@ function documents() {
   return [
     ...atTop.map((file) => /** @type {const} */ ([file, readFileSync(join(root, file), "utf8")])),
     ...inFolder("docs", ".md"),
+    ...inFolder("models", ".md"),
     ...inFolder("src", ".ts"),
   ];
 }
@@ -64,6 +67,34 @@ function* findPointers() {
     const rooms = [...readSources("src", ".ts").keys()].filter((path) => path.includes("/"));
     yield* findMissingRooms(text, new Set(rooms.map((path) => path.slice(0, path.indexOf("/")))));
   }
+}
+
+/** In documents, on model cards and in the help of every command. */
+async function findCommands() {
+  const { commandLineProblem, runCli } = await import("../../../dist/cli/run-cli.js");
+  const { signal } = new AbortController();
+  const context = { env: {}, cwd: root, drain: signal, cancel: signal, program: "npx trainable-agents" };
+  const silent = { write: () => true };
+  const help = async (/** @type {string[]} */ ...words) => {
+    let text = "";
+    const stdout = { write: (/** @type {string} */ part) => (text += part) };
+    await runCli([...words, "--help"], { ...context, stdout, stderr: silent });
+    return text;
+  };
+  const commands = [...(await help()).matchAll(/^ {2}(\w[\w-]*) .*[[<]/gm)].map(([, name = ""]) => name);
+  const texts = documents().filter(([file]) => file.endsWith(".md"));
+  for (const name of commands) texts.push([`the help of "${name}"`, await help(name)]);
+  const repository = {
+    exists: (/** @type {string} */ path, { isPrefix } = { isPrefix: false }) => {
+      const [folder, name] = [join(root, dirname(path)), basename(path)];
+      return existsSync(join(root, path)) || (isPrefix && readdirSync(folder).some((entry) => entry.startsWith(name)));
+    },
+    scripts: new Set(Object.keys(readManifest().scripts)),
+    readCommandLine: (/** @type {readonly string[]} */ argv) =>
+      commandLineProblem(argv, { ...context, stdout: silent, stderr: silent }),
+  };
+  const found = await Promise.all(texts.map(([file, text]) => findDeadCommands(file, text, repository)));
+  return found.flat();
 }
 
 /** @param {Example} example */

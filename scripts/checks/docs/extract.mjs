@@ -1,4 +1,5 @@
-// Finds the TypeScript that documentation shows: fenced blocks of Markdown, and fenced blocks below `@example` in docstrings.
+// Finds what documentation shows: TypeScript in fenced blocks of Markdown and below `@example` in docstrings, and commands of the
+// shell in fenced blocks and in code within a line.
 //
 // What stands after ```ts says what is done with a block:
 //   (nothing)        it is type-checked as a module of its own
@@ -83,4 +84,83 @@ function docstringExamples(text) {
     else if (/^@\w/.test(inside)) isExample = inside.startsWith("@example");
     return isExample ? (inside ?? "") : "";
   });
+}
+
+/**
+ * @typedef {object} PrintedCommand
+ * @property {string} place File and line, for messages.
+ * @property {readonly string[]} words As the shell splits them; a placeholder like `<run folder>` is one word.
+ * @property {boolean} isWhole To be pasted, not only named in a sentence.
+ */
+
+const programs = "npx|npm|node|python|pip|trainable-agents|curl";
+const isCommand = new RegExp(`^(?:[A-Z_]+=\\S+ )*(?:${programs}) `);
+const subcommands = "rollout|eval|inspect|export|export-model|prepare|train|engine|serve|doctor|bench|tokens";
+const isNamed = new RegExp(`^(?:${subcommands}) --`);
+
+/**
+ * Commands in blocks without a language or of a shell (in a `console` those behind `$`, in a `diff` those that are added), and
+ * in code within a line.
+ *
+ * @param {string} file
+ * @param {string} text
+ * @returns {PrintedCommand[]}
+ */
+export function extractCommands(file, text) {
+  /** @type {PrintedCommand[]} */
+  const commands = [];
+  /** @type {string | null} */
+  let language = null;
+  /** @type {{ line: number, text: string } | null} */
+  let open = null;
+  for (const [index, line] of text.split("\n").entries()) {
+    const fence = /^\s*```\s*(\w*)/.exec(line);
+    if (fence !== null) {
+      language = language === null ? (fence[1] ?? "") : null;
+      open = null;
+    } else if (language === null && !/^ {2,}\$ /.test(line) && open === null) {
+      for (const [, code = ""] of line.matchAll(/`([^`]+)`/g)) {
+        const named = isNamed.test(code) ? `trainable-agents ${code}` : code;
+        if (isCommand.test(named)) add(named, index, false);
+      }
+    } else if (["", "sh", "bash", "console", "diff", null].includes(language)) {
+      const shown = line.replace(/^\s*(?:[$+]\s+)?/, "");
+      if (open !== null) open.text += ` ${shown}`;
+      else if (isCommand.test(shown) && (language !== "diff" || line.startsWith("+")))
+        open = { line: index, text: shown };
+      if (open === null) continue;
+      if (open.text.endsWith("\\")) open.text = open.text.slice(0, -1).trimEnd();
+      else {
+        add(open.text, open.line, true);
+        open = null;
+      }
+    }
+  }
+  return commands;
+
+  /**
+   * @param {string} command
+   * @param {number} index
+   * @param {boolean} isWhole
+   */
+  function add(command, index, isWhole) {
+    const words = splitWords(command);
+    if (words.length > 1) commands.push({ place: `${file}:${index + 1}`, words, isWhole });
+  }
+}
+
+/**
+ * The first command of a line, without what stands before and behind it: variables, comments, pipes, redirections.
+ *
+ * @param {string} command
+ */
+function splitWords(command) {
+  /** @type {string[]} */
+  const words = [];
+  for (const [word] of command.matchAll(/(?:<[^<>]*>|'[^']*'|"[^"]*"|[^\s'"<>|&;#]|(?<=\S)#)+|[|&;#>]/g)) {
+    if (/^[|&;#>]$/.test(word)) break;
+    if (/^(?:\.\.\.|…)$/.test(word) || (words.length === 0 && /^[A-Z_]+=/.test(word))) continue;
+    words.push(word.replaceAll(/['"]/g, ""));
+  }
+  return words;
 }
