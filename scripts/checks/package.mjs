@@ -104,7 +104,7 @@ async function useCommandLine(folder) {
  */
 async function playOwnEnvironment(folder) {
   copyFileSync(join(installedIn(folder), "examples", "01-an-environment.ts"), join(folder, "my-env.ts"));
-  const flags = "rollout --env ./my-env.ts --engine embedded --model bookshop-nano --tasks 0 --max-steps 2";
+  const flags = "rollout --env ./my-env.ts --engine embedded --model bookshop-nano --tasks 0 --max-turns 2";
   const command = ["--no-install", "--loglevel=error", "trainable-agents", ...flags.split(" ")];
   const { code, output } = await runCommand("npx", command, { cwd: folder });
   if (code !== 0) return [`A rollout of an environment of the user's ended with code ${code}:\n${output}`];

@@ -21,6 +21,18 @@ describe("bench trainer", () => {
     expect(stdout).toMatch(/trainer waited +\d+\.\d %/);
   });
 
+  test("says at once that it was interrupted, and reports what it has", async () => {
+    const { run, drain } = await createTestCli();
+    // A step that would take a day.
+    const running = run("bench", "trainer", "--step-seconds", "90000", "--speed", "1");
+    setTimeout(() => drain.abort(), 200);
+    const { code, stderr } = await running;
+    expect([code, stderr]).toEqual([
+      130,
+      expect.stringContaining("Interrupted: the steps that were made are reported."),
+    ]);
+  });
+
   test.each([
     [["trainer", "--steps", "0"], 'Cannot use --steps: it is "0", a whole number of at least 1 is needed.'],
     [["trainer", "--spread", "wide"], 'Cannot use --spread: it is "wide", a number of at least 0 is needed.'],

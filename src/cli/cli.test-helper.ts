@@ -16,7 +16,7 @@ export type TestCli = {
 
 export async function createTestCli(
   env: Readonly<Record<string, string>> = {},
-  options: { readonly onStdout?: (text: string) => void } = {},
+  options: { readonly onStdout?: (text: string) => void; readonly onStderr?: (text: string) => void } = {},
 ): Promise<TestCli> {
   const folder = await mkdtemp(join(tmpdir(), "trainable-agents-"));
   const drain = new AbortController();
@@ -31,6 +31,7 @@ export async function createTestCli(
         write: (text: string) => {
           written[stream] += text;
           if (stream === "stdout") options.onStdout?.(text);
+          else options.onStderr?.(text);
         },
       });
       const code = await runCli(argv, {

@@ -16,7 +16,17 @@ const cancel = new AbortController();
 let interrupts = 0;
 let interruptedAt = -Infinity;
 
+/** What only reads has nothing to finish. */
+const [command = "", ...flags] = process.argv.slice(2);
+const readsOnly =
+  ["inspect", "doctor", "tokens"].includes(command) ||
+  (command === "eval" && flags.some((flag) => /^--from\b/.test(flag)));
+
 process.on("SIGINT", () => {
+  if (readsOnly) {
+    process.stderr.write("Interrupted.\n");
+    process.exit(130);
+  }
   // One press may arrive twice: from the terminal, and passed on by npm.
   const isEcho = performance.now() - interruptedAt < 250;
   interruptedAt = performance.now();

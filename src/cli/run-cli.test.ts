@@ -258,6 +258,43 @@ describe("rollout", () => {
   );
 });
 
+describe("what stands under the table", () => {
+  it("is the first failure of each code in one sentence, and no pass rate where nothing was graded", async () => {
+    const { run, folder } = await createTestCli();
+    await writeFile(
+      join(folder, "env.mjs"),
+      `import { defineEnvironment } from ${JSON.stringify(new URL("../../dist/environments/index.js", import.meta.url).href)};
+       export default defineEnvironment({ name: "broken", guidelines: "Be kind.", tasks: { all: [{ state: {} }, { state: {} }] },
+         tools: { wait: { description: "Waits.", parameters: { type: "object", properties: {} }, run: () => "ok" } },
+         grade: () => 0 });`,
+    );
+    await writeFile(join(folder, "lines.txt"), "Hi.\n");
+    const bye = createFunctionSampler(() => ({ ids: [...tokenizer.encode("Bye."), endTokenId] }));
+    const flags = ["--env", "./env.mjs", "--user", "scripted", "--user-lines", "lines.txt", "--model", "readable"];
+    const { stdout, stderr } = await withServer(bye, (url) => run("rollout", ...flags, "--url", url, "--out", "r"));
+    expect(stderr).not.toContain("Cannot");
+    expect(stdout).toMatch(/pass rate +– \(0 of 0 graded\)/);
+    expect(stdout).toContain("Warning: no episode was graded, so there is no pass rate.");
+    expect(stdout).toMatch(/^ {2}user\/unexpected \(first of 2\): Cannot answer reply 1 .*; give it one more line\.$/m);
+    const evaluated = await withServer(bye, (url) => run("eval", ...flags, "--url", url, "--out", "e"));
+    expect(evaluated.stdout).toMatch(
+      /^ {2}user\/unexpected \(first of 2\): Cannot answer reply 1 .*; give it one more line\.$/m,
+    );
+  });
+
+  it("warns where no episode began, in place of a pass rate of 0.0 %", async () => {
+    const { run } = await createTestCli();
+    const { stdout, stderr } = await run("rollout", "--max-context-tokens", "20", "--tasks", "0-3", "--out", "r");
+    expect(stdout).toMatch(/pass rate +– \(0 of 4 graded\)/);
+    expect(stdout).toMatch(/mean reward +–/);
+    expect(stdout).toContain("Warning: 4 of 4 graded episodes ended before their first turn");
+    expect(stdout).toContain(
+      "Warning: 4 of 4 episodes ran out of context (context_length); serve the model with a longer one",
+    );
+    expect(stderr).toContain("4/4 episodes, pass –");
+  });
+});
+
 describe("Ctrl-C", () => {
   /** Plays against an expert that interrupts the run at its 20th and, perhaps, 30th answer. */
   async function interrupted(times: 1 | 2) {

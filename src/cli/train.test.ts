@@ -4,7 +4,7 @@ import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
 import { initializeWeights, writeCheckpoint } from "../model/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
-import { createTestCli, readAll } from "./cli.test-helper.ts";
+import { createTestCli, readAll, type TestCli } from "./cli.test-helper.ts";
 
 const config = {
   vocabularySize: 272,
@@ -30,8 +30,8 @@ export default defineEnvironment({
 });`;
 
 /** A folder with a model that has learnt nothing, an environment, and rows to imitate. */
-async function prepare(): Promise<Awaited<ReturnType<typeof createTestCli>>> {
-  const cli = await createTestCli();
+async function prepare(onStderr: (text: string) => void = () => undefined): Promise<TestCli> {
+  const cli = await createTestCli({}, { onStderr });
   const model = join(cli.folder, "model");
   await mkdir(model);
   await writeCheckpoint(model, { config, weights: initializeWeights(config, { seed: 1 }) });
@@ -67,6 +67,7 @@ describe("train", () => {
     expect(await wrong("--lr", "0")).toContain('Cannot use --lr: it is "0", a number above 0 is needed.');
     expect(await wrong("--samples", "1")).toContain("a whole number of at least 2 is needed");
     expect(await wrong("--model", "nowhere")).toContain("Cannot read model file");
+    expect(await wrong("--model", "Acorn/Acorn-7B")).toContain("hf download Acorn/Acorn-7B");
     expect(await wrong("--resume", "nowhere")).toContain('Cannot read "');
     const model = ["--model", "model", "--env", "./hello.mjs", "--config", "run.yaml"];
     expect(await wrong(...model, "--algorithm", "sft")).toContain("give --from <file|folder>");
@@ -78,6 +79,23 @@ describe("train", () => {
     expect(await wrong(...model, "--algorithm", "sft", "--from", "rows.jsonl", "--min-reward", "2")).toContain(
       "none of its 20 samples has a reward of 2",
     );
+  });
+
+  it("says at once that it was interrupted, and leaves an evaluation where it is", async () => {
+    const { run, drain, folder } = await prepare();
+    drain.abort();
+    const late = await run(...sft, "--steps", "2", "--out", "late");
+    expect([late.code, late.stdout]).toEqual([130, expect.stringContaining("train --resume late")]);
+    expect([...(await readAll(join(folder, "late"))).keys()]).not.toContain("result.json");
+  });
+
+  it("says once that Ctrl-C was heard, while the step it finishes runs", async () => {
+    const { run, drain } = await prepare((text) => {
+      if (text.includes("step 1,")) drain.abort();
+    });
+    const { code, stderr } = await run(...sft, "--steps", "100000", "--out", "r");
+    expect([code, stderr]).toEqual([130, expect.stringContaining("step 1,")]);
+    expect(stderr.match(/Interrupted: the running step is finished and saved/g)).toHaveLength(1);
   });
 
   it("imitates, keeps checkpoints, and goes on from them bit by bit", async () => {

@@ -79,6 +79,8 @@ describe("runRollout()", () => {
       failures: { "engine/timeout": 1 },
       spelledTokens: 0,
       deviations: {},
+      firstFailures: { "engine/timeout": expect.any(String) as string },
+      gradedWithoutTurn: 0,
       problems: {},
       samples: 4,
       trainedTokens: 8,

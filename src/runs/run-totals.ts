@@ -51,6 +51,10 @@ export type RunTotals = {
   readonly retries: number;
   /** By `boundary/code`. */
   readonly failures: Counts;
+  /** What the first failure of each `boundary/code` said. */
+  readonly firstFailures: Readonly<Record<string, string>>;
+  /** Of `graded`: episodes that ended before their first turn, so that their reward is none of the policy's. */
+  readonly gradedWithoutTurn: number;
   /** Problems of actions, by code. */
   readonly problems: Counts;
   /** Control tokens that users and tools spelled out, and that were text to the policy. */
@@ -97,6 +101,7 @@ export class TotalsCounter {
   readonly #outcomes: Record<Outcome, number> = { completed: 0, truncated: 0, aborted: 0, failed: 0 };
   readonly #stopReasons = new Map<string, number>();
   readonly #failures = new Map<string, number>();
+  readonly #firstFailures = new Map<string, string>();
   readonly #problems = new Map<string, number>();
   readonly #deviations = new Map<string, number>();
   readonly #dropped = new Map<string, number>();
@@ -108,6 +113,7 @@ export class TotalsCounter {
   #groupsKept = 0;
   #groupsWithoutSignal = 0;
   #graded = 0;
+  #gradedWithoutTurn = 0;
   #passed = 0;
   #rewardSum = 0;
   #turns = 0;
@@ -165,9 +171,14 @@ export class TotalsCounter {
     if (origin === "kept") this.#recordedEpisodes++;
     this.#outcomes[episode.outcome]++;
     add(this.#stopReasons, episode.stopReason);
-    if (episode.failure !== null) add(this.#failures, `${episode.failure.boundary}/${episode.failure.code}`);
+    if (episode.failure !== null) {
+      const name = `${episode.failure.boundary}/${episode.failure.code}`;
+      add(this.#failures, name);
+      if (!this.#firstFailures.has(name)) this.#firstFailures.set(name, episode.failure.message);
+    }
     if (episode.reward !== null) {
       this.#graded++;
+      if (!episode.events.some(({ type }) => type === "turn" || type === "agent-reply")) this.#gradedWithoutTurn++;
       this.#rewardSum += episode.reward;
       if (Math.abs(episode.reward - 1) <= 1e-6) this.#passed++;
     }
@@ -216,6 +227,8 @@ export class TotalsCounter {
       promptTokens: this.#promptTokens,
       retries: this.#retries,
       failures: Object.fromEntries(this.#failures),
+      firstFailures: Object.fromEntries(this.#firstFailures),
+      gradedWithoutTurn: this.#gradedWithoutTurn,
       problems: Object.fromEntries(this.#problems),
       spelledTokens: this.#spelledTokens,
       deviations: Object.fromEntries(this.#deviations),

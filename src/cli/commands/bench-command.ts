@@ -20,6 +20,7 @@ import { createSimulatedEngine, slowUser } from "../simulation/simulated-parts.t
 import { readFlag } from "../settings/resolve-settings.ts";
 import { number, whole } from "../settings/setting.ts";
 import type { RunCommand } from "./command-result.ts";
+import { sayWhenInterrupted } from "../until-aborted.ts";
 
 const numbers = {
   steps: { flag: "--steps <n>", help: "training steps", default: 10, least: 1, whole: true },
@@ -143,6 +144,10 @@ async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: C
     { play },
     { maxStaleness: asked.maxStaleness, concurrency: asked.concurrency, weightVersion: "0", clock },
   );
+  const isSaid = sayWhenInterrupted(
+    drain,
+    () => void stderr.write("Interrupted: the steps that were made are reported.\n"),
+  );
   const steps = await simulateTrainer(producer, {
     steps: asked.steps,
     batchGroups: asked.batchGroups,
@@ -155,6 +160,7 @@ async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: C
     onStep: ({ step, waitedMs }) => stderr.write(`step ${step}: waited ${(waitedMs / 1000).toFixed(1)} s\n`),
     signal: AbortSignal.any([drain, cancel]),
   });
+  isSaid();
   const { dropped } = producer.status;
   await producer.cancel();
   const realSeconds = (performance.now() - begun) / 1000;

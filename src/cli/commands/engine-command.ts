@@ -97,6 +97,7 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
           `Try: ${context.program} rollout --url ${listener.url} --model ${quoted(flags.model)}\n`,
       );
       await untilAborted(drain, cancel);
+      stderr.write("Closing.\n");
       return exitCodes.done;
     } finally {
       await listener.close();

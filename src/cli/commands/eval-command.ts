@@ -95,11 +95,12 @@ async function evaluate(flags: EvalFlags, context: CliContext): Promise<number> 
       `Cannot compute pass^${largest} from ${settings.samplesPerTask} trials: give --trials ${largest}, or a smaller --pass-k.`,
     );
   }
-  const { exitCode, folder } =
+  const { exitCode, folder, notes } =
     resume?.isComplete === true
-      ? { exitCode: exitCodes.done, folder: resume.folder }
+      ? { exitCode: exitCodes.done, folder: resume.folder, notes: [] }
       : await playRollout(settings, context, { closingTable: false, resume, command: "eval" });
   await evaluateRun(folder, { asked, settings, context, isOurs: true });
+  if (notes.length > 0) context.stdout.write(`${notes.join("\n")}\n\n`);
   return exitCode;
 }
 

@@ -15,8 +15,8 @@ import { type PreparedRollout, prepareRollout } from "../compose/prepare-rollout
 import { checkSameSettings, type RunToResume } from "../compose/run-to-resume.ts";
 import { type RunWatch, watchRun } from "../compose/watch-run.ts";
 import { createProgressDisplay } from "../display/progress-display.ts";
-import { runTable } from "../display/run-table.ts";
-import { coloursFor, formatCount } from "../display/terminal-text.ts";
+import { runNotes, runTable } from "../display/run-table.ts";
+import { coloursFor, formatCount, printable } from "../display/terminal-text.ts";
 import { runManifest } from "../run-manifest.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 
@@ -25,6 +25,8 @@ export type PlayedRollout = {
   /** As commands take it: relative to where the user stands. */
   readonly folder: string;
   readonly totals: RunTotals;
+  /** Lines that stand under a table of the run. */
+  readonly notes: readonly string[];
 };
 
 export type PlayOptions = {
@@ -80,11 +82,12 @@ export async function playRollout(
       const wasInterrupted = context.drain.aborted || context.cancel.aborted;
       const status = wasInterrupted ? "interrupted" : "done";
       await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));
+      const notes = noteLines(totals, { context, redact: prepared.redact });
       if (options.closingTable ?? true) {
         const later = wasInterrupted ? laterCommand(prepared, { context, folder, command: "rollout" }) : null;
-        showTable(totals, { context, folder, prepared, wasInterrupted, later });
+        showTable(totals, { context, folder, prepared, notes, wasInterrupted, later });
       }
-      return { exitCode: exitCodeOf(totals, wasInterrupted), folder, totals };
+      return { exitCode: exitCodeOf(totals, wasInterrupted), folder, totals, notes };
     } catch (error) {
       const reason = error instanceof Error ? error.message : String(error);
       const last = runManifest({ ...describe, ended: new Date(), status: "failed", totals: null, error: reason });
@@ -223,11 +226,12 @@ function showTable(
     readonly context: CliContext;
     readonly folder: string;
     readonly prepared: PreparedRollout;
+    readonly notes: readonly string[];
     readonly wasInterrupted: boolean;
     readonly later: string | null;
   },
 ): void {
-  const { context, folder, prepared, wasInterrupted, later } = shown;
+  const { context, folder, prepared, notes, wasInterrupted, later } = shown;
   const { stdout, env, program } = context;
   const colours = coloursFor(stdout, env);
   const title = `${prepared.environment.name} (${prepared.settings.split})${wasInterrupted ? ", interrupted" : ""}`;
@@ -235,6 +239,7 @@ function showTable(
     "",
     colours.bold(title),
     ...runTable(totals, colours),
+    ...notes,
     "",
     `  ${colours.dim("files")}  ${folder}/ run.json, episodes.jsonl, groups.jsonl, samples.jsonl`,
     ...(later === null ? [] : [`  ${colours.dim("go on")}  ${later}`]),
@@ -243,6 +248,16 @@ function showTable(
     "",
   ];
   stdout.write(`${lines.join("\n")}\n`);
+}
+
+/** What stands under a table, after a blank line. */
+function noteLines(
+  totals: RunTotals,
+  { context, redact }: { readonly context: CliContext; readonly redact: (text: string) => string },
+): string[] {
+  const { yellow } = coloursFor(context.stdout, context.env);
+  const notes = runNotes(totals).map((note) => `  ${yellow(printable(redact(note)))}`);
+  return notes.length === 0 ? [] : ["", ...notes];
 }
 
 function exitCodeOf(totals: RunTotals, wasInterrupted: boolean): number {

@@ -8,6 +8,7 @@ import { prepareTauBench } from "../../environments/tau-bench/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import type { RunCommand } from "./command-result.ts";
 import { quoted } from "./play-rollout.ts";
+import { sayWhenInterrupted } from "../until-aborted.ts";
 
 type PrepareFlags = { readonly from?: string; readonly to?: string };
 
@@ -39,13 +40,14 @@ async function prepare(benchmark: string, { from, to }: PrepareFlags, context: C
   if (to === undefined) {
     throw new ConfigurationError("Cannot prepare tau-bench: no folder is named; give --to <folder>.");
   }
+  const isSaid = sayWhenInterrupted(drain, () => void stderr.write("Interrupted: nothing is kept.\n"));
   const { folder, files, commit } = await prepareTauBench({
     to: resolve(cwd, to),
     ...(from === undefined ? {} : { from: resolve(cwd, from) }),
     onProgress: (line) => void stderr.write(`${line}\n`),
     // There is nothing to finish gently: the first Ctrl-C stops.
     signal: AbortSignal.any([drain, cancel]),
-  });
+  }).finally(isSaid);
   const shown = relative(cwd, folder) || folder;
   stdout.write(
     `${files.length} files in ${shown}${commit === null ? "" : ` (commit ${commit.slice(0, 12)})`}\n` +

@@ -4,8 +4,8 @@
 import { createLogUpdate } from "log-update";
 import { ratesOf, type RunTotals } from "../../runs/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { progressLine } from "./run-table.ts";
-import { type Colours, coloursFor, formatCount, formatDuration, formatNumber, formatPercent } from "./terminal-text.ts";
+import { passText, progressLine } from "./run-table.ts";
+import { type Colours, coloursFor, formatCount, formatDuration, formatNumber } from "./terminal-text.ts";
 
 export interface ProgressDisplay {
   /** May be called as often as anything happens. */
@@ -115,7 +115,7 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
     totals.groupsWanted === null
       ? `${bar} ${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
       : `${bar} ${formatCount(totals.groupsKept)}/${formatCount(totals.groupsWanted)} groups kept, ${formatCount(episodesFinished)} episodes`,
-    `${colours.bold(`pass ${formatPercent(totals.passRate)}`)}  mean reward ${totals.meanReward?.toFixed(3) ?? "–"}  ${failed}`,
+    `${colours.bold(`pass ${passText(totals)}`)}  mean reward ${totals.meanReward?.toFixed(3) ?? "–"}  ${failed}`,
     `${formatNumber(turnsPerSecond)} turns/s  ${formatCount(sampledTokensPerSecond)} tokens/s  ${formatCount(episodesStarted - episodesFinished)} running  ${formatDuration(elapsedMs)}${remaining}`,
   ];
   if (problems.length > 0) {

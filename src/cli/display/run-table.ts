@@ -11,13 +11,58 @@ export function progressLine(totals: RunTotals): string {
     totals.groupsWanted === null
       ? `${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
       : `${formatCount(totals.groupsKept)}/${formatCount(totals.groupsWanted)} groups kept, ${formatCount(episodesFinished)} episodes`,
-    `pass ${formatPercent(totals.passRate)}`,
+    `pass ${passText(totals)}`,
     `${formatNumber(turnsPerSecond)} turns/s`,
     `${formatCount(sampledTokensPerSecond)} tokens/s`,
     `${outcomes.failed} failed`,
   ];
   if (totals.retries > 0) parts.push(`${formatCount(totals.retries)} retries`);
   return parts.join(", ");
+}
+
+/** The pass rate; a dash where the policy did nothing in any graded episode. */
+export function passText(totals: RunTotals): string {
+  return formatPercent(hasBegun(totals) ? totals.passRate : null);
+}
+
+function hasBegun({ graded, gradedWithoutTurn }: RunTotals): boolean {
+  return gradedWithoutTurn < graded;
+}
+
+/**
+ * What stands under the table, one sentence a line: what the rates above do not say, and the first failure of each code. Empty
+ * when there is nothing to add.
+ */
+export function runNotes(totals: RunTotals): string[] {
+  const { graded, gradedWithoutTurn, episodesFinished, stopReasons, failures, firstFailures, outcomes } = totals;
+  const notes: string[] = [];
+  if (gradedWithoutTurn > 0) {
+    notes.push(
+      `Warning: ${formatCount(gradedWithoutTurn)} of ${formatCount(graded)} graded episodes ended before their first turn; ` +
+        "their rewards say nothing about the policy.",
+    );
+  }
+  const outOfContext = stopReasons["context_length"] ?? 0;
+  if (outOfContext * 10 >= episodesFinished && outOfContext > 0) {
+    notes.push(
+      `Warning: ${formatCount(outOfContext)} of ${formatCount(episodesFinished)} episodes ran out of context (context_length); serve ` +
+        "the model with a longer one, raise --max-context-tokens, or lower --max-new-tokens.",
+    );
+  }
+  if (episodesFinished > 0 && graded === 0 && outcomes.failed > 0) {
+    notes.push("Warning: no episode was graded, so there is no pass rate.");
+  }
+  for (const [name, message] of Object.entries(firstFailures)) {
+    const count = failures[name] ?? 1;
+    notes.push(`${name}${count > 1 ? ` (first of ${formatCount(count)})` : ""}: ${firstSentence(message)}`);
+  }
+  return notes;
+}
+
+/** Of a message that a server or code of the user's may have written: one line, of bounded length. */
+function firstSentence(message: string): string {
+  const line = message.trim().split(/[\r\n]/)[0] ?? "";
+  return line.length > 400 ? `${line.slice(0, 400)} …` : line;
 }
 
 /** The rows of the closing table: label and value. */
@@ -35,11 +80,8 @@ export function runTableRows(totals: RunTotals): [string, string][] {
     ["groups", groupsText(totals)],
     ["outcomes", countsText(outcomes, true)],
     ["stopped by", countsText(totals.stopReasons, false)],
-    [
-      "pass rate",
-      `${formatPercent(totals.passRate)} (${formatCount(totals.passed)} of ${formatCount(totals.graded)} graded)`,
-    ],
-    ["mean reward", totals.meanReward === null ? "–" : totals.meanReward.toFixed(3)],
+    ["pass rate", `${passText(totals)} (${formatCount(totals.passed)} of ${formatCount(totals.graded)} graded)`],
+    ["mean reward", totals.meanReward === null || !hasBegun(totals) ? "–" : totals.meanReward.toFixed(3)],
     ["turns", `${formatCount(turns)}, ${perEpisode(turns)} an episode, ${formatNumber(turnsPerSecond)} a second`],
     [
       "sampled tokens",

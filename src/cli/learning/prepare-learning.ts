@@ -1,14 +1,13 @@
 // From settings to everything a training needs: environment, model, engine, trainer. The same environment, user, strategy,
 // renderer and loop as in a rollout; the engine and the trainer hold the same weights.
 
-import { resolve } from "node:path";
 import { ConfigurationError, type Taskset } from "../../core/index.ts";
 import { createEmbeddedEngine, type EmbeddedEngine } from "../../engines/embedded/index.ts";
 import { createTaskOrder, type TaskOrder } from "../../learner/index.ts";
 import { type Checkpoint, readCheckpoint } from "../../model/index.ts";
 import { type EpisodePlayer, tokenExactPlayer } from "../../runs/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { chooseModel, withShippedModel } from "../compose/choose-model.ts";
+import { chooseModel, modelPath, withShippedModel } from "../compose/choose-model.ts";
 import { samplingOf } from "../compose/choose-policy.ts";
 import { chooseStrategy } from "../compose/choose-strategy.ts";
 import { chooseUser } from "../compose/choose-user.ts";
@@ -59,7 +58,7 @@ export async function prepareLearning(
   );
   const modelFolder = base.model ?? "";
   const [checkpoint, model, user, strategy] = await Promise.all([
-    readCheckpoint(resolve(cwd, modelFolder)),
+    readCheckpoint(modelPath(modelFolder, cwd)),
     chooseModel(base, cwd),
     chooseUser(base, environment, context),
     chooseStrategy(base, environment, cwd),

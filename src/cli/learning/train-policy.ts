@@ -21,6 +21,7 @@ import { passRatePlot } from "./pass-rate-plot.ts";
 import { type PreparedLearning, prepareLearning } from "./prepare-learning.ts";
 import type { TrainingOptions } from "./training-options.ts";
 import type { ChartData } from "./terminal-chart.ts";
+import { sayWhenInterrupted } from "../until-aborted.ts";
 
 /** Why a training ended. Only "collapse" is a bad end. */
 export type TrainingEnd = { readonly type: "steps" | "minutes" | "interrupted" | "collapse"; readonly reason: string };
@@ -43,14 +44,19 @@ export async function trainPolicy(options: TrainingOptions): Promise<TrainingRes
   const threads = settings.threads ?? Math.min(8, availableParallelism());
   const checkpoint = saved?.checkpoint ?? prepared.checkpoint;
   await mkdir(folder, { recursive: true });
-  // Every episode that runs listens to it, and all of them run at once.
-  setMaxListeners(0, context.cancel);
+  // Of an evaluation nothing is kept: the first Ctrl-C stops it.
+  const stop = AbortSignal.any([context.drain, context.cancel]);
+  // Every episode that runs listens to one of them, and all of them run at once.
+  setMaxListeners(0, context.cancel, stop);
   const trainer = await createTrainer(checkpoint, {
     threads,
     ...(saved === null ? {} : { optimizer: saved.optimizer }),
   });
   const engine = prepared.startEngine(checkpoint, `step-${saved?.state.step ?? 0}`);
   const display = createLearningDisplay(context, { quiet: base.quiet });
+  const unsay = sayWhenInterrupted(context.drain, () =>
+    display.note("Interrupted: the running step is finished and saved. Press Ctrl-C again to stop where it is."),
+  );
   try {
     const play = prepared.playerOf(engine);
     const stepper = await createStepper({
@@ -62,8 +68,9 @@ export async function trainPolicy(options: TrainingOptions): Promise<TrainingRes
       state: saved?.state ?? firstState,
     });
     if (saved === null) await describe(options, prepared, threads);
-    return await new Training({ ...options, prepared, trainer, stepper, play, display, saved }).run();
+    return await new Training({ ...options, prepared, trainer, stepper, play, display, saved, stop }).run();
   } finally {
+    unsay();
     display.stop();
     await Promise.all([engine.close(), trainer.close()]);
   }
@@ -95,6 +102,7 @@ type TrainingParts = TrainingOptions & {
   readonly play: ReturnType<PreparedLearning["playerOf"]>;
   readonly display: LearningDisplay;
   readonly saved: SavedTraining | null;
+  readonly stop: AbortSignal;
 };
 
 class Training {
@@ -207,12 +215,12 @@ class Training {
   }
 
   async #evaluate(which: "final" | "onTheWay"): Promise<readonly TaskOutcome[] | null> {
-    const { prepared, play, base, context } = this.#parts;
+    const { prepared, play, base, stop } = this.#parts;
     const { heldOut } = prepared;
     const indexes = heldOut[which];
     const parts = { play, taskset: heldOut.taskset, kindOf: prepared.kindOf, seed: base.seed };
     return evaluatePolicy(indexes, parts, {
-      signal: context.cancel,
+      signal: stop,
       onEpisode: (finished) => this.#show(`evaluating: ${finished} of ${indexes.length} held-out tasks`),
     });
   }
