@@ -1,4 +1,4 @@
-// `doctor`: examines what a rollout will depend on before anything is trained. So far the chat template of a model folder.
+// `doctor`: examines what a rollout will depend on before anything is trained: the chat template of a model folder, and a server.
 
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -11,6 +11,7 @@ import { type CliContext, exitCodes } from "../cli-context.ts";
 import { modelPath } from "../compose/choose-model.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { auditTemplate } from "../doctor/audit-template.ts";
+import { examineServer, type ServerFlags } from "../doctor/examine-server.ts";
 import { auditView } from "../doctor/audit-view.ts";
 import type { TemplateAudit } from "../doctor/template-audit.ts";
 import { readFlag } from "../settings/resolve-settings.ts";
@@ -18,38 +19,54 @@ import { rolloutSettings } from "../settings/rollout-settings.ts";
 import type { RunCommand } from "./command-result.ts";
 import { quoted } from "./play-rollout.ts";
 
-type DoctorFlags = {
+type DoctorFlags = ServerFlags & {
   readonly template?: string;
   readonly renderer?: string;
   readonly history?: string;
   readonly thinking?: string;
-  readonly json?: boolean;
 };
 
 export function doctorCommand(run: RunCommand): Command {
   return new Command("doctor")
-    .summary("examine the chat template of a model before it is trained")
+    .summary("examine the chat template of a model, or a server, before anything is trained")
     .description(
-      "Plays small conversations with the tokenizer and the chat template of a model folder and shows: which renderer and parsers " +
+      "template: plays small conversations with the tokenizer and the chat template of a model folder and shows: which renderer and parsers " +
         "read it and why, which messages make the template rewrite what the policy has seen or sampled, what the loop does " +
-        "then, and what an answer loses when it is read and rendered again. Needs no server and no weights.",
+        "then, and what an answer loses when it is read and rendered again. Needs no server and no weights.\n" +
+        "engine: puts the contract of engines to a running SGLang or vLLM server, whole and streamed: ids, logprobs, stops, " +
+        "refusals, cancelled and aborted calls, weight versions, pauses. Samples some thousand tokens.",
     )
-    .argument("<what>", "template")
-    .argument("[folder]", "model folder with tokenizer.json and a chat template")
+    .argument("<what>", "template, or engine")
+    .argument("[folder]", "of a template: model folder with tokenizer.json and a chat template")
+    .optionsGroup("Of a template:")
     .addOption(new Option("--template <file>", "a Jinja file in place of the folder's chat template"))
     .addOption(new Option(rolloutSettings.renderer.flag, rolloutSettings.renderer.help))
     .addOption(new Option(rolloutSettings.history.flag, `${rolloutSettings.history.help} (default: keep-reasoning)`))
     .addOption(new Option(rolloutSettings.thinking.flag, rolloutSettings.thinking.help))
-    .option("--json", "print the audit as JSON")
+    .optionsGroup("Of an engine:")
+    .addOption(new Option("--url <address>", "SGLang server or router, or vLLM server, like http://router:30000"))
+    .addOption(new Option("--engine <name>", "sglang or vllm (default: sglang)"))
+    .addOption(new Option(rolloutSettings.apiKeyEnv.flag, rolloutSettings.apiKeyEnv.help))
+    .addOption(new Option(rolloutSettings.endpoint.flag, rolloutSettings.endpoint.help))
+    .addOption(new Option(rolloutSettings.turnTimeout.flag, `${rolloutSettings.turnTimeout.help} (default: 600)`))
+    .addOption(
+      new Option(rolloutSettings.maxContextTokens.flag, "context of the served model (default: what the server says)"),
+    )
+    .option("--exclusive", "nobody else uses the server: pause it, too")
+    .optionsGroup("Options:")
+    .option("--json", "print the outcome as JSON")
     .addHelpText(
       "after",
       `
-Exit codes: 0 fit for training (a template that rewrites history is), 1 something to mend, 2 nothing could be examined.
+Exit codes: 0 fit for training (a template that rewrites history is), 1 something to mend or a check that failed, 2 nothing could
+be examined.
 
 Examples:
   $ npx trainable-agents doctor template ./Qwen3-4B
   $ npx trainable-agents doctor template ./Qwen3-4B --history branch
-  $ npx trainable-agents doctor template ./Qwen3-4B --template ./my-template.jinja --json`,
+  $ npx trainable-agents doctor template ./Qwen3-4B --template ./my-template.jinja --json
+  $ npx trainable-agents doctor engine --url http://127.0.0.1:30000
+  $ npx trainable-agents doctor engine --engine vllm --url http://127.0.0.1:8000 --exclusive`,
     )
     .action(async (what: string, folder: string | undefined, flags: DoctorFlags) =>
       run((context) => examine({ what, folder: folder ?? null, flags }, context)),
@@ -60,9 +77,11 @@ async function examine(
   { what, folder, flags }: { readonly what: string; readonly folder: string | null; readonly flags: DoctorFlags },
   context: CliContext,
 ): Promise<number> {
+  if (what === "engine")
+    return examineServer({ ...flags, ...(folder === null ? {} : { url: flags.url ?? folder }) }, context);
   if (what !== "template") {
     throw new ConfigurationError(
-      `Cannot examine "${what}": there is "template"; write "doctor template ${quoted(folder ?? what)}".`,
+      `Cannot examine "${what}": there are "template" and "engine"; write "doctor template ${quoted(folder ?? what)}".`,
     );
   }
   if (folder === null) {
