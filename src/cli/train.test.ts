@@ -74,6 +74,7 @@ describe("train", () => {
     expect(await wrong(...model, "--from", "rows.jsonl")).toContain("use --algorithm sft");
     expect(await wrong(...model, "--algorithm", "sft", "--from", "no.jsonl")).toContain("no such file or folder");
     expect(await wrong(...model, "--split", "dev")).toContain("correct --split");
+    expect(await wrong(...model, "--final-from", "5000")).toContain("lower --final-from");
     await writeFile(join(folder, "bad.jsonl"), '{"tokens": [1, 2], "loss_mask": [1, 1]}\n');
     expect(await wrong(...model, "--algorithm", "sft", "--from", "bad.jsonl")).toContain("at line 1: 2 entries");
     expect(await wrong(...model, "--algorithm", "sft", "--from", "rows.jsonl", "--min-reward", "2")).toContain(

@@ -77,8 +77,16 @@ export async function prepareLearning(
   const evalTasks = environment.taskset(evalSplit);
   const indexes = readTaskList(base.tasks ?? "all", trainTasks);
   const isSameSplit = evalSplit === split;
-  const [held, trained] = isSameSplit ? holdOut(indexes, settings.finalTasks) : [[...allOf(evalTasks)], indexes];
-  const final = held.slice(0, settings.finalTasks);
+  const [held, trained] = isSameSplit
+    ? holdOut(indexes, settings.finalFrom + settings.finalTasks)
+    : [[...allOf(evalTasks)], indexes];
+  const { finalFrom, finalTasks } = settings;
+  if (finalFrom > Math.max(0, held.length - 2)) {
+    throw new ConfigurationError(
+      `Cannot compare on held-out tasks from ${finalFrom}: there are ${held.length}, and two at least are compared; lower --final-from.`,
+    );
+  }
+  const final = held.slice(finalFrom, finalFrom + finalTasks);
   return {
     environmentName: environment.name,
     split,

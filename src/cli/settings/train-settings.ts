@@ -193,6 +193,14 @@ export const trainSettings = {
     schema: whole(2),
     default: 1050,
   }),
+  finalFrom: setting<number>({
+    group,
+    flag: "--final-from <index>",
+    help: "first of the held-out tasks, to compare on tasks that nothing was tuned on",
+    wanted: "a whole number of at least 0",
+    schema: whole(0),
+    default: 0,
+  }),
   checkpointEvery: setting<number>({
     group,
     flag: "--checkpoint-every <steps>",
