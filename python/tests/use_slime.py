@@ -16,6 +16,9 @@ from typing import Any
 SLIME_REPO = os.environ.get("SLIME_REPO") or None
 
 _ABSENT = ("torch", "ray", "sglang", "sglang_router", "transformers", "tqdm", "pybase64", "numpy")
+_LEARNING_ABSENT = ("sglang", "sglang_router", "megatron", "pybase64")
+_LEARNING_EMPTIED = ("slime.backends.sglang_utils", "slime.rollout.rm_hub")
+"""What stays away where slime computes: torch and ray are there then."""
 _EMPTIED = ("slime.backends", "slime.rollout.rm_hub", "slime.utils.processing_utils", "slime.utils.data")
 
 
@@ -42,10 +45,21 @@ class _Empty(types.ModuleType):
         return _Anything
 
 
+class _Alone(types.ModuleType):
+    """Megatron's groups of processes, where there is one process: the first and last of each."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return lambda **_: 1 if "world_size" in name else 0 if "rank" in name else True if name.startswith("is_") else None
+
+
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def __init__(self, *names: str) -> None:
+        self._names = names
+
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        names = (*_ABSENT, *_EMPTIED)
-        if not any(name == one or name.startswith(f"{one}.") for one in names):
+        if not any(name == one or name.startswith(f"{one}.") for one in self._names):
             return None
         return importlib.machinery.ModuleSpec(name, self, is_package=True)
 
@@ -63,7 +77,7 @@ def use_slime() -> None:
         sys.path.insert(0, str(Path(__file__).parent / "stand_in"))
         return
     # What is installed is used; the rest would be gigabytes. The other tests of the process keep what they import.
-    finder = _Finder()
+    finder = _Finder(*_ABSENT, *_EMPTIED)
     sys.meta_path.insert(0, finder)
     sys.path.insert(0, SLIME_REPO)
     before = set(sys.modules)
@@ -75,3 +89,17 @@ def use_slime() -> None:
         for name in set(sys.modules) - before:
             if name.split(".")[0] in _ABSENT:
                 del sys.modules[name]
+
+
+def use_learning_slime() -> None:
+    """The checkout with its conversion and its loss; what serves tokens and what spreads work over GPUs is empty."""
+    assert SLIME_REPO is not None
+    sys.meta_path.insert(0, _Finder(*_LEARNING_ABSENT, *_LEARNING_EMPTIED))
+    sys.path.insert(0, SLIME_REPO)
+    import megatron.core  # type: ignore[import-not-found]
+
+    megatron.core.mpu = sys.modules["megatron.core.mpu"] = _Alone("megatron.core.mpu")
+    # Its __init__ patches megatron, which is not here.
+    package = types.ModuleType("slime.backends.megatron_utils")
+    package.__path__ = [str(Path(SLIME_REPO) / "slime" / "backends" / "megatron_utils")]
+    sys.modules[package.__name__] = package
