@@ -75,6 +75,17 @@ describe("export", () => {
     }
   });
 
+  it("keeps groups whole for TRL, names those that are not, and says which datasets of messages need marks", async () => {
+    await cli.run(...rollout, "--samples-per-task", "2", "--out", "runs/pairs");
+    const trl = await cli.run("export", "runs/one", "runs/pairs", "--format", "trl", "--output", "trl.jsonl");
+    const sizes = new Map<unknown, number>();
+    for (const { group_id: id } of await lines("trl.jsonl")) sizes.set(id, (sizes.get(id) ?? 0) + 1);
+    expect([...sizes.values()]).toEqual([3, 3, 3, 3]);
+    expect(trl.stdout).toMatch(/its group "bookshop:train:0" has 2 rows, the groups before it have 3/);
+    const sft = await cli.run("export", "runs/one", "--format", "sft", "--output", "marks.jsonl");
+    expect(sft.stdout).toContain("--format sft-tokens");
+  });
+
   it("shows the tools of the environment in datasets of messages", async () => {
     await cli.run("export", "runs/one", "--format", "sft", "--output", "sft.jsonl");
     const [row] = (await lines("sft.jsonl")) as [{ tools: string; messages: { role: string; tool_calls: unknown }[] }];

@@ -34,6 +34,8 @@ export type ExportFormat = {
   readonly takes: "kept-groups" | "all-groups";
   /** True: `decode` is called. */
   readonly needsText: boolean;
+  /** The trainer finds groups by position: a file holds whole groups of one size. */
+  readonly wholeGroups: boolean;
   /** The rows of one group; `episodes` is not empty. */
   readonly rowsOf: (episodes: readonly EpisodeToExport[], context: ExportContext) => readonly ExportedRow[];
   /** Tokens of the row that enter the loss; `null` for formats without tokens. */
@@ -56,6 +58,7 @@ export const exportFormats = {
     columns: atroposColumns,
     takes: "kept-groups",
     needsText: false,
+    wholeGroups: false,
     rowsOf: (episodes) => {
       const samples = episodes.flatMap(({ origin, result }) => result.samples.map((sample) => ({ sample, origin })));
       if (samples.length === 0) return [];
@@ -68,6 +71,7 @@ export const exportFormats = {
     columns: verifiersColumns,
     takes: "kept-groups",
     needsText: false,
+    wholeGroups: false,
     rowsOf: (episodes) =>
       episodes
         .filter(({ result }) => result.samples.length > 0)
@@ -79,11 +83,15 @@ export const exportFormats = {
     whyLeftOut: noTokens,
   },
   tinker: perSample<TinkerRow>(tinkerColumns, ({ mask }) => countOnesIn(mask), toTinkerRow),
-  trl: perSample<TrlRow>(trlColumns, ({ env_mask }) => countOnesIn(env_mask), toTrlRow),
+  trl: {
+    ...perSample<TrlRow>(trlColumns, ({ env_mask }) => countOnesIn(env_mask), toTrlRow),
+    wholeGroups: true,
+  },
   sft: {
     columns: sftColumns,
     takes: "all-groups",
     needsText: false,
+    wholeGroups: false,
     rowsOf: (episodes, { toolsOf }) =>
       episodes
         .filter(({ origin }) => origin.episode.messages.some(({ role }) => role === "assistant"))
@@ -99,6 +107,7 @@ export const exportFormats = {
     columns: preferenceColumns,
     takes: "all-groups",
     needsText: false,
+    wholeGroups: false,
     rowsOf: (episodes, { toolsOf }) => {
       const origins = episodes.map(({ origin }) => origin);
       return toPreferenceRows(origins, toolsOf).map((row) => {
@@ -128,6 +137,7 @@ function perSample<Row extends AnyRow>(
     columns,
     takes: "kept-groups",
     needsText: options.needsText ?? false,
+    wholeGroups: false,
     rowsOf: (episodes, context) =>
       episodes.flatMap(({ origin, result }) =>
         result.samples.map((sample) => ({ row: toRow(sample, origin, context), episodes: [origin] })),

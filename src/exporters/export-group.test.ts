@@ -56,6 +56,26 @@ describe("exportGroup()", () => {
       ).toBeGreaterThan(0);
   });
 
+  it("leaves out, by its name, a group that is not whole or of another size, where the trainer finds groups by position", () => {
+    const whole = groupOf([1, 0, 0.5]);
+    const size = (group: GroupToExport, groupSize: number | null): number =>
+      exportGroup(group, exportFormats.trl, { ...context, groupSize }).rows.length;
+    expect([size(whole, null), size(whole, 3), size(whole, 4)]).toEqual([3, 3, 0]);
+    const name = whole.episodes[0]!.episode.groupId;
+    const other = exportGroup(whole, exportFormats.trl, { ...context, groupSize: 4 });
+    expect(other).toMatchObject({ episodes: 0, trainedTokens: null });
+    expect(other.leftOut).toMatchObject([
+      { reason: `its group "${name}" has 3 rows, the groups before it have 4`, episodes: 3 },
+    ]);
+    const torn = exportGroup(groupOf([1, null, 0.5]), exportFormats.trl, { ...context, groupSize: null });
+    expect(torn.leftOut.map(({ reason, episodes }) => [reason, episodes])).toEqual([
+      ["it was not graded", 1],
+      [expect.stringMatching(/^its group ".+" is not whole: 2 rows of 3 episodes$/), 2],
+    ]);
+    // Trainers that read the name of the group take it as it is.
+    expect(exportGroup(whole, exportFormats.verl, { ...context, groupSize: 4 }).rows).toHaveLength(3);
+  });
+
   it("leaves out failed and aborted episodes", () => {
     const group = groupOf([1, 1]);
     const episodes = group.episodes.map((one, at) => ({

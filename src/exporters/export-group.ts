@@ -42,7 +42,11 @@ export type ExportedGroup = {
 export function exportGroup(
   group: GroupToExport,
   format: ExportFormat,
-  options: ExportContext & { readonly where: (fields: WhereFields) => boolean },
+  options: ExportContext & {
+    readonly where: (fields: WhereFields) => boolean;
+    /** For formats of whole groups: rows of the groups so far, `null` before the first. Default: groups of any size are taken. */
+    readonly groupSize?: number | null;
+  },
 ): ExportedGroup {
   const groupMean = meanReward(group);
   const leftOut = new LeftOutCounter();
@@ -55,6 +59,13 @@ export function exportGroup(
     else leftOut.add(reason, episode);
   }
   const exported = taken.length === 0 ? [] : format.rowsOf(taken, options);
+  if (format.wholeGroups && options.groupSize !== undefined && exported.length > 0) {
+    const problem = whyNotWhole(group, exported.length, options.groupSize);
+    if (problem !== null) {
+      for (const { origin } of taken) leftOut.add(problem, origin.episode);
+      return { rows: [], episodes: 0, trainedTokens: null, leftOut: leftOut.list() };
+    }
+  }
   const inRows = new Set(exported.flatMap(({ episodes }) => episodes.map(({ index }) => index)));
   for (const { origin } of taken) if (!inRows.has(origin.index)) leftOut.add(format.whyLeftOut, origin.episode);
   const rows = exported.map(({ row }) => row);
@@ -84,6 +95,13 @@ function whyNot(
   if (format.takes === "kept-groups" && group.decision === "dropped") return `its group was dropped: ${group.reason}`;
   if (format.takes === "kept-groups" && group.decision === "undecided") return "its group is not decided yet";
   return where(whereFields(origin, { decision: group.decision, samples: result.samples })) ? null : "--where";
+}
+
+/** A trainer that finds groups by position needs one row for each episode, in groups of one size. */
+function whyNotWhole({ episodes }: GroupToExport, rows: number, size: number | null): string | null {
+  const name = `its group "${episodes[0]?.episode.groupId}"`;
+  if (rows !== episodes.length) return `${name} is not whole: ${rows} rows of ${episodes.length} episodes`;
+  return size === null || rows === size ? null : `${name} has ${rows} rows, the groups before it have ${size}`;
 }
 
 /** A run may take the rows of an episode out of its group: then its reward is not compared with the others either. */

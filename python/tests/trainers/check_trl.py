@@ -62,10 +62,10 @@ class Trl(unittest.TestCase):
             seed=1,
         )
         model = AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32)
-        versions: list[set[str]] = []
+        versions: list[set[tuple[str, str]]] = []
 
         def graded(completions: list[Any], metadata: list[dict[str, Any]], **columns: Any) -> list[float]:
-            versions.extend({span["reply"] for span in one["weight_spans"]} for one in metadata)
+            versions.extend({(span["dispatch"], span["reply"]) for span in one["weight_spans"]} for one in metadata)
             return reward(completions, **columns)
 
         before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -91,7 +91,7 @@ class Trl(unittest.TestCase):
         # The rows of step n were sampled from the weights of step n, and from no other.
         for step in range(STEPS):
             own = versions[step * GROUPS * SIZE : (step + 1) * GROUPS * SIZE]
-            self.assertEqual(own, [{str(step)}] * (GROUPS * SIZE))
+            self.assertEqual(own, [{(str(step), str(step))}] * (GROUPS * SIZE))
         moved = max(float((model.state_dict()[name] - tensor).abs().max()) for name, tensor in before.items())
         self.assertGreater(moved, 1e-6)
         tokens = sum(count for count, _, _ in trainer.seen)

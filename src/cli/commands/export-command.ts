@@ -79,6 +79,10 @@ Examples:
   $ npx trainable-agents export runs/one runs/two --format sft --where 'reward == 1 and problems == 0' --output sft.jsonl
   $ npx trainable-agents export runs/one --format preferences --where 'not (task_id in ("a", "b"))' --output pairs.jsonl`;
 
+const sftNote = `Note: trainers render messages anew and train every token of them, unless the model's chat template marks what the
+assistant says ({% generation %}). --format sft-tokens holds the tokens that were sampled, with labels.
+`;
+
 async function exportRuns(folders: readonly string[], flags: ExportFlags, context: CliContext): Promise<number> {
   // Its members differ in the types of their rows alone.
   const format: ExportFormat = exportFormats[flags.format];
@@ -90,6 +94,7 @@ async function exportRuns(folders: readonly string[], flags: ExportFlags, contex
   const kind = flags.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl");
   const file = await openFile(path, { kind, format, flags });
   const totals = new ExportTotals();
+  let groupSize: number | null = null;
   try {
     for await (const group of readExportGroups(runs)) {
       if (context.drain.aborted || context.cancel.aborted) {
@@ -97,7 +102,8 @@ async function exportRuns(folders: readonly string[], flags: ExportFlags, contex
         context.stderr.write("Interrupted: nothing is written.\n");
         return exitCodes.interrupted;
       }
-      const exported = exportGroup(group, format, options);
+      const exported = exportGroup(group, format, { ...options, groupSize });
+      if (format.wholeGroups) groupSize ??= exported.rows.length === 0 ? null : exported.rows.length;
       totals.add(exported);
       await file.write(exported.rows);
     }
@@ -109,6 +115,7 @@ async function exportRuns(folders: readonly string[], flags: ExportFlags, contex
     }
     const bytes = await file.close();
     for (const line of totals.lines(flags.format, { file: flags.output, bytes })) context.stdout.write(`${line}\n`);
+    if (flags.format === "sft") context.stdout.write(sftNote);
     return exitCodes.done;
   } catch (error) {
     await file.abandon();

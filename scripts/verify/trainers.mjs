@@ -1,0 +1,59 @@
+// `npm run verify -- trainers`: the plug-ins for trainers, each run by the trainer itself on the processor, with a model of ours
+// and the real service: TRL's GRPOTrainer, verl's agent loop, plain torch, and slime where SLIME_REPO names a checkout of it (it
+// is on no registry). With --full torch trains for 12 minutes and must pass 15 points more of the held-out tasks.
+
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+
+import { root } from "../run-command.mjs";
+import { makeEnvironment, versionOf } from "./python.mjs";
+
+const pinned = { torch: "2.13.0", transformers: "5.23.0", trl: "1.16.0", verl: "0.9.1" };
+/** What verl imports and does not ask for. */
+const further = ["httpx==0.28.1", "cachetools==6.2.2", "fastapi==0.165.0", "uvicorn==0.38.0"];
+const checks = { trl: "check_trl", verl: "check_verl", torch: "check_torch", slime: "check_slime" };
+
+/**
+ * @param {{ readonly newest: boolean, readonly full: boolean }} options
+ * @returns {Promise<number>} The exit code.
+ */
+export async function verifyTrainers({ newest, full }) {
+  const names = Object.entries(pinned).map(([name, version]) => (newest ? name : `${name}==${version}`));
+  const { bin } = makeEnvironment({
+    name: newest ? "trainers-newest" : "trainers",
+    packages: [...names, ...further],
+    // What verl asks for is older.
+    overrides: names.filter((name) => /^(torch|transformers)\b/.test(name)),
+  });
+  const python = bin("python");
+  const versions = Object.keys(pinned).map((name) => `${name} ${versionOf(python, name)}`);
+  process.stdout.write(`trainers: ${versions.join(", ")}\n`);
+  const tests = join(root, "python", "tests");
+  /** @type {string[]} */
+  const failed = [];
+  for (const [name, module] of Object.entries(checks)) {
+    process.stdout.write(`\n=== ${name}\n`);
+    if (name === "slime" && !process.env["SLIME_REPO"]) {
+      process.stdout.write("skipped: SLIME_REPO names no checkout of slime, and slime is on no package registry\n");
+      continue;
+    }
+    const { status } = spawnSync(python, ["-W", "ignore", "-m", "unittest", module], {
+      cwd: join(tests, "trainers"),
+      stdio: "inherit",
+      env: {
+        ...process.env,
+        PYTHONPATH: [join(root, "python"), tests].join(process.platform === "win32" ? ";" : ":"),
+        PYTHONDONTWRITEBYTECODE: "1",
+        // Small matrices and two cores: more threads only wait for each other.
+        OMP_NUM_THREADS: "1",
+        HF_HUB_OFFLINE: "1",
+        TQDM_DISABLE: "1",
+        TRL_EXPERIMENTAL_SILENCE: "1",
+        TRAINING_MINUTES: full ? "12" : "0",
+      },
+    });
+    if (status !== 0) failed.push(name);
+  }
+  process.stdout.write(failed.length === 0 ? "\ntrainers: all ran\n" : `\ntrainers: failed: ${failed.join(", ")}\n`);
+  return failed.length === 0 ? 0 : 1;
+}
