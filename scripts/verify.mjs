@@ -15,6 +15,7 @@ const { values, positionals } = parseArgs({
     prompts: { type: "string", default: "50" },
     write: { type: "boolean", default: false },
     newest: { type: "boolean", default: false },
+    full: { type: "boolean", default: false },
   },
 });
 
@@ -27,11 +28,13 @@ const targets = {
   transformers: () => verifyModel("transformers"),
   "llama-cpp": () => verifyModel("llama-cpp"),
   router: async () => (await import("./verify/router.mjs")).verifyRouter(values),
+  trainers: async () => (await import("./verify/trainers.mjs")).verifyTrainers(values),
 };
 
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]
   --model <folder>, --prompts <n>, --write   of transformers and llama-cpp: what is read, how much, and whether the outcome is kept
-  --newest                                   of servers: the newest version on PyPI in place of the pinned one
+  --newest                                   of servers and trainers: the newest version on PyPI in place of the pinned one
+  --full                                     of trainers: plain torch trains for 12 minutes
 `;
 const [name = ""] = positionals;
 const chosen = name === "all" ? Object.keys(targets) : [name];

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import shutil
 import statistics
 import sys
 import time
@@ -97,10 +98,12 @@ def train(
     steps: int | None = None,
     split: str | None = None,
     version: int = 0,
+    source: Path | None = None,
     say: Any = print,
 ) -> int:
     """Trains until `minutes` or `steps` are over and returns the last version. `model` has the engine's weights, which the
-    engine calls `version`. Checkpoints are written to `folder`, which the engine sees."""
+    engine calls `version`. Checkpoints are written to `folder`, which the engine sees, with the tokenizer of the
+    model folder `source`."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95), weight_decay=0.0)
     deadline = time.monotonic() + 60 * minutes
 
@@ -145,6 +148,8 @@ def train(
             optimizer.zero_grad()
             number, version = number + 1, version + 1
             model.save_pretrained(folder / str(version))
+            for name in () if source is None else ("tokenizer.json", "tokenizer_config.json"):
+                shutil.copy(source / name, folder / str(version) / name)
             load_weights(folder / str(version), version, engine=engine, service=service)
             rewards = [row["reward"] for rows in batch for row in rows]
             say(
@@ -189,6 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         minutes=given.minutes,
         steps=given.steps,
         split=given.split,
+        source=given.model,
         say=lambda line: print(line, flush=True),
     )
     print(given.to / str(version))

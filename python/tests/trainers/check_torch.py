@@ -63,7 +63,7 @@ class Torch(unittest.TestCase):
             print(line, flush=True)
 
         print()
-        version = train(model, service=service.url, engine=engine.url, folder=weights, split="train", say=say, **limits)
+        version = train(model, service=service.url, engine=engine.url, folder=weights, split="train", source=MODEL, say=say, **limits)
         minutes = (time.monotonic() - began) / 60
         drifts = [float(line.split("logprob ")[1].split()[0]) for line in said]
         # At staleness 0 the recorded logprobs are those of the weights that train, in every step.
