@@ -40,5 +40,6 @@ export {
   type Fields,
 } from "./reply-fields.ts";
 export { checkSampled, ignoresStopTokens, readWeightSpans, type SampledRules } from "./sampled-tokens.ts";
+export { readServerFacts, type ServerFacts } from "./server-facts.ts";
 export type { ServerEngineOptions } from "./server-engine-options.ts";
 export { messageIn } from "./server-message.ts";

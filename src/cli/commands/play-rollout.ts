@@ -18,6 +18,7 @@ import { createProgressDisplay } from "../display/progress-display.ts";
 import { runNotes, runTable } from "../display/run-table.ts";
 import { coloursFor, formatCount, printable } from "../display/terminal-text.ts";
 import { runManifest } from "../run-manifest.ts";
+import { defaultEngineWait } from "../settings/limit-settings.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 
 export type PlayedRollout = {
@@ -55,7 +56,8 @@ export async function playRollout(
   const store = earlier?.store ?? createFileRunStore(place, storing);
   // Nothing runs yet that could be finished: the first Ctrl-C stops.
   const stop = AbortSignal.any([context.drain, context.cancel]);
-  const connected = await prepared.connect(stop, store).catch(async (error: unknown) => {
+  const tell = (note: string): void => void context.stderr.write(`${note}\n`);
+  const connected = await prepared.connect(stop, store, { tell }).catch(async (error: unknown) => {
     await earlier?.release();
     throw error;
   });
@@ -148,7 +150,7 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
     );
   let watch: RunWatch | null = null;
   policy.watchCircuits((change) => {
-    const note = circuitNote(change, settings.engineWait);
+    const note = circuitNote(change, settings.engineWait ?? defaultEngineWait);
     if (note !== null) display.note(note);
     watch?.circuit(change);
   });

@@ -3,13 +3,7 @@
 // anything.
 
 import { resolve } from "node:path";
-import {
-  AttributedError,
-  ConfigurationError,
-  type Engine,
-  type EngineControl,
-  type EngineLoadSource,
-} from "../../core/index.ts";
+import { AttributedError, ConfigurationError, type Engine, type EngineLoadSource } from "../../core/index.ts";
 import { loadEmbeddedEngine } from "../../engines/embedded/index.ts";
 import { type CircuitStatus, createGuardedEngine } from "../../engines/guarded/index.ts";
 import { createLlamaCppEngine, type LlamaCppEngineOptions } from "../../engines/llama-cpp/index.ts";
@@ -20,6 +14,7 @@ import { concurrencyBounds } from "../settings/concurrency-setting.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import { findPreset } from "./presets.ts";
 import type { ChosenModel } from "./choose-model.ts";
+import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
 import { startExpertServer } from "./expert-server.ts";
 import { readKey } from "./secrets.ts";
 
@@ -61,8 +56,6 @@ export type ServerOptions = Pick<
   | "endpoint"
   | "vocabularySize"
 >;
-
-type ServerEngine = Engine & EngineControl & { readonly address: string };
 
 const products = { sglang: "an SGLang", vllm: "a vLLM" } as const;
 
@@ -178,10 +171,17 @@ export async function connectEngine(
     readonly cancel: AbortSignal;
     /** How long a call waits for servers of which none can be asked. */
     readonly maxWaitMs: number;
+    /** Whether the first contact waits as long for a server that cannot be reached. */
+    readonly waitsForUnreachable: boolean;
+    readonly maxContextTokens: number | null;
+    /** Names in `sampling.extra`. */
+    readonly sampling: readonly string[];
+    /** Told when the first contact has to wait. */
+    readonly tell: (note: string) => void;
     readonly onCircuit: (change: CircuitStatus) => void;
   },
 ): Promise<ConnectedEngine> {
-  const { model, gguf, expertNoise, cancel } = options;
+  const { model, gguf, expertNoise } = options;
   const { vocabularySize } = model.renderer;
   const servers = options.servers.map((server) => ({ ...server, vocabularySize }));
   if (name === "embedded") return openEmbedded(model);
@@ -191,7 +191,8 @@ export async function connectEngine(
   const endTokenId = model.renderer.stopTokenIds[0] ?? 0;
   const server = await startExpertServer({ tokenizer: model.tokenizer, endTokenId, noise: expertNoise });
   const connections = servers[0]?.connections ?? 64;
-  const connected = await open(createSglangEngine({ url: server.url, connections }), { product: "sglang", cancel });
+  const expert = createSglangEngine({ url: server.url, connections });
+  const connected = await open(expert, { ...options, product: "sglang" });
   return {
     ...connected,
     close: async () => {
@@ -245,15 +246,12 @@ async function openAll(
 
 async function open(
   engine: ServerEngine,
-  options: { readonly product: keyof typeof products; readonly cancel: AbortSignal },
+  options: Parameters<typeof connectEngine>[1] & { readonly product: keyof typeof products },
 ): Promise<ConnectedEngine> {
-  const { product, cancel: signal } = options;
+  const { product, model, cancel: signal } = options;
   try {
-    if (!(await engine.health({ signal }))) {
-      throw new ConfigurationError(
-        `Cannot roll out: the server at ${engine.address} answers, and says that it is not healthy; wait until it has loaded, or restart it.`,
-      );
-    }
+    await untilServerIsReady(engine, { ...options, signal });
+    await checkServerModel(engine, { ...options, ...model, signal });
     const weightVersion = await engine.weightVersion({ signal });
     return { engine, address: engine.address, weightVersion, close: () => engine.close() };
   } catch (error) {

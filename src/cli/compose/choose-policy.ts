@@ -14,6 +14,7 @@ import type { CircuitStatus } from "../../engines/guarded/index.ts";
 import { defaultTimeouts } from "../../episodes/index.ts";
 import { chatPlayer, type EpisodePlayer, tokenExactPlayer } from "../../runs/index.ts";
 import type { CliContext } from "../cli-context.ts";
+import { defaultEngineWait } from "../settings/limit-settings.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import { chooseAgent } from "./choose-agent.ts";
 import { chooseEngineName, connectEngine, engineOptions, type EngineName, ggufOptions } from "./choose-engine.ts";
@@ -29,6 +30,8 @@ export type PolicyParts = {
   readonly preset: Preset | null;
   /** Stands between the loop and the engine, and bounds its calls in place of the loop. Default: nothing does. */
   readonly wrapEngine?: (engine: Engine) => Engine;
+  /** Told when the first contact with a server has to wait. Default: nobody. */
+  readonly tell?: (note: string) => void;
 };
 
 export type ConnectedPolicy = {
@@ -105,7 +108,7 @@ function enginePolicy(
     title: `engine ${engine}`,
     engine,
     loadModel,
-    connect: async ({ settings, environment, user, strategy, preset, wrapEngine }, cancel) => {
+    connect: async ({ settings, environment, user, strategy, preset, wrapEngine, tell = () => undefined }, cancel) => {
       const model = await loadModel();
       const listeners = new Set<(change: CircuitStatus) => void>();
       const connected = await connectEngine(engine, {
@@ -114,7 +117,11 @@ function enginePolicy(
         gguf: ggufOptions(given, cwd),
         expertNoise: settings.expertNoise,
         cancel,
-        maxWaitMs: settings.engineWait * 1000,
+        maxWaitMs: (settings.engineWait ?? defaultEngineWait) * 1000,
+        waitsForUnreachable: settings.engineWait !== null,
+        maxContextTokens: settings.maxContextTokens,
+        sampling: Object.keys(settings.samplingExtra),
+        tell,
         onCircuit: (change) => {
           for (const listener of listeners) listener(change);
         },

@@ -19,9 +19,10 @@ import { areOwnServers } from "./own-servers.ts";
 import type { Preset } from "./preset.ts";
 import { findPreset } from "./presets.ts";
 import { recordUsers } from "./record-users.ts";
-import { redactorFor } from "./secrets.ts";
+import { checkChatModel } from "./first-contact.ts";
+import { readKey, redactorFor } from "./secrets.ts";
 
-export type ConnectOptions = Pick<PolicyParts, "wrapEngine"> & {
+export type ConnectOptions = Pick<PolicyParts, "wrapEngine" | "tell"> & {
   /** Another server than the settings name, of the same model. */
   readonly url?: string;
 };
@@ -115,6 +116,7 @@ export async function prepareRollout(
     preset,
     redact,
     connect: async (cancel, journal, { url, ...wrapped } = {}) => {
+      await Promise.all(chatModels(settings, context.env).map((asked) => checkChatModel(asked, cancel)));
       const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context, { model });
       const connected = await at.connect({ settings, environment, user, strategy, preset, ...wrapped }, cancel);
       if (preset !== null) return connected;
@@ -135,4 +137,26 @@ export async function prepareRollout(
 function settingsAt(url: string, given: RolloutSettings): RolloutSettings {
   const apiKeyEnv = areOwnServers(url, given) ? given.apiKeyEnv : null;
   return { ...given, url, host: null, port: null, apiKeyEnv };
+}
+
+/** The models behind an address of the user's own, which can be asked before anything is played. */
+function chatModels(
+  settings: RolloutSettings,
+  env: CliContext["env"],
+): readonly Parameters<typeof checkChatModel>[0][] {
+  const { userUrl, userModel, userApiKeyEnv, agentUrl, agentModel, agentApiKeyEnv, replayUsers } = settings;
+  const user =
+    userUrl === null || userModel === null || replayUsers !== null
+      ? []
+      : [
+          {
+            part: "user",
+            url: userUrl,
+            model: userModel,
+            apiKey: readKey(env, userApiKeyEnv, "--user-api-key-env"),
+          } as const,
+        ];
+  if (agentUrl === null || agentModel === null) return user;
+  const apiKey = readKey(env, agentApiKeyEnv, "--agent-api-key-env");
+  return [...user, { part: "agent", url: agentUrl, model: agentModel, apiKey }];
 }

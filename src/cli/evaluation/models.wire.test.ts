@@ -20,6 +20,11 @@ const server = createServer((incoming, outgoing) => {
   let text = "";
   incoming.setEncoding("utf8").on("data", (part: string) => (text += part));
   incoming.on("end", () => {
+    // Whether the model is there is asked before anything is played.
+    if (incoming.method === "GET") {
+      outgoing.writeHead(404).end();
+      return;
+    }
     const body = JSON.parse(text) as (typeof asked)[number];
     asked.push(body);
     const words = body.messages.length > 2 ? "Bye. ###STOP###" : "Hello.";

@@ -7,6 +7,9 @@ import { number, setting, whole } from "./setting.ts";
 /** As long as a timer can be. */
 const seconds = number({ above: 0, max: 2_000_000 });
 
+/** Seconds. */
+export const defaultEngineWait = 300;
+
 export const limitSettings = {
   maxTurns: setting<number>({
     group: "Limits",
@@ -56,13 +59,13 @@ export const limitSettings = {
     schema: seconds.nullable(),
     default: null,
   }),
-  engineWait: setting<number>({
+  engineWait: setting<number | null>({
     group: "Limits",
     flag: "--engine-wait <seconds>",
-    help: "how long a turn waits for an engine's server that has failed again and again",
+    help: `how long a turn, and the first contact, waits for an engine's server that takes no requests (default: ${defaultEngineWait}; unless given, the first contact does not wait for one that cannot be reached)`,
     wanted: "a number of seconds above 0",
-    schema: seconds,
-    default: 300,
+    schema: seconds.nullable(),
+    default: null,
   }),
   onEngineAbort: setting<"continue" | "restart" | "end">({
     group: "Limits",

@@ -4,7 +4,15 @@
 import { AttributedError } from "../../core/failure.ts";
 import type { EngineControl } from "../../core/engine.ts";
 import type { EngineLoad, EngineLoadSource } from "../../core/engine-load.ts";
-import { asFields, parseJson, readWeightVersion, type EngineServer, type HttpResponse } from "../../http/index.ts";
+import {
+  asFields,
+  parseJson,
+  readWeightVersion,
+  type EngineServer,
+  type HttpResponse,
+  readServerFacts,
+  type ServerFacts,
+} from "../../http/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { serverLoad, sumLoads } from "./load.ts";
 import { listWorkers, type SglangWorker, type Worker } from "./workers.ts";
@@ -80,6 +88,14 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
     return this.health(options);
   }
 
+  /** Of every worker that is not known to be unhealthy. */
+  async serverFacts(text: string, options: CallOptions = {}): Promise<readonly ServerFacts[]> {
+    const { timeoutMs } = this.#options;
+    const workers = (await this.#listOrSelf(options)).filter(({ isHealthy }) => isHealthy !== false);
+    const call = { signal: options.signal, timeoutMs };
+    return Promise.all(workers.map(({ server }) => readServerFacts(server, text, call)));
+  }
+
   /** Names among these sampling parameters that never reach a server, because a router leaves them out in silence. */
   async droppedParameters(names: readonly string[], options: CallOptions = {}): Promise<readonly string[]> {
     const dropped = names.filter((name) => !routedParameters.has(name));
@@ -90,12 +106,7 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
 
   /** Of every worker; one that the router calls unhealthy may be missing. */
   async weightVersions(options: CallOptions = {}): Promise<readonly (string | null)[]> {
-    const workers = await this.#list(options).catch((error: unknown) => {
-      // What refuses to list workers is no router.
-      if (error instanceof AttributedError && isRefusal(error))
-        return [{ server: this.#options.server, isHealthy: null }];
-      throw error;
-    });
+    const workers = await this.#listOrSelf(options);
     const versions = workers.map(async ({ server, isHealthy }) => {
       try {
         return [await this.#weightVersionOf(server, options)];
@@ -170,6 +181,14 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
     await Promise.all(
       workers.map(({ server }) => this.#call(server, "/abort_request", { rid: requestId }, {}, abandonTimeoutMs)),
     );
+  }
+
+  /** What refuses to list workers is no router. */
+  async #listOrSelf(options: CallOptions): Promise<readonly Pick<Worker, "server" | "isHealthy">[]> {
+    return this.#list(options).catch((error: unknown) => {
+      if (!(error instanceof AttributedError) || !isRefusal(error)) throw error;
+      return [{ server: this.#options.server, isHealthy: null }];
+    });
   }
 
   async #list(options: CallOptions, timeoutMs: number = this.#options.timeoutMs): Promise<readonly Worker[]> {

@@ -17,6 +17,7 @@ import {
   type FailureContext,
   type HttpClient,
   type LentBody,
+  type ServerFacts,
 } from "../../http/index.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { parseReply, readGenerateReply, type ParsedReply } from "./generate-reply.ts";
@@ -44,6 +45,8 @@ export interface SglangEngine extends Engine, EngineControl, EngineLoadSource {
    * call with such a parameter is refused: what it asks for would not be sampled.
    */
   droppedParameters(names: readonly string[], options?: { readonly signal?: AbortSignal }): Promise<readonly string[]>;
+  /** What the server, or each worker behind a router, says of its model; `text` is what it cuts into tokens. */
+  serverFacts(text: string, options?: { readonly signal?: AbortSignal }): Promise<readonly ServerFacts[]>;
   /** The workers behind a router, asked anew; the server itself when it is no router. */
   workers(options?: { readonly signal?: AbortSignal }): Promise<readonly SglangWorker[]>;
 }
@@ -171,6 +174,10 @@ class Sglang implements SglangEngine {
       this.#hear(null);
       throw error;
     }
+  }
+
+  serverFacts(text: string, options?: { readonly signal?: AbortSignal }): Promise<readonly ServerFacts[]> {
+    return this.#parts.control.serverFacts(text, options);
   }
 
   load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null> {

@@ -13,10 +13,12 @@ import {
   ignoresStopTokens,
   parseJson,
   readEventStream,
+  readServerFacts,
   requireDuration,
   resolveAddress,
   type FailureContext,
   type HttpClient,
+  type ServerFacts,
 } from "../../http/index.ts";
 import { subscribeToAbort } from "../../lib/abort-subscription.ts";
 import { systemClock } from "../../lib/clock.ts";
@@ -41,6 +43,8 @@ export interface VllmEngine extends Engine, EngineControl, EngineLoadSource {
   pause(mode: VllmPauseMode): Promise<void>;
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   isPaused(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
+  /** What the server says of its model; `text` is what it cuts into tokens. */
+  serverFacts(text: string, options?: { readonly signal?: AbortSignal }): Promise<readonly ServerFacts[]>;
   /**
    * Tells the engine which weights the server now has, as the trainer that loaded them knows: vLLM names none in a reply.
    * Spans have the version told last before dispatch and before the reply.
@@ -164,6 +168,11 @@ class Vllm implements VllmEngine {
 
   isReady(options?: { readonly signal?: AbortSignal }): Promise<boolean> {
     return this.#parts.control.isReady(options);
+  }
+
+  async serverFacts(text: string, options: { readonly signal?: AbortSignal } = {}): Promise<readonly ServerFacts[]> {
+    const { server, controlTimeoutMs: timeoutMs } = this.#parts;
+    return [await readServerFacts(server, text, { signal: options.signal, timeoutMs })];
   }
 
   load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null> {

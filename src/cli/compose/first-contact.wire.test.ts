@@ -1,0 +1,152 @@
+// What servers are asked before a run begins, over sockets: servers that answer each path with what the test says.
+
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, describe, expect, test } from "vitest";
+import { ConfigurationError } from "../../core/index.ts";
+import { createSglangEngine } from "../../engines/sglang/index.ts";
+import { createVllmEngine } from "../../engines/vllm/index.ts";
+import { createManualClock, type ManualClock } from "../../lib/manual-clock.ts";
+import { createReadableTokenizer } from "../../tokenizers/index.ts";
+import { checkChatModel, checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
+
+const cleanups: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0)) await cleanup();
+});
+
+type Answer = number | Readonly<Record<string, unknown>>;
+type Answers = Readonly<Record<string, Answer | (() => Answer)>>;
+
+/** A number is a status; an object is the JSON of status 200; everything else is 404. */
+async function serve(answers: Answers): Promise<string> {
+  const server = createServer((incoming, response) => {
+    incoming.resume();
+    const given = answers[incoming.url ?? ""] ?? 404;
+    const answer = typeof given === "function" ? given() : given;
+    if (typeof answer === "number") response.writeHead(answer).end();
+    else response.end(JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanups.push(
+    () => server.closeAllConnections(),
+    () => server.close(),
+  );
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
+const engines = { SGLang: createSglangEngine, vLLM: createVllmEngine } as const;
+function engineAt(kind: keyof typeof engines, url: string): ServerEngine {
+  const engine = engines[kind]({ url });
+  cleanups.push(() => engine.close());
+  return engine;
+}
+
+/** Lets time pass until the work is done. */
+async function advanceUntil(work: Promise<unknown>, clock: ManualClock): Promise<void> {
+  const state = { isDone: false };
+  const done = work.finally(() => {
+    state.isDone = true;
+  });
+  while (!state.isDone) await clock.advance(1000);
+  await done;
+}
+
+const signal = new AbortController().signal;
+const refusalOf = async (work: Promise<unknown>): Promise<string> => {
+  const error = await work.then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  if (error === null) return "";
+  if (!(error instanceof ConfigurationError)) throw error;
+  return error.message;
+};
+
+describe.each(Object.keys(engines) as (keyof typeof engines)[])("the first contact with %s", (kind) => {
+  test("waits for a server that answers and takes no requests yet, and says so once", async () => {
+    let asked = 0;
+    const url = await serve({ "/health": () => (++asked < 3 ? 503 : 200) });
+    const notes: string[] = [];
+    const clock = createManualClock();
+    const options = { maxWaitMs: 60_000, waitsForUnreachable: false, signal, clock };
+    const ready = untilServerIsReady(engineAt(kind, url), { ...options, tell: (note) => notes.push(note) });
+    await advanceUntil(ready, clock);
+    expect(asked).toBe(3);
+    expect(notes).toEqual([`The server at ${url} takes no requests yet; waiting 60 seconds at most.`]);
+  });
+
+  test("gives up after the time, and names what it may be", async () => {
+    const url = await serve({ "/health": 503 });
+    const options = { maxWaitMs: 0, waitsForUnreachable: true, signal, tell: () => undefined };
+    expect(await refusalOf(untilServerIsReady(engineAt(kind, url), options))).toContain("raise --engine-wait");
+  });
+
+  test.each([false, true])("waits for one that cannot be reached: %s", async (waitsForUnreachable) => {
+    const url = await serve({});
+    for (const cleanup of cleanups.splice(0)) await cleanup();
+    const clock = createManualClock();
+    const notes: string[] = [];
+    const options = { maxWaitMs: 3000, waitsForUnreachable, signal, clock, tell: (note: string) => notes.push(note) };
+    const failed = expect(untilServerIsReady(engineAt(kind, url), options)).rejects.toMatchObject({
+      failure: { code: "unreachable" },
+    });
+    await advanceUntil(failed, clock);
+    expect(notes).toHaveLength(waitsForUnreachable ? 1 : 0);
+  });
+
+  const tokenizer = createReadableTokenizer();
+  const wanted = { tokenizer, folder: "model", maxContextTokens: 2048, sampling: [], signal };
+  const models = (max_model_len: unknown) => ({ "/v1/models": { data: [{ id: "m", max_model_len }] } });
+  test.each<[string, Answers, string]>([
+    ["a context that is long enough", models(2048), ""],
+    ["a context that is too short", models(2047), "has a context of 2047 tokens"],
+    ["a context that makes no sense", models("long"), ""],
+    ["another vocabulary", { "/tokenize": { tokens: [5, 6, 7], max_model_len: 4096 } }, "has another vocabulary"],
+    ["nothing to say", {}, ""],
+    ["errors", { "/v1/models": 500, "/tokenize": 422 }, ""],
+  ])("compares the model of the folder with that of a server that has %s", async (_name, answers, words) => {
+    const message = await refusalOf(checkServerModel(engineAt(kind, await serve(answers)), wanted));
+    expect(message === "").toBe(words === "");
+    expect(message).toContain(words);
+  });
+});
+
+test("behind a router every worker is compared, and what the router would leave out is refused", async () => {
+  const worker = await serve({ "/v1/models": { data: [{ id: "m", max_model_len: 1000 }] } });
+  const router = await serve({
+    "/workers": { workers: [{ url: worker, is_healthy: true }] },
+    "/v1/models": { data: [] },
+  });
+  const engine = engineAt("SGLang", router);
+  const wanted = { tokenizer: createReadableTokenizer(), folder: null, sampling: ["top_p", "logit_bias"], signal };
+  expect(await refusalOf(checkServerModel(engine, { ...wanted, maxContextTokens: null }))).toContain(
+    "it leaves logit_bias out in silence",
+  );
+  const message = await refusalOf(checkServerModel(engine, { ...wanted, sampling: ["top_p"], maxContextTokens: 2000 }));
+  expect(message).toContain(`the server at ${worker} has a context of 1000 tokens`);
+});
+
+describe("checkChatModel()", () => {
+  const list = (...ids: readonly string[]): Answers => ({ "/v1/models": { data: ids.map((id) => ({ id })) } });
+  test.each<[string, Answers, string]>([
+    ["a server that has the model", list("other", "m"), ""],
+    ["a server that has a tag of it", list("m:latest"), ""],
+    ["a proxy for any model", list("openai/*"), ""],
+    ["a server without a list", {}, ""],
+    ["a server of other models", list("a", "b"), `Cannot use "m" as the user's model: the server at`],
+    ["a server that refuses the key", { "/v1/models": 401 }, "--user-api-key-env"],
+  ])("%s", async (_name, answers, words) => {
+    const url = `${await serve(answers)}/v1`;
+    const message = await refusalOf(checkChatModel({ part: "user", url, model: "m", apiKey: "sk-1" }, signal));
+    expect(message === "").toBe(words === "");
+    expect(message).toContain(words);
+  });
+
+  test("a server that is not there", async () => {
+    const url = await serve({});
+    for (const cleanup of cleanups.splice(0)) await cleanup();
+    const message = await refusalOf(checkChatModel({ part: "agent", url, model: "m", apiKey: null }, signal));
+    expect(message).toContain(`Cannot reach the server of the agent's model at ${url}: the connection was refused`);
+  });
+});
