@@ -1,6 +1,7 @@
 """A trainer that trains while the next batches are played. Needs httpx and a running `trainable-agents serve`."""
 
 import argparse
+import os
 import statistics
 import time
 
@@ -11,7 +12,8 @@ parser.add_argument("--url", default="http://127.0.0.1:8800")
 parser.add_argument("--training", required=True, help="any name; the same name goes on with the same producer")
 parser.add_argument("--step", type=int, default=0, help="step of the checkpoint to go on from")
 asked = parser.parse_args()
-service = httpx.Client(base_url=asked.url, timeout=120)
+token = os.environ.get("TRAINABLE_AGENTS_TOKEN")
+service = httpx.Client(base_url=asked.url, headers={"authorization": f"Bearer {token}"} if token else {}, timeout=120)
 
 
 def ask(method: str, path: str, body: dict | None = None, key: str | None = None) -> dict:
@@ -36,19 +38,25 @@ def batch(number: int) -> list[dict]:
             return answer["groups"]
 
 
-wanted = {"samples": 8, "batch_groups": 4, "max_staleness": 1, "filters": ["zero-signal"]}
+def reward_of(row: dict) -> float:
+    """That of the episode, less a penalty for each rule of the shop that it broke."""
+    return row["reward"] - 0.1 * row["metadata"]["metrics"].get("ruleViolations", 0)
+
+
+wanted = {"samples": 8, "batch_groups": 4, "max_staleness": 1, "filters": ["zero-signal"], "training": asked.training}
 producer = ask("POST", "/v1/producers", wanted, key=asked.training)["id"]
 # The engine has the weights of the checkpoint by now. A trainer that was killed may have left the service paused.
 ask("POST", "/v1/continue")
 for step in range(asked.step, 4):
     for group in batch(step):
         rows = ask("GET", f"/v1/groups/{group['id']}/samples?format=slime")["samples"]
-        rewards = [row["reward"] for row in rows if row["reward"] is not None]  # what failed has none
-        spread = statistics.pstdev(rewards) + 1e-6
-        advantages = [(reward - statistics.fmean(rewards)) / spread for reward in rewards]
+        # What failed has no reward. An episode may have several rows, and counts once.
+        rewards = {row["rollout_id"]: reward_of(row) for row in rows if row["reward"] is not None}
+        mean, spread = statistics.fmean(rewards.values()), statistics.pstdev(rewards.values()) + 1e-6
+        advantages = [(reward - mean) / spread for reward in rewards.values()]
         print(f"step {step} group {group['id']} staleness {group['staleness']} advantages", *(f"{a:+.2f}" for a in advantages))
         # Your loss here, as in your-own-trainer.py. Meanwhile the service plays what the next steps train.
     ask("POST", "/v1/pause")  # no engine call begins: change the weights here, and save a checkpoint of step + 1
-    ask("POST", "/v1/weights", {"version": step + 1})
+    ask("POST", "/v1/weights", {"version": step + 1, "training": asked.training})
     ask("POST", "/v1/continue")
 ask("POST", f"/v1/producers/{producer}/cancel")

@@ -1,12 +1,18 @@
-"""A trainer in 40 lines: groups in, advantages out, weights reported. Needs httpx and a running `trainable-agents serve`."""
+"""A trainer in 50 lines: groups in, advantages out, weights reported. Needs httpx and a running `trainable-agents serve`."""
 
+import os
 import statistics
 import sys
 import uuid
 
 import httpx
 
-service = httpx.Client(base_url=sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8800", timeout=120)
+token = os.environ.get("TRAINABLE_AGENTS_TOKEN")
+service = httpx.Client(
+    base_url=sys.argv[1] if len(sys.argv) > 1 else "http://127.0.0.1:8800",
+    headers={"authorization": f"Bearer {token}"} if token else {},
+    timeout=120,
+)
 training = uuid.uuid4().hex
 
 
@@ -24,13 +30,20 @@ def rows_of(group: str) -> list[dict]:
     return [row for row in rows if row["reward"] is not None]  # what failed has none
 
 
+def reward_of(row: dict) -> float:
+    """That of the episode, less a penalty for each rule of the shop that it broke."""
+    return row["reward"] - 0.1 * row["metadata"]["metrics"].get("ruleViolations", 0)
+
+
 for step in range(3):
     groups = [start(step, task) for task in range(4)]  # they all play at once
     for rows in map(rows_of, groups):
-        rewards = [row["reward"] for row in rows]
-        spread = statistics.pstdev(rewards) + 1e-6
+        rewards = {row["rollout_id"]: reward_of(row) for row in rows}  # an episode may have several rows, and counts once
+        if len(rewards) < 2:
+            continue  # one episode has nothing to be better than
+        mean, spread = statistics.fmean(rewards.values()), statistics.pstdev(rewards.values()) + 1e-6
         for row in rows:
-            advantage = (row["reward"] - statistics.fmean(rewards)) / spread
+            advantage = (rewards[row["rollout_id"]] - mean) / spread * row["metadata"]["weight"]
             actions = row["tokens"][-row["response_length"] :]
             trained = [(token, old) for token, mask, old in zip(actions, row["loss_mask"], row["rollout_log_probs"]) if mask]
             print(f"step {step} task {row['metadata']['task_id']} tokens {len(trained)} advantage {advantage:+.2f}")

@@ -13,6 +13,7 @@ const origin = {
     outcome: "completed",
     stopReason: "user_hung_up",
     problems: [],
+    grade: { reward: 0.5, metrics: { ruleViolations: 1 }, log: "", info: new Map() },
     task: { environment: "desk", split: "train", index: 0, id: "t", contentHash: "h", instruction: "", agenda: null },
   },
 } as const;
@@ -112,6 +113,7 @@ describe("toSlimeRow()", () => {
         token_accounting: "token-exact",
         stop_reason: "user_hung_up",
         problems: 0,
+        metrics: { ruleViolations: 1 },
       },
     });
   });

@@ -47,6 +47,8 @@ export type SlimeMetadata = {
   readonly stop_reason: string;
   /** How many problems the episode's actions had. */
   readonly problems: number;
+  /** The grader's numbers of the episode, such as rules that it broke; none where it was not graded. */
+  readonly metrics: Readonly<Record<string, number>>;
 };
 
 export type SlimeOrigin = {
@@ -55,7 +57,7 @@ export type SlimeOrigin = {
   readonly groupIndex: number;
   /** K: how many samples the episode has. */
   readonly sampleCount: number;
-  readonly episode: Pick<Episode, "outcome" | "problems" | "stopReason" | "task">;
+  readonly episode: Pick<Episode, "grade" | "outcome" | "problems" | "stopReason" | "task">;
 };
 
 export type SlimeOptions = {
@@ -95,6 +97,7 @@ export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOp
       deviations: sample.deviations,
       stop_reason: origin.episode.stopReason,
       problems: origin.episode.problems.length,
+      metrics: origin.episode.grade?.metrics ?? {},
     },
   };
 }

@@ -11,7 +11,7 @@ export {
   tokenExactPlayer,
 } from "./episode-player.ts";
 export { dropZeroSignal, type GroupFilter, type GroupView, keepRewardRange } from "./groups/group-filter.ts";
-export { type GroupPolicy, keepAllGroups } from "./groups/group-policy.ts";
+export { type GroupPolicy, keepAllGroups, minGradedToTrain } from "./groups/group-policy.ts";
 export { type SamplePlace } from "./groups/group-record.ts";
 export { type QuotaOptions } from "./groups/group-quota.ts";
 export {

@@ -25,6 +25,8 @@ export class BatchQueue<T> {
       this.#next = next;
       // A failed write is never followed by another: what came later may lean on what was lost.
       this.#last = next.then(() => this.#spacing);
+      // Told by `next`; nobody may add another item, and then nobody would look at this one.
+      this.#last.catch(() => undefined);
     }
     return this.#next;
   }

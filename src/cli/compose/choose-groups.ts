@@ -9,6 +9,7 @@ import {
   dropZeroSignal,
   type GroupFilter,
   keepRewardRange,
+  minGradedToTrain,
   type RolloutOptions,
   type RolloutPlan,
 } from "../../runs/index.ts";
@@ -28,13 +29,14 @@ export async function chooseGroups(
   plan: RolloutPlan,
   options: { readonly cwd: string; readonly environment: string },
 ): Promise<GroupOptions> {
-  const { groups, samplesPerTask, minGroup, replacements, groupTimeout, groupCutoff, oversample, keepOrder } = settings;
+  const { groups, samplesPerTask, replacements, groupTimeout, groupCutoff, oversample, keepOrder } = settings;
   const lonely = needGroups.find((name) => settings[name] !== rolloutSettings[name].default);
   if (groups === null && lonely !== undefined) {
     throw new ConfigurationError(
       `Cannot use --${settingKey(lonely)}: it says how a number of groups is reached, and none is wanted; give --groups <n>.`,
     );
   }
+  const minGroup = settings.minGroup ?? (groups === null ? 1 : minGradedToTrain(samplesPerTask));
   if (minGroup > samplesPerTask) {
     throw new ConfigurationError(
       `Cannot keep groups of at least ${minGroup} graded episodes: they have ${samplesPerTask}; lower --min-group or raise --samples-per-task.`,

@@ -8,7 +8,7 @@ export type GroupCutoff = "keep" | "drop";
 
 export type GroupSettingTable = {
   readonly filter: Setting<string | null>;
-  readonly minGroup: Setting<number>;
+  readonly minGroup: Setting<number | null>;
   readonly replacements: Setting<number>;
   readonly groups: Setting<number | null>;
   readonly oversample: Setting<number>;
@@ -28,13 +28,13 @@ export const groupSettings: GroupSettingTable = {
     schema: text.nullable(),
     default: null,
   }),
-  minGroup: setting<number>({
+  minGroup: setting<number | null>({
     group: "Groups",
     flag: "--min-group <n>",
-    help: "graded episodes without which a group is dropped",
+    help: "graded episodes without which a group is dropped (default: 2 with --groups, whose groups are trained; else 1)",
     wanted: "a whole number of at least 1",
-    schema: whole(1),
-    default: 1,
+    schema: whole(1).nullable(),
+    default: null,
   }),
   replacements: setting<number>({
     group: "Groups",

@@ -6,7 +6,7 @@ import type { GroupFilter, GroupView } from "./group-filter.ts";
 export type GroupPolicy = {
   /** In order; the first reason counts. */
   readonly filters: readonly GroupFilter[];
-  /** A group with fewer graded episodes is dropped. At least 1. */
+  /** A group with fewer graded episodes is dropped. At least 1. Of a producer, whose groups are trained, 2 by default. */
   readonly minGraded: number;
   /** Further episodes a group may start in place of those that were not graded. At least 0. */
   readonly replacements: number;
@@ -24,6 +24,11 @@ export const keepAllGroups: GroupPolicy = Object.freeze({
   replacements: 0,
   cutoff: null,
 });
+
+/** A group is trained by what its rewards differ from their mean: one alone differs from nothing. */
+export function minGradedToTrain(samplesPerTask: number): number {
+  return Math.min(2, samplesPerTask);
+}
 
 /** Fills in the defaults and validates. Throws a `RangeError` that names the option and its value. */
 export function resolveGroupPolicy(policy: Partial<GroupPolicy>, samplesPerTask: number): GroupPolicy {

@@ -12,7 +12,7 @@ import { systemClock } from "../../lib/clock.ts";
 import { createEpisodeLimit, type EpisodeLimit } from "../concurrency/episode-limit.ts";
 import type { PlayedEpisode } from "../episode-player.ts";
 import { GroupScheduler } from "../group-scheduler.ts";
-import { type GroupPolicy, judgeGroup, resolveGroupPolicy } from "../groups/group-policy.ts";
+import { type GroupPolicy, judgeGroup, minGradedToTrain, resolveGroupPolicy } from "../groups/group-policy.ts";
 import { groupRecord, viewOf } from "../groups/group-record.ts";
 import type { EndedGroup, PlannedGroup } from "../groups/planned-group.ts";
 import { GroupAges } from "./group-ages.ts";
@@ -70,7 +70,10 @@ export class RolloutProducer {
     this.#plan = plan;
     this.#parts = parts;
     this.#options = options;
-    this.#policy = resolveGroupPolicy(options.groups ?? {}, plan.samplesPerTask);
+    this.#policy = resolveGroupPolicy(
+      { minGraded: minGradedToTrain(plan.samplesPerTask), ...options.groups },
+      plan.samplesPerTask,
+    );
     this.#maxStaleness = maxStaleness;
     const batches = maxStaleness === Infinity ? 2 : Math.max(2, maxStaleness + 1);
     this.#bufferGroups = options.bufferGroups ?? batches * plan.batchGroups;

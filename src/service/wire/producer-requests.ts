@@ -1,7 +1,7 @@
 // Bodies of the operations on producers as clients send them, and what they are read into.
 
 import { z } from "zod";
-import { dropZeroSignal, type GroupFilter, keepRewardRange } from "../../runs/index.ts";
+import { dropZeroSignal, type GroupFilter, keepRewardRange, minGradedToTrain } from "../../runs/index.ts";
 import type { ProducerRequest } from "../producer-request.ts";
 import { ServiceRefusal } from "../service-refusal.ts";
 import {
@@ -58,7 +58,7 @@ export const producerBody = z.strictObject({
     .max(8)
     .nullish()
     .describe("reasons to drop a group: zero-signal, reward-range:<min>-<max>"),
-  min_group: z.int().min(1).max(1024).nullish().describe("graded episodes without which a group is dropped; absent: 1"),
+  min_group: z.int().min(1).max(1024).nullish().describe("graded episodes without which a group is dropped; absent: 2, or 1 where samples is 1"),
   replacements: z
     .int()
     .min(0)
@@ -86,7 +86,7 @@ export const batchBody = z.strictObject({
 
 /** Throws a `ServiceRefusal` for what does not go together. */
 export function toProducerRequest(body: z.infer<typeof producerBody>): ProducerRequest {
-  const minGraded = body.min_group ?? 1;
+  const minGraded = body.min_group ?? minGradedToTrain(body.samples);
   if (minGraded > body.samples) {
     refuse("min_group", `it is ${minGraded}, and a group has ${body.samples} samples`);
   }
