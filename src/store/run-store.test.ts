@@ -135,6 +135,15 @@ describe("createFileRunStore()", () => {
   });
 
   it("attributes a fault to boundary store and repeats it from then on", async () => {
+    const unheard: unknown[] = [];
+    const hear = (error: unknown): number => unheard.push(error);
+    process.on("unhandledRejection", hear);
+    const last = new BatchQueue<number>(() => Promise.reject(new Error("disk full")));
+    await expect(last.add(1)).rejects.toThrow("disk full");
+    // Told after the microtasks of the turn in which nobody handled it.
+    await new Promise((done) => setTimeout(done, 10));
+    process.off("unhandledRejection", hear);
+    expect(unheard).toEqual([]);
     const queue = new BatchQueue<number>(async (batch) => {
       if (batch.includes(2)) throw new Error("disk full");
     });

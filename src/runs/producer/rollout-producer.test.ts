@@ -278,6 +278,24 @@ describe("RolloutProducer", () => {
     expect([decided, await list(store.episodes())]).toEqual([[], []]);
   });
 
+  it("drops a group with one graded episode, which is nobody's baseline, unless it has but one or is told otherwise", async () => {
+    const behave = (_: Task, sample: number): Behaviour =>
+      sample === 0 ? { outcome: "completed", reward: 1, ms: 1 } : { outcome: "failed", reward: null, ms: 1 };
+    const reasons: (string | null | undefined)[] = [];
+    for (const [samplesPerTask, options] of [
+      [2, {}],
+      [2, { groups: { minGraded: 1 } }],
+      [1, {}],
+    ] as const) {
+      const { producer, clock, decided } = await produce({ behave, samplesPerTask, tasks: 1, passes: 1 }, options);
+      const taking = producer.take(1);
+      await clock.drain();
+      await taking;
+      reasons.push(decided[0]?.reason);
+    }
+    expect(reasons).toEqual(["too-few-graded", null, null]);
+  });
+
   it("fails with the fault of a player, a filter or the store, and so does every take", async () => {
     const filters = [
       () => {
