@@ -58,7 +58,12 @@ export const producerBody = z.strictObject({
     .max(8)
     .nullish()
     .describe("reasons to drop a group: zero-signal, reward-range:<min>-<max>"),
-  min_group: z.int().min(1).max(1024).nullish().describe("graded episodes without which a group is dropped; absent: 2, or 1 where samples is 1"),
+  min_group: z
+    .int()
+    .min(1)
+    .max(1024)
+    .nullish()
+    .describe("graded episodes without which a group is dropped; absent: 2, or 1 where samples is 1"),
   replacements: z
     .int()
     .min(0)
