@@ -89,6 +89,39 @@ describe("engine", () => {
     });
   });
 
+  test("a fresh server takes a version by name, keeps it, and says whether it is ready", async () => {
+    await whileServing(async (url) => {
+      const post = async (path: string, body: unknown): Promise<unknown> =>
+        (await fetch(`${url}${path}`, { method: "POST", body: JSON.stringify(body) })).json();
+      expect((await fetch(`${url}/ready`)).status).toBe(200);
+      expect(await post("/update_weight_version", { new_version: "step-4" })).toMatchObject({ success: true });
+      const generate = { input_ids: [70], sampling_params: { max_new_tokens: 2 } };
+      for (let call = 0; call < 2; call++) {
+        const { meta_info: meta } = (await post("/generate", generate)) as { meta_info: Record<string, unknown> };
+        expect(meta["weight_version"]).toBe("step-4");
+        expect(meta["weight_versions"]).toEqual([{ version: "step-4", start: 0, end: meta["completion_tokens"] }]);
+      }
+      expect(await (await fetch(`${url}/model_info`)).json()).toMatchObject({ weight_version: "step-4" });
+      await post("/pause_generation", { mode: "in_place" });
+      expect((await fetch(`${url}/ready`)).status).toBe(503);
+      await post("/continue_generation", {});
+    });
+  });
+
+  test("the running reply comes whole when the server is told to end", async () => {
+    let running: Promise<Response> | null = null;
+    await whileServing(async (url) => {
+      const sampling = { max_new_tokens: 400, ignore_eos: true };
+      const body = JSON.stringify({ input_ids: [70], sampling_params: sampling });
+      running = fetch(`${url}/generate`, { method: "POST", body });
+      for (;;) {
+        const { loads } = (await (await fetch(`${url}/v1/loads`)).json()) as { loads: { num_running_reqs: number }[] };
+        if (loads[0]!.num_running_reqs > 0) break;
+      }
+    });
+    expect(await (await running!).json()).toMatchObject({ meta_info: { completion_tokens: 400 } });
+  });
+
   test("takes new weights from disk under a new version, forgets prefixes, and wants its key", async () => {
     await whileServing(
       async (url) => {

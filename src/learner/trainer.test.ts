@@ -52,6 +52,18 @@ async function learn(trainer: Trainer, steps: number, from = 0): Promise<void> {
 }
 
 describe("a trainer", () => {
+  test("refuses weights that are no numbers, and keeps its own when gradients are none", async () => {
+    const diverged = checkpoint.weights.slice();
+    diverged[5] = NaN;
+    await expect(createTrainer({ config, weights: diverged })).rejects.toThrow("weight 5 is NaN");
+    const weights = checkpoint.weights.map((weight) => weight * 1e30);
+    const trainer = await createTrainer({ config, weights }, { threads: 2, maxTokens: 400 });
+    open.push(trainer);
+    await trainer.accumulate(sequences(4));
+    await expect(trainer.update(updateOptions)).rejects.toThrow("the norm of the gradients is NaN");
+    expect(trainer.weights()).toEqual(weights);
+  });
+
   test.each([1, 2, 3])("with %i threads learns what one model learns", async (threads) => {
     const batch = sequences(12);
     const model = new TrainingModel({ ...checkpoint, maxTokens: 2000, maxTargets: 1000 });

@@ -7,6 +7,7 @@ import { availableParallelism } from "node:os";
 
 import { ConfigurationError } from "../core/failure.ts";
 import {
+  firstNotFinite,
   type Checkpoint,
   type CompiledKernels,
   loadKernels,
@@ -96,6 +97,12 @@ class ThreadedTrainer implements Trainer {
   #hasGradients = false;
 
   constructor({ config, weights }: Checkpoint, sizes: Sizes) {
+    const wrong = firstNotFinite(weights);
+    if (wrong >= 0) {
+      throw new RangeError(
+        `Cannot train: weight ${wrong} is ${weights[wrong]}, finite numbers wanted; give an earlier checkpoint.`,
+      );
+    }
     this.config = config;
     this.threads = sizes.threads;
     this.#sizes = sizes;
@@ -117,7 +124,11 @@ class ThreadedTrainer implements Trainer {
     if (!this.#hasGradients) throw new Error('Cannot update: no gradients are gathered; call "accumulate" before.');
     this.#hasGradients = false;
     const answers = await this.#orderAll(() => ({ type: "update", options }));
-    return expect(answers[0]!, "updated").gradientNorm;
+    const { gradientNorm } = expect(answers[0]!, "updated");
+    if (Number.isFinite(gradientNorm)) return gradientNorm;
+    throw new Error(
+      `Cannot update: the norm of the gradients is ${gradientNorm}, a finite number wanted. The training diverged and the weights are as they were before; lower the learning rate, or go on from an earlier checkpoint.`,
+    );
   }
 
   async evaluate(

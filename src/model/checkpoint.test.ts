@@ -51,6 +51,18 @@ test("readCheckpoint() names the tensor that does not fit config.json", async ()
   );
 });
 
+test.each([NaN, Infinity, -Infinity])(
+  "readCheckpoint() refuses a diverged checkpoint by its tensor: %f",
+  async (value) => {
+    const weights = wildWeights(tinyConfig, 1);
+    weights[3] = value;
+    await writeCheckpoint(folder, { config: tinyConfig, weights });
+    await expect(readCheckpoint(folder)).rejects.toThrow(
+      `tensor "model.embed_tokens.weight" has ${value} at place 3, finite numbers wanted`,
+    );
+  },
+);
+
 test("readCheckpoint() names a file that is missing", async () => {
   await expect(readCheckpoint(join(folder, "nowhere"))).rejects.toThrow(/Cannot read model file ".*config\.json"/);
 });

@@ -56,6 +56,12 @@ export function toTensors(config: ModelConfig, weights: Float32Array): Map<strin
   );
 }
 
+/** The place of the first NaN or infinity; -1 when there is none. */
+export function firstNotFinite(values: Float32Array): number {
+  for (let index = 0; index < values.length; index++) if (!Number.isFinite(values[index])) return index;
+  return -1;
+}
+
 function toWeights(config: ModelConfig, tensors: ReadonlyMap<string, Tensor>, source: string): Float32Array {
   const layout = parameterLayout(config);
   const weights = new Float32Array(layout.size);
@@ -66,6 +72,13 @@ function toWeights(config: ModelConfig, tensors: ReadonlyMap<string, Tensor>, so
       throw new ConfigurationError(
         `Cannot read weights "${source}": tensor "${name}" ${state}, [${shape.join(", ")}] wanted by config.json; ` +
           "give the two files of one model.",
+      );
+    }
+    const wrong = firstNotFinite(tensor.values);
+    if (wrong >= 0) {
+      throw new ConfigurationError(
+        `Cannot read weights "${source}": tensor "${name}" has ${tensor.values[wrong]} at place ${wrong}, finite numbers wanted; ` +
+          "the training that wrote them diverged: give an earlier checkpoint.",
       );
     }
     weights.set(tensor.values, offset);

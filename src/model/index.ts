@@ -4,6 +4,7 @@
 
 export {
   type Checkpoint,
+  firstNotFinite,
   readCheckpoint,
   toTensors,
   writeCheckpoint,

@@ -48,8 +48,9 @@ export function engineCommand(run: RunCommand): Command {
     .summary("serve the embedded model over SGLang's protocol")
     .description(
       "Serves a small language model of this package, or a folder with one of its kind, on the processor: /generate (JSON and " +
-        "server-sent events), /health, /model_info, /server_info, /abort_request, /pause_generation, /continue_generation, " +
-        "/update_weights_from_disk, /flush_cache, /v1/models. Requests are checked as strictly as SGLang checks them.",
+        "server-sent events), /health, /ready, /model_info, /server_info, /abort_request, /pause_generation, " +
+        "/continue_generation, /update_weights_from_disk, /update_weight_version, /flush_cache, /v1/models. Requests are " +
+        "checked as strictly as SGLang 0.5.23 checks them.",
     )
     .addOption(
       new Option(
@@ -84,10 +85,8 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
   }
   const folder = modelPath(flags.model, cwd);
   const [endTokenIds, tokenizer] = [await readEndTokens(folder), await loadTokenizer(folder)];
-  const engine = await loadEmbeddedEngine(folder, {
-    weightVersion: flags.weightVersion,
-    ...(threads === null ? {} : { threads }),
-  });
+  // The front names the weights: the engine would repeat the first name over one that a trainer set since.
+  const engine = await loadEmbeddedEngine(folder, threads === null ? {} : { threads });
   try {
     const listener = await listen({ engine, tokenizer, endTokenIds, folder, apiKey, flags, port });
     try {
@@ -97,7 +96,11 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
           `Try: ${context.program} rollout --url ${listener.url} --model ${quoted(flags.model)}\n`,
       );
       await untilAborted(drain, cancel);
-      stderr.write("Closing.\n");
+      if (cancel.aborted) stderr.write("Closing.\n");
+      else {
+        stderr.write("Closing: running requests are answered, new ones are not; Ctrl-C again ends at once.\n");
+        await Promise.race([listener.drain(), untilAborted(cancel)]);
+      }
       return exitCodes.done;
     } finally {
       await listener.close();

@@ -4,6 +4,7 @@ import type { SampleRequest } from "../../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import { defaultSampling, type SamplingParams } from "../../core/sampling.ts";
 import { TokenBuffer } from "../../core/token-buffer.ts";
+import { parameterLayout } from "../../model/index.ts";
 import { engineConformance } from "../../testing/index.ts";
 import { testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
 import { createEmbeddedEngine, type EmbeddedEngineOptions } from "./embedded-engine.ts";
@@ -64,6 +65,34 @@ describe("createEmbeddedEngine()", () => {
       alone.map(({ sampledTokens, logprobs }) => [sampledTokens, logprobs]),
     );
     await single.close();
+  });
+
+  test("weights that are no numbers are refused, and the ones before go on", async () => {
+    const own = make();
+    const { sampledTokens, logprobs } = await own.sample(request(testPrompt(9, 1)));
+    const diverged = testWeights(3);
+    diverged[17] = NaN;
+    await expect(own.updateWeights(diverged, "v2")).rejects.toThrow("number 17 is NaN, finite numbers wanted");
+    expect(() => createEmbeddedEngine({ checkpoint: { config: testConfig, weights: diverged } })).toThrow("is NaN");
+    expect(await own.sample(request(testPrompt(9, 1)))).toMatchObject({ sampledTokens, logprobs });
+    await own.close();
+  });
+
+  // The last vector is the norm before the logits.
+  const norm = parameterLayout(testConfig).finalNorm;
+  test.each([
+    ["all logits are 0", (weight: number) => weight * 1e30],
+    ["the logit of token", (weight: number, at: number) => (at >= norm && at < norm + 32 ? weight * 1.5e38 : weight)],
+  ])("logits that overflowed fail the call instead of a guess among all tokens: %s", async (problem, overflow) => {
+    const own = make();
+    await own.updateWeights(testWeights(3).map(overflow), "v2");
+    const error: unknown = await own.sample(request(testPrompt(9, 1))).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(AttributedError);
+    expect((error as AttributedError).failure).toMatchObject({ code: "server-error", boundary: "engine" });
+    expect((error as Error).message).toContain(`after 9 tokens ${problem}`);
+    await own.updateWeights(testWeights(3), "v3");
+    expect((await own.sample(request(testPrompt(9, 1)))).sampledTokens).toHaveLength(10);
+    await own.close();
   });
 
   test("differs by seed, and without one by call", async () => {

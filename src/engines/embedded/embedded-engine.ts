@@ -7,9 +7,15 @@ import { availableParallelism } from "node:os";
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import { deriveSeed } from "../../lib/random.ts";
-import { type Checkpoint, type CompiledKernels, type ModelConfig, readCheckpoint } from "../../model/index.ts";
+import {
+  type Checkpoint,
+  type CompiledKernels,
+  firstNotFinite,
+  type ModelConfig,
+  readCheckpoint,
+} from "../../model/index.ts";
 import { createEmbeddedSampler, type EmbeddedSampler } from "./embedded-sampler.ts";
-import type { EngineThread } from "./engine-thread.ts";
+import { CallFault, type EngineThread } from "./engine-thread.ts";
 import { EngineThreads } from "./engine-threads.ts";
 import { engineFailure, type FailureMaker, readRequest } from "../../sampling/index.ts";
 import { readResult } from "./read-result.ts";
@@ -56,6 +62,7 @@ const rowsOfStep = 256;
  */
 export function createEmbeddedEngine(options: EmbeddedEngineOptions): EmbeddedEngine {
   const { checkpoint, weightVersion = null, kernels } = options;
+  refuseNotFinite(checkpoint.weights);
   const threads = inRange("threads", options.threads ?? Math.min(8, availableParallelism()), 64);
   const maxSequences = inRange("maxSequences", options.maxSequences ?? 64, 1024);
   const cacheTokens = inRange("cacheTokens", options.cacheTokens ?? 32_768, 2 ** 24);
@@ -149,6 +156,7 @@ class Embedded implements EmbeddedEngine {
     if (weights.length !== this.#parameterCount) {
       throw new RangeError(`Cannot take the weights: there are ${weights.length}, ${this.#parameterCount} wanted.`);
     }
+    refuseNotFinite(weights);
     await this.#attributed(this.#threads.updateWeights(weights, version));
   }
 
@@ -167,11 +175,21 @@ class Embedded implements EmbeddedEngine {
       return await work;
     } catch (error) {
       if (error instanceof AttributedError) throw error;
+      if (error instanceof CallFault) throw embeddedFailure("server-error", error.message, { cause: error });
       throw this.#isClosed
         ? embeddedFailure("cancelled", "it was closed")
         : embeddedFailure("server-error", "a thread of it failed", { cause: error });
     }
   }
+}
+
+/** Of a diverged model every token would be as likely as any other, and nothing would say so. */
+function refuseNotFinite(weights: Float32Array): void {
+  const place = firstNotFinite(weights);
+  if (place < 0) return;
+  throw new RangeError(
+    `Cannot take the weights: number ${place} is ${weights[place]}, finite numbers wanted; the training diverged: go on from an earlier checkpoint.`,
+  );
 }
 
 /** Rejects as soon as the signal aborts; the thread then ends the call too. */

@@ -115,3 +115,48 @@ test("weights are updated from disk, with the version that is given, and another
   expect((await handle("/update_weights_from_disk", { model_path: folder })).status).toBe(400);
   await rm(folder, { recursive: true });
 });
+
+test("new weights in the middle of a request: the reply names which weights sampled which tokens", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "embedded-"));
+  await writeCheckpoint(folder, { config: testConfig, weights: testWeights(9) });
+  const countOf = 240;
+  const attempt = async (version: string): Promise<unknown[]> => {
+    const sampling = { max_new_tokens: countOf, temperature: 0 };
+    const streamed = { ...bodyOf(testPrompt(9, 1), sampling), stream: true };
+    const reader = (await handle("/generate", streamed)).body!.getReader();
+    await reader.read();
+    await handle("/pause_generation", { mode: "in_place" });
+    await handle("/update_weights_from_disk", { model_path: folder, weight_version: version });
+    await handle("/continue_generation", {});
+    let text = "";
+    for (let part = await reader.read(); !part.done; part = await reader.read()) {
+      text += new TextDecoder().decode(part.value);
+    }
+    const last = text.split("\n\n").findLast((frame) => frame.startsWith("data: {")) ?? "";
+    const { meta_info: meta } = JSON.parse(last.slice(6)) as { readonly meta_info: { weight_versions: unknown[] } };
+    return meta.weight_versions;
+  };
+  // A request that ended before its server paused has one version: then another is tried.
+  let spans: unknown[] = [];
+  for (let count = 0; count < 50 && spans.length < 2; count++) spans = await attempt(`w${count}`);
+  expect(spans).toHaveLength(2);
+  const [first, second] = spans as { readonly version: string; readonly start: number; readonly end: number }[];
+  expect([first?.start, second?.start, second?.end]).toEqual([0, first?.end, countOf]);
+  expect(second?.version).toMatch(/^w\d+$/);
+  expect(first?.end).toBeGreaterThan(0);
+  await rm(folder, { recursive: true });
+});
+
+test("diverged weights are refused by the server, and so is a reply whose logits are no numbers", async () => {
+  const folder = await mkdtemp(join(tmpdir(), "embedded-"));
+  const weights = testWeights(8);
+  weights[3] = Infinity;
+  await writeCheckpoint(folder, { config: testConfig, weights });
+  const refused = await handle("/update_weights_from_disk", { model_path: folder, weight_version: "step-3" });
+  expect([refused.status, await refused.json()]).toMatchObject([400, { success: false }]);
+  await writeCheckpoint(folder, { config: testConfig, weights: testWeights(8).map((weight) => weight * 1e30) });
+  expect((await handle("/update_weights_from_disk", { model_path: folder })).status).toBe(200);
+  const answer = await handle("/generate", bodyOf(testPrompt(9, 1), { max_new_tokens: 4 }));
+  expect([answer.status, await answer.text()]).toEqual([500, expect.stringContaining("all logits are 0")]);
+  await rm(folder, { recursive: true });
+});

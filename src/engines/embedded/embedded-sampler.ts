@@ -2,6 +2,7 @@
 // import nothing of `testing/`.
 
 import { readCheckpoint } from "../../model/index.ts";
+import { CallFault } from "./engine-thread.ts";
 import type { EngineThreads } from "./engine-threads.ts";
 import type { GenerationParams } from "../../sampling/index.ts";
 
@@ -41,6 +42,11 @@ export interface EmbeddedSampler {
   resume(): Promise<void>;
 }
 
+/** What a front answers with this status and message; by shape, as all of this file. */
+function refusal(status: number, message: string): Error {
+  return Object.assign(new Error(message), { name: "SamplerRefusal", status });
+}
+
 export function createEmbeddedSampler(
   threads: EngineThreads,
   options: { readonly freshSeed: () => number; readonly parameterCount: number },
@@ -69,6 +75,8 @@ export function createEmbeddedSampler(
         const finish = reason === "abort" && !isStopped ? "abort" : "end";
         const weightVersion = versions.at(-1)?.version ?? threads.weightVersion;
         return { ids, logprobs, finish, cachedTokens, weightVersion };
+      } catch (error) {
+        throw error instanceof CallFault ? refusal(500, `Cannot sample: ${error.message}.`) : error;
       } finally {
         signal.removeEventListener("abort", onAbort);
       }

@@ -15,6 +15,9 @@ export type ThreadCall = {
   readonly finished: Promise<Finished>;
 };
 
+/** One call failed, of a thread that goes on. */
+export class CallFault extends Error {}
+
 export type OnTokens = (ids: readonly number[], logprobs: readonly number[]) => void;
 
 type Waiting = {
@@ -100,6 +103,9 @@ export class EngineThread {
     }
     if (message.type === "finished") {
       this.#calls.get(message.call)?.resolve(message.finished);
+      this.#calls.delete(message.call);
+    } else if (message.type === "failed") {
+      this.#calls.get(message.call)?.reject(new CallFault(message.problem));
       this.#calls.delete(message.call);
     } else {
       this.#orders.get(message.order)?.resolve();

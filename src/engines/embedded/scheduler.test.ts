@@ -22,7 +22,13 @@ function makeScheduler(options: { maxRows?: number; maxSequences?: number; pages
   const finished = new Map<number, Finished>();
   const scheduler = new Scheduler(
     { decoder, maxSequences, pages, weightVersion: "v1" },
-    { onToken: () => {}, onFinish: (call, result) => finished.set(call, result) },
+    {
+      onToken: () => {},
+      onFinish: (call, result) => finished.set(call, result),
+      onFault: (_, problem) => {
+        throw new Error(problem);
+      },
+    },
   );
   const run = (): number => {
     let steps = 0;

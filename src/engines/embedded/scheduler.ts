@@ -1,7 +1,7 @@
 // Continuous batching on one decoder: at every step, each running generation that awaits its next token has a row, and
 // prompts fill the rows that are left, chunk by chunk. Synchronous and without threads or clocks; `worker-main.ts` drives it.
 
-import { type Decoder, pageTokens } from "../../model/index.ts";
+import { type Decoder, firstNotFinite, pageTokens } from "../../model/index.ts";
 import { adjustLogits, chooseToken, type GenerationParams } from "../../sampling/index.ts";
 import { PageCache } from "./page-cache.ts";
 import { type Finished, Sequence } from "./sequence.ts";
@@ -10,6 +10,8 @@ export type SchedulerEvents = {
   /** One sampled token, as it comes. */
   readonly onToken: (call: number, token: number, logprob: number) => void;
   readonly onFinish: (call: number, finished: Finished) => void;
+  /** The model gave no distribution to sample from; `problem` says why. The call is over. */
+  readonly onFault: (call: number, problem: string) => void;
 };
 
 export type SchedulerOptions = {
@@ -175,6 +177,15 @@ export class Scheduler {
   #sample(sequence: Sequence, index: number): void {
     const { params } = sequence;
     const logits = this.#decoder.logits(index);
+    const fault = faultOf(logits);
+    if (fault !== null) {
+      this.#remove(sequence);
+      this.#events.onFault(
+        sequence.call,
+        `after ${sequence.length} tokens ${fault}; the training of these weights diverged: load an earlier checkpoint`,
+      );
+      return;
+    }
     adjustLogits(logits, params, sequence.counts);
     const sum = this.#decoder.temper(index, 1 / params.temperature);
     const { token, logprob } = chooseToken(logits, sum, params, sequence.uniform);
@@ -185,9 +196,13 @@ export class Scheduler {
   }
 
   #end(sequence: Sequence, reason: Finished["reason"]): void {
+    this.#remove(sequence);
+    this.#events.onFinish(sequence.call, sequence.finish(reason));
+  }
+
+  #remove(sequence: Sequence): void {
     this.#waiting = this.#waiting.filter((one) => one !== sequence);
     this.#leave(sequence);
-    this.#events.onFinish(sequence.call, sequence.finish(reason));
   }
 
   #retract(sequence: Sequence): void {
@@ -212,4 +227,11 @@ export class Scheduler {
     sequence.sharedPages = 0;
     sequence.computed = 0;
   }
+}
+
+/** Why logits are no distribution; `null` when they are one. Where a hidden state overflows, the norm after it makes all of them 0. */
+function faultOf(logits: Float32Array): string | null {
+  const wrong = firstNotFinite(logits);
+  if (wrong >= 0) return `the logit of token ${wrong} is ${logits[wrong]}`;
+  return logits.every((logit) => logit === 0) ? "all logits are 0" : null;
 }

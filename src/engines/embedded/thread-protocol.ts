@@ -37,4 +37,6 @@ export type ToThread =
 export type FromThread =
   | { readonly type: "tokens"; readonly call: number; readonly ids: number[]; readonly logprobs: number[] }
   | { readonly type: "finished"; readonly call: number; readonly finished: Finished }
+  /** One call cannot be carried out; the thread goes on. */
+  | { readonly type: "failed"; readonly call: number; readonly problem: string }
   | { readonly type: "done"; readonly order: number };

@@ -24,6 +24,10 @@ const scheduler = new Scheduler(
       streaming.delete(call);
       tell({ type: "finished", call, finished });
     },
+    onFault: (call, problem) => {
+      streaming.delete(call);
+      tell({ type: "failed", call, problem });
+    },
   },
 );
 let isPaused = false;

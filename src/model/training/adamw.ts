@@ -25,7 +25,10 @@ export type OptimizerPointers = {
   readonly variances: number;
 };
 
-/** Updates the weights in place; `step` counts from 1. Returns the norm of the gradients before clipping. */
+/**
+ * Updates the weights in place; `step` counts from 1. Returns the norm of the gradients before clipping. When that is no
+ * finite number, nothing is updated.
+ */
 export function updateWeights(
   kernels: Kernels,
   layout: ParameterLayout,
@@ -35,6 +38,7 @@ export function updateWeights(
 ): number {
   const { learningRate, weightDecay = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, maxGradientNorm = 1 } = options;
   const norm = Math.sqrt(kernels.sumOfSquares(pointers.gradients, layout.size));
+  if (!Number.isFinite(norm)) return norm;
   const scale = maxGradientNorm !== null && norm > maxGradientNorm ? maxGradientNorm / norm : 1;
   for (const { shape, offset, size } of layout.parameters) {
     const at = offset * 4;

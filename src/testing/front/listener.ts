@@ -15,6 +15,8 @@ export type FrontListener = {
   /** E.g. `http://127.0.0.1:30000`. */
   readonly url: string;
   readonly port: number;
+  /** Takes no more connections, and resolves when the last running request is answered. */
+  drain(): Promise<void>;
   /** Closes the socket and every connection. Idempotent. */
   close(): Promise<void>;
 };
@@ -42,6 +44,15 @@ export async function listenOn(
   return {
     url: `http://${address.family === "IPv6" ? `[${address.address}]` : address.address}:${address.port}`,
     port: address.port,
+    drain: () =>
+      new Promise((resolve) => {
+        // Connections that clients keep open would otherwise hold it for seconds.
+        const timer = setInterval(() => http.closeIdleConnections(), 20);
+        http.close(() => {
+          clearInterval(timer);
+          resolve();
+        });
+      }),
     close: () => {
       closing ??= new Promise((resolve) => {
         http.close(() => resolve());

@@ -90,3 +90,8 @@ export class SamplerRefusal extends Error {
     this.status = status;
   }
 }
+
+/** Known by its shape, so that a sampler need not import this module. */
+export function isSamplerRefusal(error: unknown): error is SamplerRefusal {
+  return error instanceof Error && error.name === "SamplerRefusal" && "status" in error;
+}

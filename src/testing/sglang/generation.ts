@@ -9,7 +9,7 @@ import type { SglangProtocol } from "./protocol.ts";
 import { Refusal } from "./refusal.ts";
 import { replyItem, waitingAbortItem, type Frame, type ReplyFacts } from "./reply-item.ts";
 import type { LiveRequest, RequestTable } from "../front/request-table.ts";
-import { SamplerRefusal, type Sampler, type SamplerOutput } from "../front/sampler.ts";
+import { isSamplerRefusal, type Sampler, type SamplerOutput } from "../front/sampler.ts";
 import { WireFaultError, type WireFault } from "../front/wire-fault.ts";
 
 /** What all generations of a front share. */
@@ -127,6 +127,6 @@ function takeRest(tracker: OutputTracker, output: SamplerOutput, version: string
 
 function toRefusal(error: unknown): Error {
   if (error instanceof Refusal || error instanceof WireFaultError) return error;
-  if (!(error instanceof SamplerRefusal)) return Refusal.crash();
+  if (!isSamplerRefusal(error)) return Refusal.crash();
   return error.status === 400 ? Refusal.ofValue(error.message) : Refusal.ofScheduler(error.status, error.message);
 }

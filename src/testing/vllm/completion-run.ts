@@ -2,7 +2,7 @@
 // for the end of each. Knows nothing of HTTP.
 
 import type { LiveRequest, RequestTable } from "../front/request-table.ts";
-import { SamplerRefusal, type Sampler, type SamplerOutput } from "../front/sampler.ts";
+import { isSamplerRefusal, type Sampler, type SamplerOutput } from "../front/sampler.ts";
 import { WireFaultError, type WireFault } from "../front/wire-fault.ts";
 import { ChoiceTracker } from "./choice-tracker.ts";
 import type { VllmCall } from "./read-call.ts";
@@ -92,6 +92,6 @@ async function run(
 
 function toRefusal(error: unknown): Error {
   if (error instanceof WireFaultError) return error;
-  if (error instanceof SamplerRefusal) return new VllmRefusal(error.status, error.message);
+  if (isSamplerRefusal(error)) return new VllmRefusal(error.status, error.message);
   return new VllmRefusal(500, "Internal server error");
 }
