@@ -130,7 +130,7 @@ test("new weights in the middle of a request: the reply names which weights samp
     await handle("/continue_generation", {});
     let text = "";
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
-      text += new TextDecoder().decode(part.value);
+      text += new TextDecoder().decode(part.value as Uint8Array);
     }
     const last = text.split("\n\n").findLast((frame) => frame.startsWith("data: {")) ?? "";
     const { meta_info: meta } = JSON.parse(last.slice(6)) as { readonly meta_info: { weight_versions: unknown[] } };
