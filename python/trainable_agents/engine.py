@@ -1,4 +1,4 @@
-"""The engine gets new weights: pause the service, let the engine load a folder, report the version, go on. Synchronous.
+"""The engine gets new weights: save them, pause the service, let the engine load them, report the version, go on. Synchronous.
 
 For servers that take `/update_weights_from_disk`: `trainable-agents engine` and SGLang.
 """
@@ -6,8 +6,9 @@ For servers that take `/update_weights_from_disk`: `trainable-agents engine` and
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import httpx
 
@@ -20,6 +21,7 @@ def load_weights(
     version: str | int,
     *,
     engine: str | Sequence[str],
+    save: Callable[[Path], Any] | None = None,
     training: str | None = None,
     service: str | None = None,
     engine_key: str | None = None,
@@ -28,10 +30,13 @@ def load_weights(
 ) -> None:
     """The engine at `engine` (its address, or those of several) loads the checkpoint in `folder`, a path that it sees, as `version`.
 
+    `save` writes the checkpoint first (`model.save_pretrained`), while episodes go on; default: it is there already.
     Episodes in flight wait before their next turn and go on with the new weights; the service is told the version, for the
     producers of `training` if it is given. When an engine refuses, it keeps its weights, the service goes on and is not told,
     and `ServiceRefused` is raised with the engine's own words.
     """
+    if save is not None:
+        save(Path(folder))
     engines = [engine] if isinstance(engine, str) else list(engine)
     task = _load(str(Path(folder).resolve()), str(version), engines, training, service, engine_key, token, patience)
     asyncio.run(task)

@@ -14,6 +14,7 @@ import shutil
 import statistics
 import sys
 import time
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,6 +106,7 @@ def train(
     engine calls `version`. Checkpoints are written to `folder`, which the engine sees, with the tokenizer of the
     model folder `source`."""
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, betas=(0.9, 0.95), weight_decay=0.0)
+    training = uuid.uuid4().hex
     deadline = time.monotonic() + 60 * minutes
 
     async def begin() -> str:
@@ -116,6 +118,7 @@ def train(
                 max_staleness=max_staleness,
                 filters=["zero-signal"],
                 weight_version=version,
+                training=training,
                 sampling_params={"temperature": 1.0},
             )
             return producer["id"]
@@ -147,10 +150,12 @@ def train(
             optimizer.step()
             optimizer.zero_grad()
             number, version = number + 1, version + 1
-            model.save_pretrained(folder / str(version))
+            checkpoint = folder / str(version)
+            load_weights(
+                checkpoint, version, engine=engine, service=service, save=model.save_pretrained, training=training
+            )
             for name in () if source is None else ("tokenizer.json", "tokenizer_config.json"):
-                shutil.copy(source / name, folder / str(version) / name)
-            load_weights(folder / str(version), version, engine=engine, service=service)
+                shutil.copy(source / name, checkpoint / name)
             rewards = [row["reward"] for rows in batch for row in rows]
             say(
                 f"step {number}  groups {len(batch)}  trained tokens {tokens}  mean reward {statistics.fmean(rewards):.3f}  "

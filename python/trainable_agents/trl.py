@@ -75,9 +75,15 @@ class Rollouts:
         state = accelerator.get_state_dict(trainer.model)
         if accelerator.is_main_process:
             folder = self._folder / f"step-{step}"
-            accelerator.unwrap_model(trainer.model).save_pretrained(folder, state_dict=state)
+            model = accelerator.unwrap_model(trainer.model)
             load_weights(
-                folder, step, engine=self._engine, service=self._service, engine_key=self._engine_key, token=self._token
+                folder,
+                step,
+                engine=self._engine,
+                save=lambda place: model.save_pretrained(place, state_dict=state),
+                service=self._service,
+                engine_key=self._engine_key,
+                token=self._token,
             )
             shutil.rmtree(folder)
         accelerator.wait_for_everyone()
