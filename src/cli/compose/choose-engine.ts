@@ -250,9 +250,10 @@ async function open(
 ): Promise<ConnectedEngine> {
   const { product, model, cancel: signal } = options;
   try {
-    await untilServerIsReady(engine, { ...options, signal });
-    await checkServerModel(engine, { ...options, ...model, signal });
-    const weightVersion = await engine.weightVersion({ signal });
+    const weightVersion = await untilServerIsReady(engine, { ...options, signal }, async () => {
+      await checkServerModel(engine, { ...options, ...model, signal });
+      return engine.weightVersion({ signal });
+    });
     return { engine, address: engine.address, weightVersion, close: () => engine.close() };
   } catch (error) {
     await engine.close();

@@ -37,16 +37,26 @@ export type FirstContactOptions = {
 
 const pollMs = 1000;
 
-/** Resolves when the server takes requests. Rejects with what it said last when that takes too long. */
-export async function untilServerIsReady(engine: ServerEngine, options: FirstContactOptions): Promise<void> {
+/**
+ * Resolves with what `ask` gives when the server takes requests. Rejects with what it said last when that takes too long. `ask`
+ * is tried again after faults that may pass: a router may call a worker healthy for seconds after its death.
+ */
+export async function untilServerIsReady<T>(
+  engine: ServerEngine,
+  options: FirstContactOptions,
+  ask: () => Promise<T>,
+): Promise<T> {
   const { maxWaitMs, waitsForUnreachable, signal, tell, clock = systemClock } = options;
   const start = clock.now();
   for (let tries = 0; ; tries++) {
     let fault: AttributedError | null = null;
+    let isReady = false;
     try {
-      if (await engine.isReady({ signal })) return;
+      isReady = await engine.isReady({ signal });
+      if (isReady) return await ask();
     } catch (error) {
-      if (!(error instanceof AttributedError) || !error.failure.retryable || !waitsForUnreachable) throw error;
+      const mayPass = error instanceof AttributedError && error.failure.retryable;
+      if (!mayPass || (!isReady && !waitsForUnreachable)) throw error;
       fault = error;
     }
     if (clock.now() - start + pollMs > maxWaitMs) throw fault ?? notReady(engine.address, maxWaitMs);

@@ -52,6 +52,7 @@ async function advanceUntil(work: Promise<unknown>, clock: ManualClock): Promise
   await done;
 }
 
+const nothing = (): Promise<void> => Promise.resolve();
 const signal = new AbortController().signal;
 const refusalOf = async (work: Promise<unknown>): Promise<string> => {
   const error = await work.then(
@@ -70,16 +71,28 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("the first conta
     const notes: string[] = [];
     const clock = createManualClock();
     const options = { maxWaitMs: 60_000, waitsForUnreachable: false, signal, clock };
-    const ready = untilServerIsReady(engineAt(kind, url), { ...options, tell: (note) => notes.push(note) });
+    const ready = untilServerIsReady(engineAt(kind, url), { ...options, tell: (note) => notes.push(note) }, nothing);
     await advanceUntil(ready, clock);
     expect(asked).toBe(3);
     expect(notes).toEqual([`The server at ${url} takes no requests yet; waiting 60 seconds at most.`]);
   });
 
+  test("asks again when a worker behind a ready router has just died", async () => {
+    const url = await serve({ "/health": 200 });
+    const gone = engineAt(kind, "http://127.0.0.1:1");
+    const clock = createManualClock();
+    const options = { maxWaitMs: 60_000, waitsForUnreachable: false, signal, clock, tell: () => undefined };
+    let tries = 0;
+    const ask = async (): Promise<number> => (++tries < 3 ? Number(await gone.health({ signal })) : tries);
+    const asked = untilServerIsReady(engineAt(kind, url), options, ask);
+    await advanceUntil(asked, clock);
+    expect(await asked).toBe(3);
+  });
+
   test("gives up after the time, and names what it may be", async () => {
     const url = await serve({ "/health": 503 });
     const options = { maxWaitMs: 0, waitsForUnreachable: true, signal, tell: () => undefined };
-    expect(await refusalOf(untilServerIsReady(engineAt(kind, url), options))).toContain("raise --engine-wait");
+    expect(await refusalOf(untilServerIsReady(engineAt(kind, url), options, nothing))).toContain("raise --engine-wait");
   });
 
   test.each([false, true])("waits for one that cannot be reached: %s", async (waitsForUnreachable) => {
@@ -88,7 +101,7 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("the first conta
     const clock = createManualClock();
     const notes: string[] = [];
     const options = { maxWaitMs: 3000, waitsForUnreachable, signal, clock, tell: (note: string) => notes.push(note) };
-    const failed = expect(untilServerIsReady(engineAt(kind, url), options)).rejects.toMatchObject({
+    const failed = expect(untilServerIsReady(engineAt(kind, url), options, nothing)).rejects.toMatchObject({
       failure: { code: "unreachable" },
     });
     await advanceUntil(failed, clock);
