@@ -67,6 +67,50 @@ test("readCheckpoint() names a file that is missing", async () => {
   await expect(readCheckpoint(join(folder, "nowhere"))).rejects.toThrow(/Cannot read model file ".*config\.json"/);
 });
 
+describe("a config.json or a weights file that lies is refused before memory is taken for it", () => {
+  const huge = { ...toHuggingFaceConfig(tinyConfig) };
+
+  test.each([
+    [{ num_hidden_layers: 1_000_000_000 }, "layers is 1000000000, at most 1024 wanted"],
+    [{ vocab_size: 2 ** 40 }, "vocabularySize is 1099511627776, at most 1048576 wanted"],
+    [{ hidden_size: 2 ** 40 }, "it describes more than 1073741824 numbers"],
+    [{ intermediate_size: 2 ** 40 }, "it describes more than 1073741824 numbers"],
+    [{ max_position_embeddings: 2 ** 40 }, "it describes more than 1073741824 numbers"],
+    [{ num_attention_heads: 2 ** 30, num_key_value_heads: 2 ** 30 }, "it describes more than 1073741824 numbers"],
+  ])("%j", (changes, problem) => {
+    expect(() => readModelConfig({ ...huge, ...changes }, "config.json")).toThrow(problem);
+  });
+
+  const file = (header: unknown, bytes = 64): Uint8Array => {
+    const json = new TextEncoder().encode(typeof header === "string" ? header : JSON.stringify(header));
+    const whole = new Uint8Array(8 + json.length + bytes);
+    new DataView(whole.buffer).setBigUint64(0, BigInt(json.length), true);
+    whole.set(json, 8);
+    return whole;
+  };
+  const tensor = { dtype: "F32", shape: [16], data_offsets: [0, 64] };
+
+  test.each([
+    ["no object", null, "its header is no JSON object"],
+    ["a list", [], "its header is no JSON object"],
+    ["a tensor that is none", { a: null }, 'tensor "a" is described by no JSON object'],
+    ["tensors that share bytes", { a: tensor, b: tensor }, 'tensor "b" lies where another one does'],
+    ["a shape of other things", { a: { ...tensor, shape: [{}] } }, 'the offsets of tensor "a" do not fit'],
+    ["a shape with a fraction", { a: { ...tensor, shape: [0.5, 32] } }, 'the offsets of tensor "a" do not fit'],
+    ["a shape that overflows", { a: { ...tensor, shape: [2 ** 52, 2 ** 52] } }, 'the offsets of tensor "a" do not fit'],
+    ["offsets beyond the file", { a: { ...tensor, data_offsets: [64, 128] } }, 'the offsets of tensor "a" do not fit'],
+    ["deep JSON", `${"[".repeat(100_000)}${"]".repeat(100_000)}`, "its header is no JSON object"],
+  ])("a header with %s", (_, header, problem) => {
+    expect(() => readSafetensors(file(header), "m")).toThrow(problem);
+  });
+
+  test("a header that is longer than the file", () => {
+    const bytes = file({ a: tensor });
+    new DataView(bytes.buffer).setBigUint64(0, 2n ** 63n, true);
+    expect(() => readSafetensors(bytes, "m")).toThrow("its header is cut off");
+  });
+});
+
 describe("readModelConfig()", () => {
   const json = toHuggingFaceConfig(tinyConfig);
 

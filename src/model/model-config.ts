@@ -77,6 +77,8 @@ export function shapeProblem(config: ModelConfig): string | null {
   for (const [name, value] of Object.entries(config)) {
     const isWhole = name === "ropeTheta" || name === "normEpsilon" || Number.isInteger(value);
     if (!(value > 0 && isWhole)) return `${name} is ${value}, a positive integer wanted`;
+    const most = largest[name];
+    if (most !== undefined && value > most) return `${name} is ${value}, at most ${most} wanted`;
   }
   const multiples = { vocabularySize: 8, hiddenSize: 8, feedForwardSize: 8, headSize: 16 } as const;
   for (const [name, factor] of Object.entries(multiples)) {
@@ -86,8 +88,18 @@ export function shapeProblem(config: ModelConfig): string | null {
   if (config.heads % config.keyValueHeads !== 0) {
     return `${config.heads} heads cannot share ${config.keyValueHeads} heads of keys and values evenly`;
   }
+  const { hiddenSize, headSize, heads, keyValueHeads, feedForwardSize, layers, vocabularySize, contextLength } = config;
+  const width = 2 * headSize * (heads + keyValueHeads) + 3 * feedForwardSize;
+  if (hiddenSize * (vocabularySize + layers * width) > maxFloats || contextLength * headSize > maxFloats) {
+    return `it describes more than ${maxFloats} numbers`;
+  }
   return null;
 }
+
+/** Checked before anything is as long as one of these. Models that run on a CPU are far below. */
+const largest: Readonly<Record<string, number>> = { layers: 1024, vocabularySize: 2 ** 20 };
+/** What the 4 GiB of WebAssembly's memory hold. */
+const maxFloats = 2 ** 30;
 
 /** The config.json that Hugging Face, SGLang and others read. */
 export function toHuggingFaceConfig(

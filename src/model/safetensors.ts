@@ -18,16 +18,21 @@ export function readSafetensors(bytes: Uint8Array, source: string): Map<string, 
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const headerLength = bytes.byteLength < 8 ? Infinity : Number(view.getBigUint64(0, true));
   if (8 + headerLength > bytes.byteLength) throw refuse("its header is cut off");
+  if (headerLength > maxHeaderBytes) throw refuse(`its header has more than ${maxHeaderBytes} bytes`);
   let header: unknown;
   try {
     header = JSON.parse(new TextDecoder().decode(bytes.subarray(8, 8 + headerLength)));
   } catch {
     throw refuse("its header is not JSON");
   }
+  if (!isRecord(header)) throw refuse("its header is no JSON object");
   const tensors = new Map<string, Tensor>();
-  for (const [name, entry] of Object.entries(header as Record<string, Partial<HeaderEntry>>)) {
+  let taken = 8 + headerLength;
+  for (const [name, entry] of Object.entries(header)) {
     if (name === "__metadata__") continue;
-    const { dtype = "none", shape, data_offsets: offsets } = entry;
+    if (!isRecord(entry)) throw refuse(`tensor "${name}" is described by no JSON object`);
+    const dtype = typeof entry["dtype"] === "string" ? entry["dtype"] : "none";
+    const [shape, offsets] = [sizes(entry["shape"]), sizes(entry["data_offsets"])];
     const width = bytesOf[dtype];
     if (width === undefined) throw refuse(`tensor "${name}" is of type ${dtype}, one of F32, F16, BF16 wanted`);
     const count = shape?.reduce((product, length) => product * length, 1) ?? -1;
@@ -36,16 +41,25 @@ export function readSafetensors(bytes: Uint8Array, source: string): Map<string, 
     if (shape === undefined || start < 0 || end - start !== count * width || from + count * width > bytes.byteLength) {
       throw refuse(`the offsets of tensor "${name}" do not fit its shape or the file`);
     }
+    // Tensors that share bytes would make a small file take any amount of memory.
+    if ((taken += count * width) > bytes.byteLength) throw refuse(`tensor "${name}" lies where another one does`);
     tensors.set(name, { shape, values: readFloats(bytes.subarray(from, from + count * width), dtype) });
   }
   return tensors;
 }
 
-type HeaderEntry = {
-  readonly dtype: string;
-  readonly shape: readonly number[];
-  readonly data_offsets: readonly number[];
-};
+/** The format's own bound. */
+const maxHeaderBytes = 100_000_000;
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Whole numbers from 0; `undefined` for anything else. */
+function sizes(value: unknown): readonly number[] | undefined {
+  const isSize = (size: unknown): boolean => Number.isSafeInteger(size) && (size as number) >= 0;
+  return Array.isArray(value) && value.every(isSize) ? (value as readonly number[]) : undefined;
+}
 
 function readFloats(bytes: Uint8Array, dtype: string): Float32Array {
   // A copy: tensors begin at any byte of the file, and arrays of floats only at every fourth. (Node's buffers share on `slice`.)

@@ -4,9 +4,10 @@ import { describe, expect, test } from "vitest";
 import { sharedFolder } from "../conformance/shared-folder.ts";
 import type { Tokenizer } from "../core/index.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
-import { definitionNames, encodings, libraryTokenizer, ownTokenizer } from "./fixtures.test-helper.ts";
+import { definitionNames, encodings, libraryTokenizer, ownTokenizer, tokenizerJson } from "./fixtures.test-helper.ts";
 import { loadTokenizer } from "./load-tokenizer.ts";
 import { readModelFile } from "./model-files.ts";
+import { readBpe } from "./read-bpe.ts";
 import { brokenText, randomText } from "./random-text.test-helper.ts";
 
 const qwen = await ownTokenizer("qwen");
@@ -19,7 +20,8 @@ function decodeOneByOne(tokenizer: Tokenizer, ids: ArrayLike<number>): string {
 describe("ByteLevelBpe against recorded Hugging Face tokenizers", () => {
   test.each(definitionNames)("definition %s: every text and every list of ids agrees", async (name) => {
     const tokenizer = await ownTokenizer(name);
-    expect(tokenizer).toBeInstanceOf(ByteLevelBpe);
+    // Ours, though patterns of the test alone are bounded by the clock.
+    expect(() => readBpe(tokenizerJson(name), name)).not.toThrow();
     const records = encodings.filter((encoding) => encoding.definition === name);
     expect(records.length).toBeGreaterThan(40);
     for (const record of records) {

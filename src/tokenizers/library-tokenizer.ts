@@ -18,6 +18,7 @@ import {
   normalizedRanges,
   rangesWithin,
 } from "./added-tokens.ts";
+import { largestId } from "./read-vocabulary.ts";
 import { type ByteFallbackDecoder, readByteFallbackDecoder } from "./byte-fallback-decoder.ts";
 
 /** What is used of the library's class. Its own declarations do not resolve under Node's module rules. */
@@ -62,6 +63,7 @@ export function createLibraryTokenizer(
 ): Tokenizer {
   try {
     checkModelType(definition.tokenizerJson);
+    checkIds(definition.tokenizerJson);
     const model = new Model(definition.tokenizerJson, definition.tokenizerConfig);
     const { decoder } = definition.tokenizerJson as { readonly decoder?: unknown };
     const tokenizer = new LibraryTokenizer(name, model, readByteFallbackDecoder(decoder));
@@ -83,6 +85,18 @@ function checkModelType(tokenizerJson: object): void {
   const type: unknown = typeof model === "object" && model !== null && "type" in model ? model.type : undefined;
   if (typeof type === "string" && !["BPE", "Unigram", "WordPiece"].includes(type)) {
     throw new Error(`there is no model type "${type}"`);
+  }
+}
+
+/** The library walks all ids up to the largest. */
+function checkIds(tokenizerJson: object): void {
+  const { model, added_tokens: added } = tokenizerJson as { model?: { vocab?: object }; added_tokens?: unknown };
+  const vocab: readonly unknown[] = Array.isArray(model?.vocab) ? [] : Object.values(model?.vocab ?? {});
+  const entries: readonly unknown[] = Array.isArray(added) ? added : [];
+  for (const id of [...vocab, ...entries.map((entry) => (entry as { readonly id?: unknown } | null)?.id)]) {
+    if (typeof id === "number" && !(Number.isInteger(id) && id >= 0 && id <= largestId)) {
+      throw new Error(`there is a token with the id ${id}, an integer from 0 to ${largestId} expected`);
+    }
   }
 }
 

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { ConfigurationError } from "../core/index.ts";
 import { tokenizerJson } from "./fixtures.test-helper.ts";
+import { createTokenizer } from "./create-tokenizer.ts";
 import { loadModelFolder, loadTokenizer } from "./load-tokenizer.ts";
 
 const qwen = JSON.stringify(tokenizerJson("qwen"));
@@ -117,6 +118,80 @@ describe("loadTokenizer()", () => {
     const loading = loadTokenizer(await folderOf(name, files));
     await expect(loading).rejects.toThrow(ConfigurationError);
     await expect(loading).rejects.toThrow(message);
+  });
+
+  const deep = (depth: number, inner: string): string => `${'{"a":'.repeat(depth)}${inner}${"}".repeat(depth)}`;
+  const withPattern = (Regex: string): string =>
+    JSON.stringify(tokenizerJson("qwen", { pre_tokenizer: { type: "Sequence", pretokenizers: [
+      { type: "Split", pattern: { Regex }, behavior: "Isolated", invert: false },
+      { type: "ByteLevel", add_prefix_space: false, trim_offsets: false, use_regex: false },
+    ] } })); // prettier-ignore
+
+  test.each<[string, Record<string, string>, RegExp]>([
+    [
+      "a deep config.json",
+      { "tokenizer.json": qwen, "config.json": deep(100_000, "1") },
+      /config.json": it is not JSON/,
+    ],
+    [
+      "a deep tokenizer_config.json",
+      { "tokenizer.json": qwen, "tokenizer_config.json": deep(100_000, "1") },
+      /tokenizer_config.json": it is not JSON/,
+    ],
+    [
+      "a deep pre-tokenizer",
+      {
+        "tokenizer.json": qwen.replace(
+          '"pre_tokenizer":',
+          `"pre_tokenizer":${deep(50_000, "1").replaceAll('"a":', '"type":"Sequence","pretokenizers":[').replaceAll("}", "]}")},"x":`,
+        ),
+      },
+      /tokenizer.json": it is nested too deep/,
+    ],
+    [
+      "an id beyond all bounds",
+      {
+        "tokenizer.json": JSON.stringify({
+          ...tokenizerJson("qwen"),
+          decoder: { type: "WordPiece" },
+          added_tokens: [{ id: 4_000_000_000, content: "<x>" }],
+        }),
+      },
+      /there is a token with the id 4000000000/,
+    ],
+  ])("refuses %s", { timeout: 60_000 }, async (name, files, message) => {
+    // prettier-ignore
+    const loading = loadTokenizer(await folderOf(`hostile ${name}`, files));
+    await expect(loading).rejects.toThrow(ConfigurationError);
+    await expect(loading).rejects.toThrow(message);
+  });
+
+  test.each(["(?:a+)+!", "(?:a|a)*!", "a*a*a*a*a*a*!", "(?:\\p{L}+)*\\d"])(
+    "refuses the pattern %s, which explodes",
+    async (pattern) => {
+      const definition = { tokenizerJson: JSON.parse(withPattern(pattern)) as unknown, tokenizerConfig: null };
+      await expect(createTokenizer("hostile", definition, { timeoutMs: 2000 })).rejects.toThrow(
+        'Cannot read tokenizer "hostile": its regular expressions take too long on plain text',
+      );
+    },
+  );
+
+  test("bounds a pattern that explodes on other text than is tried, and takes nothing from one that does not", async () => {
+    const load = (pattern: string) =>
+      createTokenizer(
+        "x",
+        { tokenizerJson: JSON.parse(withPattern(pattern)) as unknown, tokenizerConfig: null },
+        { timeoutMs: 2000 },
+      );
+    const tokenizer = await load("(?:z+)+!");
+    expect(tokenizer.decode(tokenizer.encode("plain text"))).toBe("plain text");
+    const failure = { boundary: "renderer", code: "tokenizer-too-slow" };
+    const refusal = expect.objectContaining({
+      failure: expect.objectContaining(failure) as unknown,
+    }) as unknown as Error;
+    expect(() => tokenizer.encode("z".repeat(5000))).toThrow(refusal);
+    const text = "nobody has seen this pattern";
+    expect([...tokenizer.encode(text)]).toEqual([...tokenizer.encodeLiteral(text, []).tokens]);
   });
 
   test("refuses what is no folder, and a folder in the place of a file", async () => {

@@ -64,7 +64,10 @@ export async function loadModelFolder(folder: string): Promise<ModelFolder> {
     );
   }
   const tokenizerJson = parseModelFile<unknown>(source, tokenizerText, JSON.parse);
-  const plainConfig = tokenizerConfig === null ? null : toPlain(tokenizerConfig);
+  const plainConfig =
+    tokenizerConfig === null
+      ? null
+      : parseModelFile(join(folder, "tokenizer_config.json"), "", () => toPlain(tokenizerConfig));
   const template = tokenizerConfig?.get("chat_template");
   const namedTemplates = readNamedTemplates(template);
   const tokenizer = await createTokenizer(name, { tokenizerJson, tokenizerConfig: plainConfig }, { source });

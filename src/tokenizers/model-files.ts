@@ -6,12 +6,22 @@ import { join } from "node:path";
 
 import { ConfigurationError } from "../core/index.ts";
 
+/** The largest published tokenizer.json have 35 MB. */
+const maxFileBytes = 2 ** 28;
+
 /** The text of a file in a model folder; `null` when there is none. Throws a `ConfigurationError` for anything unreadable. */
 export async function readModelFile(folder: string, name: string): Promise<string | null> {
   const path = join(folder, name);
   try {
+    const { size } = await stat(path);
+    if (size > maxFileBytes) {
+      throw new ConfigurationError(
+        `Cannot read "${path}": it has ${size} bytes, at most ${maxFileBytes} expected; download it again.`,
+      );
+    }
     return await readFile(path, "utf8");
   } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
     const code = errorCode(error);
     if (code === "ENOENT") return null;
     throw new ConfigurationError(`Cannot read "${path}": ${code}; a readable file is wanted.`, { cause: error });
@@ -34,6 +44,11 @@ export function parseModelFile<Parsed>(path: string, text: string, parse: (text:
   try {
     return parse(text);
   } catch (error) {
+    if (error instanceof RangeError) {
+      throw new ConfigurationError(`Cannot read "${path}": it is nested too deep; download it again.`, {
+        cause: error,
+      });
+    }
     const state = text.startsWith("version https://git-lfs")
       ? "it is a Git LFS pointer, not the file itself; run git lfs pull in the folder"
       : `it is not JSON (it begins ${JSON.stringify(text.slice(0, 24))}); download it again`;

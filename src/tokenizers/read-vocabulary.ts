@@ -16,7 +16,7 @@ export type Vocabulary = {
 };
 
 /** Tables are as long as the largest id, so a file with one absurd id must not take the memory of the machine. */
-const largestId = 2 ** 24;
+export const largestId = 2 ** 24;
 
 const encoder = new TextEncoder();
 

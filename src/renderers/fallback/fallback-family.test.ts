@@ -313,6 +313,11 @@ describe("familyFromTemplate()", () => {
   test.each([
     ["a template that Jinja cannot read", "{% if %}", "Cannot read the chat template"],
     ["one that uses what is not supported", '{% include "x" %}', 'the tag "include" is not supported'],
+    [
+      "one that doubles",
+      '{% set ns = namespace(t="x") %}{% for i in range(99) %}{% set ns.t = ns.t + ns.t %}{% endfor %}',
+      "it makes a text of more than",
+    ],
     ["one that refuses a question", '{{ raise_exception("no") }}', "it refuses a question: no"],
     [
       "one that refuses an answer",

@@ -31,10 +31,19 @@ export type FallbackFamilyOptions = {
  * question with an answer, or that writes no special token of the tokenizer.
  */
 export function familyFromTemplate(options: FallbackFamilyOptions): RendererFamily {
+  const name = `template-${templateFingerprint(options.chatTemplate)}`;
+  try {
+    return describeTemplate(name, options);
+  } catch (error) {
+    if (error instanceof ChatTemplateError) throw refusal(name, error.message, error);
+    throw error;
+  }
+}
+
+function describeTemplate(name: string, options: FallbackFamilyOptions): RendererFamily {
   const { chatTemplate, tokenizer } = options;
-  const name = `template-${templateFingerprint(chatTemplate)}`;
   const specialTokens = new Map(options.specialTokens ?? []);
-  const template = compile(name, chatTemplate);
+  const template = compileChatTemplate(chatTemplate);
   const prober = probe(name, template, specialTokens);
   const turns = detectTurns(prober, tokenizer);
   if (turns === null) throw refusal(name, "it refuses a question with an answer");
@@ -64,15 +73,6 @@ export function familyFromTemplate(options: FallbackFamilyOptions): RendererFami
     specialTokens,
     noTools: prober.noTools,
   };
-}
-
-function compile(name: string, chatTemplate: string): ChatTemplate {
-  try {
-    return compileChatTemplate(chatTemplate);
-  } catch (error) {
-    if (error instanceof ChatTemplateError) throw refusal(name, error.message, error);
-    throw error;
-  }
 }
 
 function probe(name: string, template: ChatTemplate, specialTokens: ReadonlyMap<string, string>): TemplateProber {

@@ -64,7 +64,8 @@ export class TemplateProber {
     try {
       return this.#render(messages, options.withTool === true ? [probeTool] : this.noTools, options);
     } catch (error) {
-      if (error instanceof ChatTemplateError) return null;
+      // A template that wants too much of one probe would want it of all.
+      if (error instanceof ChatTemplateError && error.kind !== "limit") return null;
       throw error;
     }
   }
@@ -74,7 +75,7 @@ export class TemplateProber {
       this.#render([question], tools, {});
       return true;
     } catch (error) {
-      if (error instanceof ChatTemplateError) return false;
+      if (error instanceof ChatTemplateError && error.kind !== "limit") return false;
       throw error;
     }
   }

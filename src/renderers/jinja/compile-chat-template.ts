@@ -3,6 +3,7 @@
 // piece of the text knows the message it came from, where that can be followed.
 
 import { PythonError } from "../../lib/python/index.ts";
+import { runBounded, TimeLimitError } from "../../lib/run-bounded.ts";
 import { type ChatTemplate, ChatTemplateError, type TemplateInput, type TemplateSegment } from "../chat-template.ts";
 import { analyzeBody } from "./compile/analyze.ts";
 import { compileBody } from "./compile/compile-body.ts";
@@ -10,20 +11,35 @@ import { Frame, Run } from "./compile/run.ts";
 import { compileEntry, type Scope } from "./compile/scope.ts";
 import { Layout, Symbols } from "./compile/symbols.ts";
 import { templateGlobals } from "./globals.ts";
+import { maxTemplateLength, maxTimeMs, startItems } from "./limits.ts";
 import { parseTemplate } from "./syntax/parse-template.ts";
 import { fromJson, PythonDict, PythonList } from "./values/containers.ts";
-import { pythonError } from "./values/raise.ts";
+import { limitError, pythonError } from "./values/raise.ts";
 import { templateOrigin, toolsOrigin, unknownOrigin } from "./values/traced-text.ts";
 import type { Value } from "./values/value.ts";
 
 /**
  * Throws a {@link ChatTemplateError} for a template that Jinja cannot compile ("TemplateSyntaxError",
  * "TemplateAssertionError") or that uses what is not supported here ("unsupported"). What it returns throws one where the
- * Jinja program raises, and "limit" for a template that wants more than `limits.ts` gives.
+ * Jinja program raises, and "limit" for a template that wants more than `limits.ts` gives. `timeoutMs`: for compiling, and for
+ * each rendering.
  */
-export function compileChatTemplate(template: string): ChatTemplate {
-  const execute = compileProgram(template);
-  return (input) => withPythonErrors(() => execute(input));
+export function compileChatTemplate(
+  template: string,
+  { timeoutMs = maxTimeMs }: { readonly timeoutMs?: number } = {},
+): ChatTemplate {
+  if (template.length > maxTemplateLength) throw limitError(`it has more than ${maxTemplateLength} characters`);
+  const execute = withinTime(() => compileProgram(template), timeoutMs);
+  return (input) => withinTime(() => withPythonErrors(() => execute(input)), timeoutMs);
+}
+
+function withinTime<T>(run: () => T, timeoutMs: number): T {
+  try {
+    return runBounded(run, timeoutMs);
+  } catch (error) {
+    if (error instanceof TimeLimitError) throw limitError(`it takes more than ${timeoutMs / 1000} seconds`);
+    throw error;
+  }
 }
 
 function compileProgram(template: string): ChatTemplate {
@@ -35,6 +51,7 @@ function compileProgram(template: string): ChatTemplate {
     const execute = compileBody(statements, scope);
     const enter = compileEntry(scope);
     return (input: TemplateInput): readonly TemplateSegment[] => {
+      startItems();
       const run = new Run(variablesOf(input));
       const frame = new Frame(layout.size, null, run);
       enter(frame);

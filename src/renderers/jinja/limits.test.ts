@@ -45,8 +45,32 @@ describe("a hostile template is stopped, not the process", () => {
     ["loops within loops", "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"],
     ["much output", '{% set x = "x" * 10 ** 6 %}{% for a in range(99999) %}{{ x }}{% endfor %}'],
     ["much reading", '{% set x = "x" * 10 ** 7 %}{% for a in range(99999) %}{% if "y" in x %}{% endif %}{% endfor %}'],
-  ])("%s: limit", (_, template) => {
+    [
+      "lists that are kept",
+      "{% set ns = namespace(l=[]) %}{% for i in range(999) %}{% set ns.l = ns.l + [range(90000)|list] %}{% endfor %}",
+    ],
+    ["a huge template", "{{ x }}".repeat(200_000)],
+  ])("%s: limit", { timeout: 30_000 }, (_, template) => {
     expect(kindOf(template)).toBe("limit");
+  });
+
+  test.each([
+    [
+      "a list of lists that doubles",
+      "{% set ns = namespace(l=[0]) %}{% for i in range(90) %}{% set ns.l = [ns.l, ns.l] %}{% endfor %}{{ ns.l }}",
+    ],
+    [
+      "a macro that calls itself twice",
+      "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{{ f(n - 1) }}{% endif %}{% endmacro %}{{ f(150) }}",
+    ],
+  ])("%s: limit, by the clock", (_, template) => {
+    const hostile = compileChatTemplate(template, { timeoutMs: 300 });
+    const context = { specialTokens: new Map(), now: null };
+    const input = { messages: [], tools: null, addGenerationPrompt: false, kwargs: new Map(), context };
+    const message = "Cannot render the conversation with this chat template: it takes more than 0.3 seconds.";
+    expect(() => hostile(input)).toThrow(expect.objectContaining({ kind: "limit", message }));
+    // What was interrupted leaves nothing behind.
+    expect(segmentsText(compileChatTemplate("{{ 1 + 1 }}")(input))).toBe("2");
   });
 
   test("macros that call themselves, and nesting without end: RecursionError, as in Python", () => {

@@ -2,6 +2,7 @@
 // looked into: most of a conversation is only ever written out whole. Immutable, as the sandbox demands.
 
 import { type JsonObject, JsonFloat, type JsonValue } from "../../../lib/json/index.ts";
+import { countItems } from "../limits.ts";
 import { type HashKey, hashKey } from "./hash-key.ts";
 import { type Origin, templateOrigin, TracedText, unknownOrigin } from "./traced-text.ts";
 import { PythonObject, type Value } from "./value.ts";
@@ -21,6 +22,7 @@ export class PythonList extends PythonObject {
   }
 
   static of(items: readonly Value[]): PythonList {
+    countItems(items.length);
     return new PythonList(items, null, unknownOrigin);
   }
 
@@ -44,6 +46,7 @@ export class PythonTuple extends PythonObject {
 
   constructor(items: readonly Value[]) {
     super();
+    countItems(items.length);
     this.items = items;
   }
 }
@@ -85,6 +88,7 @@ export class PythonDict extends PythonObject {
       const hash = hashKey(key);
       map.set(hash, { key: map.get(hash)?.key ?? key, value });
     }
+    countItems(map.size);
     return new PythonDict(map, null, unknownOrigin, null);
   }
 
