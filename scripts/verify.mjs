@@ -28,6 +28,8 @@ const targets = {
   transformers: () => verifyModel("transformers"),
   "llama-cpp": () => verifyModel("llama-cpp"),
   router: async () => (await import("./verify/router.mjs")).verifyRouter(values),
+  sglang: async () => (await import("./verify/sglang.mjs")).verifySglang(values),
+  vllm: async () => (await import("./verify/vllm.mjs")).verifyVllm(values),
   trainers: async () => (await import("./verify/trainers.mjs")).verifyTrainers(values),
 };
 

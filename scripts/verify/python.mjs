@@ -18,23 +18,24 @@ export class CannotVerify extends Error {}
  * @param {string} wanted.name Of the environment's folder.
  * @param {readonly string[]} wanted.packages As uv is given them.
  * @param {readonly string[]} [wanted.overrides] Requirements that stand in for those of the packages.
- * @param {string} [wanted.requirements] Text of a file with hashes, which are then demanded; its packages come without theirs.
+ * @param {string} [wanted.hashed] Text of a file of requirements with their hashes, which are demanded.
+ * @param {number} [wanted.oldest] Python 3.x that it needs at least. Default 10.
  * @returns {{ folder: string, bin: (name: string) => string }} With programs by name.
  */
-export function makeEnvironment({ name, packages, overrides = [], requirements = "" }) {
+export function makeEnvironment({ name, packages, overrides = [], hashed = "", oldest = 10 }) {
   const folder = join(work, name);
   const bin = (/** @type {string} */ program) => programIn(join(folder, "venv"), program);
   const stamp = join(folder, "installed.json");
-  const wanted = JSON.stringify({ packages, overrides, requirements });
+  const wanted = JSON.stringify({ packages, overrides, hashed });
   if (existsSync(bin("python")) && existsSync(stamp) && readFileSync(stamp, "utf8") === wanted) return { folder, bin };
   const uv = findUv();
   mkdirSync(folder, { recursive: true });
   rmSync(stamp, { force: true });
-  run(uv, ["venv", "--quiet", "--clear", "--python", findPython(), join(folder, "venv")]);
+  run(uv, ["venv", "--quiet", "--clear", "--python", findPython(oldest), join(folder, "venv")]);
   const install = ["pip", "install", "--quiet", "--python", bin("python")];
-  if (requirements !== "") {
-    const file = join(folder, "requirements.txt");
-    writeFileSync(file, requirements);
+  if (hashed !== "") {
+    const file = join(folder, "hashed.txt");
+    writeFileSync(file, hashed);
     run(uv, [...install, "--no-deps", "--require-hashes", "--requirement", file]);
   }
   const override = join(folder, "overrides.txt");
@@ -51,8 +52,12 @@ export function makeEnvironment({ name, packages, overrides = [], requirements =
  * @param {string} distribution
  */
 export function versionOf(python, distribution) {
-  const code = "import importlib.metadata, sys; print(importlib.metadata.version(sys.argv[1]))";
-  return spawnSync(python, ["-c", code, distribution], { encoding: "utf8" }).stdout.trim();
+  return outputOf(python, `import importlib.metadata; print(importlib.metadata.version("${distribution}"))`);
+}
+
+/** What a program in Python prints. @param {string} python @param {string} code */
+export function outputOf(python, code) {
+  return spawnSync(python, ["-c", code], { encoding: "utf8" }).stdout.trim();
 }
 
 function findUv() {
@@ -60,20 +65,20 @@ function findUv() {
   const uv = programIn(environment, "uv");
   if (existsSync(uv)) return uv;
   mkdirSync(work, { recursive: true });
-  run(findPython(), ["-m", "venv", environment]);
+  run(findPython(10), ["-m", "venv", environment]);
   run(programIn(environment, "python"), ["-m", "pip", "install", "--quiet", `uv==${uvVersion}`]);
   return uv;
 }
 
-/** Names a machine may have for it; shims that stand for nothing fail when they are asked. */
-function findPython() {
-  const code = "import sys, venv; print(sys.executable if (3, 10) <= sys.version_info < (3, 14) else '')";
+/** By the names a machine may have for it; shims that stand for nothing fail when they are asked. @param {number} oldest */
+function findPython(oldest) {
+  const code = `import sys, venv; print(sys.executable if (3, ${oldest}) <= sys.version_info < (3, 14) else '')`;
   for (const name of ["python3.12", "python3.11", "python3.13", "python3.10", "python3", "python"]) {
     const { status, stdout } = spawnSync(name, ["-c", code], { encoding: "utf8" });
     if (status === 0 && stdout.trim() !== "") return stdout.trim();
   }
   throw new CannotVerify(
-    "Cannot verify: no Python from 3.10 to 3.13 with its module venv is here; install one of them.",
+    `Cannot verify: no Python from 3.${oldest} to 3.13 with its module venv is here; install one of them.`,
   );
 }
 

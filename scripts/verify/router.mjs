@@ -1,17 +1,15 @@
 // `npm run verify -- router`: the real SGLang router in front of servers of ours. Installs it from PyPI, below build/.
 
-import { spawn } from "node:child_process";
 import { createServer } from "node:http";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 
 import { createSglangEngine } from "../../dist/engines/sglang/index.js";
-import { readEpisodes } from "../../dist/store/index.js";
 import { root } from "../run-command.mjs";
 import { checkContract, compareGreedy, makePrompts, requestOf } from "./against-embedded.mjs";
+import { playEpisodes } from "./play-episodes.mjs";
 import { makeEnvironment, versionOf } from "./python.mjs";
+import { use } from "./real-server.mjs";
 import { createReport } from "./report.mjs";
 import { freePorts, startServer } from "./servers.mjs";
 
@@ -19,11 +17,8 @@ const version = "0.3.2";
 const program = join(root, "dist", "cli", "main.js");
 const folder = join(root, "models", "bookshop-1m");
 
-/** Names that the router takes out of a request on its way, and some that it must not. */
-const dropped = {
-  sampling_params: ["logit_bias", "stop_regex", "custom_params", "stream_interval", "spaces_between_special_tokens"],
-  top: ["return_prompt_token_ids", "routing_key"],
-};
+/** Fields of a request that the router takes out on its way; of the sampling parameters our engine knows which. */
+const droppedFields = ["return_prompt_token_ids", "routing_key"];
 const sent = {
   rid: "verify-0001",
   input_ids: [1, 2, 3],
@@ -119,8 +114,11 @@ export async function verifyRouter({ newest }) {
       headers: { "content-type": "application/json", "x-smg-routing-key": "episode-1" },
       body: JSON.stringify(sent),
     });
+    const foretold = await use(createSglangEngine({ url: other.url }), (engine) =>
+      engine.droppedParameters(Object.keys(sent.sampling_params)),
+    );
     await Promise.all([other.kill(), recorder.close()]);
-    return describeLosses(recorder.requests);
+    return describeLosses(recorder.requests, foretold);
   });
   await router.kill();
   // By default episodes that begin alike share a worker, retries hide what a dying one does to a client, and checks are a minute
@@ -130,9 +128,15 @@ export async function verifyRouter({ newest }) {
     ...["--policy", "round_robin", "--disable-retries"],
     ...["--health-check-interval-secs", "2", "--health-failure-threshold", "2"],
   );
-  await report.check("128 episodes, one of two workers killed in the middle", () =>
-    rollOut(bare.url, () => workers[0]?.kill()),
-  );
+  await report.check("128 episodes, one of two workers killed in the middle", async () => {
+    const flags = ["--url", bare.url, "--model", folder, "--tasks", "0-31", "--samples-per-task", "4"];
+    const inTheMiddle = async () => workers[0]?.kill();
+    const played = await playEpisodes([...flags, "--concurrency", "32"], { episodes: 128, inTheMiddle });
+    const figure = `${played.figure}; ${played.before} episodes had ended before the kill`;
+    // A kill that no call noticed has shown nothing.
+    if (played.before >= 128 || played.retries === 0) throw new Error(figure);
+    return figure;
+  });
   await report.check("readiness, not health, says that no worker is left", async () => {
     await workers[1]?.kill();
     const status = async (/** @type {string} */ path) => (await fetch(bare.url + path)).status;
@@ -143,71 +147,13 @@ export async function verifyRouter({ newest }) {
       );
       await delay(500);
     }
-    const found = `/readiness ${await status("/readiness")}, /health ${await status("/health")}`;
-    if (found !== "/readiness 503, /health 200") throw new Error(found);
+    const isReady = await use(createSglangEngine({ url: bare.url }), (engine) => engine.isReady());
+    const found = `/readiness ${await status("/readiness")}, /health ${await status("/health")}, isReady() ${isReady}`;
+    if (found !== "/readiness 503, /health 200, isReady() false") throw new Error(found);
     return found;
   });
   await bare.kill();
   return report.finish();
-}
-
-/**
- * @template T
- * @param {ReturnType<typeof createSglangEngine>} engine
- * @param {(engine: ReturnType<typeof createSglangEngine>) => Promise<T>} body
- */
-async function use(engine, body) {
-  try {
-    return await body(engine);
-  } finally {
-    await engine.close();
-  }
-}
-
-/**
- * A rollout by the command line; `kill` is called when a quarter of the episodes has ended.
- *
- * @param {string} url
- * @param {() => Promise<void> | undefined} kill
- */
-async function rollOut(url, kill) {
-  const work = mkdtempSync(join(tmpdir(), "verify-router-"));
-  const out = join(work, "run");
-  const ended = () => {
-    try {
-      return readFileSync(join(out, "episodes.jsonl"), "utf8").split("\n").length - 1;
-    } catch {
-      return 0;
-    }
-  };
-  try {
-    const parameters = ["rollout", "--url", url, "--model", folder, "--tasks", "0-31", "--samples-per-task", "4"];
-    const child = spawn(process.execPath, [program, ...parameters, "--concurrency", "32", "--quiet", "--out", out], {
-      stdio: ["ignore", "ignore", "pipe"],
-    });
-    let words = "";
-    child.stderr.setEncoding("utf8").on("data", (text) => (words += text));
-    const exit = new Promise((resolve) => child.on("exit", resolve));
-    while (child.exitCode === null && ended() < 32) await delay(20);
-    const before = ended();
-    await kill();
-    await exit;
-    if (child.exitCode !== 0) throw new Error(`the rollout ended with ${child.exitCode}: ${words.slice(-500)}`);
-    const outcomes = /** @type {Record<string, number>} */ ({});
-    let retries = 0;
-    for await (const { outcome, events } of readEpisodes(out)) {
-      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
-      for (const event of events) if (event.type === "turn") retries += event.attempts.length;
-    }
-    const figure = `${JSON.stringify(outcomes)}, ${before} ended before the kill, ${retries} attempts repeated`;
-    // A kill that no call noticed has shown nothing.
-    const count = Object.values(outcomes).reduce((sum, one) => sum + one, 0);
-    if (count !== 128 || (outcomes["failed"] ?? 0) + (outcomes["aborted"] ?? 0) > 0 || before >= 128)
-      throw new Error(figure);
-    return figure;
-  } finally {
-    rmSync(work, { recursive: true, force: true });
-  }
 }
 
 /** @typedef {{ body: { readonly [name: string]: unknown, readonly sampling_params?: object }, key: string | undefined }} Recorded */
@@ -249,8 +195,8 @@ async function startRecorder() {
   return { url: `http://127.0.0.1:${port}`, requests, close };
 }
 
-/** @param {readonly Recorded[]} requests */
-function describeLosses(requests) {
+/** @param {readonly Recorded[]} requests @param {readonly string[]} foretold */
+function describeLosses(requests, foretold) {
   const [request] = requests;
   if (request === undefined) throw new Error("nothing arrives");
   const { body, key } = request;
@@ -262,8 +208,8 @@ function describeLosses(requests) {
   };
   const names = (/** @type {readonly string[]} */ list) => list.toSorted().join(", ");
   const figure = `drops ${names(lost.sampling_params)} of sampling_params, ${names(lost.top)} of the request`;
-  if (names(lost.sampling_params) !== names(dropped.sampling_params) || names(lost.top) !== names(dropped.top)) {
-    throw new Error(`${figure}; expected ${names(dropped.sampling_params)} and ${names(dropped.top)}`);
+  if (names(lost.sampling_params) !== names(foretold) || names(lost.top) !== names(droppedFields)) {
+    throw new Error(`${figure}; expected ${names(foretold)} and ${names(droppedFields)}`);
   }
   if (key !== "episode-1") throw new Error(`the header with the routing key arrives as ${key}`);
   return `${figure}; passes the header with the routing key`;

@@ -1,0 +1,138 @@
+// What a server's logprobs mean: tokens that it sampled under one parameter after the other, against the distribution that our own
+// kernels compute for the same places. A logprob is that of the distribution after penalties, biases and temperature and before
+// anything is cut off (SGLang), or of the model's own (vLLM, unless it is started otherwise); what is cut off is never sampled.
+
+import { Decoder, pageTokens, readCheckpoint } from "../../dist/model/index.js";
+import { adjustLogits } from "../../dist/sampling/index.js";
+import { requestOf } from "./against-embedded.mjs";
+
+/** @typedef {Partial<import("../../dist/sampling/index.js").GenerationParams>} Params */
+
+const maxNewTokens = 12;
+/** @type {import("../../dist/sampling/index.js").GenerationParams} */
+const plain = {
+  maxNewTokens,
+  minNewTokens: 0,
+  temperature: 1,
+  topP: 1,
+  topK: -1,
+  minP: 0,
+  frequencyPenalty: 0,
+  presencePenalty: 0,
+  repetitionPenalty: 1,
+  stopTokenIds: [],
+  logitBias: [],
+  seed: 0,
+};
+
+/** @type {readonly Params[]} */
+const cases = [
+  {},
+  { temperature: 0.5 },
+  { temperature: 2 },
+  { topP: 0.5 },
+  { topK: 3 },
+  { minP: 0.2 },
+  { temperature: 0.7, topP: 0.9, topK: 20 },
+  { frequencyPenalty: 0.7 },
+  { presencePenalty: 0.7 },
+  { repetitionPenalty: 1.3 },
+  { logitBias: [[300, 6]] },
+];
+
+/**
+ * Rejects with the cases in which a logprob is another than expected, or a token was sampled that is cut off.
+ *
+ * @param {import("./against-embedded.mjs").ServerEngine} engine
+ * @param {object} options
+ * @param {string} options.folder
+ * @param {Uint32Array} options.prompt
+ * @param {"processed" | "raw"} options.mode
+ * @param {boolean} options.penalizesPrompt Whether tokens of the prompt count for the repetition penalty.
+ * @param {(params: Params) => Record<string, unknown>} options.extraOf What the server calls the parameters that the contract has no name for.
+ */
+export async function compareSampled(engine, { folder, prompt, mode, penalizesPrompt, extraOf }) {
+  const checkpoint = await readCheckpoint(folder);
+  /** @type {string[]} */
+  const wrong = [];
+  let [largest, compared] = [0, 0];
+  const answers = await Promise.all(
+    cases.map(async (params) => {
+      const { temperature = 1, topP = 1, topK = -1, minP = 0, repetitionPenalty = 1 } = params;
+      const sampling = { temperature, topP, topK, minP, repetitionPenalty, maxNewTokens };
+      const extra = { ignore_eos: true, ...extraOf(params) };
+      return { params, result: await engine.sample(requestOf(prompt, { ...sampling, extra })) };
+    }),
+  );
+  for (const { params, result } of answers) {
+    const full = { ...plain, ...params };
+    const rows = logitsAfter(checkpoint, prompt, result.sampledTokens);
+    /** @type {Map<number, number>} */
+    const counts = new Map();
+    for (const [place, token] of result.sampledTokens.entries()) {
+      const raw = rows[place] ?? new Float32Array(0);
+      const adjusted = raw.slice();
+      const seen = penalizesPrompt && full.repetitionPenalty !== 1 ? withPrompt(counts, prompt) : counts;
+      adjustLogits(adjusted, full, seen);
+      const expected = mode === "raw" ? logprobOf(raw, token, 1) : logprobOf(adjusted, token, full.temperature);
+      const difference = Math.abs((result.logprobs?.[place] ?? NaN) - expected);
+      if (!(difference < 2e-3))
+        wrong.push(`${JSON.stringify(params)}: ${result.logprobs?.[place]} at token ${place}, expected ${expected}`);
+      if (!isKept(adjusted, token, full)) wrong.push(`${JSON.stringify(params)}: token ${place} is cut off`);
+      largest = Math.max(largest, difference);
+      compared++;
+      counts.set(token, (counts.get(token) ?? 0) + 1);
+    }
+  }
+  if (wrong.length > 0) throw new Error(`${wrong.length} of ${compared} tokens: ${wrong.slice(0, 6).join("; ")}`);
+  return `${compared} tokens under ${cases.length} sets of parameters, logprobs within ${largest.toPrecision(2)}, none that is cut off`;
+}
+
+/**
+ * Logits for each token of the answer, given all before it.
+ *
+ * @param {Awaited<ReturnType<typeof readCheckpoint>>} checkpoint
+ * @param {Uint32Array} prompt
+ * @param {Uint32Array} answer
+ */
+function logitsAfter({ config, weights }, prompt, answer) {
+  const tokens = [...prompt, ...answer];
+  const pages = Math.ceil(tokens.length / pageTokens);
+  const decoder = new Decoder({ config, weights, maxRows: tokens.length, maxSequences: 1, pages });
+  for (let page = 0; page < pages; page++) decoder.pageTable(0)[page] = page;
+  const rows = tokens.map((token, place) => decoder.add(token, place, 0));
+  decoder.run(rows.slice(prompt.length - 1, -1));
+  return Array.from(answer, (_, place) => decoder.logits(place).slice());
+}
+
+/** The repetition penalty takes a token once, however often it came. @param {ReadonlyMap<number, number>} counts @param {Uint32Array} prompt */
+function withPrompt(counts, prompt) {
+  return new Map([...Array.from(prompt, (token) => /** @type {[number, number]} */ ([token, 1])), ...counts]);
+}
+
+/** @param {Float32Array} logits @param {number} token @param {number} temperature */
+function logprobOf(logits, token, temperature) {
+  const highest = Math.max(...logits);
+  const sum = logits.reduce((total, logit) => total + Math.exp((logit - highest) / temperature), 0);
+  return ((logits[token] ?? NaN) - highest) / temperature - Math.log(sum);
+}
+
+/**
+ * Whether a token may be sampled, with a little room at the edges.
+ *
+ * @param {Float32Array} logits
+ * @param {number} token
+ * @param {typeof plain} params
+ */
+function isKept(logits, token, { temperature, topP, topK, minP }) {
+  const probabilities = Array.from(logits, (_, id) => Math.exp(logprobOf(logits, id, temperature)));
+  const own = probabilities[token] ?? 0;
+  const above = probabilities.filter((one) => one > own * 1.001);
+  const massAbove = above.reduce((sum, one) => sum + one, 0);
+  const room = 1e-3;
+  return (
+    (topK === -1 || above.length < topK) &&
+    massAbove <= topP + room &&
+    own >= minP * Math.max(...probabilities) * (1 - room)
+  );
+}
