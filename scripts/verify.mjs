@@ -31,6 +31,8 @@ const targets = {
   sglang: async () => (await import("./verify/sglang.mjs")).verifySglang(values),
   vllm: async () => (await import("./verify/vllm.mjs")).verifyVllm(values),
   trainers: async () => (await import("./verify/trainers.mjs")).verifyTrainers(values),
+  node: async () => (await import("./verify/node.mjs")).verifyNode(),
+  commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]

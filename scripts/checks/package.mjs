@@ -37,7 +37,7 @@ export async function checkPackage() {
 const installedIn = (folder) => join(folder, "node_modules", readManifest().name);
 
 /** @param {string} folder */
-async function packAndInstall(folder) {
+export async function packAndInstall(folder) {
   const packed = await runCommand("npm", ["pack", "--loglevel=error", "--pack-destination", folder]);
   if (packed.code !== 0) return [`npm pack failed:\n${packed.output}`];
   const tarball = readdirSync(folder).find((file) => file.endsWith(".tgz")) ?? "";

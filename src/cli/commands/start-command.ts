@@ -128,7 +128,7 @@ function showCommands(folder: string, failing: number, { stdout, program, env }:
       `  ${program} inspect ${run}`,
       `  ${program} inspect ${run} ${failing}`,
       `  ${program} inspect ${run} ${failing} --tokens`,
-      "Let the model learn from its own episodes, in fifteen minutes:",
+      "Let the model learn from its own episodes, in twelve minutes:",
       `  ${train}`,
       "Roll out a model of yours behind SGLang:",
       `  ${program} rollout --url http://127.0.0.1:30000 --model <folder of the model> --samples-per-task 8`,

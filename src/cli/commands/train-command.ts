@@ -68,11 +68,11 @@ Without --model the shipped model of the bookshop learns. Exit codes: 0 done, 1 
 correct, 130 interrupted.
 
 Examples:
-  # Fifteen minutes on two cores.
+  # Twelve minutes on two cores.
   $ npx trainable-agents train
 
   # A minute, to see it move.
-  $ npx trainable-agents train --minutes 2 --final-tasks 210
+  $ npx trainable-agents train --minutes 2
 
   # Go on with a run that was interrupted, or that shall learn for longer.
   $ npx trainable-agents train --resume runs/20260101-120000-bookshop-train --minutes 30

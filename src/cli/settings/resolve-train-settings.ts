@@ -15,7 +15,13 @@ export function resolveTrainSettings(
   flags: TrainFlags,
   file: ConfigFile | null,
 ): { readonly settings: TrainSettings; readonly base: RolloutSettings } {
-  return { settings: readTrainSettings(flags), base: resolveSettings(flags, file, rolloutDefaults) };
+  const settings = readTrainSettings(flags);
+  // A short training that compared on all of them would do little else.
+  const finalTasks =
+    flags.finalTasks === undefined
+      ? Math.min(settings.finalTasks, Math.max(21, Math.round(settings.minutes * 105)))
+      : settings.finalTasks;
+  return { settings: { ...settings, finalTasks }, base: resolveSettings(flags, file, rolloutDefaults) };
 }
 
 export function readTrainSettings(flags: Readonly<Partial<Record<TrainSettingName, unknown>>>): TrainSettings {

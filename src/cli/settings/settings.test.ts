@@ -4,6 +4,7 @@ import { findPreset, presetDefaults } from "../compose/presets.ts";
 import { parseConfig } from "./config-file.ts";
 import { nearest } from "./nearest.ts";
 import { resolveSettings } from "./resolve-settings.ts";
+import { resolveTrainSettings } from "./resolve-train-settings.ts";
 import { rolloutSettings, settingKey, settingNames } from "./rollout-settings.ts";
 import { settingsJson, settingsYaml } from "./settings-text.ts";
 import { isTaskList, readTaskList } from "./task-list.ts";
@@ -112,6 +113,14 @@ describe("settingsYaml()", () => {
     const settings = resolveSettings({ url: "http://me:canary@host:1/", userUrl: "http://x/v1?key=canary" }, null);
     expect(settingsYaml(settings)).not.toContain("canary");
     expect(settingsJson(settings).get("url")).toBe("http://host:1/");
+  });
+});
+
+describe("resolveTrainSettings()", () => {
+  it("compares a short training on fewer tasks, so that it has time to learn", () => {
+    const finalTasks = (flags: Record<string, string>): number => resolveTrainSettings(flags, null).settings.finalTasks;
+    expect([finalTasks({}), finalTasks({ minutes: "2" }), finalTasks({ minutes: "0.1" })]).toEqual([1050, 210, 21]);
+    expect(finalTasks({ minutes: "2", finalTasks: "1050" })).toBe(1050);
   });
 });
 

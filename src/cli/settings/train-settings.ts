@@ -188,7 +188,7 @@ export const trainSettings = {
   finalTasks: setting<number>({
     group,
     flag: "--final-tasks <n>",
-    help: "held-out tasks of the comparison of before and after",
+    help: "held-out tasks of the comparison of before and after; at most 105 for each of --minutes unless given",
     wanted: "a whole number of at least 2",
     schema: whole(2),
     default: 1050,
