@@ -178,7 +178,9 @@ export class TotalsCounter {
     }
     if (episode.reward !== null) {
       this.#graded++;
-      if (!episode.events.some(({ type }) => type === "turn" || type === "agent-reply")) this.#gradedWithoutTurn++;
+      // A preset with a loop of its own has samples and no events.
+      const hasTurn = episode.events.some(({ type }) => type === "turn" || type === "agent-reply");
+      if (!hasTurn && result.samples.length === 0) this.#gradedWithoutTurn++;
       this.#rewardSum += episode.reward;
       if (Math.abs(episode.reward - 1) <= 1e-6) this.#passed++;
     }
