@@ -103,11 +103,16 @@ describe("judgeAction() by default", () => {
     expect(codes(decision)).toEqual(["not-json"]);
   });
 
-  test("observes an action that was cut off, once, unless a complete call came out", () => {
+  test("observes an action that was cut off, once; a call that stands whole in it is not carried out", () => {
     const cut = judge({ isTerminated: false, problems: [problem("unterminated-call", "get_order")] });
     expect(cut.type).toBe("observe");
     expect(cut.problems).toMatchObject([{ code: "cut-off", toolName: "get_order" }]);
-    expect(judge({ isTerminated: false, calls: [good] })).toMatchObject({ type: "call", problems: [] });
+    const whole = judge({ isTerminated: false, calls: [good] });
+    expect(whole).toMatchObject({ type: "observe", call: { name: "get_order" } });
+    expect(whole.problems).toMatchObject([{ code: "cut-off", toolName: "get_order" }]);
+    expect(whole.type === "observe" && whole.feedback).toMatch(
+      /nothing was carried out.*cut off because it grew too long/,
+    );
   });
 });
 

@@ -22,19 +22,25 @@ export function judgeAction(action: ParsedAction, options: JudgeOptions): Decisi
 function judgeWithoutCall(action: ParsedAction, options: JudgeOptions): Decision {
   const { policy } = options;
   const parsed = action.problems.map(asActionProblem);
-  if (!action.isTerminated) {
-    // An unfinished call is what being cut off looks like; once is enough.
-    const others = parsed.filter(({ code }) => code !== "unterminated-call");
-    const toolName = parsed.find((problem) => problem.toolName !== null)?.toolName ?? null;
-    const detail = "The message was cut off because it grew too long.";
-    return settle(action, null, [{ code: "cut-off", toolName, detail }, ...others], options);
-  }
+  if (!action.isTerminated) return judgeCutOff(action, null, options);
   if (parsed.length > 0) return settle(action, null, parsed, options);
   if (policy["no-call"] === "words") return { type: "say", words: action.content, problems: [] };
   return settle(action, null, [{ code: "no-call", toolName: null, detail: "No tool was called." }], options);
 }
 
+/** A call that stands whole in it may not be the one that was meant: more of it, or others, would have come. */
+function judgeCutOff(action: ParsedAction, call: ToolCall | null, options: JudgeOptions): Decision {
+  const parsed = action.problems.map(asActionProblem);
+  // An unfinished call is what being cut off looks like; once is enough.
+  const others = parsed.filter(({ code }) => code !== "unterminated-call");
+  const toolName = call?.name ?? parsed.find((problem) => problem.toolName !== null)?.toolName ?? null;
+  const cutOff = { code: "cut-off", toolName, detail: "The message was cut off because it grew too long." } as const;
+  const attempt = call === null ? null : { call, arguments: new Map() };
+  return settle(action, attempt, [cutOff], options, others);
+}
+
 function judgeCall(action: ParsedAction, call: ToolCall, options: JudgeOptions): Decision {
+  if (!action.isTerminated) return judgeCutOff(action, call, options);
   const found: ActionProblem[] = [];
   const count = action.toolCalls.length;
   if (count > 1) {

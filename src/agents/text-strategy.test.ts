@@ -154,10 +154,10 @@ describe("what act and react read", () => {
     });
   });
 
-  test("a text that was cut off is not heard; a whole action in it counts", () => {
+  test("a text that was cut off is not heard, and a whole action in it not carried out", () => {
     expect(codes(decide(said("Thought:\nI wonder", { isTerminated: false })))).toEqual(["cut-off"]);
     const whole = said('Action:\n{"name": "get_order", "arguments": {"id": "1"}}', { isTerminated: false });
-    expect(decide(whole)).toMatchObject({ type: "call", problems: [] });
+    expect(decide(whole)).toMatchObject({ type: "observe", problems: [{ code: "cut-off", toolName: "get_order" }] });
   });
 
   test("thinking that a parser split off is not read", () => {

@@ -2,12 +2,14 @@
 
 import { register } from "node:module";
 import { existsSync } from "node:fs";
-import { resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
+import { ConfigurationError, type EnvironmentSource, messageOf } from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
 import { nearest } from "./settings/nearest.ts";
+import { placeOfFault } from "./syntax-error-place.ts";
+import { checkedSource } from "./user-environment.ts";
 
 /** An environment and what a rollout of it does unless told otherwise. */
 export type LoadedEnvironment = {
@@ -15,6 +17,9 @@ export type LoadedEnvironment = {
   readonly defaultSplit: string;
   readonly defaultTasks: string;
 };
+
+/** What is loaded, and from where. */
+type Loaded = { readonly what: string; readonly file: string; readonly cwd: string };
 
 type Loader = (options: { readonly data: string | null }) => LoadedEnvironment | Promise<LoadedEnvironment>;
 
@@ -82,20 +87,22 @@ export async function importDefault(
     );
   }
   if (/\.[cm]?ts$/.test(file)) stripTypesOfModules();
-  return guarded(name, options.what, async () => {
+  return guarded(name, { ...options, file }, async () => {
     const module = (await import(pathToFileURL(file).href)) as { readonly default?: unknown };
     return module.default;
   });
 }
 
 /** Words a fault of the user's own code. */
-async function guarded<T>(name: string, what: string, action: () => Promise<T>): Promise<T> {
+async function guarded<T>(name: string, loaded: Loaded, action: () => Promise<T>): Promise<T> {
+  const { what, file, cwd } = loaded;
   try {
     return await action();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const place = placeOfFault(file, error);
+    const where = place === null ? "" : ` (${relative(cwd, place)})`;
     throw new ConfigurationError(
-      `Cannot load ${what} "${name}": ${reason.trim().replace(/\.$/, "")}; correct the module (DEBUG=1 shows where).`,
+      `Cannot load ${what} "${name}": ${messageOf(error).trim().replace(/\.$/, "")}${where}; correct the module (DEBUG=1 shows where).`,
       { cause: error },
     );
   }
@@ -103,30 +110,11 @@ async function guarded<T>(name: string, what: string, action: () => Promise<T>):
 
 async function loadModule(env: string, cwd: string): Promise<LoadedEnvironment> {
   const made = await importDefault(env, { cwd, what: "environment", flag: "--env" });
+  const loaded = { what: "environment", file: resolve(cwd, env), cwd };
   const exported =
-    typeof made === "function" ? await guarded(env, "environment", async () => (made as () => unknown)()) : made;
-  const missing = missingParts(exported);
-  if (missing.length > 0) {
-    throw new ConfigurationError(
-      `Cannot use "${env}" as an environment: its default export has no ${missing.join(", ")}; export what defineEnvironment returns.`,
-    );
-  }
-  const source = exported as EnvironmentSource;
+    typeof made === "function" ? await guarded(env, loaded, async () => (made as () => unknown)()) : made;
+  const source = checkedSource(exported, env);
   return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
-}
-
-/** What the value lacks to be an `EnvironmentSource`. */
-function missingParts(value: unknown): string[] {
-  const fields: Readonly<Record<string, (part: unknown) => boolean>> = {
-    name: (part) => typeof part === "string",
-    splits: Array.isArray,
-    users: Array.isArray,
-    taskset: (part) => typeof part === "function",
-    open: (part) => typeof part === "function",
-  };
-  if (typeof value !== "object" || value === null) return Object.keys(fields);
-  const parts = value as Readonly<Record<string, unknown>>;
-  return Object.entries(fields).flatMap(([name, fits]) => (fits(parts[name]) ? [] : [name]));
 }
 
 let isStripping = false;

@@ -18,3 +18,17 @@ export async function load(
   const { code } = transformSync(await readFile(filename, "utf8"), { mode: "strip-only", filename, module: true });
   return { format: "module", source: code, shortCircuit: true };
 }
+
+/** What the parser has to say about a module, TypeScript or JavaScript; `null` when it is one. */
+export function parseProblem(source: string, filename: string): unknown {
+  try {
+    transformSync(source, { mode: "strip-only", filename, module: true });
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
+}

@@ -14,14 +14,17 @@ export type ToolResult = {
   readonly isError: boolean;
   /** True when the call ends the episode (a transfer to a human, say). */
   readonly endsEpisode: boolean;
-  /** Merged over the episode's info. */
+  /** Merged over the episode's info. Numbers in it are finite. */
   readonly info: JsonObject;
 };
 
 /** How the episode that is graded ended: by a tool or the user, or by a limit. Aborted and failed episodes are not graded. */
 export type Ending = { readonly outcome: "completed" | "truncated" };
 
-/** Reward is the scalar for learning, metrics are numbers to aggregate, log is text for people: never mixed. */
+/**
+ * Reward is the scalar for learning, metrics are numbers to aggregate, log is text for people: never mixed. Numbers are
+ * finite; a grade with another one is a failure at boundary "grader" of its episode.
+ */
 export type Grade = {
   readonly reward: number;
   readonly metrics: Readonly<Record<string, number>>;
@@ -35,7 +38,9 @@ export type Grade = {
  *
  * Guarantees: deterministic, so replaying the recorded calls and words gives the same state, results and reward (this is
  * how a killed run goes on; there is no other snapshot). `call` answers every model output with a result: it rejects only
- * for a fault of the environment itself. Owns no model and no user. Calls arrive one at a time.
+ * for a fault of the environment itself. Owns no model and no user. Calls arrive one at a time. What is thrown, rejected or of
+ * another type than stated here is a failure of the episode at boundary "environment" or "grader", with code "bad-result" for
+ * a wrong type; other episodes go on.
  */
 export interface Environment {
   readonly task: Task;

@@ -38,7 +38,15 @@ export type EpisodeEvent =
       readonly durationMs: number;
     }
   | { readonly type: "decision"; readonly turn: number; readonly action: ParsedAction; readonly decision: Decision }
-  | { readonly type: "tool-result"; readonly turn: number; readonly result: ToolResult; readonly durationMs: number }
+  | {
+      readonly type: "tool-result";
+      readonly turn: number;
+      /** As the policy reads it. */
+      readonly result: ToolResult;
+      /** Characters of the whole text, where it was longer than a policy is shown; `null`: it is whole. */
+      readonly cutFrom: number | null;
+      readonly durationMs: number;
+    }
   | { readonly type: "grade"; readonly grade: Grade; readonly durationMs: number }
   | { readonly type: "episode-end"; readonly stopReason: StopReason; readonly failure: Failure | null };
 

@@ -47,10 +47,33 @@ export class ConfigurationError extends Error {
   }
 }
 
-/** Attributes whatever escaped from extension code; an attributed error passes unchanged. */
+/** Longer messages are cut: they go into files and logs. */
+const longestMessage = 10_000;
+
+/**
+ * What a thrown value says, whatever it is: code that others wrote throws `null`, objects, and errors whose message is no
+ * string or cannot be read. Never throws.
+ */
+export function messageOf(error: unknown): string {
+  try {
+    const isRecord = typeof error === "object" && error !== null;
+    const message: unknown = isRecord && "message" in error ? error.message : error;
+    const text = isRecord && message === "" && "name" in error ? error.name : message;
+    const words = String(text) || "an error without a message";
+    return words.length > longestMessage ? `${words.slice(0, longestMessage)} [cut]` : words;
+  } catch {
+    return "an error that cannot be shown";
+  }
+}
+
+/** Attributes whatever escaped from extension code; an attributed error passes unchanged. Never throws. */
 export function attribute(error: unknown, boundary: Boundary, code = "unexpected"): AttributedError {
-  if (error instanceof AttributedError) return error;
-  const message = error instanceof Error ? error.message : String(error);
-  const cause = error instanceof Error && error.cause instanceof Error ? error.cause.message : null;
-  return new AttributedError({ boundary, code, message, retryable: false, cause }, { cause: error });
+  let cause: string | null = null;
+  try {
+    if (error instanceof AttributedError) return error;
+    if (error instanceof Error && error.cause instanceof Error) cause = messageOf(error.cause);
+  } catch {
+    // An object that answers no question has no cause.
+  }
+  return new AttributedError({ boundary, code, message: messageOf(error), retryable: false, cause }, { cause: error });
 }

@@ -40,7 +40,7 @@ export type ParsedAction = {
   readonly content: string;
   readonly toolCalls: readonly ToolCall[];
   readonly problems: readonly ParseProblem[];
-  /** True when the action ended with a stop token; false when it was cut off. */
+  /** True when the action ended with a stop token, or at a stop string of the request; false when it was cut off. */
   readonly isTerminated: boolean;
 };
 

@@ -3,13 +3,21 @@
 
 import { createHash } from "node:crypto";
 import type { Agenda } from "../core/agenda.ts";
-import type { Ending, Environment, EnvironmentSource, Grade, ToolResult } from "../core/environment.ts";
-import { ConfigurationError } from "../core/failure.ts";
+import type {
+  Ending,
+  Environment,
+  EnvironmentCall,
+  EnvironmentSource,
+  Grade,
+  ToolResult,
+} from "../core/environment.ts";
+import { AttributedError, ConfigurationError, messageOf } from "../core/failure.ts";
 import type { Task, Taskset } from "../core/task.ts";
 import { type Tool, toolFromDefinition } from "../core/tool.ts";
 import { dumpJson } from "../lib/json/dump-json.ts";
-import { fromPlain, toPlain } from "../lib/json/plain.ts";
+import { fromForeign, fromPlain, toPlain } from "../lib/json/plain.ts";
 import type { JsonObject } from "../lib/json/value.ts";
+import { checkDefinition } from "./check-definition.ts";
 
 /** A tool as a function over the episode's state. */
 export type ToolSpec<State> = {
@@ -19,8 +27,11 @@ export type ToolSpec<State> = {
   /** Default: false. */
   readonly endsEpisode?: boolean;
   /**
-   * May change the state and must be deterministic. A string is read as it is, anything else as JSON; what it throws is
-   * read as `Error: <message>`. Arguments have passed the schema when the loop calls, and are hostile otherwise.
+   * May change the state, may be asynchronous, and must be deterministic. What it returns, or resolves with, is read by the
+   * policy: a string as it is, nothing as `null`, anything else as JSON. What it throws, or rejects with, is read as
+   * `Error: <message>`. A result without a JSON form (a function, a symbol, a bigint, NaN, a value that holds itself, an instance
+   * of a class without `toJSON`) is a fault: the episode fails at boundary "environment" with code "bad-result". Arguments have
+   * passed the schema when the loop calls, and are hostile otherwise.
    */
   run(this: void, args: Readonly<Record<string, unknown>>, state: State): unknown;
 };
@@ -40,20 +51,24 @@ export type EnvironmentDefinition<State> = {
   readonly tools: Readonly<Record<string, ToolSpec<State>>>;
   /** Tasks by split. Their order is their index; keep it. */
   readonly tasks: Readonly<Record<string, readonly TaskSpec<State>[]>>;
-  /** Reward of a finished episode. Default for one cut off by a limit: 0, without asking. */
+  /**
+   * Reward of a finished episode, a finite number; may be asynchronous. What it throws, and any other value, is a failure of
+   * that episode at boundary "grader". Default for an episode cut off by a limit: 0, without asking.
+   */
   grade(
     this: void,
     episode: { readonly state: State; readonly initial: State; readonly said: readonly string[] },
-  ): number;
+  ): number | Promise<number>;
 };
 
-/** Throws a `ConfigurationError` for a definition without tools or tasks. */
+/** Of what a tool returns: values and characters. Far beyond what a policy is shown of it. */
+const largestResult = 50_000_000;
+
+/** Throws a `ConfigurationError` that names the place for a definition that is none: a field missing, misspelt or of another type. */
 export function defineEnvironment<State>(definition: EnvironmentDefinition<State>): EnvironmentSource {
+  checkDefinition(definition);
   const { name, guidelines } = definition;
   const splits = Object.keys(definition.tasks);
-  if (Object.keys(definition.tools).length === 0 || splits.every((split) => definition.tasks[split]?.length === 0)) {
-    throw new ConfigurationError(`Cannot define environment "${name}": it needs at least one tool and one task.`);
-  }
   const tools = Object.entries(definition.tools).map(([tool, { description, parameters }]) =>
     toolFromDefinition(asObject({ type: "function", function: { name: tool, description, parameters } })),
   );
@@ -122,28 +137,34 @@ class DefinedEnvironment<State> implements Environment {
     this.#state = structuredClone(parts.initial);
   }
 
-  call({ name, arguments: args }: { readonly name: string; readonly arguments: JsonObject }): ToolResult {
+  call({ name, arguments: given }: EnvironmentCall): ToolResult | Promise<ToolResult> {
     const tool = Object.hasOwn(this.#definition.tools, name) ? this.#definition.tools[name] : undefined;
     if (tool === undefined) return this.#result(`Error: unknown tool ${name}`, { isError: true, endsEpisode: false });
-    const endsEpisode = tool.endsEpisode ?? false;
+    const refuse = (error: unknown): ToolResult =>
+      this.#result(`Error: ${messageOf(error)}`, { isError: true, endsEpisode: false });
+    const answerWith = (answer: unknown): ToolResult =>
+      this.#result(resultText(name, answer), { isError: false, endsEpisode: tool.endsEpisode ?? false });
+    let answer: unknown;
+    let isPromise: boolean;
     try {
-      const answer = tool.run(toPlain(args) as Readonly<Record<string, unknown>>, this.#state);
-      const text = typeof answer === "string" ? answer : dumpJson(fromPlain(answer));
-      return this.#result(text, { isError: false, endsEpisode });
+      answer = tool.run(toPlain(given) as Readonly<Record<string, unknown>>, this.#state);
+      isPromise = isThenable(answer);
     } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      return this.#result(`Error: ${message}`, { isError: true, endsEpisode: false });
+      return refuse(error);
     }
+    return isPromise ? Promise.resolve(answer).then(answerWith, refuse) : answerWith(answer);
   }
 
   hear(words: string): void {
     this.#said.push(words);
   }
 
-  grade({ outcome }: Ending): Grade {
-    const episode = { state: this.#state, initial: this.#initial, said: this.#said };
-    const reward = outcome === "completed" ? this.#definition.grade(episode) : 0;
-    return { reward, metrics: {}, log: "", info: new Map() };
+  grade({ outcome }: Ending): Grade | Promise<Grade> {
+    if (outcome !== "completed") return gradeOf(0);
+    // What the grader does to them is not there when it is asked again.
+    const [initial, said] = [structuredClone(this.#initial), [...this.#said]];
+    const reward = this.#definition.grade({ state: this.#state, initial, said });
+    return typeof reward === "number" ? gradeOf(reward) : Promise.resolve(reward).then(gradeOf);
   }
 
   digest(): string {
@@ -153,6 +174,27 @@ class DefinedEnvironment<State> implements Environment {
   #result(text: string, flags: Pick<ToolResult, "isError" | "endsEpisode">): ToolResult {
     return { text, ...flags, info: new Map() };
   }
+}
+
+function gradeOf(reward: number): Grade {
+  return { reward, metrics: {}, log: "", info: new Map() };
+}
+
+function resultText(tool: string, answer: unknown): string {
+  if (typeof answer === "string") return answer;
+  try {
+    return dumpJson(fromForeign(answer, { maxSize: largestResult }));
+  } catch (error) {
+    const message = `Cannot show what tool "${tool}" returned: ${messageOf(error)} Return plain data or a string.`;
+    throw new AttributedError(
+      { boundary: "environment", code: "bad-result", message, retryable: false, cause: null },
+      { cause: error },
+    );
+  }
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }
 
 function asObject(value: unknown): JsonObject {

@@ -98,7 +98,12 @@ export class EngineActions implements ActionSource {
     this.#discarded = 0;
     this.#lastAction = sampledTokens;
     this.#sampledTokens += sampledTokens.length;
-    return { type: "read", read: () => this.#renderer.parseAction(sampledTokens, { tools: this.#tools, turn }) };
+    const read = (): ParsedAction => {
+      const action = this.#renderer.parseAction(sampledTokens, { tools: this.#tools, turn });
+      // At a stop string the server stops without a stop token.
+      return acted.finish.reason === "stop" ? { ...action, isTerminated: true } : action;
+    };
+    return { type: "read", read };
   }
 
   /** A turn that the server aborted is never read: it ended the episode, or was asked for again. */

@@ -64,6 +64,11 @@ export type EpisodeOptions = {
   readonly turnTimeoutMs?: number;
   /** Of everything that is waited for beside the engine. Over {@link defaultTimeouts}. */
   readonly timeouts?: Partial<PhaseTimeouts>;
+  /**
+   * Characters of a tool's result that the policy reads; of a longer one it reads the beginning, and a note that says so.
+   * Default: 100,000.
+   */
+  readonly maxResultCharacters?: number;
   /** When the server aborts an engine call. Over {@link defaultEngineAbort}. */
   readonly engineAbort?: Partial<EngineAbortPolicy>;
   /** Cancels the episode: outcome "aborted". */
@@ -131,6 +136,7 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     retry: options.retry ?? defaultEngineRetry,
     turnTimeoutMs: options.turnTimeoutMs ?? 600_000,
     timeouts: { ...defaultTimeouts, ...options.timeouts },
+    maxResultCharacters: options.maxResultCharacters ?? 100_000,
     engineAbort: { ...defaultEngineAbort, ...options.engineAbort },
     signal: options.signal ?? null,
     resumeFrom: options.resumeFrom ?? [],
@@ -140,6 +146,7 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
   };
   const { maxTurns, maxSampledTokens, maxContextTokens } = resolved.limits;
   requireWhole("limits.maxTurns", maxTurns);
+  requireWhole("maxResultCharacters", resolved.maxResultCharacters);
   if (maxSampledTokens !== null) requireWhole("limits.maxSampledTokens", maxSampledTokens);
   if (maxContextTokens !== null) requireWhole("limits.maxContextTokens", maxContextTokens);
   checkEngineAbort(resolved.engineAbort);

@@ -7,7 +7,7 @@
 //                               └─ problem ─► feedback ─┘        stop ─► grade ─► episode
 
 import type { AgentStrategy, Decision } from "../core/agent-strategy.ts";
-import type { Environment, EnvironmentSource } from "../core/environment.ts";
+import type { EnvironmentSource } from "../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../core/episode.ts";
 import { attribute, AttributedError, type Boundary, type Failure } from "../core/failure.ts";
 import type { Message } from "../core/message.ts";
@@ -20,6 +20,7 @@ import type { JsonObject } from "../lib/json/value.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { isSameValue } from "../lib/is-same-value.ts";
 import type { ActionSource } from "./action-source.ts";
+import { type CheckedEnvironment, cutResult, openChecked, readTask, readUserLine } from "./checked-environment.ts";
 import { Stop } from "./stop.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 import { type EventOf, RecordedEvents } from "./recorded-events.ts";
@@ -43,6 +44,8 @@ const phases = {
 
 /** One episode under way. Single use: `play` resolves with an `Episode` whatever happens in it. */
 export class EpisodeRun {
+  /** As it was given, which its environment may know it by, and as it is recorded. */
+  readonly #given: Task;
   readonly #task: Task;
   readonly #parts: RunParts;
   readonly #options: ResolvedOptions;
@@ -52,8 +55,10 @@ export class EpisodeRun {
   readonly #recorded: RecordedEvents;
   #info: JsonObject = new Map();
 
+  /** Throws a `ConfigurationError` for a task that is none. */
   constructor(task: Task, parts: RunParts, options: ResolvedOptions) {
-    this.#task = task;
+    this.#given = task;
+    this.#task = readTask(task);
     this.#parts = parts;
     this.#options = options;
     this.#deadlines = new DeadlineRunner({ clock: options.clock, signal: options.signal ?? undefined });
@@ -62,13 +67,15 @@ export class EpisodeRun {
 
   async play(): Promise<Episode> {
     const { seed, episodeId } = this.#options;
-    let environment: Environment | null = null;
+    let environment: CheckedEnvironment | null = null;
     let stopReason: StopReason;
     let failure: Failure | null = null;
     let grade: Episode["grade"] = null;
     try {
       await this.#confirm({ type: "episode-start", episodeId, taskId: this.#task.id, seed }, "environment");
-      const opened = await this.#guard("environment", () => this.#parts.environment.open(this.#task));
+      const opened = await this.#guard("environment", () =>
+        this.#unlessSync("environment", openChecked(this.#parts.environment, this.#given)),
+      );
       environment = opened;
       this.#merge(opened.info);
       stopReason = await this.#converse(opened);
@@ -126,7 +133,7 @@ export class EpisodeRun {
   }
 
   /** Plays turns until something stops the episode; throws `Stop` or an attributed fault otherwise. */
-  async #converse(environment: Environment): Promise<StopReason> {
+  async #converse(environment: CheckedEnvironment): Promise<StopReason> {
     const { strategy, actions, user } = this.#parts;
     const { tools, guidelines } = environment;
     const firstWords = await this.#userLine((options) => user.open(options));
@@ -166,20 +173,21 @@ export class EpisodeRun {
   }
 
   /** Does what was decided and returns what the policy gets to read. */
-  async #carryOut(decision: Decision, environment: Environment, turn: number): Promise<string> {
+  async #carryOut(decision: Decision, environment: CheckedEnvironment, turn: number): Promise<string> {
     switch (decision.type) {
       case "call": {
         const call = { name: decision.call.name, arguments: decision.arguments };
-        const { result, durationMs } = await this.#timed("environment", () =>
+        const { result: whole, durationMs } = await this.#timed("environment", () =>
           this.#unlessSync("environment", environment.call(call)),
         );
-        await this.#confirm({ type: "tool-result", turn, result, durationMs }, "environment");
+        const { result, cutFrom } = cutResult(whole, this.#options.maxResultCharacters);
+        await this.#confirm({ type: "tool-result", turn, result, cutFrom, durationMs }, "environment");
         this.#merge(result.info);
         if (result.endsEpisode) throw new Stop("tool_ended");
         return result.text;
       }
       case "say":
-        await this.#guard("environment", () => environment.hear(decision.words));
+        await this.#guard("environment", () => this.#unlessSync("environment", environment.hear(decision.words)));
         return this.#userLine((options) => this.#parts.user.reply(decision.words, options));
       case "observe":
         return decision.feedback;
@@ -194,8 +202,8 @@ export class EpisodeRun {
 
   async #userLine(speak: (options: { readonly signal: AbortSignal }) => Promise<UserLine>): Promise<string> {
     const { line } = await this.#step("user-line", "user", async () => {
-      const { result, durationMs } = await this.#timed("user", () =>
-        this.#bounded("user", (signal) => speak({ signal })),
+      const { result, durationMs } = await this.#timed("user", async () =>
+        readUserLine(await this.#bounded("user", async (signal) => speak({ signal }))),
       );
       return { type: "user-line", line: result, durationMs };
     });
@@ -223,7 +231,7 @@ export class EpisodeRun {
     }
   }
 
-  /** Most worlds live in this process and have answered already. */
+  /** Most environments live in this process and have answered already. */
   #unlessSync<T>(boundary: keyof typeof phases, result: T | Promise<T>): T | Promise<T> {
     return result instanceof Promise ? this.#bounded(boundary, () => result) : result;
   }

@@ -1,5 +1,6 @@
 // Door of the loop: one episode, one group, and what of an episode is trained.
 
+export { openChecked, readTask } from "./checked-environment.ts";
 export { chooseTask } from "./choose-task.ts";
 export { defaultEngineAbort, type EngineAbortPolicy } from "./engine-abort.ts";
 export {

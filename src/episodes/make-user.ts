@@ -1,12 +1,25 @@
-import { ConfigurationError } from "../core/failure.ts";
+import { attribute, ConfigurationError } from "../core/failure.ts";
 import type { Task } from "../core/task.ts";
 import type { UserSimulator, UserSource } from "../core/user.ts";
 import { deriveSeed } from "../lib/random.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 import { spokenLines } from "./recorded-events.ts";
 
-/** The user of an episode, where the conversation stands. Throws a `ConfigurationError` when the source cannot make it. */
+/**
+ * The user of an episode, where the conversation stands. Throws a `ConfigurationError` when the source cannot make it; whatever
+ * else it throws is a failure of the episode, at its first line.
+ */
 export function makeUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
+  try {
+    return createUser(source, task, options);
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    const fail = (): Promise<never> => Promise.reject(attribute(error, "user"));
+    return { open: fail, reply: fail };
+  }
+}
+
+function createUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
   const seed = deriveSeed(options.seed, "user");
   const spoken = spokenLines(options.resumeFrom);
   // After a hang-up nobody asks.

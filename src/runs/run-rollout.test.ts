@@ -82,6 +82,7 @@ describe("runRollout()", () => {
       firstFailures: { "engine/timeout": expect.any(String) as string },
       gradedWithoutTurn: 0,
       problems: {},
+      cutResults: 0,
       samples: 4,
       trainedTokens: 8,
       droppedTokens: { "episode-aborted": 4 },

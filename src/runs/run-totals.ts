@@ -61,6 +61,8 @@ export type RunTotals = {
   readonly spelledTokens: number;
   /** Turns whose observation is not what the template writes, by `TemplateDeviation`. */
   readonly deviations: Counts;
+  /** Results of tools of which the policy read only the beginning. */
+  readonly cutResults: number;
   /** Of kept groups. */
   readonly samples: number;
   readonly trainedTokens: number;
@@ -123,6 +125,7 @@ export class TotalsCounter {
   #promptTokens = 0;
   #spelledTokens = 0;
   #retries = 0;
+  #cutResults = 0;
   #samples = 0;
   #trainedTokens = 0;
   #agentUsage = freeUsage;
@@ -155,6 +158,8 @@ export class TotalsCounter {
       this.#agentUsage = addUsage(this.#agentUsage, event.usage);
     } else if (event.type === "decision") {
       for (const problem of event.decision.problems) add(this.#problems, problem.code);
+    } else if (event.type === "tool-result" && event.cutFrom !== null) {
+      this.#cutResults++;
     }
   }
 
@@ -234,6 +239,7 @@ export class TotalsCounter {
       problems: Object.fromEntries(this.#problems),
       spelledTokens: this.#spelledTokens,
       deviations: Object.fromEntries(this.#deviations),
+      cutResults: this.#cutResults,
       samples: this.#samples,
       trainedTokens: this.#trainedTokens,
       droppedTokens: Object.fromEntries(this.#dropped),

@@ -212,6 +212,7 @@ function readEvent(event: JsonFields, turn: () => Turn): EpisodeEvent {
           endsEpisode: result.boolean("endsEpisode"),
           info: result.jsonObject("info"),
         },
+        cutFrom: event.nullable("cutFrom", (key) => event.number(key)),
         durationMs: event.number("durationMs"),
       };
     }

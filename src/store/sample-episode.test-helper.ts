@@ -71,6 +71,7 @@ export function sampleEpisode(id: string): Episode {
       type: "tool-result",
       turn: 0,
       result: { text: "Error", isError: true, endsEpisode: false, info },
+      cutFrom: null,
       durationMs: 0,
     },
     { type: "turn", turn: turns[1]!, attempts: [], usage: { ...usage, cachedTokens: 2 }, durationMs: 1 },

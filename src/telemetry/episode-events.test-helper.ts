@@ -46,7 +46,13 @@ export const passingEpisode: readonly EpisodeEvent[] = [
     },
   },
   turn(1, []),
-  { type: "tool-result", turn: 1, result: { text: "ok", endsEpisode: true, info: new Map() } as never, durationMs: 5 },
+  {
+    type: "tool-result",
+    turn: 1,
+    result: { text: "ok", endsEpisode: true, info: new Map() } as never,
+    cutFrom: null,
+    durationMs: 5,
+  },
   { type: "grade", grade: { reward: 1, info: new Map() } as never, durationMs: 1 },
   { type: "episode-end", stopReason: "tool_ended", failure: null },
 ];

@@ -160,7 +160,7 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
     watch = await watchRun(settings, parts, {
       folder: resolve(context.cwd, folder),
       note: (text) => display.note(text),
-      log: (line) => context.stderr.write(`${line}\n`),
+      log: (line) => context.stderr.write(`${prepared.redact(line)}\n`),
     });
     const { play: watchedPlay, store, gauges } = watch;
     return await runRollout(

@@ -169,6 +169,7 @@ function playing(settings: RolloutSettings) {
       userMs: userTimeoutMs(settings),
       graderMs: settings.gradingTimeout * 1000,
     },
+    maxResultCharacters: settings.maxResultCharacters,
     limits: {
       maxTurns: settings.maxTurns,
       maxSampledTokens: settings.maxSampledTokens,

@@ -22,6 +22,7 @@ import {
   type SlimeTauResult,
   slimeTauSample,
 } from "../../episodes/slime-tau/index.ts";
+import { openChecked } from "../../episodes/index.ts";
 import { createHttpPool, parseBaseUrl } from "../../http/index.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { toolCallParser } from "../../parsers/index.ts";
@@ -50,12 +51,12 @@ type Call = {
 
 async function playEpisode(parts: PresetParts, { task, place, post, toolInstruction }: Call): Promise<PlayedEpisode> {
   const { settings, model } = parts;
-  const environment = parts.environment.open(task);
   const user = parts.user.create(task, { seed: deriveSeed(place.seed, "user") });
   const parser = toolCallParser("qwen25");
   const { template } = rendererFamily(model.renderer.family);
   const context = { specialTokens: new Map(), now: null };
   try {
+    const environment = await openChecked(parts.environment, task);
     const result = await runSlimeTau(
       {
         renderText: (input) => segmentsText(template({ ...input, kwargs: new Map(), context })),

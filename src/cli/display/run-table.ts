@@ -100,6 +100,7 @@ export function runTableRows(totals: RunTotals): [string, string][] {
   }
   if (Object.keys(totals.deviations).length > 0) rows.push(["deviations", countsText(totals.deviations, false)]);
   if (totals.retries > 0) rows.push(["retried calls", formatCount(totals.retries)]);
+  if (totals.cutResults > 0) rows.push(["cut results", `${formatCount(totals.cutResults)} of tools were too long`]);
   if (totals.agentModelCalls > 0) rows.push(["agent model", costText(totals.agentModelCalls, totals.agentCost)]);
   if (totals.userModelCalls > 0) rows.push(["user model", costText(totals.userModelCalls, totals.userCost)]);
   return rows;

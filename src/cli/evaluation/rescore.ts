@@ -2,6 +2,7 @@
 // recorded one. The user's lines are taken from the record, so no model is asked.
 
 import { type EnvironmentSource, outcomeOf, type StopReason, type Task } from "../../core/index.ts";
+import { openChecked } from "../../episodes/index.ts";
 import { isSuccess } from "../../graders/index.ts";
 import { countActions, type EpisodeScore } from "./episode-score.ts";
 import type { FaultGrader } from "./fault-grader.ts";
@@ -70,11 +71,11 @@ export async function rescore(
 type Replayed = { readonly reward: number; readonly stop: StopReason; readonly changed: number };
 
 async function replay(run: RecordedRun, environment: EnvironmentSource, task: Task): Promise<Replayed> {
-  const world = environment.open(task);
+  const world = await openChecked(environment, task);
   let stop: StopReason = "max_turns";
   let changed = 0;
   for (const step of run.conversation) {
-    if (step.type === "agent") world.hear(step.words);
+    if (step.type === "agent") await world.hear(step.words);
     if (step.type === "user" && step.hangsUp) stop = "user_hung_up";
     if (step.type === "call") {
       const { text, endsEpisode } = await world.call({ name: step.name, arguments: step.arguments });

@@ -35,6 +35,14 @@ export const limitSettings = {
     schema: whole(1).nullable(),
     default: null,
   }),
+  maxResultCharacters: setting<number>({
+    group: "Limits",
+    flag: "--max-result-characters <n>",
+    help: "characters of a tool's result that the policy reads; longer ones are cut with a note",
+    wanted: "a whole number of at least 1",
+    schema: whole(1),
+    default: 100_000,
+  }),
   turnTimeout: setting<number>({
     group: "Limits",
     flag: "--turn-timeout <seconds>",
@@ -86,7 +94,7 @@ export const limitSettings = {
   environmentTimeout: setting<number>({
     group: "Limits",
     flag: "--environment-timeout <seconds>",
-    help: "of one call of a tool",
+    help: "of one call of a tool; one that never yields ends the program with exit code 70, to be resumed",
     wanted: "a number of seconds above 0",
     schema: seconds,
     default: 60,

@@ -4,5 +4,5 @@ export { cloneJson } from "./clone-json.ts";
 export { type DumpJsonOptions, dumpJson } from "./dump-json.ts";
 export { JsonSyntaxError } from "./json-syntax-error.ts";
 export { type JsonPrefix, parseJson, parseJsonPrefix } from "./parse-json.ts";
-export { fromPlain, toPlain } from "./plain.ts";
+export { fromForeign, fromPlain, toPlain } from "./plain.ts";
 export { JsonFloat, type JsonObject, type JsonValue } from "./value.ts";

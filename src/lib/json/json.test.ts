@@ -1,6 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { dumpJson, fromPlain, JsonFloat, JsonSyntaxError, parseJson, toPlain, type JsonValue } from "./index.ts";
+import {
+  fromForeign,
+  dumpJson,
+  fromPlain,
+  JsonFloat,
+  JsonSyntaxError,
+  parseJson,
+  toPlain,
+  type JsonValue,
+} from "./index.ts";
 
 const seed = 20261;
 
@@ -159,9 +168,22 @@ describe("toPlain() and fromPlain()", () => {
 
   test("fromPlain() refuses what JSON cannot hold, cycles included", () => {
     const cycle: unknown[] = [];
-    cycle.push(cycle);
-    for (const value of [() => 1, Symbol("x"), new Date(0), cycle]) {
+    cycle.push(cycle, cycle);
+    for (const value of [() => 1, Symbol("x"), new Set([1]), cycle]) {
       expect(() => fromPlain(value)).toThrow(/Cannot read a plain value as JSON/);
+    }
+    expect(fromPlain([new Date(0), new Date(0)])).toEqual(Array(2).fill("1970-01-01T00:00:00.000Z"));
+  });
+
+  test("fromForeign() is strict and bounded", () => {
+    for (const value of [NaN, -Infinity, new JsonFloat(Infinity), 1n]) {
+      expect(() => fromForeign({ value }, { maxSize: 10 })).toThrow(/has no JSON form/);
+    }
+    // Each list holds the one before twice: small in memory, and a thousand million values as JSON.
+    let doubled: unknown = "x";
+    for (let depth = 0; depth < 30; depth++) doubled = [doubled, doubled];
+    for (const value of ["x".repeat(1001), Array(2 ** 32 - 1), { ["k".repeat(1001)]: 1 }, doubled]) {
+      expect(() => fromForeign(value, { maxSize: 1000 })).toThrow(/larger than 1000/);
     }
   });
 });
