@@ -141,9 +141,9 @@ export function cutResult(
   if (length <= mostCharacters) return { result, cutFrom: null };
   // Half of a character is none.
   const isPair = /[\uD800-\uDBFF]/.test(result.text.charAt(mostCharacters - 1));
-  const shown = result.text.slice(0, isPair ? mostCharacters - 1 : mostCharacters);
-  const note = `[The result was cut: its first ${shown.length} of ${length} characters are shown.]`;
-  return { result: { ...result, text: `${shown}\n${note}` }, cutFrom: length };
+  const kept = result.text.slice(0, isPair ? mostCharacters - 1 : mostCharacters);
+  const note = `[The result was cut: its first ${kept.length} of ${length} characters are shown.]`;
+  return { result: { ...result, text: `${kept}\n${note}` }, cutFrom: length };
 }
 
 function readToolResult(value: unknown): ToolResult {
