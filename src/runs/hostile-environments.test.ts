@@ -251,7 +251,7 @@ const script = [call("count", { by: 3 }), "Done.<|im_end|>", call("leave", {})].
 
 async function play(source: EnvironmentSource): Promise<{ readonly episodes: Episode[]; readonly rows: string[] }> {
   const front = createSglangFront({
-    sampler: createFunctionSampler(({ requestId }) => ({ ids: script[Number(/:(\d+):\d+~$/.exec(requestId)?.[1])]! })),
+    sampler: createFunctionSampler(({ requestId }) => ({ ids: script[Number(/_t(\d+)_r\d+$/.exec(requestId)?.[1])]! })),
     contextLength: 400_000,
   });
   const renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" });
