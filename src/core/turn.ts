@@ -47,6 +47,16 @@ export type Turn = {
   readonly rewriteReason: string | null;
 };
 
+/** Sampling by the model's own distribution does not come here; grammars, biases and a bound such as vLLM's -9999 do. */
+const leastLikelyLogprob = -100;
+
+/** Sampled tokens of a turn with a logprob below -100: the policy all but excluded them, and training on them is noise. */
+export function countUnlikely({ logprobs }: Pick<Turn, "logprobs">): number {
+  let count = 0;
+  for (const logprob of logprobs ?? []) if (logprob < leastLikelyLogprob) count++;
+  return count;
+}
+
 /** Token-exact record of one policy's turns in an episode; a tree when history was rewritten. */
 export type Trajectory = {
   readonly turns: readonly Turn[];

@@ -41,7 +41,7 @@ describe("runRollout()", () => {
   it("adds up outcomes, rewards, faults, dropped tokens and groups without signal", async () => {
     const { play, clock } = playerOf(({ index }, sample) => {
       if (index === 0) return { outcome: "completed", reward: sample % 2, ms: 1 };
-      if (index === 1) return { outcome: "truncated", reward: 0.5, ms: 1 };
+      if (index === 1) return { outcome: "truncated", reward: 0.5, ms: 1, logprobs: [-100, -9999] };
       return sample === 0 ? { outcome: "failed", reward: null, ms: 1 } : { outcome: "aborted", reward: null, ms: 1 };
     });
     const store = await openedStore();
@@ -78,6 +78,7 @@ describe("runRollout()", () => {
       retries: 6,
       failures: { "engine/timeout": 1 },
       spelledTokens: 0,
+      unlikelyTokens: 2,
       deviations: {},
       firstFailures: { "engine/timeout": expect.any(String) as string },
       gradedWithoutTurn: 0,

@@ -3,6 +3,7 @@
 
 import {
   addUsage,
+  countUnlikely,
   type EpisodeEvent,
   type EpisodeSamples,
   freeUsage,
@@ -59,6 +60,8 @@ export type RunTotals = {
   readonly problems: Counts;
   /** Control tokens that users and tools spelled out, and that were text to the policy. */
   readonly spelledTokens: number;
+  /** Of `sampledTokens`: those with a logprob below -100. */
+  readonly unlikelyTokens: number;
   /** Turns whose observation is not what the template writes, by `TemplateDeviation`. */
   readonly deviations: Counts;
   /** Results of tools of which the policy read only the beginning. */
@@ -124,6 +127,7 @@ export class TotalsCounter {
   #recordedSampledTokens = 0;
   #promptTokens = 0;
   #spelledTokens = 0;
+  #unlikelyTokens = 0;
   #retries = 0;
   #cutResults = 0;
   #samples = 0;
@@ -149,6 +153,7 @@ export class TotalsCounter {
       this.#sampledTokens += event.turn.sampledTokens.length;
       this.#promptTokens += event.usage.promptTokens;
       this.#spelledTokens += event.turn.spelledTokens;
+      this.#unlikelyTokens += countUnlikely(event.turn);
       if (event.turn.deviation !== null) add(this.#deviations, event.turn.deviation);
     } else if (event.type === "user-line") {
       this.#userUsage = addUsage(this.#userUsage, event.line.usage);
@@ -238,6 +243,7 @@ export class TotalsCounter {
       gradedWithoutTurn: this.#gradedWithoutTurn,
       problems: Object.fromEntries(this.#problems),
       spelledTokens: this.#spelledTokens,
+      unlikelyTokens: this.#unlikelyTokens,
       deviations: Object.fromEntries(this.#deviations),
       cutResults: this.#cutResults,
       samples: this.#samples,

@@ -33,6 +33,8 @@ export type Behaviour = {
   readonly ms: number;
   /** Default: 1. Each samples two tokens. */
   readonly turns?: number;
+  /** Of the two tokens. Default: -1 and -2. */
+  readonly logprobs?: readonly [number, number];
 };
 
 export const passing = (): Behaviour => ({ outcome: "completed", reward: 1, ms: 10 });
@@ -48,7 +50,7 @@ export function playerOf(
     const { episodeId: id, groupId, sampleIndex, seed } = place;
     log.started.push(id);
     log.mostRunning = Math.max(log.mostRunning, ++log.running);
-    const { outcome, reward, ms, turns = 1 } = behave(one, sampleIndex, place);
+    const { outcome, reward, ms, turns = 1, logprobs = [-1, -2] } = behave(one, sampleIndex, place);
     const recorder = new TrajectoryRecorder();
     const events: EpisodeEvent[] = [];
     const failure = { boundary: "engine", code: "timeout", message: "late", retryable: true, cause: null } as const;
@@ -67,7 +69,7 @@ export function playerOf(
       );
       const turn = recorder.act({
         sampledTokens: Uint32Array.of(seed, 9),
-        logprobs: Float32Array.of(-1, -2),
+        logprobs: Float32Array.from(logprobs),
         finish: { reason: "stop", matched: 9, raw: null },
         weightSpans: [{ tokenCount: 2, dispatch, reply: version() }],
       });

@@ -18,7 +18,7 @@ const turn = (index: number, attempts: readonly Failure[]): EpisodeEvent => ({
     parent: index === 0 ? null : index - 1,
     observationTokens: Uint32Array.of(1, 2, 3),
     sampledTokens: Uint32Array.of(4, 5),
-    logprobs: Float32Array.of(-0.5, -0.25),
+    logprobs: Float32Array.of(-0.5, index === 0 ? -0.25 : -9999),
     finish: { reason: "stop", matched: 5, raw: null },
     weightSpans: [{ tokenCount: 2, dispatch: "1", reply: "1" }],
     spelledTokens: 0,

@@ -30,6 +30,7 @@ describe("createRunMetrics()", () => {
     const page = await read(metrics.page());
     const value = (name: string): number | undefined => page.get(`trainable_agents_${name}`);
     expect(value('tokens_total{kind="sampled"}')).toBe(4);
+    expect(value("unlikely_tokens_total")).toBe(1);
     expect(value('tokens_total{kind="prompt"}')).toBe(200);
     expect(value('tokens_total{kind="cached"}')).toBe(128);
     expect(value('retries_total{code="overloaded"}')).toBe(1);

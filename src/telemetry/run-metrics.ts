@@ -2,7 +2,7 @@
 // closed vocabularies only (phases, stop reasons, codes), never ids or tool names, so that the series stay few.
 
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { type EpisodeEvent, outcomeOf } from "../core/index.ts";
+import { countUnlikely, type EpisodeEvent, outcomeOf } from "../core/index.ts";
 import { measureLoopLag } from "./loop-lag.ts";
 import type { RunObserver } from "./run-observer.ts";
 
@@ -45,6 +45,7 @@ export function createRunMetrics(): RunMetrics {
   const attempts = counter("retries_total", "Failed tries of engine and model calls, by code.", ["code"]);
   const problems = counter("action_problems_total", "Problems of actions, by code.", ["code"]);
   const spelled = counter("spelled_tokens_total", "Control tokens spelled out by users and tools, which were text.");
+  const unlikely = counter("unlikely_tokens_total", "Sampled tokens with a logprob below -100.");
   const deviations = counter("template_deviations_total", "Turns shown what the chat template does not write.", [
     "code",
   ]);
@@ -81,6 +82,7 @@ export function createRunMetrics(): RunMetrics {
     if (event.usage.cachedTokens !== null) tokens.inc({ kind: "cached" }, event.usage.cachedTokens);
     for (const { failure } of event.attempts) attempts.inc({ code: failure.code });
     spelled.inc(event.turn.spelledTokens);
+    unlikely.inc(countUnlikely(event.turn));
     if (event.turn.deviation !== null) deviations.inc({ code: event.turn.deviation });
   }
 

@@ -98,6 +98,12 @@ export function runTableRows(totals: RunTotals): [string, string][] {
       `${formatCount(totals.spelledTokens)} control tokens in what users and tools said: text`,
     ]);
   }
+  if (totals.unlikelyTokens > 0) {
+    rows.push([
+      "unlikely tokens",
+      `${formatCount(totals.unlikelyTokens)} sampled with a logprob below -100: a grammar, a bias, or a fault of the server`,
+    ]);
+  }
   if (Object.keys(totals.deviations).length > 0) rows.push(["deviations", countsText(totals.deviations, false)]);
   if (totals.retries > 0) rows.push(["retried calls", formatCount(totals.retries)]);
   if (totals.cutResults > 0) rows.push(["cut results", `${formatCount(totals.cutResults)} of tools were too long`]);

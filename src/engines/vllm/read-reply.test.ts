@@ -90,6 +90,10 @@ describe("readReply()", () => {
     expect(read(generated(choice), change).finish).toMatchObject({ reason: "stop", matched });
   });
 
+  test("the least logprob that vLLM writes is read", () => {
+    expect(read(numbers([-0.5, -9999])).logprobs).toEqual(Float32Array.of(-0.5, -9999));
+  });
+
   test("ids that look like texts, or texts that look like ids, decide nothing beside a list of ids", () => {
     const tokens = { tokens: ["token_id:7", "b"], token_logprobs: [-0.5, -0.25] };
     expect(read(completed({ logprobs: tokens })).sampledTokens).toEqual(Uint32Array.of(5, 9));
@@ -139,7 +143,6 @@ describe("readReply()", () => {
     ["a null logprob", numbers([null, -1]), "sampled token 0 is null"],
     ["a logprob in words", numbers(["-1", -1]), 'token 0 is "-1"'],
     ["a logprob too large", numbers([-1e300, -1]), "token 0 is -1e+300"],
-    ["vLLM's number for none", numbers([-0.5, -9999]), "token 1 is -9999"],
     ["another count", generated({}, { usage: { completion_tokens: 3 } }), "completion_tokens is 3, but it has 2"],
     ["a stop at another token", completed({ stop_reason: 5 }), "stopped at token 5, but its last token is 9"],
     ["a stop without a token", generated({ token_ids: [], logprobs: null }), "stopped without a token"],

@@ -13,9 +13,6 @@ export type ChoiceTokens = {
 /** Logprobs and, where their tokens are written as ids, those. */
 type Logged = { readonly ids: Uint32Array | null; readonly logprobs: Float32Array };
 
-/** vLLM writes this for a logprob that it does not have; no token with it is ever sampled. */
-const absentLogprob = -9999;
-
 /** Throws an `AttributedError` with code "bad-reply" when a sampled token lacks its id or its logprob. */
 export function readTokens(choice: Fields, context: FailureContext): ChoiceTokens {
   const value = choice["token_ids"] ?? null;
@@ -77,7 +74,7 @@ function logs(tokens: readonly unknown[], numbers: readonly unknown[], context: 
   const logprobs = new Float32Array(numbers.length);
   for (let index = 0; index < numbers.length; index++) {
     const logprob = numbers[index];
-    if (typeof logprob !== "number" || !Number.isFinite(Math.fround(logprob)) || logprob <= absentLogprob) {
+    if (typeof logprob !== "number" || !Number.isFinite(Math.fround(logprob))) {
       throw badReply(context, `the logprob of sampled token ${index} is ${JSON.stringify(logprob)?.slice(0, 40)}`);
     }
     logprobs[index] = logprob;

@@ -26,7 +26,7 @@ export const vllmGarblings: Readonly<Record<string, (item: Item) => unknown>> = 
       ids(item).map((id) => id + 1),
     ),
   "a logprob that is null": (item) => withLogprobs(item, ids(item), null),
-  "the number for a logprob that is not there": (item) => withLogprobs(item, ids(item), -9999),
+  "a logprob beyond 32 bits": (item) => withLogprobs(item, ids(item), -1e39),
   "an id that is no id": (item) => withChoice(item, { token_ids: ids(item).map(() => -1) }),
   "one id too many": (item) => withChoice(item, { token_ids: [...ids(item), 1] }),
   "a stop at another token": (item) => withChoice(item, { finish_reason: "stop", stop_reason: 4_000_000 }),
