@@ -30,5 +30,7 @@ export const exitCodes = Object.freeze({
   failed: 1,
   /** A flag, file, folder or server that the user can correct. */
   usage: 2,
+  /** Code of a user's module never yielded, or ended the process: what was played is kept and can be gone on with. */
+  stuck: 70,
   interrupted: 130,
 });

@@ -7,8 +7,10 @@ import { pathToFileURL } from "node:url";
 import { ConfigurationError, type EnvironmentSource, messageOf } from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
+import { defaultTimeouts } from "../episodes/index.ts";
 import { nearest } from "./settings/nearest.ts";
 import { placeOfFault } from "./syntax-error-place.ts";
+import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
 import { checkedSource } from "./user-environment.ts";
 
 /** An environment and what a rollout of it does unless told otherwise. */
@@ -59,14 +61,19 @@ export const environmentNames: readonly string[] = Object.keys(builtIn);
 /** Loads a built-in environment or a module of the user. Throws a `ConfigurationError` that says what would be right. */
 export async function loadEnvironment(
   env: string,
-  options: { readonly data: string | null; readonly cwd: string },
+  options: {
+    readonly data: string | null;
+    readonly cwd: string;
+    /** How long code of a module may keep everything else from running. Default: as the settings have it. */
+    readonly limits?: WatchLimits;
+  },
 ): Promise<LoadedEnvironment> {
   const data = options.data === null ? null : resolve(options.cwd, options.data);
   // A domain that is not built is refused by the benchmark, which knows which are.
   const unbuilt = env.startsWith(tauBench) ? tauBenchLoader(env.slice(tauBench.length)) : undefined;
   const load = Object.hasOwn(builtIn, env) ? builtIn[env] : unbuilt;
   if (load !== undefined) return load({ data });
-  if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return loadModule(env, options.cwd);
+  if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return loadModule(env, options.cwd, options.limits ?? defaultTimeouts);
   const near = nearest(env, environmentNames);
   throw new ConfigurationError(
     near === null
@@ -108,12 +115,13 @@ async function guarded<T>(name: string, loaded: Loaded, action: () => Promise<T>
   }
 }
 
-async function loadModule(env: string, cwd: string): Promise<LoadedEnvironment> {
+async function loadModule(env: string, cwd: string, limits: WatchLimits): Promise<LoadedEnvironment> {
+  startWatch(env, limits);
   const made = await importDefault(env, { cwd, what: "environment", flag: "--env" });
   const loaded = { what: "environment", file: resolve(cwd, env), cwd };
   const exported =
     typeof made === "function" ? await guarded(env, loaded, async () => (made as () => unknown)()) : made;
-  const source = checkedSource(exported, env);
+  const source = checkedSource(watchedSource(exported, limits), env);
   return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
 }
 

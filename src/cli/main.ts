@@ -49,7 +49,13 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
 const script = process.argv[1] ?? "";
 const isInstalled = basename(script).replace(/\.cmd$/, "") === "trainable-agents";
 
-const { runCli } = await import("./run-cli.ts");
+const [{ runCli }, { redactorFor }, { endWatch, watchProcess }] = await Promise.all([
+  import("./run-cli.ts"),
+  import("./compose/secrets.ts"),
+  import("./user-code.ts"),
+]);
+const words = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
+watchProcess(redactorFor(process.env, { variables: words, urls: words }));
 process.exitCode = await runCli(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
@@ -59,3 +65,4 @@ process.exitCode = await runCli(process.argv.slice(2), {
   cancel: cancel.signal,
   program: isInstalled ? "npx trainable-agents" : `node ${relative(process.cwd(), script)}`,
 });
+endWatch();

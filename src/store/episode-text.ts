@@ -55,6 +55,8 @@ function writeRecord(writer: ByteWriter, fields: object): void {
   let isFirst = true;
   // Records inherit nothing, and V8 reads fields that it enumerates without looking them up.
   for (const key in fields) {
+    // Unless code of others has given every object something more.
+    if (!Object.hasOwn(fields, key)) continue;
     writer.short(keyBytes(key, isFirst));
     writeValue(writer, fields[key as keyof typeof fields]);
     isFirst = false;

@@ -19,6 +19,7 @@ import { runNotes, runTable } from "../display/run-table.ts";
 import { coloursFor, formatCount, printable } from "../display/terminal-text.ts";
 import { runManifest } from "../run-manifest.ts";
 import { defaultEngineWait } from "../settings/limit-settings.ts";
+import { goOnWith } from "../user-code.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 
 export type PlayedRollout = {
@@ -66,6 +67,7 @@ export async function playRollout(
     const begun = resume?.begun ?? new Date();
     const describe = { id: resume?.id ?? randomUUID(), settings, prepared, engine: connected, begun, resumed };
     await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
+    goOnWith(laterCommand(prepared, { context, folder, command: options.command ?? "rollout" }));
     try {
       const totals = await play(prepared, {
         context,

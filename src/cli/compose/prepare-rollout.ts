@@ -70,7 +70,11 @@ export async function prepareRollout(
     source: environment,
     defaultSplit,
     defaultTasks,
-  } = await loadEnvironment(given.env, { data: given.data, cwd: context.cwd });
+  } = await loadEnvironment(given.env, {
+    data: given.data,
+    cwd: context.cwd,
+    limits: { environmentMs: given.environmentTimeout * 1000, graderMs: given.gradingTimeout * 1000 },
+  });
   const split = given.split ?? defaultSplit;
   const policy = choosePolicy(given, context);
   if (!environment.splits.includes(split)) {

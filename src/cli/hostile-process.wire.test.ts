@@ -1,0 +1,159 @@
+// Environments that block or end the process, or throw where nobody waits: the built program, in a process of its own. What
+// stays within an episode is in `runs/hostile-environments.test.ts`.
+
+import { spawn } from "node:child_process";
+import { existsSync } from "node:fs";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { repositoryRoot } from "../conformance/shared-folder.ts";
+import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+
+const program = join(repositoryRoot(), "dist", "cli", "main.js");
+const environments = join(repositoryRoot(), "dist", "environments", "index.js");
+const tokenizer = createReadableTokenizer();
+const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
+
+/** Task 0 meets `hostile`; its line is the fourth. */
+const moduleText = (hostile: string): string => `
+import { defineEnvironment } from ${JSON.stringify(environments)};
+const meet = async (state, sync) => {
+  ${hostile}
+};
+const agenda = { greetings: [""], slots: [], farewells: ["Bye."], patience: 3, goals: [{ name: "a", requests: ["Look."], slots: [], confirmation: null, secondThought: null, settledBy: ["x"], objections: [] }] };
+export default defineEnvironment({
+  name: "lamp",
+  guidelines: "Look.",
+  tools: { look: { description: "Looks.", parameters: { type: "object" }, endsEpisode: true, run: (_, state) => (state.isHostile && globalThis.process.env.MEND === undefined ? meet(state) : "on") } },
+  tasks: { test: [0, 1, 2, 3].map((index) => ({ agenda, state: { isHostile: index === 0 } })) },
+  grade: () => 1,
+});
+`;
+
+type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
+
+let folder = "";
+let url = "";
+let closeFront = (): Promise<unknown> => Promise.resolve();
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "hostile-process-"));
+  const ids = [...tokenizer.encode('<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'), endTokenId];
+  const front = createSglangFront({
+    sampler: createFunctionSampler(() => ({ ids })),
+    tokenizer,
+    endTokenIds: [endTokenId],
+  });
+  const listener = await front.listen();
+  ({ url } = listener);
+  closeFront = () => listener.close();
+});
+afterAll(async () => {
+  await closeFront();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function run(argv: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [program, ...argv], {
+      cwd: folder,
+      env: { ...process.env, ...env },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    const written = { stdout: "", stderr: "" };
+    child.stdout.setEncoding("utf8").on("data", (text: string) => (written.stdout += text));
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (written.stderr += text));
+    child.on("error", reject);
+    child.on("close", (code) => resolve({ code, ...written }));
+  });
+}
+
+async function play(name: string, hostile: string): Promise<Ended> {
+  await writeFile(join(folder, `${name}.mjs`), moduleText(hostile));
+  const limits = ["--environment-timeout", "1", "--concurrency", "1"];
+  return run(["rollout", "--env", `./${name}.mjs`, "--url", url, "--model", "readable", ...limits, "--out", name]);
+}
+
+/** The run goes on, once its environment is mended, to its end, and can be exported. */
+async function expectResumable(name: string): Promise<void> {
+  expect(await run(["inspect", name])).toMatchObject({ code: 0 });
+  expect(await run(["rollout", "--resume", name], { MEND: "1" })).toMatchObject({ code: 0 });
+  expect(await run(["export", name, "--format", "slime", "--output", `${name}.jsonl`])).toMatchObject({ code: 0 });
+  expect((await readFile(join(folder, `${name}.jsonl`), "utf8")).trimEnd().split("\n")).toHaveLength(4);
+}
+
+describe.skipIf(!existsSync(program))("the built program (needs npm run build)", () => {
+  it.each([
+    ["loop", "while (true) {}"],
+    ["loop-later", "await null; while (true) {}"],
+    ["microtasks", "while (true) await null;"],
+    ["wait", "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);"],
+  ])("names a tool that never yields (%s), and ends with 70", async (name, hostile) => {
+    const { code, stderr } = await play(name, hostile);
+    expect(stderr).toMatch(
+      /Cannot go on: .* of environment ".*mjs" has not yielded for 1 seconds, at .*mjs:4:\d+ \(meet\)\..*Go on with: .*--resume/s,
+    );
+    if (name === "loop") expect(stderr).toContain('tool "look" in task "lamp:test:0" of environment "./loop.mjs"');
+    expect(code).toBe(70);
+    await expectResumable(name);
+  });
+
+  it.each([
+    ["exit", "process.exit(0);", 'environment "./exit.mjs" called process.exit at .*exit.mjs:4:'],
+    ["exit-later", "setTimeout(process.exit, 1); await new Promise(() => {});", "the process was ended"],
+  ])("names an environment that ends the process (%s)", async (name, hostile, message) => {
+    const { code, stderr } = await play(name, hostile);
+    expect(stderr).toMatch(new RegExp(`Cannot go on: ${message}`));
+    expect(stderr).toMatch(/Go on with: .*--resume/);
+    expect(code).toBe(70);
+    await expectResumable(name);
+  });
+
+  it.each([
+    [
+      "throws-later",
+      'setTimeout(() => { throw new Error("boom"); }, 1); await new Promise((done) => setTimeout(done, 50)); return "on";',
+      "boom \\(.*mjs:4:",
+    ],
+    [
+      "rejects-later",
+      'void Promise.reject(new Error("boom")); await new Promise((done) => setTimeout(done, 50)); return "on";',
+      "boom \\(.*mjs:4:",
+    ],
+    [
+      "throws-null-later",
+      'setTimeout(() => { throw null; }, 1); await new Promise((done) => setTimeout(done, 50)); return "on";',
+      "null",
+    ],
+    [
+      "leaves",
+      'process.chdir("/"); process.exitCode = 9; console.log("noise"); Object.prototype.polluted = () => 1; return "on";',
+      null,
+    ],
+  ] as const)("goes on when an environment misbehaves beside its calls (%s)", async (name, hostile, warning) => {
+    const { code, stderr } = await play(name, hostile);
+    if (warning !== null) {
+      expect(stderr).toMatch(
+        new RegExp(`Warning: environment ".*mjs" raised an error outside of its calls: ${warning}`),
+      );
+    }
+    expect(code).toBe(0);
+    const exported = await run(["export", name, "--format", "slime", "--output", `${name}.jsonl`]);
+    expect(exported).toMatchObject({ code: 0 });
+    expect((await readFile(join(folder, `${name}.jsonl`), "utf8")).trimEnd().split("\n")).toHaveLength(4);
+  });
+
+  it("ends an episode whose tool waits for ever, and nothing else", async () => {
+    const { code } = await play("never", "await new Promise(() => {});");
+    expect(code).toBe(0);
+    const lines = (await readFile(join(folder, "never", "episodes.jsonl"), "utf8")).trimEnd().split("\n");
+    const failures = lines.map(
+      (line) => (JSON.parse(line) as { failure: { boundary: string; code: string } | null }).failure,
+    );
+    expect(failures.filter((failure) => failure !== null)).toMatchObject([
+      { boundary: "environment", code: "timeout" },
+    ]);
+  });
+});
