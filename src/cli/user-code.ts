@@ -62,7 +62,7 @@ export function endWatch(): void {
 /** How the run that has begun goes on; told when the process ends in the middle of it. */
 export function goOnWith(command: string | null): void {
   remedy = command === null ? "" : ` Go on with: ${command}`;
-  thread?.postMessage(remedy);
+  thread?.postMessage(remedy, []);
 }
 
 /** A module of the user's is about to be loaded. */
@@ -126,7 +126,7 @@ function startThread(name: string, loopLimitMs: number): void {
   thread = new Worker(program, { workerData: setup });
   thread.on("error", (error) => say(`Nobody watches environment "${name}" any more: ${messageOf(error)}`));
   thread.unref();
-  thread.postMessage(remedy);
+  thread.postMessage(remedy, []);
   const beat = (): void => {
     cells[cell.heartbeat]!++;
     cells[cell.isDebugged] = debuggerUrl() === undefined ? 0 : 1;
