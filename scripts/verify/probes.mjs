@@ -54,23 +54,18 @@ export async function replayProbes(url, { file, model, isSent }) {
 }
 
 /**
- * What stays the same from one run to the next: keys and kinds, and the words of errors.
+ * What stays the same from one run to the next: keys and kinds, and the words of errors. `null` where a recording was cut off.
  *
  * @param {string} reply
  * @param {number} status
  * @returns {unknown}
  */
 function shapeOf(reply, status) {
-  // Recordings end after 6,000 characters.
-  if (reply.length >= 5_900) return null;
-  if (reply.startsWith("data: ")) {
-    const frames = reply.split("\n\n").map((frame) => frame.replace(/^data: /, ""));
-    return kindsOf(
-      frames.filter((frame) => frame.startsWith("{")).map((frame) => parsed(frame)),
-      false,
-    );
-  }
-  return kindsOf(parsed(reply), status >= 400);
+  // Of a stream, its first frame: how many follow is a matter of time.
+  const [frame = ""] = reply.startsWith("data: ") ? reply.slice(6).split("\n\n") : [reply];
+  const value = parsed(frame);
+  const isCut = typeof value === "string" && /^[[{]/.test(frame);
+  return isCut ? null : kindsOf(value, status >= 400);
 }
 
 /** @param {string} text @returns {unknown} */

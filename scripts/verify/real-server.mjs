@@ -86,6 +86,7 @@ export async function checkServer(report, server) {
 /** Both servers call these alike. @param {import("./sampled-logprobs.mjs").Params} params */
 function serverNames({ frequencyPenalty, presencePenalty, logitBias }) {
   return {
+    ignore_eos: true,
     ...(frequencyPenalty === undefined ? {} : { frequency_penalty: frequencyPenalty }),
     ...(presencePenalty === undefined ? {} : { presence_penalty: presencePenalty }),
     ...(logitBias === undefined ? {} : { logit_bias: Object.fromEntries(logitBias) }),
@@ -106,10 +107,10 @@ async function updateInTheMiddle(engine, { mode, version, updateWeights }) {
   await engine.sample(requestOf(prompt, { ...sampling, maxNewTokens: 24 }));
   // Long enough that the update comes in its middle, whatever the machine.
   const perSecond = (24 / (performance.now() - began)) * 1000;
-  const maxNewTokens = Math.max(24, Math.min(1_500, Math.round(6 * perSecond)));
+  const maxNewTokens = Math.max(24, Math.min(1_500, Math.round(15 * perSecond)));
   const running = engine.sample(requestOf(prompt, { ...sampling, maxNewTokens }));
   running.catch(() => undefined);
-  await delay(2_000);
+  await delay(1_000);
   await engine.pause(mode);
   try {
     await updateWeights(version);

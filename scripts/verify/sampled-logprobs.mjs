@@ -60,7 +60,7 @@ export async function compareSampled(engine, { folder, prompt, mode, penalizesPr
     cases.map(async (params) => {
       const { temperature = 1, topP = 1, topK = -1, minP = 0, repetitionPenalty = 1 } = params;
       const sampling = { temperature, topP, topK, minP, repetitionPenalty, maxNewTokens };
-      const extra = { ignore_eos: true, ...extraOf(params) };
+      const extra = extraOf(params);
       return { params, result: await engine.sample(requestOf(prompt, { ...sampling, extra })) };
     }),
   );
@@ -84,7 +84,8 @@ export async function compareSampled(engine, { folder, prompt, mode, penalizesPr
       counts.set(token, (counts.get(token) ?? 0) + 1);
     }
   }
-  if (wrong.length > 0) throw new Error(`${wrong.length} of ${compared} tokens: ${wrong.slice(0, 6).join("; ")}`);
+  if (wrong.length > 0)
+    throw new Error(`${wrong.length} faults in ${compared} tokens: ${wrong.slice(0, 6).join("; ")}`);
   return `${compared} tokens under ${cases.length} sets of parameters, logprobs within ${largest.toPrecision(2)}, none that is cut off`;
 }
 
@@ -112,9 +113,15 @@ function withPrompt(counts, prompt) {
 
 /** @param {Float32Array} logits @param {number} token @param {number} temperature */
 function logprobOf(logits, token, temperature) {
+  return Math.log(probabilitiesOf(logits, temperature)[token] ?? NaN);
+}
+
+/** @param {Float32Array} logits @param {number} temperature */
+function probabilitiesOf(logits, temperature) {
   const highest = Math.max(...logits);
-  const sum = logits.reduce((total, logit) => total + Math.exp((logit - highest) / temperature), 0);
-  return ((logits[token] ?? NaN) - highest) / temperature - Math.log(sum);
+  const powers = Array.from(logits, (logit) => Math.exp((logit - highest) / temperature));
+  const sum = powers.reduce((total, power) => total + power, 0);
+  return powers.map((power) => power / sum);
 }
 
 /**
@@ -125,7 +132,7 @@ function logprobOf(logits, token, temperature) {
  * @param {typeof plain} params
  */
 function isKept(logits, token, { temperature, topP, topK, minP }) {
-  const probabilities = Array.from(logits, (_, id) => Math.exp(logprobOf(logits, id, temperature)));
+  const probabilities = probabilitiesOf(logits, temperature);
   const own = probabilities[token] ?? 0;
   const above = probabilities.filter((one) => one > own * 1.001);
   const massAbove = above.reduce((sum, one) => sum + one, 0);

