@@ -99,6 +99,10 @@ describe("eval", () => {
     [["--from", "text.json", "--env", "bookshop"], "it is not JSON"],
     [["--from", "results.json", "--format", "tau-bench"], "leave --format out"],
     [["--judge-url", "http://h", "--tasks", "0", "--out", "j"], "give --judge-model"],
+    [
+      ["--judge-model", "m", "--judge-url", "http://127.0.0.1:1/v1", "--tasks", "0", "--out", "j"],
+      "Cannot reach the server of the judge's model at http://127.0.0.1:1/v1",
+    ],
     [["--replay-users", "u", "--user", "agenda"], "or --replay-users"],
     [["--replay-users", "nope.jsonl"], "correct --replay-users"],
     [["--replay-users", "text.json"], "line 1 is no exchange"],

@@ -2,6 +2,8 @@
 
 import { existsSync } from "node:fs";
 import { mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -128,6 +130,25 @@ describe("serve", () => {
       { argv: argv("--engine", "sglang", "--model", "readable") },
     );
     await router.close();
+  });
+
+  test("it says that it waits for a server which takes no requests yet", async () => {
+    const loading = createServer((incoming, response) => {
+      incoming.resume();
+      response.writeHead(503).end();
+    });
+    await new Promise<void>((resolve) => loading.listen(0, "127.0.0.1", resolve));
+    const at = `http://127.0.0.1:${(loading.address() as AddressInfo).port}`;
+    const { stderr } = await runServer(
+      async (url) => {
+        const failed = await ask(`${url}/v1/episodes`, { task_index: 0, wait_seconds: 60 });
+        expect(failed).toMatchObject({ outcome: "failed" });
+      },
+      { argv: argv("--engine", "sglang", "--model", "readable", "--url", at, "--engine-wait", "2") },
+    );
+    loading.closeAllConnections();
+    loading.close();
+    expect(stderr).toContain(`The server at ${at} takes no requests yet; waiting 2 seconds at most.`);
   });
 
   // Linux alone has a file that is always full.

@@ -1,5 +1,5 @@
 // What is asked of servers before a run begins: whether they are there and take requests, whether they serve the model of the
-// folder with the context that is wanted, and whether the models of user and agent exist where they are said to be.
+// folder with the context that is wanted, and whether the models of user, agent and judge exist where they are said to be.
 
 import {
   type Engine,
@@ -121,7 +121,7 @@ export async function checkServerModel(
  */
 export async function checkChatModel(
   asked: {
-    readonly part: "user" | "agent";
+    readonly part: "user" | "agent" | "judge";
     readonly url: string;
     readonly model: string;
     readonly apiKey: string | null;

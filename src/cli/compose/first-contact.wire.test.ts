@@ -156,6 +156,13 @@ describe("checkChatModel()", () => {
     expect(message).toContain(words);
   });
 
+  test("the judge's server is asked as the others are", async () => {
+    const url = `${await serve(list("a"))}/v1`;
+    const message = await refusalOf(checkChatModel({ part: "judge", url, model: "m", apiKey: null }, signal));
+    expect(message).toContain(`Cannot use "m" as the judge's model: the server at`);
+    expect(message).toContain("correct --judge-model");
+  });
+
   test("a server that is not there", async () => {
     const url = await serve({});
     for (const cleanup of cleanups.splice(0)) await cleanup();

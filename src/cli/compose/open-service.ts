@@ -93,7 +93,8 @@ export async function openService(
       context.stderr.write(`${prepared.redact(`${what}: ${message}`)}\n`);
     };
     const onUnasked = (error: unknown): void => say("An engine was not asked which weights it has", error);
-    const engines = new EngineBook(prepared, { cancel: context.cancel, store, gate, onCircuit, onUnasked });
+    const tell = (note: string): void => void context.stderr.write(`${prepared.redact(note)}\n`);
+    const engines = new EngineBook(prepared, { cancel: context.cancel, store, gate, onCircuit, onUnasked, tell });
     opened.push(() => engines.close());
     const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"));
     opened.push(() => log.close());
@@ -131,7 +132,7 @@ export async function openService(
             return metrics.page();
           },
         },
-        onLapse: (message) => void context.stderr.write(`${prepared.redact(message)}\n`),
+        onLapse: tell,
         onFault: (error) => say("A group was not recorded", error),
       },
       {
@@ -174,6 +175,7 @@ type EngineParts = {
   readonly gate: TurnGate;
   readonly onCircuit: (change: CircuitChange) => void;
   readonly onUnasked: (error: unknown) => void;
+  readonly tell: (note: string) => void;
 };
 
 /** One connection for each engine, whoever asks for it. */
@@ -239,11 +241,12 @@ class EngineBook {
     if (known !== undefined) return known;
     // Many requests may have been taken before the first of them connects.
     this.#checkRoom(url);
-    const { cancel, store, gate, onCircuit } = this.#parts;
+    const { cancel, store, gate, onCircuit, tell } = this.#parts;
     const timeoutMs = this.#prepared.settings.turnTimeout * 1000;
     const connecting = this.#prepared
       .connect(cancel, store, {
         ...(url === null ? {} : { url }),
+        tell,
         wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs }),
       })
       .then(async (connected) => {

@@ -4,6 +4,7 @@ import { ConfigurationError } from "../../core/index.ts";
 import { createChatModel, createModelCaller } from "../../chat-models/index.ts";
 import type { JudgeModel } from "../../graders/index.ts";
 import type { CliContext } from "../cli-context.ts";
+import { checkChatModel } from "../compose/first-contact.ts";
 import { readKey } from "../compose/secrets.ts";
 import type { EvalSettings } from "../settings/eval-settings.ts";
 
@@ -23,6 +24,21 @@ export function judgeParts(
     },
     signal: cancel,
   };
+}
+
+/**
+ * Asks the judge's server whether it is there and has the model. Rejects with a `ConfigurationError` when it is not, and for
+ * settings that cannot work.
+ */
+export async function checkJudge(
+  settings: JudgeSettings,
+  { env, drain, cancel }: Pick<CliContext, "env" | "drain" | "cancel">,
+): Promise<void> {
+  const { judgeModel: model, judgeUrl: url, judgeApiKeyEnv } = settings;
+  chooseJudge(settings, { env });
+  if (model === null || url === null) return;
+  const apiKey = readKey(env, judgeApiKeyEnv, "--judge-api-key-env");
+  await checkChatModel({ part: "judge", url, model, apiKey }, AbortSignal.any([drain, cancel]));
 }
 
 /** `null`: rules alone. Throws a `ConfigurationError` for settings that cannot work. */

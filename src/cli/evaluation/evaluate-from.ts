@@ -16,7 +16,7 @@ import { passHatK } from "../../graders/index.ts";
 import type { EpisodeScore } from "./episode-score.ts";
 import { evaluate, type Evaluation } from "./evaluation.ts";
 import { evaluationView } from "./evaluation-view.ts";
-import { evaluateRun, requireNoFormat } from "./evaluate-run.ts";
+import { checkEvaluation, evaluateRun, requireNoFormat } from "./evaluate-run.ts";
 import { createFaultGrader } from "./fault-grader.ts";
 import { agreementOf, agreementView, readLabels } from "./labels.ts";
 import { readTauResults } from "./read-tau-results.ts";
@@ -33,6 +33,7 @@ type From = {
 export async function evaluateFrom(from: string, options: From): Promise<number> {
   const { asked, context } = options;
   requireNoFormat(asked, `"${from}"`);
+  await checkEvaluation(asked, context);
   const path = resolve(context.cwd, from);
   let isFolder: boolean;
   try {

@@ -10,7 +10,7 @@ import { quoted } from "../commands/play-rollout.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { loadEnvironment } from "../load-environment.ts";
 import type { EvalSettings } from "../settings/eval-settings.ts";
-import { judgeParts } from "./choose-judge.ts";
+import { checkJudge, judgeParts } from "./choose-judge.ts";
 import { type EpisodeScore, scoreEpisode } from "./episode-score.ts";
 import { evaluate } from "./evaluation.ts";
 import { evaluationView } from "./evaluation-view.ts";
@@ -33,7 +33,7 @@ export type EvaluatedRun = {
 
 /** Refuses what could not be evaluated afterwards, before hours are spent on playing. */
 export async function checkEvaluation(asked: EvalSettings, context: CliContext): Promise<void> {
-  judgeParts(asked, context);
+  await checkJudge(asked, context);
   if (asked.labels !== null) await readLabels(resolve(context.cwd, asked.labels), asked.labels);
 }
 
