@@ -82,10 +82,12 @@ describe("createSglangEngine({ stream: true })", () => {
 
   test("gives what the same request gives without streaming, however the server streams", async () => {
     const ids = fc.array(fc.integer({ min: 4, max: 12 }), { minLength: 1, maxLength: 12 });
+    const outputs = fc.constantFrom("cumulative", "delta");
+    const versions = fc.constantFrom("0.5.23", "0.5.9");
     await fc.assert(
-      fc.asyncProperty(ids, fc.constantFrom("cumulative", "delta"), async (sampled, streamOutput) => {
+      fc.asyncProperty(ids, outputs, versions, async (sampled, streamOutput, version) => {
         const sampler = createFunctionSampler(() => ({ ids: sampled, cachedTokens: 2, weightVersion: "v3" }));
-        const front = createSglangFront({ sampler, streamOutput, endTokenIds: [9] });
+        const front = createSglangFront({ sampler, streamOutput, version, endTokenIds: [9] });
         const asked = { sampling: { maxNewTokens: 8 } };
         const [whole, streamed] = await Promise.all(
           [false, true].map((stream) =>

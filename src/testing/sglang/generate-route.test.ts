@@ -3,6 +3,7 @@ import { callId, byteTokenizer, endId } from "./byte-tokenizer.test-helper.ts";
 import { ask, frames, frontSaying, ids, json, type Json } from "./front.test-helper.ts";
 import { createFunctionSampler } from "../front/function-sampler.ts";
 import type { SamplerRequest } from "../front/sampler.ts";
+import type { SglangVersion } from "./protocol.ts";
 import { createSglangFront, type SglangFrontOptions } from "./sglang-front.ts";
 
 describe("POST /generate answers", () => {
@@ -400,10 +401,18 @@ describe("POST /generate streams", () => {
     ]);
   });
 
-  test("only the new ids when it is set so", async () => {
-    const front = frontSaying("ab<|im_end|>", { streamOutput: "delta" });
-    const seen = await frames(ask(front, "/generate", { input_ids: ids, stream: true }));
-    expect(seen.slice(0, -1).map((frame) => (frame as Json)["output_ids"])).toEqual([[97], [98], [endId]]);
+  test.each<[SglangVersion, readonly string[], readonly number[]]>([
+    ["0.5.23", ["a", "", "é", ""], [1, 1, 1, 1]],
+    ["0.5.9", ["a", "a", "aé", "aé"], [1, 2, 3, 4]],
+  ])("only what is new when it is set so: version %s", async (version, texts, logprobCounts) => {
+    const front = frontSaying("aé<|im_end|>", { streamOutput: "delta", version });
+    const body = { input_ids: ids, stream: true, return_logprob: true };
+    const seen = (await frames(ask(front, "/generate", body))).slice(0, -1) as Json[];
+    const metas = seen.map((frame) => frame["meta_info"] as Json);
+    expect(seen.map((frame) => frame["output_ids"])).toEqual([[97], [0xc3], [0xa9], [endId]]);
+    expect(seen.map((frame) => frame["text"])).toEqual(texts);
+    expect(metas.map((meta) => (meta["output_token_logprobs"] as unknown[]).length)).toEqual(logprobCounts);
+    expect(metas.map((meta) => meta["completion_tokens"])).toEqual([1, 2, 3, 4]);
   });
 
   test("a frame for the first token, then for every so many", async () => {

@@ -8,7 +8,7 @@ import type { LiveRequest } from "../front/request-table.ts";
 export type GenerateRouteOptions = {
   readonly context: GenerationContext;
   readonly limits: ModelLimits;
-  /** What a frame of a stream holds of the ids: all so far, or the new ones. */
+  /** What a frame of a stream holds: all so far, or what is new. */
   readonly streamOutput: "cumulative" | "delta";
 };
 

@@ -14,6 +14,8 @@ export type SglangProtocol = {
   readonly detailedStreamErrors: boolean;
   /** An unknown path: `{"detail"}` of the web framework, or the flat error of the server. */
   readonly notFound: "detail" | "flat";
+  /** What frames of a stream hold only the new part of, where the server is told to: the ids, or also text and logprobs. */
+  readonly deltas: "ids" | "all";
   /** `weight_versions` and the other fields of `meta_info` that came after 0.5.9. */
   readonly newMetaFields: boolean;
   readonly retractionsField: "num_retractions" | "total_retractions";
@@ -49,6 +51,7 @@ export const sglangProtocols: Readonly<Record<SglangVersion, SglangProtocol>> = 
     nullIsDefault: true,
     detailedStreamErrors: true,
     notFound: "detail",
+    deltas: "all",
     newMetaFields: true,
     retractionsField: "num_retractions",
     listsLastPromptToken: false,
@@ -71,6 +74,7 @@ export const sglangProtocols: Readonly<Record<SglangVersion, SglangProtocol>> = 
     nullIsDefault: false,
     detailedStreamErrors: false,
     notFound: "flat",
+    deltas: "ids",
     newMetaFields: false,
     retractionsField: "total_retractions",
     listsLastPromptToken: true,

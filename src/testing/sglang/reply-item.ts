@@ -20,15 +20,16 @@ export type ReplyFacts = {
   readonly protocol: SglangProtocol;
 };
 
-/** How much of the ids a frame of a stream shows; `null`: all, as a whole answer does. */
-export type Frame = { readonly newIdsFrom: number } | null;
+/** Where the new part of ids and text begins in a frame of a stream; `null`: it shows all, as a whole answer does. */
+export type Frame = { readonly newIdsFrom: number; readonly newTextFrom: number } | null;
 
 export function replyItem(facts: ReplyFacts, frame: Frame = null): Readonly<Record<string, unknown>> {
   const { call, tracker, protocol } = facts;
   const { ids, finish } = tracker;
   const isFinished = finish !== null;
+  const part = protocol.deltas === "all" ? frame : null;
   return {
-    ...textOf(tracker),
+    ...textOf(tracker, part?.newTextFrom),
     output_ids: frame === null ? ids : ids.slice(frame.newIdsFrom),
     meta_info: {
       id: call.requestId,
@@ -36,7 +37,7 @@ export function replyItem(facts: ReplyFacts, frame: Frame = null): Readonly<Reco
       prompt_tokens: call.promptIds.length,
       weight_version: protocol.weightVersionOf === "last-token" ? lastVersion(facts) : facts.weightVersion,
       [protocol.retractionsField]: 0,
-      ...(call.returnLogprob ? logprobLists(facts) : {}),
+      ...(call.returnLogprob ? logprobLists(facts, part?.newIdsFrom) : {}),
       ...(protocol.newMetaFields ? { reasoning_tokens: 0 } : {}),
       completion_tokens: ids.length,
       cached_tokens: facts.cachedTokens,
@@ -80,19 +81,21 @@ export function waitingAbortItem(facts: ReplyFacts): Readonly<Record<string, unk
   };
 }
 
-function textOf(tracker: OutputTracker): { readonly text?: string } {
+function textOf(tracker: OutputTracker, from = 0): { readonly text?: string } {
   const text = tracker.text();
-  return text === null ? {} : { text };
+  return text === null ? {} : { text: text.slice(from) };
 }
 
-function logprobLists({ call, tracker, tokenizer, protocol }: ReplyFacts): Readonly<Record<string, unknown>> {
+function logprobLists({ call, tracker, tokenizer, protocol }: ReplyFacts, from = 0): Readonly<Record<string, unknown>> {
   const textOfId = (id: number): string | null =>
     call.returnTextInLogprobs && tokenizer !== null ? tokenizer.decode([id]) : null;
   const lastPromptId = call.promptIds[call.promptIds.length - 1]!;
   return {
     // The first listed prompt token has no score.
     input_token_logprobs: protocol.listsLastPromptToken ? [[null, lastPromptId, textOfId(lastPromptId)]] : [],
-    output_token_logprobs: tracker.ids.map((id, index) => [tracker.logprobs[index], id, textOfId(id)]),
+    output_token_logprobs: tracker.ids
+      .slice(from)
+      .map((id, index) => [tracker.logprobs[from + index], id, textOfId(id)]),
     ...(protocol.newMetaFields ? { output_token_logprobs_length: tracker.ids.length } : {}),
   };
 }

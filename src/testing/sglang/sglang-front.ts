@@ -41,7 +41,7 @@ export type SglangFrontOptions = {
   readonly refusesStrangers?: boolean;
   /** Demanded instead of `apiKey` by what changes the server. Default `null`. */
   readonly adminApiKey?: string | null;
-  /** What a frame of a stream holds of the ids: all so far, or the new ones (--stream-output). Default "cumulative". */
+  /** What a frame of a stream holds: all so far, or what is new (--incremental-streaming-output; 0.5.9: --stream-output, ids alone). Default "cumulative". */
   readonly streamOutput?: "cumulative" | "delta";
   /** Measures latencies. Default: the real one. */
   readonly clock?: Clock;

@@ -38,7 +38,9 @@ async function streamSequence(
   const { call, live } = opened;
   const sequence = call.sequences[index]!;
   let shown = 0;
-  const frame = (): Frame => (options.streamOutput === "delta" ? { newIdsFrom: shown } : null);
+  let shownText = 0;
+  const isDelta = options.streamOutput === "delta";
+  const frame = (): Frame => (isDelta ? { newIdsFrom: shown, newTextFrom: shownText } : null);
   const mark = (item: unknown): unknown =>
     call.isList && typeof item === "object" && item !== null ? { ...item, index } : item;
   try {
@@ -48,6 +50,7 @@ async function streamSequence(
         if (shown > 0 && facts.tracker.ids.length - shown < call.streamInterval) return;
         send(writer, itemText(mark(replyItem(facts, frame()))));
         shown = facts.tracker.ids.length;
+        if (isDelta) shownText = facts.tracker.text()?.length ?? 0;
       },
     });
     const text = itemText(mark(generated.item(frame())));
