@@ -81,7 +81,12 @@ function parsed(text) {
 function kindsOf(value, isError) {
   if (Array.isArray(value)) return value.length === 0 ? null : [kindsOf(value.at(-1), isError)];
   if (typeof value === "object" && value !== null) {
-    return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, kindsOf(one, isError)]));
+    // Named by the tokens that were sampled.
+    const entries = Object.entries(value).map(([name, one]) => [
+      name,
+      name === "top_logprobs" ? null : kindsOf(one, isError),
+    ]);
+    return Object.fromEntries(entries);
   }
   if (value === null) return null;
   // Paths and addresses are of one machine, and cut off where the recorder cut them.
