@@ -43,6 +43,26 @@ describe("rollout --engine vllm", () => {
   });
 
   it.each([
+    [-99, false],
+    [-9999, true],
+  ])("takes the logprob %d, and counts what is below -100", async (logprob, isCounted) => {
+    const unlikely: Sampler = {
+      sample: async (asked) => {
+        const output = await sampler.sample(asked);
+        return { ...output, logprobs: Array.from(output.ids, () => logprob) };
+      },
+    };
+    const listener = await createVllmFront({ sampler: unlikely, endTokenIds: [endTokenId] }).listen();
+    const { run } = await createTestCli();
+    const given = ["--engine", "vllm", "--url", listener.url, "--model", "readable", "--tasks", "0", "--out", "runs/a"];
+    const { code, stdout, stderr } = await run("rollout", ...given);
+    await listener.close();
+    expect(code).toBe(0);
+    const counted = /unlikely tokens +([\d,]+) sampled/.exec(stdout + stderr)?.[1] ?? null;
+    expect(counted).toBe(isCounted ? /sampled tokens +([\d,]+),/.exec(stdout + stderr)?.[1] : null);
+  });
+
+  it.each([
     [["--url", "http://127.0.0.1:1", "--model", "readable"], "Cannot reach the vLLM server at http://127.0.0.1:1"],
     [[], 'Cannot roll out with engine "vllm": no model is named'],
     [["--model", "readable", "--preset", "slime-tau"], "the preset speaks to SGLang"],
