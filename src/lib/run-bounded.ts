@@ -14,8 +14,8 @@ let current: () => void = () => undefined;
 let bounded: Bounded | null = null;
 
 /**
- * What `work` returns or throws; a {@link TimeLimitError} when that takes more than `timeoutMs`. Costs about 0.1 ms a call, for
- * the watching thread.
+ * What `work` returns or throws; a {@link TimeLimitError} when that takes more than `timeoutMs`. Each call starts
+ * a thread that watches.
  */
 export function runBounded<T>(work: () => T, timeoutMs: number): T {
   bounded ??= createBounded();
