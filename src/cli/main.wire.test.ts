@@ -117,7 +117,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
       const throwing = await run(["rollout", "--env", "./throws.ts", ...flags], { cwd });
       expect(throwing).toMatchObject({
         code: 2,
-        stderr: expect.stringContaining("no shelf; correct the module") as string,
+        stderr: expect.stringContaining("no shelf (throws.ts:2:7); correct the module") as string,
       });
     } finally {
       await listener.close();

@@ -81,9 +81,11 @@ export class JournalSegments {
 
   async #finishCurrent(): Promise<void> {
     if (this.#current === null) return;
-    if (this.#options.isSynced) await this.#current.file.sync();
-    await this.#current.file.close();
+    const { file } = this.#current;
+    // First, so that a `sync` of that moment does not find a file that is being closed.
     this.#current = null;
+    if (this.#options.isSynced) await file.sync();
+    await file.close();
     await this.#removeSuperseded();
   }
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { EpisodeEvent, GroupRecord } from "../core/index.ts";
 import type { JsonObject } from "../lib/json/value.ts";
+import { JournalSegments } from "./journal-segments.ts";
 import { sampleEpisode } from "./sample-episode.test-helper.ts";
 import {
   createFileRunStore,
@@ -156,6 +157,13 @@ describe("EpisodeJournal (files)", () => {
     await run.store.append(sampleEpisode("straggler"));
     await run.store.close(manifest);
     expect(await readdir(folder)).not.toContain("journal");
+  });
+
+  it("does not sync a segment that is being closed", async () => {
+    const options = { segmentBytes: 1000, isSynced: false, beforeRemoval: () => Promise.resolve() };
+    const segments = new JournalSegments(join(root, "closing", "journal"), new Map(), options);
+    await segments.append(Buffer.from("a\n"), ["a"]);
+    await Promise.all([segments.close(), segments.sync()]);
   });
 
   it("holds no secret, and is whole all the same", async () => {
