@@ -1,6 +1,8 @@
 // Tests lie beside what they test; those of the whole lie in tests/. Threads without isolation: our modules have no global state, and a file then costs
 // milliseconds instead of a fresh module graph.
 
+import { availableParallelism } from "node:os";
+
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
@@ -9,6 +11,8 @@ export default defineConfig({
     setupFiles: ["scripts/vitest-setup.ts"],
     pool: "threads",
     isolate: false,
+    // Tests that wait for processes leave a core idle, so that two workers are worth it on two cores, too.
+    maxWorkers: Math.max(2, availableParallelism() - 1),
     testTimeout: process.env["FULL"] === "1" ? 600_000 : 60_000,
   },
 });
