@@ -1,6 +1,7 @@
 import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
+import { crc32 } from "node:zlib";
 import { beforeAll, describe, expect, it } from "vitest";
 import { createTestCli, type TestCli } from "./cli.test-helper.ts";
 
@@ -117,7 +118,11 @@ describe("export", () => {
       const text = await readFile(join(cli.folder, "runs", "one", file), "utf8");
       // A turn that says it sampled tokens without saying which weights did.
       const changed = file === "episodes.jsonl" ? text.replace(/"tokenCount":\d+/, '"tokenCount":1') : text;
-      await writeFile(join(broken, file), changed);
+      const checked = changed.replaceAll(
+        /^(.*),"crc32":"\w{8}"\}$/gm,
+        (_line, body: string) => `${body},"crc32":"${crc32(body).toString(16).padStart(8, "0")}"}`,
+      );
+      await writeFile(join(broken, file), checked);
     }
     const { code, stderr } = await cli.run("export", "runs/broken", "--format", "trl", "--output", "broken.jsonl");
     expect(code).toBe(1);

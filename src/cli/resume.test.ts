@@ -14,11 +14,16 @@ beforeAll(async () => {
   await cli.run("rollout", ...flags, "--quiet", "--out", "whole");
 });
 
-/** A finished run as if its process had died: without its last episodes, and with a lock. */
-async function killed(): Promise<void> {
+async function copied(): Promise<string> {
   const [from, to] = [join(cli.folder, "whole"), join(cli.folder, "r")];
   await rm(to, { recursive: true, force: true });
   await cp(from, to, { recursive: true });
+  return to;
+}
+
+/** A finished run as if its process had died: without its last episodes, and with a lock. */
+async function killed(): Promise<void> {
+  const to = await copied();
   const lines = (await readFile(join(to, "episodes.jsonl"), "utf8")).split("\n");
   await writeFile(join(to, "episodes.jsonl"), `${lines.slice(0, 5).join("\n")}\n${lines[5]!.slice(0, 99)}`);
   const manifest = await readFile(join(to, "run.json"), "utf8");
@@ -89,6 +94,104 @@ describe("--resume", () => {
     await writeFile(manifest, text.replace('"preset": null', '"preset": "slime-tau"'));
     expect((await cli.run("rollout", "--resume", "r")).stderr).toContain("its loop keeps no journal");
   });
+
+  it("refuses a run of another format, older or newer; inspect, export and eval read the older one", async () => {
+    await copied();
+    for (const file of ["episodes.jsonl", "groups.jsonl"]) {
+      const path = join(cli.folder, "r", file);
+      const text = await readFile(path, "utf8");
+      await writeFile(path, text.replaceAll(/,"crc32":"\w{8}"\}$/gm, "}"));
+    }
+    const manifest = join(cli.folder, "r", "run.json");
+    const text = await readFile(manifest, "utf8");
+    const readers = [
+      ["inspect", "r"],
+      ["inspect", "r", "1", "--tokens"],
+      ["tokens", "r", "1"],
+      ["export", "r", "--format", "sft-tokens", "--output", "old.jsonl", "--force"],
+      ["eval", "--from", "r"],
+    ];
+    const writers = [
+      ["rollout", "--resume", "r"],
+      ["eval", "--resume", "r"],
+      ["serve", "--out", "r"],
+    ];
+    const formats = [
+      { format: 1, refusal: 'Cannot resume "r": the run has format 1, this version writes format 2' },
+      { format: 3, refusal: "it has format 3, this version writes format 2 and reads 1 and 2" },
+    ];
+    for (const { format, refusal } of formats) {
+      const changed = text.replace('"format": 2', `"format": ${format}`);
+      await writeFile(manifest, changed);
+      for (const argv of readers) {
+        const { code, stderr } = await cli.run(...argv);
+        expect([argv, code, stderr]).toEqual([
+          argv,
+          format === 1 ? 0 : 2,
+          expect.stringContaining(format === 1 ? "" : refusal),
+        ]);
+      }
+      for (const argv of writers) {
+        const { code, stderr } = await cli.run(...argv);
+        expect([argv, code, stderr]).toEqual([argv, 2, expect.stringContaining(refusal)]);
+      }
+      expect(await readFile(manifest, "utf8")).toBe(changed);
+    }
+  });
+
+  it("finds a changed byte, as inspect, export, eval and a curriculum do", async () => {
+    await killed();
+    await rm(join(cli.folder, "r", "run.lock"));
+    const next = ["rollout", ...flags, "--quiet", "--out", "next", "--groups", "2"];
+    const commands = {
+      "episodes.jsonl": [
+        ["inspect", "r"],
+        ["export", "r", "--format", "sft-tokens", "--output", "changed.jsonl"],
+        ["eval", "--from", "r"],
+        ["rollout", "--resume", "r"],
+        ["eval", "--resume", "r"],
+      ],
+      "groups.jsonl": [
+        ["export", "r", "--format", "verl", "--output", "changed.jsonl"],
+        ["rollout", "--resume", "r"],
+        [...next, "--curriculum", "r"],
+      ],
+    };
+    for (const [file, list] of Object.entries(commands)) {
+      const path = join(cli.folder, "r", file);
+      const whole = await readFile(path);
+      const changed = Buffer.from(whole);
+      const at = whole.indexOf(0x0a) + 150;
+      changed[at] = changed.readUInt8(at) ^ 1;
+      await writeFile(path, changed);
+      for (const argv of list) {
+        const { code, stderr } = await cli.run(...argv);
+        expect([argv, code, stderr]).toEqual([argv, 2, expect.stringContaining(`${file}" line 2 (`)]);
+        expect(stderr).toContain("its checksum is another one. Restore the file from a copy");
+      }
+      await writeFile(path, whole);
+    }
+  });
+
+  it.each(["episodes.jsonl", "groups.jsonl"])(
+    "plays what a damaged line of %s held, as the error advises",
+    async (file) => {
+      const folder = await copied();
+      const lines = (await readFile(join(folder, file), "utf8")).split("\n");
+      lines[1] = lines[1]!.replace("bookshop", "bookshot");
+      await writeFile(join(folder, file), lines.join("\n"));
+      const advice = file === "groups.jsonl" ? "remove this line and those after it" : "remove this line";
+      const { stderr } = await cli.run("export", "r", "--format", "verl", "--output", "damaged.jsonl");
+      expect(stderr).toContain(`${file}" line 2 (`);
+      expect(stderr).toContain(`${advice}, set "status" in run.json to "running" and resume the run`);
+      await writeFile(join(folder, file), file === "groups.jsonl" ? `${lines[0]}\n` : lines.toSpliced(1, 1).join("\n"));
+      const manifest = await readFile(join(folder, "run.json"), "utf8");
+      await writeFile(join(folder, "run.json"), manifest.replace('"status": "done"', '"status": "running"'));
+      expect((await cli.run("rollout", "--resume", "r")).code).toBe(0);
+      expect((await idsIn("r")).toSorted()).toEqual((await idsIn("whole")).toSorted());
+      expect(await rowsIn("r")).toEqual(await rowsIn("whole"));
+    },
+  );
 
   it("evaluates a killed evaluation to its end, and a complete one as it is", async () => {
     await killed();

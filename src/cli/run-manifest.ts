@@ -9,9 +9,6 @@ import type { PreparedRollout } from "./compose/prepare-rollout.ts";
 import type { RolloutSettings } from "./settings/rollout-settings.ts";
 import { settingsJson } from "./settings/settings-text.ts";
 
-/** Of the layout of the run folder; a reader refuses another one. */
-export const runFormat = 1;
-
 export type RunFacts = {
   /** Random; the same after a resume and in a copy of the folder. */
   readonly id: string;
@@ -31,7 +28,6 @@ export function runManifest(facts: RunFacts): JsonObject {
   const { settings, prepared, engine, begun, ended } = facts;
   const { model, plan, environment } = prepared;
   const plain: Readonly<Record<string, unknown>> = {
-    format: runFormat,
     id: facts.id,
     status: facts.status,
     startedAt: begun.toISOString(),

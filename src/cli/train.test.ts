@@ -117,6 +117,15 @@ describe("train", () => {
     expect((await run(...sft, "--steps", "3", "--out", "parts")).code).toBe(0);
     const refused = await run("train", "--resume", "parts", "--lr", "1");
     expect(refused.stderr).toContain("a run goes on as it began");
+    const progress = join(folder, "parts/checkpoints/step-000003/training.json");
+    const saved = await readFile(progress, "utf8");
+    await writeFile(progress, saved.replace('"format": 1', '"format": 2'));
+    const newer = await run("train", "--resume", "parts", "--steps", "6");
+    expect([newer.code, newer.stderr]).toEqual([
+      2,
+      expect.stringContaining("has format 2, this version writes format 1"),
+    ]);
+    await writeFile(progress, saved);
     expect((await run("train", "--resume", "parts", "--steps", "6")).code).toBe(0);
     for (const file of ["model.safetensors", "optimizer.safetensors"]) {
       const [one, other] = await Promise.all(

@@ -8,17 +8,20 @@ import { ConfigurationError, type Episode, type EpisodeEvent, type GroupRecord }
 import type { Clock } from "../lib/clock.ts";
 import { dumpJson } from "../lib/json/dump-json.ts";
 import { parseJson } from "../lib/json/parse-json.ts";
-import type { JsonObject } from "../lib/json/value.ts";
+import type { JsonObject, JsonValue } from "../lib/json/value.ts";
 import { unchanged } from "../lib/unchanged.ts";
 import { AppendFile } from "./append-file.ts";
 import { BatchQueue } from "./batch-queue.ts";
+import { ByteWriter } from "./byte-writer.ts";
 import { episodeFromJson } from "./episode-from-json.ts";
 import type { EpisodeJournal } from "./episode-journal.ts";
 import { writeEpisode } from "./episode-text.ts";
 import { groupLine } from "./group-json.ts";
+import { checkLine, endLine } from "./line-checksum.ts";
 import { OutgoingLines } from "./outgoing-lines.ts";
 import { recoverFiles, type RecoveredFiles } from "./recover-run.ts";
-import { runFiles } from "./run-files.ts";
+import { runFiles, runFormat } from "./run-files.ts";
+import { checkResumable, openRunFolder } from "./run-folder.ts";
 import { type FsyncPolicy, RunJournal } from "./run-journal.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
 import type { DecidedGroup, RunStore, TornLine } from "./run-store.ts";
@@ -58,12 +61,13 @@ export function createFileRunStore(folder: string, options: FileRunStoreOptions 
 }
 
 /**
- * The run of a folder whose process died or stopped. Throws a `ConfigurationError` when another process uses the folder or a
- * line cannot be read; nothing is changed before `begin`, which then replaces the manifest.
+ * The run of a folder whose process died or stopped. Throws a `ConfigurationError` when another process uses the folder, its
+ * format is another one, or a line is not what was written; nothing is changed before `begin`, which then replaces the manifest.
  */
 export async function resumeFileRunStore(folder: string, options: FileRunStoreOptions = {}): Promise<ResumedRun> {
   const lock = await lockRun(folder, join(folder, runFiles.lock));
   try {
+    checkResumable(await openRunFolder(folder).manifest(), folder);
     const files = await recoverFiles(folder);
     return {
       store: new FolderStore(folder, options, { files, lock }),
@@ -155,7 +159,9 @@ class FolderStore implements RunStore, EpisodeJournal {
     const handle = await open(file, "r");
     try {
       const { buffer } = await handle.read(Buffer.alloc(place.length), 0, place.length, place.start);
-      return episodeFromJson(parseJson(buffer.toString("utf8")), `"${file}" at byte ${place.start}`);
+      const at = `at byte ${place.start}`;
+      checkLine(buffer, { file, place: at, format: runFormat });
+      return episodeFromJson(parseJson(buffer.toString("utf8")), `"${file}" ${at}`);
     } catch (error) {
       throw storeFault(`read episode "${episodeId}"`, this.location, error);
     } finally {
@@ -178,7 +184,7 @@ class FolderStore implements RunStore, EpisodeJournal {
         const start = writer.length;
         writeEpisode(writer, episode);
         writer.redact(start, this.#redact);
-        writer.ascii("\n");
+        endLine(writer, start);
       });
       await this.#queue.add({ type: "episode", id: episode.id, length });
       await journal.forget(episode.id);
@@ -205,18 +211,25 @@ class FolderStore implements RunStore, EpisodeJournal {
     if (ended.length > 0) {
       let { size: start } = episodes;
       await episodes.append(episodeLines);
+      // Places are those of lines without their ends.
       for (const { id, length } of ended) {
-        this.#places.set(id, { start, length });
+        this.#places.set(id, { start, length: length - 1 });
         start += length;
       }
     }
     const decided = batch.filter((result) => result.type === "group");
     if (decided.length === 0) return;
     let { size: samplesEnd } = samples;
-    const lines = decided.map(({ group, rows }) => groupLine(group, (samplesEnd += rows.length)));
+    const groupLines = new ByteWriter();
+    for (const { group, rows } of decided) {
+      const start = groupLines.length;
+      groupLines.text(groupLine(group, (samplesEnd += rows.length)));
+      groupLines.redact(start, this.#redact);
+      endLine(groupLines, start);
+    }
     await samples.append(Buffer.concat(decided.map(({ rows }) => rows)));
     if (this.#options.fsync === "always") await samples.sync();
-    await groups.append(this.#redact(lines.map((line) => `${line}\n`).join("")));
+    await groups.append(groupLines.view());
   }
 
   async #close({ episodes, samples, groups, journal, lock }: OpenFiles, manifest: JsonObject): Promise<void> {
@@ -312,7 +325,9 @@ class FolderStore implements RunStore, EpisodeJournal {
   }
 
   #manifestText(manifest: JsonObject): string {
-    return this.#redact(`${dumpJson(manifest, { indent: 2 })}\n`);
+    // First for people, and ours whatever the manifest says.
+    const whole = new Map<string, JsonValue>([["format", runFormat], ...manifest, ["format", runFormat]]);
+    return this.#redact(`${dumpJson(whole, { indent: 2 })}\n`);
   }
 
   #path(file: keyof typeof runFiles): string {

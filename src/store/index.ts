@@ -13,5 +13,5 @@ export {
 export { createMemoryRunStore } from "./memory-run-store.ts";
 export type { FsyncPolicy } from "./run-journal.ts";
 export { runFiles } from "./run-files.ts";
-export { openRunFolder, readEpisodes, type RunFolderOptions } from "./run-folder.ts";
+export { checkResumable, openRunFolder, readEpisodes, type RunFolderOptions } from "./run-folder.ts";
 export type { DecidedGroup, RunReader, RunStore, TornLine } from "./run-store.ts";

@@ -2,15 +2,16 @@
 // digits, over the bytes between the first comma and the last bracket) finds lines that a disk or an editor has changed; the
 // number counts the events of the episode from 0 and finds lines that are gone.
 
-import { crc32 } from "node:zlib";
 import type { EpisodeEvent } from "../core/index.ts";
 import { parseJson } from "../lib/json/parse-json.ts";
 import { eventFromJson } from "./episode-from-json.ts";
 import type { ByteWriter } from "./byte-writer.ts";
 import { writeEvent } from "./episode-text.ts";
+import { checksum } from "./line-checksum.ts";
 
 /** Behind bracket and quote. */
 const checksumStart = 2;
+const bracket = 0x5d;
 /** Bytes before the episode's id: bracket, quoted checksum, comma. */
 const bodyStart = 12;
 const quote = 0x22;
@@ -37,7 +38,7 @@ export function writeJournalLine(
 /** Whose event a line is, without reading the event; `null` when the line is not what was written. */
 export function journalLineHead(line: Buffer): { readonly episodeId: string; readonly number: number } | null {
   const body = line.subarray(bodyStart, -1);
-  if (line.toString("latin1", checksumStart, checksumStart + 8) !== checksum(body) || body[0] !== quote) return null;
+  if (line.toString("latin1", 0, bodyStart) !== `["${checksum(body)}",` || line.at(-1) !== bracket) return null;
   let end = 1;
   while (end < body.length && body[end] !== quote) end += body[end] === backslash ? 2 : 1;
   const numberEnd = body.indexOf(",", end + 2);
@@ -50,8 +51,4 @@ export function journalLineHead(line: Buffer): { readonly episodeId: string; rea
 export function journalLineEvent(line: Buffer, where: string): EpisodeEvent {
   const record = parseJson(line.toString("utf8"));
   return eventFromJson(Array.isArray(record) ? (record[3] ?? null) : null, where);
-}
-
-function checksum(body: Buffer): string {
-  return crc32(body).toString(16).padStart(8, "0");
 }

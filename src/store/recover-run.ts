@@ -13,8 +13,9 @@ import { parseJson } from "../lib/json/parse-json.ts";
 import { groupFromJson, type StoredGroup } from "./group-json.ts";
 import { JsonFields } from "./json-fields.ts";
 import { readJournal, type RecoveredJournal } from "./journal-reader.ts";
+import { checkLine } from "./line-checksum.ts";
 import { readRawLines } from "./read-lines.ts";
-import { runFiles } from "./run-files.ts";
+import { runFiles, runFormat } from "./run-files.ts";
 import type { TornLine } from "./run-store.ts";
 
 export type EpisodePlace = { readonly start: number; readonly length: number };
@@ -65,17 +66,19 @@ type OnTornLine = (torn: TornLine) => void;
 
 async function findEpisodes(file: string, onTornLine: OnTornLine) {
   const places = new Map<string, EpisodePlace>();
-  let size = 0;
+  let [size, number] = [0, 0];
   if ((await sizeOf(file)) === 0) return { places, size };
   for await (const { bytes, start } of readRawLines(file, onTornLine)) {
     const length = bytes.length;
-    places.set(episodeId(bytes, `"${file}" at byte ${start}`), { start, length });
+    const place = `line ${++number}`;
+    checkLine(bytes, { file, place, format: runFormat });
+    places.set(episodeId(bytes, `"${file}" ${place}`), { start, length });
     size = start + length + 1;
   }
   return { places, size };
 }
 
-/** Our lines begin with the id; whatever else an editor has made of one is read as JSON. */
+/** Our lines begin with the id; any other is read as JSON. */
 function episodeId(line: Buffer, where: string): string {
   const [, id] = /^\{"id":("(?:[^"\\]|\\.)*")/.exec(line.toString("utf8", 0, 1024)) ?? [];
   try {
@@ -93,11 +96,12 @@ async function findGroups(
   options: { readonly onTornLine: OnTornLine; readonly isWhole: (group: StoredGroup) => boolean },
 ) {
   const decided = new Map<string, GroupRecord>();
-  let [size, samplesEnd] = [0, 0];
+  let [size, samplesEnd, number] = [0, 0, 0];
   if ((await sizeOf(file)) === 0) return { decided, size, samplesEnd };
   for await (const { bytes, start } of readRawLines(file, options.onTornLine)) {
-    const where = `"${file}" at byte ${start}`;
-    const stored = readGroup(bytes, where);
+    const place = `line ${++number}`;
+    checkLine(bytes, { file, place, format: runFormat });
+    const stored = readGroup(bytes, `"${file}" ${place}`);
     // After a power cut a group may be there without its rows; groups after it come after its rows.
     if (!options.isWhole(stored)) break;
     decided.set(stored.group.groupId, stored.group);

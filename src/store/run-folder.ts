@@ -4,13 +4,17 @@ import { existsSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
+import { dumpJson } from "../lib/json/dump-json.ts";
 import { parseJson } from "../lib/json/parse-json.ts";
-import type { JsonValue } from "../lib/json/value.ts";
+import type { JsonObject, JsonValue } from "../lib/json/value.ts";
 import { episodeFromJson } from "./episode-from-json.ts";
-import { groupFromJson, type StoredGroup } from "./group-json.ts";
-import { readLines } from "./read-lines.ts";
-import { runFiles } from "./run-files.ts";
+import { groupFromJson } from "./group-json.ts";
+import { checkLine } from "./line-checksum.ts";
+import { readLines, readRawLines } from "./read-lines.ts";
+import { runFiles, runFormat } from "./run-files.ts";
 import type { RunReader, TornLine } from "./run-store.ts";
+
+const readableFormats: readonly number[] = [1, runFormat];
 
 export type RunFolderOptions = {
   /** Told of a last line that was cut off. Default: nobody is told. */
@@ -31,15 +35,11 @@ export function openRunFolder(folder: string, options: RunFolderOptions = {}): R
   const report = options.onTornLine ?? (() => undefined);
   return {
     location: folder,
-    manifest: async () => {
-      const file = join(folder, runFiles.manifest);
-      const manifest = parse(await readFile(file, "utf8"), file);
-      if (manifest instanceof Map) return manifest;
-      throw new ConfigurationError(`Cannot read "${file}": it holds no JSON object.`);
-    },
-    episodes: () => readEpisodes(folder, { onTornLine: report }),
+    manifest: () => readManifest(folder),
+    episodes: () => readRecords(folder, { name: runFiles.episodes, read: episodeFromJson, onTornLine: report }),
     groups: async function* (): AsyncGenerator<GroupRecord> {
-      for await (const { group } of readGroups(folder, { onTornLine: report })) yield group;
+      const groups = readRecords(folder, { name: runFiles.groups, read: groupFromJson, onTornLine: report });
+      for await (const { group } of groups) yield group;
     },
     sampleLines: () => readLines(join(folder, runFiles.samples), report),
   };
@@ -47,27 +47,50 @@ export function openRunFolder(folder: string, options: RunFolderOptions = {}): R
 
 /**
  * The episodes of a run folder, in the order they ended, one in memory at a time. A torn last line is left out and reported;
- * any other line that cannot be read throws, naming its number.
+ * any other line that is not what was written, or cannot be read, throws, naming its number; so does a run of a newer format.
  */
-export function readEpisodes(folder: string, options: RunFolderOptions = {}): AsyncGenerator<Episode> {
-  return readRecords(join(folder, runFiles.episodes), episodeFromJson, options);
+export async function* readEpisodes(folder: string, options: RunFolderOptions = {}): AsyncGenerator<Episode> {
+  yield* openRunFolder(folder, options).episodes();
 }
 
-/** The decided groups of a run folder; otherwise as `readEpisodes`. */
-export function readGroups(folder: string, options: RunFolderOptions = {}): AsyncGenerator<StoredGroup> {
-  return readRecords(join(folder, runFiles.groups), groupFromJson, options);
+/** Throws a `ConfigurationError` for a run of another format: its files would come to hold both. */
+export function checkResumable(manifest: JsonObject, folder: string): void {
+  const format = manifest.get("format");
+  if (format === runFormat) return;
+  throw new ConfigurationError(
+    `Cannot resume "${folder}": the run has format ${dumpJson(format ?? null)}, this version writes format ${runFormat}; ` +
+      "resume it with the version that began it (see run.json), or begin a new run.",
+  );
+}
+
+async function readManifest(folder: string): Promise<JsonObject> {
+  const file = join(folder, runFiles.manifest);
+  const manifest = parse(await readFile(file, "utf8"), file);
+  if (!(manifest instanceof Map)) throw new ConfigurationError(`Cannot read "${file}": it holds no JSON object.`);
+  const format = manifest.get("format");
+  if (typeof format === "number" && readableFormats.includes(format)) return manifest;
+  throw new ConfigurationError(
+    `Cannot read run "${folder}": it has format ${dumpJson(format ?? null)}, this version writes format ${runFormat} and reads ` +
+      `${readableFormats.join(" and ")}; use the version that wrote it (see run.json).`,
+  );
 }
 
 async function* readRecords<T>(
-  file: string,
-  read: (value: JsonValue, where: string) => T,
-  options: RunFolderOptions,
+  folder: string,
+  records: {
+    readonly name: string;
+    readonly read: (value: JsonValue, where: string) => T;
+    readonly onTornLine: (torn: TornLine) => void;
+  },
 ): AsyncGenerator<T> {
+  const file = join(folder, records.name);
+  const format = Number((await readManifest(folder)).get("format"));
   let number = 0;
-  for await (const line of readLines(file, options.onTornLine ?? (() => undefined))) {
-    number++;
-    const where = `"${file}" line ${number}`;
-    yield read(parse(line, where), where);
+  for await (const { bytes } of readRawLines(file, records.onTornLine)) {
+    const place = `line ${++number}`;
+    checkLine(bytes, { file, place, format });
+    const where = `"${file}" ${place}`;
+    yield records.read(parse(bytes.toString("utf8"), where), where);
   }
 }
 

@@ -2,10 +2,10 @@ import { appendFile, mkdir, mkdtemp, readdir, readFile, rm, truncate, writeFile 
 import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { EpisodeEvent, GroupRecord } from "../core/index.ts";
+import { ConfigurationError, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
 import type { JsonObject } from "../lib/json/value.ts";
 import { JournalSegments } from "./journal-segments.ts";
-import { sampleEpisode } from "./sample-episode.test-helper.ts";
+import { flipped, sampleEpisode, withChecksum } from "./sample-episode.test-helper.ts";
 import {
   createFileRunStore,
   type FileRunStore,
@@ -14,7 +14,7 @@ import {
   resumeFileRunStore,
 } from "./index.ts";
 
-const manifest: JsonObject = new Map([["format", 1]]);
+const manifest: JsonObject = new Map([["format", 2]]);
 let root = "";
 let made = 0;
 /** Of processes that are taken for killed: their files are closed in the end. */
@@ -137,6 +137,11 @@ describe("EpisodeJournal (files)", () => {
     );
     await writeFile(file, [lines[0], ...lines.slice(2)].join("\n"));
     await expect(resumeFileRunStore(folder)).rejects.toThrow('event 1 of episode "a" is missing before line 2');
+    const bytes = Buffer.from(whole);
+    for (let at = 0; at <= place; at++) {
+      await writeFile(file, flipped(bytes, at));
+      await expect(resumeFileRunStore(folder)).rejects.toThrow(ConfigurationError);
+    }
     await writeFile(file, whole.replace(/.{9}\n$/, "corrupt!\n"));
     const run = await resumed(folder);
     expect(run.torn).toEqual([{ file, bytes: lines[3]!.length }]);
@@ -216,13 +221,11 @@ describe("resumeFileRunStore()", () => {
   it("names an episode or a group that cannot be read", async () => {
     const { folder, store } = await begun();
     await store.close(manifest);
-    await appendFile(join(folder, "episodes.jsonl"), '{"id":3}\n');
-    await expect(resumeFileRunStore(folder)).rejects.toThrow(
-      /episodes\.jsonl" at byte 0.*it is number, a text is needed/,
-    );
+    await appendFile(join(folder, "episodes.jsonl"), withChecksum('{"id":3'));
+    await expect(resumeFileRunStore(folder)).rejects.toThrow(/episodes\.jsonl" line 1.*it is number, a text is needed/);
     await writeFile(join(folder, "episodes.jsonl"), "");
-    await appendFile(join(folder, "groups.jsonl"), "{}\n");
-    await expect(resumeFileRunStore(folder)).rejects.toThrow(/groups\.jsonl" at byte 0.*groupId: it is nothing/);
+    await appendFile(join(folder, "groups.jsonl"), withChecksum('{"a":0'));
+    await expect(resumeFileRunStore(folder)).rejects.toThrow(/groups\.jsonl" line 1.*groupId: it is nothing/);
     expect(await readdir(folder)).not.toContain("run.lock");
   });
 });

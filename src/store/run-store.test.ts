@@ -3,23 +3,26 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AttributedError, ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
+import { createRandom } from "../lib/random.ts";
 import { dumpJson } from "../lib/json/dump-json.ts";
 import { parseJson } from "../lib/json/parse-json.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/value.ts";
-import { sampleEpisode } from "./sample-episode.test-helper.ts";
+import { flipped, sampleEpisode, withChecksum } from "./sample-episode.test-helper.ts";
 import {
   createFileRunStore,
   createMemoryRunStore,
   episodeFromJson,
   episodeLine,
   openRunFolder,
+  readEpisodes,
+  resumeFileRunStore,
   type RunReader,
   type RunStore,
   type TornLine,
 } from "./index.ts";
 import { BatchQueue } from "./batch-queue.ts";
 
-const manifest: JsonObject = new Map([["format", 1]]);
+const manifest: JsonObject = new Map([["format", 2]]);
 const endingWith = (end: JsonValue): JsonObject => new Map([["end", end]]);
 let folder = "";
 let made = 0;
@@ -214,13 +217,127 @@ describe("openRunFolder()", () => {
     await store.begin(manifest);
     await store.append(sampleEpisode("one"));
     await store.close(manifest);
-    await appendFile(join(path, "episodes.jsonl"), '{"id": 3}\n');
+    await appendFile(join(path, "episodes.jsonl"), withChecksum('{"id": 3'));
     await expect(all(openRunFolder(path).episodes())).rejects.toThrow(/line 2\.turns: it is nothing, a list is needed/);
   });
 
   it("says what is missing when the folder is no run", () => {
     expect(() => openRunFolder(join(folder, "nowhere"))).toThrow("there is no such folder");
     expect(() => openRunFolder(folder)).toThrow('it has no "run.json"');
+  });
+});
+
+describe("the checksum of a line", () => {
+  /** A run of two episodes and their groups; as every reader and a resume find it: what went wrong, and what was cut off. */
+  async function finishedRun() {
+    const path = newFolder();
+    const store = createFileRunStore(path);
+    await store.begin(manifest);
+    for (const id of ["one", "two"]) {
+      await store.append(sampleEpisode(id));
+      const group = { ...groupOf(sampleEpisode(id)), groupId: `of ${id}`, episodeIds: [id], rewards: [1] };
+      await store.appendGroup({ group, sampleLines: ["{}"] });
+    }
+    await store.close(manifest);
+    const failures = async (file: string): Promise<readonly string[]> => {
+      const torn: TornLine[] = [];
+      const reader = openRunFolder(path, { onTornLine: (line) => torn.push(line) });
+      const resume = async (): Promise<void> => {
+        const run = await resumeFileRunStore(path);
+        torn.push(...run.torn);
+        await run.release();
+      };
+      const readers = [
+        file === "groups.jsonl" ? all(reader.groups()) : all(reader.episodes()),
+        ...(file === "groups.jsonl" ? [] : [all(readEpisodes(path, { onTornLine: (line) => torn.push(line) }))]),
+        resume(),
+      ];
+      const ends = await Promise.allSettled(readers);
+      const errors = ends.flatMap((end) => (end.status === "rejected" ? [String(end.reason)] : []));
+      return [...errors, ...torn.map(() => "torn")];
+    };
+    return { path, failures };
+  }
+
+  it("is CRC-32 of what stands before it, as anybody can check", async () => {
+    const { path } = await finishedRun();
+    for (const file of ["episodes.jsonl", "groups.jsonl"]) {
+      const lines = (await readFile(join(path, file), "utf8")).trimEnd().split("\n");
+      expect(lines).toHaveLength(2);
+      for (const line of lines) expect(`${line}\n`).toBe(withChecksum(line.slice(0, -20)));
+    }
+  });
+
+  it.each(["episodes.jsonl", "groups.jsonl"])("finds a changed byte anywhere in %s, for every reader", async (name) => {
+    const { path, failures } = await finishedRun();
+    const file = join(path, name);
+    const whole = await readFile(file);
+    expect(await failures(name)).toEqual([]);
+    const firstEnd = whole.indexOf(0x0a);
+    const random = createRandom(7);
+    const places = Array.from({ length: 150 }, () => random.integer(whole.length - 1));
+    for (const at of [0, 1, firstEnd - 1, firstEnd, firstEnd + 1, whole.length - 2, ...places]) {
+      await writeFile(file, flipped(whole, at, random.integer(255)));
+      const found = await failures(name);
+      expect(found).toHaveLength(name === "groups.jsonl" ? 2 : 3);
+      const line = at <= firstEnd ? 1 : 2;
+      for (const error of found) expect(error).toContain(`Cannot read "${file}" line ${line}`);
+    }
+    // Whose line end is gone looks like one that was being written.
+    await writeFile(file, flipped(whole, whole.length - 1));
+    expect(new Set(await failures(name))).toEqual(new Set(["torn"]));
+  });
+
+  it("says which episode or group it was, and what to do", async () => {
+    const { path, failures } = await finishedRun();
+    for (const [name, wanted] of [
+      ["episodes.jsonl", 'line 2 (episode "two"): it is not what was written; its checksum is another one. Restore'],
+      ["groups.jsonl", 'line 2 (group "of two"): it is not what was written; its checksum is another one. Restore'],
+    ] as const) {
+      const whole = await readFile(join(path, name));
+      await writeFile(join(path, name), flipped(whole, whole.length - 40));
+      for (const error of await failures(name)) expect(error).toContain(wanted);
+      await writeFile(join(path, name), whole);
+    }
+  });
+
+  it("finds the changed line of an episode that is read by its id", async () => {
+    const path = newFolder();
+    const store = createFileRunStore(path);
+    await store.begin(manifest);
+    for (const id of ["one", "two"]) await store.append(sampleEpisode(id));
+    expect((await store.kept("two"))?.id).toBe("two");
+    const file = join(path, "episodes.jsonl");
+    const whole = await readFile(file);
+    await writeFile(file, flipped(whole, whole.length - 100));
+    await expect(store.kept("two")).rejects.toThrow("its checksum is another one");
+    expect((await store.kept("one"))?.id).toBe("one");
+    await store.close(manifest);
+  });
+
+  it("is not needed in a folder of format 1, which is read and not resumed; newer formats are refused", async () => {
+    const { path, failures } = await finishedRun();
+    const names = ["episodes.jsonl", "groups.jsonl"];
+    for (const name of names) {
+      const text = await readFile(join(path, name), "utf8");
+      await writeFile(join(path, name), text.replaceAll(/,"crc32":"\w{8}"\}$/gm, "}"));
+    }
+    for (const name of names) {
+      for (const error of await failures(name)) expect(error).toContain("it has no checksum at its end");
+    }
+    await writeFile(join(path, "run.json"), '{"format": 1}');
+    expect((await all(openRunFolder(path).episodes())).map(({ id }) => id)).toEqual(["one", "two"]);
+    expect((await all(openRunFolder(path).groups())).map(({ groupId }) => groupId)).toEqual(["of one", "of two"]);
+    await expect(resumeFileRunStore(path)).rejects.toThrow(
+      `Cannot resume "${path}": the run has format 1, this version writes format 2; resume it with the version`,
+    );
+    for (const text of ['{"format": 3}', "{}"]) {
+      await writeFile(join(path, "run.json"), text);
+      const refused = [...(await failures("episodes.jsonl")), ...(await failures("groups.jsonl"))];
+      expect(refused).toHaveLength(5);
+      for (const error of refused) expect(error).toContain("this version writes format 2 and reads 1 and 2");
+    }
+    expect(await readdir(path)).not.toContain("run.lock");
   });
 });
 

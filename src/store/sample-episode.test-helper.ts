@@ -1,5 +1,6 @@
 // An episode with one of everything: every event, every kind of decision, a branch, a failed attempt.
 
+import { crc32 } from "node:zlib";
 import type { Episode, EpisodeEvent, Failure, Task, Turn } from "../core/index.ts";
 import { JsonFloat, type JsonObject } from "../lib/json/value.ts";
 
@@ -107,4 +108,16 @@ export function sampleEpisode(id: string): Episode {
     events,
     problems: [problem],
   };
+}
+
+/** An object without its last brace as a line with the checksum, and with the line end. */
+export function withChecksum(body: string): string {
+  return `${body},"crc32":"${crc32(body).toString(16).padStart(8, "0")}"}\n`;
+}
+
+/** A copy in which one byte is another one; which one, `by` decides (0 to 254). */
+export function flipped(bytes: Buffer, at: number, by = 0): Buffer {
+  const copy = Buffer.from(bytes);
+  copy[at] = (copy.readUInt8(at) + 1 + by) % 256;
+  return copy;
 }

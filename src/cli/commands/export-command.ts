@@ -28,7 +28,6 @@ import type { RunCommand } from "./command-result.ts";
 import { type RunEnvironment, samplesOfRun, toolsOfRun } from "./export-environment.ts";
 import { readExportGroups, type RunToExport } from "./export-groups.ts";
 import { ExportTotals } from "./export-totals.ts";
-import { readManifest } from "./inspect-command.ts";
 
 const fileKinds = { jsonl: createJsonLinesFile, parquet: createParquetFile } as const;
 type FileKind = keyof typeof fileKinds;
@@ -161,7 +160,7 @@ async function openRuns(folders: readonly string[], flags: ExportFlags, context:
       });
       const name = folders.length === 1 ? null : areUnique ? (names[at] ?? folder) : folder;
       const given = { env: flags.env ?? null, data: flags.data ?? null, cwd: context.cwd };
-      const environment = { manifest: await readManifest(reader), folder, ...given };
+      const environment = { manifest: await reader.manifest(), folder, ...given };
       return { reader, name, environment, samplesOf: await samplesOfRun(environment) };
     }),
   );

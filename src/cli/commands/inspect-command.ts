@@ -11,7 +11,6 @@ import { conversationView } from "../display/conversation-view.ts";
 import { coloursFor, formatCount, printable } from "../display/terminal-text.ts";
 import { textTable } from "../display/text-table.ts";
 import { tokenView } from "../display/token-view.ts";
-import { runFormat } from "../run-manifest.ts";
 import type { RunCommand } from "./command-result.ts";
 import { quoted } from "./play-rollout.ts";
 
@@ -51,7 +50,7 @@ async function inspect(
         `Note: the last line of the run was cut off (${formatCount(bytes)} bytes) and is left out.\n`,
       ),
   });
-  const manifest = await readManifest(reader);
+  const manifest = await reader.manifest();
   if (episode === null) {
     if (flags.tokens === true) {
       throw new ConfigurationError(
@@ -63,16 +62,6 @@ async function inspect(
   }
   await showEpisode(await findEpisode(reader, episode, folder), { manifest, flags, context });
   return 0;
-}
-
-/** Throws a `ConfigurationError` for a run that another version wrote. */
-export async function readManifest(reader: RunReader): Promise<JsonObject> {
-  const manifest = await reader.manifest();
-  const format = manifest.get("format");
-  if (format === runFormat) return manifest;
-  throw new ConfigurationError(
-    `Cannot read run "${reader.location}": its format is ${JSON.stringify(format ?? null)}, this version reads ${runFormat}; use the version that wrote it.`,
-  );
 }
 
 const listFilters: Readonly<Record<string, (episode: Episode) => boolean>> = {

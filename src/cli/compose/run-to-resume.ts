@@ -5,7 +5,7 @@ import { ConfigurationError } from "../../core/index.ts";
 import { dumpJson } from "../../lib/json/dump-json.ts";
 import { fromPlain, toPlain } from "../../lib/json/plain.ts";
 import type { JsonObject } from "../../lib/json/value.ts";
-import { openRunFolder } from "../../store/index.ts";
+import { checkResumable, openRunFolder } from "../../store/index.ts";
 import { textTable } from "../display/text-table.ts";
 import type { ConfigFile } from "../settings/config-file.ts";
 import {
@@ -68,6 +68,7 @@ const onlyShown: ReadonlySet<SettingName> = new Set(["logJson", "quiet"]);
 /** Throws a `ConfigurationError` when the folder holds no run, or one that cannot go on. */
 export async function readRunToResume(folder: string, cwd: string): Promise<RunToResume> {
   const manifest = await openRunFolder(resolve(cwd, folder)).manifest();
+  checkResumable(manifest, folder);
   const configuration = manifest.get("configuration");
   const begun = manifest.get("startedAt");
   if (!(configuration instanceof Map) || typeof begun !== "string") {

@@ -7,7 +7,7 @@ import type { JsonObject } from "../../lib/json/value.ts";
 import { openRunFolder } from "../../store/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { quoted } from "../commands/play-rollout.ts";
-import { coloursFor } from "../display/terminal-text.ts";
+import { coloursFor, formatCount } from "../display/terminal-text.ts";
 import { loadEnvironment } from "../load-environment.ts";
 import type { EvalSettings } from "../settings/eval-settings.ts";
 import { checkJudge, judgeParts } from "./choose-judge.ts";
@@ -46,7 +46,13 @@ export async function evaluateRun(folder: string, { asked, settings, context, is
   const gradeFault = createFaultGrader({ environment, data, ...judgeParts(asked, context) });
   const scores: EpisodeScore[] = [];
   const results: JsonObject[] = [];
-  for await (const episode of openRunFolder(place).episodes()) {
+  const reader = openRunFolder(place, {
+    onTornLine: ({ bytes }) =>
+      context.stderr.write(
+        `Note: the last line of the run was cut off (${formatCount(bytes)} bytes) and is left out.\n`,
+      ),
+  });
+  for await (const episode of reader.episodes()) {
     scores.push(await scoreEpisode(episode, gradeFault));
     if (asked.format === "tau-bench") results.push(tauResult(episode, environment.open(episode.task).guidelines));
   }

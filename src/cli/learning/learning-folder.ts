@@ -29,6 +29,8 @@ export type SavedTraining = TrainingProgress & {
   readonly optimizer: OptimizerState;
 };
 
+/** Of training.json. */
+const trainingFormat = 1;
 /** Kept besides the newest, should its disk fail while it is written. */
 const kept = 2;
 const modelFiles = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
@@ -46,7 +48,12 @@ export async function saveTraining(
   const shape = [optimizer.means.length];
   const moments = { means: { shape, values: optimizer.means }, variances: { shape, values: optimizer.variances } };
   await writeFile(join(unfinished, "optimizer.safetensors"), writeSafetensors(new Map(Object.entries(moments))));
-  const progress = { format: 1, optimizerStep: optimizer.step, ...state, elapsedMs: Math.round(elapsedMs) };
+  const progress = {
+    format: trainingFormat,
+    optimizerStep: optimizer.step,
+    ...state,
+    elapsedMs: Math.round(elapsedMs),
+  };
   await writeFile(join(unfinished, "training.json"), `${JSON.stringify(progress, null, 2)}\n`);
   for (const file of modelFiles) await copyIfThere(join(saved.modelFolder, file), join(unfinished, file));
   await rm(folder, { recursive: true, force: true });
@@ -67,6 +74,12 @@ export async function loadTraining(run: string): Promise<SavedTraining> {
   const folder = join(run, "checkpoints", name);
   const path = join(folder, "training.json");
   const fields = await readFields(path);
+  if (fields["format"] !== trainingFormat) {
+    throw new ConfigurationError(
+      `Cannot resume "${run}": "${path}" has format ${JSON.stringify(fields["format"] ?? null)}, this version writes format ` +
+        `${trainingFormat}; resume it with the version that began it (see train.json), or begin again.`,
+    );
+  }
   const number = (field: string): number => {
     const value = fields[field];
     if (typeof value === "number") return value;
