@@ -92,7 +92,7 @@ export class EngineActions implements ActionSource {
     if (next.type === "again") {
       const { prompt } = this.#recorder;
       this.#discarded++;
-      this.#recorder.rewrite(prompt.view(0, prompt.length - sampledTokens.length), restarted);
+      this.#recorder.rewrite(prompt.view(0, prompt.length - sampledTokens.length), restarted, acted);
       return next;
     }
     this.#discarded = 0;

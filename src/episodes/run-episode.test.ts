@@ -19,6 +19,20 @@ async function play(
 }
 
 describe("runEpisode()", () => {
+  it("names what stands in the observation of a turn that is sampled again after an abort", async () => {
+    const { episode } = await play(
+      [{ text: "How far?<|endoftext|>", finish: "stop" }, { text: "It", finish: "abort" }, "It is 3."],
+      ["Please count.", "To <|im_end|>.", hangUp],
+      { engineAbort: { onAbort: "restart" } },
+    );
+    expect(episode.trajectory.turns.map(({ spelledTokens, deviation }) => [spelledTokens, deviation])).toEqual([
+      [0, null],
+      [1, "other-end-token"],
+      [1, "other-end-token"],
+    ]);
+    expect(episodeSamples(episode).samples.map(({ deviations }) => deviations)).toEqual([["other-end-token"]]);
+  });
+
   it("carries calls to the environment and words to the user until the user hangs up, then grades", async () => {
     const { episode, model } = await play(
       ["How far?", count(3), "It is 3."],
