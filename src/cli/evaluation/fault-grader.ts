@@ -29,8 +29,8 @@ export function createFaultGrader(options: {
     const episode = { ...failed, facts: await factsOf(task) };
     const byRules = attributeFault(episode);
     if (judge === null) return byRules;
-    const { guidelines } = environment.open(task);
     try {
+      const { guidelines } = environment.open(task);
       return await judgeFault(judge, episode, { byRules, guidelines, ...(signal === undefined ? {} : { signal }) });
     } catch (error) {
       // A judge that cannot be reached takes nothing away from what the rules have said.

@@ -1,8 +1,9 @@
 // What graders may know of a task of an environment: of τ-bench the wanted calls and the user id, of others what every task
 // says. Read once for each task; whether the wanted end can be reached is tried when it is first asked for.
 
-import type { EnvironmentSource, Task } from "../../core/index.ts";
+import type { EnvironmentSource, Task, Tool } from "../../core/index.ts";
 import { type DomainData, loadTauBench } from "../../environments/tau-bench/index.ts";
+import { openChecked } from "../../episodes/index.ts";
 import type { TaskFacts } from "../../graders/index.ts";
 
 export type TaskFactsSource = (task: Task) => Promise<TaskFacts>;
@@ -27,11 +28,23 @@ export function taskFactsOf(environment: EnvironmentSource, data: string | null)
 function unknownEnd(environment: EnvironmentSource, task: Task): TaskFacts {
   return {
     instruction: task.instruction,
-    tools: environment.open(task).tools,
+    tools: toolsOf(environment, task),
     wantedCalls: null,
     isReachable: null,
     knownFacts: [],
   };
+}
+
+/** None where the environment cannot be opened: that is what failed the episode then. */
+function toolsOf(environment: EnvironmentSource, task: Task): readonly Tool[] {
+  try {
+    const opened = openChecked(environment, task);
+    if (!(opened instanceof Promise)) return opened.tools;
+    opened.catch(() => undefined);
+  } catch {
+    // Its episode has the reason.
+  }
+  return [];
 }
 
 async function tauBenchFacts(environment: EnvironmentSource, task: Task, data: DomainData): Promise<TaskFacts> {
