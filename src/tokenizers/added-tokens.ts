@@ -103,11 +103,16 @@ function overlapping(ranges: readonly TextRange[], start: number, end: number): 
   return ranges.find((range) => range.start < end && start < range.end);
 }
 
-/** The ranges within a part of the text, counted from its beginning. */
+/** The ranges within a part of the text, counted from its beginning. A long prompt has many of both. */
 export function rangesWithin(ranges: readonly TextRange[], start: number, length: number): readonly TextRange[] {
-  return ranges
-    .map((range) => ({ start: Math.max(0, range.start - start), end: Math.min(length, range.end - start) }))
-    .filter((range) => range.start < range.end);
+  const within: TextRange[] = [];
+  for (const range of ranges) {
+    if (range.start >= start + length) break;
+    if (range.end > start) {
+      within.push({ start: Math.max(0, range.start - start), end: Math.min(length, range.end - start) });
+    }
+  }
+  return within;
 }
 
 /** The same ranges in the normalized text; a border in the middle of what is composed may be off by what is composed. */
