@@ -6,6 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { readKey, redactorFor } from "./compose/secrets.ts";
 import { createTestCli, readAll, runServer, type TestCli } from "./cli.test-helper.ts";
 
 const canary = 'sk-canary/"7f3a+9"';
@@ -15,6 +16,7 @@ const env = { MY_KEY: canary, OPENAI_API_KEY: `other-${canary}` };
 async function withEchoServer<T>(
   status: number,
   use: (url: string, authorizations: ReadonlySet<string>) => Promise<T>,
+  says = "",
 ): Promise<T> {
   const authorizations = new Set<string>();
   const server = createServer((request, response) => {
@@ -24,7 +26,7 @@ async function withEchoServer<T>(
       if (request.url === "/health") return response.writeHead(200).end();
       if (request.method === "GET") return response.writeHead(200).end('{"model_path": "m", "weight_version": "1"}');
       authorizations.add(authorization);
-      const words = `refused key ${authorization} (${encodeURIComponent(authorization)})`;
+      const words = `${says}refused key ${authorization} (${encodeURIComponent(authorization)})`;
       return response
         .writeHead(status)
         .end(JSON.stringify({ error: { message: words, detail: JSON.stringify(words) } }));
@@ -97,6 +99,27 @@ describe("keys", () => {
       await expectNoCanary(cli, "rollout", ...flags, "--user-api-key-env", "MY_KEY", "--out", "runs/named");
       expect([...authorizations]).toEqual([`Bearer ${canary}`]);
     });
+  });
+
+  it("of the judge likewise, which another server of the same house repeats", async () => {
+    const cli = await createTestCli(env);
+    const use = async (url: string): Promise<void> => {
+      const judge = ["--judge-model", "m", "--judge-url", url, "--judge-api-key-env", "MY_KEY"];
+      const flags = ["--url", url, "--model", "readable", "--tasks", "0", "--trials", "1", "--log-json"];
+      const { stderr } = await expectNoCanary(cli, "eval", ...flags, ...judge, "--out", "runs/judged");
+      expect(stderr).toContain("***");
+    };
+    await withEchoServer(400, use, `${canary} `);
+  });
+
+  it("that were read are taken out of what was to be said before, whoever named them", () => {
+    const named = { MY_KEY: canary };
+    const nothing = { variables: [], urls: [] };
+    const [before, other] = [redactorFor(named, nothing), redactorFor({ ...named }, nothing)];
+    expect(before(canary)).toBe(canary);
+    expect(readKey(named, "MY_KEY", "--judge-api-key-env")).toBe(canary);
+    expect(before(`key ${canary} and ${JSON.stringify(canary)}`)).toBe('key *** and "***"');
+    expect(other(canary)).toBe(canary);
   });
 
   it("put in the wrong place are not repeated", async () => {

@@ -5,6 +5,9 @@ import { createRedactor, parseBaseUrl } from "../../http/index.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
+/** Names of variables that keys were read from, whether a flag, a file or a run to resume named them. */
+const readFrom = new WeakMap<Env, Set<string>>();
+
 /**
  * The key in the variable that a flag names. Throws a `ConfigurationError` when it is not set; the message repeats the name
  * only when it can hardly be a key itself.
@@ -12,7 +15,11 @@ type Env = Readonly<Record<string, string | undefined>>;
 export function readKey(env: Env, variable: string | null, flag: string): string | null {
   if (variable === null) return null;
   const key = env[variable]?.trim() ?? "";
-  if (key !== "") return key;
+  if (key !== "") {
+    const names = readFrom.get(env) ?? new Set();
+    readFrom.set(env, names.add(variable));
+    return key;
+  }
   const named = /^[A-Z][A-Z0-9_]{0,40}$/.test(variable)
     ? `environment variable "${variable}"`
     : "the variable it names";
@@ -25,13 +32,26 @@ export function readKey(env: Env, variable: string | null, flag: string): string
 const shortestSecret = 8;
 
 /**
- * Takes secrets out of texts: the named keys, whatever else the environment holds under the name of a key, and credentials
- * in addresses; as they are, and as JSON and addresses spell them.
+ * Takes secrets out of texts: the named keys, those that `readKey` has read until then, whatever else the environment holds
+ * under the name of a key, and credentials in addresses; as they are, and as JSON and addresses spell them.
  */
 export function redactorFor(
   env: Env,
   options: { readonly variables: readonly (string | null)[]; readonly urls: readonly (string | null)[] },
 ): (text: string) => string {
+  let redact: ((text: string) => string) | null = null;
+  let known = 0;
+  return (text) => {
+    const names = readFrom.get(env) ?? new Set();
+    if (redact === null || names.size > known) {
+      known = names.size;
+      redact = createRedactor(secretsIn(env, { ...options, variables: [...options.variables, ...names] }));
+    }
+    return redact(text);
+  };
+}
+
+function secretsIn(env: Env, options: Parameters<typeof redactorFor>[1]): readonly string[] {
   const values = Object.entries(env).flatMap(([name, value]) =>
     value !== undefined && (options.variables.includes(name) || /(API_?KEY|_TOKEN|_SECRET|_PASSWORD)$/i.test(name))
       ? [value.trim()]
@@ -41,10 +61,9 @@ export function redactorFor(
   for (const url of options.urls) {
     for (const part of new Set([url, ...(url?.split(",") ?? [])])) values.push(...credentialsOf(part));
   }
-  const secrets = values
+  return values
     .filter((value) => value.length >= shortestSecret)
     .flatMap((value) => [...escapedForms(value), encodeURIComponent(value)]);
-  return createRedactor(secrets);
 }
 
 /** A value as it stands in JSON inside JSON: servers quote errors of servers, and we write what they said as JSON. */
