@@ -2,6 +2,7 @@
 // variables read without being named belong to that host.
 
 import { ConfigurationError } from "../core/index.ts";
+import type { BaseUrl } from "../http/index.ts";
 import type { ModelPart } from "./model-failure.ts";
 
 export type KeyOptions = {
@@ -44,6 +45,12 @@ export function findApiKey(part: ModelPart, options: KeyOptions, defaults: reado
     if (key !== null) return key;
   }
   return null;
+}
+
+/** The key for a server at an address: from the options, else the usual variable of its host. As `findApiKey`. */
+export function findHostKey(part: ModelPart, { origin }: Pick<BaseUrl, "origin">, options: KeyOptions): string | null {
+  const variable = keyVariables[new URL(origin).hostname];
+  return findApiKey(part, options, variable === undefined ? [] : [variable]);
 }
 
 function checkKey(part: ModelPart, text: string, source: string): string | null {

@@ -3,7 +3,7 @@
 
 import { ConfigurationError } from "../core/index.ts";
 import type { HttpClient } from "../http/index.ts";
-import { findApiKey, keyVariables, type KeyOptions } from "./api-key.ts";
+import { findHostKey, type KeyOptions } from "./api-key.ts";
 import type { ChatModel } from "./chat-model.ts";
 import type { ChatSampling } from "./chat-sampling.ts";
 import type { ModelRole } from "./model-failure.ts";
@@ -47,12 +47,11 @@ export function createChatModel(
   }
   if (url !== undefined && (provider === undefined || provider === "openai-compatible")) {
     const base = chatBase(url, role.part);
-    const variable = keyVariables[new URL(base.origin).hostname];
     return openAiChat({
       part: role.part,
       base,
       model,
-      apiKey: findApiKey(role.part, options, variable === undefined ? [] : [variable]),
+      apiKey: findHostKey(role.part, base, options),
       http: options.http ?? modelPool(role.part, options.maxConcurrency),
       headers: options.headers ?? {},
       extraBody: options.extraBody ?? {},

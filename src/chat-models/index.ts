@@ -1,7 +1,7 @@
 // Models behind an API, for simulated users and for agents that are evaluated: chat completions of OpenAI-compatible servers
 // and of named providers, with keys, prices, limits and retries. Not engines: nothing here is trained.
 
-export type { KeyOptions } from "./api-key.ts";
+export { findHostKey, type KeyOptions } from "./api-key.ts";
 export { chatAgent, type ChatAgentOptions } from "./chat-agent.ts";
 export {
   type ChatMessage,
@@ -28,6 +28,7 @@ export {
   type ModelPart,
   type ModelRole,
 } from "./model-failure.ts";
+export { chatBase } from "./openai-chat.ts";
 export { listPrices, type Price, type PriceTable } from "./prices.ts";
 export type { LibraryLoader } from "./provider-library.ts";
 export { splitThinking, type SplitReply } from "./split-thinking.ts";

@@ -1,6 +1,7 @@
 // What a server says of the model that it serves, through the calls that SGLang and vLLM have in common. Asked before a run, so
 // that a wrong folder or bound is a sentence and not a thousand failures.
 
+import { AttributedError } from "../core/failure.ts";
 import type { EngineServer } from "./engine-server.ts";
 import type { HttpCallOptions } from "./http-client.ts";
 import { asFields, isTokenId, readCount } from "./reply-fields.ts";
@@ -14,17 +15,20 @@ export type ServerFacts = {
   readonly tokens: readonly number[] | null;
 };
 
-/** Rejects with an `AttributedError` when the server cannot be asked. What it refuses or garbles is `null`. */
+/** Rejects with an `AttributedError` when the server cannot be reached. What it refuses, garbles or is slow to say is `null`. */
 export async function readServerFacts(
   server: EngineServer,
   text: string,
   options: HttpCallOptions,
 ): Promise<ServerFacts> {
   const ask = async (path: string, body: string | null): Promise<unknown> => {
-    const answer = await server.send(server.request(path, body), options);
     try {
+      const answer = await server.send(server.request(path, body), options);
       return answer.status === 200 ? (JSON.parse(answer.body.toString()) as unknown) : null;
-    } catch {
+    } catch (error) {
+      // A gateway may keep calls back that nobody plays with.
+      const { code = "" } = error instanceof AttributedError ? error.failure : {};
+      if (["unreachable", "cancelled"].includes(code)) throw error;
       return null;
     }
   };

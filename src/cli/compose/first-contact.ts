@@ -8,7 +8,8 @@ import {
   ConfigurationError,
   type Tokenizer,
 } from "../../core/index.ts";
-import { asFields, createHttpPool, parseBaseUrl, type ServerFacts } from "../../http/index.ts";
+import { chatBase, findHostKey } from "../../chat-models/index.ts";
+import { asFields, createHttpPool, type ServerFacts, showAddress } from "../../http/index.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 
 /** What the engines for servers have for it. */
@@ -117,7 +118,8 @@ export async function checkServerModel(
 
 /**
  * Asks an OpenAI-compatible server for its models. Rejects with a `ConfigurationError` when it cannot be reached, refuses the
- * key, or lists models without this one. One that lists none, or does not answer, passes: its models may be there.
+ * key, or lacks the model. A list that is kept back or without this model does not decide: some servers take models by other
+ * names, or any, and some keys may play but not list. Then the model is asked for one token.
  */
 export async function checkChatModel(
   asked: {
@@ -125,25 +127,34 @@ export async function checkChatModel(
     readonly url: string;
     readonly model: string;
     readonly apiKey: string | null;
+    /** Where keys of known hosts are found when none is given. */
+    readonly variables: Readonly<Record<string, string | undefined>>;
   },
   signal: AbortSignal,
 ): Promise<void> {
-  const { part, url, model, apiKey } = asked;
-  const base = parseBaseUrl(url, { what: `model of the ${part}` });
-  const address = base.origin + base.path;
+  const { part, url, model, variables } = asked;
+  const role = part === "judge" ? "agent" : part;
+  const base = chatBase(url, role);
+  const address = showAddress(url.trim());
+  const apiKey = findHostKey(role, base, { variables, ...(asked.apiKey === null ? {} : { apiKey: asked.apiKey }) });
   const http = createHttpPool({ boundary: "user", connections: 1 });
-  const headers: Readonly<Record<string, string>> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+  const headers = { ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }) };
+  const options = { signal, timeoutMs: 5000 };
   try {
-    const request = { base, method: "GET", path: "/models", headers, body: null } as const;
-    const answer = await http.request(request, { signal, timeoutMs: 5000 });
-    if (answer.status === 401 || answer.status === 403) {
+    const list = await http.request({ base, method: "GET", path: "/models", headers, body: null }, options);
+    const names = list.status === 200 ? modelNames(list.body.toString()) : [];
+    const isListed = names.some((name) => name === model || name.startsWith(`${model}:`) || name.includes("*"));
+    if (!refusesKey(list) && (names.length === 0 || isListed)) return;
+    const body = JSON.stringify({ model, messages: [{ role: "user", content: "Hi" }], max_tokens: 1 });
+    const sent = { ...headers, "content-type": "application/json" };
+    const reply = await http.request({ base, method: "POST", path: "/chat/completions", headers: sent, body }, options);
+    if (refusesKey(reply) || (refusesKey(list) && reply.status === 404)) {
       throw new ConfigurationError(
-        `Cannot use the ${part}'s model at ${address}: the server refuses the key (HTTP ${answer.status}); name the variable that holds the right one with --${part}-api-key-env.`,
+        `Cannot use the ${part}'s model at ${address}: the server refuses the key (HTTP ${refusesKey(reply) ? reply.status : list.status}); name the variable that holds the right one with --${part}-api-key-env.`,
       );
     }
-    const names = answer.status === 200 ? modelNames(answer.body.toString()) : [];
-    const isListed = names.some((name) => name === model || name.startsWith(`${model}:`) || name.includes("*"));
-    if (names.length === 0 || isListed) return;
+    const isUnknown = reply.status === 404 || (reply.status === 400 && reply.body.toString().includes(model));
+    if (names.length === 0 || !isUnknown) return;
     throw new ConfigurationError(
       `Cannot use "${model}" as the ${part}'s model: the server at ${address} has ${names.slice(0, 10).join(", ")}${names.length > 10 ? ", ..." : ""}; correct --${part}-model.`,
     );
@@ -158,6 +169,10 @@ export async function checkChatModel(
   } finally {
     await http.close();
   }
+}
+
+function refusesKey({ status }: { readonly status: number }): boolean {
+  return status === 401 || status === 403;
 }
 
 /** Empty when the answer is no list of models. */

@@ -15,7 +15,7 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0)) await cleanup();
 });
 
-type Answer = number | Readonly<Record<string, unknown>>;
+type Answer = number | "break" | Readonly<Record<string, unknown>>;
 type Answers = Readonly<Record<string, Answer | (() => Answer)>>;
 
 /** A number is a status; an object is the JSON of status 200; everything else is 404. */
@@ -24,7 +24,8 @@ async function serve(answers: Answers): Promise<string> {
     incoming.resume();
     const given = answers[incoming.url ?? ""] ?? 404;
     const answer = typeof given === "function" ? given() : given;
-    if (typeof answer === "number") response.writeHead(answer).end();
+    if (answer === "break") response.destroy();
+    else if (typeof answer === "number") response.writeHead(answer).end();
     else response.end(JSON.stringify(answer));
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
@@ -118,6 +119,7 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("the first conta
     ["another vocabulary", { "/tokenize": { tokens: [5, 6, 7], max_model_len: 4096 } }, "has another vocabulary"],
     ["nothing to say", {}, ""],
     ["errors", { "/v1/models": 500, "/tokenize": 422 }, ""],
+    ["a gateway that breaks off what it does not know", { "/v1/models": "break", "/tokenize": "break" }, ""],
   ])("compares the model of the folder with that of a server that has %s", async (_name, answers, words) => {
     const message = await refusalOf(checkServerModel(engineAt(kind, await serve(answers)), wanted));
     expect(message === "").toBe(words === "");
@@ -142,6 +144,8 @@ test("behind a router every worker is compared, and what the router would leave 
 
 describe("checkChatModel()", () => {
   const list = (...ids: readonly string[]): Answers => ({ "/v1/models": { data: ids.map((id) => ({ id })) } });
+  const chat = (answer: Answer): Answers => ({ "/v1/chat/completions": answer });
+  const ask = (url: string) => ({ part: "user", url, model: "m", apiKey: "sk-1", variables: {} }) as const;
   test.each<[string, Answers, string]>([
     ["a server that has the model", list("other", "m"), ""],
     ["a server that has a tag of it", list("m:latest"), ""],
@@ -149,16 +153,28 @@ describe("checkChatModel()", () => {
     ["a server without a list", {}, ""],
     ["a server of other models", list("a", "b"), `Cannot use "m" as the user's model: the server at`],
     ["a server that refuses the key", { "/v1/models": 401 }, "--user-api-key-env"],
+    ["a server that refuses the key everywhere", { "/v1/models": 401, ...chat(401) }, "--user-api-key-env"],
+    ["a server that refuses the key to those who play", { ...list("a"), ...chat(401) }, "--user-api-key-env"],
+    ["a key that may play but not list models", { "/v1/models": 403, ...chat({ choices: [] }) }, ""],
+    ["a server that takes any name", { ...list("/models/other.gguf"), ...chat({ choices: [] }) }, ""],
+    ["a server that lists other names than it takes", { ...list("models/m"), ...chat({ choices: [] }) }, ""],
+    ["a server that refuses the question", { ...list("a"), ...chat(400) }, ""],
+    ["a server that is too busy for the question", { ...list("a"), ...chat(429) }, ""],
   ])("%s", async (_name, answers, words) => {
     const url = `${await serve(answers)}/v1`;
-    const message = await refusalOf(checkChatModel({ part: "user", url, model: "m", apiKey: "sk-1" }, signal));
+    const message = await refusalOf(checkChatModel(ask(url), signal));
     expect(message === "").toBe(words === "");
     expect(message).toContain(words);
   });
 
+  test.each(["", "/v1/chat/completions"])("reads the address as the calls do: %j behind the host", async (path) => {
+    const url = `${await serve(list("a"))}${path}`;
+    expect(await refusalOf(checkChatModel(ask(url), signal))).toContain("has a; correct --user-model");
+  });
+
   test("the judge's server is asked as the others are", async () => {
     const url = `${await serve(list("a"))}/v1`;
-    const message = await refusalOf(checkChatModel({ part: "judge", url, model: "m", apiKey: null }, signal));
+    const message = await refusalOf(checkChatModel({ ...ask(url), part: "judge", apiKey: null }, signal));
     expect(message).toContain(`Cannot use "m" as the judge's model: the server at`);
     expect(message).toContain("correct --judge-model");
   });
@@ -166,7 +182,7 @@ describe("checkChatModel()", () => {
   test("a server that is not there", async () => {
     const url = await serve({});
     for (const cleanup of cleanups.splice(0)) await cleanup();
-    const message = await refusalOf(checkChatModel({ part: "agent", url, model: "m", apiKey: null }, signal));
+    const message = await refusalOf(checkChatModel({ ...ask(url), part: "agent", apiKey: null }, signal));
     expect(message).toContain(`Cannot reach the server of the agent's model at ${url}: the connection was refused`);
   });
 });

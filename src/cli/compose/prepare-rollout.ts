@@ -158,9 +158,10 @@ function chatModels(
             url: userUrl,
             model: userModel,
             apiKey: readKey(env, userApiKeyEnv, "--user-api-key-env"),
+            variables: env,
           } as const,
         ];
   if (agentUrl === null || agentModel === null) return user;
   const apiKey = readKey(env, agentApiKeyEnv, "--agent-api-key-env");
-  return [...user, { part: "agent", url: agentUrl, model: agentModel, apiKey }];
+  return [...user, { part: "agent", url: agentUrl, model: agentModel, apiKey, variables: env }];
 }

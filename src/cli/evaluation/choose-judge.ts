@@ -38,7 +38,7 @@ export async function checkJudge(
   chooseJudge(settings, { env });
   if (model === null || url === null) return;
   const apiKey = readKey(env, judgeApiKeyEnv, "--judge-api-key-env");
-  await checkChatModel({ part: "judge", url, model, apiKey }, AbortSignal.any([drain, cancel]));
+  await checkChatModel({ part: "judge", url, model, apiKey, variables: env }, AbortSignal.any([drain, cancel]));
 }
 
 /** `null`: rules alone. Throws a `ConfigurationError` for settings that cannot work. */

@@ -74,15 +74,13 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
 
   /**
    * A router is healthy without a worker, and says at /readiness whether it has one; a server says at /ready (0.5.23) whether it
-   * is paused. Where neither exists, health is all there is: a paused server is not, for it samples a token to find out.
+   * is paused. Where neither exists, or a gateway keeps them, health is all there is: a paused server is not, for it samples a
+   * token to find out.
    */
   async isReady(options: CallOptions = {}): Promise<boolean> {
     for (const path of ["/readiness", "/ready"]) {
       const answer = await this.#call(this.#options.server, path, null, options);
-      if (answer.status === 404 || answer.status === 405) continue;
-      if (answer.status !== 200 && answer.status < 500) {
-        throw this.#options.server.refusal(answer, this.#options.server.context("ask for the readiness of", path));
-      }
+      if (answer.status !== 200 && answer.status !== 503) continue;
       if (answer.status !== 200 || path === "/readiness") return answer.status === 200;
     }
     return this.health(options);

@@ -324,6 +324,21 @@ describe("behind a router", () => {
     ["a server that takes requests and is not healthy", { "/ready": status(200), "/health": status(503) }, false],
     ["an older server", { "/health": status(200) }, true],
     ["an older server that loads", { "/health": status(503) }, false],
+    [
+      "a gateway that forbids what it does not know",
+      { "/readiness": status(403), "/ready": status(403), "/health": status(200) },
+      true,
+    ],
+    [
+      "a gateway that breaks on what it does not know",
+      { "/readiness": status(500), "/ready": status(500), "/health": status(200) },
+      true,
+    ],
+    [
+      "a gateway whose server is gone",
+      { "/readiness": status(502), "/ready": status(502), "/health": status(502) },
+      false,
+    ],
   ])("%s", async (_name, known, isReady) => {
     expect(await engineOf(paths(known).handler).isReady()).toBe(isReady);
   });
