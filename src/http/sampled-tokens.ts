@@ -6,8 +6,8 @@ import type { WeightSpan } from "../core/turn.ts";
 import { badReply, type FailureContext } from "./engine-failure.ts";
 import { asFields, readWeightVersion } from "./reply-fields.ts";
 
-/** Rounding lifts the logprob of a certain token a little above 0. */
-const mostLogprob = 1e-3;
+/** Rounding lifts the logprob of a certain token a little above 0. As the logprobs themselves are kept. */
+const mostLogprob = Math.fround(1e-3);
 
 export type SampledTokens = {
   readonly sampledTokens: Uint32Array;

@@ -105,6 +105,9 @@ class Sglang implements SglangEngine {
   /** Times that it was heard. */
   #heard = 0;
   #hasOneServer = true;
+  /** Times that the servers were asked, and the latest question that they answered. */
+  #questions = 0;
+  #answered = 0;
   #asking: Promise<unknown> = Promise.resolve();
   #askAt = -Infinity;
   /** Names of sampling parameters that are known to reach the server. */
@@ -158,8 +161,12 @@ class Sglang implements SglangEngine {
   }
 
   async weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null> {
+    const question = ++this.#questions;
     const versions = await this.#parts.control.weightVersions(options);
     const [version = null] = versions;
+    // Whoever asked later has been answered: this is how it was before.
+    if (question < this.#answered) return this.#version;
+    this.#answered = question;
     this.#hasOneServer = versions.length === 1;
     // Of workers that differ, nobody can tell which is behind, but that the version known before is.
     if (versions.every((other) => other === version)) this.#hear(version);

@@ -69,6 +69,21 @@ describe("the version at dispatch", () => {
     expect(await (await begin())("v2")).toEqual([["v2", "v2"]]);
   });
 
+  test("is never moved back by a late answer to an earlier question", async () => {
+    const held: ((version: string) => void)[] = [];
+    const engine = engineOf(async ({ url }) => {
+      if (new URL(url).pathname !== "/model_info") return new Response("", { status: 404 });
+      return Response.json({ weight_version: await new Promise<string>((resolve) => held.push(resolve)) });
+    });
+    const earlier = engine.weightVersion();
+    const report = engine.reportWeightVersion("v1");
+    while (held.length < 2) await new Promise((done) => setImmediate(done));
+    held[1]!("v1");
+    await report;
+    held[0]!("v0");
+    expect(await earlier).toBe("v1");
+  });
+
   test("is not known when the server cannot be asked, until a reply names it", async () => {
     const { engine, server, begin } = heldServer();
     await engine.weightVersion();

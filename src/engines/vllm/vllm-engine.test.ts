@@ -167,6 +167,20 @@ describe("createVllmEngine().sample()", () => {
     expect((await naming.sample(request())).weightSpans).toEqual([{ tokenCount: 4, dispatch: "v5", reply: "v5" }]);
   });
 
+  test("a late answer to an earlier question never moves the version back", async () => {
+    const held: ((version: string) => void)[] = [];
+    const engine = engineOf(async () =>
+      Response.json({ weight_version: await new Promise<string>((resolve) => held.push(resolve)) }),
+    );
+    const earlier = engine.weightVersion();
+    const report = engine.reportWeightVersion("v1");
+    while (held.length < 2) await new Promise((done) => setImmediate(done));
+    held[1]!("v1");
+    await report;
+    held[0]!("v0");
+    expect(await earlier).toBe("v1");
+  });
+
   test("the newest servers say their version themselves", async () => {
     const engine = engineOn(createVllmFront({ sampler: echo, weightVersion: "v5" }));
     expect(await engine.weightVersion()).toBe("v5");

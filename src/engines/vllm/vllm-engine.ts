@@ -123,6 +123,9 @@ class Vllm implements VllmEngine {
   #version: string | null = null;
   /** Times that it was heard. */
   #heard = 0;
+  /** Times that the server was asked, and the latest question that it answered. */
+  #questions = 0;
+  #answered = 0;
   #hasWarned = false;
 
   constructor(parts: Parts) {
@@ -180,7 +183,11 @@ class Vllm implements VllmEngine {
   }
 
   async weightVersion(options?: { readonly signal?: AbortSignal }): Promise<string | null> {
+    const question = ++this.#questions;
     const version = await this.#parts.control.weightVersion(options);
+    // Whoever asked later has been answered: this is how it was before.
+    if (question < this.#answered) return this.#version;
+    this.#answered = question;
     if (version !== null) this.setWeightVersion(version);
     return this.#version;
   }
