@@ -141,9 +141,9 @@ describe("readGenerateReply()", () => {
   test("takes a logprob that rounding lifted above 0, up to 1e-3, and no higher one", () => {
     const output_token_logprobs = [
       [1e-3, 5],
-      [-0, 9],
+      [0, 9],
     ];
-    expect(read(reply({}, { output_token_logprobs })).logprobs).toEqual(Float32Array.of(1e-3, -0));
+    expect(read(reply({}, { output_token_logprobs })).logprobs).toEqual(Float32Array.of(1e-3, 0));
     output_token_logprobs[0] = [1.001e-3, 5];
     expect(refusal(reply({}, { output_token_logprobs })).code).toBe("bad-reply");
   });
