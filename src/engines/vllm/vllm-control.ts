@@ -54,11 +54,11 @@ export class VllmControl {
     throw this.#refusal(answer, "ask for the health of", "/health");
   }
 
-  /** Healthy and, where the server can tell, not paused. */
+  /** Healthy and, where the server can tell and a gateway before it forbids nothing, not paused. */
   async isReady(options: CallOptions = {}): Promise<boolean> {
     if (!(await this.health(options))) return false;
     const answer = await this.#call("/is_paused", null, options);
-    return isMissing(answer) || !this.#readPaused(answer);
+    return isMissing(answer) || answer.status === 403 || !this.#readPaused(answer);
   }
 
   /** `null` when the server has no versions, as all but the newest. */
@@ -69,7 +69,7 @@ export class VllmControl {
 
   async weightVersion(options: CallOptions = {}): Promise<string | null> {
     const answer = await this.#call("/weight_info", null, options);
-    if (isMissing(answer)) return null;
+    if (isMissing(answer) || answer.status === 403) return null;
     if (answer.status !== 200) throw this.#refusal(answer, "read the weight version of", "/weight_info");
     const context = this.#options.server.context("read the weight version of", "/weight_info");
     return readWeightVersion(asFields(parseJson(answer.body, context))?.["weight_version"], context);

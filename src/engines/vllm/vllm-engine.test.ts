@@ -167,6 +167,12 @@ describe("createVllmEngine().sample()", () => {
     expect((await naming.sample(request())).weightSpans).toEqual([{ tokenCount: 4, dispatch: "v5", reply: "v5" }]);
   });
 
+  test("a gateway that forbids all but health and sampling hides pauses and versions, and no more", async () => {
+    const engine = engineOf(({ url }) => new Response("", { status: new URL(url).pathname === "/health" ? 200 : 403 }));
+    expect(await engine.isReady()).toBe(true);
+    expect(await engine.weightVersion()).toBeNull();
+  });
+
   test("a late answer to an earlier question never moves the version back", async () => {
     const held: ((version: string) => void)[] = [];
     const engine = engineOf(async () =>
