@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
+import { type JsonObject, parseJson } from "../lib/json/index.ts";
 import { environmentViolations } from "../testing/index.ts";
 import { defineEnvironment, type EnvironmentDefinition } from "./index.ts";
 
@@ -45,6 +46,20 @@ describe("defineEnvironment()", () => {
       isError: true,
     });
     expect(source.open(task).call(call)).toMatchObject({ text: '{"days": 17}' });
+  });
+
+  it("answers numbers that JSON does not have with an observation, so that no tool is blamed for echoing them", () => {
+    const echo = { description: "Echoes.", parameters: { type: "object" }, run: (given: unknown) => given };
+    const source = defineEnvironment({ ...definition, tools: { echo } });
+    const environment = source.open(source.taskset("test").task(0));
+    for (const text of ['{"a": NaN}', '{"a": {"b": [1, -Infinity]}}', '{"a": 1e999}', `{"a": 1${"0".repeat(400)}}`]) {
+      expect(environment.call({ name: "echo", arguments: parseJson(text) as JsonObject })).toMatchObject({
+        text: "Error: the arguments hold NaN or an infinity; numbers must be finite",
+        isError: true,
+      });
+    }
+    const fine = environment.call({ name: "echo", arguments: parseJson('{"a": [1.5, null, "NaN"]}') as JsonObject });
+    expect(fine).toMatchObject({ text: '{"a": [1.5, null, "NaN"]}', isError: false });
   });
 
   it("refuses unknown splits, unknown tasks and empty definitions with the remedy", () => {

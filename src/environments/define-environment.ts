@@ -147,7 +147,10 @@ class DefinedEnvironment<State> implements Environment {
     let answer: unknown;
     let isPromise: boolean;
     try {
-      answer = tool.run(toPlain(given) as Readonly<Record<string, unknown>>, this.#state);
+      const plain = toPlain(given) as Readonly<Record<string, unknown>>;
+      // The policy's mistake, and an observation: a tool that hands such a number back would be blamed for it.
+      if (!areFinite(plain)) throw new Error("the arguments hold NaN or an infinity; numbers must be finite");
+      answer = tool.run(plain, this.#state);
       isPromise = isThenable(answer);
     } catch (error) {
       return refuse(error);
@@ -178,6 +181,12 @@ class DefinedEnvironment<State> implements Environment {
 
 function gradeOf(reward: number): Grade {
   return { reward, metrics: {}, log: "", info: new Map() };
+}
+
+/** Whether every number in a plain value is finite. */
+function areFinite(value: unknown): boolean {
+  if (typeof value === "number") return Number.isFinite(value);
+  return typeof value !== "object" || value === null || Object.values(value).every(areFinite);
 }
 
 function resultText(tool: string, answer: unknown): string {
