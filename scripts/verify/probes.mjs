@@ -81,11 +81,11 @@ function parsed(text) {
 function kindsOf(value, isError) {
   if (Array.isArray(value)) return value.length === 0 ? null : [kindsOf(value.at(-1), isError)];
   if (typeof value === "object" && value !== null) {
-    // Named by the tokens that were sampled.
-    const entries = Object.entries(value).map(([name, one]) => [
-      name,
-      name === "top_logprobs" ? null : kindsOf(one, isError),
-    ]);
+    // Logprobs are named by the tokens that were sampled, and what was sampled decides why it ended.
+    const entries = Object.entries(value).map(([name, one]) => {
+      const isSampled = name === "top_logprobs" || (name === "finish_reason" && !isError && typeof one === "object");
+      return [name, isSampled ? null : kindsOf(one, isError)];
+    });
     return Object.fromEntries(entries);
   }
   if (value === null) return null;
