@@ -8,6 +8,8 @@ import { basename, join } from "node:path";
 import { root, runAttached } from "./run-command.mjs";
 import { setUp } from "./setup.mjs";
 
+// First, so that an old Node is told of before anything else.
+await setUp();
 if (!existsSync(join(root, "..", "shared"))) {
   if (process.env["CI"] === "true") {
     process.stderr.write(
@@ -19,7 +21,6 @@ if (!existsSync(join(root, "..", "shared"))) {
   process.stderr.write('No golden files at "../shared": the tests that need them are skipped.\n');
 }
 
-await setUp();
 const flags = process.argv.slice(2);
 const env = flags.includes("--full") ? { ...process.env, FULL: "1" } : process.env;
 const parameters = flags.filter((name) => name !== "--full" && name !== "--needs-shared");
