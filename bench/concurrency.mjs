@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { slowUser } from "../dist/cli/simulation/simulated-parts.js";
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { systemClock } from "../dist/lib/clock.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/runs/index.js";
+import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/rollout/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { measureLoopLag } from "../dist/telemetry/index.js";
 import { cpuOf, machine, reportRows } from "./lib/measure.mjs";

@@ -7,8 +7,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
-import { runEpisode } from "../dist/episodes/index.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/runs/index.js";
+import { runEpisode } from "../dist/rollout/index.js";
+import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/rollout/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { machine, reportRows } from "./lib/measure.mjs";
 import { callText, cannedReply, loadRetail, shortUser, startServer } from "./lib/retail-replay.mjs";

@@ -12,7 +12,7 @@ import {
   exportFormatNames,
   exportFormats,
   exportGroup,
-} from "../dist/exporters/index.js";
+} from "../dist/export/index.js";
 import { toSamples } from "../dist/trajectories/index.js";
 import { machine } from "./lib/measure.mjs";
 

@@ -13,7 +13,7 @@ import {
   pageTokens,
   parameterLayout,
   TrainingModel,
-} from "../dist/model/index.js";
+} from "../dist/learner/model/index.js";
 import { cpuOf, machine, spread } from "./lib/measure.mjs";
 
 const rounds = 7;

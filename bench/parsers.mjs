@@ -4,7 +4,7 @@
 // Run: npm run bench -- parsers [name ...]
 
 import { toolFromDefinition } from "../dist/core/index.js";
-import { fromPlain } from "../dist/lib/json/index.js";
+import { fromPlain } from "../dist/python-semantics/json/index.js";
 import { reasoningParser, reasoningParserNames, toolCallParser, toolCallParserNames } from "../dist/parsers/index.js";
 import { createActionReader } from "../dist/renderers/action-reader.js";
 import { machine } from "./lib/measure.mjs";

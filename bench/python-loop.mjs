@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/runs/index.js";
+import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/rollout/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { cpuOf, machine, median, reportRows, spread, warmUpRounds } from "./lib/measure.mjs";
 import { pythonWithTransformers, startPythonLoop } from "./lib/python-loop.mjs";

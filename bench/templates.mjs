@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 
 import { Template } from "@huggingface/jinja";
 
-import { fromPlain, toPlain } from "../dist/lib/json/index.js";
+import { fromPlain, toPlain } from "../dist/python-semantics/json/index.js";
 import { createRandom } from "../dist/lib/random.js";
 import { compileChatTemplate, rendererFamily, rendererFamilyNames, segmentsText } from "../dist/renderers/index.js";
 import { readableWords } from "../dist/tokenizers/readable-words.js";

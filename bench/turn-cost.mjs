@@ -14,7 +14,7 @@ import { Pool } from "undici";
 import { defaultSampling, TokenBuffer } from "../dist/core/index.js";
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { createSemaphore } from "../dist/lib/semaphore.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/runs/index.js";
+import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/rollout/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { cpuOf, machine, median, reportRows, spread, warmUpRounds } from "./lib/measure.mjs";
 import { measureStages } from "./lib/stages.mjs";

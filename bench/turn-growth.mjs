@@ -5,7 +5,7 @@
 import { Pool } from "undici";
 
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
-import { runEpisode } from "../dist/episodes/index.js";
+import { runEpisode } from "../dist/rollout/index.js";
 import { machine, median, reportRows, spread } from "./lib/measure.mjs";
 import { callText, cannedReply, loadRetail, nullClient, shortUser, startServer } from "./lib/retail-replay.mjs";
 

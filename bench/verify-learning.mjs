@@ -13,7 +13,7 @@ import { learningRun } from "./lib/learning-run.mjs";
 const margin = 0.08;
 
 const { comparisonTable } = await import("../dist/cli/learning/comparison.js");
-const { shippedCheckpoint } = await import("../dist/model/index.js");
+const { shippedCheckpoint } = await import("../dist/learner/model/index.js");
 
 const flags = {
   model: process.argv[2] ?? shippedCheckpoint("bookshop-nano"),

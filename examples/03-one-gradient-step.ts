@@ -5,9 +5,9 @@
 import { agentFactory } from "trainable-agents/agents";
 import { createEmbeddedEngine } from "trainable-agents/engines/embedded";
 import { bookshopSource } from "trainable-agents/environments/bookshop";
-import { episodeSamples, runGroup } from "trainable-agents/episodes";
+import { episodeSamples, runGroup } from "trainable-agents/rollout";
 import { createTrainer, groupAdvantages, logprobAgreement, policySequences } from "trainable-agents/learner";
-import { readCheckpoint, shippedCheckpoint } from "trainable-agents/model";
+import { readCheckpoint, shippedCheckpoint } from "trainable-agents/learner/model";
 import { rendererFor } from "trainable-agents/renderers";
 import { loadTokenizer } from "trainable-agents/tokenizers";
 import { agendaUser } from "trainable-agents/users";

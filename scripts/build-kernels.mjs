@@ -1,4 +1,4 @@
-// Compiles kernels/ to dist/model/kernels/, once with relaxed SIMD (fused multiply-add) and once without, for hosts that
+// Compiles kernels/ to dist/learner/model/kernels/, once with relaxed SIMD (fused multiply-add) and once without, for hosts that
 // lack it. Part of the set-up, which asks `areKernelsStale` first: the compiler takes seconds. Not for development flags;
 // `npx asc kernels/index.ts --textFile` shows what a change compiles to.
 
@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { root } from "./run-command.mjs";
 
 const sources = join(root, "kernels");
-const target = join(root, "dist", "model", "kernels");
+const target = join(root, "dist", "learner", "model", "kernels");
 /** @type {readonly { readonly file: string, readonly features: string }[]} */
 const builds = [
   { file: "simd.wasm", features: "simd" },
@@ -36,7 +36,7 @@ async function buildKernels() {
   for (const { file, features } of builds) {
     const options = {
       baseDir: root,
-      outFile: join("dist", "model", "kernels", file),
+      outFile: join("dist", "learner", "model", "kernels", file),
       enable: features,
       optimizeLevel: "3",
       runtime: "stub",

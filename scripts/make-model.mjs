@@ -1,5 +1,5 @@
 // `npm run make-model [-- --nano] [--to <folder>]`: sets the clone up, then makes a shipped checkpoint from nothing. The rest,
-// recipes included, is in src/pretraining/.
+// recipes included, is in src/learner/pretraining/.
 
 import { join } from "node:path";
 
@@ -7,4 +7,7 @@ import { root, runAttached } from "./run-command.mjs";
 import { setUp } from "./setup.mjs";
 
 await setUp();
-process.exitCode = await runAttached([join(root, "dist", "pretraining", "main.js"), ...process.argv.slice(2)]);
+process.exitCode = await runAttached([
+  join(root, "dist", "learner", "pretraining", "main.js"),
+  ...process.argv.slice(2),
+]);

@@ -40,4 +40,4 @@ export {
   runChatEpisode,
   runEpisode,
   runGroup,
-} from "./episodes/index.ts";
+} from "./rollout/index.ts";

@@ -8,7 +8,7 @@ import { sharedFolder } from "../src/conformance/shared-folder.ts";
 import type { Episode } from "../src/core/index.ts";
 import { createSglangEngine } from "../src/engines/sglang/index.ts";
 import { tauBenchSource } from "../src/environments/tau-bench/index.ts";
-import { runRollout, tokenExactPlayer } from "../src/runs/index.ts";
+import { runRollout, tokenExactPlayer } from "../src/rollout/index.ts";
 import { chooseRenderer } from "../src/renderers/index.ts";
 import { createFunctionSampler, createSglangFront } from "../src/testing/index.ts";
 import { loadModelFolder } from "../src/tokenizers/index.ts";

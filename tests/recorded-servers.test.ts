@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
 import { committedGoldens, sharedFolder } from "../src/conformance/shared-folder.ts";
 import { loadEmbeddedEngine, type EmbeddedEngine } from "../src/engines/embedded/index.ts";
-import { shippedCheckpoint } from "../src/model/index.ts";
+import { shippedCheckpoint } from "../src/learner/model/index.ts";
 import { createSglangFront, createVllmFront } from "../src/testing/index.ts";
 import { loadTokenizer } from "../src/tokenizers/index.ts";
 import type { Tokenizer } from "../src/core/index.ts";

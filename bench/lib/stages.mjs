@@ -3,8 +3,8 @@
 
 import { join } from "node:path";
 
-import { episodeSamples, runEpisode } from "../../dist/episodes/index.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../../dist/runs/index.js";
+import { episodeSamples, runEpisode } from "../../dist/rollout/index.js";
+import { resumablePlayer, runRollout, tokenExactPlayer } from "../../dist/rollout/index.js";
 import { createFileRunStore } from "../../dist/store/index.js";
 import { cpuOf, median, warmUpRounds } from "./measure.mjs";
 import { goldReplies } from "./retail-replay.mjs";

@@ -18,8 +18,6 @@ const limits = {
   weightBytes: 2_500_000,
   /** Lines of a source file; tables and catalogues, which say so in their header, may be longer. */
   lines: 500,
-  medianLines: 120,
-  ninthDecileLines: 300,
 };
 
 /** @returns {Promise<{ problems: string[], summary: string }>} */
@@ -28,8 +26,6 @@ export async function checkFiles() {
   const files = output.split("\n").filter((file) => existsSync(join(root, file)));
   /** @type {string[]} */
   const problems = [];
-  /** @type {number[]} */
-  const lengths = [];
   const machine = machinePaths();
 
   for (const file of files) {
@@ -43,25 +39,13 @@ export async function checkFiles() {
     if (/\bregistry\.[\w-]+\.(?:org|com)/.test(text)) problems.push(`${file} names the host of a registry.`);
     if (/^src\/.*\.ts$/.test(file) && !/\.test(-helper)?\.ts$/.test(file)) {
       const lines = text.split("\n").length - 1;
-      lengths.push(lines);
       problems.push(...judgeSource(file, text, lines));
     }
   }
 
   problems.push(...findLockProblems(readFileSync(join(root, "package-lock.json"), "utf8")));
   problems.push(...findCoupledScripts(readManifest().scripts));
-  lengths.sort((first, second) => first - second);
-  const median = lengths[Math.floor(lengths.length / 2)] ?? 0;
-  const ninthDecile = lengths[Math.floor(lengths.length * 0.9)] ?? 0;
-  if (median > limits.medianLines)
-    problems.push(`Half of the sources exceed ${median} lines; ${limits.medianLines} is the most.`);
-  if (ninthDecile > limits.ninthDecileLines) {
-    problems.push(`A tenth of the sources exceeds ${ninthDecile} lines; ${limits.ninthDecileLines} is the most.`);
-  }
-  return {
-    problems,
-    summary: `${files.length} files; sources of ${median} lines (median), ${ninthDecile} (ninth decile)`,
-  };
+  return { problems, summary: `${files.length} files` };
 }
 
 /**

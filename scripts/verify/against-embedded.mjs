@@ -2,7 +2,7 @@
 
 import { TokenBuffer } from "../../dist/core/index.js";
 import { loadEmbeddedEngine } from "../../dist/engines/embedded/index.js";
-import { testPrompts } from "../../dist/pretraining/index.js";
+import { testPrompts } from "../../dist/learner/pretraining/index.js";
 import { examineEngine } from "../../dist/testing/index.js";
 import { loadModelFolder } from "../../dist/tokenizers/index.js";
 

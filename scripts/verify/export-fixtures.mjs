@@ -10,7 +10,7 @@ import {
   exportFormatNames,
   exportFormats,
   exportGroup,
-} from "../../dist/exporters/index.js";
+} from "../../dist/export/index.js";
 import { toSamples, TrajectoryRecorder } from "../../dist/trajectories/index.js";
 
 const folder = process.argv[2] ?? "rows";
@@ -125,7 +125,7 @@ for (const name of exportFormatNames) {
   for (const group of groups) {
     const context = { decode: (/** @type {Uint32Array} */ tokens) => tokens.join(" "), toolsOf: () => tools };
     // Plain JavaScript knows the shapes, not the unions.
-    const whole = /** @type {import("../../dist/exporters/index.js").GroupToExport} */ (/** @type {unknown} */ (group));
+    const whole = /** @type {import("../../dist/export/index.js").GroupToExport} */ (/** @type {unknown} */ (group));
     const { rows } = exportGroup(whole, exportFormats[name], { ...context, where: () => true });
     for (const file of files) await file.write(rows);
   }

@@ -74,7 +74,7 @@ async function askLlama({ reference, referencePath, answerPath }) {
     // Without the optional packages: those are further builds, of hundreds of megabytes, for graphics cards.
     run("npm", ["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", ...packages], install);
   }
-  const { exportGguf } = await import("../../dist/model/index.js");
+  const { exportGguf } = await import("../../dist/learner/model/index.js");
   const modelPath = join(work, `${basename(folder)}.gguf`);
   await exportGguf(folder, modelPath);
   run(

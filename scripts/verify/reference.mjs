@@ -2,10 +2,10 @@
 // logprobs of the last tokens given those before them, and a greedy continuation.
 
 import { loadEmbeddedEngine } from "../../dist/engines/embedded/index.js";
-import { packSequences, readCheckpoint, TrainingModel } from "../../dist/model/index.js";
+import { packSequences, readCheckpoint, TrainingModel } from "../../dist/learner/model/index.js";
 import { TokenBuffer } from "../../dist/core/index.js";
 import { loadModelFolder } from "../../dist/tokenizers/index.js";
-import { testPrompts } from "../../dist/pretraining/index.js";
+import { testPrompts } from "../../dist/learner/pretraining/index.js";
 
 /**
  * @typedef {object} Reference

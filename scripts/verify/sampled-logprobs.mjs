@@ -2,7 +2,7 @@
 // kernels compute for the same places. A logprob is that of the distribution after penalties, biases and temperature and before
 // anything is cut off (SGLang), or of the model's own (vLLM, unless it is started otherwise); what is cut off is never sampled.
 
-import { Decoder, pageTokens, readCheckpoint } from "../../dist/model/index.js";
+import { Decoder, pageTokens, readCheckpoint } from "../../dist/learner/model/index.js";
 import { adjustLogits } from "../../dist/sampling/index.js";
 import { requestOf } from "./against-embedded.mjs";
 

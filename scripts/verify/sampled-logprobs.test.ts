@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { loadEmbeddedEngine } from "../../src/engines/embedded/index.ts";
-import { shippedCheckpoint } from "../../src/model/index.ts";
+import { shippedCheckpoint } from "../../src/learner/model/index.ts";
 import type { SglangEngine } from "../../src/engines/sglang/index.ts";
 import { compareSampled } from "./sampled-logprobs.mjs";
 

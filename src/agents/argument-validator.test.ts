@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { type Tool, toolFromDefinition } from "../core/index.ts";
-import { fromPlain, type JsonObject, parseJson } from "../lib/json/index.ts";
+import { fromPlain, type JsonObject, parseJson } from "../python-semantics/json/index.ts";
 import { findViolation, schemaWarnings } from "./argument-validator.ts";
 
 const toolWith = (parameters: unknown): Tool =>

@@ -6,7 +6,7 @@ import { Ajv, type AnySchemaObject, type ErrorObject, type ValidateFunction } fr
 import { Ajv2020 } from "ajv/dist/2020.js";
 
 import { type Tool, toolParameters } from "../core/index.ts";
-import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
 
 export type ArgumentViolation = {
   /** Where in the arguments, such as `items[0].id`; empty for the arguments as a whole. */

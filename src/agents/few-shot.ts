@@ -2,7 +2,7 @@
 // time; none are part of this package.
 
 import { type AgentStrategy, ConfigurationError } from "../core/index.ts";
-import { JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
+import { JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import { createRandom } from "../lib/random.ts";
 import { createToolCalling, type ToolCallingOptions } from "./tool-calling.ts";
 

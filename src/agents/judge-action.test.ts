@@ -8,7 +8,7 @@ import {
   type Tool,
   toolFromDefinition,
 } from "../core/index.ts";
-import { fromPlain, type JsonObject } from "../lib/json/index.ts";
+import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { judgeAction } from "./judge-action.ts";
 import { createProblemPolicy, type ProblemPolicy } from "./problem-policy.ts";
 

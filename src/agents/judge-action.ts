@@ -2,7 +2,7 @@
 // Parsers report syntax; here it is asked whether the call can be carried out.
 
 import type { ActionProblem, Decision, ParsedAction, ParseProblem, Tool, ToolCall } from "../core/index.ts";
-import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
+import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import { findViolation } from "./argument-validator.ts";
 import { feedbackOn } from "./feedback.ts";
 import type { ProblemDisposition, ProblemPolicy } from "./problem-policy.ts";

@@ -11,7 +11,7 @@ import { type AgentStrategy, type Episode, freeUsage, type Message, type Rendere
 import { createScriptedEngine } from "../engines/scripted/index.ts";
 import { bookshopSource, expertAction } from "../environments/bookshop/index.ts";
 import { tauBenchSource } from "../environments/tau-bench/index.ts";
-import { episodeSamples, runChatEpisode, runEpisode } from "../episodes/index.ts";
+import { episodeSamples, runChatEpisode, runEpisode } from "../rollout/index.ts";
 import { rendererFamily, rendererFamilyNames, rendererFor } from "../renderers/index.ts";
 import { byteTokenizer } from "../renderers/marker-tokenizer.test-helper.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";

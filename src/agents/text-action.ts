@@ -3,8 +3,15 @@
 
 import type { ParsedAction, ParseProblem, Tool } from "../core/index.ts";
 import { toolFromDefinition } from "../core/index.ts";
-import { dumpJson, fromPlain, type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
-import { pythonStrip } from "../lib/python/strip.ts";
+import {
+  dumpJson,
+  fromPlain,
+  type JsonObject,
+  JsonSyntaxError,
+  type JsonValue,
+  parseJson,
+} from "../python-semantics/json/index.ts";
+import { pythonStrip } from "../python-semantics/strip.ts";
 
 /** The action by which a policy speaks to the user. */
 export const respondName = "respond";

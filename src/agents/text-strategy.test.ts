@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { type Decision, type ParsedAction, type Tool, toolFromDefinition } from "../core/index.ts";
-import { fromPlain, JsonFloat, type JsonObject } from "../lib/json/index.ts";
+import { fromPlain, JsonFloat, type JsonObject } from "../python-semantics/json/index.ts";
 import { createAct } from "./act.ts";
 import { createReact } from "./react.ts";
 import type { TextStrategyOptions } from "./text-strategy.ts";

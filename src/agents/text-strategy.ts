@@ -2,7 +2,7 @@
 // results given back in the user's place. They differ in their instruction alone.
 
 import type { AgentStrategy, Decision } from "../core/index.ts";
-import { dumpJson } from "../lib/json/index.ts";
+import { dumpJson } from "../python-semantics/json/index.ts";
 import { judgeAction } from "./judge-action.ts";
 import { createProblemPolicy, type ProblemPolicy } from "./problem-policy.ts";
 import { readTextAction, respondName, respondTool } from "./text-action.ts";

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
 import { AttributedError, ConfigurationError, type Message, type Tool, toolFromDefinition } from "../core/index.ts";
-import { fromPlain, type JsonObject } from "../lib/json/index.ts";
+import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { createManualClock } from "../lib/manual-clock.ts";
 import { chatAgent, type ChatAgentOptions } from "./chat-agent.ts";
 import { answering, bodyOf, fakeServer, says } from "./fake-chat.test-helper.ts";

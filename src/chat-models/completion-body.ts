@@ -1,7 +1,14 @@
 // Reads the body of an OpenAI-compatible chat completion. Servers differ in what they leave out; nothing here throws.
 // Read losslessly, since some servers send the arguments of a call as an object instead of its text.
 
-import { dumpJson, type JsonObject, JsonFloat, JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
+import {
+  dumpJson,
+  type JsonObject,
+  JsonFloat,
+  JsonSyntaxError,
+  type JsonValue,
+  parseJson,
+} from "../python-semantics/json/index.ts";
 import type { ChatReply, ChatToolCall } from "./chat-model.ts";
 
 /** `null`: the server did not say. */

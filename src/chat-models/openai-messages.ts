@@ -2,7 +2,7 @@
 // names and arguments that servers refuse are made harmless here: a mistake of the model must not end the conversation.
 
 import type { ToolCall, Tool } from "../core/index.ts";
-import { type JsonObject, JsonSyntaxError, parseJson, toPlain } from "../lib/json/index.ts";
+import { type JsonObject, JsonSyntaxError, parseJson, toPlain } from "../python-semantics/json/index.ts";
 import type { ChatMessage } from "./chat-model.ts";
 
 export function openAiMessages(messages: readonly ChatMessage[]): object[] {

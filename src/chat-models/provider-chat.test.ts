@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ConfigurationError, type Message, toolFromDefinition } from "../core/index.ts";
-import { fromPlain, type JsonObject } from "../lib/json/index.ts";
+import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { type ChatModelOptions, createChatModel } from "./create-chat-model.ts";
 import { answering, bodyOf } from "./fake-chat.test-helper.ts";
 import { installedLibraries, type LibraryLoader } from "./provider-library.ts";

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { ConfigurationError } from "../core/index.ts";
 import type { Tool } from "../core/index.ts";
 import { toolParameters } from "../core/index.ts";
-import { toPlain } from "../lib/json/index.ts";
+import { toPlain } from "../python-semantics/json/index.ts";
 import type { ChatMessage, ChatReply } from "./chat-model.ts";
 import { argumentsOf, safeName } from "./openai-messages.ts";
 

@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { defaultToolInstruction } from "../agents/index.ts";
-import { shippedCheckpoint } from "../model/index.ts";
+import { shippedCheckpoint } from "../learner/model/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { createTestCli } from "./cli.test-helper.ts";
 import { tokenizerOf } from "./compose/choose-model.ts";

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defaultSampling, TokenBuffer } from "../core/index.ts";
 import { loadEmbeddedEngine } from "../engines/embedded/index.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
-import { initializeWeights, type ModelConfig, writeCheckpoint } from "../model/index.ts";
+import { initializeWeights, type ModelConfig, writeCheckpoint } from "../learner/model/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
 import { createTestCli, runServer } from "./cli.test-helper.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { sharedFolder } from "../conformance/shared-folder.ts";
-import { parseJson } from "../lib/json/parse-json.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { createRandom } from "../lib/random.ts";
 import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";

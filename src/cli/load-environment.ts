@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { ConfigurationError, type EnvironmentSource, messageOf } from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
-import { defaultTimeouts } from "../episodes/index.ts";
+import { defaultTimeouts } from "../rollout/index.ts";
 import { nearest } from "./settings/nearest.ts";
 import { placeOfFault } from "./syntax-error-place.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";

@@ -1,9 +1,9 @@
 // run.json: what a run is and what came of it. Names of keys are for people; inspect reads `model` to find the tokenizer.
 
 import { readFileSync } from "node:fs";
-import { fromPlain } from "../lib/json/plain.ts";
-import type { JsonObject, JsonValue } from "../lib/json/value.ts";
-import type { RunTotals } from "../runs/index.ts";
+import { fromPlain } from "../python-semantics/json/plain.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
+import type { RunTotals } from "../rollout/index.ts";
 import type { ConnectedPolicy } from "./compose/choose-policy.ts";
 import type { PreparedRollout } from "./compose/prepare-rollout.ts";
 import type { RolloutSettings } from "./settings/rollout-settings.ts";

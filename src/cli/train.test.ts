@@ -2,7 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { describe, expect, it } from "vitest";
-import { initializeWeights, writeCheckpoint } from "../model/index.ts";
+import { initializeWeights, writeCheckpoint } from "../learner/model/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
 import { createTestCli, readAll, type TestCli } from "./cli.test-helper.ts";
 

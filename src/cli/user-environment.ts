@@ -3,7 +3,7 @@
 
 import { schemaWarnings } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource, messageOf, type Taskset } from "../core/index.ts";
-import { openChecked, readTask } from "../episodes/index.ts";
+import { openChecked, readTask } from "../rollout/index.ts";
 
 /** Of each split; others are checked when they are taken. */
 const checkedTasks = 100;

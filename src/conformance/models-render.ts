@@ -4,7 +4,7 @@
 
 import { join } from "node:path";
 
-import type { JsonObject, JsonValue } from "../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
 import {
   type ChatTemplate,
   ChatTemplateError,

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { ConfigurationError } from "../core/index.ts";
-import { type JsonValue, parseJson } from "../lib/json/index.ts";
+import { type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import { type ChatTemplate, compileChatTemplate } from "../renderers/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";

@@ -2,7 +2,7 @@
 // encoding in parts differs from encoding the whole. Part of the suite `models`.
 
 import { ConfigurationError, type Tokenizer } from "../core/index.ts";
-import type { JsonObject, JsonValue } from "../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
 import { createReadableTokenizer, loadTokenizer } from "../tokenizers/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";

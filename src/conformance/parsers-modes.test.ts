@@ -4,8 +4,8 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 
 import { toolFromDefinition } from "../core/index.ts";
-import { type JsonObject, parseJson } from "../lib/json/index.ts";
-import { pythonLstrip } from "../lib/python/index.ts";
+import { type JsonObject, parseJson } from "../python-semantics/json/index.ts";
+import { pythonLstrip } from "../python-semantics/index.ts";
 import { createRandom, type Random } from "../lib/random.ts";
 import {
   type ParseDelta,

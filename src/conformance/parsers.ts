@@ -4,7 +4,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 
 import { toolFromDefinition } from "../core/index.ts";
-import type { JsonObject, JsonValue } from "../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
 import {
   reasoningParser,
   reasoningParserNames,

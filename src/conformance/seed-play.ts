@@ -9,9 +9,9 @@ import {
   type SlimeTauOptions,
   type SlimeTauParsed,
   type SlimeTauResult,
-} from "../episodes/slime-tau/index.ts";
-import { fromPlain, JsonFloat, type JsonObject, type JsonValue, toPlain } from "../lib/json/index.ts";
-import { PythonError } from "../lib/python/index.ts";
+} from "../rollout/slime-tau/index.ts";
+import { fromPlain, JsonFloat, type JsonObject, type JsonValue, toPlain } from "../python-semantics/json/index.ts";
+import { PythonError } from "../python-semantics/index.ts";
 import { createRandom } from "../lib/random.ts";
 import { toolCallParser } from "../parsers/index.ts";
 import { rendererFamily, segmentsText } from "../renderers/index.ts";

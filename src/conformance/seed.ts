@@ -5,9 +5,16 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { type SlimeTauMessage, type SlimeTauResult } from "../episodes/slime-tau/index.ts";
-import { dumpJson, fromPlain, type JsonObject, type JsonValue, parseJson, toPlain } from "../lib/json/index.ts";
-import { PythonError } from "../lib/python/index.ts";
+import { type SlimeTauMessage, type SlimeTauResult } from "../rollout/slime-tau/index.ts";
+import {
+  dumpJson,
+  fromPlain,
+  type JsonObject,
+  type JsonValue,
+  parseJson,
+  toPlain,
+} from "../python-semantics/json/index.ts";
+import { PythonError } from "../python-semantics/index.ts";
 import { rendererFamily, rendererFamilyNames } from "../renderers/index.ts";
 import { loadTokenizer } from "../tokenizers/index.ts";
 import { findData } from "./find-data.ts";

@@ -2,7 +2,7 @@
 // recorded then (with other data) stands beside it in the records and is not.
 
 import { type DomainData, TauEpisode, type TauStep } from "../environments/tau-bench/index.ts";
-import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../lib/json/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 
 const stepFields = ["obs", "reward", "done"];
 const runFields = ["done", "reward", "reward_info", "data_hash", "data_hash_after"];

@@ -1,8 +1,8 @@
 // Records of single values and of the calculator, which belong to no domain.
 
 import { calculate, hashText, runTool, SharedBase, World } from "../environments/tau-bench/index.ts";
-import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "../lib/json/index.ts";
-import { pythonRepr, pythonRound, pythonStr } from "../lib/python/index.ts";
+import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { pythonRepr, pythonRound, pythonStr } from "../python-semantics/index.ts";
 
 /** What is recorded of a record but not compared: the input. */
 function without(record: JsonObject, ...keys: readonly string[]): JsonObject {

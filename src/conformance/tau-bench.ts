@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 import { ConfigurationError } from "../core/index.ts";
 import { type DomainData, loadTauBench, tauBenchDomains } from "../environments/tau-bench/index.ts";
-import type { JsonObject, JsonValue } from "../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";

@@ -3,7 +3,7 @@
 
 import { type ChatMessage, wordsReply } from "../chat-models/index.ts";
 import { AttributedError, type Task, type UserSource } from "../core/index.ts";
-import { pythonRepr } from "../lib/python/repr.ts";
+import { pythonRepr } from "../python-semantics/repr.ts";
 import {
   llmUser,
   reactUser,

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../lib/json/value.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { Message, ToolCall } from "./message.ts";
 import type { ParsedAction } from "./renderer.ts";
 import type { Tool } from "./tool.ts";

@@ -1,7 +1,7 @@
 // The world of an episode as a contract: what it must keep so that runs can be replayed and graded. Not an environment: see
 // `environments/`. It knows no model, no user and no tokens.
 
-import type { JsonObject } from "../lib/json/value.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { Task, Taskset } from "./task.ts";
 import type { Tool } from "./tool.ts";
 

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../lib/json/value.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { ActionProblem, Decision } from "./agent-strategy.ts";
 import type { EngineUsage } from "./engine.ts";
 import type { Grade, ToolResult } from "./environment.ts";

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "../lib/json/value.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 
 /** A tool that an environment offers. */
 export type Tool = {

@@ -2,7 +2,7 @@
 // every episode. Modules of users are JavaScript as often as TypeScript, so nothing is believed.
 
 import { ConfigurationError, messageOf } from "../core/failure.ts";
-import { fromPlain } from "../lib/json/plain.ts";
+import { fromPlain } from "../python-semantics/json/plain.ts";
 
 /** Throws a plain error that names the place. */
 type Check = (value: unknown, at: string) => void;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
-import { type JsonObject, parseJson } from "../lib/json/index.ts";
+import { type JsonObject, parseJson } from "../python-semantics/json/index.ts";
 import { environmentViolations } from "../testing/index.ts";
 import { defineEnvironment, type EnvironmentDefinition } from "./index.ts";
 

@@ -14,9 +14,9 @@ import type {
 import { AttributedError, ConfigurationError, messageOf } from "../core/failure.ts";
 import type { Task, Taskset } from "../core/task.ts";
 import { type Tool, toolFromDefinition } from "../core/tool.ts";
-import { dumpJson } from "../lib/json/dump-json.ts";
-import { fromForeign, fromPlain, toPlain } from "../lib/json/plain.ts";
-import type { JsonObject } from "../lib/json/value.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import { fromForeign, fromPlain, toPlain } from "../python-semantics/json/plain.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 import { checkDefinition } from "./check-definition.ts";
 
 /** A tool as a function over the episode's state. */

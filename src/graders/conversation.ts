@@ -2,7 +2,7 @@
 // side never heard is not part of it. Made from an episode here, and from files of other programs by whoever reads those.
 
 import type { Episode } from "../core/index.ts";
-import type { JsonObject } from "../lib/json/value.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 
 export type ConversationStep =
   | { readonly type: "user"; readonly words: string; readonly hangsUp: boolean }

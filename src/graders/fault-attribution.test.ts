@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { Failure } from "../core/index.ts";
 import { toolFromDefinition } from "../core/index.ts";
-import { fromPlain } from "../lib/json/plain.ts";
-import type { JsonObject } from "../lib/json/value.ts";
+import { fromPlain } from "../python-semantics/json/plain.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 import {
   attributeFault,
   type ConversationStep,

@@ -1,7 +1,7 @@
 // A second opinion on failures that no rule explains, from a model. Off unless somebody hands in a model; its answer is a
 // label with words, never a reward. The prompt is our own.
 
-import { dumpJson } from "../lib/json/index.ts";
+import { dumpJson } from "../python-semantics/json/index.ts";
 import type { Conversation } from "./conversation.ts";
 import { type FailedEpisode, type Fault, type FaultAttribution, faults } from "./fault-attribution.ts";
 

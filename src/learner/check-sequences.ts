@@ -1,6 +1,6 @@
 // Whether sequences fit a trainer, asked before any thread sees them: a thread that throws is gone.
 
-import type { ModelConfig } from "../model/index.ts";
+import type { ModelConfig } from "./model/index.ts";
 import type { LossSequence } from "./loss-sequence.ts";
 
 export type SequenceLimits = { readonly config: ModelConfig; readonly maxTokens: number; readonly maxTargets: number };

@@ -4,7 +4,7 @@
 
 import type { Task, Taskset } from "../core/index.ts";
 import { deriveSeed } from "../lib/random.ts";
-import type { EpisodePlayer, PlayedEpisode } from "../runs/index.ts";
+import type { EpisodePlayer, PlayedEpisode } from "../rollout/index.ts";
 import { isDead } from "./group-advantages.ts";
 import type { TaskOrder } from "./task-order.ts";
 

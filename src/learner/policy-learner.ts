@@ -4,7 +4,7 @@
 
 import type { TaskOrder } from "./task-order.ts";
 import type { Taskset } from "../core/index.ts";
-import type { EpisodePlayer } from "../runs/index.ts";
+import type { EpisodePlayer } from "../rollout/index.ts";
 import { collectGroups, type PlayedGroup } from "./collect-groups.ts";
 import type { Baseline } from "./group-advantages.ts";
 import { disagreement, type LogprobAgreement, logprobAgreement } from "./logprob-agreement.ts";

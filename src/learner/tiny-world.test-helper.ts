@@ -5,9 +5,9 @@
 import { agentFactory } from "../agents/index.ts";
 import { createEmbeddedEngine, type EmbeddedEngine } from "../engines/embedded/index.ts";
 import { defineEnvironment } from "../environments/index.ts";
-import { type Checkpoint, initializeWeights } from "../model/index.ts";
+import { type Checkpoint, initializeWeights } from "./model/index.ts";
 import { rendererFor } from "../renderers/index.ts";
-import { type EpisodePlayer, tokenExactPlayer } from "../runs/index.ts";
+import { type EpisodePlayer, tokenExactPlayer } from "../rollout/index.ts";
 import { createTokenizer, trainChatTokenizer } from "../tokenizers/index.ts";
 import { selectUser } from "../users/index.ts";
 import { type LearnerState, PolicyLearner, type PolicyOptions } from "./policy-learner.ts";

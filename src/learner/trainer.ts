@@ -14,7 +14,7 @@ import {
   type ModelConfig,
   type OptimizerState,
   type UpdateOptions,
-} from "../model/index.ts";
+} from "./model/index.ts";
 import { checkSequences } from "./check-sequences.ts";
 import type { LossSequence } from "./loss-sequence.ts";
 import { splitWork } from "./split-work.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 
 import type { Episode, Sample } from "../core/index.ts";
-import type { PlayedEpisode } from "../runs/index.ts";
+import type { PlayedEpisode } from "../rollout/index.ts";
 import { weighSamples, type WeighOptions } from "./weigh-samples.ts";
 
 /** Only what is read of it. */

@@ -1,7 +1,7 @@
 // Harmony, the format of gpt-oss: blocks of `<|channel|>kind<|message|>content` that end with a marker, or, where markers
 // were lost, bare words ("analysis...assistantfinal..."). Reads finished text into events; both parsers of the family use it.
 
-import { pythonLower, pythonStrip } from "../lib/python/index.ts";
+import { pythonLower, pythonStrip } from "../python-semantics/index.ts";
 import type { HarmonyEvent } from "./harmony-event.ts";
 import { harmonyMarkers, type HarmonyPiece, splitHarmony } from "./harmony-pieces.ts";
 import { readBareHarmony, withoutEnding } from "./harmony-words.ts";

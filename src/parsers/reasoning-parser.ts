@@ -1,7 +1,7 @@
 // Splits sampled text into reasoning and the rest, exactly as SGLang's reasoning parser of the same name does. Runs
 // before the tool-call parser: a call inside reasoning is a thought, not a call.
 
-import { pythonStrip } from "../lib/python/index.ts";
+import { pythonStrip } from "../python-semantics/index.ts";
 import { type ReasoningStage, tagStage } from "./streaming/reasoning-stage.ts";
 
 export type ReasoningSplit = { readonly reasoning: string; readonly normalText: string };

@@ -2,11 +2,11 @@
 // share: which key holds the name, which the arguments, what is dropped, what raises.
 
 import type { ParseProblem } from "../core/index.ts";
-import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
-import { PythonError, pythonTypeName } from "../lib/python/index.ts";
-import { pythonExceptionType } from "./python/exception.ts";
-import { isTruthy } from "./python/truth.ts";
-import { dumpPython, type PythonValue } from "./python/value.ts";
+import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { PythonError, pythonTypeName } from "../python-semantics/index.ts";
+import { pythonExceptionType } from "../python-semantics/literals/exception.ts";
+import { isTruthy } from "../python-semantics/literals/truth.ts";
+import { dumpPython, type PythonValue } from "../python-semantics/literals/value.ts";
 import type { ToolTable } from "./tool-table.ts";
 
 /** A call as the reference reports it. */

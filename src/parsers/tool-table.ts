@@ -2,7 +2,7 @@
 // tools, because a parser runs every turn.
 
 import { type Tool, toolParameters } from "../core/index.ts";
-import type { JsonObject, JsonValue } from "../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
 
 export type ToolTable = {
   readonly tools: readonly Tool[];

@@ -1,10 +1,10 @@
 // Arguments that a format writes as bare text, read as what a schema declares. Readers answer `undefined` for text that is
 // nothing of the kind; what Python raises beyond that (infinite integers, nesting) passes.
 
-import { type JsonFloat, type JsonValue, parseJson } from "../lib/json/index.ts";
-import { pythonLower, pythonStrip } from "../lib/python/index.ts";
-import { unlessRaised } from "./python/exception.ts";
-import { narrowFloat, pythonFloat, pythonInt } from "./python/number.ts";
+import { type JsonFloat, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { pythonLower, pythonStrip } from "../python-semantics/index.ts";
+import { unlessRaised } from "../python-semantics/literals/exception.ts";
+import { narrowFloat, pythonFloat, pythonInt } from "../python-semantics/literals/number.ts";
 
 const switches: ReadonlyMap<string, boolean> = new Map([
   ...["true", "1", "yes", "on"].map((word): [string, boolean] => [word, true]),

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { type Tool, toolFromDefinition } from "../core/index.ts";
-import { fromPlain, type JsonObject } from "../lib/json/index.ts";
+import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { rendererFor } from "./choose-renderer.ts";
 

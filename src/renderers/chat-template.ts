@@ -2,7 +2,7 @@
 // native template can be checked character for character, errors included, against the Jinja program it stands for.
 // Not a renderer: it knows no tokens and no history policy.
 
-import type { JsonObject, JsonValue } from "../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
 
 export type TemplateInput = {
   /** OpenAI wire shape; odd shapes are the template's to refuse. */

@@ -2,7 +2,7 @@
 // tools said, so edits look only at the template's own text.
 
 import { ConfigurationError } from "../core/index.ts";
-import { fromPlain } from "../lib/json/index.ts";
+import { fromPlain } from "../python-semantics/json/index.ts";
 import type { TemplateContext, TemplateSegment } from "./chat-template.ts";
 import type { RendererFamily } from "./renderer-family.ts";
 

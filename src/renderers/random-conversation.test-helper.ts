@@ -5,7 +5,7 @@ import fc from "fast-check";
 
 import type { Message, Renderer, Tokenizer, Tool } from "../core/index.ts";
 import { toolFromDefinition } from "../core/index.ts";
-import { fromPlain, type JsonObject } from "../lib/json/index.ts";
+import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { segmentsText, type TemplateSegment } from "./chat-template.ts";
 import { rendererFamily } from "./families.ts";
 import { type RendererFamily, wireMessages } from "./renderer-family.ts";

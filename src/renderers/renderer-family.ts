@@ -2,7 +2,7 @@
 // which parsers read its output. Data; `template-renderer.ts` does the work for all families.
 
 import type { Message } from "../core/index.ts";
-import type { JsonObject, JsonValue } from "../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
 import type { ReasoningParser, ToolCallParser } from "../parsers/index.ts";
 import type { ChatTemplate } from "./chat-template.ts";
 import { wireMessage } from "./wire-message.ts";

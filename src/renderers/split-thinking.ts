@@ -1,7 +1,7 @@
 // How Qwen3's and GLM's templates take thinking out of a content that has it inline. Not a parser of what models write: the
 // templates cut at other places than parsers of servers do.
 
-import { pythonLstrip, pythonRstrip } from "../lib/python/index.ts";
+import { pythonLstrip, pythonRstrip } from "../python-semantics/index.ts";
 
 /** Cuts thinking out of content that has a closing tag. */
 export function splitThinking(text: string): { readonly reasoning: string; readonly content: string } {

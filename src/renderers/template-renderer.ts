@@ -3,7 +3,7 @@
 
 import type { BridgeInput, BridgeResult, Message, RenderedPrompt, Renderer, Tokenizer, Tool } from "../core/index.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
-import type { JsonObject } from "../lib/json/index.ts";
+import type { JsonObject } from "../python-semantics/json/index.ts";
 import { type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/index.ts";
 import { createActionReader } from "./action-reader.ts";
 import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";

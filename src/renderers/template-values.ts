@@ -1,8 +1,8 @@
 // Jinja's and Python's view of JSON values, as far as chat templates use it: attributes that may be undefined, truth,
 // addition of texts, and which mistake raises what. JavaScript's `undefined` is Jinja's undefined value.
 
-import { dumpJson, JsonFloat, type JsonValue } from "../lib/json/index.ts";
-import { isOrEquals, pythonStr, pythonStrip, pythonTypeName } from "../lib/python/index.ts";
+import { dumpJson, JsonFloat, type JsonValue } from "../python-semantics/json/index.ts";
+import { isOrEquals, pythonStr, pythonStrip, pythonTypeName } from "../python-semantics/index.ts";
 import { ChatTemplateError } from "./chat-template.ts";
 
 export type TemplateValue = JsonValue | undefined;

@@ -1,7 +1,7 @@
 // Our messages in the OpenAI wire shape that chat templates read.
 
 import type { Message, ToolCall } from "../core/index.ts";
-import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../lib/json/index.ts";
+import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 
 /** Absent parts are left out: templates tell a missing key from a null. */
 export function wireMessage(message: Message): JsonObject {

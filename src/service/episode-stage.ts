@@ -2,9 +2,9 @@
 // hand. It decides nothing: what an ending means is for those who asked.
 
 import type { EpisodeEvent, GroupRecord } from "../core/index.ts";
-import { episodeSamples } from "../episodes/index.ts";
+import { episodeSamples } from "../rollout/index.ts";
 import { createSemaphore, type Semaphore } from "../lib/semaphore.ts";
-import type { EpisodePlayer, PlayedEpisode } from "../runs/index.ts";
+import type { EpisodePlayer, PlayedEpisode } from "../rollout/index.ts";
 import type { EpisodeJob } from "./episode-job.ts";
 import { summarize } from "./episode-summary.ts";
 import { viewEvent } from "./event-view.ts";

@@ -2,7 +2,7 @@
 // the samples.
 
 import type { EpisodeEvent } from "../core/index.ts";
-import { toPlain } from "../lib/json/plain.ts";
+import { toPlain } from "../python-semantics/json/plain.ts";
 
 /** A JSON object; `type` as in `EpisodeEvent`, names in snake_case. */
 export type EventView = Readonly<Record<string, unknown>> & { readonly type: string };

@@ -1,7 +1,7 @@
 // From what is asked for to episodes with places and seeds. The same question gives the same episodes in every process.
 
 import type { EnvironmentSource, Task, Taskset } from "../core/index.ts";
-import { episodeSeed } from "../episodes/index.ts";
+import { episodeSeed } from "../rollout/index.ts";
 import { EpisodeJob } from "./episode-job.ts";
 import type { GroupIdentity, GroupJob, GroupRequest } from "./group-job.ts";
 import { ServiceRefusal } from "./service-refusal.ts";

@@ -1,7 +1,7 @@
 // Who plays the policy of a request, told to the client in the service's own words when nobody can.
 
 import { ConfigurationError } from "../core/index.ts";
-import type { EpisodePlayer } from "../runs/index.ts";
+import type { EpisodePlayer } from "../rollout/index.ts";
 import type { PolicyRequest, ServiceParts } from "./service-parts.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
 

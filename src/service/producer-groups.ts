@@ -6,7 +6,7 @@ import { subscribeToAbort } from "../lib/abort-subscription.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import type { GroupRecord } from "../core/index.ts";
-import type { BegunGroup, EpisodePlace, EpisodePlayer, PlayedEpisode, ProducerState } from "../runs/index.ts";
+import type { BegunGroup, EpisodePlace, EpisodePlayer, PlayedEpisode, ProducerState } from "../rollout/index.ts";
 import type { EpisodeJob } from "./episode-job.ts";
 import type { EpisodeStage } from "./episode-stage.ts";
 import { notPlayed, notStarted, summarize } from "./episode-summary.ts";

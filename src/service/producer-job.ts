@@ -11,7 +11,7 @@ import {
   type ProducerStatus,
   type RolloutProducer,
   type TakenGroup,
-} from "../runs/index.ts";
+} from "../rollout/index.ts";
 import { refuseClosing } from "./asked.ts";
 import { ProducerGroups, type ProducerWorld } from "./producer-groups.ts";
 import { groupIdOf, optionsOf, planOf, type ProducerRequest } from "./producer-request.ts";

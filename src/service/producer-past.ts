@@ -2,7 +2,7 @@
 // kept was handed over all the same: it was on disk before anybody got it, so its groups are recorded now.
 
 import type { Episode, GroupRecord } from "../core/index.ts";
-import type { BegunGroup, EarlierProduction } from "../runs/index.ts";
+import type { BegunGroup, EarlierProduction } from "../rollout/index.ts";
 import { openGroup } from "./open-group.ts";
 import type { ProducerWorld } from "./producer-groups.ts";
 import type { Batch, ProducerPast } from "./producer-job.ts";

@@ -8,7 +8,7 @@ import {
   type ProducerPlan,
   tasksInOrder,
   type TaskSource,
-} from "../runs/index.ts";
+} from "../rollout/index.ts";
 import type { GroupRequest } from "./group-job.ts";
 import { checkTasks, findSplit, type TaskWorld } from "./open-group.ts";
 import type { PolicyRequest } from "./service-parts.ts";

@@ -3,7 +3,7 @@
 
 import { type FileHandle, open } from "node:fs/promises";
 import { AttributedError } from "../core/index.ts";
-import type { BegunGroup, TakenGroup } from "../runs/index.ts";
+import type { BegunGroup, TakenGroup } from "../rollout/index.ts";
 
 export type LoggedRequest = LoggedGroup | LoggedCancel | LoggedWeights | LoggedOfProducer;
 

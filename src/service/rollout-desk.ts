@@ -3,7 +3,7 @@
 // request), and how many may wait.
 
 import { randomUUID } from "node:crypto";
-import type { EpisodePlayer } from "../runs/index.ts";
+import type { EpisodePlayer } from "../rollout/index.ts";
 import { type Asked, checkSameBody, digestOf, hashOf, refuseClosing } from "./asked.ts";
 import type { EpisodeJob } from "./episode-job.ts";
 import type { EpisodeStage } from "./episode-stage.ts";

@@ -1,7 +1,7 @@
 // What the rollout service is made of, as values: it knows no engine, no environment and no exporter by name.
 
 import type { EnvironmentSource, Episode, EpisodeSamples, SamplingParams } from "../core/index.ts";
-import type { EpisodePlayer } from "../runs/index.ts";
+import type { EpisodePlayer } from "../rollout/index.ts";
 import type { RunStore } from "../store/run-store.ts";
 import type { RequestLog } from "./request-log.ts";
 import type { TurnGate } from "./turn-gate.ts";

@@ -3,9 +3,9 @@
 import { createToolCalling } from "../agents/index.ts";
 import type { Engine, Episode, GroupRecord } from "../core/index.ts";
 import { bookshopSource, createExpertEngine } from "../environments/bookshop/index.ts";
-import { exportFormats, exportGroup } from "../exporters/index.ts";
+import { exportFormats, exportGroup } from "../export/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
-import { tokenExactPlayer } from "../runs/index.ts";
+import { tokenExactPlayer } from "../rollout/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { agendaUser } from "../users/index.ts";
 import {

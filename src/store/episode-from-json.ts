@@ -16,8 +16,8 @@ import type {
   ToolCall,
   Turn,
 } from "../core/index.ts";
-import { toPlain } from "../lib/json/plain.ts";
-import type { JsonValue } from "../lib/json/value.ts";
+import { toPlain } from "../python-semantics/json/plain.ts";
+import type { JsonValue } from "../python-semantics/json/value.ts";
 import { JsonFields } from "./json-fields.ts";
 import { unpackLogprobs, unpackTokens } from "./packed-array.ts";
 import {

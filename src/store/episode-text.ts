@@ -2,9 +2,9 @@
 // ids and logprobs are packed (`packed-array.ts`), and a turn event names its turn instead of repeating it.
 
 import type { Episode, EpisodeEvent } from "../core/index.ts";
-import { dumpJson } from "../lib/json/dump-json.ts";
-import { fromPlain } from "../lib/json/plain.ts";
-import { JsonFloat, type JsonObject } from "../lib/json/value.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import { fromPlain } from "../python-semantics/json/plain.ts";
+import { JsonFloat, type JsonObject } from "../python-semantics/json/value.ts";
 import { ByteWriter } from "./byte-writer.ts";
 import { writePacked } from "./packed-array.ts";
 

@@ -6,9 +6,9 @@ import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promi
 import { join } from "node:path";
 import { ConfigurationError, type Episode, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
 import type { Clock } from "../lib/clock.ts";
-import { dumpJson } from "../lib/json/dump-json.ts";
-import { parseJson } from "../lib/json/parse-json.ts";
-import type { JsonObject, JsonValue } from "../lib/json/value.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { unchanged } from "../lib/unchanged.ts";
 import { AppendFile } from "./append-file.ts";
 import { BatchQueue } from "./batch-queue.ts";

@@ -3,9 +3,9 @@
 // belong to no decided group yet.
 
 import type { GroupRecord } from "../core/index.ts";
-import { dumpJson } from "../lib/json/dump-json.ts";
-import { fromPlain } from "../lib/json/plain.ts";
-import type { JsonValue } from "../lib/json/value.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import { fromPlain } from "../python-semantics/json/plain.ts";
+import type { JsonValue } from "../python-semantics/json/value.ts";
 import { JsonFields } from "./json-fields.ts";
 
 /** A group as it stands in its file. */

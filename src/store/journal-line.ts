@@ -3,7 +3,7 @@
 // number counts the events of the episode from 0 and finds lines that are gone.
 
 import type { EpisodeEvent } from "../core/index.ts";
-import { parseJson } from "../lib/json/parse-json.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { eventFromJson } from "./episode-from-json.ts";
 import type { ByteWriter } from "./byte-writer.ts";
 import { writeEvent } from "./episode-text.ts";

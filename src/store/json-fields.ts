@@ -1,7 +1,7 @@
 // Reads the fields of a JSON object into types, once, at the edge. Every miss names the field and what was found there.
 
-import type { JsonObject, JsonValue } from "../lib/json/value.ts";
-import { JsonFloat } from "../lib/json/value.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
+import { JsonFloat } from "../python-semantics/json/value.ts";
 
 /** One JSON object and where it stands. All methods throw a plain error when the field is not what is asked for. */
 export class JsonFields {

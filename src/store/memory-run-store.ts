@@ -2,8 +2,8 @@
 // their JSON text, so that what it gives back is what a file would give back.
 
 import { ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
-import { parseJson } from "../lib/json/parse-json.ts";
-import type { JsonObject } from "../lib/json/value.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 import { episodeFromJson } from "./episode-from-json.ts";
 import { episodeLine } from "./episode-text.ts";
 import { groupFromJson, groupLine } from "./group-json.ts";

@@ -2,7 +2,7 @@
 // three times as long and five times as slow. In Python: `numpy.frombuffer(base64.b64decode(x["base64"]), x["dtype"])`.
 
 import { endianness } from "node:os";
-import type { JsonValue } from "../lib/json/value.ts";
+import type { JsonValue } from "../python-semantics/json/value.ts";
 import type { ByteWriter } from "./byte-writer.ts";
 
 /** More entries than this are faster encoded by the platform, fewer by a loop that makes no text of them. */

@@ -9,7 +9,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError, type GroupRecord } from "../core/index.ts";
-import { parseJson } from "../lib/json/parse-json.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { groupFromJson, type StoredGroup } from "./group-json.ts";
 import { JsonFields } from "./json-fields.ts";
 import { readJournal, type RecoveredJournal } from "./journal-reader.ts";

@@ -3,7 +3,7 @@ import { hostname, tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConfigurationError, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
-import type { JsonObject } from "../lib/json/value.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 import { JournalSegments } from "./journal-segments.ts";
 import { flipped, sampleEpisode, withChecksum } from "./sample-episode.test-helper.ts";
 import {

@@ -4,9 +4,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { AttributedError, ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
 import { createRandom } from "../lib/random.ts";
-import { dumpJson } from "../lib/json/dump-json.ts";
-import { parseJson } from "../lib/json/parse-json.ts";
-import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/value.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/value.ts";
 import { flipped, sampleEpisode, withChecksum } from "./sample-episode.test-helper.ts";
 import {
   createFileRunStore,

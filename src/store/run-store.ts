@@ -2,7 +2,7 @@
 // episode arrives whole, when it has ended.
 
 import type { Episode, GroupRecord } from "../core/index.ts";
-import type { JsonObject } from "../lib/json/value.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
 
 /** What is decided about a group, and what it trains. */
 export type DecidedGroup = {

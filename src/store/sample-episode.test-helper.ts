@@ -2,7 +2,7 @@
 
 import { crc32 } from "node:zlib";
 import type { Episode, EpisodeEvent, Failure, Task, Turn } from "../core/index.ts";
-import { JsonFloat, type JsonObject } from "../lib/json/value.ts";
+import { JsonFloat, type JsonObject } from "../python-semantics/json/value.ts";
 
 const task: Task = {
   id: "desk:train:3",

@@ -4,8 +4,8 @@
 import type { Environment, EnvironmentSource } from "../core/environment.ts";
 import type { Task } from "../core/task.ts";
 import { toolParameters } from "../core/tool.ts";
-import { dumpJson } from "../lib/json/dump-json.ts";
-import { JsonFloat, type JsonObject, type JsonValue } from "../lib/json/value.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/value.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
 
 export type EnvironmentConformanceOptions = {

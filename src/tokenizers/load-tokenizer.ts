@@ -3,7 +3,7 @@
 import { basename, join, resolve } from "node:path";
 
 import { ConfigurationError, type Tokenizer } from "../core/index.ts";
-import { type JsonObject, type JsonValue, parseJson, toPlain } from "../lib/json/index.ts";
+import { type JsonObject, type JsonValue, parseJson, toPlain } from "../python-semantics/json/index.ts";
 import { createTokenizer, type TokenizerDefinition } from "./create-tokenizer.ts";
 import { checkModelFolder, parseModelFile, readModelFile } from "./model-files.ts";
 

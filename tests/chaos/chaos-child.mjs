@@ -11,7 +11,7 @@ import { bookshopSource, expertAction } from "../../dist/environments/bookshop/i
 // Rooms with libraries that are not needed here are entered by the side: this process is started often.
 import { createToolCalling } from "../../dist/agents/tool-calling.js";
 import { createQwenRenderer } from "../../dist/renderers/qwen/qwen-renderer.js";
-import { dropZeroSignal, resumablePlayer, runRollout, tokenExactPlayer } from "../../dist/runs/index.js";
+import { dropZeroSignal, resumablePlayer, runRollout, tokenExactPlayer } from "../../dist/rollout/index.js";
 import { createFileRunStore, resumeFileRunStore } from "../../dist/store/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/readable-tokenizer.js";
 import { agendaUser } from "../../dist/users/agenda.js";

@@ -15,7 +15,7 @@ import { createToolCalling } from "../../dist/agents/index.js";
 import { createSglangEngine } from "../../dist/engines/sglang/index.js";
 import { bookshopSource } from "../../dist/environments/bookshop/index.js";
 import { createQwenRenderer } from "../../dist/renderers/index.js";
-import { runRollout, tasksInOrder, tokenExactPlayer } from "../../dist/runs/index.js";
+import { runRollout, tasksInOrder, tokenExactPlayer } from "../../dist/rollout/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
 import { alignmentViolations, conservationViolations } from "../../dist/trajectories/index.js";
 import { agendaUser } from "../../dist/users/index.js";

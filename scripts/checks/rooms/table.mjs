@@ -21,13 +21,18 @@
 export const rooms = {
   // Domain-free helpers, one function per file: a door would only be a list of them.
   lib: { imports: [], browser: true, open: true, isInternal: true },
+  // Python's values, text and JSON, where ours must match byte for byte.
+  "python-semantics": { imports: [], browser: true, open: true, isInternal: true },
   // Contracts are imported from the file that states them.
-  core: { imports: ["lib"], browser: true, open: true },
+  core: { imports: ["lib", "python-semantics"], browser: true, open: true },
 
-  tokenizers: { imports: ["core", "lib"], packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts" } },
-  parsers: { imports: ["core", "lib"], browser: true },
+  tokenizers: {
+    imports: ["core", "lib", "python-semantics"],
+    packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts" },
+  },
+  parsers: { imports: ["core", "python-semantics"], browser: true },
   renderers: {
-    imports: ["core", "lib", "parsers"],
+    imports: ["core", "lib", "python-semantics", "parsers"],
     // The grammar of the fallback for chat templates without a native renderer.
     packages: { "@huggingface/jinja": "renderers/jinja/syntax/parse-template.ts" },
     browser: true,
@@ -39,43 +44,48 @@ export const rooms = {
   "engines/*": { imports: ["core", "lib", "http"] },
   // What engines that sample in this process share: requests read, tokens chosen.
   sampling: { imports: ["core"], isInternal: true },
-  "engines/embedded": { imports: ["core", "lib", "model", "sampling"] },
+  "engines/embedded": { imports: ["core", "lib", "learner/model", "sampling"] },
   // node-llama-cpp is an optional peer, so it is named at run time.
-  "engines/llama-cpp": { imports: ["core", "lib", "sampling"], loads: "engines/llama-cpp/llama-library.ts" },
+  "engines/llama-cpp": {
+    imports: ["core", "lib", "sampling"],
+    loads: "engines/llama-cpp/llama-library.ts",
+  },
   // What environments written by users are defined with.
-  environments: { imports: ["core", "lib"] },
-  "environments/*": { imports: ["core", "lib"] },
+  environments: { imports: ["core", "python-semantics"] },
+  "environments/*": { imports: ["core", "lib", "python-semantics"] },
   // An upstream checkout is Python, read as data by a parser.
   "environments/tau-bench": {
-    imports: ["core", "lib"],
+    imports: ["core", "lib", "python-semantics"],
     packages: {
       "@lezer/python": "environments/tau-bench/checkout/python/python-source.ts",
       "@lezer/common": "environments/tau-bench/checkout/",
     },
   },
   // Models behind an API, for simulated users and for agents that are evaluated.
-  "chat-models": { imports: ["core", "lib", "http"], loads: "chat-models/provider-library.ts" },
-  users: { imports: ["core", "lib", "chat-models"] },
-  agents: { imports: ["core", "lib"], packages: { ajv: "*" } },
-  graders: { imports: ["core", "lib"] },
+  "chat-models": { imports: ["core", "lib", "python-semantics", "http"], loads: "chat-models/provider-library.ts" },
+  users: { imports: ["core", "lib", "python-semantics", "chat-models"] },
+  agents: { imports: ["core", "lib", "python-semantics"], packages: { ajv: "*" } },
+  graders: { imports: ["core", "python-semantics"] },
 
-  episodes: { imports: ["core", "lib", "trajectories"], browser: true },
   // The loop of the file that this package began as, kept for comparison in one folder.
-  "episodes/slime-tau": { imports: ["core", "lib"], browser: true },
-  store: { imports: ["core", "lib"], doors: ["run-store.ts"] },
-  queue: { imports: ["core", "lib"], doors: ["job-queue.ts"] },
-  runs: { imports: ["core", "lib", "trajectories", "episodes", "store", "queue"] },
-  exporters: { imports: ["core", "trajectories"], packages: { "hyparquet-writer": "exporters/parquet-file.ts" } },
+  "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
+  store: { imports: ["core", "lib", "python-semantics"], doors: ["run-store.ts"] },
+  queue: { imports: ["core", "lib", "python-semantics"], doors: ["job-queue.ts"] },
+  rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"] },
+  export: { imports: ["core", "trajectories"], packages: { "hyparquet-writer": "export/parquet-file.ts" } },
 
-  gateway: { imports: ["core", "lib", "trajectories"], packages: { hono: "*", "@hono/node-server": "*" } },
+  gateway: {
+    imports: ["core", "lib", "python-semantics", "trajectories"],
+    packages: { hono: "*", "@hono/node-server": "*" },
+  },
   service: {
-    imports: ["core", "lib", "episodes", "runs", "gateway", "store", "queue"],
+    imports: ["core", "lib", "python-semantics", "rollout", "gateway", "store", "queue"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "service/wire/" },
   },
-  model: { imports: ["core", "lib"] },
-  learner: { imports: ["core", "lib", "trajectories", "runs", "model"] },
+  "learner/model": { imports: ["core", "lib"] },
+  learner: { imports: ["core", "lib", "trajectories", "rollout", "learner/model"] },
   // Makes the checkpoints that are shipped; composes the learner with the environment they are for.
-  pretraining: {
+  "learner/pretraining": {
     imports: [
       "core",
       "lib",
@@ -84,9 +94,9 @@ export const rooms = {
       "environments/bookshop",
       "users",
       "agents",
-      "episodes",
+      "rollout",
       "engines/embedded",
-      "model",
+      "learner/model",
       "learner",
     ],
     isInternal: true,
@@ -96,7 +106,7 @@ export const rooms = {
     packages: { "prom-client": "telemetry/run-metrics.ts", "@opentelemetry/api": "telemetry/run-traces.ts" },
   },
 
-  testing: { imports: ["core", "lib"], packages: { hono: "*", "@hono/node-server": "*" } },
+  testing: { imports: ["core", "lib", "python-semantics"], packages: { hono: "*", "@hono/node-server": "*" } },
   // Plays golden files through every adapter, so it sees all of them; nothing but the tests sees it.
   conformance: { imports: ["*"], except: ["cli"], isInternal: true },
   // The composition root.
@@ -125,6 +135,7 @@ export const packageDoor = "index.ts";
 export const openToTests = [
   "conformance/shared-folder.ts",
   "chat-models/fake-chat.test-helper.ts",
+  "parsers/html/unescape.ts",
   "http/engine-calls.test-helper.ts",
   "renderers/marker-tokenizer.test-helper.ts",
   "sampling/plain-params.test-helper.ts",

@@ -7,7 +7,7 @@ import { createToolCalling } from "../../agents/index.ts";
 import { ConfigurationError, defaultSampling } from "../../core/index.ts";
 import { bookshopSource } from "../../environments/bookshop/index.ts";
 import { createQwenRenderer } from "../../renderers/index.ts";
-import { createRolloutProducer, tasksInOrder, tokenExactPlayer } from "../../runs/index.ts";
+import { createRolloutProducer, tasksInOrder, tokenExactPlayer } from "../../rollout/index.ts";
 import { measureLoopLag } from "../../telemetry/index.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { agendaUser } from "../../users/index.ts";

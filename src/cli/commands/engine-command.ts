@@ -4,7 +4,7 @@
 import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import { type EmbeddedEngine, loadEmbeddedEngine } from "../../engines/embedded/index.ts";
-import { shippedCheckpoints } from "../../model/index.ts";
+import { shippedCheckpoints } from "../../learner/model/index.ts";
 import { createSglangFront, type FrontListener } from "../../testing/index.ts";
 import { loadTokenizer } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";

@@ -18,8 +18,8 @@ import {
   parseWhere,
   type RowFile,
   whereFieldKinds,
-} from "../../exporters/index.ts";
-import type { JsonObject } from "../../lib/json/value.ts";
+} from "../../export/index.ts";
+import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { openRunFolder } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { tokenizerOf } from "../compose/choose-model.ts";

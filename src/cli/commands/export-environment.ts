@@ -9,11 +9,11 @@ import {
   type EpisodeSamples,
   type Tool,
 } from "../../core/index.ts";
-import { episodeSamples } from "../../episodes/index.ts";
-import type { ExportContext } from "../../exporters/index.ts";
+import { episodeSamples } from "../../rollout/index.ts";
+import type { ExportContext } from "../../export/index.ts";
 import { faultPolicies } from "../../graders/index.ts";
-import { dumpJson } from "../../lib/json/dump-json.ts";
-import type { JsonObject, JsonValue } from "../../lib/json/value.ts";
+import { dumpJson } from "../../python-semantics/json/dump-json.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/value.ts";
 import { faultPolicyOf } from "../compose/fault-policy.ts";
 import { environmentNames, loadEnvironment } from "../load-environment.ts";
 

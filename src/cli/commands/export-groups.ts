@@ -2,7 +2,7 @@
 // episodes of groups under way are held. Numbers of groups and episodes are counted over all runs.
 
 import type { Episode, EpisodeSamples, GroupRecord } from "../../core/index.ts";
-import type { GroupToExport } from "../../exporters/index.ts";
+import type { GroupToExport } from "../../export/index.ts";
 import type { RunReader } from "../../store/index.ts";
 
 export type RunToExport = {

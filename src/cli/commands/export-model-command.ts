@@ -4,7 +4,7 @@ import { stat } from "node:fs/promises";
 import { relative, resolve } from "node:path";
 import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
-import { exportGguf } from "../../model/index.ts";
+import { exportGguf } from "../../learner/model/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { modelPath } from "../compose/choose-model.ts";
 import type { RunCommand } from "./command-result.ts";

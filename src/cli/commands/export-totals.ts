@@ -1,4 +1,4 @@
-import type { ExportedGroup, LeftOut } from "../../exporters/index.ts";
+import type { ExportedGroup, LeftOut } from "../../export/index.ts";
 import { formatCount } from "../display/terminal-text.ts";
 
 /** What an export wrote and what it left out, and how that is told. */

@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { Command } from "commander";
 import { ConfigurationError, type Episode } from "../../core/index.ts";
-import type { JsonObject } from "../../lib/json/value.ts";
+import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { openRunFolder, type RunReader } from "../../store/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { tokenizerOf } from "../compose/choose-model.ts";

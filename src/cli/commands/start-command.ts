@@ -3,7 +3,7 @@
 import { resolve } from "node:path";
 import { Command, Option } from "commander";
 import { ConfigurationError, type Episode, type Tokenizer } from "../../core/index.ts";
-import { episodeSamples } from "../../episodes/index.ts";
+import { episodeSamples } from "../../rollout/index.ts";
 import { readEpisodes } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { tokenizerOf, withShippedModel } from "../compose/choose-model.ts";

@@ -12,7 +12,7 @@ import {
   minGradedToTrain,
   type RolloutOptions,
   type RolloutPlan,
-} from "../../runs/index.ts";
+} from "../../rollout/index.ts";
 import { openRunFolder } from "../../store/index.ts";
 import { importDefault } from "../load-environment.ts";
 import { concurrencyBounds, type ConcurrencyValue } from "../settings/concurrency-setting.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { shippedCheckpoint } from "../../model/index.ts";
+import { shippedCheckpoint } from "../../learner/model/index.ts";
 import { chooseModel, withShippedModel } from "./choose-model.ts";
 
 const settings = {

@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { defaultToolInstruction, toolInstructionEdit } from "../../agents/index.ts";
 import { ConfigurationError, type Renderer, type Tokenizer } from "../../core/index.ts";
-import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../../model/index.ts";
+import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../../learner/model/index.ts";
 import { chooseRenderer, rendererFor } from "../../renderers/index.ts";
 import { createReadableTokenizer, loadModelFolder, trainedChatTemplate } from "../../tokenizers/index.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";

@@ -11,8 +11,8 @@ import {
   type UserSource,
 } from "../../core/index.ts";
 import type { CircuitStatus } from "../../engines/guarded/index.ts";
-import { defaultTimeouts } from "../../episodes/index.ts";
-import { chatPlayer, type EpisodePlayer, tokenExactPlayer } from "../../runs/index.ts";
+import { defaultTimeouts } from "../../rollout/index.ts";
+import { chatPlayer, type EpisodePlayer, tokenExactPlayer } from "../../rollout/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { defaultEngineWait } from "../settings/limit-settings.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";

@@ -10,7 +10,7 @@ import {
   isForeignFault,
   isSuccess,
 } from "../../graders/index.ts";
-import type { EpisodePlayer } from "../../runs/index.ts";
+import type { EpisodePlayer } from "../../rollout/index.ts";
 import { taskFactsOf } from "../evaluation/task-facts.ts";
 
 type FaultPolicyOptions = {

@@ -5,10 +5,10 @@ import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { ConfigurationError, type Tool } from "../../core/index.ts";
-import { dumpJson } from "../../lib/json/dump-json.ts";
-import { exportFormats, exportGroup } from "../../exporters/index.ts";
+import { dumpJson } from "../../python-semantics/json/dump-json.ts";
+import { exportFormats, exportGroup } from "../../export/index.ts";
 import { parseBaseUrl, showAddress } from "../../http/index.ts";
-import { type EpisodePlayer, WeightHistory } from "../../runs/index.ts";
+import { type EpisodePlayer, WeightHistory } from "../../rollout/index.ts";
 import {
   createRolloutService,
   gatedEngine,

@@ -3,7 +3,7 @@
 
 import { resolve } from "node:path";
 import { ConfigurationError, type SamplingParams, type UserSource } from "../../core/index.ts";
-import { resumablePlayer, type RolloutPlan } from "../../runs/index.ts";
+import { resumablePlayer, type RolloutPlan } from "../../rollout/index.ts";
 import type { EpisodeJournal } from "../../store/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { loadEnvironment, type LoadedEnvironment } from "../load-environment.ts";

@@ -1,7 +1,7 @@
 // What a preset is: a whole way of playing an episode under one name.
 
 import type { EnvironmentSource, UserSource } from "../../core/index.ts";
-import type { EpisodePlayer } from "../../runs/index.ts";
+import type { EpisodePlayer } from "../../rollout/index.ts";
 import type { FlagValues } from "../settings/resolve-settings.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import type { ChosenModel } from "./choose-model.ts";

@@ -2,9 +2,9 @@
 
 import { resolve } from "node:path";
 import { ConfigurationError } from "../../core/index.ts";
-import { dumpJson } from "../../lib/json/dump-json.ts";
-import { fromPlain, toPlain } from "../../lib/json/plain.ts";
-import type { JsonObject } from "../../lib/json/value.ts";
+import { dumpJson } from "../../python-semantics/json/dump-json.ts";
+import { fromPlain, toPlain } from "../../python-semantics/json/plain.ts";
+import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { checkResumable, openRunFolder } from "../../store/index.ts";
 import { textTable } from "../display/text-table.ts";
 import type { ConfigFile } from "../settings/config-file.ts";

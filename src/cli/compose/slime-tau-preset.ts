@@ -21,13 +21,13 @@ import {
   type SlimeTauPayload,
   type SlimeTauResult,
   slimeTauSample,
-} from "../../episodes/slime-tau/index.ts";
-import { openChecked } from "../../episodes/index.ts";
+} from "../../rollout/slime-tau/index.ts";
+import { openChecked } from "../../rollout/index.ts";
 import { createHttpPool, parseBaseUrl } from "../../http/index.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { toolCallParser } from "../../parsers/index.ts";
 import { rendererFamily, segmentsText } from "../../renderers/index.ts";
-import type { EpisodePlace, PlayedEpisode } from "../../runs/index.ts";
+import type { EpisodePlace, PlayedEpisode } from "../../rollout/index.ts";
 import type { Preset, PresetParts } from "./preset.ts";
 
 export const slimeTauPreset: Preset = {

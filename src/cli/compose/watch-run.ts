@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 import { ConfigurationError } from "../../core/index.ts";
-import type { EpisodePlayer, RolloutParts } from "../../runs/index.ts";
+import type { EpisodePlayer, RolloutParts } from "../../rollout/index.ts";
 import {
   createRunLog,
   createRunMetrics,

@@ -1,6 +1,6 @@
 // The closing table of a run, and the line that says how far it is.
 
-import { type Counts, ratesOf, type RunTotals } from "../../runs/index.ts";
+import { type Counts, ratesOf, type RunTotals } from "../../rollout/index.ts";
 import { type Colours, formatCount, formatDuration, formatNumber, formatPercent } from "./terminal-text.ts";
 
 /** One line: how far, how good, how fast, what went wrong. */

@@ -1,7 +1,7 @@
 // The training rows of an episode, token by token, in colour: observed dim, trained green, sampled but masked yellow.
 
 import type { Episode, Sample } from "../../core/index.ts";
-import { episodeSamples } from "../../episodes/index.ts";
+import { episodeSamples } from "../../rollout/index.ts";
 import { dumpSample, toSamples } from "../../trajectories/index.ts";
 import { type Colours, formatCount, printable } from "./terminal-text.ts";
 

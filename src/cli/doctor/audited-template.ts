@@ -10,7 +10,7 @@ import {
   type Tool,
   toolFromDefinition,
 } from "../../core/index.ts";
-import { fromPlain, type JsonObject } from "../../lib/json/index.ts";
+import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
 import {
   type ChatTemplate,
   ChatTemplateError,

@@ -2,7 +2,7 @@
 // so each shape that is in use is tried until one is accepted and shows what it should.
 
 import type { AssistantMessage, Message } from "../../core/index.ts";
-import { dumpJson, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
+import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { wireMessages } from "../../renderers/index.ts";
 import type { AuditedTemplate, Rendering } from "./audited-template.ts";
 

@@ -2,7 +2,7 @@
 // a run folder, or from a recorded run of another program.
 
 import { type Episode, type Outcome, outcomeOf } from "../../core/index.ts";
-import { episodeUsage } from "../../episodes/index.ts";
+import { episodeUsage } from "../../rollout/index.ts";
 import { type Conversation, conversationOf, type FaultAttribution, isSuccess } from "../../graders/index.ts";
 import type { FaultGrader } from "./fault-grader.ts";
 

@@ -3,7 +3,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { resolve } from "node:path";
 import { ConfigurationError } from "../../core/index.ts";
-import type { JsonValue } from "../../lib/json/value.ts";
+import type { JsonValue } from "../../python-semantics/json/value.ts";
 import { openRunFolder } from "../../store/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { exitCodes } from "../cli-context.ts";

@@ -3,7 +3,7 @@
 import { writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ConfigurationError } from "../../core/index.ts";
-import type { JsonObject } from "../../lib/json/value.ts";
+import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { openRunFolder } from "../../store/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { quoted } from "../commands/play-rollout.ts";

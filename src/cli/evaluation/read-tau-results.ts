@@ -3,8 +3,14 @@
 
 import { ConfigurationError } from "../../core/index.ts";
 import type { Conversation, ConversationStep } from "../../graders/index.ts";
-import { JsonFloat, type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
-import { pythonStrip } from "../../lib/python/index.ts";
+import {
+  JsonFloat,
+  type JsonObject,
+  JsonSyntaxError,
+  type JsonValue,
+  parseJson,
+} from "../../python-semantics/json/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
 import { stopMark } from "./tau-results.ts";
 
 export type RecordedRun = {

@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
 import { sharedFolder } from "../../conformance/shared-folder.ts";
 import { passHatK } from "../../graders/index.ts";
-import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { createTestCli } from "../cli.test-helper.ts";
 
 const data = sharedFolder("tau-bench");

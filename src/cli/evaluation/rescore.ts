@@ -2,7 +2,7 @@
 // recorded one. The user's lines are taken from the record, so no model is asked.
 
 import { type EnvironmentSource, outcomeOf, type StopReason, type Task } from "../../core/index.ts";
-import { openChecked } from "../../episodes/index.ts";
+import { openChecked } from "../../rollout/index.ts";
 import { isSuccess } from "../../graders/index.ts";
 import { countActions, type EpisodeScore } from "./episode-score.ts";
 import type { FaultGrader } from "./fault-grader.ts";

@@ -3,7 +3,7 @@
 
 import type { EnvironmentSource, Task, Tool } from "../../core/index.ts";
 import { type DomainData, loadTauBench } from "../../environments/tau-bench/index.ts";
-import { openChecked } from "../../episodes/index.ts";
+import { openChecked } from "../../rollout/index.ts";
 import type { TaskFacts } from "../../graders/index.ts";
 
 export type TaskFactsSource = (task: Task) => Promise<TaskFacts>;

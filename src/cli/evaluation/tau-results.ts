@@ -4,7 +4,7 @@
 
 import type { Episode } from "../../core/index.ts";
 import { type Conversation, conversationOf } from "../../graders/index.ts";
-import { dumpJson, JsonFloat, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
+import { dumpJson, JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 
 /** What upstream's customer writes to hang up. */
 export const stopMark = "###STOP###";

@@ -3,7 +3,7 @@
 
 import type { Taskset } from "../../core/index.ts";
 import { deriveSeed } from "../../lib/random.ts";
-import type { EpisodePlayer } from "../../runs/index.ts";
+import type { EpisodePlayer } from "../../rollout/index.ts";
 
 /** One task of an evaluation. */
 export type TaskOutcome = {

@@ -14,7 +14,7 @@ import {
   readSafetensors,
   writeCheckpoint,
   writeSafetensors,
-} from "../../model/index.ts";
+} from "../../learner/model/index.ts";
 
 /** What a checkpoint holds beside the model. */
 export type TrainingProgress = {

@@ -11,7 +11,7 @@ import {
   type StepMetrics,
   type Trainer,
 } from "../../learner/index.ts";
-import type { EpisodePlayer } from "../../runs/index.ts";
+import type { EpisodePlayer } from "../../rollout/index.ts";
 import type { TrainSettings } from "../settings/train-settings.ts";
 import type { PreparedLearning } from "./prepare-learning.ts";
 import { readClonedSamples } from "./read-cloned-samples.ts";

@@ -4,8 +4,8 @@
 import { ConfigurationError, type Taskset } from "../../core/index.ts";
 import { createEmbeddedEngine, type EmbeddedEngine } from "../../engines/embedded/index.ts";
 import { createTaskOrder, type TaskOrder } from "../../learner/index.ts";
-import { type Checkpoint, readCheckpoint } from "../../model/index.ts";
-import { type EpisodePlayer, tokenExactPlayer } from "../../runs/index.ts";
+import { type Checkpoint, readCheckpoint } from "../../learner/model/index.ts";
+import { type EpisodePlayer, tokenExactPlayer } from "../../rollout/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { chooseModel, modelPath, withShippedModel } from "../compose/choose-model.ts";
 import { samplingOf } from "../compose/choose-policy.ts";

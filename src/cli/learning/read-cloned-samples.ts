@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ConfigurationError } from "../../core/index.ts";
-import { episodeSamples } from "../../episodes/index.ts";
+import { episodeSamples } from "../../rollout/index.ts";
 import type { ClonedSample } from "../../learner/index.ts";
 import { readEpisodes } from "../../store/index.ts";
 

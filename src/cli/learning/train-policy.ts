@@ -7,7 +7,7 @@ import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
 import { ConfigurationError } from "../../core/index.ts";
 import { CollapseWatch, createTrainer, firstState, type Trainer } from "../../learner/index.ts";
-import { loadKernels } from "../../model/index.ts";
+import { loadKernels } from "../../learner/model/index.ts";
 import { formatDuration, formatPercent } from "../display/terminal-text.ts";
 import { packageVersion } from "../run-manifest.ts";
 import { settingsRecord } from "../settings/settings-text.ts";

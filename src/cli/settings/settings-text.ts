@@ -3,8 +3,8 @@
 
 import { stringify } from "yaml";
 import { showAddress } from "../../http/index.ts";
-import { fromPlain } from "../../lib/json/plain.ts";
-import type { JsonObject, JsonValue } from "../../lib/json/value.ts";
+import { fromPlain } from "../../python-semantics/json/plain.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/value.ts";
 import { type RolloutSettings, type SettingName, settingKey, settingNames } from "./rollout-settings.ts";
 
 const addresses: ReadonlySet<SettingName> = new Set(["url", "userUrl"]);

@@ -2,7 +2,7 @@
 // how long it waited and how old its tokens were. The rollout side is the real one.
 
 import type { Clock } from "../../lib/clock.ts";
-import type { ProducedGroup, RolloutProducer } from "../../runs/index.ts";
+import type { ProducedGroup, RolloutProducer } from "../../rollout/index.ts";
 
 export type TrainerOptions = {
   readonly steps: number;

@@ -2,7 +2,7 @@
 // know (which tokens of the first prompt are the system's and which the user's) is not made up: they are "history".
 
 import type { Episode, Tokenizer } from "../../core/index.ts";
-import { episodeSamples } from "../../episodes/index.ts";
+import { episodeSamples } from "../../rollout/index.ts";
 import { turnPrompt } from "../../trajectories/index.ts";
 import { untrained } from "../display/token-view.ts";
 import { storySamples } from "./story-samples.ts";

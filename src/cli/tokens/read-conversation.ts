@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 
 import { ConfigurationError, type Message, type Tool, type ToolCall, toolFromDefinition } from "../../core/index.ts";
-import { dumpJson, type JsonObject, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { dumpJson, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 
 export type Conversation = { readonly messages: readonly Message[]; readonly tools: readonly Tool[] };
 

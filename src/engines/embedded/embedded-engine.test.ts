@@ -4,7 +4,7 @@ import type { SampleRequest } from "../../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import { defaultSampling, type SamplingParams } from "../../core/sampling.ts";
 import { TokenBuffer } from "../../core/token-buffer.ts";
-import { parameterLayout } from "../../model/index.ts";
+import { parameterLayout } from "../../learner/model/index.ts";
 import { engineConformance } from "../../testing/index.ts";
 import { testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
 import { createEmbeddedEngine, type EmbeddedEngineOptions } from "./embedded-engine.ts";

@@ -13,7 +13,7 @@ import {
   firstNotFinite,
   type ModelConfig,
   readCheckpoint,
-} from "../../model/index.ts";
+} from "../../learner/model/index.ts";
 import { createEmbeddedSampler, type EmbeddedSampler } from "./embedded-sampler.ts";
 import { CallFault, type EngineThread } from "./engine-thread.ts";
 import { EngineThreads } from "./engine-threads.ts";

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { SampleRequest } from "../../core/engine.ts";
 import { defaultSampling, type SamplingParams } from "../../core/sampling.ts";
 import { TokenBuffer } from "../../core/token-buffer.ts";
-import { writeCheckpoint } from "../../model/index.ts";
+import { writeCheckpoint } from "../../learner/model/index.ts";
 import { createSglangFront } from "../../testing/index.ts";
 import { testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
 import { createEmbeddedEngine, type EmbeddedEngine } from "./embedded-engine.ts";

@@ -1,7 +1,7 @@
 // The embedded engine as something to put behind the SGLang protocol front. Fits the front's sampler by shape: adapters
 // import nothing of `testing/`.
 
-import { readCheckpoint } from "../../model/index.ts";
+import { readCheckpoint } from "../../learner/model/index.ts";
 import { CallFault } from "./engine-thread.ts";
 import type { EngineThreads } from "./engine-threads.ts";
 import type { GenerationParams } from "../../sampling/index.ts";

@@ -2,7 +2,7 @@
 // generation's outcome does not depend on its thread, so dealing is only about speed: calls with one routing key stay on
 // the thread whose cache knows their beginning, others go where least is under way.
 
-import { type Checkpoint, type CompiledKernels, loadKernels, pageTokens } from "../../model/index.ts";
+import { type Checkpoint, type CompiledKernels, loadKernels, pageTokens } from "../../learner/model/index.ts";
 import { EngineThread } from "./engine-thread.ts";
 import type { PauseMode } from "./thread-protocol.ts";
 

@@ -4,7 +4,7 @@
 //
 // A page that is not full is only ever copied, never shared: whoever goes on from it writes to its rest.
 
-import { pageTokens } from "../../model/index.ts";
+import { pageTokens } from "../../learner/model/index.ts";
 
 export type PageNode = {
   readonly parent: PageNode | null;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { Decoder, packSequences, TrainingModel } from "../../model/index.ts";
+import { Decoder, packSequences, TrainingModel } from "../../learner/model/index.ts";
 import { plainParams } from "../../sampling/plain-params.test-helper.ts";
 import { testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
 import type { GenerationParams } from "../../sampling/index.ts";

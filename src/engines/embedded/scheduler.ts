@@ -1,7 +1,7 @@
 // Continuous batching on one decoder: at every step, each running generation that awaits its next token has a row, and
 // prompts fill the rows that are left, chunk by chunk. Synchronous and without threads or clocks; `worker-main.ts` drives it.
 
-import { type Decoder, firstNotFinite, pageTokens } from "../../model/index.ts";
+import { type Decoder, firstNotFinite, pageTokens } from "../../learner/model/index.ts";
 import { adjustLogits, chooseToken, type GenerationParams } from "../../sampling/index.ts";
 import { PageCache } from "./page-cache.ts";
 import { type Finished, Sequence } from "./sequence.ts";

@@ -1,6 +1,6 @@
 // What the engine and its threads say to each other. Plain data: it is cloned on the way.
 
-import type { CompiledKernels, ModelConfig } from "../../model/index.ts";
+import type { CompiledKernels, ModelConfig } from "../../learner/model/index.ts";
 import type { GenerationParams } from "../../sampling/index.ts";
 import type { Finished } from "./sequence.ts";
 

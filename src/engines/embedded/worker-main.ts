@@ -3,7 +3,7 @@
 
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 
-import { Decoder } from "../../model/index.ts";
+import { Decoder } from "../../learner/model/index.ts";
 import { Scheduler } from "./scheduler.ts";
 import type { FromThread, ThreadSetup, ToThread } from "./thread-protocol.ts";
 

@@ -2,7 +2,7 @@
 // together; whether the desk's rules allow a change is no business of the till (`rules.ts`).
 
 import type { EnvironmentCall } from "../../core/environment.ts";
-import type { JsonObject } from "../../lib/json/value.ts";
+import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { type Card, type Edition, type Member, type Order, orderTotal, type Shop } from "./shop.ts";
 
 /** A change whose records exist. */

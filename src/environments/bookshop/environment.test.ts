@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { ConfigurationError, type Environment, type Task } from "../../core/index.ts";
-import { fromPlain, type JsonObject, parseJson } from "../../lib/json/index.ts";
+import { fromPlain, type JsonObject, parseJson } from "../../python-semantics/json/index.ts";
 import { environmentViolations } from "../../testing/index.ts";
 import { bookshopSource, kinds, levels } from "./index.ts";
 import { createScenario } from "./scenario.ts";

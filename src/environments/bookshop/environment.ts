@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import type { Ending, Environment, EnvironmentCall, Grade, ToolResult } from "../../core/environment.ts";
 import type { Task } from "../../core/task.ts";
 import type { Tool } from "../../core/tool.ts";
-import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { mentions } from "../../lib/mentions.ts";
 import { applyChange, readChange, textOf } from "./change.ts";
 import { describeRecord } from "./describe.ts";

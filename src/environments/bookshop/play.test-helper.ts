@@ -2,7 +2,7 @@
 // user go on. No tokens, no engine: the real loop is tested in `episodes/`.
 
 import type { Environment, EnvironmentCall, EnvironmentSource, Grade, Task } from "../../core/index.ts";
-import { dumpJson, parseJson } from "../../lib/json/index.ts";
+import { dumpJson, parseJson } from "../../python-semantics/json/index.ts";
 import { agendaUser } from "../../users/index.ts";
 
 export type PlayedLine = { readonly role: "member" | "desk" | "till"; readonly text: string };

@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { agentFactory } from "../../agents/index.ts";
 import type { Engine, Episode } from "../../core/index.ts";
-import { runEpisode } from "../../episodes/index.ts";
+import { runEpisode } from "../../rollout/index.ts";
 import { rendererFor } from "../../renderers/index.ts";
 import type { Sampler, SamplerOptions } from "../../testing/index.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";

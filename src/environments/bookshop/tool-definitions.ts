@@ -1,7 +1,7 @@
 // The tools as the policy sees them. Terse: their JSON stands in every prompt.
 
 import { type Tool, toolFromDefinition } from "../../core/tool.ts";
-import { fromPlain } from "../../lib/json/index.ts";
+import { fromPlain } from "../../python-semantics/json/index.ts";
 
 /** In the order in which prompts show them. */
 export const tools: readonly Tool[] = [

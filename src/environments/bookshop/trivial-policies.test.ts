@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { JsonObject } from "../../lib/json/index.ts";
-import { dumpJson } from "../../lib/json/index.ts";
+import type { JsonObject } from "../../python-semantics/json/index.ts";
+import { dumpJson } from "../../python-semantics/json/index.ts";
 import { bookshopSource } from "./index.ts";
 import { play, type TextAgent } from "./play.test-helper.ts";
 import { tools } from "./tool-definitions.ts";

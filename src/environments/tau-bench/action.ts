@@ -1,4 +1,4 @@
-import type { JsonObject } from "../../lib/json/index.ts";
+import type { JsonObject } from "../../python-semantics/json/index.ts";
 
 /** What an agent does: a call of a tool, or words to the customer when the name is `respond`. */
 export type TauAction = {

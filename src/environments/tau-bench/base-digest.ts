@@ -3,8 +3,8 @@
 // pieces with changes (a whole retail text is 1.4 MB; most digests hash half of it or less).
 
 import { createHash, type Hash } from "node:crypto";
-import type { JsonObject } from "../../lib/json/index.ts";
-import { compareCodePoints, stringRepr } from "../../lib/python/index.ts";
+import type { JsonObject } from "../../python-semantics/json/index.ts";
+import { compareCodePoints, stringRepr } from "../../python-semantics/index.ts";
 import { recordText, sortedKeys } from "./record-text.ts";
 
 /** Changed, added (a record) and removed (`null`) records of one table, by id. */

@@ -1,7 +1,7 @@
 // Reading records and arguments the way Python code does: what is missing or of the wrong type raises Python's error.
 
-import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
-import { isOrEquals, PythonError, pythonRepr, pythonTypeName, stringRepr } from "../../lib/python/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
+import { isOrEquals, PythonError, pythonRepr, pythonTypeName, stringRepr } from "../../python-semantics/index.ts";
 
 /** `record[key]` of a dict. */
 export function field(record: JsonObject, key: string): JsonValue {

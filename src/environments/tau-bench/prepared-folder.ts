@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { ConfigurationError } from "../../core/failure.ts";
-import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { isTauBenchCheckout, readTauBenchCheckout } from "./checkout/index.ts";
 import type { TauDomain } from "./domain.ts";
 import { type DomainData, type DomainFiles, readDomainData } from "./domain-data.ts";

@@ -1,8 +1,8 @@
 // The text a data hash is taken of: Python's `str` of the data once dicts have become tuples of pairs sorted by key and
 // lists have become tuples. Two values with the same text count as the same state ([] and {} do, 1 and 1.0 do not).
 
-import { JsonFloat, type JsonValue } from "../../lib/json/index.ts";
-import { compareCodePoints, pythonRepr, pythonStr, stringRepr } from "../../lib/python/index.ts";
+import { JsonFloat, type JsonValue } from "../../python-semantics/json/index.ts";
+import { compareCodePoints, pythonRepr, pythonStr, stringRepr } from "../../python-semantics/index.ts";
 
 /** `str(to_hashable(value))`. */
 export function hashText(value: JsonValue): string {

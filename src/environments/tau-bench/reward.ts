@@ -1,8 +1,8 @@
 // The reward of the reference: 1 when the data is what the gold actions make of it and every output was said, else 0. The
 // data is compared by the records that differ from fresh data, which is the same as comparing whole hashes.
 
-import { JsonFloat, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
-import { PythonError, pythonLower } from "../../lib/python/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { PythonError, pythonLower } from "../../python-semantics/index.ts";
 import { type TauAction, respondName } from "./action.ts";
 import { actionRecord, type TauTask } from "./domain-data.ts";
 import { attributeError } from "./fields.ts";

@@ -1,7 +1,7 @@
 // The tables of a domain as they were read, shared by all episodes of the process and never changed. What is derived from
 // untouched records (their JSON, their hash text) is kept here, once for everybody.
 
-import { dumpJson, type JsonObject } from "../../lib/json/index.ts";
+import { dumpJson, type JsonObject } from "../../python-semantics/json/index.ts";
 import { BaseDigest } from "./base-digest.ts";
 import { recordText } from "./record-text.ts";
 

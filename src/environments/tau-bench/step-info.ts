@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import type { TauTask } from "./domain-data.ts";
 
 /** `info` of the reference: of a reset, and of a step before `user_cost` and `reward_info` are known. */

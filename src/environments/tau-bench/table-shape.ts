@@ -1,7 +1,7 @@
 // The shape that tools rely on, checked once when tables are read: a broken file is a mistake of configuration, never an
 // observation in the middle of an episode. Only what tools read is described; other fields are free.
 
-import { JsonFloat, type JsonValue } from "../../lib/json/index.ts";
+import { JsonFloat, type JsonValue } from "../../python-semantics/json/index.ts";
 
 export type Shape =
   | "any"

@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from "vitest";
 import { sharedFolder } from "../../conformance/shared-folder.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import { createRandom } from "../../lib/random.ts";
-import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { loadTauBench, TauEpisode, tauBenchSource } from "./index.ts";
 
 const folder = sharedFolder("tau-bench");

@@ -4,7 +4,7 @@
 import type { Ending, Environment, EnvironmentCall, Grade, ToolResult } from "../../core/environment.ts";
 import type { Task } from "../../core/task.ts";
 import type { Tool } from "../../core/tool.ts";
-import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { respondName, type TauAction } from "./action.ts";
 import { callAction } from "./call-action.ts";
 import type { DomainData, TauTask } from "./domain-data.ts";

@@ -2,8 +2,8 @@
 // which errors escape and what they leave behind. For comparison with records of the reference and for the preset that
 // imitates a program built on it; our loop uses `tau-environment.ts`, over the same world, tools and reward.
 
-import { JsonFloat, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
-import { PythonError } from "../../lib/python/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { PythonError } from "../../python-semantics/index.ts";
 import type { Random } from "../../lib/random.ts";
 import { respondName, type TauAction } from "./action.ts";
 import { callAction } from "./call-action.ts";

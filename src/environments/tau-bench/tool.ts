@@ -1,8 +1,8 @@
 // What a tool of the benchmark is, and how one is called: arguments are bound as Python binds keyword arguments, whatever
 // the tool raises becomes an observation. Nothing is checked against the tool's JSON schema; the reference does not either.
 
-import { cloneJson, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
-import { PythonError } from "../../lib/python/index.ts";
+import { cloneJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { PythonError } from "../../python-semantics/index.ts";
 import type { World } from "./world.ts";
 
 /** Behaviour of one tool. Its description for the model is data of the benchmark and stands in `tools.json`. */

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { type JsonObject, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { hashText } from "./record-text.ts";
 import { SharedBase } from "./shared-base.ts";
 import { World } from "./world.ts";

@@ -2,7 +2,7 @@
 // edited, so an episode costs what it changes. Reads as a Python dict of tables would: changed records keep their place,
 // added ones come last, in the order in which they were added.
 
-import { cloneJson, dumpJson, type JsonObject } from "../../lib/json/index.ts";
+import { cloneJson, dumpJson, type JsonObject } from "../../python-semantics/json/index.ts";
 import type { TableChanges } from "./base-digest.ts";
 import { recordText } from "./record-text.ts";
 import type { SharedBase } from "./shared-base.ts";

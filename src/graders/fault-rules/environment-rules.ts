@@ -1,7 +1,7 @@
 // Rules that lay a failure on the task: its wanted end cannot be reached, or nobody could have known it. They see what the
 // task says of itself; that a wanted end breaks the guidelines takes a reader of prose, so no rule says it.
 
-import { dumpJson, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
+import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { type Conversation } from "../conversation.ts";
 import { plain, type TaskFacts } from "../task-facts.ts";
 import type { Finding } from "./finding.ts";

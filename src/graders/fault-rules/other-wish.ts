@@ -2,7 +2,7 @@
 // wanted calls settle, and a kind of change that neither the wanted calls nor the instruction know.
 
 import { type Tool, toolParameters } from "../../core/index.ts";
-import type { JsonValue } from "../../lib/json/value.ts";
+import type { JsonValue } from "../../python-semantics/json/value.ts";
 import type { Conversation } from "../conversation.ts";
 import { plain, type TaskFacts } from "../task-facts.ts";
 import { isRead } from "./is-read.ts";

@@ -3,7 +3,7 @@
 import { expect, test } from "vitest";
 
 import { createRandom } from "../../lib/random.ts";
-import { initializeWeights, TrainingModel } from "../../model/index.ts";
+import { initializeWeights, TrainingModel } from "../model/index.ts";
 import type { LossSequence } from "../loss-sequence.ts";
 import type { LossOptions } from "../token-loss.ts";
 import { runPass } from "./run-pass.ts";

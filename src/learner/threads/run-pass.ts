@@ -1,6 +1,6 @@
 // One pass of the network over some sequences: what the loss is, and, when asked for, its gradients.
 
-import { packSequences, type TrainingModel } from "../../model/index.ts";
+import { packSequences, type TrainingModel } from "../model/index.ts";
 import { type LossOptions, tokenLoss } from "../token-loss.ts";
 import type { PassOutcome, SequenceOutcome, ThreadPass } from "./thread-protocol.ts";
 

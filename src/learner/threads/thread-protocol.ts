@@ -1,6 +1,6 @@
 // What a trainer and its threads say to each other. Plain data: it is cloned on the way, apart from the shared arrays.
 
-import type { CompiledKernels, ModelConfig, OptimizerState, UpdateOptions } from "../../model/index.ts";
+import type { CompiledKernels, ModelConfig, OptimizerState, UpdateOptions } from "../model/index.ts";
 import type { LossSequence } from "../loss-sequence.ts";
 import type { LossOptions } from "../token-loss.ts";
 

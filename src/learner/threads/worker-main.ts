@@ -3,7 +3,7 @@
 
 import { parentPort, workerData } from "node:worker_threads";
 
-import { TrainingModel } from "../../model/index.ts";
+import { TrainingModel } from "../model/index.ts";
 import { runPass } from "./run-pass.ts";
 import type { ThreadAnswer, ThreadOrder, TrainerThreadSetup } from "./thread-protocol.ts";
 

@@ -1,7 +1,7 @@
 // Tool calls of DeepSeek V3 (a fenced JSON block after the name) and V3.1 (bare JSON). The end of the section is not needed,
 // the end of each call is; one bad call spoils all.
 
-import { PythonError, pythonStrip } from "../../lib/python/index.ts";
+import { PythonError, pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";

@@ -1,12 +1,12 @@
 // Tool calls of DeepSeek V3.2 and V4: DSML, tags whose parameters say whether they are texts. The body of a call may be one
 // JSON object instead. Only the first section counts.
 
-import type { JsonValue } from "../../lib/json/index.ts";
-import { parseJson } from "../../lib/json/index.ts";
-import { pythonStrip } from "../../lib/python/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
+import { parseJson } from "../../python-semantics/json/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../python/exception.ts";
-import { space } from "../python/patterns.ts";
+import { unlessRaised } from "../../python-semantics/literals/exception.ts";
+import { space } from "../../python-semantics/literals/patterns.ts";
 import { dollar } from "../text-blocks.ts";
 import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
 

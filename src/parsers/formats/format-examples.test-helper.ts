@@ -1,7 +1,7 @@
 // One good call of each syntax, and the same cut short; what tests of all formats begin with.
 
 import { type Tool, toolFromDefinition } from "../../core/index.ts";
-import { fromPlain, type JsonObject } from "../../lib/json/index.ts";
+import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
 
 const properties = { city: { type: "string" }, days: { type: "integer" }, tags: { type: "array" }, extra: {} };
 export const exampleTools: readonly Tool[] = ["get_weather", "noop"].map((name) =>

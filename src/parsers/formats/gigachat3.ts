@@ -1,7 +1,7 @@
 // Tool calls of GigaChat 3: one JSON object after a marker, to the end of the text. Raw line feeds inside its strings are fine.
 
-import { JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
-import { pythonRstrip } from "../../lib/python/index.ts";
+import { JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { pythonRstrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";

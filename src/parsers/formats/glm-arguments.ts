@@ -1,13 +1,13 @@
 // Arguments of GLM's calls: key and value tags. A value is read as JSON, as JSON with escapes, as a Python literal, or as
 // it stands; where the schema declares a text it becomes one again.
 
-import { type JsonValue, parseJson } from "../../lib/json/index.ts";
-import { PythonError, pythonLower, pythonStrip } from "../../lib/python/index.ts";
-import { unlessRaised } from "../python/exception.ts";
-import { evaluateLiteral, literalErrors } from "../python/literal.ts";
-import { pythonFloat, pythonInt } from "../python/number.ts";
-import { space } from "../python/patterns.ts";
-import { dumpPython, isDict, isList, pythonText, type PythonValue } from "../python/value.ts";
+import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { PythonError, pythonLower, pythonStrip } from "../../python-semantics/index.ts";
+import { unlessRaised } from "../../python-semantics/literals/exception.ts";
+import { evaluateLiteral, literalErrors } from "../../python-semantics/literals/literal.ts";
+import { pythonFloat, pythonInt } from "../../python-semantics/literals/number.ts";
+import { space } from "../../python-semantics/literals/patterns.ts";
+import { dumpPython, isDict, isList, pythonText, type PythonValue } from "../../python-semantics/literals/value.ts";
 import { inferSchemaType } from "../schema-type.ts";
 import { type ToolTable, toolProperties } from "../tool-table.ts";
 

@@ -1,7 +1,7 @@
 // Tool calls of GLM-4.5 and 4.6 (the name ends with a newline, or the two characters `\n`) and of GLM-4.7 (the arguments
 // follow at once, and all text outside of calls is kept). Also `glm` for the first.
 
-import { pythonStrip } from "../../lib/python/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";

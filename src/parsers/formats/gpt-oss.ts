@@ -1,11 +1,11 @@
 // Tool calls of gpt-oss: commentary blocks in Harmony that name a function and end with `<|call|>`. Calls are numbered; the
 // reply must spell out an assistant turn for anything to be looked for.
 
-import { dumpJson, type JsonValue } from "../../lib/json/index.ts";
-import { pythonStrip } from "../../lib/python/index.ts";
+import { dumpJson, type JsonValue } from "../../python-semantics/json/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
 import { harmonyMarkers, readHarmony } from "../harmony.ts";
 import { formatHints } from "../format-hints.ts";
-import { spaced, verbatim } from "../python/patterns.ts";
+import { spaced, verbatim } from "../../python-semantics/literals/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 

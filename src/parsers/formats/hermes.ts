@@ -1,6 +1,6 @@
 // Tool calls of Hermes: JSON between tags, the last of which need not be closed. One bad block spoils all.
 
-import { pythonStrip } from "../../lib/python/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";

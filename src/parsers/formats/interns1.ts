@@ -1,10 +1,10 @@
 // Tool calls of InternLM and Intern-S1: JSON between action markers, arguments under "parameters" if that key is there, else
 // under "arguments". What is not JSON is skipped; anything odder spoils all.
 
-import { dumpJson } from "../../lib/json/index.ts";
-import { PythonError, pythonStrip, pythonTypeName } from "../../lib/python/index.ts";
+import { dumpJson } from "../../python-semantics/json/index.ts";
+import { PythonError, pythonStrip, pythonTypeName } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { isTruthy } from "../python/truth.ts";
+import { isTruthy } from "../../python-semantics/literals/truth.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 

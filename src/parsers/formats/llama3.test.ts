@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { systemClock } from "../../lib/clock.ts";
-import { type JsonValue, parseJson, parseJsonPrefix } from "../../lib/json/index.ts";
-import { pythonStrip } from "../../lib/python/index.ts";
-import { evaluateLiteral } from "../python/literal.ts";
-import { dumpPython, isDict } from "../python/value.ts";
+import { type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
+import { evaluateLiteral } from "../../python-semantics/literals/literal.ts";
+import { dumpPython, isDict } from "../../python-semantics/literals/value.ts";
 import { exampleTools as tools } from "./format-examples.test-helper.ts";
 import { llama3 } from "./llama3.ts";
 

@@ -1,12 +1,12 @@
 // Tool calls of Llama 3: JSON objects after `<|python_tag|>`, or from the very beginning of the text, with one character
 // between them (nominally ";"). A Python dict is accepted where JSON is not.
 
-import { type JsonValue, parseJson, parseJsonPrefix } from "../../lib/json/index.ts";
-import { pythonStrip } from "../../lib/python/index.ts";
+import { type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../python/exception.ts";
-import { evaluateLiteral } from "../python/literal.ts";
-import { dumpPython, isDict } from "../python/value.ts";
+import { unlessRaised } from "../../python-semantics/literals/exception.ts";
+import { evaluateLiteral } from "../../python-semantics/literals/literal.ts";
+import { dumpPython, isDict } from "../../python-semantics/literals/value.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 

@@ -1,13 +1,13 @@
 // Tool calls of MiMo: Qwen3-Coder's tags, all of them closed, values verbatim but for HTML entities. Calls of unknown tools
 // go back into the text.
 
-import type { JsonValue } from "../../lib/json/index.ts";
-import { PythonError, pythonLower, pythonStrip } from "../../lib/python/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
+import { PythonError, pythonLower, pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { unescapeHtml } from "../html/unescape.ts";
-import { literalErrors } from "../python/literal.ts";
-import { narrowFloat, pythonFloat } from "../python/number.ts";
-import type { PythonValue } from "../python/value.ts";
+import { literalErrors } from "../../python-semantics/literals/literal.ts";
+import { narrowFloat, pythonFloat } from "../../python-semantics/literals/number.ts";
+import type { PythonValue } from "../../python-semantics/literals/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolTable } from "../tool-table.ts";

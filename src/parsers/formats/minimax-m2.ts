@@ -1,11 +1,11 @@
 // Tool calls of MiniMax M2: invoke and parameter tags in a block. Text outside complete blocks is kept as it is. A value
 // becomes what the first fitting one of its declared types makes of it.
 
-import type { JsonValue } from "../../lib/json/index.ts";
-import { PythonError, pythonLower, pythonLstrip, pythonRstrip, pythonStrip } from "../../lib/python/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
+import { PythonError, pythonLower, pythonLstrip, pythonRstrip, pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../python/exception.ts";
-import type { PythonValue } from "../python/value.ts";
+import { unlessRaised } from "../../python-semantics/literals/exception.ts";
+import type { PythonValue } from "../../python-semantics/literals/value.ts";
 import { valueType } from "../schema-type.ts";
 import { blocksBetween, dollar } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";

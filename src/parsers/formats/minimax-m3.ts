@@ -1,11 +1,11 @@
 // Tool calls of MiniMax M3: every tag carries a prefix, parameters are tags named after themselves, and tags nest for objects
 // and lists. One tag out of place spoils all.
 
-import type { JsonValue } from "../../lib/json/index.ts";
-import { PythonError } from "../../lib/python/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
+import { PythonError } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../python/exception.ts";
-import { isList } from "../python/value.ts";
+import { unlessRaised } from "../../python-semantics/literals/exception.ts";
+import { isList } from "../../python-semantics/literals/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";

@@ -1,8 +1,8 @@
 // What a JSON Schema says to somebody who reads nested tags: which types a value may have, and what stands inside it. A schema
 // that is no object says nothing.
 
-import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
-import { pythonLower } from "../../lib/python/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
+import { pythonLower } from "../../python-semantics/index.ts";
 import { kindNames } from "../typed-text.ts";
 
 const scalarNames: readonly string[] = ["null", ...Object.values(kindNames).flat()];

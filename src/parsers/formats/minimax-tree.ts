@@ -1,9 +1,9 @@
 // The nested tags of MiniMax M3 as a value: objects, lists of `<item>`, leaves by their declared type. Throws a
 // `PythonError` for tags that do not nest.
 
-import type { JsonValue } from "../../lib/json/index.ts";
-import { PythonError, pythonStrip } from "../../lib/python/index.ts";
-import type { PythonValue } from "../python/value.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
+import { PythonError, pythonStrip } from "../../python-semantics/index.ts";
+import type { PythonValue } from "../../python-semantics/literals/value.ts";
 import { kindNames, readInteger, readNumber, readSwitch } from "../typed-text.ts";
 import { MinimaxShape } from "./minimax-shape.ts";
 

@@ -1,8 +1,8 @@
 // Tool calls of Mistral's templates since call ids: `[TOOL_CALLS]` before a JSON array without a blank, or before every single
 // call as `name[CALL_ID]id[ARGS]{...}`. Our own: SGLang's `mistral` reads neither. The ids are for those who write history.
 
-import { type JsonValue, parseJsonPrefix } from "../../lib/json/index.ts";
-import { pythonStrip } from "../../lib/python/index.ts";
+import { type JsonValue, parseJsonPrefix } from "../../python-semantics/json/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import { guessName } from "../tool-call-scan.ts";

@@ -1,11 +1,11 @@
 // Tool calls of Mistral: a JSON array after `[TOOL_CALLS] `, or one call in the compact form `[TOOL_CALLS]name[ARGS]{...}`.
 // Brackets are counted outside of strings; only the first array counts. Text after the calls joins the text before them.
 
-import { JsonFloat, type JsonValue, parseJson } from "../../lib/json/index.ts";
-import { pythonStrip } from "../../lib/python/index.ts";
+import { JsonFloat, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../python/exception.ts";
-import { space } from "../python/patterns.ts";
+import { unlessRaised } from "../../python-semantics/literals/exception.ts";
+import { space } from "../../python-semantics/literals/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 

@@ -1,14 +1,23 @@
 // Tool calls of Llama 4: a Python list of calls with keyword arguments, anywhere in the text. Literals only, and no negative
 // numbers. Calls are numbered by their place in the list.
 
-import { PythonError, pythonStrip } from "../../lib/python/index.ts";
+import { PythonError, pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { argumentValue, callsOf } from "../python/calls.ts";
-import { pythonExceptionType } from "../python/exception.ts";
-import { compile, findPattern, literal, many, maybe, one, type Piece, sequence } from "../python/pattern-matcher.ts";
-import { isSpace } from "../python/patterns.ts";
-import { parseFirstStatementValue } from "../python/syntax.ts";
-import { dumpPython, makeDict, type PythonValue } from "../python/value.ts";
+import { argumentValue, callsOf } from "../../python-semantics/literals/calls.ts";
+import { pythonExceptionType } from "../../python-semantics/literals/exception.ts";
+import {
+  compile,
+  findPattern,
+  literal,
+  many,
+  maybe,
+  one,
+  type Piece,
+  sequence,
+} from "../../python-semantics/literals/pattern-matcher.ts";
+import { isSpace } from "../../python-semantics/literals/patterns.ts";
+import { parseFirstStatementValue } from "../../python-semantics/literals/syntax.ts";
+import { dumpPython, makeDict, type PythonValue } from "../../python-semantics/literals/value.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 
 import { type Tool, toolFromDefinition } from "../../core/index.ts";
-import { fromPlain, type JsonObject } from "../../lib/json/index.ts";
+import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
 import { qwen25 } from "./qwen25.ts";
 
 const tools = ["get_order", "cancel_order"].map((name): Tool =>

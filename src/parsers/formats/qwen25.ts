@@ -1,7 +1,7 @@
 // Tool calls of Qwen2.5 and Qwen3: one JSON object between tags that stand on lines of their own. The newlines belong to
 // the tags for SGLang, so a call written on one line is plain text to it; here that is reported as a problem. Also `qwen`.
 
-import { pythonLstrip, pythonRstrip, pythonStrip } from "../../lib/python/index.ts";
+import { pythonLstrip, pythonRstrip, pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser, type ToolCallFormat } from "../tool-call-parser.ts";

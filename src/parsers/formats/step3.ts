@@ -1,14 +1,14 @@
 // Tool calls of Step3: a section of calls, each an invoke tag with parameter tags. Both ends of the section are needed, a
 // call without parameters is none, and a value holds no "<".
 
-import type { JsonValue } from "../../lib/json/index.ts";
-import { parseJson } from "../../lib/json/index.ts";
-import { PythonError, pythonStrip } from "../../lib/python/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
+import { parseJson } from "../../python-semantics/json/index.ts";
+import { PythonError, pythonStrip } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../python/exception.ts";
-import { evaluateLiteral } from "../python/literal.ts";
-import { isTruthy } from "../python/truth.ts";
-import type { PythonValue } from "../python/value.ts";
+import { unlessRaised } from "../../python-semantics/literals/exception.ts";
+import { evaluateLiteral } from "../../python-semantics/literals/literal.ts";
+import { isTruthy } from "../../python-semantics/literals/truth.ts";
+import type { PythonValue } from "../../python-semantics/literals/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";

@@ -1,12 +1,12 @@
 // Values of Qwen3-Coder's and MiMo's parameter tags by the declared type: the names of many type systems are understood,
 // and what does not fit its type stays text.
 
-import { parseJson } from "../../lib/json/index.ts";
-import { pythonLower } from "../../lib/python/index.ts";
-import { unlessRaised } from "../python/exception.ts";
-import { evaluateLiteral } from "../python/literal.ts";
-import { pythonInt } from "../python/number.ts";
-import type { PythonValue } from "../python/value.ts";
+import { parseJson } from "../../python-semantics/json/index.ts";
+import { pythonLower } from "../../python-semantics/index.ts";
+import { unlessRaised } from "../../python-semantics/literals/exception.ts";
+import { evaluateLiteral } from "../../python-semantics/literals/literal.ts";
+import { pythonInt } from "../../python-semantics/literals/number.ts";
+import type { PythonValue } from "../../python-semantics/literals/value.ts";
 
 export type TaggedValueRules = {
   /** `float(text)`, and to an integer where the format wants one. */

@@ -3,8 +3,8 @@
 // that strict reading takes without a problem is never touched.
 
 import type { ParseProblem } from "../../core/index.ts";
-import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../../lib/json/index.ts";
-import { pythonRstrip } from "../../lib/python/index.ts";
+import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { pythonRstrip } from "../../python-semantics/index.ts";
 import type { FormatHints } from "../format-hints.ts";
 import type { ToolCallParse } from "../tool-call-parse.ts";
 import type { DetectedCall } from "../tool-call-scan.ts";

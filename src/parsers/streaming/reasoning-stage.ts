@@ -1,6 +1,6 @@
 // Splits a stream into reasoning and the rest as `split` does with the whole text, as far as that can be known on the way.
 
-import { pythonLstrip, pythonRstrip } from "../../lib/python/index.ts";
+import { pythonLstrip, pythonRstrip } from "../../python-semantics/index.ts";
 import { beginningOfOne } from "./words-stage.ts";
 
 export type ReasoningPiece = { readonly reasoning: string; readonly rest: string };

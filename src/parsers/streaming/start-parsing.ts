@@ -2,7 +2,7 @@
 // is as much of it as can be told. Not a second reading of the formats: it cuts the stream where words may end, and has
 // calls read by the format itself.
 
-import { pythonLstrip } from "../../lib/python/index.ts";
+import { pythonLstrip } from "../../python-semantics/index.ts";
 import type { ReasoningOptions, ReasoningParser } from "../reasoning-parser.ts";
 import type { ToolCallParse } from "../tool-call-parse.ts";
 import type { ToolCallParseOptions, ToolCallParser } from "../tool-call-parser.ts";

@@ -1,7 +1,7 @@
 // Shows words as they come, and holds back what may turn out not to be words: the beginning of a marker, white space that
 // may be stripped. Costs time in proportion to the text, however small the pieces are.
 
-import { pythonLstrip, pythonRstrip } from "../../lib/python/index.ts";
+import { pythonLstrip, pythonRstrip } from "../../python-semantics/index.ts";
 
 /** Beginnings held back in a row: Trinity deletes its two thinking tags, so that `<tool</th<think>ink>_call>` is one marker. */
 const heldLinks = 3;

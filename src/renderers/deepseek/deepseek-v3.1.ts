@@ -2,7 +2,7 @@
 // indentation is part of what it writes. Both cut an answer after its first closing think tag, and neither writes a
 // generation prompt after tool results.
 
-import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { type ChatTemplate, SegmentWriter, type TemplateInput } from "../chat-template.ts";
 import {
   attribute,

@@ -1,7 +1,7 @@
 // SGLang's tool template of DeepSeek-V3, and the template of DeepSeek-R1: calls as fenced JSON, tool results in a section that is
 // opened once and closed by what follows it.
 
-import type { JsonValue } from "../../lib/json/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { type ChatTemplate, SegmentWriter } from "../chat-template.ts";
 import {
   attribute,

@@ -1,6 +1,6 @@
 // What DeepSeek's chat templates have in common: system messages gathered at the front, no line ends, calls in marked sections.
 
-import type { JsonValue } from "../../lib/json/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { attribute, type TemplateValue, textOperand, toJson } from "../template-values.ts";
 import type { SegmentWriter } from "../chat-template.ts";
 

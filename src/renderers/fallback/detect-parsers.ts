@@ -3,7 +3,7 @@
 // Both can be named instead.
 
 import { toolFromDefinition } from "../../core/index.ts";
-import { dumpJson, fromPlain, JsonSyntaxError, parseJson } from "../../lib/json/index.ts";
+import { dumpJson, fromPlain, JsonSyntaxError, parseJson } from "../../python-semantics/json/index.ts";
 import { type ReasoningParser, reasoningParser, type ToolCallParser, toolCallParser, toolCallParserNames } from "../../parsers/index.ts"; // prettier-ignore
 import { segmentsText } from "../chat-template.ts";
 import type { DetectedTurns } from "./detect-turns.ts";

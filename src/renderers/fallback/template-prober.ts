@@ -1,7 +1,7 @@
 // Asks a chat template what it does by rendering small conversations with it: nothing else is known of a template without a
 // native renderer. A rendering that the template refuses is `null`, which is an answer too.
 
-import { fromPlain, type JsonObject, type JsonValue } from "../../lib/json/index.ts";
+import { fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { type ChatTemplate, ChatTemplateError, type TemplateSegment } from "../chat-template.ts";
 
 /** Words that no template writes by itself. */

@@ -1,8 +1,8 @@
 // The chat templates of GLM-4.5, 4.6 and 4.7: no end token of a message, contents trimmed and wrapped anew, thinking of turns
 // before the last user message emptied. 4.7 writes everything without line ends and opens the thinking in its prompt.
 
-import { pythonStrip } from "../../lib/python/index.ts";
-import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { type ChatTemplate, SegmentWriter, type TemplateInput } from "../chat-template.ts";
 import { splitThinking } from "../split-thinking.ts";
 import {

@@ -1,7 +1,7 @@
 // The chat template of gpt-oss (Harmony): system and developer messages in front, the date, thinking dropped once an answer was
 // given. The end of an answer is written differently when it is the last message, so the closed rendering is rewritten.
 
-import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { type ChatTemplate, ChatTemplateError, SegmentWriter, type TemplateInput } from "../chat-template.ts";
 import { templateDate } from "../template-date.ts";
 import {

@@ -2,7 +2,7 @@
 // is read first: thinking, words and one call each have their own place.
 
 import { type AssistantMessage, type Message, type Tool, toolFromDefinition } from "../../core/index.ts";
-import type { JsonObject } from "../../lib/json/index.ts";
+import type { JsonObject } from "../../python-semantics/json/index.ts";
 import { reasoningParser, toolCallParser } from "../../parsers/index.ts";
 import { wireMessage } from "../wire-message.ts";
 

@@ -2,7 +2,7 @@
 // configures it. Slower than a native template and without a family's knowledge, but the same text, errors included. Every
 // piece of the text knows the message it came from, where that can be followed.
 
-import { PythonError } from "../../lib/python/index.ts";
+import { PythonError } from "../../python-semantics/index.ts";
 import { runBounded, TimeLimitError } from "../../lib/run-bounded.ts";
 import { type ChatTemplate, ChatTemplateError, type TemplateInput, type TemplateSegment } from "../chat-template.ts";
 import { analyzeBody } from "./compile/analyze.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 
 import { expect, test } from "vitest";
 
-import { type JsonObject, type JsonValue, parseJson } from "../../lib/json/index.ts";
+import { type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { ChatTemplateError, segmentsText } from "../chat-template.ts";
 import { compileChatTemplate } from "./compile-chat-template.ts";
 

@@ -1,6 +1,6 @@
 // Every test of Jinja (`value is name`), by name, but for `is filter`, which the compiler answers.
 
-import { JsonFloat } from "../../lib/json/index.ts";
+import { JsonFloat } from "../../python-semantics/json/index.ts";
 import { calculate } from "./operations/arithmetic.ts";
 import { bindPositional } from "./operations/bind-arguments.ts";
 import { areEqual, areSame, contains } from "./operations/equality.ts";

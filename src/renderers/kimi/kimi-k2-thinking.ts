@@ -2,7 +2,7 @@
 // and structured calls end in a security error, because the template changes a list where Jinja's sandbox forbids it.
 
 import { type ChatTemplate, ChatTemplateError, SegmentWriter } from "../chat-template.ts";
-import type { JsonValue } from "../../lib/json/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { attribute, isTruthy, iterate, printed, textOperand, type TemplateValue } from "../template-values.ts";
 import { writeContent, writeTools } from "./kimi-k2.ts";
 

@@ -1,6 +1,6 @@
 // The chat template of Kimi-K2-Instruct: append-only, contents verbatim, ids of calls made by the template.
 
-import type { JsonValue } from "../../lib/json/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { type ChatTemplate, SegmentWriter } from "../chat-template.ts";
 import {
   attribute,

@@ -1,7 +1,7 @@
 // The chat templates of Llama 3.1 and 3.2 Instruct: a system turn with the date, tools in the first user turn, contents trimmed,
 // one call a message. The revisions differ in the date and in the built-in tools of 3.1.
 
-import { dumpJson, type JsonValue } from "../../lib/json/index.ts";
+import { dumpJson, type JsonValue } from "../../python-semantics/json/index.ts";
 import { type ChatTemplate, SegmentWriter, type TemplateInput } from "../chat-template.ts";
 import { templateDate } from "../template-date.ts";
 import {

@@ -1,8 +1,8 @@
 // The chat template of MiniMax-M3: thinking of turns before the last user message dropped, calls as `invoke` tags, tool results
 // closed with the name of the call before them.
 
-import type { JsonValue } from "../../lib/json/index.ts";
-import { pythonStrip } from "../../lib/python/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
 import { type ChatTemplate, SegmentWriter, type TemplateInput } from "../chat-template.ts";
 import {
   attribute,

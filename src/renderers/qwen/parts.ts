@@ -1,7 +1,7 @@
 // What Qwen's chat templates have in common: ChatML turns, the tools block, tool results merged into one user turn.
 // The texts are the format that the models were trained on; they must match byte for byte.
 
-import type { JsonValue } from "../../lib/json/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
 import type { SegmentWriter } from "../chat-template.ts";
 import { attribute, isTruthy, iterate, printed, type TemplateValue, textOperand, toJson } from "../template-values.ts";
 

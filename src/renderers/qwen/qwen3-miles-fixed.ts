@@ -1,7 +1,7 @@
 // miles' corrected chat template for Qwen3: thinking of past turns is stripped, or, with `clear_thinking` false, everything
 // stays and every turn has a think block. An empty block never comes and goes.
 
-import { pythonLstrip, pythonStrip } from "../../lib/python/index.ts";
+import { pythonLstrip, pythonStrip } from "../../python-semantics/index.ts";
 import { type ChatTemplate, SegmentWriter } from "../chat-template.ts";
 import { attribute, isTruthy } from "../template-values.ts";
 import { endToken, startToken, writeSystem, writeToolCalls, writeToolResult, writeTurn } from "./parts.ts";

@@ -1,8 +1,8 @@
 // The chat template of Qwen3.5: tools as JSON, calls as tags, contents trimmed, the generation prompt opens the thinking, and
 // a new user message strips the thinking of every turn before it.
 
-import { pythonStrip } from "../../lib/python/index.ts";
-import type { JsonValue } from "../../lib/json/index.ts";
+import { pythonStrip } from "../../python-semantics/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { type ChatTemplate, SegmentWriter } from "../chat-template.ts";
 import { attribute, contains, isTruthy, iterate, printed, raised, type TemplateValue } from "../template-values.ts";
 import { endToken, startToken, toolJson, writeGenerationPrompt, writeTurn } from "./parts.ts";

@@ -1,7 +1,7 @@
 // The chat template of QwQ: the generation prompt opens the thinking, and every assistant message but the last loses it.
 
 import { type ChatTemplate, SegmentWriter } from "../chat-template.ts";
-import { pythonLstrip } from "../../lib/python/index.ts";
+import { pythonLstrip } from "../../python-semantics/index.ts";
 import {
   attribute,
   isTruthy,

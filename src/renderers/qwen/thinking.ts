@@ -1,8 +1,8 @@
 // How Qwen3's hybrid templates treat thinking. They rewrite history: a new user message strips the thinking of every turn
 // before it, and a last answer without thinking gets an empty think block that vanishes when a tool result follows.
 
-import type { JsonObject, JsonValue } from "../../lib/json/index.ts";
-import { pythonLstrip, pythonStrip } from "../../lib/python/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
+import { pythonLstrip, pythonStrip } from "../../python-semantics/index.ts";
 import type { SegmentWriter } from "../chat-template.ts";
 import { attribute, isTruthy, methodReceiver, type TemplateValue, textOperand } from "../template-values.ts";
 import { endToken, startToken, writeGenerationPrompt, writeToolCalls } from "./parts.ts";

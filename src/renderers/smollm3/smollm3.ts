@@ -1,7 +1,7 @@
 // The chat template of SmolLM3 as inference engines use it: a system turn of its own around the given words, which may switch
 // thinking ("/think", "/no_think"). It shows no tools: they must be in the system message.
 
-import { pythonLstrip, pythonRstrip } from "../../lib/python/index.ts";
+import { pythonLstrip, pythonRstrip } from "../../python-semantics/index.ts";
 import { type ChatTemplate, SegmentWriter } from "../chat-template.ts";
 import { attribute, contains, isTruthy, methodReceiver, type TemplateValue } from "../template-values.ts";
 

@@ -1,7 +1,7 @@
 // Bodies of the operations on producers as clients send them, and what they are read into.
 
 import { z } from "zod";
-import { dropZeroSignal, type GroupFilter, keepRewardRange, minGradedToTrain } from "../../runs/index.ts";
+import { dropZeroSignal, type GroupFilter, keepRewardRange, minGradedToTrain } from "../../rollout/index.ts";
 import type { ProducerRequest } from "../producer-request.ts";
 import { ServiceRefusal } from "../service-refusal.ts";
 import {

@@ -2,7 +2,7 @@ import { Template } from "@huggingface/jinja";
 import { describe, expect, test } from "vitest";
 
 import type { Message, Tool, ToolCall } from "../../core/index.ts";
-import { toPlain } from "../../lib/json/index.ts";
+import { toPlain } from "../../python-semantics/json/index.ts";
 import { familyOfChatTemplate, rendererFor } from "../../renderers/index.ts";
 import { createReadableTokenizer } from "../readable-tokenizer.ts";
 import { chatTemplate } from "./chat-template-text.ts";

@@ -3,7 +3,7 @@
 import { agentFactory } from "../../agents/index.ts";
 import type { Message, Tool } from "../../core/index.ts";
 import { bookshopSource, createExpertEngine } from "../../environments/bookshop/index.ts";
-import { runEpisode } from "../../episodes/index.ts";
+import { runEpisode } from "../../rollout/index.ts";
 import { rendererFor } from "../../renderers/index.ts";
 import { agendaUser } from "../../users/index.ts";
 import { createReadableTokenizer } from "../readable-tokenizer.ts";

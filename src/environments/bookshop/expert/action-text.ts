@@ -1,6 +1,6 @@
 // An action as the model family writes it: words, or one call between markers.
 
-import { dumpJson, type JsonObject } from "../../../lib/json/index.ts";
+import { dumpJson, type JsonObject } from "../../../python-semantics/json/index.ts";
 import type { Action } from "./next-step.ts";
 
 export function actionText(action: Action): string {

@@ -1,7 +1,7 @@
 // The conversation as a prompt's text shows it, in ChatML with Qwen's way of writing tool calls and results. The expert
 // knows nothing else: no environment, no task, no seed of either.
 
-import { type JsonObject, JsonSyntaxError, parseJson } from "../../../lib/json/index.ts";
+import { type JsonObject, JsonSyntaxError, parseJson } from "../../../python-semantics/json/index.ts";
 
 export type Call = { readonly name: string; readonly arguments: JsonObject };
 

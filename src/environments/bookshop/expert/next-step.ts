@@ -1,6 +1,6 @@
 // The clerk's manual: the one right next step, by the guidelines, from what the desk has in mind.
 
-import type { JsonValue } from "../../../lib/json/index.ts";
+import type { JsonValue } from "../../../python-semantics/json/index.ts";
 import type { Call } from "./conversation.ts";
 import type { Desk } from "./desk.ts";
 import type { CardRecord, EditionLine, MemberRecord, OrderRecord } from "./records.ts";

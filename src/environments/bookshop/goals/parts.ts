@@ -3,7 +3,7 @@
 
 import type { AgendaSlot } from "../../../core/agenda.ts";
 import type { EnvironmentCall } from "../../../core/environment.ts";
-import type { JsonValue } from "../../../lib/json/value.ts";
+import type { JsonValue } from "../../../python-semantics/json/value.ts";
 import type { Kind } from "../kinds.ts";
 import type { Card, Order } from "../shop.ts";
 import { asides, objections } from "../words.ts";

@@ -1,6 +1,6 @@
 // The airports this domain knows. A fixed text of the reference, not of its tables.
 
-import { dumpJson } from "../../../lib/json/index.ts";
+import { dumpJson } from "../../../python-semantics/json/index.ts";
 import { defineTool } from "../tool.ts";
 
 const cities: readonly (readonly [code: string, city: string])[] = [

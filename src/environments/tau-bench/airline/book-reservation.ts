@@ -1,7 +1,7 @@
 // Booking. What the agent claims about bags, membership, ends of the journey and dates of birth is stored unchecked; seats
 // are never taken from a flight. All of it as the reference has it.
 
-import { cloneJson, type JsonObject, type JsonValue } from "../../../lib/json/index.ts";
+import { cloneJson, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
 import {
   pythonAdd,
   PythonError,
@@ -11,7 +11,7 @@ import {
   pythonStr,
   pythonTypeName,
   stringRepr,
-} from "../../../lib/python/index.ts";
+} from "../../../python-semantics/index.ts";
 import { asKey, field, iterate, lengthOf, listField, objectField, subscript } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import type { World } from "../world.ts";

@@ -1,6 +1,6 @@
 // Cancelling. Nothing is looked at: a reservation can be cancelled twice, which doubles its history, and stays usable.
 
-import { pythonNegate } from "../../../lib/python/index.ts";
+import { pythonNegate } from "../../../python-semantics/index.ts";
 import { field, iterate, subscript } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import { addToHistory, findReservation, historyEntry } from "./reservations.ts";

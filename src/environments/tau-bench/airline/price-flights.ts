@@ -1,7 +1,7 @@
 // Flights that a caller names, checked and priced one after the other: what booking and changing a reservation do alike.
 
-import type { JsonObject, JsonValue } from "../../../lib/json/index.ts";
-import { pythonAdd, pythonLess, pythonMultiply, pythonStr } from "../../../lib/python/index.ts";
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
+import { pythonAdd, pythonLess, pythonMultiply, pythonStr } from "../../../python-semantics/index.ts";
 import { asKey, field, fieldAt, lengthOf, objectField, subscript } from "../fields.ts";
 import type { World } from "../world.ts";
 

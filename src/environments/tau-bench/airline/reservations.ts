@@ -1,7 +1,7 @@
 // What the tools that change reservations have in common.
 
-import type { JsonObject, JsonValue } from "../../../lib/json/index.ts";
-import { pythonLess, pythonSubtract } from "../../../lib/python/index.ts";
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
+import { pythonLess, pythonSubtract } from "../../../python-semantics/index.ts";
 import { asKey, attributeError, field, objectField, textField } from "../fields.ts";
 import type { World } from "../world.ts";
 

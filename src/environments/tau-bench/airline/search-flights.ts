@@ -1,7 +1,13 @@
 // The two searches. Both walk through the flights in file order; flights never change.
 
-import { dumpJson, type JsonObject, type JsonValue } from "../../../lib/json/index.ts";
-import { compareCodePoints, PythonError, pythonEquals, pythonInt, pythonTypeName } from "../../../lib/python/index.ts";
+import { dumpJson, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
+import {
+  compareCodePoints,
+  PythonError,
+  pythonEquals,
+  pythonInt,
+  pythonTypeName,
+} from "../../../python-semantics/index.ts";
 import { asKey, field, fieldAt, objectField, textField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import type { World } from "../world.ts";

@@ -1,7 +1,7 @@
 // Compensation. Certificates are spent in `book-reservation.ts`.
 
-import type { JsonValue } from "../../../lib/json/index.ts";
-import { pythonStr } from "../../../lib/python/index.ts";
+import type { JsonValue } from "../../../python-semantics/json/index.ts";
+import { pythonStr } from "../../../python-semantics/index.ts";
 import { asKey, objectField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 

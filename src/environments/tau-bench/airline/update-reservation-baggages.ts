@@ -1,6 +1,6 @@
 // More or fewer bags. More cost money, fewer give none back.
 
-import { pythonLess, pythonMultiply, pythonSubtract, pythonEquals } from "../../../lib/python/index.ts";
+import { pythonLess, pythonMultiply, pythonSubtract, pythonEquals } from "../../../python-semantics/index.ts";
 import { field, textField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import { addToHistory, chargeGiftCard, findReservation, historyEntry, refusePayment } from "./reservations.ts";

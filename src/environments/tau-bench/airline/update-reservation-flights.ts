@@ -1,8 +1,8 @@
 // Other flights for a reservation. The cabin is used for prices and never stored, so the next change compares with the old
 // one; origin, destination and kind of journey stay as well. The reference has it so.
 
-import { cloneJson, type JsonObject, type JsonValue } from "../../../lib/json/index.ts";
-import { pythonAdd, pythonEquals, pythonMultiply, pythonSubtract } from "../../../lib/python/index.ts";
+import { cloneJson, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
+import { pythonAdd, pythonEquals, pythonMultiply, pythonSubtract } from "../../../python-semantics/index.ts";
 import { field, iterate, lengthOf, subscript, textField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import { addFare, priceFlight } from "./price-flights.ts";

@@ -5,7 +5,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 
 import { ConfigurationError } from "../../../core/index.ts";
-import { dumpJson, JsonSyntaxError, parseJson, type JsonValue } from "../../../lib/json/index.ts";
+import { dumpJson, JsonSyntaxError, parseJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
 import { readCheckoutFile, readCheckoutFileIfAny } from "./read-checkout-file.ts";
 import { readRules } from "./read-rules.ts";

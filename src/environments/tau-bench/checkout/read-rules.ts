@@ -1,6 +1,6 @@
 // The rules of one domain: a list of texts. Upstream's agents are not shown them; they belong to the layout.
 
-import type { JsonValue } from "../../../lib/json/index.ts";
+import type { JsonValue } from "../../../python-semantics/json/index.ts";
 import type { PythonSource } from "./python/python-source.ts";
 import { readItems, readText } from "./python/read-literal.ts";
 import { findBinding, readScope } from "./python/read-scope.ts";

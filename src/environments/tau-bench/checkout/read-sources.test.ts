@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { ConfigurationError } from "../../../core/index.ts";
-import { dumpJson, type JsonValue } from "../../../lib/json/index.ts";
+import { dumpJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
 import { readRules } from "./read-rules.ts";
 import { readTasks } from "./read-tasks.ts";

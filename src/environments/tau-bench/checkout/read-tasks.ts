@@ -2,7 +2,7 @@
 
 import type { SyntaxNode } from "@lezer/common";
 
-import type { JsonObject, JsonValue } from "../../../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
 import { problemAt, type PythonSource } from "./python/python-source.ts";
 import { readCall } from "./python/read-call.ts";
 import { readItems, readLiteral, readText } from "./python/read-literal.ts";

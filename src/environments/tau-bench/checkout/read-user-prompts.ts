@@ -3,7 +3,7 @@
 
 import type { SyntaxNode } from "@lezer/common";
 
-import type { JsonObject } from "../../../lib/json/index.ts";
+import type { JsonObject } from "../../../python-semantics/json/index.ts";
 import { childrenOf, problemAt, quote, textOf, type PythonSource } from "./python/python-source.ts";
 import { readItems, readLiteral } from "./python/read-literal.ts";
 import {

@@ -2,7 +2,7 @@
 // takes in place of its own prompts, written down again: environments do not import users.
 
 import { ConfigurationError } from "../../../core/index.ts";
-import { JsonSyntaxError, parseJson, type JsonValue } from "../../../lib/json/index.ts";
+import { JsonSyntaxError, parseJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import type { Template } from "./python/read-template.ts";
 import { fillTemplate, parseTemplate } from "./template-text.ts";
 

@@ -1,6 +1,12 @@
 // The calculator of both domains. The arithmetic itself is `lib/python/expression`: Python's own, errors included.
 
-import { evaluateExpression, floatRepr, PythonError, pythonTypeName, roundFloat } from "../../../lib/python/index.ts";
+import {
+  evaluateExpression,
+  floatRepr,
+  PythonError,
+  pythonTypeName,
+  roundFloat,
+} from "../../../python-semantics/index.ts";
 import { iterate } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 

@@ -1,7 +1,7 @@
 // The two changes of an address: of an order that is still pending, and of a user. Values of any type are stored, in this
 // order of keys; orders keep their address when the user's changes.
 
-import type { JsonObject, JsonValue } from "../../../lib/json/index.ts";
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
 import { asKey } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import { orderInStatus } from "./orders.ts";

@@ -1,6 +1,6 @@
 // The one tool that gives money back at once. Exchange and return only note a request, see `delivered-orders.ts`.
 
-import { isOrEquals } from "../../../lib/python/index.ts";
+import { isOrEquals } from "../../../python-semantics/index.ts";
 import { field, objectsField, textField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import { changeBalance, historyEntry, isGiftCardId, orderInStatus } from "./orders.ts";

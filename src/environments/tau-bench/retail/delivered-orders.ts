@@ -1,8 +1,8 @@
 // Exchange and return of delivered orders. Both only note the request: no money moves, the items stay.
 
-import { type JsonValue } from "../../../lib/json/index.ts";
-import { compareCodePoints, pythonEquals, pythonLess, pythonRound } from "../../../lib/python/index.ts";
-import type { JsonFloat } from "../../../lib/json/index.ts";
+import { type JsonValue } from "../../../python-semantics/json/index.ts";
+import { compareCodePoints, pythonEquals, pythonLess, pythonRound } from "../../../python-semantics/index.ts";
+import type { JsonFloat } from "../../../python-semantics/json/index.ts";
 import { field, iterate, objectsField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import { findMissingItem, pairItems } from "./item-pairs.ts";

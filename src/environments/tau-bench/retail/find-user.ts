@@ -1,7 +1,7 @@
 // The two look-ups of a customer. Both answer with the bare id.
 
-import type { JsonValue } from "../../../lib/json/index.ts";
-import { pythonEquals, pythonLower } from "../../../lib/python/index.ts";
+import type { JsonValue } from "../../../python-semantics/json/index.ts";
+import { pythonEquals, pythonLower } from "../../../python-semantics/index.ts";
 import { attributeError, field, objectField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import { userIndex } from "./user-index.ts";

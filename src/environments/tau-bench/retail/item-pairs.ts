@@ -1,8 +1,8 @@
 // Swapping items of an order for other variants of their products: what modifying a pending order and exchanging a
 // delivered one check alike, in the same order and words.
 
-import type { JsonObject, JsonValue } from "../../../lib/json/index.ts";
-import { pythonAdd, pythonEquals, pythonStr, pythonSubtract } from "../../../lib/python/index.ts";
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
+import { pythonAdd, pythonEquals, pythonStr, pythonSubtract } from "../../../python-semantics/index.ts";
 import {
   asKey,
   attributeError,

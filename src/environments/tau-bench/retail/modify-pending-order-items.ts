@@ -1,7 +1,7 @@
 // Other variants of products in a pending order, paid or refunded at once. The checks are `item-pairs.ts`.
 
-import { JsonFloat, type JsonValue } from "../../../lib/json/index.ts";
-import { pythonLess } from "../../../lib/python/index.ts";
+import { JsonFloat, type JsonValue } from "../../../python-semantics/json/index.ts";
+import { pythonLess } from "../../../python-semantics/index.ts";
 import { field, objectsField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import { itemOf, pairItems, variantOf } from "./item-pairs.ts";

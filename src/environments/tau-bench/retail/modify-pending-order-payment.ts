@@ -1,6 +1,6 @@
 // Another payment method for a pending order. Items are swapped in `modify-pending-order-items.ts`.
 
-import { pythonEquals, pythonLess } from "../../../lib/python/index.ts";
+import { pythonEquals, pythonLess } from "../../../python-semantics/index.ts";
 import { field, objectsField, textField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import { changeBalance, historyEntry, isGiftCardId, orderInStatus, paymentMethodOf } from "./orders.ts";

@@ -1,8 +1,8 @@
 // What the tools that change orders have in common: finding the order in the right status, its owner's payment methods,
 // and money on gift cards.
 
-import { JsonFloat, type JsonObject, type JsonValue } from "../../../lib/json/index.ts";
-import { pythonAdd, pythonRound, pythonSubtract } from "../../../lib/python/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
+import { pythonAdd, pythonRound, pythonSubtract } from "../../../python-semantics/index.ts";
 import { asKey, field, objectField, textField } from "../fields.ts";
 import type { World } from "../world.ts";
 

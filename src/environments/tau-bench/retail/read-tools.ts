@@ -1,7 +1,7 @@
 // The tools that only show records.
 
-import { dumpJson } from "../../../lib/json/index.ts";
-import { compareCodePoints } from "../../../lib/python/index.ts";
+import { dumpJson } from "../../../python-semantics/json/index.ts";
+import { compareCodePoints } from "../../../python-semantics/index.ts";
 import { asKey, field, textField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 

@@ -1,7 +1,7 @@
 // Finding users without walking through all of them. No tool changes a name or an e-mail address, nor adds a user, so one
 // index over the shared base serves every episode; what tools do change (the zip code) is read from the episode's world.
 
-import { pythonLower } from "../../../lib/python/index.ts";
+import { pythonLower } from "../../../python-semantics/index.ts";
 import { objectField, textField } from "../fields.ts";
 import type { SharedBase } from "../shared-base.ts";
 

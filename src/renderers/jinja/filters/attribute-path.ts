@@ -1,6 +1,6 @@
 // What `attribute="a.b.0"` means to filters: keys, one after the other, those made of digits as numbers.
 
-import { pythonLower } from "../../../lib/python/index.ts";
+import { pythonLower } from "../../../python-semantics/index.ts";
 import { getItem } from "../operations/lookup.ts";
 import { templateText, TracedText } from "../values/traced-text.ts";
 import { Undefined, type Value } from "../values/value.ts";

@@ -1,6 +1,6 @@
 // The filter `tojson` as transformers replaces it: `json.dumps` with nothing escaped for HTML.
 
-import { dumpJson, type DumpJsonOptions } from "../../../lib/json/index.ts";
+import { dumpJson, type DumpJsonOptions } from "../../../python-semantics/json/index.ts";
 import { bindArguments, expectIndex } from "../operations/bind-arguments.ts";
 import { PythonList, PythonTuple } from "../values/containers.ts";
 import { isTruthy } from "../values/iteration.ts";

@@ -1,7 +1,7 @@
 // Filters that make or change numbers.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
-import { pythonMultiply, pythonNegate, pythonRound } from "../../../lib/python/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
+import { pythonMultiply, pythonNegate, pythonRound } from "../../../python-semantics/index.ts";
 import { bindArguments, expectIndex } from "../operations/bind-arguments.ts";
 import { divide, power, toFloat } from "../operations/division.ts";
 import { numberOf } from "../values/number.ts";

@@ -1,6 +1,6 @@
 // Filters that make text of a value.
 
-import { pythonLower } from "../../../lib/python/index.ts";
+import { pythonLower } from "../../../python-semantics/index.ts";
 import { bindArguments, expectIndex, expectText } from "../operations/bind-arguments.ts";
 import { calculate } from "../operations/arithmetic.ts";
 import { checkTextLength } from "../limits.ts";

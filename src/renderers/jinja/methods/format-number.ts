@@ -1,6 +1,6 @@
 // Numbers as Python's format types write them: `f e g d x o b %`. Ties round to even, as the exact binary value demands.
 
-import { roundFloat } from "../../../lib/python/index.ts";
+import { roundFloat } from "../../../python-semantics/index.ts";
 import { limitError } from "../values/raise.ts";
 
 /** Digits after the point that are worked out exactly; JavaScript offers no more. */

@@ -2,7 +2,7 @@
 
 import { codePointLength } from "../values/code-points.ts";
 import { escapeText } from "../values/escape.ts";
-import type { JsonFloat } from "../../../lib/json/index.ts";
+import type { JsonFloat } from "../../../python-semantics/json/index.ts";
 import { checkTextLength } from "../limits.ts";
 import { toFloat } from "../operations/division.ts";
 import { numberOf } from "../values/number.ts";

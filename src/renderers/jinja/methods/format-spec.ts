@@ -1,7 +1,7 @@
 // Python's `format(value, spec)` for texts and numbers: fill, alignment, sign, width, grouping, precision, type.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
-import { floatRepr } from "../../../lib/python/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
+import { floatRepr } from "../../../python-semantics/index.ts";
 import { checkTextLength } from "../limits.ts";
 import { truncateFloat } from "../values/number-text.ts";
 import { codePointLength, unitOffset } from "../values/code-points.ts";

@@ -1,6 +1,6 @@
 // Methods of `str` that change letters.
 
-import { pythonLower } from "../../../lib/python/index.ts";
+import { pythonLower } from "../../../python-semantics/index.ts";
 import { bindPositional } from "../operations/bind-arguments.ts";
 import type { TracedText } from "../values/traced-text.ts";
 import type { TextMethod } from "./text-method.ts";

@@ -1,6 +1,6 @@
 // Methods of `str` that take something off the ends.
 
-import { pythonLstrip, pythonRstrip } from "../../../lib/python/index.ts";
+import { pythonLstrip, pythonRstrip } from "../../../python-semantics/index.ts";
 import { bindPositional, expectText } from "../operations/bind-arguments.ts";
 import { typeError } from "../values/raise.ts";
 import { TracedText } from "../values/traced-text.ts";

@@ -1,7 +1,7 @@
 // The operators `+ - * / // % **` and the signs, on whatever a template gives them.
 
-import type { JsonFloat } from "../../../lib/json/index.ts";
-import { pythonAdd, pythonMultiply, pythonNegate, pythonSubtract } from "../../../lib/python/index.ts";
+import type { JsonFloat } from "../../../python-semantics/json/index.ts";
+import { pythonAdd, pythonMultiply, pythonNegate, pythonSubtract } from "../../../python-semantics/index.ts";
 import { checkItems, checkTextLength } from "../limits.ts";
 import { formatPercent } from "../methods/format-percent.ts";
 import { PythonList, PythonTuple } from "../values/containers.ts";

@@ -1,6 +1,6 @@
 // Python's binding of a call's arguments to parameters, and the checks that built-in functions make on them.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
 import { typeError } from "../values/raise.ts";
 import { TracedText } from "../values/traced-text.ts";
 import { typeNameOf } from "../values/type-name.ts";

@@ -1,7 +1,7 @@
 // Python's `/`, `//`, `%` and `**` of numbers: integers stay exact, quotients round down, the remainder has the sign of the
 // divisor. Left to JavaScript all four would differ.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
 import { maxIntegerBits } from "../limits.ts";
 import { limitError, pythonError } from "../values/raise.ts";
 import type { Integer } from "../values/value.ts";

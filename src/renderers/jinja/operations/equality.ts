@@ -1,6 +1,6 @@
 // Python's `==`, `is` and the containment that rests on them.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
 import { PythonDict, PythonList, PythonTuple } from "../values/containers.ts";
 import { hashKey } from "../values/hash-key.ts";
 import { DictView, PythonIterator, PythonRange } from "../values/iterables.ts";

@@ -1,7 +1,7 @@
 // Python's `<` and its kin: numbers, texts by code point, lists and tuples item by item; anything else raises.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
-import { compareCodePoints } from "../../../lib/python/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
+import { compareCodePoints } from "../../../python-semantics/index.ts";
 import { PythonList, PythonTuple } from "../values/containers.ts";
 import { numberOf } from "../values/number.ts";
 import { typeError, undefinedError } from "../values/raise.ts";

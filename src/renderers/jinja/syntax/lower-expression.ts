@@ -1,7 +1,7 @@
 // The library's expressions as Jinja's: groups and tests unwrapped (`correct-tokens.ts`), `~` binding closer than `+`,
 // comparisons chained, names of constants read.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
 import type { ArithmeticOperator } from "../operations/arithmetic.ts";
 import { templateText } from "../values/traced-text.ts";
 import { groupName, negatedTestPrefix, testPrefix, tupleName } from "./correct-tokens.ts";

@@ -1,7 +1,7 @@
 // A template cut into text and tags, with white space treated as transformers configures Jinja: the newline after a block
 // tag goes, and so do the blanks before one that starts a line; `-` takes all white space, `+` takes none.
 
-import { pythonRstrip } from "../../../lib/python/index.ts";
+import { pythonRstrip } from "../../../python-semantics/index.ts";
 import { whitespaceClass } from "../values/whitespace.ts";
 import { readCode } from "./read-code.ts";
 import { syntaxError } from "./syntax-error.ts";

@@ -1,7 +1,7 @@
 // Python's list, tuple and dict. Those that come from the conversation wrap its JSON and convert a level when it is first
 // looked into: most of a conversation is only ever written out whole. Immutable, as the sandbox demands.
 
-import { type JsonObject, JsonFloat, type JsonValue } from "../../../lib/json/index.ts";
+import { type JsonObject, JsonFloat, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { countItems } from "../limits.ts";
 import { type HashKey, hashKey } from "./hash-key.ts";
 import { type Origin, templateOrigin, TracedText, unknownOrigin } from "./traced-text.ts";

@@ -1,6 +1,6 @@
 // What dict keys and `unique` compare: one JavaScript value for all Python values that are equal.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
 import { typeError } from "./raise.ts";
 import { TracedText } from "./traced-text.ts";
 import { type PythonObject, Undefined, type Value } from "./value.ts";

@@ -1,6 +1,6 @@
 // Python's `iter`, `len` and truth.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
 import { codePointLength } from "./code-points.ts";
 import { PythonDict, PythonList, PythonTuple } from "./containers.ts";
 import { DictView, PythonIterator, PythonRange } from "./iterables.ts";

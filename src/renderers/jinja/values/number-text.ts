@@ -1,7 +1,7 @@
 // Numbers in and out of text, as Python reads and writes them: `int(text)`, `float(text)`, `int(float)`.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
-import { pythonInt, pythonStrip } from "../../../lib/python/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
+import { pythonInt, pythonStrip } from "../../../python-semantics/index.ts";
 import { normalizeInteger } from "../operations/division.ts";
 import { pythonError, valueError } from "./raise.ts";
 import type { Integer } from "./value.ts";

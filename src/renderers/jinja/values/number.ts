@@ -1,4 +1,4 @@
-import { JsonFloat } from "../../../lib/json/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
 import type { Integer, Value } from "./value.ts";
 
 /** An int, a float, or a bool as the int it is; `null` for anything else. */

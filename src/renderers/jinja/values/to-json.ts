@@ -1,7 +1,7 @@
 // Values back to JSON, as Python's `json.dumps` takes them: tuples are lists, keys become text, everything else is refused.
 
-import { JsonFloat, type JsonObject, type JsonValue } from "../../../lib/json/index.ts";
-import { compareCodePoints, floatRepr } from "../../../lib/python/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
+import { compareCodePoints, floatRepr } from "../../../python-semantics/index.ts";
 import { PythonDict, PythonList, PythonTuple } from "./containers.ts";
 import { typeError } from "./raise.ts";
 import { TracedText } from "./traced-text.ts";

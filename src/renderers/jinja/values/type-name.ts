@@ -1,4 +1,4 @@
-import { JsonFloat } from "../../../lib/json/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
 import { TracedText } from "./traced-text.ts";
 import type { Value } from "./value.ts";
 

@@ -1,7 +1,7 @@
 // Python's `str` and `repr` of a value, with the origin of what they show.
 
-import { JsonFloat } from "../../../lib/json/index.ts";
-import { floatRepr, stringRepr } from "../../../lib/python/index.ts";
+import { JsonFloat } from "../../../python-semantics/json/index.ts";
+import { floatRepr, stringRepr } from "../../../python-semantics/index.ts";
 import { PythonDict, PythonList, PythonTuple } from "./containers.ts";
 import { DictView, PythonIterator, PythonRange } from "./iterables.ts";
 import { valueError } from "./raise.ts";

@@ -1,7 +1,7 @@
 // The values that a template computes with: JSON without loss, and what Jinja and Python add to it. Not Python's object
 // model: only what chat templates can reach.
 
-import type { JsonFloat } from "../../../lib/json/index.ts";
+import type { JsonFloat } from "../../../python-semantics/json/index.ts";
 import type { TracedText } from "./traced-text.ts";
 
 /** Integers are a `number` while safe, a `bigint` beyond; `null` is None. An unset variable is JavaScript's `undefined`. */

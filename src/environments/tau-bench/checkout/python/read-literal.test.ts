@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { ConfigurationError } from "../../../../core/index.ts";
-import { dumpJson, type JsonValue } from "../../../../lib/json/index.ts";
+import { dumpJson, type JsonValue } from "../../../../python-semantics/json/index.ts";
 import { parsePython } from "./python-source.ts";
 import { readLiteral } from "./read-literal.ts";
 import { findBinding, readScope } from "./read-scope.ts";

@@ -3,7 +3,7 @@
 
 import type { SyntaxNode } from "@lezer/common";
 
-import { JsonFloat, type JsonObject, type JsonValue } from "../../../../lib/json/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../../../../python-semantics/json/index.ts";
 import { childrenOf, problemAt, quote, textOf, type PythonSource } from "./python-source.ts";
 import { narrow, readNumber } from "./read-number.ts";
 import { maxDepth, noNames, readTemplate } from "./read-template.ts";

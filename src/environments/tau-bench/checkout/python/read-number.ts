@@ -3,7 +3,7 @@
 
 import type { SyntaxNode } from "@lezer/common";
 
-import { JsonFloat } from "../../../../lib/json/index.ts";
+import { JsonFloat } from "../../../../python-semantics/json/index.ts";
 import { problemAt, quote, textOf, type PythonSource } from "./python-source.ts";
 
 /** CPython converts no longer integers (`sys.get_int_max_str_digits()`). */

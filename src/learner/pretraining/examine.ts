@@ -1,0 +1,120 @@
+// What a model can do with tasks it has never seen: how it plays them at temperature 1, and how it reads clean dialogues of
+// them word by word. Both go through what everybody else uses: engine, loop, recorder, samples, trainer.
+
+import type { Episode, Tokenizer } from "../../core/index.ts";
+import { type Kind, kinds } from "../../environments/bookshop/index.ts";
+import { createEmbeddedEngine } from "../../engines/embedded/index.ts";
+import type { Trainer } from "../index.ts";
+import type { Checkpoint } from "../model/index.ts";
+import { openDesk } from "./desk.ts";
+import type { Dialogue } from "./dialogue.ts";
+
+export type PlayScore = {
+  readonly tasks: number;
+  readonly passRate: number;
+  readonly passRateByKind: Readonly<Record<Kind, number>>;
+  /** Means per episode. */
+  readonly ruleViolations: number;
+  readonly toolErrors: number;
+};
+
+export type ReadScore = {
+  /** Nats per token that the expert said, mean. */
+  readonly nll: number;
+  /** Share of the expert's tokens that the model holds for likelier than not. */
+  readonly accuracy: number;
+  /** The same of tokens of digits: what is copied. */
+  readonly copyAccuracy: number;
+};
+
+/** Plays the first `tasks` test tasks; the same weights give the same score. */
+export async function examinePlay(
+  checkpoint: Checkpoint,
+  options: { readonly tokenizer: Tokenizer; readonly tasks: number; readonly threads: number; readonly seed: number },
+): Promise<PlayScore> {
+  const { tokenizer, tasks, threads, seed } = options;
+  const engine = createEmbeddedEngine({ checkpoint, threads, seed });
+  try {
+    const desk = openDesk(tokenizer, engine);
+    const episodes: Episode[] = [];
+    const atOnce = 64 * threads;
+    for (let first = 0; first < tasks; first += atOnce) {
+      const count = Math.min(atOnce, tasks - first);
+      const wave = Array.from({ length: count }, (_, index) => desk.play("test", first + index, seed));
+      episodes.push(...(await Promise.all(wave)));
+    }
+    return scoreOf(episodes);
+  } finally {
+    await engine.close();
+  }
+}
+
+function scoreOf(episodes: readonly Episode[]): PlayScore {
+  const failed = episodes.find(({ failure }) => failure !== null);
+  if (failed !== undefined) {
+    throw new Error(`Cannot score episode "${failed.id}": ${failed.failure?.message}`);
+  }
+  const mean = (list: readonly Episode[], of: (episode: Episode) => number): number =>
+    list.reduce((sum, episode) => sum + of(episode), 0) / Math.max(1, list.length);
+  const passed = ({ reward }: Episode): number => reward ?? 0;
+  const byKind = kinds.map((kind) => {
+    const list = episodes.filter(({ info }) => info.get("kind") === kind);
+    return [kind, mean(list, passed)] as const;
+  });
+  return {
+    tasks: episodes.length,
+    passRate: mean(episodes, passed),
+    passRateByKind: Object.fromEntries(byKind) as Record<Kind, number>,
+    ruleViolations: mean(episodes, ({ grade }) => grade?.metrics["ruleViolations"] ?? 0),
+    toolErrors: mean(episodes, ({ grade }) => grade?.metrics["toolErrors"] ?? 0),
+  };
+}
+
+/** Reads dialogues with the trainer's weights, or with others of their shape. */
+export async function examineReading(
+  trainer: Trainer,
+  dialogues: readonly Dialogue[],
+  options: { readonly isCopied: (token: number) => boolean; readonly weights?: Float32Array },
+): Promise<ReadScore> {
+  const { isCopied, weights } = options;
+  const outcomes = await trainer.evaluate(dialogues, weights === undefined ? {} : { weights });
+  const counter = new ReadCounter(isCopied);
+  dialogues.forEach((dialogue, index) => counter.add(dialogue, outcomes[index]!.logprobs));
+  return counter.score();
+}
+
+/** Adds up what was read. */
+export class ReadCounter {
+  readonly #isCopied: (token: number) => boolean;
+  #count = 0;
+  #nll = 0;
+  #likely = 0;
+  #copies = 0;
+  #likelyCopies = 0;
+
+  constructor(isCopied: (token: number) => boolean) {
+    this.#isCopied = isCopied;
+  }
+
+  /** `logprobs`: one per target. */
+  add({ tokens, targets }: Dialogue, logprobs: Float32Array): void {
+    for (const [index, logprob] of logprobs.entries()) {
+      const isLikely = logprob > Math.log(0.5);
+      this.#count += 1;
+      this.#nll -= logprob;
+      if (isLikely) this.#likely += 1;
+      if (!this.#isCopied(tokens[targets[index]!]!)) continue;
+      this.#copies += 1;
+      if (isLikely) this.#likelyCopies += 1;
+    }
+  }
+
+  score(): ReadScore {
+    const share = (part: number, whole: number): number => (whole === 0 ? 0 : part / whole);
+    return {
+      nll: share(this.#nll, this.#count),
+      accuracy: share(this.#likely, this.#count),
+      copyAccuracy: share(this.#likelyCopies, this.#copies),
+    };
+  }
+}

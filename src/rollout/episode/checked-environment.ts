@@ -1,0 +1,276 @@
+// The boundary of environments: whatever they return or throw is read here, once, before anything is made of it. What comes
+// through is a copy of the right types, or a failure of this episode alone. Not a sandbox: code that never yields or ends the
+// process is noticed by the command line (`cli/environment-watch.ts`).
+
+import type { Agenda } from "../../core/agenda.ts";
+import type {
+  Ending,
+  Environment,
+  EnvironmentCall,
+  EnvironmentSource,
+  Grade,
+  ToolResult,
+} from "../../core/environment.ts";
+import { AttributedError, attribute, type Boundary, ConfigurationError, messageOf } from "../../core/failure.ts";
+import type { Task } from "../../core/task.ts";
+import type { Tool } from "../../core/tool.ts";
+import type { UserLine } from "../../core/user.ts";
+import { cloneJson } from "../../python-semantics/json/clone-json.ts";
+import { fromForeign } from "../../python-semantics/json/plain.ts";
+import { JsonFloat, type JsonObject } from "../../python-semantics/json/value.ts";
+
+/** Of an info, a definition, metrics: values and characters. Larger ones are a mistake, and would fill the disk. */
+const largestRecord = 10_000_000;
+/** Of a log, which is for people. */
+const longestLog = 100_000;
+
+/**
+ * Opens the environment of an episode. Its methods reject, or throw, with failures at boundary "environment", or "grader";
+ * what answers at once still does. Arguments of calls are copies.
+ */
+export function openChecked(source: EnvironmentSource, task: Task): CheckedEnvironment | Promise<CheckedEnvironment> {
+  return crossing(
+    "environment",
+    "open the environment",
+    () => source.open(task),
+    (value) => new CheckedEnvironment(value),
+  );
+}
+
+/** What is left of an environment when nothing in it can surprise. */
+export class CheckedEnvironment implements Omit<Environment, "hear"> {
+  readonly task: Task;
+  readonly guidelines: string;
+  readonly tools: readonly Tool[];
+  readonly info: JsonObject;
+  readonly #environment: Environment;
+
+  constructor(value: unknown) {
+    const environment = record(value, "an environment") as Partial<Environment>;
+    this.#environment = environment as Environment;
+    for (const method of ["call", "hear", "grade"] as const) {
+      if (typeof environment[method] !== "function") throw misfit(method, "a function", environment[method]);
+    }
+    this.task = environment.task as Task;
+    this.guidelines = string(environment.guidelines, "guidelines");
+    this.tools = readTools(environment.tools);
+    this.info = readInfo(environment.info);
+  }
+
+  call({ name, arguments: given }: EnvironmentCall): ToolResult | Promise<ToolResult> {
+    // What the environment does to its arguments is not on record.
+    const call = { name, arguments: cloneJson(given) };
+    return crossing("environment", `carry out "${name}"`, () => this.#environment.call(call), readToolResult);
+  }
+
+  hear(words: string): void | Promise<void> {
+    return crossing(
+      "environment",
+      "tell what was said",
+      () => this.#environment.hear(words),
+      () => undefined,
+    );
+  }
+
+  grade(ending: Ending): Grade | Promise<Grade> {
+    return crossing("grader", "grade", () => this.#environment.grade({ ...ending }), readGrade);
+  }
+
+  digest(): string {
+    return this.#environment.digest();
+  }
+}
+
+/** Calls code of others and reads what it returns, now or later. What it throws is a failure at the boundary. */
+function crossing<T>(
+  boundary: Boundary,
+  task: string,
+  call: () => unknown,
+  read: (value: unknown) => T,
+): T | Promise<T> {
+  const readSafely = (value: unknown): T => {
+    try {
+      return read(value);
+    } catch (error) {
+      throw fault(boundary, "bad-result", `Cannot ${task}: ${messageOf(error)}`, error);
+    }
+  };
+  const fail = (error: unknown): never => {
+    throw attributed(error, boundary);
+  };
+  let value: unknown;
+  let isPromise: boolean;
+  try {
+    value = call();
+    isPromise = isThenable(value);
+  } catch (error) {
+    return fail(error);
+  }
+  return isPromise ? Promise.resolve(value).then(readSafely, fail) : readSafely(value);
+}
+
+/** What calls itself attributed is so only where it is well-formed, and never elsewhere than here. */
+function attributed(error: unknown, boundary: Boundary): AttributedError {
+  try {
+    if (error instanceof AttributedError) {
+      const { code, message, retryable } = error.failure;
+      if (typeof code === "string" && typeof message === "string" && typeof retryable === "boolean") {
+        return fault(boundary, code, messageOf(error), error);
+      }
+    }
+  } catch {
+    // It is not one of ours.
+  }
+  return attribute(new Error(messageOf(error), { cause: error }), boundary);
+}
+
+function fault(boundary: Boundary, code: string, message: string, cause: unknown): AttributedError {
+  return new AttributedError({ boundary, code, message, retryable: false, cause: null }, { cause });
+}
+
+function isThenable(value: unknown): boolean {
+  return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
+}
+
+/** What a policy is shown of a result, and how many characters it had; `null`: it is whole. */
+export function cutResult(
+  result: ToolResult,
+  mostCharacters: number,
+): { readonly result: ToolResult; readonly cutFrom: number | null } {
+  const { length } = result.text;
+  if (length <= mostCharacters) return { result, cutFrom: null };
+  // Half of a character is none.
+  const isPair = /[\uD800-\uDBFF]/.test(result.text.charAt(mostCharacters - 1));
+  const kept = result.text.slice(0, isPair ? mostCharacters - 1 : mostCharacters);
+  const note = `[The result was cut: its first ${kept.length} of ${length} characters are shown.]`;
+  return { result: { ...result, text: `${kept}\n${note}` }, cutFrom: length };
+}
+
+function readToolResult(value: unknown): ToolResult {
+  const { text, isError, endsEpisode, info } = record(value, "a tool result");
+  return {
+    text: string(text, "text"),
+    isError: boolean(isError, "isError"),
+    endsEpisode: boolean(endsEpisode, "endsEpisode"),
+    info: readInfo(info),
+  };
+}
+
+function readGrade(value: unknown): Grade {
+  const { reward, metrics, log, info } = record(value, "a grade");
+  const notes = string(log, "log");
+  return {
+    reward: finite(reward, "reward"),
+    metrics: readMetrics(metrics),
+    log: notes.length > longestLog ? `${notes.slice(0, longestLog)} [cut]` : notes,
+    info: readInfo(info),
+  };
+}
+
+function readMetrics(value: unknown): Grade["metrics"] {
+  const metrics = record(value, "metrics");
+  return Object.fromEntries(Object.keys(metrics).map((name) => [name, finite(metrics[name], `metric "${name}"`)]));
+}
+
+/** Without a copy where there is nothing in it: most calls have no info. */
+function readInfo(value: unknown): JsonObject {
+  if (value instanceof Map && value.size === 0) return new Map();
+  return jsonObject(value, "info");
+}
+
+/** Read once for each tool: schemas are compiled for the tool that comes out, and definitions are large. */
+const readDefinitions = new WeakMap<object, Tool>();
+
+function readTools(value: unknown): readonly Tool[] {
+  if (!Array.isArray(value)) throw misfit("tools", "a list", value);
+  const names = new Set<string>();
+  return Array.from(value, (given: unknown, index) => {
+    const tool = record(given, `tools[${index}]`);
+    const known = readDefinitions.get(tool);
+    const name = known?.name ?? string(tool["name"], `tools[${index}].name`);
+    if (name === "" || names.has(name)) {
+      throw new TypeError(`tools[${index}].name is "${name}", each tool needs a name of its own.`);
+    }
+    names.add(name);
+    const read = known ?? { name, definition: jsonObject(tool["definition"], `the definition of tool "${name}"`) };
+    readDefinitions.set(tool, read);
+    // A tool that was read is a tool, too.
+    readDefinitions.set(read, read);
+    return read;
+  });
+}
+
+/** A line of a user as its contract has it. Throws a `TypeError` that names the field. */
+export function readUserLine(value: unknown): UserLine {
+  const { type, text, usage } = record(value, "a line of the user");
+  if (type !== "words" && type !== "hang-up") throw misfit("type", '"words" or "hang-up"', type);
+  const { modelCalls, inputTokens, outputTokens, cost } = record(usage, "usage");
+  return {
+    type,
+    text: string(text, "text"),
+    usage: {
+      modelCalls: finite(modelCalls, "usage.modelCalls"),
+      inputTokens: finite(inputTokens, "usage.inputTokens"),
+      outputTokens: finite(outputTokens, "usage.outputTokens"),
+      cost: cost === null ? null : finite(cost, "usage.cost"),
+    },
+  };
+}
+
+/** A copy of a task as its contract has it. Throws a `ConfigurationError` that names the field. */
+export function readTask(value: unknown): Task {
+  try {
+    const { id, environment, split, index, contentHash, instruction, agenda } = record(value, "the task");
+    if (id === "") throw misfit("id", "a name that is unique", id);
+    if (agenda !== null) jsonObject(agenda, "agenda");
+    return {
+      id: string(id, "id"),
+      environment: string(environment, "environment"),
+      split: string(split, "split"),
+      index: finite(index, "index"),
+      contentHash: string(contentHash, "contentHash"),
+      instruction: instruction === null ? null : string(instruction, "instruction"),
+      agenda: structuredClone(agenda) as Agenda | null,
+    };
+  } catch (error) {
+    throw new ConfigurationError(`Cannot play a task that is none: ${messageOf(error)}`, { cause: error });
+  }
+}
+
+function jsonObject(value: unknown, name: string): JsonObject {
+  const json = fromForeign(record(value, name), { maxSize: largestRecord });
+  if (json instanceof Map) return json;
+  throw misfit(name, "a JSON object", value);
+}
+
+function record(value: unknown, name: string): Readonly<Record<string, unknown>> {
+  if (typeof value === "object" && value !== null) return value as Readonly<Record<string, unknown>>;
+  throw misfit(name, "an object", value);
+}
+
+function string(value: unknown, name: string): string {
+  if (typeof value === "string") return value;
+  throw misfit(name, "a string", value);
+}
+
+function boolean(value: unknown, name: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw misfit(name, "true or false", value);
+}
+
+function finite(value: unknown, name: string): number {
+  const number = value instanceof JsonFloat ? value.value : value;
+  if (typeof number === "number" && Number.isFinite(number)) return number;
+  throw misfit(name, "a finite number", value);
+}
+
+function misfit(name: string, needed: string, value: unknown): TypeError {
+  return new TypeError(`${name} is ${shown(value)}, ${needed} is needed.`);
+}
+
+function shown(value: unknown): string {
+  if (typeof value === "string") return value.length > 40 ? "a string" : `the string ${JSON.stringify(value)}`;
+  if (typeof value === "bigint") return `the bigint ${value}`;
+  if (typeof value === "object" && value !== null) return Array.isArray(value) ? "a list" : "an object";
+  return typeof value === "symbol" || typeof value === "function" ? `a ${typeof value}` : String(value);
+}

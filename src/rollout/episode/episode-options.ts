@@ -1,0 +1,165 @@
+// What one episode is played with (parts) and how (options): frozen values handed to one loop. Implementations are chosen
+// by the caller; this room imports none.
+
+import type { AgentStrategy } from "../../core/agent-strategy.ts";
+import type { Engine } from "../../core/engine.ts";
+import type { EnvironmentSource } from "../../core/environment.ts";
+import type { EpisodeEvent } from "../../core/episode.ts";
+import type { Renderer } from "../../core/renderer.ts";
+import { defaultSampling, type SamplingParams } from "../../core/sampling.ts";
+import type { UserSource } from "../../core/user.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import type { RetryPolicy } from "../../lib/retry.ts";
+import { checkEngineAbort, defaultEngineAbort, type EngineAbortPolicy } from "./engine-abort.ts";
+
+/** The implementations an episode is played with. All are shared by concurrent episodes. */
+export type EpisodeParts = {
+  readonly environment: EnvironmentSource;
+  readonly user: UserSource;
+  readonly engine: Engine;
+  readonly renderer: Renderer;
+  readonly strategy: AgentStrategy;
+};
+
+/** Where an episode ends though nobody ended it. Every ending by a limit is "truncated" and graded. */
+export type EpisodeLimits = {
+  /** Engine calls of an episode, at least 1. */
+  readonly maxTurns: number;
+  /** Sampled tokens of an episode; `null`: no bound of its own. */
+  readonly maxSampledTokens: number | null;
+  /**
+   * The context of the served model, in tokens. When set, a call asks for no more new tokens than fit, and an episode without
+   * room stops with "context_length" before the server has to refuse; `null`: left to the server.
+   */
+  readonly maxContextTokens: number | null;
+};
+
+/** How long each step of an episode may take, in milliseconds; then it fails with code "timeout" there. `Infinity`: no bound. */
+export type PhaseTimeouts = {
+  /** One call of a tool. One that does not give way to other work cannot be stopped. */
+  readonly environmentMs: number;
+  /** One line of the user, the attempts of its model included. */
+  readonly userMs: number;
+  readonly graderMs: number;
+};
+
+export type EpisodeOptions = {
+  /** Default: `<task id>#<sample index>`. Unique within a run. */
+  readonly episodeId?: string;
+  /** Default: the task id. */
+  readonly groupId?: string;
+  /** Place in the group. Default: 0. */
+  readonly sampleIndex?: number;
+  /** All randomness of the episode derives from it. Default: 0. */
+  readonly seed?: number;
+  /** Over {@link defaultSampling}. */
+  readonly sampling?: Partial<SamplingParams>;
+  /** Gives every turn a sampling seed derived from the episode's. Default: false; servers without deterministic sampling ignore or refuse one. */
+  readonly seedTurns?: boolean;
+  /** Over {@link defaultLimits}. */
+  readonly limits?: Partial<EpisodeLimits>;
+  /** Of engine calls. Default: {@link defaultEngineRetry}. */
+  readonly retry?: RetryPolicy;
+  /** Bound of one engine call, in milliseconds; running into it counts as a retryable fault. Default: 600,000. */
+  readonly turnTimeoutMs?: number;
+  /** Of everything that is waited for beside the engine. Over {@link defaultTimeouts}. */
+  readonly timeouts?: Partial<PhaseTimeouts>;
+  /**
+   * Characters of a tool's result that the policy reads; of a longer one it reads the beginning, and a note that says so.
+   * Default: 100,000.
+   */
+  readonly maxResultCharacters?: number;
+  /** When the server aborts an engine call. Over {@link defaultEngineAbort}. */
+  readonly engineAbort?: Partial<EngineAbortPolicy>;
+  /** Cancels the episode: outcome "aborted". */
+  readonly signal?: AbortSignal;
+  /**
+   * The events of this episode from processes that died or were stopped. They are walked by the same loop: recorded turns
+   * stand in place of the engine and recorded lines in place of the user, calls are made in the environment again, and what
+   * is computed again must be what is recorded; a difference is a failure with code "replay-diverged". Then the episode goes
+   * on live. `onEvent` gets only what is new. Default: none, the episode begins.
+   */
+  readonly resumeFrom?: readonly EpisodeEvent[];
+  /**
+   * Goes into the ids of this episode's engine calls and into nothing else: no seed derives from it. A server refuses an id
+   * that it is at work on, which the last call of a process that died may be; so each process has its own. Default: none.
+   */
+  readonly requestTag?: string;
+  /** Gets every event before it counts; the episode waits for it. What it throws is a failure at boundary "store". */
+  readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
+  readonly clock?: Clock;
+};
+
+export const defaultLimits: EpisodeLimits = Object.freeze({
+  maxTurns: 30,
+  maxSampledTokens: null,
+  maxContextTokens: null,
+});
+
+/** Far beyond what works: a user's model may wait its turn for minutes behind those of other episodes. */
+export const defaultTimeouts: PhaseTimeouts = Object.freeze({
+  environmentMs: 60_000,
+  userMs: 900_000,
+  graderMs: 120_000,
+});
+
+/** A server that restarts with new weights is back within minutes; a fault that lasts longer is not ours to sit out. */
+export const defaultEngineRetry: RetryPolicy = Object.freeze({
+  maxAttempts: 12,
+  maxElapsedMs: 300_000,
+  baseDelayMs: 250,
+  maxDelayMs: 20_000,
+});
+
+export type ResolvedOptions = Required<
+  Omit<EpisodeOptions, "signal" | "onEvent" | "sampling" | "limits" | "engineAbort" | "timeouts">
+> & {
+  readonly sampling: SamplingParams;
+  readonly limits: EpisodeLimits;
+  readonly engineAbort: EngineAbortPolicy;
+  readonly timeouts: PhaseTimeouts;
+  readonly signal: AbortSignal | null;
+  readonly onEvent: ((event: EpisodeEvent) => void | Promise<void>) | null;
+};
+
+/** Fills in the defaults and validates, before any side effect. Throws a `RangeError` that names the option and its value. */
+export function resolveOptions(taskId: string, options: EpisodeOptions): ResolvedOptions {
+  const sampleIndex = options.sampleIndex ?? 0;
+  const resolved: ResolvedOptions = {
+    episodeId: options.episodeId ?? `${taskId}#${sampleIndex}`,
+    groupId: options.groupId ?? taskId,
+    sampleIndex,
+    seed: options.seed ?? 0,
+    sampling: { ...defaultSampling, ...options.sampling },
+    seedTurns: options.seedTurns ?? false,
+    limits: { ...defaultLimits, ...options.limits },
+    retry: options.retry ?? defaultEngineRetry,
+    turnTimeoutMs: options.turnTimeoutMs ?? 600_000,
+    timeouts: { ...defaultTimeouts, ...options.timeouts },
+    maxResultCharacters: options.maxResultCharacters ?? 100_000,
+    engineAbort: { ...defaultEngineAbort, ...options.engineAbort },
+    signal: options.signal ?? null,
+    resumeFrom: options.resumeFrom ?? [],
+    requestTag: options.requestTag ?? "",
+    onEvent: options.onEvent ?? null,
+    clock: options.clock ?? systemClock,
+  };
+  const { maxTurns, maxSampledTokens, maxContextTokens } = resolved.limits;
+  requireWhole("limits.maxTurns", maxTurns);
+  requireWhole("maxResultCharacters", resolved.maxResultCharacters);
+  if (maxSampledTokens !== null) requireWhole("limits.maxSampledTokens", maxSampledTokens);
+  if (maxContextTokens !== null) requireWhole("limits.maxContextTokens", maxContextTokens);
+  checkEngineAbort(resolved.engineAbort);
+  const { turnTimeoutMs, timeouts } = resolved;
+  const durations = Object.entries(timeouts).map(([name, ms]) => [`timeouts.${name}`, ms] as const);
+  for (const [name, ms] of [["turnTimeoutMs", turnTimeoutMs] as const, ...durations]) {
+    if (!(ms > 0)) throw new RangeError(`Cannot play an episode: ${name} is ${ms}, more than 0 is needed.`);
+  }
+  return resolved;
+}
+
+function requireWhole(name: string, value: number): void {
+  if (!Number.isInteger(value) || value < 1) {
+    throw new RangeError(`Cannot play an episode: ${name} is ${value}, a whole number of at least 1 is needed.`);
+  }
+}

@@ -1,0 +1,38 @@
+// Which tokens of an episode are trained. Aborted and failed episodes train nothing by default: their rewards are unknown,
+// and an unknown reward is not zero.
+
+import type { DroppedTokens } from "../../core/sample.ts";
+import type { Episode, EpisodeSamples } from "../../core/episode.ts";
+import { conservationViolations, toSamples } from "../../trajectories/index.ts";
+
+/** The training rows of an episode and what is in none of them, checked for conservation; nothing for an agent behind an API. Throws when a token would be lost or trained twice. */
+export function episodeSamples(episode: Episode): EpisodeSamples {
+  if (episode.historyPolicy === "no-tokens") return { samples: [], dropped: [] };
+  const reason = dropReason(episode);
+  const result = toSamples(
+    episode.trajectory,
+    {
+      episodeId: episode.id,
+      groupId: episode.groupId,
+      taskId: episode.task.id,
+      reward: episode.reward,
+      tokenAccounting: "token-exact",
+      historyPolicy: episode.historyPolicy,
+    },
+    // Of an episode that trains, only tries that were sampled anew have ended in an abort.
+    { dropTurn: ({ finish }) => reason ?? (finish.reason === "abort" ? "discarded-turn" : null) },
+  );
+  const violations = conservationViolations(episode.trajectory, result);
+  if (violations.length > 0) {
+    throw new Error(
+      `Cannot make samples of episode "${episode.id}": ${violations.slice(0, 3).join(" ")} This is a bug of trainable-agents.`,
+    );
+  }
+  return result;
+}
+
+function dropReason(episode: Episode): DroppedTokens["reason"] | null {
+  if (episode.outcome === "failed") return "episode-failed";
+  if (episode.outcome === "aborted") return "episode-aborted";
+  return episode.reward === null ? "not-graded" : null;
+}

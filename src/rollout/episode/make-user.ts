@@ -1,0 +1,32 @@
+import { attribute, ConfigurationError } from "../../core/failure.ts";
+import type { Task } from "../../core/task.ts";
+import type { UserSimulator, UserSource } from "../../core/user.ts";
+import { deriveSeed } from "../../lib/random.ts";
+import type { ResolvedOptions } from "./episode-options.ts";
+import { spokenLines } from "./recorded-events.ts";
+
+/**
+ * The user of an episode, where the conversation stands. Throws a `ConfigurationError` when the source cannot make it; whatever
+ * else it throws is a failure of the episode, at its first line.
+ */
+export function makeUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
+  try {
+    return createUser(source, task, options);
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    const fail = (): Promise<never> => Promise.reject(attribute(error, "user"));
+    return { open: fail, reply: fail };
+  }
+}
+
+function createUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
+  const seed = deriveSeed(options.seed, "user");
+  const spoken = spokenLines(options.resumeFrom);
+  // After a hang-up nobody asks.
+  if (spoken.at(-1)?.line.type !== "words") return source.create(task, { seed });
+  if (source.resume !== undefined) return source.resume(task, { seed, spoken });
+  throw new ConfigurationError(
+    `Cannot go on with episode "${options.episodeId}" after ${spoken.length} lines of user "${source.name}": it cannot take up ` +
+      "a conversation; give it a resume method (see UserSource), or play the task anew.",
+  );
+}

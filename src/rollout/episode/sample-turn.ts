@@ -1,0 +1,223 @@
+// One turn of an episode: an engine call with its retries and its deadline, and further calls when the server aborts it for
+// new weights. Failed attempts and aborts go into the turn's log. Environment and user never notice.
+//
+//   ask ──┬─ reply ──────────────────────────► whole
+//    ▲    ├─ retryable fault: wait, ask again
+//    │    ├─ other fault ────────────────────► fails; the tokens that came are kept, and dropped with the episode
+//    │    └─ abort ──┬─ continue: wait until the server takes requests ─┐
+//    │               ├─ restart ──────────────────────────────────────► discarded
+//    │               └─ end, or once too often ───────────────────────► the episode ends
+//    └── prompt + the tokens so far ◄───────────────────────────────────┘
+
+import type { Engine, SampleRequest, SampleResult } from "../../core/engine.ts";
+import type { Attempt } from "../../core/episode.ts";
+import { attribute, AttributedError } from "../../core/failure.ts";
+import type { TokenBuffer } from "../../core/token-buffer.ts";
+import { DeadlineError, type DeadlineRunner } from "../../lib/deadline.ts";
+import { createRandom, deriveSeed } from "../../lib/random.ts";
+import { retry } from "../../lib/retry.ts";
+import { Stop } from "./stop.ts";
+import { abortFailure, untilReady } from "./engine-abort.ts";
+import type { ResolvedOptions } from "./episode-options.ts";
+import { joinParts, sampledIn } from "./join-parts.ts";
+
+export type TurnRequest = {
+  readonly prompt: TokenBuffer;
+  readonly stopTokenIds: readonly number[];
+  readonly turn: number;
+  /** Sampled tokens that the episode may still spend; `null`: no bound. */
+  readonly budget: number | null;
+  /** How often this turn was sampled before, and discarded. */
+  readonly discarded: number;
+};
+
+/** What was sampled, and what it means for the episode. */
+export type SampledTurn = {
+  readonly result: SampleResult;
+  readonly next:
+    | { readonly type: "read" }
+    /** An aborted try, to be dropped. */
+    | { readonly type: "again" }
+    /** The tokens so far belong to a turn that nobody reads: the episode ends with this. */
+    | { readonly type: "end"; readonly error: Stop | AttributedError };
+};
+
+type TurnContext = {
+  readonly options: ResolvedOptions;
+  /** Of this episode. */
+  readonly deadlines: DeadlineRunner;
+  readonly attempts: Attempt[];
+};
+
+/**
+ * Rejects with an `AttributedError` at boundary "engine" when nothing was sampled; `attempts` then holds every failed try
+ * but the last.
+ */
+export async function sampleTurn(engine: Engine, request: TurnRequest, context: TurnContext): Promise<SampledTurn> {
+  const { options, attempts } = context;
+  const { onAbort, maxAborts, maxPauseMs } = options.engineAbort;
+  const bound = newTokens(request, options);
+  const parts: SampleResult[] = [];
+  const calls = new TurnCalls(engine, request, context);
+  let { prompt } = request;
+  for (let aborts = request.discarded; ; aborts++) {
+    try {
+      if (aborts > 0) {
+        const sampled = sampledIn(parts);
+        const { clock, signal } = options;
+        const waitedMs = await untilReady(engine, { maxPauseMs, clock, random: calls.random, signal });
+        attempts.push({ failure: abortFailure(engine, sampled), waitedMs });
+      }
+      parts.push(await calls.sample(prompt, bound === null ? null : bound - sampledIn(parts)));
+    } catch (error) {
+      const fault = attribute(error, "engine");
+      if (sampledIn(parts) === 0) throw fault;
+      // What came so far has filled the context.
+      if (fault.failure.code === "context-length") return cutOff(parts);
+      return { result: joinParts(parts), next: { type: "end", error: fault } };
+    }
+    const part = parts.at(-1)!;
+    if (part.finish.reason !== "abort") return { result: joinParts(parts), next: { type: "read" } };
+    const end = part.sampledTokens.at(-1);
+    if (end !== undefined && request.stopTokenIds.includes(end)) {
+      // The abort came between the last token and the look at it.
+      return {
+        result: joinParts(parts, { ...part.finish, reason: "stop", matched: end }),
+        next: { type: "read" },
+      };
+    }
+    const sampled = sampledIn(parts);
+    if (bound !== null && sampled >= bound) return cutOff(parts);
+    if (onAbort === "end" || aborts >= maxAborts) {
+      return { result: joinParts(parts), next: { type: "end", error: new Stop("engine_abort") } };
+    }
+    if (sampled === 0) continue;
+    if (onAbort === "restart") return { result: joinParts(parts), next: { type: "again" } };
+    // A fork, because the tokens so far belong to the record only once the turn is whole.
+    if (prompt === request.prompt) {
+      const fork = prompt.fork(prompt.length);
+      prompt.whenClosed(() => fork.close());
+      prompt = fork;
+    }
+    prompt.append(part.sampledTokens);
+  }
+}
+
+function cutOff(parts: readonly SampleResult[]): SampledTurn {
+  const { raw } = parts.at(-1)!.finish;
+  return { result: joinParts(parts, { reason: "length", matched: null, raw }), next: { type: "read" } };
+}
+
+/** The engine calls of one turn. */
+class TurnCalls {
+  readonly random: () => number;
+  readonly #engine: Engine;
+  readonly #request: TurnRequest;
+  readonly #context: TurnContext;
+  readonly #seed: number;
+  #calls = 0;
+  #parts = 0;
+
+  constructor(engine: Engine, request: TurnRequest, context: TurnContext) {
+    this.#engine = engine;
+    this.#request = request;
+    this.#context = context;
+    this.#seed = deriveSeed(context.options.seed, "turn", request.turn);
+    this.random = createRandom(this.#seed).next;
+  }
+
+  /** One call, tried again after faults that may pass. */
+  async sample(prompt: TokenBuffer, maxNewTokens: number | null): Promise<SampleResult> {
+    const { options, attempts } = this.#context;
+    const sampling = { ...options.sampling, maxNewTokens, seed: this.#partSeed() };
+    this.#parts++;
+    return retry(() => this.#attempt(prompt, sampling), options.retry, {
+      clock: options.clock,
+      random: this.random,
+      signal: options.signal ?? undefined,
+      judge: (error) => ({
+        retry: error instanceof AttributedError && error.failure.retryable,
+        afterMs: error instanceof AttributedError ? error.retryAfterMs : null,
+      }),
+      onRetry: (error, { delayMs }) => {
+        attempts.push({ failure: attribute(error, "engine").failure, waitedMs: delayMs });
+      },
+    });
+  }
+
+  async #attempt(prompt: TokenBuffer, sampling: SampleRequest["sampling"]): Promise<SampleResult> {
+    const { episodeId, requestTag, turnTimeoutMs: timeoutMs } = this.#context.options;
+    const { turn, discarded, stopTokenIds } = this.#request;
+    const asked: SampleRequest = {
+      prompt,
+      sampling,
+      stopTokenIds,
+      requestId: requestIdOf(requestTag === "" ? episodeId : `${episodeId}@${requestTag}`, {
+        turn,
+        call: discarded * 1000 + ++this.#calls,
+      }),
+      routingKey: shortKey(episodeId),
+    };
+    try {
+      return await this.#context.deadlines.run((signal) => this.#engine.sample(asked, { signal }), timeoutMs);
+    } catch (error) {
+      if (!(error instanceof DeadlineError)) throw attribute(error, "engine");
+      throw new AttributedError(
+        {
+          boundary: "engine",
+          code: "timeout",
+          message: `Cannot finish turn ${turn} of episode "${episodeId}": engine "${this.#engine.name}" did not answer within ${timeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`,
+          retryable: true,
+          cause: null,
+        },
+        { cause: error },
+      );
+    }
+  }
+
+  /** Of its own for every part, so that a later one does not draw what an earlier one drew. */
+  #partSeed(): number | null {
+    const { seedTurns, sampling } = this.#context.options;
+    if (!seedTurns) return sampling.seed;
+    const { discarded } = this.#request;
+    return discarded + this.#parts === 0 ? this.#seed : deriveSeed(this.#seed, "part", discarded, this.#parts);
+  }
+}
+
+/**
+ * As routers read it: they take a sticky key from an id by stripping `_r<n>` and `_t<n>`, in that order. No id is the prefix of
+ * another, because servers abort by prefix: numbers have four digits, and those that do not fit have nine and begin with 9.
+ */
+export function requestIdOf(key: string, { turn, call }: { readonly turn: number; readonly call: number }): string {
+  return `${shortKey(key)}_t${digits(turn)}_r${digits(call)}`;
+}
+
+function digits(count: number): string {
+  return count < 9000 ? String(count).padStart(4, "0") : `9${String(count).padStart(8, "0")}`;
+}
+
+/** Routers skip keys longer than 128 bytes, and header values have few characters. */
+function shortKey(text: string): string {
+  return [0, 1].map((half) => deriveSeed(half, text).toString(16).padStart(8, "0")).join("");
+}
+
+/** How many tokens this turn may sample; throws code "context-length" when the context has no room for one. */
+function newTokens(request: TurnRequest, options: ResolvedOptions): number | null {
+  const { maxContextTokens } = options.limits;
+  const bounds = [options.sampling.maxNewTokens, request.budget].filter((bound) => bound !== null);
+  if (maxContextTokens !== null) {
+    // Servers demand prompt + new tokens < context.
+    const room = maxContextTokens - 1 - request.prompt.length;
+    if (room < 1) {
+      throw new AttributedError({
+        boundary: "engine",
+        code: "context-length",
+        message: `Cannot ask for turn ${request.turn} of episode "${options.episodeId}": the prompt has ${request.prompt.length} tokens, the context ${maxContextTokens}.`,
+        retryable: false,
+        cause: null,
+      });
+    }
+    bounds.push(room);
+  }
+  return bounds.length === 0 ? null : Math.min(...bounds);
+}
