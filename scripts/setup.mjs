@@ -72,9 +72,17 @@ async function install() {
 }
 
 async function build() {
-  const compiler = join("node_modules", "typescript", "bin", "tsc");
-  const isFirst = !existsSync(join(root, "dist", "index.js"));
-  await step(isFirst ? "Building" : null, process.execPath, [compiler, "-b", "tsconfig.build.json"]);
+  await buildProject("tsconfig.build.json", existsSync(join(root, "dist", "index.js")) ? null : "Building");
+}
+
+/**
+ * Builds one TypeScript project and what it refers to, where out of date.
+ *
+ * @param {string} project Relative to the root.
+ * @param {string | null} [title] Default `null`: not worth a line.
+ */
+export async function buildProject(project, title = null) {
+  await step(title, process.execPath, [join("node_modules", "typescript", "bin", "tsc"), "-b", project]);
 }
 
 /**

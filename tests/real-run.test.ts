@@ -4,7 +4,7 @@
 import { readFile } from "node:fs/promises";
 import { describe, expect, it } from "vitest";
 import { createToolCalling } from "../src/agents/index.ts";
-import { sharedFolder } from "../src/conformance/shared-folder.ts";
+import { sharedFolder } from "./conformance/shared-folder.ts";
 import type { Episode } from "../src/core/index.ts";
 import { createSglangEngine } from "../src/engines/sglang/index.ts";
 import { tauBenchSource } from "../src/environments/tau-bench/index.ts";

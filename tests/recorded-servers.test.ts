@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { committedGoldens, sharedFolder } from "../src/conformance/shared-folder.ts";
+import { committedGoldens, sharedFolder } from "./conformance/shared-folder.ts";
 import { loadEmbeddedEngine, type EmbeddedEngine } from "../src/engines/embedded/index.ts";
 import { shippedCheckpoint } from "../src/learner/model/index.ts";
 import { createSglangFront, createVllmFront } from "../src/testing/index.ts";

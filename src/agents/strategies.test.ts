@@ -6,7 +6,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
 import { chatAgent, wordsReply, type ChatMessage, type ChatModel } from "../chat-models/index.ts";
-import { sharedFolder } from "../conformance/shared-folder.ts";
+import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import { type AgentStrategy, type Episode, freeUsage, type Message, type Renderer } from "../core/index.ts";
 import { createScriptedEngine } from "../engines/scripted/index.ts";
 import { bookshopSource, expertAction } from "../environments/bookshop/index.ts";

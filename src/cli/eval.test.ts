@@ -2,7 +2,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { sharedFolder } from "../conformance/shared-folder.ts";
+import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { createRandom } from "../lib/random.ts";
 import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";

@@ -7,7 +7,7 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { repositoryRoot } from "../conformance/shared-folder.ts";
+import { repositoryRoot } from "../../tests/conformance/shared-folder.ts";
 import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 

@@ -6,7 +6,7 @@ import { copyFile, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { repositoryRoot } from "../conformance/shared-folder.ts";
+import { repositoryRoot } from "../../tests/conformance/shared-folder.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";

@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { committedGoldens, sharedFolder } from "../conformance/shared-folder.ts";
+import { committedGoldens, sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import type { SampleResult } from "../core/engine.ts";
 import { AttributedError } from "../core/failure.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { describe, expect, test } from "vitest";
 
-import { sharedFolder } from "../conformance/shared-folder.ts";
+import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import { ConfigurationError } from "../core/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { chooseRenderer, familyOfChatTemplate, rendererFor } from "./choose-renderer.ts";

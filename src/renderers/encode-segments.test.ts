@@ -7,7 +7,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { sharedFolder } from "../conformance/shared-folder.ts";
+import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import type { Message, Renderer, Tokenizer } from "../core/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { ChatTemplateError } from "./chat-template.ts";

@@ -9,7 +9,7 @@ import { describe, expect, test } from "vitest";
 
 import type { BridgeInput, Message, Renderer, Tokenizer } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { sharedFolder } from "../conformance/shared-folder.ts";
+import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import { segmentsText, type TemplateSegment } from "./chat-template.ts";
 import { rendererFamily, rendererFamilyNames } from "./families.ts";
 import { familyFromTemplate } from "./fallback/fallback-family.ts";

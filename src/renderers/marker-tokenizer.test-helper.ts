@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { sharedFolder } from "../conformance/shared-folder.ts";
+import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import type { Tokenizer } from "../core/index.ts";
 import { createTokenizer } from "../tokenizers/index.ts";
 

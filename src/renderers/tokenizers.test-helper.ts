@@ -1,6 +1,6 @@
 // The tokenizers that the properties of renderers are checked with: readable ids always, real ones where they are at hand.
 
-import { sharedFolder } from "../conformance/shared-folder.ts";
+import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import type { Tokenizer } from "../core/index.ts";
 import { createReadableTokenizer, loadTokenizer } from "../tokenizers/index.ts";
 

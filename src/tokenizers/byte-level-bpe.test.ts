@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { sharedFolder } from "../conformance/shared-folder.ts";
+import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import type { Tokenizer } from "../core/index.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
 import { definitionNames, encodings, libraryTokenizer, ownTokenizer, tokenizerJson } from "./fixtures.test-helper.ts";

@@ -107,12 +107,9 @@ export const rooms = {
   },
 
   testing: { imports: ["core", "lib", "python-semantics"], packages: { hono: "*", "@hono/node-server": "*" } },
-  // Plays golden files through every adapter, so it sees all of them; nothing but the tests sees it.
-  conformance: { imports: ["*"], except: ["cli"], isInternal: true },
   // The composition root.
   cli: {
     imports: ["*"],
-    except: ["conformance"],
     packages: {
       commander: "*",
       yaml: "*",
@@ -133,7 +130,6 @@ export const packageDoor = "index.ts";
  * Tests sit in a room but see the whole house: every door, every declared package, all of `node:`, and these files.
  */
 export const openToTests = [
-  "conformance/shared-folder.ts",
   "chat-models/fake-chat.test-helper.ts",
   "parsers/html/unescape.ts",
   "http/engine-calls.test-helper.ts",

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import pc from "picocolors";
 import { describe, expect, test } from "vitest";
 
-import { repositoryRoot } from "../../conformance/shared-folder.ts";
+import { repositoryRoot } from "../../../tests/conformance/shared-folder.ts";
 import { createTestCli, type TestCli } from "../cli.test-helper.ts";
 import { storyView } from "../tokens/story-view.ts";
 import type { StoryToken, TokenStory } from "../tokens/token-story.ts";

@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { describe, expect, test } from "vitest";
 
-import { sharedFolder } from "../../conformance/shared-folder.ts";
+import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { familyOfChatTemplate, rendererFamily, rendererFamilyNames } from "../../renderers/index.ts";
 import { byteTokenizer } from "../../renderers/marker-tokenizer.test-helper.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";

@@ -5,7 +5,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { sharedFolder } from "../../conformance/shared-folder.ts";
+import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { passHatK } from "../../graders/index.ts";
 import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { createTestCli } from "../cli.test-helper.ts";

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { sharedFolder } from "../../conformance/shared-folder.ts";
+import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { environmentViolations } from "../../testing/index.ts";
 import { loadTauBench, tauBenchSource } from "./index.ts";

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { sharedFolder } from "../../conformance/shared-folder.ts";
+import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { parseJson } from "../json/index.ts";
 import { floatRepr, PythonError, roundFloat } from "../index.ts";
 import { evaluateExpression } from "./evaluate.ts";

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 
-import { sharedFolder } from "../../conformance/shared-folder.ts";
+import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { ConfigurationError, type Message, type Renderer, type Tokenizer } from "../../core/index.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { ChatTemplateError, segmentsText } from "../chat-template.ts";

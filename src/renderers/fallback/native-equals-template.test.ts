@@ -6,7 +6,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { sharedFolder } from "../../conformance/shared-folder.ts";
+import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { fromPlain, JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { type ChatTemplate, ChatTemplateError, type TemplateInput, type TemplateSegment } from "../chat-template.ts";
 import { rendererFamily, rendererFamilyNames } from "../families.ts";

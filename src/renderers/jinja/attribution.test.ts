@@ -3,7 +3,7 @@ import { join } from "node:path";
 
 import { describe, expect, test } from "vitest";
 
-import { sharedFolder } from "../../conformance/shared-folder.ts";
+import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { fromPlain } from "../../python-semantics/json/index.ts";
 import { type ChatTemplate, ChatTemplateError, segmentsText, type TemplateSegment } from "../chat-template.ts";
 import { compileChatTemplate } from "./compile-chat-template.ts";

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 
-import { sharedFolder } from "../../../conformance/shared-folder.ts";
+import { sharedFolder } from "../../../../tests/conformance/shared-folder.ts";
 import { ConfigurationError } from "../../../core/index.ts";
 import { createRandom } from "../../../lib/random.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";

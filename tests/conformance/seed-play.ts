@@ -1,7 +1,7 @@
 // Plays one record of the seed's goldens: the scripted server, the scripted customer and everything that was seen.
 
-import type { Tokenizer } from "../core/index.ts";
-import { loadTauBench, TauEpisode, type TauUser } from "../environments/tau-bench/index.ts";
+import type { Tokenizer } from "#src/core/index.ts";
+import { loadTauBench, TauEpisode, type TauUser } from "#src/environments/tau-bench/index.ts";
 import {
   adaptParser,
   runSlimeTau,
@@ -9,12 +9,12 @@ import {
   type SlimeTauOptions,
   type SlimeTauParsed,
   type SlimeTauResult,
-} from "../rollout/slime-tau/index.ts";
-import { fromPlain, JsonFloat, type JsonObject, type JsonValue, toPlain } from "../python-semantics/json/index.ts";
-import { PythonError } from "../python-semantics/index.ts";
-import { createRandom } from "../lib/random.ts";
-import { toolCallParser } from "../parsers/index.ts";
-import { rendererFamily, segmentsText } from "../renderers/index.ts";
+} from "#src/rollout/slime-tau/index.ts";
+import { fromPlain, JsonFloat, type JsonObject, type JsonValue, toPlain } from "#src/python-semantics/json/index.ts";
+import { PythonError } from "#src/python-semantics/index.ts";
+import { createRandom } from "#src/lib/random.ts";
+import { toolCallParser } from "#src/parsers/index.ts";
+import { rendererFamily, segmentsText } from "#src/renderers/index.ts";
 import { describeDifference, textOf } from "./golden-file.ts";
 
 /** What all records of one set share. */

@@ -5,7 +5,7 @@ import { existsSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-import { ConfigurationError } from "../core/index.ts";
+import { ConfigurationError } from "#src/core/index.ts";
 import type { GoldenFileReport, GoldenSuite } from "./suite.ts";
 
 export type ConformanceOptions = {

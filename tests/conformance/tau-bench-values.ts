@@ -1,8 +1,8 @@
 // Records of single values and of the calculator, which belong to no domain.
 
-import { calculate, hashText, runTool, SharedBase, World } from "../environments/tau-bench/index.ts";
-import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
-import { pythonRepr, pythonRound, pythonStr } from "../python-semantics/index.ts";
+import { calculate, hashText, runTool, SharedBase, World } from "#src/environments/tau-bench/index.ts";
+import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "#src/python-semantics/json/index.ts";
+import { pythonRepr, pythonRound, pythonStr } from "#src/python-semantics/index.ts";
 
 /** What is recorded of a record but not compared: the input. */
 function without(record: JsonObject, ...keys: readonly string[]): JsonObject {

@@ -4,9 +4,9 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { ConfigurationError } from "../core/index.ts";
-import { type JsonValue, parseJson } from "../python-semantics/json/index.ts";
-import { type ChatTemplate, compileChatTemplate } from "../renderers/index.ts";
+import { ConfigurationError } from "#src/core/index.ts";
+import { type JsonValue, parseJson } from "#src/python-semantics/json/index.ts";
+import { type ChatTemplate, compileChatTemplate } from "#src/renderers/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
 import { playTemplateRecord, renderFileName } from "./models-render.ts";

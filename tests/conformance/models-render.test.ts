@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { rendererFamilyNames } from "../renderers/index.ts";
+import { rendererFamilyNames } from "../../src/renderers/index.ts";
 import { runRenderGoldens } from "./models-render.ts";
 import { sharedFolder } from "./shared-folder.ts";
 

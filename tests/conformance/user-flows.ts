@@ -1,9 +1,9 @@
 // Plays recorded conversations of τ-bench's simulated users: which messages each model call got, what came back, what the
 // agent was told. The records hold marks in place of prompt texts, so our prompts are replaced by the same marks.
 
-import { type ChatMessage, wordsReply } from "../chat-models/index.ts";
-import { AttributedError, type Task, type UserSource } from "../core/index.ts";
-import { pythonRepr } from "../python-semantics/repr.ts";
+import { type ChatMessage, wordsReply } from "#src/chat-models/index.ts";
+import { AttributedError, type Task, type UserSource } from "#src/core/index.ts";
+import { pythonRepr } from "#src/python-semantics/repr.ts";
 import {
   llmUser,
   reactUser,
@@ -11,7 +11,7 @@ import {
   verifyUser,
   type ModelUserOptions,
   type UserPrompts,
-} from "../users/index.ts";
+} from "#src/users/index.ts";
 
 type RecordedCall = { readonly messages: readonly ChatMessage[]; readonly reply: string };
 

@@ -3,7 +3,7 @@
 
 import { readFile } from "node:fs/promises";
 
-import { dumpJson, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { dumpJson, type JsonObject, type JsonValue, parseJson } from "#src/python-semantics/json/index.ts";
 import type { GoldenFileReport } from "./suite.ts";
 
 const shownFailures = 10;

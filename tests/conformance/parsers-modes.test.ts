@@ -3,10 +3,10 @@ import { join } from "node:path";
 
 import { describe, expect, test } from "vitest";
 
-import { toolFromDefinition } from "../core/index.ts";
-import { type JsonObject, parseJson } from "../python-semantics/json/index.ts";
-import { pythonLstrip } from "../python-semantics/index.ts";
-import { createRandom, type Random } from "../lib/random.ts";
+import { toolFromDefinition } from "../../src/core/index.ts";
+import { type JsonObject, parseJson } from "../../src/python-semantics/json/index.ts";
+import { pythonLstrip } from "../../src/python-semantics/index.ts";
+import { createRandom, type Random } from "../../src/lib/random.ts";
 import {
   type ParseDelta,
   type StreamedParse,
@@ -14,7 +14,7 @@ import {
   reasoningParser,
   startParsing,
   toolCallParser,
-} from "../parsers/index.ts";
+} from "../../src/parsers/index.ts";
 import { textOf } from "./golden-file.ts";
 import { committedGoldens, sharedFolder } from "./shared-folder.ts";
 

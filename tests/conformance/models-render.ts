@@ -4,14 +4,14 @@
 
 import { join } from "node:path";
 
-import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
+import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts";
 import {
   type ChatTemplate,
   ChatTemplateError,
   rendererFamily,
   rendererFamilyNames,
   segmentsText,
-} from "../renderers/index.ts";
+} from "#src/renderers/index.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
 import type { GoldenFileReport } from "./suite.ts";
 

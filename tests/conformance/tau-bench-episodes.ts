@@ -1,8 +1,8 @@
 // Records of whole episodes, steps after the end included, played through the reference-faithful layer.
 
-import { type DomainData, TauEpisode, type TauUser } from "../environments/tau-bench/index.ts";
-import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
-import { PythonError } from "../python-semantics/index.ts";
+import { type DomainData, TauEpisode, type TauUser } from "#src/environments/tau-bench/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "#src/python-semantics/json/index.ts";
+import { PythonError } from "#src/python-semantics/index.ts";
 
 export async function playEpisode(
   data: DomainData,

@@ -4,7 +4,7 @@
 import { existsSync, statSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 
-import { ConfigurationError } from "../core/index.ts";
+import { ConfigurationError } from "#src/core/index.ts";
 import { repositoryRoot } from "./shared-folder.ts";
 
 export type FindDataOptions = {

@@ -2,8 +2,8 @@
 
 import { createHash } from "node:crypto";
 
-import { type DomainData, TauEpisode, type TauStep } from "../environments/tau-bench/index.ts";
-import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
+import { type DomainData, TauEpisode, type TauStep } from "#src/environments/tau-bench/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "#src/python-semantics/json/index.ts";
 
 export function expectedTask(record: JsonObject): JsonValue {
   return new Map([...record].filter(([key]) => key !== "split" && key !== "index" && key !== "tags"));

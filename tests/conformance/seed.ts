@@ -5,7 +5,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { type SlimeTauMessage, type SlimeTauResult } from "../rollout/slime-tau/index.ts";
+import { type SlimeTauMessage, type SlimeTauResult } from "#src/rollout/slime-tau/index.ts";
 import {
   dumpJson,
   fromPlain,
@@ -13,10 +13,10 @@ import {
   type JsonValue,
   parseJson,
   toPlain,
-} from "../python-semantics/json/index.ts";
-import { PythonError } from "../python-semantics/index.ts";
-import { rendererFamily, rendererFamilyNames } from "../renderers/index.ts";
-import { loadTokenizer } from "../tokenizers/index.ts";
+} from "#src/python-semantics/json/index.ts";
+import { PythonError } from "#src/python-semantics/index.ts";
+import { rendererFamily, rendererFamilyNames } from "#src/renderers/index.ts";
+import { loadTokenizer } from "#src/tokenizers/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
 import { playSeedRecord, type SeedPlay, type SeedSet } from "./seed-play.ts";

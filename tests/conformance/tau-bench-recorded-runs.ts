@@ -1,8 +1,8 @@
 // Runs of a real model that upstream published, played again. What the reference answers today is compared; what was
 // recorded then (with other data) stands beside it in the records and is not.
 
-import { type DomainData, TauEpisode, type TauStep } from "../environments/tau-bench/index.ts";
-import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { type DomainData, TauEpisode, type TauStep } from "#src/environments/tau-bench/index.ts";
+import { JsonFloat, type JsonObject, type JsonValue, parseJson } from "#src/python-semantics/json/index.ts";
 
 const stepFields = ["obs", "reward", "done"];
 const runFields = ["done", "reward", "reward_info", "data_hash", "data_hash_after"];

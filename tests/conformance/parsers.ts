@@ -3,15 +3,15 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 
-import { toolFromDefinition } from "../core/index.ts";
-import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
+import { toolFromDefinition } from "#src/core/index.ts";
+import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts";
 import {
   reasoningParser,
   reasoningParserNames,
   type ToolCallParser,
   toolCallParser,
   toolCallParserNames,
-} from "../parsers/index.ts";
+} from "#src/parsers/index.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuite } from "./suite.ts";
 

@@ -4,9 +4,9 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
-import { ConfigurationError } from "../core/index.ts";
-import { type DomainData, loadTauBench, tauBenchDomains } from "../environments/tau-bench/index.ts";
-import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
+import { ConfigurationError } from "#src/core/index.ts";
+import { type DomainData, loadTauBench, tauBenchDomains } from "#src/environments/tau-bench/index.ts";
+import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";

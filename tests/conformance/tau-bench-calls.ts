@@ -1,7 +1,7 @@
 // Records of calls on fresh data: whole sequences, and single calls with one argument altered.
 
-import { callAction, type DomainData, World } from "../environments/tau-bench/index.ts";
-import { type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { callAction, type DomainData, World } from "#src/environments/tau-bench/index.ts";
+import { type JsonObject, type JsonValue, parseJson } from "#src/python-semantics/json/index.ts";
 
 type Played = { readonly expected: JsonValue; readonly actual: JsonValue };
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { ConfigurationError } from "../core/index.ts";
+import { ConfigurationError } from "../../src/core/index.ts";
 import { findData } from "./find-data.ts";
 
 let base = "";

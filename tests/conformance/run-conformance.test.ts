@@ -2,7 +2,7 @@ import { tmpdir } from "node:os";
 
 import { expect, test } from "vitest";
 
-import { ConfigurationError } from "../core/index.ts";
+import { ConfigurationError } from "../../src/core/index.ts";
 import { runConformance } from "./run-conformance.ts";
 import type { GoldenFileReport, GoldenSuite } from "./suite.ts";
 

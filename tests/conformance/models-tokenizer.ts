@@ -1,9 +1,9 @@
 // Golden files `encode.NAME`, `decode.NAME` and `drift.NAME`: what Hugging Face tokenizers make of texts and ids, and where
 // encoding in parts differs from encoding the whole. Part of the suite `models`.
 
-import { ConfigurationError, type Tokenizer } from "../core/index.ts";
-import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
-import { createReadableTokenizer, loadTokenizer } from "../tokenizers/index.ts";
+import { ConfigurationError, type Tokenizer } from "#src/core/index.ts";
+import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts";
+import { createReadableTokenizer, loadTokenizer } from "#src/tokenizers/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuiteOptions } from "./suite.ts";
