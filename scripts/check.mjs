@@ -1,5 +1,5 @@
 // `npm run check`: everything a change must keep, one line each; what a failing check has to say is shown below its line.
-// `npm run check -- rooms lint` runs those alone. CI runs these and nothing else.
+// `npm run check -- directions lint` runs those alone. CI runs these and nothing else.
 
 import { join } from "node:path";
 
@@ -17,13 +17,13 @@ const checks = [
   { name: "lint", what: "oxlint with types", run: () => tool("oxlint/bin/oxlint", ["--deny-warnings"]) },
   { name: "types", what: "package, tests, scripts", run: () => tool("typescript/bin/tsc", ["-b"]) },
   {
-    name: "rooms",
+    name: "directions",
     what: "import directions",
-    run: async () => (await import("./checks/rooms/check.mjs")).checkRooms(),
+    run: async () => (await import("./checks/directions/check.mjs")).checkDirections(),
   },
   {
     name: "exports",
-    what: "doors and subpaths",
+    what: "public entries",
     run: async () => (await import("./checks/exports.mjs")).checkExports(),
   },
   { name: "unused", what: "knip", run: () => tool("knip/bin/knip.js", ["--no-progress"]) },
@@ -62,7 +62,7 @@ const failed = [];
 for (const check of checks) {
   if (names.length > 0 ? !names.includes(check.name) : check.isExtra === true) continue;
   const started = performance.now();
-  process.stdout.write(check.name.padEnd(9));
+  process.stdout.write(check.name.padEnd(11));
   const { problems, summary } = await check.run();
   const seconds = ((performance.now() - started) / 1000).toFixed(1).padStart(5);
   const verdict = problems.length === 0 ? "ok    " : "FAILED";

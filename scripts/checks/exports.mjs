@@ -1,4 +1,4 @@
-// `npm run check -- exports`: what package.json offers is exactly the doors of the rooms, each is built, written by hand, and
+// `npm run check -- exports`: what package.json offers is exactly the entries of the modules, each is built, written by hand, and
 // can be imported without doing anything.
 
 import { existsSync, readFileSync } from "node:fs";
@@ -7,64 +7,66 @@ import { dirname, join } from "node:path/posix";
 import { root, runCommand } from "../run-command.mjs";
 import { readManifest } from "./manifest.mjs";
 import { readSources } from "./read-sources.mjs";
-import { isTest, roomOf, ruleOf } from "./rooms/problems.mjs";
-import { readImports } from "./rooms/read-imports.mjs";
-import { packageDoor, rooms } from "./rooms/table.mjs";
+import { isTest, moduleOf, ruleOf } from "./directions/problems.mjs";
+import { readImports } from "./directions/read-imports.mjs";
+import { packageEntry, modules } from "./directions/table.mjs";
 
 /** @returns {Promise<{ problems: string[], summary: string }>} */
 export async function checkExports() {
   const { name, exports } = readManifest();
-  const wanted = new Map([[".", packageDoor]]);
-  for (const door of publicDoors()) wanted.set(`./${dirname(door)}`, door);
+  const wanted = new Map([[".", packageEntry]]);
+  for (const entry of publicEntries()) wanted.set(`./${dirname(entry)}`, entry);
   /** @type {string[]} */
   const problems = [];
 
-  for (const [subpath, door] of wanted) {
-    const base = `./dist/${door.replace(/\.ts$/, "")}`;
-    const entry = JSON.stringify({ types: `${base}.d.ts`, default: `${base}.js` });
-    if (JSON.stringify(exports[subpath]) !== entry) {
-      problems.push(`package.json does not offer src/${door}: its exports need ${JSON.stringify(subpath)}: ${entry}.`);
+  for (const [subpath, entry] of wanted) {
+    const base = `./dist/${entry.replace(/\.ts$/, "")}`;
+    const fields = JSON.stringify({ types: `${base}.d.ts`, default: `${base}.js` });
+    if (JSON.stringify(exports[subpath]) !== fields) {
+      problems.push(
+        `package.json does not offer src/${entry}: its exports need ${JSON.stringify(subpath)}: ${fields}.`,
+      );
     }
     for (const file of [`${base}.d.ts`, `${base}.js`]) {
       if (!existsSync(join(root, file)))
         problems.push(`package.json offers "${subpath}" and the build has no "${file}".`);
     }
-    problems.push(...foreignReexports(door));
+    problems.push(...foreignReexports(entry));
   }
   for (const subpath of Object.keys(exports)) {
     if (!wanted.has(subpath) && subpath !== "./package.json") {
-      problems.push(`package.json offers "${subpath}", which is the door of no public room.`);
+      problems.push(`package.json offers "${subpath}", which is the public entry of no module.`);
     }
   }
   if (problems.length === 0) problems.push(...(await importAll([...wanted.keys()].map((path) => join(name, path)))));
   return { problems, summary: `${wanted.size} subpaths` };
 }
 
-/** @returns {string[]} Doors of built rooms that the table does not keep inside. */
-function publicDoors() {
-  const house = { rooms };
+/** @returns {string[]} Entries of built modules that the table does not keep inside. */
+function publicEntries() {
+  const tree = { modules };
   const built = new Set(
-    [...readSources("src", ".ts").keys()].filter((file) => !isTest(file)).map((file) => roomOf(file, house)),
+    [...readSources("src", ".ts").keys()].filter((file) => !isTest(file)).map((file) => moduleOf(file, tree)),
   );
   return [...built]
-    .filter((room) => room !== null && ruleOf(room, house)?.isInternal !== true)
-    .map((room) => join(room ?? "", "index.ts"));
+    .filter((module) => module !== null && ruleOf(module, tree)?.isInternal !== true)
+    .map((module) => join(module ?? "", "index.ts"));
 }
 
 /**
- * A door names what passes through it. Only the files of its own room may be let through as they are.
+ * A public entry names what passes through it. Only the files of its own module may be let through as they are.
  *
- * @param {string} door
+ * @param {string} entry
  */
-function* foreignReexports(door) {
-  const file = join(root, "src", door);
+function* foreignReexports(entry) {
+  const file = join(root, "src", entry);
   if (!existsSync(file)) {
-    yield `src/${door} is missing: a room without "isInternal" in the table has a door.`;
+    yield `src/${entry} is missing: a module without "isInternal" in the table has a public entry.`;
     return;
   }
-  for (const { specifier, line, isReexportOfAll } of readImports(door, readFileSync(file, "utf8"))) {
-    const isOwn = specifier?.startsWith("./") && !(door === packageDoor && specifier.includes("/", 2));
-    if (isReexportOfAll && !isOwn) yield `src/${door}:${line} lets all of "${specifier}" through: name what passes.`;
+  for (const { specifier, line, isReexportOfAll } of readImports(entry, readFileSync(file, "utf8"))) {
+    const isOwn = specifier?.startsWith("./") && !(entry === packageEntry && specifier.includes("/", 2));
+    if (isReexportOfAll && !isOwn) yield `src/${entry}:${line} lets all of "${specifier}" through: name what passes.`;
   }
 }
 

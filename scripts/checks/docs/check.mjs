@@ -11,7 +11,7 @@ import { readSources } from "../read-sources.mjs";
 import { findDeadCommands } from "./commands.mjs";
 import { extractExamples } from "./extract.mjs";
 import { findUnnamed, knownNames } from "./names.mjs";
-import { findDeadReferences, findMissingRooms } from "./references.mjs";
+import { findDeadReferences, findMissingModules } from "./references.mjs";
 
 /** @import { Example } from "./extract.mjs" */
 
@@ -64,8 +64,8 @@ function* findPointers() {
   for (const [file, text] of documents()) {
     if (file.endsWith(".md")) yield* findDeadReferences(file, text, repository);
     if (file !== "README.md") continue;
-    const rooms = [...readSources("src", ".ts").keys()].filter((path) => path.includes("/"));
-    yield* findMissingRooms(text, new Set(rooms.map((path) => path.slice(0, path.indexOf("/")))));
+    const modules = [...readSources("src", ".ts").keys()].filter((path) => path.includes("/"));
+    yield* findMissingModules(text, new Set(modules.map((path) => path.slice(0, path.indexOf("/")))));
   }
 }
 

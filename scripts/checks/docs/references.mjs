@@ -26,15 +26,15 @@ export function* findDeadReferences(file, text, { exists, scripts }) {
 }
 
 /**
- * Rooms that the tree of the README leaves out.
+ * Modules that the tree of the README leaves out.
  *
  * @param {string} readme
- * @param {Iterable<string>} roomNames
+ * @param {Iterable<string>} moduleNames
  * @returns {Iterable<string>}
  */
-export function* findMissingRooms(readme, roomNames) {
-  for (const room of roomNames) {
-    if (!new RegExp(`(?:^|[\\s/\`])${room}/`, "m").test(readme))
-      yield `README.md has no line for src/${room}/ in its tree.`;
+export function* findMissingModules(readme, moduleNames) {
+  for (const module of moduleNames) {
+    if (!new RegExp(`(?:^|[\\s/\`])${module}/`, "m").test(readme))
+      yield `README.md has no line for src/${module}/ in its tree.`;
   }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { findUnnamed } from "./names.mjs";
-import { findDeadReferences, findMissingRooms } from "./references.mjs";
+import { findDeadReferences, findMissingModules } from "./references.mjs";
 
 const repository = {
   exists: (path: string) => ["README.md", "docs/page.md", "src/core/task.ts"].includes(path),
@@ -24,8 +24,8 @@ test("findDeadReferences() names the line of every link, path and command that l
   ]);
 });
 
-test("findMissingRooms() finds rooms that the tree does not show", () => {
-  expect([...findMissingRooms("src/\n  core/   words\n  lib/    helpers\n", ["core", "lib", "users"])]).toEqual([
+test("findMissingModules() finds modules that the tree does not show", () => {
+  expect([...findMissingModules("src/\n  core/   words\n  lib/    helpers\n", ["core", "lib", "users"])]).toEqual([
     "README.md has no line for src/users/ in its tree.",
   ]);
 });

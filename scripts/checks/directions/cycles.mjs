@@ -1,4 +1,4 @@
-// Circles in a directed graph, for files and for rooms.
+// Circles in a directed graph, for files and for modules.
 
 /**
  * One circle for each group of nodes that reach each other, each as a path whose last node equals its first.

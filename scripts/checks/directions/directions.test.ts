@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 
-import { checkRooms } from "./check.mjs";
+import { checkDirections } from "./check.mjs";
 import { findCycles } from "./cycles.mjs";
-import { findRoomProblems } from "./problems.mjs";
+import { findDirectionProblems } from "./problems.mjs";
 import { readImports } from "./read-imports.mjs";
 
-// A house of four rooms: core below, two pumps that must not know each other, and a boiler on top.
+// A tree of four modules: core below, two pumps that must not know each other, and a boiler on top.
 const sound = {
   "index.ts": 'export { boil } from "./boiler/index.ts";',
   "core/heat.ts": "export type Heat = number;",
@@ -21,15 +21,15 @@ const sound = {
 };
 
 function problemsOf(changes: Readonly<Record<string, string>> = {}): string[] {
-  return findRoomProblems({
-    rooms: {
+  return findDirectionProblems({
+    modules: {
       core: { imports: [], browser: true, open: true },
       "pumps/*": { imports: ["core"], packages: { wheels: "pumps/water/wheel.ts" } },
-      boiler: { imports: ["core", "pumps/*"], browser: true, doors: ["valve.ts"] },
+      boiler: { imports: ["core", "pumps/*"], browser: true, entries: ["valve.ts"] },
       attic: { imports: ["boiler"] },
       roof: { imports: ["*"], except: ["attic"] },
     },
-    packageDoor: "index.ts",
+    packageEntry: "index.ts",
     openToTests: [],
     sources: new Map(Object.entries({ ...sound, ...changes })),
     dependencies: new Set(["wheels"]),
@@ -37,28 +37,28 @@ function problemsOf(changes: Readonly<Record<string, string>> = {}): string[] {
   });
 }
 
-test("findRoomProblems() finds nothing in a house that keeps its table", () => {
+test("findDirectionProblems() finds nothing in a tree that keeps its table", () => {
   expect(problemsOf()).toEqual([]);
 });
 
 test.each([
   [
-    "a room that may not be imported",
+    "a module that may not be imported",
     { "core/up.ts": 'import "../boiler/index.ts";' },
-    'may import no room, not "boiler"',
+    'may import no module, not "boiler"',
   ],
-  ["a type from such a room", { "core/up.ts": 'import type { B } from "../boiler/index.ts";' }, 'not "boiler"'],
-  ["a re-export from such a room", { "core/up.ts": 'export * from "../boiler/index.ts";' }, 'not "boiler"'],
+  ["a type from such a module", { "core/up.ts": 'import type { B } from "../boiler/index.ts";' }, 'not "boiler"'],
+  ["a re-export from such a module", { "core/up.ts": 'export * from "../boiler/index.ts";' }, 'not "boiler"'],
   ["an adapter that imports its neighbour", { "pumps/air/x.ts": 'import "../water/index.ts";' }, 'not "pumps/water"'],
   [
-    "a file behind a door",
+    "a file behind a entry",
     { "boiler/x.ts": 'import "../pumps/water/wheel.ts";' },
-    'past the door of room "pumps/water"',
+    'past the public entry of module "pumps/water"',
   ],
   [
-    "a file behind a door, from a test",
+    "a file behind a entry, from a test",
     { "core/x.test.ts": 'import "../boiler/boil.ts";' },
-    'past the door of room "boiler"',
+    'past the public entry of module "boiler"',
   ],
   ["an undeclared package", { "boiler/x.ts": 'import "steam";' }, 'package "steam" is not declared'],
   ["a development package outside tests", { "boiler/x.ts": 'import "vitest";' }, 'package "vitest" is not declared'],
@@ -68,9 +68,9 @@ test.each([
     'belongs to "pumps/water/wheel.ts" alone',
   ],
   [
-    "a package in a room without it",
+    "a package in a module without it",
     { "boiler/x.ts": 'import "wheels";' },
-    'room "boiler" may not import package "wheels"',
+    'module "boiler" may not import package "wheels"',
   ],
   ["Node where a browser runs", { "core/x.ts": 'import "node:fs";' }, "nothing of Node"],
   ["Node without its prefix", { "pumps/air/x.ts": 'import "fs/promises";' }, 'write "node:fs/promises"'],
@@ -81,45 +81,45 @@ test.each([
   ],
   ["a file that is not there", { "core/x.ts": 'import "./y.js";' }, "no such file"],
   ["a file outside src/", { "core/x.ts": 'import "../../package.json";' }, "outside src/"],
-  ["the door of the package", { "boiler/x.ts": 'import "../index.ts";' }, "for its users"],
+  ["the entry of the package", { "boiler/x.ts": 'import "../index.ts";' }, "for its users"],
   [
-    "an exception from every room",
+    "an exception from every module",
     { "roof/x.ts": 'import "../attic/index.ts";', "attic/index.ts": 'import "../boiler/index.ts";' },
     'not "attic"',
   ],
   ["code that the user names", { "boiler/x.ts": "await import(process.argv[2]);" }, "only known at run time"],
-  ["a folder that is no room", { "cellar/x.ts": "" }, "src/cellar/x.ts is in no room"],
-])("findRoomProblems() refuses %s", (_, changes, sentence) => {
+  ["a folder that is no module", { "cellar/x.ts": "" }, "src/cellar/x.ts is in no module"],
+])("findDirectionProblems() refuses %s", (_, changes, sentence) => {
   const problems = problemsOf(changes);
   expect(problems).toHaveLength(1);
   expect(problems[0]).toContain(sentence);
 });
 
-test("findRoomProblems() names the file and the line", () => {
+test("findDirectionProblems() names the file and the line", () => {
   expect(problemsOf({ "core/x.ts": '// Header.\n\nimport fs from "node:fs";' })[0]).toMatch(
     /^src\/core\/x\.ts:3 imports "node:fs"/,
   );
 });
 
-test("findRoomProblems() allows contract files beside the door", () => {
+test("findDirectionProblems() allows contract files beside the entry", () => {
   expect(problemsOf({ "boiler/valve.ts": "", "attic/x.ts": 'import "../boiler/valve.ts";' })).toEqual([]);
 });
 
-test("findRoomProblems() refuses files that import each other in a circle, types included", () => {
+test("findDirectionProblems() refuses files that import each other in a circle, types included", () => {
   expect(
     problemsOf({ "core/a.ts": 'import type { B } from "./b.ts";', "core/b.ts": 'import type { A } from "./a.ts";' }),
   ).toEqual(["Files import each other in a circle: src/core/a.ts → src/core/b.ts → src/core/a.ts."]);
 });
 
-test("findRoomProblems() refuses a permission that no file uses, once both rooms are built", () => {
+test("findDirectionProblems() refuses a permission that no file uses, once both modules are built", () => {
   expect(
     problemsOf({ "boiler/boil.ts": 'import type { Heat } from "../core/heat.ts"; export const boil: Heat = 1;' }),
-  ).toEqual(['Room "boiler" may import "pumps/*" and no file of it does: take the permission out of the table.']);
+  ).toEqual(['Module "boiler" may import "pumps/*" and no file of it does: take the permission out of the table.']);
   expect(problemsOf({ "attic/x.ts": "" })).toEqual([
-    'Room "attic" may import "boiler" and no file of it does: take the permission out of the table.',
+    'Module "attic" may import "boiler" and no file of it does: take the permission out of the table.',
   ]);
   expect(problemsOf({ "pumps/water/wheel.ts": "export const turn = 1;" })).toEqual([
-    'Room "pumps/*" may import "wheels" and no file of it does: take the permission out of the table.',
+    'Module "pumps/*" may import "wheels" and no file of it does: take the permission out of the table.',
   ]);
 });
 
@@ -163,6 +163,6 @@ test("findCycles() finds a circle through several nodes, and none in a tree", ()
   ).toEqual([["b", "c", "b"]]);
 });
 
-test("checkRooms() reads the real house", () => {
-  expect(Number.parseInt(checkRooms().summary, 10)).toBeGreaterThan(50);
+test("checkDirections() reads the real tree", () => {
+  expect(Number.parseInt(checkDirections().summary, 10)).toBeGreaterThan(50);
 });

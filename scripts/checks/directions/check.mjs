@@ -1,19 +1,19 @@
-// `npm run check -- rooms`: the import directions of src/, and that examples use the package as its users do.
+// `npm run check -- modules`: the import directions of src/, and that examples use the package as its users do.
 
 import { readManifest } from "../manifest.mjs";
 import { readSources } from "../read-sources.mjs";
-import { findRoomProblems } from "./problems.mjs";
+import { findDirectionProblems } from "./problems.mjs";
 import { readImports } from "./read-imports.mjs";
-import { openToTests, packageDoor, rooms } from "./table.mjs";
+import { openToTests, packageEntry, modules } from "./table.mjs";
 
 /** @returns {{ problems: string[], summary: string }} */
-export function checkRooms() {
+export function checkDirections() {
   const manifest = readManifest();
   const dependencies = new Set(Object.keys(manifest.dependencies));
   const sources = readSources("src", ".ts");
-  const problems = findRoomProblems({
-    rooms,
-    packageDoor,
+  const problems = findDirectionProblems({
+    modules,
+    packageEntry,
     openToTests,
     sources,
     dependencies,

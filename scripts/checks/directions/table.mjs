@@ -1,25 +1,25 @@
 // The import directions of src/, as data. This file is the authority; changing it is a design decision, argued in
 // docs/decisions.md. `problems.mjs` enforces it, and complains about a permission that nothing uses.
 //
-// A room is a folder below src/. Adapters ("engines/*") are rooms of their own, with a door each, and never import each
-// other. Rooms that are not built yet are listed so that they are built in the right direction.
+// A module is a folder below src/. Adapters ("engines/*") are modules of their own, with a entry each, and never import each
+// other. Modules that are not built yet are listed so that they are built in the right direction.
 
 /**
- * @typedef {object} Room
- * @property {readonly string[]} imports Rooms it may import; itself always. "*": every room but those in `except`.
+ * @typedef {object} Module
+ * @property {readonly string[]} imports Modules it may import; itself always. "*": every module but those in `except`.
  * @property {readonly string[]} [except]
  * @property {Readonly<Record<string, string>>} [packages] Package to the file or folder (below src/) that may import it;
- *   "*": every file of the room.
+ *   "*": every file of the module.
  * @property {boolean} [browser] True: runs in a browser, so nothing of `node:`. Default false.
- * @property {boolean} [open] True: has no door, every file of it may be imported. Default false: only `index.ts`.
- * @property {readonly string[]} [doors] Files beside `index.ts` that others may import: contract files.
- * @property {boolean} [isInternal] True: not offered by package.json. Default false: its door is a subpath.
+ * @property {boolean} [open] True: has no public entry, every file of it may be imported. Default false: only `index.ts`.
+ * @property {readonly string[]} [entries] Files beside `index.ts` that others may import: contract files.
+ * @property {boolean} [isInternal] True: not offered by package.json. Default false: its entry is a subpath.
  * @property {string} [loads] The file (below src/) that may `import()` what is named at run time.
  */
 
-/** @type {Readonly<Record<string, Room>>} */
-export const rooms = {
-  // Domain-free helpers, one function per file: a door would only be a list of them.
+/** @type {Readonly<Record<string, Module>>} */
+export const modules = {
+  // Domain-free helpers, one function per file: a public entry would only be a list of them.
   lib: { imports: [], browser: true, open: true, isInternal: true },
   // Python's values, text and JSON, where ours must match byte for byte.
   "python-semantics": { imports: [], browser: true, open: true, isInternal: true },
@@ -69,8 +69,8 @@ export const rooms = {
 
   // The loop of the file that this package began as, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
-  store: { imports: ["core", "lib", "python-semantics"], doors: ["run-store.ts"] },
-  queue: { imports: ["core", "lib", "python-semantics"], doors: ["job-queue.ts"] },
+  store: { imports: ["core", "lib", "python-semantics"], entries: ["run-store.ts"] },
+  queue: { imports: ["core", "lib", "python-semantics"], entries: ["job-queue.ts"] },
   rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"] },
   export: { imports: ["core", "trajectories"], packages: { "hyparquet-writer": "export/parquet-file.ts" } },
 
@@ -123,11 +123,11 @@ export const rooms = {
   },
 };
 
-/** src/index.ts is the door of the package: it re-exports doors. */
-export const packageDoor = "index.ts";
+/** src/index.ts is the entry of the package: it re-exports entries. */
+export const packageEntry = "index.ts";
 
 /**
- * Tests sit in a room but see the whole house: every door, every declared package, all of `node:`, and these files.
+ * Tests sit in a module but see the whole tree: every entry, every declared package, all of `node:`, and these files.
  */
 export const openToTests = [
   "chat-models/fake-chat.test-helper.ts",

@@ -1,4 +1,4 @@
-// Reads the imports of one source file with a real parser, types included: a type imported from the wrong room is a
+// Reads the imports of one source file with a real parser, types included: a type imported from the wrong module is a
 // dependency in the wrong direction all the same.
 
 import { parseSync } from "oxc-parser";
