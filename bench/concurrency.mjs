@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { slowUser } from "../dist/cli/simulation/simulated-parts.js";
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { systemClock } from "../dist/lib/clock.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/rollout/index.js";
+import { resumableRunner, runRollout, episodeRunner } from "../dist/rollout/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { measureLoopLag } from "../dist/telemetry/index.js";
 import { cpuOf, machine, reportRows } from "./lib/measure.mjs";
@@ -35,13 +35,13 @@ async function measure({ atOnce, delay, user, settling }) {
   const engine = createSglangEngine({ port: server.port, connections: atOnce });
   const store = createFileRunStore(join(folder, "run"));
   await store.begin(new Map());
-  const play = resumablePlayer(tokenExactPlayer({ environment, engine, renderer, strategy, user }), store);
+  const runEpisode = resumableRunner(episodeRunner({ environment, engine, renderer, strategy, user }), store);
   const stop = new AbortController();
   let totals = () => ({ turns: 0 });
   const lag = measureLoopLag();
   const run = runRollout(
-    { taskset, taskIndexes, samplesPerTask: 1000, seed: 0 },
-    { play, store, exportSamples: () => [] },
+    { taskset, taskIndexes, groupSize: 1000, seed: 0 },
+    { runEpisode, store, exportSamples: () => [] },
     { concurrency: atOnce, signal: stop.signal, onProgress: (now) => (totals = now) },
   );
   const looking = (async () => {

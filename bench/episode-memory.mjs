@@ -8,7 +8,7 @@ import { join } from "node:path";
 
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { runEpisode } from "../dist/rollout/index.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/rollout/index.js";
+import { resumableRunner, runRollout, episodeRunner } from "../dist/rollout/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { machine, reportRows } from "./lib/measure.mjs";
 import { callText, cannedReply, loadRetail, shortUser, startServer } from "./lib/retail-replay.mjs";
@@ -72,10 +72,10 @@ async function hold(count) {
   };
   const store = createFileRunStore(join(folder, "run"));
   await store.begin(new Map());
-  const play = resumablePlayer(tokenExactPlayer({ ...parts, engine: counted }, { limits }), store);
+  const counting = resumableRunner(episodeRunner({ ...parts, engine: counted }, { limits }), store);
   const run = runRollout(
-    { taskset, taskIndexes: [0], samplesPerTask: count, seed: 0 },
-    { play, store, exportSamples: () => [] },
+    { taskset, taskIndexes: [0], groupSize: count, seed: 0 },
+    { runEpisode: counting, store, exportSamples: () => [] },
     { concurrency: count, signal: stop.signal },
   );
   await Promise.race([all, run]);

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/rollout/index.js";
+import { resumableRunner, runRollout, episodeRunner } from "../dist/rollout/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { cpuOf, machine, median, reportRows, spread, warmUpRounds } from "./lib/measure.mjs";
 import { pythonWithTransformers, startPythonLoop } from "./lib/python-loop.mjs";
@@ -33,15 +33,15 @@ const taskset = environment.taskset("test");
 const server = await startServer(goldServerReplies({ tasks, environment, tokenizer }), { record: false });
 const engine = createSglangEngine({ port: server.port, connections: concurrency });
 const parts = { environment, engine, renderer, strategy, user: shortUser };
-const plan = { taskset, taskIndexes: tasks.map((_, index) => index), samplesPerTask: 1, seed: 0 };
+const plan = { taskset, taskIndexes: tasks.map((_, index) => index), groupSize: 1, seed: 0 };
 const folder = await mkdtemp(join(tmpdir(), "python-loop-"));
 
 let runs = 0;
 async function ours(onEpisode = () => {}) {
   const store = createFileRunStore(join(folder, `run-${runs++}`));
   await store.begin(new Map());
-  const play = resumablePlayer(tokenExactPlayer(parts), store);
-  const totals = await runRollout(plan, { play, store, exportSamples: () => [] }, { concurrency, onEpisode });
+  const runEpisode = resumableRunner(episodeRunner(parts), store);
+  const totals = await runRollout(plan, { runEpisode, store, exportSamples: () => [] }, { concurrency, onEpisode });
   await store.close(new Map());
   if (totals.outcomes.completed !== tasks.length) throw new Error(JSON.stringify(totals));
   return totals.turns;

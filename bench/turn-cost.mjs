@@ -14,7 +14,7 @@ import { Pool } from "undici";
 import { defaultSampling, TokenBuffer } from "../dist/core/index.js";
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
 import { createSemaphore } from "../dist/lib/semaphore.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../dist/rollout/index.js";
+import { resumableRunner, runRollout, episodeRunner } from "../dist/rollout/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { cpuOf, machine, median, reportRows, spread, warmUpRounds } from "./lib/measure.mjs";
 import { measureStages } from "./lib/stages.mjs";
@@ -29,7 +29,7 @@ const server = await startServer(goldServerReplies({ tasks, environment, tokeniz
 const engine = createSglangEngine({ port: server.port, connections: concurrency });
 const parts = { environment, engine, renderer, strategy, user: shortUser };
 const folder = await mkdtemp(join(tmpdir(), "turn-cost-"));
-const plan = { taskset, taskIndexes: tasks.map((_, index) => index), samplesPerTask: 1, seed: 0 };
+const plan = { taskset, taskIndexes: tasks.map((_, index) => index), groupSize: 1, seed: 0 };
 
 let run = 0;
 /** Our client: the loop, with its run folder and its journal. Returns the number of turns. */
@@ -38,7 +38,7 @@ async function ours() {
   await store.begin(new Map([["bench", "turn-cost"]]));
   const totals = await runRollout(
     plan,
-    { play: resumablePlayer(tokenExactPlayer(parts), store), store, exportSamples: () => [] },
+    { runEpisode: resumableRunner(episodeRunner(parts), store), store, exportSamples: () => [] },
     { concurrency },
   );
   await store.close(new Map([["bench", "turn-cost"]]));

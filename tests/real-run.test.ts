@@ -8,7 +8,7 @@ import { sharedFolder } from "./conformance/shared-folder.ts";
 import type { Episode } from "../src/core/index.ts";
 import { createSglangEngine } from "../src/engines/sglang/index.ts";
 import { tauBenchSource } from "../src/environments/tau-bench/index.ts";
-import { runRollout, tokenExactPlayer } from "../src/rollout/index.ts";
+import { runRollout, episodeRunner } from "../src/rollout/index.ts";
 import { chooseRenderer } from "../src/renderers/index.ts";
 import { createFunctionSampler, createSglangFront } from "../src/testing/index.ts";
 import { loadModelFolder } from "../src/tokenizers/index.ts";
@@ -64,9 +64,9 @@ describe.skipIf(shared === null)("real run (skipped without ../shared/tau-bench 
     };
     const episodes: Episode[] = [];
     await runRollout(
-      { taskset, taskIndexes: tasks.map((__, index) => index), samplesPerTask: 1, seed: 0 },
+      { taskset, taskIndexes: tasks.map((__, index) => index), groupSize: 1, seed: 0 },
       {
-        play: tokenExactPlayer(parts),
+        runEpisode: episodeRunner(parts),
         store: { append: () => Promise.resolve(), appendGroup: () => Promise.resolve() },
         exportSamples: ({ episode, result }) => {
           expect(conservationViolations(episode.trajectory, result)).toEqual([]);

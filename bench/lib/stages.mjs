@@ -4,7 +4,7 @@
 import { join } from "node:path";
 
 import { episodeSamples, runEpisode } from "../../dist/rollout/index.js";
-import { resumablePlayer, runRollout, tokenExactPlayer } from "../../dist/rollout/index.js";
+import { resumableRunner, runRollout, episodeRunner } from "../../dist/rollout/index.js";
 import { createFileRunStore } from "../../dist/store/index.js";
 import { cpuOf, median, warmUpRounds } from "./measure.mjs";
 import { goldReplies } from "./retail-replay.mjs";
@@ -14,12 +14,12 @@ export async function measureStages({ parts: real, tokenizer, plan, tasks, folde
   const parts = { ...real, engine: readyEngine(tokenizer, plan, tasks) };
   const nowhere = { append: async () => {}, appendGroup: async () => {} };
   let runs = 0;
-  const rollOut = async (store, play = tokenExactPlayer(parts)) =>
-    runRollout(plan, { play, store, exportSamples: () => [] }, { concurrency });
+  const rollOut = async (store, play = episodeRunner(parts)) =>
+    runRollout(plan, { runEpisode: play, store, exportSamples: () => [] }, { concurrency });
   const rollOutIntoFolder = async ({ journals }) => {
     const store = createFileRunStore(join(folder, `stages-${runs++}`));
     await store.begin(new Map());
-    await rollOut(store, journals ? resumablePlayer(tokenExactPlayer(parts), store) : undefined);
+    await rollOut(store, journals ? resumableRunner(episodeRunner(parts), store) : undefined);
     await store.close(new Map());
   };
   const { turns } = await rollOut(nowhere);

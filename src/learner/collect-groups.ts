@@ -4,13 +4,13 @@
 
 import type { Task, Taskset } from "../core/index.ts";
 import { deriveSeed } from "../lib/random.ts";
-import type { EpisodePlayer, PlayedEpisode } from "../rollout/index.ts";
+import type { RunEpisode, FinishedEpisode } from "../rollout/index.ts";
 import { isDead } from "./group-advantages.ts";
 import type { TaskOrder } from "./task-order.ts";
 
 export type PlayedGroup = {
   readonly task: Task;
-  readonly episodes: readonly PlayedEpisode[];
+  readonly episodes: readonly FinishedEpisode[];
   readonly isDead: boolean;
 };
 
@@ -31,7 +31,7 @@ export type CollectOptions = {
 };
 
 export type CollectParts = {
-  readonly play: EpisodePlayer;
+  readonly runEpisode: RunEpisode;
   readonly taskset: Taskset;
   readonly order: TaskOrder;
 };
@@ -58,7 +58,7 @@ export async function collectGroups(parts: CollectParts, options: CollectOptions
 
 async function playGroup(
   number: number,
-  { play, taskset, order }: CollectParts,
+  { runEpisode, taskset, order }: CollectParts,
   { samples, seed, signal }: CollectOptions,
 ): Promise<PlayedGroup> {
   const task = taskset.task(order.taskIndex(number));
@@ -66,7 +66,7 @@ async function playGroup(
   const groupId = `${task.id}@${number}`;
   const episodes = await Promise.all(
     Array.from({ length: samples }, (_, sampleIndex) =>
-      play(task, {
+      runEpisode(task, {
         episodeId: `${groupId}#${sampleIndex}`,
         groupId,
         sampleIndex,

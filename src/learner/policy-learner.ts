@@ -4,7 +4,7 @@
 
 import type { TaskOrder } from "./task-order.ts";
 import type { Taskset } from "../core/index.ts";
-import type { EpisodePlayer } from "../rollout/index.ts";
+import type { RunEpisode } from "../rollout/index.ts";
 import { collectGroups, type PlayedGroup } from "./collect-groups.ts";
 import type { Baseline } from "./group-advantages.ts";
 import { disagreement, type LogprobAgreement, logprobAgreement } from "./logprob-agreement.ts";
@@ -39,7 +39,7 @@ export type PolicyOptions = {
 export type PolicyParts = {
   readonly trainer: Trainer;
   /** Plays with the weights that were published last, and seeds every turn. */
-  readonly play: EpisodePlayer;
+  readonly runEpisode: RunEpisode;
   readonly taskset: Taskset;
   readonly order: TaskOrder;
   /** Hands weights to the engine; resolves when it samples from them. */

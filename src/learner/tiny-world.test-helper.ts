@@ -7,7 +7,7 @@ import { createEmbeddedEngine, type EmbeddedEngine } from "../engines/embedded/i
 import { defineEnvironment } from "../environments/index.ts";
 import { type Checkpoint, initializeWeights } from "./model/index.ts";
 import { rendererFor } from "../renderers/index.ts";
-import { type EpisodePlayer, tokenExactPlayer } from "../rollout/index.ts";
+import { type RunEpisode, episodeRunner } from "../rollout/index.ts";
 import { createTokenizer, trainChatTokenizer } from "../tokenizers/index.ts";
 import { selectUser } from "../users/index.ts";
 import { type LearnerState, PolicyLearner, type PolicyOptions } from "./policy-learner.ts";
@@ -60,7 +60,7 @@ export type TinyLearner = {
   readonly learner: PolicyLearner;
   readonly trainer: Trainer;
   readonly engine: EmbeddedEngine;
-  readonly play: EpisodePlayer;
+  readonly runEpisode: RunEpisode;
   close(): Promise<void>;
 };
 
@@ -85,11 +85,11 @@ export async function tinyLearner(
   });
   const engine = createEmbeddedEngine({ checkpoint, threads, weightVersion: `step-${state?.step ?? 0}` });
   const renderer = rendererFor("qwen3-instruct-2507", tokenizer);
-  const playUngraded = tokenExactPlayer(
+  const playUngraded = episodeRunner(
     { environment, user: selectUser("scripted", { lines: ["Hi."] }), engine, renderer, strategy: agentFactory() },
     { seedTurns: true, sampling: { maxNewTokens: 8 }, limits: { maxTurns: 1 } },
   );
-  const play: EpisodePlayer = async (task, place) => {
+  const runEpisode: RunEpisode = async (task, place) => {
     const played = await playUngraded(task, place);
     const said = played.episode.trajectory.turns[0]?.sampledTokens ?? [];
     const { grade } = played.episode;
@@ -103,7 +103,7 @@ export async function tinyLearner(
   const learner = new PolicyLearner(
     {
       trainer,
-      play,
+      runEpisode,
       taskset,
       order: createTaskOrder({ indexes, kindOf: () => "all", seed: 1 }),
       publish: (weights, version) => engine.updateWeights(weights, version),
@@ -116,7 +116,7 @@ export async function tinyLearner(
     learner,
     trainer,
     engine,
-    play,
+    runEpisode,
     close: async () => {
       await Promise.all([trainer.close(), engine.close()]);
     },

@@ -1,18 +1,18 @@
 import { describe, expect, test } from "vitest";
 
 import type { Episode, Sample } from "../core/index.ts";
-import type { PlayedEpisode } from "../rollout/index.ts";
+import type { FinishedEpisode } from "../rollout/index.ts";
 import { weighSamples, type WeighOptions } from "./weigh-samples.ts";
 
 /** Only what is read of it. */
-function played(id: string, reward: number | null, ruleViolations = 0): PlayedEpisode {
+function played(id: string, reward: number | null, ruleViolations = 0): FinishedEpisode {
   const grade = reward === null ? null : { reward, metrics: { ruleViolations }, log: "", info: new Map() };
   const episode = { id, reward, grade } as Partial<Episode> as Episode;
   const samples = [{ id } as Partial<Sample> as Sample];
-  return { episode, result: { samples, dropped: [] }, origin: "played" };
+  return { episode, result: { samples, dropped: [] }, origin: "new" };
 }
 
-function weigh(episodes: readonly PlayedEpisode[], options: Partial<WeighOptions> = {}): Record<string, number> {
+function weigh(episodes: readonly FinishedEpisode[], options: Partial<WeighOptions> = {}): Record<string, number> {
   const weighted = weighSamples([{ episodes }], { baseline: "group", normalize: false, penalty: 0.3, ...options });
   return Object.fromEntries(weighted.map(({ sample, advantage }) => [sample.id, advantage]));
 }

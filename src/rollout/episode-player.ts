@@ -7,15 +7,15 @@ import { type ChatEpisodeParts, runChatEpisode } from "./episode/run-chat-episod
 import { runEpisode } from "./episode/run-episode.ts";
 
 /** An ended episode and what it trains. */
-export type PlayedEpisode = {
+export type FinishedEpisode = {
   readonly episode: Episode;
   readonly result: EpisodeSamples;
-  /** "played": from its beginning. "resumed": its beginning came from a journal. "kept": it is in the store already. */
-  readonly origin: "played" | "resumed" | "kept";
+  /** "new": from its first event. "resumed": its first events came from a journal. "stored": it is in the store already. */
+  readonly origin: "new" | "resumed" | "stored";
 };
 
 /** What a run decides about an episode; everything else is the player's. */
-export type EpisodePlace = {
+export type EpisodeRequest = {
   /** Unique in the run, and the same in every run of the plan. */
   readonly episodeId: string;
   /** The task's id; a task that is played again has further groups. */
@@ -38,26 +38,26 @@ export type EpisodePlace = {
 };
 
 /** Resolves whatever happens in the episode; rejects for mistakes of configuration and for broken accounting alone. */
-export type EpisodePlayer = (task: Task, place: EpisodePlace) => Promise<PlayedEpisode>;
+export type RunEpisode = (task: Task, place: EpisodeRequest) => Promise<FinishedEpisode>;
 
 /** What only the place decides. */
-type PlaceOption = Exclude<keyof EpisodePlace, "sampling">;
+type PlaceOption = Exclude<keyof EpisodeRequest, "sampling">;
 
 /** Plays with `runEpisode`: token-exact, every token trained once. */
-export function tokenExactPlayer(parts: EpisodeParts, options: Omit<EpisodeOptions, PlaceOption> = {}): EpisodePlayer {
+export function episodeRunner(parts: EpisodeParts, options: Omit<EpisodeOptions, PlaceOption> = {}): RunEpisode {
   return async (task, place) => {
     const episode = await runEpisode(task, parts, { ...options, ...place });
-    return { episode, result: episodeSamples(episode), origin: "played" };
+    return { episode, result: episodeSamples(episode), origin: "new" };
   };
 }
 
 /** Plays with `runChatEpisode`: an agent behind an API, evaluated and not trained. */
-export function chatPlayer(
+export function chatEpisodeRunner(
   parts: ChatEpisodeParts,
   options: Omit<EpisodeOptions, PlaceOption | "retry" | "turnTimeoutMs"> = {},
-): EpisodePlayer {
+): RunEpisode {
   return async (task, place) => {
     const episode = await runChatEpisode(task, parts, { ...options, ...place });
-    return { episode, result: episodeSamples(episode), origin: "played" };
+    return { episode, result: episodeSamples(episode), origin: "new" };
   };
 }

@@ -19,9 +19,9 @@ async function play(
   size: { readonly tasks: number; readonly samples: number },
   options: RolloutOptions = {},
 ) {
-  const { play: player, clock, log } = playerOf(behave);
+  const { runEpisode: player, clock, log } = playerOf(behave);
   const store = await openedStore();
-  const parts = { play: player, store, exportSamples: rows };
+  const parts = { runEpisode: player, store, exportSamples: rows };
   const running = runRollout(plan(size.tasks, size.samples), parts, { clock, ...options });
   running.catch(() => undefined);
   await clock.drain();
@@ -88,8 +88,8 @@ describe("groups of a run", () => {
         throw new Error("no such field");
       },
     ];
-    const { play: player, clock } = playerOf(passing);
-    const parts = { play: player, store: await openedStore(), exportSamples: rows };
+    const { runEpisode: player, clock } = playerOf(passing);
+    const parts = { runEpisode: player, store: await openedStore(), exportSamples: rows };
     const running = runRollout(plan(3, 2), parts, { clock, groups: { filters } });
     const settled = expect(running).rejects.toThrow("no such field");
     await clock.drain();
@@ -101,14 +101,14 @@ describe("groups of a run", () => {
     const { groups, totals, log } = await play(
       mixed,
       { tasks: 6, samples: 2 },
-      { groups: { filters }, quota: { wanted: 3 } },
+      { groups: { filters }, quota: { target: 3 } },
     );
     expect(groups.filter(({ decision }) => decision === "kept").map(({ groupId }) => groupId)).toEqual([
       "desk:train:0",
       "desk:train:3",
       "desk:train:0@2",
     ]);
-    expect(totals).toMatchObject({ groupsWanted: 3, groupsKept: 3, groupsFinished: 7 });
+    expect(totals).toMatchObject({ groupsTarget: 3, groupsKept: 3, groupsFinished: 7 });
     expect(log.started.slice(-2)).toEqual(["desk:train:0@2#0", "desk:train:0@2#1"]);
     expect(new Set(log.started).size).toBe(14);
   });
@@ -117,7 +117,7 @@ describe("groups of a run", () => {
     const { totals } = await play(
       passing,
       { tasks: 2, samples: 2 },
-      { groups: { filters: [dropZeroSignal()] }, quota: { wanted: 3, maxGroups: 7 } },
+      { groups: { filters: [dropZeroSignal()] }, quota: { target: 3, maxGroups: 7 } },
     );
     expect(totals).toMatchObject({ groupsKept: 0, groupsFinished: 7, groupsDropped: { "zero-signal": 7 } });
   });
@@ -132,7 +132,7 @@ describe("groups of a run", () => {
     const { groups, totals, episodes } = await play(
       slow,
       { tasks: 4, samples: 2 },
-      { quota: { wanted: 2, oversample: 2 } },
+      { quota: { target: 2, oversample: 2 } },
     );
     expect(decisions(groups)).toEqual([
       [0, null],
@@ -148,7 +148,7 @@ describe("groups of a run", () => {
   it("in finishing order are those that end first; in plan order they are not", async () => {
     const late = ({ index }: Task): Behaviour => ({ outcome: "completed", reward: 1, ms: index === 0 ? 50 : 5 });
     const size = { tasks: 3, samples: 1 };
-    const quota = { wanted: 2, oversample: 1.5 };
+    const quota = { target: 2, oversample: 1.5 };
     const finished = await play(late, size, { quota: { ...quota, order: "finished" } });
     expect(decisions(finished.groups)).toEqual([
       [0, "surplus"],
@@ -245,7 +245,7 @@ describe("groups of a run, at random", () => {
     tasks: fc.integer({ min: 1, max: 8 }),
     samples: fc.integer({ min: 1, max: 5 }),
     concurrency: fc.integer({ min: 1, max: 9 }),
-    wanted: fc.option(fc.integer({ min: 1, max: 6 })),
+    target: fc.option(fc.integer({ min: 1, max: 6 })),
     oversample: fc.constantFrom(1, 1.5, 3),
     order: fc.constantFrom<"plan" | "finished">("plan", "finished"),
     replacements: fc.nat(2),
@@ -271,16 +271,16 @@ describe("groups of a run, at random", () => {
   it("none is decided twice, every token is accounted for, kept ones are whole enough, and the bound holds", async () => {
     await fc.assert(
       fc.asyncProperty(world, async (drawn) => {
-        const { play: player, clock, log } = playerOf(behaviour(drawn.seed, drawn.seed + 1));
+        const { runEpisode: player, clock, log } = playerOf(behaviour(drawn.seed, drawn.seed + 1));
         const store = await openedStore();
         const drain = new AbortController();
         const minGraded = Math.min(drawn.minGraded, drawn.samples);
-        const { replacements, cutoff, wanted, oversample, order, concurrency, drainAt } = drawn;
+        const { replacements, cutoff, target, oversample, order, concurrency, drainAt } = drawn;
         const groupPolicy = { filters: [dropZeroSignal()], minGraded, replacements, cutoff };
         const running = runRollout(
           plan(drawn.tasks, drawn.samples),
-          { play: player, store, exportSamples: rows },
-          { clock, concurrency, groups: groupPolicy, quota: { wanted, oversample, order }, drain: drain.signal },
+          { runEpisode: player, store, exportSamples: rows },
+          { clock, concurrency, groups: groupPolicy, quota: { target, oversample, order }, drain: drain.signal },
         );
         if (drainAt !== null) {
           await clock.advance(drainAt);
@@ -305,7 +305,7 @@ describe("groups of a run, at random", () => {
         }
         const kept = groups.filter(({ decision }) => decision === "kept").length;
         expect(totals.groupsKept).toBe(kept);
-        if (wanted !== null) expect(kept).toBeLessThanOrEqual(wanted);
+        if (target !== null) expect(kept).toBeLessThanOrEqual(target);
         const droppedTokens = Object.values(totals.droppedTokens).reduce((sum, count) => sum + count, 0);
         if (drainAt === null) expect(totals.trainedTokens + droppedTokens).toBe(totals.sampledTokens);
       }),
@@ -334,11 +334,11 @@ describe("groups of a run, at random", () => {
             {
               concurrency,
               groups: { filters: [dropZeroSignal()], replacements: drawn.replacements },
-              quota: { wanted: drawn.wanted, oversample: drawn.oversample, order: drawn.order },
+              quota: { target: drawn.target, oversample: drawn.oversample, order: drawn.order },
             },
           );
           const kept = groups.filter(({ decision }) => decision === "kept");
-          const all = drawn.oversample === 1 || drawn.wanted === null;
+          const all = drawn.oversample === 1 || drawn.target === null;
           results.push([lines.toSorted(), kept, all ? groups : [], all ? episodes.map(({ id }) => id).toSorted() : []]);
         }
         expect(results[1]).toEqual(results[0]);

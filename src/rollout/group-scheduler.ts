@@ -10,13 +10,13 @@
 
 import type { EpisodeEvent } from "../core/index.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { EpisodePlayer, PlayedEpisode } from "./episode-player.ts";
+import type { RunEpisode, FinishedEpisode } from "./episode-player.ts";
 import { type EndedGroup, episodeKey, type GroupMember, type PlannedGroup } from "./groups/planned-group.ts";
 
 export type SchedulerParts = {
-  readonly play: EpisodePlayer;
+  readonly runEpisode: RunEpisode;
   readonly seed: number;
-  readonly samplesPerTask: number;
+  readonly groupSize: number;
   /** Episodes that a group may start in place of ungraded ones. */
   readonly replacements: number;
   /** A group is cut off so long after the last of its episodes began; `null`: never. */
@@ -33,7 +33,7 @@ export type SchedulerParts = {
   /** Told of what earlier processes recorded of an episode. */
   readonly onRecorded: (event: EpisodeEvent, plan: PlannedGroup) => void;
   /** The place of the episode is taken until it resolves. */
-  readonly onEpisode: (played: PlayedEpisode, plan: PlannedGroup) => Promise<void>;
+  readonly onEpisode: (played: FinishedEpisode, plan: PlannedGroup) => Promise<void>;
   readonly onGroup: (group: EndedGroup) => Promise<void>;
   /** Nothing is under way, and nothing can be started. */
   readonly onIdle: () => void;
@@ -143,14 +143,14 @@ export class GroupScheduler {
   }
 
   #openNext(): OpenGroup | null {
-    const { nextGroup, placesOf, samplesPerTask, replacements } = this.#parts;
+    const { nextGroup, placesOf, groupSize, replacements } = this.#parts;
     const plan = nextGroup();
     if (plan === null) return null;
     const places = placesOf?.(plan) ?? null;
     const group: OpenGroup = {
       plan,
-      waiting: [...(places ?? Array.from({ length: samplesPerTask }, (_, place) => place))],
-      nextReplacement: samplesPerTask,
+      waiting: [...(places ?? Array.from({ length: groupSize }, (_, place) => place))],
+      nextReplacement: groupSize,
       replacementsLeft: places === null ? replacements : 0,
       running: new Set(),
       members: [],
@@ -179,9 +179,9 @@ export class GroupScheduler {
   }
 
   async #play(group: OpenGroup, sampleIndex: number, signal: AbortSignal): Promise<void> {
-    const { play, onEvent, onRecorded, onEpisode, seed } = this.#parts;
+    const { runEpisode, onEvent, onRecorded, onEpisode, seed } = this.#parts;
     const { plan } = group;
-    const played = await play(plan.task, {
+    const played = await runEpisode(plan.task, {
       ...episodeKey(plan, sampleIndex, seed),
       signal,
       onEvent: (event) => onEvent(event, plan),

@@ -18,7 +18,7 @@ import { createFileRunStore, openRunFolder } from "../store/index.ts";
 import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { scriptedUsers } from "../users/index.ts";
-import { runRollout, tokenExactPlayer } from "./index.ts";
+import { runRollout, episodeRunner } from "./index.ts";
 
 const never = new Promise<never>(() => {});
 const holder: unknown[] = [];
@@ -268,9 +268,9 @@ async function play(source: EnvironmentSource): Promise<{ readonly episodes: Epi
   await store.begin(new Map());
   const timeouts = { environmentMs: 300, graderMs: 300, userMs: 5000 };
   await runRollout(
-    { taskset: source.taskset("test"), taskIndexes: [0, 1, 2], samplesPerTask: 2, seed: 1 },
+    { taskset: source.taskset("test"), taskIndexes: [0, 1, 2], groupSize: 2, seed: 1 },
     {
-      play: tokenExactPlayer(parts, { timeouts, maxResultCharacters: 1000 }),
+      runEpisode: episodeRunner(parts, { timeouts, maxResultCharacters: 1000 }),
       store,
       exportSamples: ({ episode, result }, { index, groupIndex }) =>
         result.samples.map((sample) => {

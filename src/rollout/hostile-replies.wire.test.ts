@@ -26,7 +26,7 @@ import {
 } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { scriptedUsers } from "../users/index.ts";
-import { runRollout, tokenExactPlayer } from "./index.ts";
+import { runRollout, episodeRunner } from "./index.ts";
 
 const tokenizer = createReadableTokenizer();
 const endTokenIds = [tokenizer.tokenId("<|im_end|>") ?? 0];
@@ -142,9 +142,9 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("a rollout with 
     const store = createFileRunStore(join(place, "run"), { fsync: "never" });
     await store.begin(new Map());
     const totals = await runRollout(
-      { taskset: environment.taskset("test"), taskIndexes: kinds.map((_, index) => index), samplesPerTask: 2, seed: 1 },
+      { taskset: environment.taskset("test"), taskIndexes: kinds.map((_, index) => index), groupSize: 2, seed: 1 },
       {
-        play: tokenExactPlayer(parts, { retry }),
+        runEpisode: episodeRunner(parts, { retry }),
         store,
         exportSamples: ({ result }) => result.samples.map(({ tokens }) => JSON.stringify(tokenizer.decode(tokens))),
       },

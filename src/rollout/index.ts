@@ -21,15 +21,15 @@ export { type AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
 export { type ConcurrencyBounds } from "./concurrency/concurrency-bounds.ts";
 export { firstLimit, type LimitObservation, type LimitState, nextLimit } from "./concurrency/next-limit.ts";
 export {
-  chatPlayer,
-  type EpisodePlace,
-  type EpisodePlayer,
-  type PlayedEpisode,
-  tokenExactPlayer,
+  chatEpisodeRunner,
+  type EpisodeRequest,
+  type RunEpisode,
+  type FinishedEpisode,
+  episodeRunner,
 } from "./episode-player.ts";
 export { dropZeroSignal, type GroupFilter, type GroupView, keepRewardRange } from "./groups/group-filter.ts";
 export { type GroupPolicy, keepAllGroups, minGradedToTrain } from "./groups/group-policy.ts";
-export { type SamplePlace } from "./groups/group-record.ts";
+export { type EpisodePosition } from "./groups/group-record.ts";
 export { type QuotaOptions } from "./groups/group-quota.ts";
 export {
   type ProducedGroup,
@@ -47,7 +47,7 @@ export {
 } from "./producer/producer-options.ts";
 export { createRolloutProducer, type RolloutProducer } from "./producer/rollout-producer.ts";
 export { groupCapacity, WeightHistory } from "./producer/staleness.ts";
-export { resumablePlayer } from "./resumable-player.ts";
+export { resumableRunner } from "./resumable-player.ts";
 export { rolloutWarnings } from "./rollout-warnings.ts";
 export { type RolloutOptions, type RolloutParts, type RolloutPlan, runRollout } from "./run-rollout.ts";
 export { type Counts, ratesOf, type RunTotals } from "./run-totals.ts";

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { Episode, EpisodeEvent } from "../core/index.ts";
 import { createManualClock } from "../lib/manual-clock.ts";
 import type { EpisodeJournal } from "../store/index.ts";
-import { type EpisodePlace, ratesOf, resumablePlayer, runRollout, type RunTotals } from "./index.ts";
+import { type EpisodeRequest, ratesOf, resumableRunner, runRollout, type RunTotals } from "./index.ts";
 import { openedStore, passing, plan, playerOf, rows, task } from "./scripted-run.test-helper.ts";
 
 /** A journal in memory, with what the process before left in it. */
@@ -21,11 +21,11 @@ const behave = () => ({ ...passing(), ms: 1000, turns: 2 });
 
 /** One of them has ended, and one has had its first turn. */
 async function earlier() {
-  const { play, clock } = playerOf(behave);
+  const { runEpisode, clock } = playerOf(behave);
   const episodes: Episode[] = [];
   const running = runRollout(
     plan(3, 1),
-    { play, store: await openedStore(), exportSamples: rows },
+    { runEpisode, store: await openedStore(), exportSamples: rows },
     { clock, onEpisode: (episode) => episodes.push(episode) },
   );
   await clock.drain();
@@ -34,13 +34,13 @@ async function earlier() {
   return journalOf([first!], new Map([[second!.id, second!.events.slice(0, 1)]]));
 }
 
-describe("resumablePlayer()", () => {
+describe("resumableRunner()", () => {
   it("counts recorded turns among the run's, and leaves them out of what is a second of this process", async () => {
     const { journal, added } = await earlier();
-    const { play, clock, log } = playerOf(behave);
+    const { runEpisode, clock, log } = playerOf(behave);
     const running = runRollout(
       plan(3, 1),
-      { play: resumablePlayer(play, journal), store: await openedStore(), exportSamples: rows },
+      { runEpisode: resumableRunner(runEpisode, journal), store: await openedStore(), exportSamples: rows },
       { clock },
     );
     await clock.drain();
@@ -58,12 +58,12 @@ describe("resumablePlayer()", () => {
   ])("adapts the number of episodes %s", async (_whose, firstTurnMs, limit) => {
     const { journal } = await earlier();
     const clock = createManualClock();
-    const { play } = playerOf(() => ({ ...passing(), turns: 2, ms: 2 * firstTurnMs }), clock);
+    const { runEpisode } = playerOf(() => ({ ...passing(), turns: 2, ms: 2 * firstTurnMs }), clock);
     let totals: (() => RunTotals) | null = null;
     const concurrency = { floor: 2, ceiling: 64, start: 40, load: null, intervalMs: 500 };
     const running = runRollout(
       plan(30, 1),
-      { play: resumablePlayer(play, journal), store: await openedStore(), exportSamples: rows },
+      { runEpisode: resumableRunner(runEpisode, journal), store: await openedStore(), exportSamples: rows },
       { clock, concurrency, onProgress: (now) => (totals = now) },
     );
     await clock.advance(500);
@@ -74,10 +74,10 @@ describe("resumablePlayer()", () => {
 
   it("gives the calls of an episode that goes on a tag of this process, and those that begin none", async () => {
     const { journal } = await earlier();
-    const { play } = playerOf(behave, createManualClock());
+    const { runEpisode } = playerOf(behave, createManualClock());
     const tags: (string | undefined)[] = [];
     const seeds: number[] = [];
-    const place = (episodeId: string): EpisodePlace => ({
+    const place = (episodeId: string): EpisodeRequest => ({
       episodeId,
       groupId: episodeId,
       sampleIndex: 0,
@@ -86,10 +86,10 @@ describe("resumablePlayer()", () => {
       onEvent: () => undefined,
     });
     for (let process = 0; process < 2; process++) {
-      const player = resumablePlayer((one, at) => {
+      const player = resumableRunner((one, at) => {
         tags.push(at.requestTag);
         seeds.push(at.seed);
-        return play(one, at);
+        return runEpisode(one, at);
       }, journal);
       await player(task(1), place("desk:train:1#0"));
       await player(task(2), place("desk:train:2#0"));

@@ -4,13 +4,13 @@
 import { ConfigurationError, type EpisodeEvent, type Task } from "../core/index.ts";
 import { episodeSamples } from "./episode/episode-samples.ts";
 import type { EpisodeJournal } from "../store/index.ts";
-import type { EpisodePlayer, PlayedEpisode } from "./episode-player.ts";
+import type { RunEpisode, FinishedEpisode } from "./episode-player.ts";
 
 /**
  * `onRecorded` of a place is told of recorded events, `onEvent` of new ones alone. Rejects with a `ConfigurationError` when an
  * episode that has ended was of another task: then the run is another one.
  */
-export function resumablePlayer(play: EpisodePlayer, journal: EpisodeJournal): EpisodePlayer {
+export function resumableRunner(runEpisode: RunEpisode, journal: EpisodeJournal): RunEpisode {
   // The server may still be at work on the last call of a process that died, and takes no second one of the same id.
   const requestTag = globalThis.crypto.randomUUID().slice(0, 8);
   return async (task, place) => {
@@ -19,7 +19,7 @@ export function resumablePlayer(play: EpisodePlayer, journal: EpisodeJournal): E
     if (kept !== null) {
       checkTask(episodeId, kept.task, task);
       if (onRecorded !== undefined) kept.events.forEach(onRecorded);
-      return { episode: kept, result: episodeSamples(kept), origin: "kept" };
+      return { episode: kept, result: episodeSamples(kept), origin: "stored" };
     }
     const recorded = await journal.recorded(episodeId);
     if (onRecorded !== undefined) recorded.forEach(onRecorded);
@@ -27,9 +27,9 @@ export function resumablePlayer(play: EpisodePlayer, journal: EpisodeJournal): E
       await journal.record(episodeId, event);
       await onEvent(event);
     };
-    if (recorded.length === 0) return play(task, { ...place, onEvent: record });
-    const played = await play(task, { ...place, onEvent: record, resumeFrom: recorded, requestTag });
-    return { ...played, origin: "resumed" } satisfies PlayedEpisode;
+    if (recorded.length === 0) return runEpisode(task, { ...place, onEvent: record });
+    const played = await runEpisode(task, { ...place, onEvent: record, resumeFrom: recorded, requestTag });
+    return { ...played, origin: "resumed" } satisfies FinishedEpisode;
   };
 }
 

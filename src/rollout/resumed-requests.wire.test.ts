@@ -11,7 +11,7 @@ import type { EpisodeJournal } from "../store/index.ts";
 import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { agendaUser } from "../users/index.ts";
-import { resumablePlayer, tokenExactPlayer } from "./index.ts";
+import { resumableRunner, episodeRunner } from "./index.ts";
 
 it("a turn that an orphaned call still samples is asked for again, with the same seed", async () => {
   const tokenizer = createReadableTokenizer();
@@ -49,8 +49,8 @@ it("a turn that an orphaned call still samples is asked for again, with the same
     const engine = createSglangEngine({ url: listener.url });
     const renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" });
     const parts = { environment, engine, renderer, user: agendaUser(), strategy: createToolCalling() };
-    const play = tokenExactPlayer(parts, { seedTurns: true, limits: { maxTurns: 2 } });
-    return { engine, played: resumablePlayer(play, journalOf(events))(task, place) };
+    const runEpisode = episodeRunner(parts, { seedTurns: true, limits: { maxTurns: 2 } });
+    return { engine, played: resumableRunner(runEpisode, journalOf(events))(task, place) };
   };
 
   const events: EpisodeEvent[] = [];

@@ -3,13 +3,13 @@ import type { SamplingParams } from "../core/index.ts";
 /** What is allowed but spoils learning, one sentence each; empty when nothing does. Meant to be said once a run. */
 export function rolloutWarnings(
   sampling: Pick<SamplingParams, "temperature" | "topP" | "topK" | "minP">,
-  samplesPerTask: number,
+  groupSize: number,
 ): string[] {
   const warnings: string[] = [];
   const { temperature, topP, topK, minP } = sampling;
-  if (temperature === 0 && samplesPerTask > 1) {
+  if (temperature === 0 && groupSize > 1) {
     warnings.push(
-      `Temperature 0 with ${samplesPerTask} samples a task: the episodes of a group will be alike, and a group without ` +
+      `Temperature 0 with ${groupSize} samples a task: the episodes of a group will be alike, and a group without ` +
         "differences teaches nothing; use temperature 1, or one sample a task.",
     );
   }

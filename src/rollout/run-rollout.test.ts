@@ -5,9 +5,9 @@ import { list, openedStore, passing, plan, playerOf, rows } from "./scripted-run
 
 describe("runRollout()", () => {
   it("plays every task as often as planned, group by group, never more than the bound at once", async () => {
-    const { play, log, clock } = playerOf(passing);
+    const { runEpisode, log, clock } = playerOf(passing);
     const store = await openedStore();
-    const running = runRollout(plan(5, 4), { play, store, exportSamples: rows }, { concurrency: 3, clock });
+    const running = runRollout(plan(5, 4), { runEpisode, store, exportSamples: rows }, { concurrency: 3, clock });
     await clock.drain();
     const totals = await running;
     expect(log.mostRunning).toBe(3);
@@ -23,12 +23,12 @@ describe("runRollout()", () => {
       [7, 13],
       [64, 29],
     ] as const) {
-      const { play, clock } = playerOf(({ index }, sample) => ({
+      const { runEpisode, clock } = playerOf(({ index }, sample) => ({
         ...passing(),
         ms: 1 + ((index * 31 + sample * wobble) % 17),
       }));
       const store = await openedStore();
-      const running = runRollout(plan(6, 3), { play, store, exportSamples: rows }, { concurrency, clock });
+      const running = runRollout(plan(6, 3), { runEpisode, store, exportSamples: rows }, { concurrency, clock });
       await clock.drain();
       await running;
       const episodes = (await list(store.episodes())).toSorted((a, b) => a.id.localeCompare(b.id));
@@ -39,7 +39,7 @@ describe("runRollout()", () => {
   });
 
   it("adds up outcomes, rewards, faults, dropped tokens and groups without signal", async () => {
-    const { play, clock } = playerOf(({ index }, sample) => {
+    const { runEpisode, clock } = playerOf(({ index }, sample) => {
       if (index === 0) return { outcome: "completed", reward: sample % 2, ms: 1 };
       if (index === 1) return { outcome: "truncated", reward: 0.5, ms: 1, logprobs: [-100, -9999] };
       return sample === 0 ? { outcome: "failed", reward: null, ms: 1 } : { outcome: "aborted", reward: null, ms: 1 };
@@ -48,7 +48,7 @@ describe("runRollout()", () => {
     const seen: RunTotals[] = [];
     const running = runRollout(
       plan(3, 2),
-      { play, store, exportSamples: rows },
+      { runEpisode, store, exportSamples: rows },
       { clock, onProgress: (totals) => seen.push(totals()) },
     );
     await clock.drain();
@@ -60,7 +60,7 @@ describe("runRollout()", () => {
       recordedEpisodes: 0,
       groupsPlanned: 3,
       groupsFinished: 3,
-      groupsWanted: null,
+      groupsTarget: null,
       groupsKept: 2,
       groupsDropped: { "not-graded": 1 },
       groupsWithoutSignal: 2,
@@ -99,12 +99,12 @@ describe("runRollout()", () => {
   });
 
   it("starts nothing after a drain and lets running episodes end", async () => {
-    const { play, log, clock } = playerOf(passing);
+    const { runEpisode, log, clock } = playerOf(passing);
     const store = await openedStore();
     const drain = new AbortController();
     const running = runRollout(
       plan(10, 1),
-      { play, store, exportSamples: rows },
+      { runEpisode, store, exportSamples: rows },
       { concurrency: 4, clock, drain: drain.signal },
     );
     await clock.advance(5);
@@ -115,12 +115,12 @@ describe("runRollout()", () => {
   });
 
   it("cancels running episodes, counts them as aborted and keeps nothing of them: they have not ended", async () => {
-    const { play, clock } = playerOf(passing);
+    const { runEpisode, clock } = playerOf(passing);
     const store = await openedStore();
     const cancel = new AbortController();
     const running = runRollout(
       plan(10, 1),
-      { play, store, exportSamples: rows },
+      { runEpisode, store, exportSamples: rows },
       { concurrency: 4, clock, signal: cancel.signal },
     );
     await clock.advance(5);
@@ -128,19 +128,27 @@ describe("runRollout()", () => {
     expect(await running).toMatchObject({ episodesFinished: 4, samples: 0, stopReasons: { cancelled: 4 } });
     expect(await list(store.episodes())).toEqual([]);
     expect(await list(store.groups())).toEqual([]);
-    const before = await runRollout(plan(3, 1), { play, store, exportSamples: rows }, { signal: AbortSignal.abort() });
+    const before = await runRollout(
+      plan(3, 1),
+      { runEpisode, store, exportSamples: rows },
+      { signal: AbortSignal.abort() },
+    );
     expect(before.episodesStarted).toBe(0);
   });
 
   it("stops with the fault of the store, of an export or of the configuration, and cancels what runs", async () => {
-    const { play, log, clock } = playerOf(({ index }) => ({ ...passing(), ms: index === 2 ? 5 : 1_000 }));
+    const { runEpisode, log, clock } = playerOf(({ index }) => ({ ...passing(), ms: index === 2 ? 5 : 1_000 }));
     const failing = {
       append: async (episode: Episode) => {
         if (episode.task.index === 2) throw new Error("disk full");
       },
       appendGroup: async () => {},
     };
-    const running = runRollout(plan(50, 1), { play, store: failing, exportSamples: rows }, { concurrency: 4, clock });
+    const running = runRollout(
+      plan(50, 1),
+      { runEpisode, store: failing, exportSamples: rows },
+      { concurrency: 4, clock },
+    );
     const settled = expect(running).rejects.toThrow("disk full");
     await clock.advance(6);
     await settled;
@@ -149,7 +157,7 @@ describe("runRollout()", () => {
 
     const store = await openedStore();
     const lost = runRollout(plan(1, 1), {
-      play: async () => {
+      runEpisode: async () => {
         throw new ConfigurationError("Cannot play this task.");
       },
       store,
@@ -159,11 +167,11 @@ describe("runRollout()", () => {
   });
 
   it("refuses a plan with a task twice, a task that does not exist, or no sample", async () => {
-    const { play } = playerOf(passing);
-    const parts = { play, store: await openedStore(), exportSamples: rows };
+    const { runEpisode } = playerOf(passing);
+    const parts = { runEpisode, store: await openedStore(), exportSamples: rows };
     await expect(runRollout({ ...plan(1, 1), taskIndexes: [1, 1] }, parts)).rejects.toThrow("planned twice");
     await expect(runRollout({ ...plan(1, 1), taskIndexes: [100] }, parts)).rejects.toThrow("from 0 to 99");
-    await expect(runRollout(plan(1, 0), parts)).rejects.toThrow("samplesPerTask is 0");
+    await expect(runRollout(plan(1, 0), parts)).rejects.toThrow("groupSize is 0");
   });
 });
 

@@ -1,5 +1,5 @@
 // A run that ends: groups of a plan are played, judged and recorded, until each task had its group or as many groups are
-// kept as are wanted. Not the loop of an episode (`episodes/`), and not endless (`producer/`). Who runs next is the
+// kept as the quota requests. Not the loop of an episode (`episodes/`), and not endless (`producer/`). Who runs next is the
 // scheduler's, how many groups are needed is the quota's; here their groups become decisions and records.
 //
 //   planned ─► under way ─► ended ─┬─ passes ─► kept, with its rows (or surplus, when enough are kept)
@@ -11,9 +11,9 @@ import type { Episode, EpisodeEvent, GroupRecord, Taskset } from "../core/index.
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { RunStore } from "../store/index.ts";
 import { type AdaptiveConcurrency, createEpisodeLimit, type EpisodeLimit } from "./concurrency/episode-limit.ts";
-import type { EpisodePlayer, PlayedEpisode } from "./episode-player.ts";
+import type { RunEpisode, FinishedEpisode } from "./episode-player.ts";
 import { GroupScheduler } from "./group-scheduler.ts";
-import { groupRecord, placeOf, resultsOf, type SamplePlace, viewOf } from "./groups/group-record.ts";
+import { groupRecord, placeOf, resultsOf, type EpisodePosition, viewOf } from "./groups/group-record.ts";
 import { type GroupPolicy, judgeGroup, resolveGroupPolicy } from "./groups/group-policy.ts";
 import { GroupQuota, type QuotaDecisions, type QuotaOptions } from "./groups/group-quota.ts";
 import { type EndedGroup, groupIdOf, type PlannedGroup } from "./groups/planned-group.ts";
@@ -25,19 +25,19 @@ export type RolloutPlan = {
   readonly taskset: Taskset;
   /** Indexes of the tasks, in the order they are started; each at most once. */
   readonly taskIndexes: readonly number[];
-  readonly samplesPerTask: number;
+  readonly groupSize: number;
   /** Of the run: every other seed derives from it, the task and the sample. */
   readonly seed: number;
 };
 
 export type RolloutParts = {
-  readonly play: EpisodePlayer;
+  readonly runEpisode: RunEpisode;
   /** Begun by the caller, and closed by it. */
   readonly store: Pick<RunStore, "append" | "appendGroup">;
   /** Groups that the store holds from before, by id: their episodes are counted, nothing is decided again. Default: none. */
   readonly decided?: ReadonlyMap<string, GroupRecord>;
   /** The rows of an episode of a kept group as texts; what it throws stops the run. */
-  readonly exportSamples: (played: PlayedEpisode, place: SamplePlace) => readonly string[];
+  readonly exportSamples: (played: FinishedEpisode, place: EpisodePosition) => readonly string[];
 };
 
 export type RolloutOptions = {
@@ -46,7 +46,7 @@ export type RolloutOptions = {
   /** What is done with groups. Default: every group with a reward is kept as it is. */
   readonly groups?: Partial<GroupPolicy>;
   /**
-   * How many groups to keep. Default: `wanted` is `null`, so each task has one group and those that pass are kept. With a
+   * How many groups to keep. Default: `target` is `null`, so each task has one group and those that pass are kept. With a
    * number, groups are played until so many are kept, tasks over again where they run out, at most `maxGroups` (default:
    * eight times as many); `oversample` 1 and `order` "plan".
    */
@@ -57,7 +57,7 @@ export type RolloutOptions = {
   readonly drain?: AbortSignal;
   /** No further episode is started, and running ones are cancelled: outcome "aborted". */
   readonly signal?: AbortSignal;
-  /** Told of every episode that starts, of every turn, of every episode that is kept and of every decision. Must be quick; `totals` may be called as often as wanted. */
+  /** Told of every episode that starts, of every turn, of every episode that is kept and of every decision. Must be quick; `totals` may be called any number of times. */
   readonly onProgress?: (totals: () => RunTotals) => void;
   /** Told of each episode when it is kept. */
   readonly onEpisode?: (episode: Episode) => void;
@@ -104,18 +104,18 @@ class Rollout {
     this.#plan = plan;
     this.#parts = parts;
     this.#options = options;
-    this.#policy = resolveGroupPolicy(options.groups ?? {}, plan.samplesPerTask);
-    const { wanted = null } = quota;
-    const maxGroups = quota.maxGroups ?? (wanted === null ? Infinity : 8 * wanted);
-    this.#quota = new GroupQuota({ oversample: 1, order: "plan", ...quota, wanted, maxGroups });
-    this.#tasks = tasks ?? tasksInOrder(plan.taskIndexes, { passes: wanted === null ? 1 : Infinity });
+    this.#policy = resolveGroupPolicy(options.groups ?? {}, plan.groupSize);
+    const { target = null } = quota;
+    const maxGroups = quota.maxGroups ?? (target === null ? Infinity : 8 * target);
+    this.#quota = new GroupQuota({ oversample: 1, order: "plan", ...quota, target, maxGroups });
+    this.#tasks = tasks ?? tasksInOrder(plan.taskIndexes, { passes: target === null ? 1 : Infinity });
     this.#limit = createEpisodeLimit(concurrency, clock);
-    const planned = { groups: wanted ?? plan.taskIndexes.length, samplesPerTask: plan.samplesPerTask, wanted };
+    const planned = { groups: target ?? plan.taskIndexes.length, groupSize: plan.groupSize, target };
     this.#counter = new TotalsCounter(planned, () => clock.now());
     this.#scheduler = new GroupScheduler({
-      play: parts.play,
+      runEpisode: parts.runEpisode,
       seed: plan.seed,
-      samplesPerTask: plan.samplesPerTask,
+      groupSize: plan.groupSize,
       replacements: this.#policy.replacements,
       cutoffMs: this.#policy.cutoff?.afterMs ?? null,
       clock,
@@ -185,10 +185,10 @@ class Rollout {
     if (event.type === "turn" || event.type === "agent-reply") this.#report();
   }
 
-  async #onEpisode(played: PlayedEpisode): Promise<void> {
+  async #onEpisode(played: FinishedEpisode): Promise<void> {
     // An episode that the run cut off has not ended: its events are journalled, and a resumed run goes on with it.
     const isCutOff = this.#scheduler.isCancelled && played.episode.stopReason === "cancelled";
-    if (played.origin !== "kept" && !isCutOff) await this.#parts.store.append(played.episode);
+    if (played.origin !== "stored" && !isCutOff) await this.#parts.store.append(played.episode);
     this.#counter.finish(played);
     this.#options.onEpisode?.(played.episode);
     this.#report();
@@ -248,7 +248,7 @@ class Rollout {
   #rows(group: EndedGroup, record: GroupRecord): string[] {
     const { groupIndex } = group.plan;
     // Numbers of episodes are those of the plan, whatever was played.
-    const stride = this.#plan.samplesPerTask + this.#policy.replacements;
+    const stride = this.#plan.groupSize + this.#policy.replacements;
     return group.members.flatMap(({ sampleIndex, played }) =>
       this.#parts.exportSamples(played, { index: groupIndex * stride + sampleIndex, groupIndex, group: record }),
     );
@@ -269,11 +269,9 @@ class Rollout {
   }
 }
 
-function checkPlan({ taskIndexes, samplesPerTask, taskset }: RolloutPlan): void {
-  if (!Number.isInteger(samplesPerTask) || samplesPerTask < 1) {
-    throw new RangeError(
-      `Cannot roll out: samplesPerTask is ${samplesPerTask}, a whole number of at least 1 is needed.`,
-    );
+function checkPlan({ taskIndexes, groupSize, taskset }: RolloutPlan): void {
+  if (!Number.isInteger(groupSize) || groupSize < 1) {
+    throw new RangeError(`Cannot roll out: groupSize is ${groupSize}, a whole number of at least 1 is needed.`);
   }
   const seen = new Set<number>();
   for (const index of taskIndexes) {

@@ -11,7 +11,7 @@ import {
   type Outcome,
 } from "../core/index.ts";
 import { countOnes } from "../trajectories/index.ts";
-import type { PlayedEpisode } from "./episode-player.ts";
+import type { FinishedEpisode } from "./episode-player.ts";
 
 /** Counts by name, in the order the names first came up. */
 export type Counts = Readonly<Record<string, number>>;
@@ -26,7 +26,7 @@ export type RunTotals = {
   /** Groups that are decided. */
   readonly groupsFinished: number;
   /** Groups to keep, whatever has to be played for them; `null`: each planned group is played once. */
-  readonly groupsWanted: number | null;
+  readonly groupsTarget: number | null;
   readonly groupsKept: number;
   /** Dropped groups, by reason. */
   readonly groupsDropped: Counts;
@@ -96,7 +96,7 @@ export function ratesOf({ elapsedMs, ...totals }: RunTotals): {
   };
 }
 
-type Planned = { readonly groups: number; readonly samplesPerTask: number; readonly wanted: number | null };
+type Planned = { readonly groups: number; readonly groupSize: number; readonly target: number | null };
 
 /** Adds up a run. Not a log: what it has counted cannot be taken back. */
 export class TotalsCounter {
@@ -176,9 +176,9 @@ export class TotalsCounter {
     this.#recordedSampledTokens += this.#sampledTokens - sampledTokens;
   }
 
-  finish({ episode, result, origin }: PlayedEpisode): void {
+  finish({ episode, result, origin }: FinishedEpisode): void {
     this.#finished++;
-    if (origin === "kept") this.#recordedEpisodes++;
+    if (origin === "stored") this.#recordedEpisodes++;
     this.#outcomes[episode.outcome]++;
     add(this.#stopReasons, episode.stopReason);
     if (episode.failure !== null) {
@@ -214,15 +214,15 @@ export class TotalsCounter {
   }
 
   totals({ concurrency }: { readonly concurrency: number }): RunTotals {
-    const { groups, samplesPerTask, wanted } = this.#planned;
+    const { groups, groupSize, target } = this.#planned;
     return {
-      episodesPlanned: groups * samplesPerTask,
+      episodesPlanned: groups * groupSize,
       episodesStarted: this.#started,
       episodesFinished: this.#finished,
       recordedEpisodes: this.#recordedEpisodes,
       groupsPlanned: groups,
       groupsFinished: this.#groupsFinished,
-      groupsWanted: wanted,
+      groupsTarget: target,
       groupsKept: this.#groupsKept,
       groupsDropped: Object.fromEntries(this.#groupsDropped),
       groupsWithoutSignal: this.#groupsWithoutSignal,

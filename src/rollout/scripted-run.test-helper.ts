@@ -5,7 +5,7 @@ import type { Episode, EpisodeEvent, Task, Taskset } from "../core/index.ts";
 import { createManualClock } from "../lib/manual-clock.ts";
 import { createMemoryRunStore } from "../store/index.ts";
 import { toSamples, TrajectoryRecorder } from "../trajectories/index.ts";
-import type { EpisodePlace, EpisodePlayer, RolloutParts, RolloutPlan } from "./index.ts";
+import type { EpisodeRequest, RunEpisode, RolloutParts, RolloutPlan } from "./index.ts";
 
 export const task = (index: number): Task => ({
   id: `desk:train:${index}`,
@@ -19,10 +19,10 @@ export const task = (index: number): Task => ({
 
 export const taskset: Taskset = { environment: "desk", split: "train", size: 100, task };
 
-export const plan = (tasks: number, samplesPerTask: number): RolloutPlan => ({
+export const plan = (tasks: number, groupSize: number): RolloutPlan => ({
   taskset,
   taskIndexes: Array.from({ length: tasks }, (_, index) => index),
-  samplesPerTask,
+  groupSize,
   seed: 3,
 });
 
@@ -41,12 +41,12 @@ export const passing = (): Behaviour => ({ outcome: "completed", reward: 1, ms: 
 
 /** Plays episodes; `version` is the engine's at the moment. */
 export function playerOf(
-  behave: (task: Task, sampleIndex: number, place: EpisodePlace) => Behaviour,
+  behave: (task: Task, sampleIndex: number, place: EpisodeRequest) => Behaviour,
   clock = createManualClock(),
   version: () => string | null = () => null,
 ) {
   const log = { running: 0, mostRunning: 0, started: [] as string[] };
-  const play: EpisodePlayer = async (one, place) => {
+  const runEpisode: RunEpisode = async (one, place) => {
     const { episodeId: id, groupId, sampleIndex, seed } = place;
     log.started.push(id);
     log.mostRunning = Math.max(log.mostRunning, ++log.running);
@@ -106,9 +106,9 @@ export function playerOf(
       { ...origin, tokenAccounting: "token-exact", historyPolicy: "append-only" },
       { dropTurn: () => (graded === null ? "episode-aborted" : null) },
     );
-    return { episode, result, origin: "played" };
+    return { episode, result, origin: "new" };
   };
-  return { play, log, clock };
+  return { runEpisode, log, clock };
 }
 
 export const rows: RolloutParts["exportSamples"] = ({ result }, { index, groupIndex }) =>

@@ -4,7 +4,7 @@
 import type { EpisodeEvent, GroupRecord } from "../core/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { createSemaphore, type Semaphore } from "../lib/semaphore.ts";
-import type { EpisodePlayer, PlayedEpisode } from "../rollout/index.ts";
+import type { RunEpisode, FinishedEpisode } from "../rollout/index.ts";
 import type { EpisodeJob } from "./episode-job.ts";
 import { summarize } from "./episode-summary.ts";
 import { viewEvent } from "./event-view.ts";
@@ -74,7 +74,7 @@ export class EpisodeStage {
    * Plays it once it has a place, and keeps it in the store. Resolves with `null` when it was cut off, or cancelled before it
    * began; then nothing is kept. Rejects with what the player or the store rejects with.
    */
-  play(job: EpisodeJob, player: EpisodePlayer, options: StageOptions = {}): Promise<PlayedEpisode | null> {
+  play(job: EpisodeJob, player: RunEpisode, options: StageOptions = {}): Promise<FinishedEpisode | null> {
     const played = this.#play(job, player, options).finally(() => this.#playing.delete(played));
     this.#playing.add(played);
     return played;
@@ -106,9 +106,9 @@ export class EpisodeStage {
 
   async #play(
     job: EpisodeJob,
-    player: EpisodePlayer,
+    player: RunEpisode,
     { isProduced = false, endsUnbegun, onEvent, onRecorded }: StageOptions,
-  ): Promise<PlayedEpisode | null> {
+  ): Promise<FinishedEpisode | null> {
     const { episodeId, groupId, sampleIndex, task, seed } = job.place;
     if (this.#isClosing) job.cutOff();
     let release = (): void => undefined;
@@ -139,7 +139,7 @@ export class EpisodeStage {
       });
       const { episode, result } = played;
       if (job.isCutOff && episode.stopReason === "cancelled") return null;
-      if (played.origin !== "kept") await this.#parts.store.append(episode);
+      if (played.origin !== "stored") await this.#parts.store.append(episode);
       this.#keepAtHand({ episode, result });
       job.end(summarize(episode), { isKept: true });
       this.#memory.trim();

@@ -1,12 +1,12 @@
 // Who plays the policy of a request, told to the client in the service's own words when nobody can.
 
 import { ConfigurationError } from "../core/index.ts";
-import type { EpisodePlayer } from "../rollout/index.ts";
+import type { RunEpisode } from "../rollout/index.ts";
 import type { PolicyRequest, ServiceParts } from "./service-parts.ts";
 import { ServiceRefusal } from "./service-refusal.ts";
 
 /** Throws a `ServiceRefusal` when the policy cannot be had. */
-export function playerOf(policy: PolicyRequest, { player }: Pick<ServiceParts, "player">): EpisodePlayer {
+export function playerOf(policy: PolicyRequest, { player }: Pick<ServiceParts, "player">): RunEpisode {
   try {
     return player(policy);
   } catch (error) {
@@ -16,7 +16,7 @@ export function playerOf(policy: PolicyRequest, { player }: Pick<ServiceParts, "
 }
 
 /** Of a request that was accepted before: what is wrong with it now is told by its episodes. */
-export function playerAgain(policy: PolicyRequest, parts: Pick<ServiceParts, "player">): EpisodePlayer {
+export function playerAgain(policy: PolicyRequest, parts: Pick<ServiceParts, "player">): RunEpisode {
   try {
     return playerOf(policy, parts);
   } catch (error) {

@@ -6,7 +6,7 @@ import { subscribeToAbort } from "../lib/abort-subscription.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/semaphore.ts";
 import type { GroupRecord } from "../core/index.ts";
-import type { BegunGroup, EpisodePlace, EpisodePlayer, PlayedEpisode, ProducerState } from "../rollout/index.ts";
+import type { BegunGroup, EpisodeRequest, RunEpisode, FinishedEpisode, ProducerState } from "../rollout/index.ts";
 import type { EpisodeJob } from "./episode-job.ts";
 import type { EpisodeStage } from "./episode-stage.ts";
 import { notPlayed, notStarted, summarize } from "./episode-summary.ts";
@@ -27,7 +27,7 @@ export type ProducerWorld = {
 export type ProducerGroupsOptions = {
   readonly producerId: string;
   readonly request: ProducerRequest;
-  readonly player: EpisodePlayer;
+  readonly player: RunEpisode;
   readonly state: () => ProducerState;
 };
 
@@ -79,7 +79,7 @@ export class ProducerGroups {
     this.#open.set(begun.groupId, { group, logged, isEarlier: false });
   };
 
-  readonly play: EpisodePlayer = async (_task, place) => {
+  readonly runEpisode: RunEpisode = async (_task, place) => {
     const { group, logged, isEarlier } = this.#open.get(place.groupId)!;
     const job = this.#world.memory.place(group, place.sampleIndex);
     // What stops because of a fault is left to the next process.
@@ -132,15 +132,15 @@ export class ProducerGroups {
   }
 
   /** As an earlier process played it; `null` when it did not end there. */
-  async #kept(job: EpisodeJob, { onRecorded }: EpisodePlace): Promise<PlayedEpisode | null> {
+  async #kept(job: EpisodeJob, { onRecorded }: EpisodeRequest): Promise<FinishedEpisode | null> {
     const episode = await this.#reads.run(() => this.#world.parts.archive.find(job.place.episodeId));
     if (episode === null) return null;
     if (onRecorded !== undefined) episode.events.forEach(onRecorded);
     job.endBefore(summarize(episode));
-    return forDecision({ episode, result: { samples: [], dropped: [] }, origin: "kept" });
+    return forDecision({ episode, result: { samples: [], dropped: [] }, origin: "stored" });
   }
 
-  async #perform(job: EpisodeJob, { onEvent, onRecorded }: EpisodePlace): Promise<PlayedEpisode> {
+  async #perform(job: EpisodeJob, { onEvent, onRecorded }: EpisodeRequest): Promise<FinishedEpisode> {
     const { player, state } = this.#options;
     // A group that ends early is decided with all the episodes that had their turn; nobody decides those of a cancelled producer.
     const endsUnbegun = (): boolean => state() !== "cancelled";
@@ -170,7 +170,7 @@ const noTokens = new Uint32Array(0);
  * What is needed of an ended episode until its group is decided: how it ended, and how old its tokens are. Everything else is
  * on disk, and many groups may wait.
  */
-function forDecision({ episode, origin }: PlayedEpisode): PlayedEpisode {
+function forDecision({ episode, origin }: FinishedEpisode): FinishedEpisode {
   const turns = episode.trajectory.turns.map((turn) => ({
     ...turn,
     observationTokens: noTokens,

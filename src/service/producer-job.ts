@@ -5,7 +5,7 @@ import { DeadlineError, withDeadline } from "../lib/deadline.ts";
 import {
   createRolloutProducer,
   type EarlierProduction,
-  type EpisodePlayer,
+  type RunEpisode,
   type ProducerPlan,
   type ProducerState,
   type ProducerStatus,
@@ -60,7 +60,7 @@ export type ProducerOrder = {
   readonly producerId: string;
   readonly bodyHash: string;
   readonly request: ProducerRequest;
-  readonly player: EpisodePlayer;
+  readonly player: RunEpisode;
   /** Episodes that it may have under way. */
   readonly concurrency: number;
   /** What the engine has at the beginning. */
@@ -142,10 +142,10 @@ export class ProducerJob {
       const isOver = past.state === "cancelled" || past.decided.has(groupId);
       this.#groups.again({ groupId, groupIndex: past.numbers.get(groupId) ?? 0 }, { isOver });
     }
-    const { begin, play, decide } = this.#groups;
+    const { begin, runEpisode, decide } = this.#groups;
     this.#producer = createRolloutProducer(
       this.#plan,
-      { play, earlier, store: { append: async () => undefined, appendGroup: decide } },
+      { runEpisode, earlier, store: { append: async () => undefined, appendGroup: decide } },
       {
         ...optionsOf(request),
         weightVersion,

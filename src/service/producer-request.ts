@@ -50,7 +50,7 @@ export function planOf(request: ProducerRequest, producerId: string, world: Task
     tasks: request.curriculum
       ? curriculumOf(indexes, { seed, passes: request.passes })
       : tasksInOrder(indexes, request),
-    samplesPerTask: request.samples,
+    groupSize: request.samples,
     seed,
     batchGroups: request.batchGroups,
   };

@@ -3,7 +3,7 @@
 // request), and how many may wait.
 
 import { randomUUID } from "node:crypto";
-import type { EpisodePlayer } from "../rollout/index.ts";
+import type { RunEpisode } from "../rollout/index.ts";
 import { type Asked, checkSameBody, digestOf, hashOf, refuseClosing } from "./asked.ts";
 import type { EpisodeJob } from "./episode-job.ts";
 import type { EpisodeStage } from "./episode-stage.ts";
@@ -170,7 +170,7 @@ export class RolloutDesk {
     }
   }
 
-  #start(group: GroupJob, player: EpisodePlayer): void {
+  #start(group: GroupJob, player: RunEpisode): void {
     const open = group.jobs.filter(({ status }) => status !== "ended");
     const all = Promise.all(open.map((job) => this.#run(job, player)))
       .then(() => this.#finish(group))
@@ -179,7 +179,7 @@ export class RolloutDesk {
     this.#playing.add(all);
   }
 
-  async #run(job: EpisodeJob, player: EpisodePlayer): Promise<void> {
+  async #run(job: EpisodeJob, player: RunEpisode): Promise<void> {
     try {
       const played = await this.#stage.play(job, player);
       if (played === null && !job.isCutOff) job.end(notStarted, { isKept: false });

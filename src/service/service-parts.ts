@@ -1,7 +1,7 @@
 // What the rollout service is made of, as values: it knows no engine, no environment and no exporter by name.
 
 import type { EnvironmentSource, Episode, EpisodeSamples, SamplingParams } from "../core/index.ts";
-import type { EpisodePlayer } from "../rollout/index.ts";
+import type { RunEpisode } from "../rollout/index.ts";
 import type { RunStore } from "../store/run-store.ts";
 import type { RequestLog } from "./request-log.ts";
 import type { TurnGate } from "./turn-gate.ts";
@@ -30,7 +30,7 @@ export type ServiceParts = {
   readonly environment: EnvironmentSource;
   readonly defaultSplit: string;
   /** Cheap for a request like an earlier one. Throws a `ConfigurationError` for an engine or a sampling that cannot be had. */
-  readonly player: (policy: PolicyRequest) => EpisodePlayer;
+  readonly player: (policy: PolicyRequest) => RunEpisode;
   /** Begun by the caller, and closed by it. */
   readonly store: Pick<RunStore, "append" | "appendGroup">;
   readonly archive: EpisodeArchive;

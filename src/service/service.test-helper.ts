@@ -5,7 +5,7 @@ import type { Engine, Episode, GroupRecord } from "../core/index.ts";
 import { bookshopSource, createExpertEngine } from "../environments/bookshop/index.ts";
 import { exportFormats, exportGroup } from "../export/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
-import { tokenExactPlayer } from "../rollout/index.ts";
+import { episodeRunner } from "../rollout/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { agendaUser } from "../users/index.ts";
 import {
@@ -73,7 +73,7 @@ export function createTestService(options: TestServiceOptions = {}): TestService
     },
   };
   const environment = bookshopSource();
-  const player = tokenExactPlayer(
+  const player = episodeRunner(
     {
       engine: gatedEngine(engine, gate),
       environment,

@@ -18,10 +18,10 @@ import { readRawLines } from "./read-lines.ts";
 import { runFiles, runFormat } from "./run-files.ts";
 import type { TornLine } from "./run-store.ts";
 
-export type EpisodePlace = { readonly start: number; readonly length: number };
+export type EpisodeRequest = { readonly start: number; readonly length: number };
 
 export type RecoveredFiles = {
-  readonly episodes: ReadonlyMap<string, EpisodePlace>;
+  readonly episodes: ReadonlyMap<string, EpisodeRequest>;
   readonly groups: ReadonlyMap<string, GroupRecord>;
   readonly journal: RecoveredJournal;
   /** How many bytes of each file count. */
@@ -65,7 +65,7 @@ async function sizeOf(file: string): Promise<number> {
 type OnTornLine = (torn: TornLine) => void;
 
 async function findEpisodes(file: string, onTornLine: OnTornLine) {
-  const places = new Map<string, EpisodePlace>();
+  const places = new Map<string, EpisodeRequest>();
   let [size, number] = [0, 0];
   if ((await sizeOf(file)) === 0) return { places, size };
   for await (const { bytes, start } of readRawLines(file, onTornLine)) {

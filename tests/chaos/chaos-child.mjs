@@ -11,7 +11,7 @@ import { bookshopSource, expertAction } from "../../dist/environments/bookshop/i
 // Rooms with libraries that are not needed here are entered by the side: this process is started often.
 import { createToolCalling } from "../../dist/agents/tool-calling.js";
 import { createQwenRenderer } from "../../dist/renderers/qwen/qwen-renderer.js";
-import { dropZeroSignal, resumablePlayer, runRollout, tokenExactPlayer } from "../../dist/rollout/index.js";
+import { dropZeroSignal, resumableRunner, runRollout, episodeRunner } from "../../dist/rollout/index.js";
 import { createFileRunStore, resumeFileRunStore } from "../../dist/store/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/readable-tokenizer.js";
 import { agendaUser } from "../../dist/users/agenda.js";
@@ -74,11 +74,11 @@ await runRollout(
   {
     taskset: environment.taskset("train"),
     taskIndexes: Array.from({ length: tasks }, (_, index) => index),
-    samplesPerTask: 2,
+    groupSize: 2,
     seed,
   },
   {
-    play: resumablePlayer(tokenExactPlayer(parts, { seedTurns: true }), store),
+    runEpisode: resumableRunner(episodeRunner(parts, { seedTurns: true }), store),
     store,
     ...(earlier === null ? {} : { decided: earlier.decided }),
     exportSamples: ({ result }, { index }) =>
@@ -88,6 +88,6 @@ await runRollout(
   },
   plan === "all"
     ? { concurrency: 8 }
-    : { concurrency: 8, groups: { filters: [dropZeroSignal()] }, quota: { wanted: 3, oversample: 2 } },
+    : { concurrency: 8, groups: { filters: [dropZeroSignal()] }, quota: { target: 3, oversample: 2 } },
 );
 await store.close(new Map([["writes", writes]]));

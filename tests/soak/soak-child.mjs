@@ -15,14 +15,14 @@ import { createToolCalling } from "../../dist/agents/index.js";
 import { createSglangEngine } from "../../dist/engines/sglang/index.js";
 import { bookshopSource } from "../../dist/environments/bookshop/index.js";
 import { createQwenRenderer } from "../../dist/renderers/index.js";
-import { runRollout, tasksInOrder, tokenExactPlayer } from "../../dist/rollout/index.js";
+import { runRollout, tasksInOrder, episodeRunner } from "../../dist/rollout/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
 import { alignmentViolations, conservationViolations } from "../../dist/trajectories/index.js";
 import { agendaUser } from "../../dist/users/index.js";
 
 const [tasks, passes, concurrency, mark] = process.argv.slice(2).map(Number);
-const samplesPerTask = 4;
-const planned = tasks * passes * samplesPerTask;
+const groupSize = 4;
+const planned = tasks * passes * groupSize;
 
 const tokenizer = createReadableTokenizer();
 const server = fork(fileURLToPath(new URL("soak-server.mjs", import.meta.url)), { execArgv: [] });
@@ -31,7 +31,7 @@ const engine = createSglangEngine({ url, connections: concurrency });
 const environment = bookshopSource();
 const renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" });
 const parts = { environment, engine, renderer, user: agendaUser(), strategy: createToolCalling() };
-const play = tokenExactPlayer(parts, {
+const runEpisode = episodeRunner(parts, {
   seedTurns: true,
   retry: { maxAttempts: 8, maxElapsedMs: 120_000, baseDelayMs: 5, maxDelayMs: 100 },
 });
@@ -57,7 +57,7 @@ function expect(isRight, episode, what) {
 function onEpisode(episode) {
   const { outcome, reward, failure } = episode;
   const pass = Number(episode.groupId.split("@")[1] ?? 1) - 1;
-  const count = ++ends[(pass * tasks + places.get(episode.task.id)) * samplesPerTask + episode.sampleIndex];
+  const count = ++ends[(pass * tasks + places.get(episode.task.id)) * groupSize + episode.sampleIndex];
   expect(count === 1, episode, `ended ${count} times`);
   expect((failure === null) === (outcome !== "failed"), episode, `${outcome}, failure ${failure?.type}`);
   expect((reward !== null) === ["completed", "truncated"].includes(outcome), episode, `${outcome}, reward ${reward}`);
@@ -74,9 +74,9 @@ function mean(values) {
 }
 
 const totals = await runRollout(
-  { taskset, taskIndexes, samplesPerTask, seed: 11 },
+  { taskset, taskIndexes, groupSize, seed: 11 },
   {
-    play,
+    runEpisode,
     store: { append: async () => {}, appendGroup: async () => {} },
     exportSamples: ({ episode, result }) => {
       for (const problem of conservationViolations(episode.trajectory, result)) expect(false, episode, problem);

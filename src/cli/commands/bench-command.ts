@@ -7,7 +7,7 @@ import { createToolCalling } from "../../agents/index.ts";
 import { ConfigurationError, defaultSampling } from "../../core/index.ts";
 import { bookshopSource } from "../../environments/bookshop/index.ts";
 import { createQwenRenderer } from "../../renderers/index.ts";
-import { createRolloutProducer, tasksInOrder, tokenExactPlayer } from "../../rollout/index.ts";
+import { createRolloutProducer, tasksInOrder, episodeRunner } from "../../rollout/index.ts";
 import { measureLoopLag } from "../../telemetry/index.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { agendaUser } from "../../users/index.ts";
@@ -119,7 +119,7 @@ async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: C
   const duration = (seconds: number) => ({ medianMs: seconds * 1000, sigma: asked.spread });
   const engine = createSimulatedEngine({ tokenizer, noise: 0.2, turn: duration(asked.engineSeconds), clock });
   const environment = bookshopSource();
-  const play = tokenExactPlayer(
+  const runEpisode = episodeRunner(
     {
       engine,
       environment,
@@ -137,11 +137,11 @@ async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: C
     {
       taskset,
       tasks: tasksInOrder(indexes, { passes: Infinity }),
-      samplesPerTask: asked.samplesPerTask,
+      groupSize: asked.samplesPerTask,
       seed: 0,
       batchGroups: asked.batchGroups,
     },
-    { play },
+    { runEpisode },
     { maxStaleness: asked.maxStaleness, concurrency: asked.concurrency, weightVersion: "0", clock },
   );
   const isSaid = sayWhenInterrupted(

@@ -73,7 +73,7 @@ export async function playRollout(
         context,
         folder,
         parts: {
-          play: connected.play,
+          runEpisode: connected.runEpisode,
           store,
           exportSamples: exporterFor(prepared),
           ...(earlier === null ? {} : { decided: earlier.decided }),
@@ -121,7 +121,7 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
   const { plan, sampling, environment } = prepared;
   // A person at the terminal needs it without a block that repaints itself.
   const display = createProgressDisplay(context, { quiet: settings.quiet || prepared.user.name === "human" });
-  const tasks = `${formatCount(plan.taskIndexes.length)} tasks x ${formatCount(plan.samplesPerTask)} samples`;
+  const tasks = `${formatCount(plan.taskIndexes.length)} tasks x ${formatCount(plan.groupSize)} samples`;
   if (!settings.quiet) {
     display.note(
       `${environment.name} (${settings.split}): ${tasks}, ${prepared.policyTitle} at ${policy.address}, user ${prepared.user.name}`,
@@ -136,7 +136,7 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
     display.note(`Notice: the last line of "${file}" was cut off (${formatCount(bytes)} bytes) and is left out.`);
   }
   // Warnings about learning mean nothing to who cannot be trained.
-  const warnings = prepared.model === null ? [] : rolloutWarnings(sampling, plan.samplesPerTask);
+  const warnings = prepared.model === null ? [] : rolloutWarnings(sampling, plan.groupSize);
   for (const warning of warnings) display.note(`Warning: ${warning}`);
   let running = 0;
   const onDrain = (): void =>
@@ -164,10 +164,10 @@ async function play(prepared: PreparedRollout, playing: Playing): Promise<RunTot
       note: (text) => display.note(text),
       log: (line) => context.stderr.write(`${prepared.redact(line)}\n`),
     });
-    const { play: watchedPlay, store, gauges } = watch;
+    const { runEpisode: watchedRun, store, gauges } = watch;
     return await runRollout(
       plan,
-      { ...parts, play: watchedPlay, store },
+      { ...parts, runEpisode: watchedRun, store },
       {
         ...prepared.groups,
         concurrency: concurrencyOf(settings.concurrency, policy.load),

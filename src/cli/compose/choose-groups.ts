@@ -50,7 +50,7 @@ export async function chooseGroups(
   }
   const cutoff = groupTimeout === null ? null : ({ afterMs: groupTimeout * 1000, policy: groupCutoff } as const);
   const filters = await chooseFilters(settings, options.cwd);
-  const quota = { wanted: groups, oversample, order: keepOrder, maxGroups };
+  const quota = { target: groups, oversample, order: keepOrder, maxGroups };
   const policy = { filters, minGraded: minGroup, replacements, cutoff };
   if (settings.curriculum === null) return { groups: policy, quota };
   const { taskIndexes, seed } = plan;

@@ -12,7 +12,7 @@ import {
 } from "../../core/index.ts";
 import type { CircuitStatus } from "../../engines/guarded/index.ts";
 import { defaultTimeouts } from "../../rollout/index.ts";
-import { chatPlayer, type EpisodePlayer, tokenExactPlayer } from "../../rollout/index.ts";
+import { chatEpisodeRunner, type RunEpisode, episodeRunner } from "../../rollout/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { defaultEngineWait } from "../settings/limit-settings.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
@@ -38,7 +38,7 @@ export type ConnectedPolicy = {
   /** Safe to show. */
   readonly address: string;
   readonly weightVersion: string | null;
-  readonly play: EpisodePlayer;
+  readonly runEpisode: RunEpisode;
   /** Who says how busy the servers are; `null`: nobody. */
   readonly load: EngineLoadSource | null;
   /** As of the engine; nothing where its weights never change. */
@@ -79,7 +79,7 @@ function agentPolicy(given: RolloutSettings, { env }: Pick<CliContext, "env">): 
       Promise.resolve({
         address: settings.agentUrl === null ? "its provider" : new URL(settings.agentUrl).origin,
         weightVersion: null,
-        play: chatPlayer({ environment, user, strategy, agent }, playing(settings)),
+        runEpisode: chatEpisodeRunner({ environment, user, strategy, agent }, playing(settings)),
         load: null,
         reportWeightVersion: () => Promise.resolve(),
         watchCircuits: () => undefined,
@@ -127,7 +127,7 @@ function enginePolicy(
         },
       });
       const { address, weightVersion } = connected;
-      const play = (): EpisodePlayer => {
+      const run = (): RunEpisode => {
         if (preset !== null) {
           const apiKey = servers[0]?.apiKey ?? null;
           return preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
@@ -136,13 +136,13 @@ function enginePolicy(
         const played = { environment, user, strategy, renderer: model.renderer, engine: wrapped };
         const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: settings.maxPause * 1000 };
         const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
-        return tokenExactPlayer(played, { ...playing(settings), turnTimeoutMs, engineAbort });
+        return episodeRunner(played, { ...playing(settings), turnTimeoutMs, engineAbort });
       };
       try {
         return {
           address,
           weightVersion,
-          play: play(),
+          runEpisode: run(),
           load: loadSourceOf(connected.engine),
           reportWeightVersion: async (version) => connected.engine.reportWeightVersion?.(version),
           watchCircuits: (listener) => void listeners.add(listener),

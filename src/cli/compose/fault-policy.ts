@@ -10,7 +10,7 @@ import {
   isForeignFault,
   isSuccess,
 } from "../../graders/index.ts";
-import type { EpisodePlayer } from "../../rollout/index.ts";
+import type { RunEpisode } from "../../rollout/index.ts";
 import { taskFactsOf } from "../evaluation/task-facts.ts";
 
 type FaultPolicyOptions = {
@@ -21,7 +21,7 @@ type FaultPolicyOptions = {
 };
 
 /** The player with the policy applied; itself when the policy is to keep everything. */
-export function withFaultPolicy(play: EpisodePlayer, options: FaultPolicyOptions): EpisodePlayer {
+export function withFaultPolicy(play: RunEpisode, options: FaultPolicyOptions): RunEpisode {
   if (options.policy === "keep") return play;
   const judge = faultPolicyOf(options);
   return async (task, place) => {

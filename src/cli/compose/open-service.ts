@@ -8,7 +8,7 @@ import { ConfigurationError, type Tool } from "../../core/index.ts";
 import { dumpJson } from "../../python-semantics/json/dump-json.ts";
 import { exportFormats, exportGroup } from "../../export/index.ts";
 import { parseBaseUrl, showAddress } from "../../http/index.ts";
-import { type EpisodePlayer, WeightHistory } from "../../rollout/index.ts";
+import { type RunEpisode, WeightHistory } from "../../rollout/index.ts";
 import {
   createRolloutService,
   gatedEngine,
@@ -162,7 +162,7 @@ export async function openService(
 const unasked: ConnectedPolicy = {
   address: "as requests name it",
   weightVersion: null,
-  play: () => Promise.reject(new Error("No engine is named.")),
+  runEpisode: () => Promise.reject(new Error("No engine is named.")),
   load: null,
   reportWeightVersion: () => Promise.resolve(),
   watchCircuits: () => undefined,
@@ -192,7 +192,7 @@ class EngineBook {
     this.#parts = parts;
   }
 
-  player({ engineUrl, sampling }: PolicyRequest): EpisodePlayer {
+  player({ engineUrl, sampling }: PolicyRequest): RunEpisode {
     const { settings, sampling: base } = this.#prepared;
     if (
       engineUrl !== null &&
@@ -208,7 +208,7 @@ class EngineBook {
     const merged = { ...base, ...sampling };
     return async (task, place) => {
       const connected = await this.#connect(engineUrl);
-      return connected.play(task, { ...place, sampling: merged });
+      return connected.runEpisode(task, { ...place, sampling: merged });
     };
   }
 

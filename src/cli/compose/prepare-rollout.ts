@@ -3,7 +3,7 @@
 
 import { resolve } from "node:path";
 import { ConfigurationError, type SamplingParams, type UserSource } from "../../core/index.ts";
-import { resumablePlayer, type RolloutPlan } from "../../rollout/index.ts";
+import { resumableRunner, type RolloutPlan } from "../../rollout/index.ts";
 import type { EpisodeJournal } from "../../store/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { loadEnvironment, type LoadedEnvironment } from "../load-environment.ts";
@@ -105,7 +105,7 @@ export async function prepareRollout(
   const plan: RolloutPlan = {
     taskset,
     taskIndexes: readTaskList(tasks, taskset),
-    samplesPerTask: settings.samplesPerTask,
+    groupSize: settings.samplesPerTask,
     seed: settings.seed,
   };
   return {
@@ -127,7 +127,7 @@ export async function prepareRollout(
       const data = given.data === null ? null : resolve(context.cwd, given.data);
       return {
         ...connected,
-        play: withFaultPolicy(resumablePlayer(connected.play, journal), {
+        runEpisode: withFaultPolicy(resumableRunner(connected.runEpisode, journal), {
           policy: settings.faultPolicy,
           environment,
           data,

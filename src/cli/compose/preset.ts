@@ -1,7 +1,7 @@
 // What a preset is: a whole way of playing an episode under one name.
 
 import type { EnvironmentSource, UserSource } from "../../core/index.ts";
-import type { EpisodePlayer } from "../../rollout/index.ts";
+import type { RunEpisode } from "../../rollout/index.ts";
 import type { FlagValues } from "../settings/resolve-settings.ts";
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 import type { ChosenModel } from "./choose-model.ts";
@@ -12,7 +12,7 @@ export type Preset = {
   /** Its samples are re-encoded text, and may be exported all the same. */
   readonly allowTextDelta: boolean;
   /** Throws a `ConfigurationError` for settings that do not fit. */
-  createPlayer(this: void, parts: PresetParts): EpisodePlayer;
+  createPlayer(this: void, parts: PresetParts): RunEpisode;
 };
 
 export type PresetParts = {

@@ -27,7 +27,7 @@ import { createHttpPool, parseBaseUrl } from "../../http/index.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { toolCallParser } from "../../parsers/index.ts";
 import { rendererFamily, segmentsText } from "../../renderers/index.ts";
-import type { EpisodePlace, PlayedEpisode } from "../../rollout/index.ts";
+import type { EpisodeRequest, FinishedEpisode } from "../../rollout/index.ts";
 import type { Preset, PresetParts } from "./preset.ts";
 
 export const slimeTauPreset: Preset = {
@@ -44,12 +44,12 @@ type Post = (payload: SlimeTauPayload, signal: AbortSignal) => Promise<unknown>;
 
 type Call = {
   readonly task: Task;
-  readonly place: EpisodePlace;
+  readonly place: EpisodeRequest;
   readonly post: Post;
   readonly toolInstruction: SlimeTauOptions["toolInstruction"];
 };
 
-async function playEpisode(parts: PresetParts, { task, place, post, toolInstruction }: Call): Promise<PlayedEpisode> {
+async function playEpisode(parts: PresetParts, { task, place, post, toolInstruction }: Call): Promise<FinishedEpisode> {
   const { settings, model } = parts;
   const user = parts.user.create(task, { seed: deriveSeed(place.seed, "user") });
   const parser = toolCallParser("qwen25");
@@ -84,7 +84,7 @@ async function playEpisode(parts: PresetParts, { task, place, post, toolInstruct
     return {
       episode: episodeOf({ task, place }, result),
       result: samplesOf({ task, place }, result),
-      origin: "played",
+      origin: "new",
     };
   } catch (error) {
     const ended = place.signal.aborted ? "cancelled" : "fault";
@@ -94,7 +94,7 @@ async function playEpisode(parts: PresetParts, { task, place, post, toolInstruct
     return {
       episode: { ...base, outcome, stopReason: ended, failure },
       result: { samples: [], dropped: [] },
-      origin: "played",
+      origin: "new",
     };
   }
 }
@@ -136,7 +136,7 @@ function readToolInstruction({ settings, cwd }: PresetParts): SlimeTauOptions["t
   }
 }
 
-type Played = { readonly task: Task; readonly place: EpisodePlace };
+type Played = { readonly task: Task; readonly place: EpisodeRequest };
 
 function samplesOf({ task, place }: Played, result: SlimeTauResult): EpisodeSamples {
   if (result.status === "aborted") return { samples: [], dropped: [] };

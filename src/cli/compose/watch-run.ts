@@ -3,7 +3,7 @@
 
 import { join } from "node:path";
 import { ConfigurationError } from "../../core/index.ts";
-import type { EpisodePlayer, RolloutParts } from "../../rollout/index.ts";
+import type { RunEpisode, RolloutParts } from "../../rollout/index.ts";
 import {
   createRunLog,
   createRunMetrics,
@@ -18,7 +18,7 @@ import {
 import type { RolloutSettings } from "../settings/rollout-settings.ts";
 
 export type RunWatch = {
-  readonly play: EpisodePlayer;
+  readonly runEpisode: RunEpisode;
   readonly store: RolloutParts["store"];
   /** Told of every change; cheap when nobody watches. */
   readonly gauges: (gauges: RunGauges) => void;
@@ -35,7 +35,7 @@ export type WatchOptions = {
   readonly log: (line: string) => void;
 };
 
-type Parts = { readonly play: EpisodePlayer; readonly store: RolloutParts["store"] };
+type Parts = { readonly runEpisode: RunEpisode; readonly store: RolloutParts["store"] };
 
 /** Starts what the settings name. Throws a `ConfigurationError` for a name nobody knows and a port that is taken. */
 export async function watchRun(
@@ -55,7 +55,7 @@ export async function watchRun(
   const observer = observeWithAll(observers);
   if (observer === null) return { ...parts, gauges: () => undefined, circuit: () => undefined, close };
   return {
-    play: observedPlayer(parts.play, observer),
+    runEpisode: observedPlayer(parts.runEpisode, observer),
     store: {
       append: (episode) => parts.store.append(episode),
       appendGroup: async (decided) => {
@@ -96,7 +96,7 @@ async function start(name: string, { folder, note }: WatchOptions): Promise<RunO
 }
 
 /** Tells the observer after the event counts. */
-export function observedPlayer(play: EpisodePlayer, observer: RunObserver): EpisodePlayer {
+export function observedPlayer(play: RunEpisode, observer: RunObserver): RunEpisode {
   return (task, place) =>
     play(task, {
       ...place,

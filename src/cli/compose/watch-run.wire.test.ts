@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 const parts = {
-  play: () => Promise.reject(new Error("Nothing is played here.")),
+  runEpisode: () => Promise.reject(new Error("Nothing is played here.")),
   store: { append: async () => undefined, appendGroup: async () => undefined },
 };
 
@@ -24,7 +24,7 @@ describe("watchRun()", () => {
       note: (text) => notes.push(text),
       log: () => undefined,
     });
-    expect([watch.play, watch.store]).toEqual([parts.play, parts.store]);
+    expect([watch.runEpisode, watch.store]).toEqual([parts.runEpisode, parts.store]);
     expect(notes).toEqual([]);
     await watch.close();
   });

@@ -95,9 +95,9 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
   const width = Math.max(10, Math.min(40, columns - 30));
   // How many episodes it takes until enough groups are kept is not known before.
   const share =
-    totals.groupsWanted === null
+    totals.groupsTarget === null
       ? { done: episodesFinished / Math.max(1, episodesPlanned), begun: episodesStarted / Math.max(1, episodesPlanned) }
-      : { done: totals.groupsKept / totals.groupsWanted, begun: totals.groupsKept / totals.groupsWanted };
+      : { done: totals.groupsKept / totals.groupsTarget, begun: totals.groupsKept / totals.groupsTarget };
   const done = Math.round(width * Math.min(1, share.done));
   const running = Math.round(width * Math.min(1, share.begun)) - done;
   const bar =
@@ -112,9 +112,9 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
     .sort(([, a], [, b]) => b - a)
     .slice(0, 4);
   const lines = [
-    totals.groupsWanted === null
+    totals.groupsTarget === null
       ? `${bar} ${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
-      : `${bar} ${formatCount(totals.groupsKept)}/${formatCount(totals.groupsWanted)} groups kept, ${formatCount(episodesFinished)} episodes`,
+      : `${bar} ${formatCount(totals.groupsKept)}/${formatCount(totals.groupsTarget)} groups kept, ${formatCount(episodesFinished)} episodes`,
     `${colours.bold(`pass ${passText(totals)}`)}  mean reward ${totals.meanReward?.toFixed(3) ?? "–"}  ${failed}`,
     `${formatNumber(turnsPerSecond)} turns/s  ${formatCount(sampledTokensPerSecond)} tokens/s  ${formatCount(episodesStarted - episodesFinished)} running  ${formatDuration(elapsedMs)}${remaining}`,
   ];

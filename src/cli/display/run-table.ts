@@ -8,9 +8,9 @@ export function progressLine(totals: RunTotals): string {
   const { episodesFinished, episodesPlanned, outcomes } = totals;
   const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
   const parts = [
-    totals.groupsWanted === null
+    totals.groupsTarget === null
       ? `${formatCount(episodesFinished)}/${formatCount(episodesPlanned)} episodes`
-      : `${formatCount(totals.groupsKept)}/${formatCount(totals.groupsWanted)} groups kept, ${formatCount(episodesFinished)} episodes`,
+      : `${formatCount(totals.groupsKept)}/${formatCount(totals.groupsTarget)} groups kept, ${formatCount(episodesFinished)} episodes`,
     `pass ${passText(totals)}`,
     `${formatNumber(turnsPerSecond)} turns/s`,
     `${formatCount(sampledTokensPerSecond)} tokens/s`,
@@ -73,7 +73,7 @@ export function runTableRows(totals: RunTotals): [string, string][] {
   const rows: [string, string][] = [
     [
       "episodes",
-      totals.groupsWanted === null
+      totals.groupsTarget === null
         ? `${formatCount(episodesFinished)} of ${formatCount(totals.episodesPlanned)} in ${formatDuration(elapsedMs)}`
         : `${formatCount(episodesFinished)} in ${formatDuration(elapsedMs)}`,
     ],
@@ -114,14 +114,14 @@ export function runTableRows(totals: RunTotals): [string, string][] {
 
 /** How many were decided, and how: what was kept is what is trained. */
 function groupsText(totals: RunTotals): string {
-  const { groupsWanted, groupsPlanned, groupsFinished, groupsKept, groupsDropped, groupsWithoutSignal } = totals;
+  const { groupsTarget, groupsPlanned, groupsFinished, groupsKept, groupsDropped, groupsWithoutSignal } = totals;
   const whole =
     groupsFinished === groupsPlanned
       ? formatCount(groupsPlanned)
       : `${formatCount(groupsFinished)} of ${formatCount(groupsPlanned)} whole`;
-  const played = groupsWanted === null ? whole : `${formatCount(groupsFinished)} played`;
+  const played = groupsTarget === null ? whole : `${formatCount(groupsFinished)} played`;
   const parts = [`${played}, ${formatCount(groupsWithoutSignal)} of them with equal rewards`];
-  if (groupsWanted !== null) parts.push(`kept ${formatCount(groupsKept)} of ${formatCount(groupsWanted)} wanted`);
+  if (groupsTarget !== null) parts.push(`kept ${formatCount(groupsKept)} of ${formatCount(groupsTarget)} wanted`);
   else if (groupsKept < groupsFinished) parts.push(`kept ${formatCount(groupsKept)}`);
   const dropped = groupsFinished - groupsKept;
   if (dropped > 0) parts.push(`dropped ${formatCount(dropped)} (${countsText(groupsDropped, false)})`);

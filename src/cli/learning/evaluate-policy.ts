@@ -3,7 +3,7 @@
 
 import type { Taskset } from "../../core/index.ts";
 import { deriveSeed } from "../../lib/random.ts";
-import type { EpisodePlayer } from "../../rollout/index.ts";
+import type { RunEpisode } from "../../rollout/index.ts";
 
 /** One task of an evaluation. */
 export type TaskOutcome = {
@@ -16,7 +16,7 @@ export type TaskOutcome = {
 };
 
 export type EvaluationParts = {
-  readonly play: EpisodePlayer;
+  readonly play: RunEpisode;
   readonly taskset: Taskset;
   readonly kindOf: (taskset: Taskset, index: number) => string;
   readonly seed: number;

@@ -11,7 +11,7 @@ import {
   type StepMetrics,
   type Trainer,
 } from "../../learner/index.ts";
-import type { EpisodePlayer } from "../../rollout/index.ts";
+import type { RunEpisode } from "../../rollout/index.ts";
 import type { TrainSettings } from "../settings/train-settings.ts";
 import type { PreparedLearning } from "./prepare-learning.ts";
 import { readClonedSamples } from "./read-cloned-samples.ts";
@@ -26,7 +26,7 @@ export interface Stepper {
 export type StepperParts = TrainingOptions & {
   readonly prepared: PreparedLearning;
   readonly trainer: Trainer;
-  readonly play: EpisodePlayer;
+  readonly play: RunEpisode;
   readonly publish: (weights: Float32Array, version: string) => Promise<void>;
   readonly state: LearnerState;
 };
@@ -48,7 +48,7 @@ function policyStepper(parts: StepperParts): Stepper {
   const { prepared, trainer, play, publish, state } = parts;
   const { trainTasks: taskset, order, checkpoint } = prepared;
   const learner = new PolicyLearner(
-    { trainer, play, taskset, order, publish, reference: checkpoint.weights },
+    { trainer, runEpisode: play, taskset, order, publish, reference: checkpoint.weights },
     policyOptions(parts),
     state,
   );

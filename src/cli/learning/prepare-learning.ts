@@ -5,7 +5,7 @@ import { ConfigurationError, type Taskset } from "../../core/index.ts";
 import { createEmbeddedEngine, type EmbeddedEngine } from "../../engines/embedded/index.ts";
 import { createTaskOrder, type TaskOrder } from "../../learner/index.ts";
 import { type Checkpoint, readCheckpoint } from "../../learner/model/index.ts";
-import { type EpisodePlayer, tokenExactPlayer } from "../../rollout/index.ts";
+import { type RunEpisode, episodeRunner } from "../../rollout/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { chooseModel, modelPath, withShippedModel } from "../compose/choose-model.ts";
 import { samplingOf } from "../compose/choose-policy.ts";
@@ -38,7 +38,7 @@ export type PreparedLearning = {
   readonly kindOf: (taskset: Taskset, index: number) => string;
   /** Starts an engine with these weights. */
   startEngine(checkpoint: Checkpoint, version: string): EmbeddedEngine;
-  playerOf(engine: EmbeddedEngine): EpisodePlayer;
+  playerOf(engine: EmbeddedEngine): RunEpisode;
 };
 
 /** Throws a `ConfigurationError` for whatever the user can correct. */
@@ -105,7 +105,7 @@ export async function prepareLearning(
         ...(settings.threads === null ? {} : { threads: settings.threads }),
       }),
     playerOf: (engine) =>
-      tokenExactPlayer(
+      episodeRunner(
         { environment, user, engine, renderer: model.renderer, strategy },
         {
           sampling: samplingOf(base),

@@ -80,17 +80,17 @@ describe("createEpisodeLimit()", () => {
   });
 
   it("drives a run: more episodes where they bring more tokens, never above the ceiling, and no timer afterwards", async () => {
-    const { play, clock, log } = playerOf(() => ({ outcome: "completed", reward: 1, ms: 500 }));
+    const { runEpisode, clock, log } = playerOf(() => ({ outcome: "completed", reward: 1, ms: 500 }));
     // Calls that are never refused.
-    const quiet: typeof play = (task, place) => {
+    const quiet: typeof runEpisode = (task, place) => {
       const onEvent = (event: EpisodeEvent) =>
         place.onEvent(event.type === "turn" ? { ...event, attempts: [] } : event);
-      return play(task, { ...place, onEvent });
+      return runEpisode(task, { ...place, onEvent });
     };
     const concurrency = { floor: 2, ceiling: 12, start: 4, load: { load: async () => idle } };
     const running = runRollout(
       plan(60, 5),
-      { play: quiet, store: await openedStore(), exportSamples: rows },
+      { runEpisode: quiet, store: await openedStore(), exportSamples: rows },
       { clock, concurrency },
     );
     await clock.drain();

@@ -26,17 +26,17 @@ export const keepAllGroups: GroupPolicy = Object.freeze({
 });
 
 /** A group is trained by what its rewards differ from their mean: one alone differs from nothing. */
-export function minGradedToTrain(samplesPerTask: number): number {
-  return Math.min(2, samplesPerTask);
+export function minGradedToTrain(groupSize: number): number {
+  return Math.min(2, groupSize);
 }
 
 /** Fills in the defaults and validates. Throws a `RangeError` that names the option and its value. */
-export function resolveGroupPolicy(policy: Partial<GroupPolicy>, samplesPerTask: number): GroupPolicy {
+export function resolveGroupPolicy(policy: Partial<GroupPolicy>, groupSize: number): GroupPolicy {
   const resolved = { ...keepAllGroups, ...policy };
   const { minGraded, replacements, cutoff } = resolved;
-  if (!Number.isInteger(minGraded) || minGraded < 1 || minGraded > samplesPerTask) {
+  if (!Number.isInteger(minGraded) || minGraded < 1 || minGraded > groupSize) {
     throw new RangeError(
-      `Cannot roll out: minGraded is ${minGraded}, a whole number from 1 to the group size ${samplesPerTask} is needed.`,
+      `Cannot roll out: minGraded is ${minGraded}, a whole number from 1 to the group size ${groupSize} is needed.`,
     );
   }
   if (!Number.isInteger(replacements) || replacements < 0) {

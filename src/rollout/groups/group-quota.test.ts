@@ -8,7 +8,7 @@ type Outcome = "pass" | "drop";
 function playQuota(
   outcomes: readonly Outcome[],
   picks: readonly number[],
-  options: { readonly wanted: number; readonly oversample: number; readonly order: "plan" | "finished" },
+  options: { readonly target: number; readonly oversample: number; readonly order: "plan" | "finished" },
 ) {
   const quota = new GroupQuota({ ...options, maxGroups: outcomes.length });
   const open: number[] = [];
@@ -41,13 +41,13 @@ describe("GroupQuota", () => {
         fc.integer({ min: 1, max: 8 }),
         fc.double({ min: 1, max: 3, noNaN: true }),
         (...drawn) => {
-          const [groups, order, wanted, oversample] = drawn;
+          const [groups, order, target, oversample] = drawn;
           const passing = [...groups.keys()].filter((index) => groups[index] === "pass");
-          const { kept, opened } = playQuota(groups, order, { wanted, oversample, order: "plan" });
-          expect(kept).toEqual(passing.slice(0, wanted));
+          const { kept, opened } = playQuota(groups, order, { target, oversample, order: "plan" });
+          expect(kept).toEqual(passing.slice(0, target));
           // Without over-sampling nothing is opened that was not needed, so the whole run depends on the plan alone.
           if (oversample === 1) {
-            expect(opened).toBe(kept.length === wanted ? passing[wanted - 1]! + 1 : groups.length);
+            expect(opened).toBe(kept.length === target ? passing[target - 1]! + 1 : groups.length);
           }
         },
       ),
@@ -55,12 +55,12 @@ describe("GroupQuota", () => {
     );
   });
 
-  it("keeps in finishing order the first that pass, and never more than are wanted", () => {
+  it("keeps in finishing order the first that pass, and never more than the target", () => {
     fc.assert(
-      fc.property(outcomes, picks, fc.integer({ min: 1, max: 8 }), (groups, order, wanted) => {
-        const { kept, surplus } = playQuota(groups, order, { wanted, oversample: 2, order: "finished" });
+      fc.property(outcomes, picks, fc.integer({ min: 1, max: 8 }), (groups, order, target) => {
+        const { kept, surplus } = playQuota(groups, order, { target, oversample: 2, order: "finished" });
         const passing = groups.filter((outcome) => outcome === "pass").length;
-        expect(kept).toHaveLength(Math.min(wanted, passing));
+        expect(kept).toHaveLength(Math.min(target, passing));
         expect(new Set([...kept, ...surplus]).size).toBe(kept.length + surplus.length);
       }),
       { seed: 1, numRuns: 200 },
@@ -68,14 +68,14 @@ describe("GroupQuota", () => {
   });
 
   it("gives up after as many groups as it may open", () => {
-    expect(playQuota(Array<Outcome>(12).fill("drop"), [], { wanted: 3, oversample: 1, order: "plan" })).toMatchObject({
+    expect(playQuota(Array<Outcome>(12).fill("drop"), [], { target: 3, oversample: 1, order: "plan" })).toMatchObject({
       kept: [],
       opened: 12,
     });
   });
 
-  it("keeps every group that passes when no number is wanted", () => {
-    const quota = new GroupQuota({ wanted: null, oversample: 1, order: "plan", maxGroups: Infinity });
+  it("keeps every group that passes without a target", () => {
+    const quota = new GroupQuota({ target: null, oversample: 1, order: "plan", maxGroups: Infinity });
     expect([quota.open(), quota.open()]).toEqual([0, 1]);
     expect(quota.pass(1)).toEqual({ kept: [1], surplus: [] });
     expect(quota.drop(0)).toEqual({ kept: [], surplus: [] });
@@ -83,7 +83,7 @@ describe("GroupQuota", () => {
   });
 
   it("counts what an earlier run decided", () => {
-    const quota = new GroupQuota({ wanted: 2, oversample: 1, order: "plan", maxGroups: 9 });
+    const quota = new GroupQuota({ target: 2, oversample: 1, order: "plan", maxGroups: 9 });
     quota.restore(quota.open(), "kept");
     quota.restore(quota.open(), "dropped");
     expect(quota.mayOpen).toBe(true);
@@ -92,8 +92,8 @@ describe("GroupQuota", () => {
   });
 
   it("refuses numbers that mean nothing", () => {
-    const options = { wanted: 2, oversample: 1, order: "plan", maxGroups: 9 } as const;
-    expect(() => new GroupQuota({ ...options, wanted: 0 })).toThrow("0 groups are wanted");
+    const options = { target: 2, oversample: 1, order: "plan", maxGroups: 9 } as const;
+    expect(() => new GroupQuota({ ...options, target: 0 })).toThrow("quota.target is 0");
     expect(() => new GroupQuota({ ...options, oversample: 0.5 })).toThrow("oversample is 0.5");
     expect(() => new GroupQuota({ ...options, maxGroups: 0 })).toThrow("maxGroups is 0");
   });

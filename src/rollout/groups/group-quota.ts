@@ -1,14 +1,14 @@
 // How many groups a run still needs, and which of those that pass are kept. Pure bookkeeping: it plays nothing and waits for
 // nothing.
 //
-// Plan order ("plan"): a group is kept when it is among the first `wanted` of the plan that pass. Which ones are kept then
-// depends on the plan and on rewards, never on which episode ended first. Finishing order ("finished"): the first `wanted`
+// Plan order ("plan"): a group is kept when it is among the first `target` of the plan that pass. Which ones are kept then
+// depends on the plan and on rewards, never on which episode ended first. Finishing order ("finished"): the first `target`
 // that pass are kept; faster, and biased towards short episodes.
 
 export type QuotaOptions = {
   /** Groups to keep; `null`: every group that passes. */
-  readonly wanted: number | null;
-  /** So many times `wanted` may be under way or kept at once. At least 1. */
+  readonly target: number | null;
+  /** So many times `target` may be under way or kept at once. At least 1. */
   readonly oversample: number;
   readonly order: "plan" | "finished";
   /** Groups that are opened in all before the run gives up. */
@@ -28,10 +28,10 @@ export class GroupQuota {
   #undecided = 0;
 
   constructor(options: QuotaOptions) {
-    const { wanted, oversample, maxGroups } = options;
+    const { target, oversample, maxGroups } = options;
     const isWhole = (value: number): boolean => Number.isInteger(value) && value >= 1;
-    if (wanted !== null && !isWhole(wanted)) {
-      throw new RangeError(`Cannot roll out: ${wanted} groups are wanted, a whole number of at least 1 is needed.`);
+    if (target !== null && !isWhole(target)) {
+      throw new RangeError(`Cannot roll out: quota.target is ${target}, a whole number of at least 1 is needed.`);
     }
     if (!(oversample >= 1)) {
       throw new RangeError(`Cannot roll out: oversample is ${oversample}, a number of at least 1 is needed.`);
@@ -53,14 +53,14 @@ export class GroupQuota {
 
   /** Enough groups are kept: what is open is surplus. */
   get isMet(): boolean {
-    return this.#options.wanted !== null && this.#kept >= this.#options.wanted;
+    return this.#options.target !== null && this.#kept >= this.#options.target;
   }
 
   /** Whether the next group of the plan may be opened now. */
   get mayOpen(): boolean {
-    const { wanted, oversample, maxGroups } = this.#options;
+    const { target, oversample, maxGroups } = this.#options;
     if (this.#states.length >= maxGroups) return false;
-    return wanted === null || (!this.isMet && this.#kept + this.#undecided < Math.ceil(wanted * oversample));
+    return target === null || (!this.isMet && this.#kept + this.#undecided < Math.ceil(target * oversample));
   }
 
   /** The next group of the plan is under way; returns its number. */
@@ -72,13 +72,13 @@ export class GroupQuota {
   drop(groupIndex: number): QuotaDecisions {
     this.#states[groupIndex] = "dropped";
     this.#undecided--;
-    return this.#options.wanted === null ? { kept: [], surplus: [] } : this.#settle(this.#options.wanted);
+    return this.#options.target === null ? { kept: [], surplus: [] } : this.#settle(this.#options.target);
   }
 
   /** The group passed its filters; whether it is kept now, later or not at all is in what this and later calls return. */
   pass(groupIndex: number): QuotaDecisions {
     this.#states[groupIndex] = "passed";
-    if (this.#options.wanted !== null) return this.#settle(this.#options.wanted);
+    if (this.#options.target !== null) return this.#settle(this.#options.target);
     const kept: number[] = [];
     this.#keep(groupIndex, kept);
     return { kept, surplus: [] };
@@ -91,7 +91,7 @@ export class GroupQuota {
     if (decision === "kept") this.#kept++;
   }
 
-  #settle(wanted: number): QuotaDecisions {
+  #settle(target: number): QuotaDecisions {
     const { order } = this.#options;
     const kept: number[] = [];
     const surplus: number[] = [];
@@ -99,7 +99,7 @@ export class GroupQuota {
     let before = 0;
     for (const [index, state] of this.#states.entries()) {
       if (state === "passed") {
-        const isCertain = (order === "plan" ? before : this.#kept) < wanted;
+        const isCertain = (order === "plan" ? before : this.#kept) < target;
         if (isCertain) this.#keep(index, kept);
         else if (this.isMet) this.#dropSurplus(index, surplus);
       }

@@ -5,7 +5,7 @@ import type { GroupView } from "./group-filter.ts";
 import type { EndedGroup } from "./planned-group.ts";
 
 /** Where an episode stands in its run. */
-export type SamplePlace = {
+export type EpisodePosition = {
   /** Number of the episode. */
   readonly index: number;
   readonly groupIndex: number;

@@ -1,7 +1,7 @@
 // A group before it is played, and where such groups come from.
 
 import type { Task } from "../../core/index.ts";
-import type { EpisodePlace, PlayedEpisode } from "../episode-player.ts";
+import type { EpisodeRequest, FinishedEpisode } from "../episode-player.ts";
 import { episodeSeed } from "../episode/run-group.ts";
 
 export type PlannedGroup = {
@@ -13,7 +13,7 @@ export type PlannedGroup = {
 };
 
 /** An ended episode of a group. */
-export type GroupMember = { readonly sampleIndex: number; readonly played: PlayedEpisode };
+export type GroupMember = { readonly sampleIndex: number; readonly played: FinishedEpisode };
 
 /** A group whose last episode has ended. */
 export type EndedGroup = {
@@ -33,7 +33,7 @@ export function episodeKey(
   plan: PlannedGroup,
   sampleIndex: number,
   runSeed: number,
-): Pick<EpisodePlace, "episodeId" | "groupId" | "sampleIndex" | "seed"> {
+): Pick<EpisodeRequest, "episodeId" | "groupId" | "sampleIndex" | "seed"> {
   const { groupId } = plan;
   return {
     episodeId: `${groupId}#${sampleIndex}`,

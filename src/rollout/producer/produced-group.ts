@@ -1,13 +1,13 @@
 // What a producer hands to a trainer, and what it says of itself.
 
 import type { GroupRecord } from "../../core/index.ts";
-import type { PlayedEpisode } from "../episode-player.ts";
+import type { FinishedEpisode } from "../episode-player.ts";
 
 export type ProducedGroup = {
   /** Always kept. */
   readonly record: GroupRecord;
   /** By place in the group; each with its samples. */
-  readonly episodes: readonly PlayedEpisode[];
+  readonly episodes: readonly FinishedEpisode[];
   /** The trainer's version at hand-over minus that of the oldest token, counted in reported versions. */
   readonly staleness: number;
 };

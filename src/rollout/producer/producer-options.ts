@@ -4,16 +4,16 @@ import type { EpisodeEvent, GroupRecord, Task, Taskset } from "../../core/index.
 import type { Clock } from "../../lib/clock.ts";
 import type { RunStore } from "../../store/index.ts";
 import type { AdaptiveConcurrency } from "../concurrency/episode-limit.ts";
-import type { EpisodePlayer, PlayedEpisode } from "../episode-player.ts";
+import type { RunEpisode, FinishedEpisode } from "../episode-player.ts";
 import type { GroupPolicy } from "../groups/group-policy.ts";
-import type { SamplePlace } from "../groups/group-record.ts";
+import type { EpisodePosition } from "../groups/group-record.ts";
 import type { TaskSource } from "../tasks/task-source.ts";
 
 export type ProducerPlan = {
   readonly taskset: Taskset;
   /** Which task the next group plays; over again for as long as the trainer trains. */
   readonly tasks: TaskSource;
-  readonly samplesPerTask: number;
+  readonly groupSize: number;
   readonly seed: number;
   /** Groups that the trainer takes for one version of the weights. */
   readonly batchGroups: number;
@@ -41,13 +41,13 @@ export type EarlierProduction = {
 };
 
 export type ProducerParts = {
-  readonly play: EpisodePlayer;
+  readonly runEpisode: RunEpisode;
   /** Where episodes and decisions are recorded. Begun by the caller, and closed by it. Default: nowhere. */
   readonly store?: Pick<RunStore, "append" | "appendGroup">;
   /** Default: nothing, the producer begins. */
   readonly earlier?: EarlierProduction;
   /** Rows of an episode of a group that is taken, for the store. Default: none. */
-  readonly exportSamples?: (played: PlayedEpisode, place: SamplePlace) => readonly string[];
+  readonly exportSamples?: (played: FinishedEpisode, place: EpisodePosition) => readonly string[];
 };
 
 export type ProducerOptions = {
@@ -79,14 +79,14 @@ export type ProducerOptions = {
 
 /** Throws a `RangeError` that names the number and its value. */
 export function checkProducer(
-  { samplesPerTask, batchGroups }: ProducerPlan,
+  { groupSize, batchGroups }: ProducerPlan,
   { maxStaleness, bufferGroups }: { readonly maxStaleness: number; readonly bufferGroups: number },
 ): void {
   const require = (name: string, value: number, least: number, mayBeInfinite: boolean): void => {
     if ((Number.isInteger(value) && value >= least) || (mayBeInfinite && value === Infinity)) return;
     throw new RangeError(`Cannot produce groups: ${name} is ${value}, a whole number of at least ${least} is needed.`);
   };
-  require("samplesPerTask", samplesPerTask, 1, false);
+  require("groupSize", groupSize, 1, false);
   require("batchGroups", batchGroups, 1, false);
   require("maxStaleness", maxStaleness, 0, true);
   require("bufferGroups", bufferGroups, 1, true);

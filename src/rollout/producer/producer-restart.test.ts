@@ -6,7 +6,7 @@ import {
   type BegunGroup,
   createRolloutProducer,
   type EarlierProduction,
-  type PlayedEpisode,
+  type FinishedEpisode,
   type ProducerOptions,
   type ProducerParts,
   tasksInOrder,
@@ -20,12 +20,12 @@ type World = {
   readonly version?: string | null;
   readonly appendGroup?: NonNullable<ProducerParts["store"]>["appendGroup"];
   /** Episodes that an earlier process played come back from here. */
-  readonly played?: Map<string, PlayedEpisode>;
+  readonly played?: Map<string, FinishedEpisode>;
 };
 
 function produce(world: World = {}, options: ProducerOptions = {}) {
-  const { behave = passing, earlier, version = null, played = new Map<string, PlayedEpisode>() } = world;
-  const { play, clock, log } = playerOf(behave, undefined, () => version);
+  const { behave = passing, earlier, version = null, played = new Map<string, FinishedEpisode>() } = world;
+  const { runEpisode, clock, log } = playerOf(behave, undefined, () => version);
   const records: GroupRecord[] = [];
   const begun: BegunGroup[] = [];
   const store: ProducerParts["store"] = {
@@ -37,13 +37,13 @@ function produce(world: World = {}, options: ProducerOptions = {}) {
   };
   const indexes = Array.from({ length: 20 }, (_, index) => index);
   const producer = createRolloutProducer(
-    { taskset, tasks: tasksInOrder(indexes, { passes: Infinity }), samplesPerTask: 2, seed: 1, batchGroups: 2 },
+    { taskset, tasks: tasksInOrder(indexes, { passes: Infinity }), groupSize: 2, seed: 1, batchGroups: 2 },
     {
       store,
-      play: async (task, place) => {
+      runEpisode: async (task, place) => {
         const kept = played.get(place.episodeId);
-        if (kept !== undefined) return { ...kept, origin: "kept" };
-        const now = await play(task, place);
+        if (kept !== undefined) return { ...kept, origin: "stored" };
+        const now = await runEpisode(task, place);
         played.set(place.episodeId, now);
         return now;
       },

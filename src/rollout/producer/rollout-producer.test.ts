@@ -19,21 +19,21 @@ type World = {
   readonly behave?: (task: Task, sampleIndex: number) => Behaviour;
   readonly tasks?: number;
   readonly passes?: number;
-  readonly samplesPerTask?: number;
+  readonly groupSize?: number;
   readonly batchGroups?: number;
 };
 
 /** A producer on scripted episodes, and an engine whose version is what `server.version` says. */
 async function produce(world: World = {}, options: ProducerOptions = {}) {
-  const { behave = passing, tasks = 20, passes = Infinity, samplesPerTask = 2, batchGroups = 2 } = world;
+  const { behave = passing, tasks = 20, passes = Infinity, groupSize = 2, batchGroups = 2 } = world;
   const server = { version: "v0" };
-  const { play, clock, log } = playerOf(behave, undefined, () => server.version);
+  const { runEpisode, clock, log } = playerOf(behave, undefined, () => server.version);
   const store = await openedStore();
   const decided: GroupRecord[] = [];
   const indexes = Array.from({ length: tasks }, (_, index) => index);
   const producer = createRolloutProducer(
-    { taskset, tasks: tasksInOrder(indexes, { passes }), samplesPerTask, seed: 1, batchGroups },
-    { play, store, exportSamples: rows },
+    { taskset, tasks: tasksInOrder(indexes, { passes }), groupSize, seed: 1, batchGroups },
+    { runEpisode, store, exportSamples: rows },
     { clock, weightVersion: "v0", onGroup: (record) => decided.push(record), ...options },
   );
   const update = (version: number): void => {
@@ -81,7 +81,7 @@ describe("RolloutProducer", () => {
         turns: 3,
       });
       const { producer, clock, update } = await produce(
-        { behave, samplesPerTask: 3, batchGroups: 3 },
+        { behave, groupSize: 3, batchGroups: 3 },
         { maxStaleness: 0, groups: { filters: [dropZeroSignal()] } },
       );
       const taken: string[] = [];
@@ -130,7 +130,7 @@ describe("RolloutProducer", () => {
 
   it("keeps the exact version of each token, also in an episode that saw several", async () => {
     const { producer, clock, update } = await produce(
-      { behave: () => ({ outcome: "completed", reward: 1, ms: 40, turns: 4 }), batchGroups: 1, samplesPerTask: 1 },
+      { behave: () => ({ outcome: "completed", reward: 1, ms: 40, turns: 4 }), batchGroups: 1, groupSize: 1 },
       { maxStaleness: 3, bufferGroups: 1 },
     );
     await clock.advance(15);
@@ -245,7 +245,7 @@ describe("RolloutProducer", () => {
   });
 
   it("drains: open groups are played to their end, and what is there can be taken", async () => {
-    const { producer, clock, log, decided } = await produce({ samplesPerTask: 4 }, { concurrency: 2 });
+    const { producer, clock, log, decided } = await produce({ groupSize: 4 }, { concurrency: 2 });
     await clock.advance(5);
     producer.pause();
     const draining = producer.drain();
@@ -282,12 +282,12 @@ describe("RolloutProducer", () => {
     const behave = (_: Task, sample: number): Behaviour =>
       sample === 0 ? { outcome: "completed", reward: 1, ms: 1 } : { outcome: "failed", reward: null, ms: 1 };
     const reasons: (string | null | undefined)[] = [];
-    for (const [samplesPerTask, options] of [
+    for (const [groupSize, options] of [
       [2, {}],
       [2, { groups: { minGraded: 1 } }],
       [1, {}],
     ] as const) {
-      const { producer, clock, decided } = await produce({ behave, samplesPerTask, tasks: 1, passes: 1 }, options);
+      const { producer, clock, decided } = await produce({ behave, groupSize, tasks: 1, passes: 1 }, options);
       const taking = producer.take(1);
       await clock.drain();
       await taking;
@@ -336,7 +336,7 @@ describe("RolloutProducer", () => {
       seed: fc.nat(),
       maxStaleness: fc.nat(3),
       batchGroups: fc.integer({ min: 1, max: 4 }),
-      samplesPerTask: fc.integer({ min: 1, max: 4 }),
+      groupSize: fc.integer({ min: 1, max: 4 }),
       concurrency: fc.integer({ min: 1, max: 12 }),
       stale: fc.constantFrom<"drop" | "requeue">("drop", "requeue"),
       replacements: fc.nat(1),
@@ -346,7 +346,7 @@ describe("RolloutProducer", () => {
     });
     await fc.assert(
       fc.asyncProperty(drawn, async (one) => {
-        const { seed, maxStaleness, batchGroups, samplesPerTask, concurrency, stale, replacements } = one;
+        const { seed, maxStaleness, batchGroups, groupSize, concurrency, stale, replacements } = one;
         const behave = (task: Task, sample: number): Behaviour => {
           const random = createRandom(deriveSeed(seed, task.id, sample));
           const ms = 1 + random.integer(random.next() < 0.1 ? 300 : 30);
@@ -355,8 +355,8 @@ describe("RolloutProducer", () => {
         };
         const groups = { filters: [dropZeroSignal()], replacements, minGraded: 1 };
         const made = await produce(
-          { behave, samplesPerTask, batchGroups },
-          { maxStaleness, concurrency, stale, groups: samplesPerTask === 1 ? { replacements } : groups },
+          { behave, groupSize, batchGroups },
+          { maxStaleness, concurrency, stale, groups: groupSize === 1 ? { replacements } : groups },
         );
         const { producer, clock, log, store, decided, update } = made;
         const most = Math.max(2, maxStaleness + 1) * batchGroups;

@@ -10,7 +10,7 @@
 import type { EpisodeEvent, GroupRecord } from "../../core/index.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { createEpisodeLimit, type EpisodeLimit } from "../concurrency/episode-limit.ts";
-import type { PlayedEpisode } from "../episode-player.ts";
+import type { FinishedEpisode } from "../episode-player.ts";
 import { GroupScheduler } from "../group-scheduler.ts";
 import { type GroupPolicy, judgeGroup, minGradedToTrain, resolveGroupPolicy } from "../groups/group-policy.ts";
 import { groupRecord, viewOf } from "../groups/group-record.ts";
@@ -27,7 +27,7 @@ import { groupCapacity, WeightHistory } from "./staleness.ts";
  *
  * @example
  * const tasks = tasksInOrder(indexes, { passes: Infinity });
- * const producer = createRolloutProducer({ taskset, tasks, samplesPerTask: 8, seed: 0, batchGroups: 16 }, { play });
+ * const producer = createRolloutProducer({ taskset, tasks, groupSize: 8, seed: 0, batchGroups: 16 }, { play });
  * for (let version = 1; version <= 100; version++) {
  *   await train(await producer.take(16));
  *   producer.reportWeightVersion(String(version));
@@ -71,8 +71,8 @@ export class RolloutProducer {
     this.#parts = parts;
     this.#options = options;
     this.#policy = resolveGroupPolicy(
-      { minGraded: minGradedToTrain(plan.samplesPerTask), ...options.groups },
-      plan.samplesPerTask,
+      { minGraded: minGradedToTrain(plan.groupSize), ...options.groups },
+      plan.groupSize,
     );
     this.#maxStaleness = maxStaleness;
     const batches = maxStaleness === Infinity ? 2 : Math.max(2, maxStaleness + 1);
@@ -96,9 +96,9 @@ export class RolloutProducer {
       this.#resolveEnded = resolve;
     });
     this.#scheduler = new GroupScheduler({
-      play: parts.play,
+      runEpisode: parts.runEpisode,
       seed: plan.seed,
-      samplesPerTask: plan.samplesPerTask,
+      groupSize: plan.groupSize,
       replacements: this.#policy.replacements,
       cutoffMs: this.#policy.cutoff?.afterMs ?? null,
       clock,
@@ -259,9 +259,9 @@ export class RolloutProducer {
     if (event.type === "turn") this.#ages.see(groupIndex, event.turn.weightSpans);
   }
 
-  async #onEpisode(played: PlayedEpisode): Promise<void> {
+  async #onEpisode(played: FinishedEpisode): Promise<void> {
     const isCutOff = this.#scheduler.isCancelled && played.episode.stopReason === "cancelled";
-    if (played.origin !== "kept" && !isCutOff) await this.#parts.store?.append(played.episode);
+    if (played.origin !== "stored" && !isCutOff) await this.#parts.store?.append(played.episode);
   }
 
   async #onGroup(group: EndedGroup): Promise<void> {
@@ -306,7 +306,7 @@ export class RolloutProducer {
     const record = groupRecord(group, null);
     const { store, exportSamples } = this.#parts;
     if (store !== undefined) {
-      const stride = this.#plan.samplesPerTask + this.#policy.replacements;
+      const stride = this.#plan.groupSize + this.#policy.replacements;
       const sampleLines = members.flatMap(({ sampleIndex, played }) => {
         const index = plan.groupIndex * stride + sampleIndex;
         return exportSamples?.(played, { index, groupIndex: plan.groupIndex, group: record }) ?? [];
