@@ -1,5 +1,7 @@
 // What a command sees of the world, as values, so that commands run in tests as they run in a terminal.
 
+import { stuckExitCode } from "../api/user-code.ts";
+
 /** A stream to write to; `isTTY` and `columns` as Node's terminals have them. */
 export type Output = {
   readonly isTTY?: boolean;
@@ -30,7 +32,7 @@ export const exitCodes = Object.freeze({
   failed: 1,
   /** A flag, file, folder or server that the user can correct. */
   usage: 2,
-  /** Code of a user's module never yielded, or ended the process: what was played is kept and can be gone on with. */
-  stuck: 70,
+  /** Code of a user's module never yielded, or ended the process: what was played is kept and can be resumed. */
+  stuck: stuckExitCode,
   interrupted: 130,
 });

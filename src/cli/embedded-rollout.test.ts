@@ -5,7 +5,7 @@ import { defaultToolInstruction } from "../agents/index.ts";
 import { shippedCheckpoint } from "../learner/model/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { createTestCli } from "./cli.test-helper.ts";
-import { tokenizerOf } from "./compose/choose-model.ts";
+import { tokenizerOf } from "../api/choose-model.ts";
 
 describe("--engine embedded", () => {
   it("plays the bookshop with a shipped model, in the words that it was trained with", async () => {

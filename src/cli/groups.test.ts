@@ -4,8 +4,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createTestCli } from "./cli.test-helper.ts";
-import { concurrencyBounds } from "./settings/concurrency-setting.ts";
-import { resolveSettings } from "./settings/resolve-settings.ts";
+import { concurrencyBounds } from "../api/concurrency-setting.ts";
+import { resolveSettings } from "../api/resolve-settings.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 

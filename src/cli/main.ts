@@ -51,8 +51,8 @@ const isInstalled = basename(script).replace(/\.cmd$/, "") === "trainable-agents
 
 const [{ runCli }, { redactorFor }, { endWatch, watchProcess }] = await Promise.all([
   import("./run-cli.ts"),
-  import("./compose/secrets.ts"),
-  import("./user-code.ts"),
+  import("../api/secrets.ts"),
+  import("../api/user-code.ts"),
 ]);
 const words = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
 watchProcess(redactorFor(process.env, { variables: words, urls: words }));

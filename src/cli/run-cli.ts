@@ -17,10 +17,10 @@ import { serveCommand } from "./commands/serve-command.ts";
 import { startCommand } from "./commands/start-command.ts";
 import { trainCommand } from "./commands/train-command.ts";
 import { tokensCommand } from "./commands/tokens-command.ts";
-import { redactorFor } from "./compose/secrets.ts";
+import { redactorFor } from "../api/secrets.ts";
 import { coloursFor } from "./display/terminal-text.ts";
-import { packageVersion } from "./run-manifest.ts";
-import { renamedSettings } from "./settings/rollout-settings.ts";
+import { packageVersion } from "../api/run-manifest.ts";
+import { renamedSettings } from "../api/rollout-settings.ts";
 import { usageMessage } from "./usage-message.ts";
 
 /** Runs one command line, `argv` without program and script. Never rejects. */

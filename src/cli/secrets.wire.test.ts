@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { readKey, redactorFor } from "./compose/secrets.ts";
+import { readKey, redactorFor } from "../api/secrets.ts";
 import { createTestCli, readAll, runServer, type TestCli } from "./cli.test-helper.ts";
 
 const canary = 'sk-canary/"7f3a+9"';

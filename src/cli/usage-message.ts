@@ -1,5 +1,5 @@
 import type { Command, CommanderError } from "commander";
-import { nearest } from "./settings/nearest.ts";
+import { nearest } from "../api/nearest.ts";
 
 /**
  * A mistake on the command line as one sentence with the remedy. Repeats names and never values: a value may be a key that

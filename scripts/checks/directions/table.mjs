@@ -107,18 +107,19 @@ export const modules = {
   },
 
   testing: { imports: ["core", "lib", "python-semantics"], packages: { hono: "*", "@hono/node-server": "*" } },
-  // The composition root.
+  // The public functions and the composition of parts from options: implementations are chosen here and nowhere below.
+  api: {
+    imports: ["*"],
+    except: ["cli"],
+    packages: { yaml: "*", zod: "*", "@swc/wasm-typescript": "api/strip-types.ts" },
+    loads: "api/load-environment.ts",
+    open: true,
+    isInternal: true,
+  },
+  // Parses flags, calls the public functions and prints.
   cli: {
     imports: ["*"],
-    packages: {
-      commander: "*",
-      yaml: "*",
-      zod: "*",
-      picocolors: "*",
-      "log-update": "*",
-      "@swc/wasm-typescript": "cli/strip-types.ts",
-    },
-    loads: "cli/load-environment.ts",
+    packages: { commander: "*", zod: "*", picocolors: "*", "log-update": "*" },
     isInternal: true,
   },
 };

@@ -13,12 +13,12 @@ import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { agendaUser } from "../../users/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { formatCount, formatPercent } from "../display/terminal-text.ts";
-import { textTable } from "../display/text-table.ts";
+import { textTable } from "../../lib/text-table.ts";
 import { fasterClock } from "../simulation/faster-clock.ts";
 import { simulateTrainer, type TrainerStep } from "../simulation/simulate-trainer.ts";
 import { createSimulatedEngine, slowUser } from "../simulation/simulated-parts.ts";
-import { readFlag } from "../settings/resolve-settings.ts";
-import { number, whole } from "../settings/setting.ts";
+import { readFlag } from "../../api/resolve-settings.ts";
+import { number, whole } from "../../api/setting.ts";
 import type { RunCommand } from "./command-result.ts";
 import { sayWhenInterrupted } from "../until-aborted.ts";
 

@@ -8,14 +8,14 @@ import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import { loadModelFolder, type ModelFolder } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { modelPath } from "../compose/choose-model.ts";
+import { modelPath } from "../../api/choose-model.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { auditTemplate } from "../doctor/audit-template.ts";
 import { examineServer, type ServerFlags } from "../doctor/examine-server.ts";
 import { auditView } from "../doctor/audit-view.ts";
 import type { TemplateAudit } from "../doctor/template-audit.ts";
-import { readFlag } from "../settings/resolve-settings.ts";
-import { rolloutSettings } from "../settings/rollout-settings.ts";
+import { readFlag } from "../../api/resolve-settings.ts";
+import { rolloutSettings } from "../../api/rollout-settings.ts";
 import type { RunCommand } from "./command-result.ts";
 import { quoted } from "./play-rollout.ts";
 

@@ -8,13 +8,13 @@ import { shippedCheckpoints } from "../../learner/model/index.ts";
 import { createSglangFront, type FrontListener } from "../../testing/index.ts";
 import { loadTokenizer } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { modelPath } from "../compose/choose-model.ts";
-import { readKey } from "../compose/secrets.ts";
-import { readFlag } from "../settings/resolve-settings.ts";
-import { type Flag, whole } from "../settings/setting.ts";
+import { modelPath } from "../../api/choose-model.ts";
+import { readKey } from "../../api/secrets.ts";
+import { readFlag } from "../../api/resolve-settings.ts";
+import { type Flag, whole } from "../../api/setting.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { isLoopback } from "../../lib/is-loopback.ts";
-import { readEndTokens } from "../compose/end-tokens.ts";
+import { readEndTokens } from "../../api/end-tokens.ts";
 import type { RunCommand } from "./command-result.ts";
 import { quoted } from "./play-rollout.ts";
 

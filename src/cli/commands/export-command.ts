@@ -22,7 +22,7 @@ import {
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { openRunFolder } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { tokenizerOf } from "../compose/choose-model.ts";
+import { tokenizerOf } from "../../api/choose-model.ts";
 import { formatCount } from "../display/terminal-text.ts";
 import type { RunCommand } from "./command-result.ts";
 import { type RunEnvironment, samplesOfRun, toolsOfRun } from "./export-environment.ts";

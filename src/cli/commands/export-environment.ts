@@ -14,8 +14,8 @@ import type { ExportContext } from "../../export/index.ts";
 import { faultPolicies } from "../../graders/index.ts";
 import { dumpJson } from "../../python-semantics/json/dump-json.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/value.ts";
-import { faultPolicyOf } from "../compose/fault-policy.ts";
-import { environmentNames, loadEnvironment } from "../load-environment.ts";
+import { faultPolicyOf } from "../../api/fault-policy.ts";
+import { environmentNames, loadEnvironment } from "../../api/load-environment.ts";
 
 export type RunEnvironment = {
   readonly manifest: JsonObject;

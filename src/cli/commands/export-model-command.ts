@@ -6,7 +6,7 @@ import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import { exportGguf } from "../../learner/model/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { modelPath } from "../compose/choose-model.ts";
+import { modelPath } from "../../api/choose-model.ts";
 import type { RunCommand } from "./command-result.ts";
 
 type ExportModelFlags = { readonly to?: string };

@@ -9,18 +9,18 @@ import { slimeRowLine, toSlimeRow } from "../../export/index.ts";
 import { type RunTotals, type RolloutParts, rolloutWarnings, runRollout } from "../../rollout/index.ts";
 import { createFileRunStore, type ResumedRun, resumeFileRunStore } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import type { ConnectedPolicy } from "../compose/choose-policy.ts";
-import { concurrencyOf } from "../compose/choose-groups.ts";
-import { type PreparedRollout, prepareRollout } from "../compose/prepare-rollout.ts";
-import { checkSameSettings, type RunToResume } from "../compose/run-to-resume.ts";
-import { type RunWatch, watchRun } from "../compose/watch-run.ts";
+import type { ConnectedPolicy } from "../../api/choose-policy.ts";
+import { concurrencyOf } from "../../api/choose-groups.ts";
+import { type PreparedRollout, prepareRollout } from "../../api/prepare-rollout.ts";
+import { checkSameSettings, type RunToResume } from "../../api/run-to-resume.ts";
+import { type RunWatch, watchRun } from "../../api/watch-run.ts";
 import { createProgressDisplay } from "../display/progress-display.ts";
 import { runNotes, runTable } from "../display/run-table.ts";
 import { coloursFor, formatCount, printable } from "../display/terminal-text.ts";
-import { runManifest } from "../run-manifest.ts";
-import { defaultEngineWait } from "../settings/limit-settings.ts";
-import { goOnWith } from "../user-code.ts";
-import type { RolloutSettings } from "../settings/rollout-settings.ts";
+import { runManifest } from "../../api/run-manifest.ts";
+import { defaultEngineWait } from "../../api/limit-settings.ts";
+import { goOnWith } from "../../api/user-code.ts";
+import type { RolloutSettings } from "../../api/rollout-settings.ts";
 
 export type PlayedRollout = {
   readonly exitCode: number;

@@ -4,7 +4,7 @@
 import { Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import type { RunToResume } from "../compose/run-to-resume.ts";
+import type { RunToResume } from "../../api/run-to-resume.ts";
 import { formatCount } from "../display/terminal-text.ts";
 import { quoted } from "./play-rollout.ts";
 

@@ -2,13 +2,13 @@
 
 import { Command, Option } from "commander";
 import type { CliContext } from "../cli-context.ts";
-import { presetDefaults } from "../compose/presets.ts";
-import { prepareRollout } from "../compose/prepare-rollout.ts";
-import { readRunToResume, type RunToResume } from "../compose/run-to-resume.ts";
-import { readConfigFile } from "../settings/config-file.ts";
-import { resolveSettings, type FlagValues } from "../settings/resolve-settings.ts";
-import { rolloutSettings, type RolloutSettings, settingNames } from "../settings/rollout-settings.ts";
-import { settingsYaml } from "../settings/settings-text.ts";
+import { presetDefaults } from "../../api/presets.ts";
+import { prepareRollout } from "../../api/prepare-rollout.ts";
+import { readRunToResume, type RunToResume } from "../../api/run-to-resume.ts";
+import { readConfigFile } from "../../api/config-file.ts";
+import { resolveSettings, type FlagValues } from "../../api/resolve-settings.ts";
+import { rolloutSettings, type RolloutSettings, settingNames } from "../../api/rollout-settings.ts";
+import { settingsYaml } from "../../api/settings-text.ts";
 import type { RunCommand } from "./command-result.ts";
 import { playRollout } from "./play-rollout.ts";
 import { refuseBesideResume, resumeOption, sayComplete } from "./resume-flag.ts";

@@ -7,15 +7,15 @@ import { Command, Option } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import { runFiles } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { type OpenedService, openService } from "../compose/open-service.ts";
-import { readRunToResume } from "../compose/run-to-resume.ts";
+import { type OpenedService, openService } from "../../api/open-service.ts";
+import { readRunToResume } from "../../api/run-to-resume.ts";
 import { formatCount } from "../display/terminal-text.ts";
-import { readConfigFile } from "../settings/config-file.ts";
-import { type FlagValues, readFlag, resolveSettings } from "../settings/resolve-settings.ts";
-import { type Flag, whole } from "../settings/setting.ts";
+import { readConfigFile } from "../../api/config-file.ts";
+import { type FlagValues, readFlag, resolveSettings } from "../../api/resolve-settings.ts";
+import { type Flag, whole } from "../../api/setting.ts";
 import { untilAborted } from "../until-aborted.ts";
-import { readKey } from "../compose/secrets.ts";
-import { rolloutSettings, type SettingName, settingNames } from "../settings/rollout-settings.ts";
+import { readKey } from "../../api/secrets.ts";
+import { rolloutSettings, type SettingName, settingNames } from "../../api/rollout-settings.ts";
 import type { RunCommand } from "./command-result.ts";
 
 type ServeFlags = FlagValues & {
@@ -113,7 +113,10 @@ async function serve(flags: ServeFlags, context: CliContext): Promise<number> {
   const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
   const config = flags.config === undefined ? null : await readConfigFile(flags.config, cwd);
   const settings = resolveSettings(flags, resume?.settings ?? config);
-  const opened = await openService(settings, context, { folder, token, maxWaiting, resume });
+  const opened = await openService(settings, context, {
+    ...{ folder, token, maxWaiting, resume, cancel },
+    onNotice: (message) => stderr.write(`${message}\n`),
+  });
   try {
     const listener = await opened.service.listen(address);
     try {

@@ -6,12 +6,12 @@ import { ConfigurationError, type Episode, type Tokenizer } from "../../core/ind
 import { episodeSamples } from "../../rollout/index.ts";
 import { readEpisodes } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { tokenizerOf, withShippedModel } from "../compose/choose-model.ts";
+import { tokenizerOf, withShippedModel } from "../../api/choose-model.ts";
 import { conversationHeading, endingLines } from "../display/conversation-view.ts";
 import { maskedText, maskLegend } from "../display/masked-text.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { untrained } from "../display/token-view.ts";
-import { type FlagValues, resolveSettings } from "../settings/resolve-settings.ts";
+import { type FlagValues, resolveSettings } from "../../api/resolve-settings.ts";
 import type { RunCommand } from "./command-result.ts";
 import { playRollout, quoted } from "./play-rollout.ts";
 

@@ -9,17 +9,17 @@ import { coloursFor } from "../display/terminal-text.ts";
 import { comparisonTable } from "../learning/comparison.ts";
 import { readFields } from "../learning/learning-folder.ts";
 import { endLine, trainPolicy, type TrainingResult } from "../learning/train-policy.ts";
-import { readConfigFile } from "../settings/config-file.ts";
-import { type FlagValues, readFlag, resolveSettings } from "../settings/resolve-settings.ts";
+import { readConfigFile } from "../../api/config-file.ts";
+import { type FlagValues, readFlag, resolveSettings } from "../../api/resolve-settings.ts";
 import {
   readTrainSettings,
   resolveTrainSettings,
   rolloutDefaults,
   type TrainFlags,
-} from "../settings/resolve-train-settings.ts";
-import { rolloutSettings, type RolloutSettings, type SettingName, settingKey } from "../settings/rollout-settings.ts";
-import type { Setting } from "../settings/setting.ts";
-import { type TrainSettings, trainSettingNames, trainSettings } from "../settings/train-settings.ts";
+} from "../../api/resolve-train-settings.ts";
+import { rolloutSettings, type RolloutSettings, type SettingName, settingKey } from "../../api/rollout-settings.ts";
+import type { Setting } from "../../api/setting.ts";
+import { type TrainSettings, trainSettingNames, trainSettings } from "../../api/train-settings.ts";
 import type { RunCommand } from "./command-result.ts";
 import { newFolder, quoted } from "./play-rollout.ts";
 

@@ -7,10 +7,10 @@ import { createVllmEngine } from "../../engines/vllm/index.ts";
 import { asFields, createHttpPool, resolveAddress } from "../../http/index.ts";
 import { type CheckOutcome, examineEngine } from "../../testing/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { readKey } from "../compose/secrets.ts";
+import { readKey } from "../../api/secrets.ts";
 import { coloursFor } from "../display/terminal-text.ts";
-import { readFlag } from "../settings/resolve-settings.ts";
-import { rolloutSettings } from "../settings/rollout-settings.ts";
+import { readFlag } from "../../api/resolve-settings.ts";
+import { rolloutSettings } from "../../api/rollout-settings.ts";
 
 export type ServerFlags = {
   readonly url?: string;

@@ -4,9 +4,9 @@ import { ConfigurationError } from "../../core/index.ts";
 import { createChatModel, createModelCaller } from "../../chat-models/index.ts";
 import type { JudgeModel } from "../../graders/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { checkChatModel } from "../compose/first-contact.ts";
-import { readKey } from "../compose/secrets.ts";
-import type { EvalSettings } from "../settings/eval-settings.ts";
+import { checkChatModel } from "../../api/first-contact.ts";
+import { readKey } from "../../api/secrets.ts";
+import type { EvalSettings } from "../../api/eval-settings.ts";
 
 type JudgeSettings = Pick<EvalSettings, "judgeModel" | "judgeUrl" | "judgeApiKeyEnv">;
 

@@ -9,7 +9,7 @@ import {
   judgeFault,
   type JudgeModel,
 } from "../../graders/index.ts";
-import { taskFactsOf } from "./task-facts.ts";
+import { taskFactsOf } from "../../api/task-facts.ts";
 
 export type FaultGrader = (task: Task, failed: Omit<FailedEpisode, "facts">) => Promise<FaultAttribution>;
 

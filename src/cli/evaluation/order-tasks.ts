@@ -1,10 +1,10 @@
 import { ConfigurationError, type Taskset } from "../../core/index.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 import type { CliContext } from "../cli-context.ts";
-import { loadEnvironment } from "../load-environment.ts";
-import type { EvalSettings } from "../settings/eval-settings.ts";
-import type { RolloutSettings } from "../settings/rollout-settings.ts";
-import { readTaskList } from "../settings/task-list.ts";
+import { loadEnvironment } from "../../api/load-environment.ts";
+import type { EvalSettings } from "../../api/eval-settings.ts";
+import type { RolloutSettings } from "../../api/rollout-settings.ts";
+import { readTaskList } from "../../api/task-list.ts";
 
 /**
  * The settings with the tasks that are meant, in the order they are to be played: by index or id, shuffled by the seed of the

@@ -12,7 +12,7 @@ import {
   type Trainer,
 } from "../../learner/index.ts";
 import type { RunEpisode } from "../../rollout/index.ts";
-import type { TrainSettings } from "../settings/train-settings.ts";
+import type { TrainSettings } from "../../api/train-settings.ts";
 import type { PreparedLearning } from "./prepare-learning.ts";
 import { readClonedSamples } from "./read-cloned-samples.ts";
 import type { TrainingOptions } from "./training-options.ts";

@@ -7,14 +7,14 @@ import { createTaskOrder, type TaskOrder } from "../../learner/index.ts";
 import { type Checkpoint, readCheckpoint } from "../../learner/model/index.ts";
 import { type RunEpisode, episodeRunner } from "../../rollout/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { chooseModel, modelPath, withShippedModel } from "../compose/choose-model.ts";
-import { samplingOf } from "../compose/choose-policy.ts";
-import { chooseStrategy } from "../compose/choose-strategy.ts";
-import { chooseUser } from "../compose/choose-user.ts";
-import { loadEnvironment } from "../load-environment.ts";
-import type { RolloutSettings } from "../settings/rollout-settings.ts";
-import { readTaskList } from "../settings/task-list.ts";
-import type { TrainSettings } from "../settings/train-settings.ts";
+import { chooseModel, modelPath, withShippedModel } from "../../api/choose-model.ts";
+import { samplingOf } from "../../api/choose-policy.ts";
+import { chooseStrategy } from "../../api/choose-strategy.ts";
+import { chooseUser } from "../../api/choose-user.ts";
+import { loadEnvironment } from "../../api/load-environment.ts";
+import type { RolloutSettings } from "../../api/rollout-settings.ts";
+import { readTaskList } from "../../api/task-list.ts";
+import type { TrainSettings } from "../../api/train-settings.ts";
 
 export type HeldOutTasks = {
   readonly taskset: Taskset;

@@ -2,8 +2,8 @@
 
 import type { Sabotage } from "../../learner/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import type { RolloutSettings } from "../settings/rollout-settings.ts";
-import type { TrainSettings } from "../settings/train-settings.ts";
+import type { RolloutSettings } from "../../api/rollout-settings.ts";
+import type { TrainSettings } from "../../api/train-settings.ts";
 
 export type TrainingOptions = {
   readonly settings: TrainSettings;

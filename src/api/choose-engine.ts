@@ -1,0 +1,286 @@
+// The engine of a rollout: an SGLang or vLLM server, a GGUF file or a small model in this process, or the demonstration expert
+// behind the protocol of the first. Connecting is a step of its own, so that everything else is checked before a server is asked
+// anything.
+
+import { resolve } from "node:path";
+import { AttributedError, ConfigurationError, type Engine, type EngineLoadSource } from "../core/index.ts";
+import { loadEmbeddedEngine } from "../engines/embedded/index.ts";
+import { type CircuitStatus, createGuardedEngine } from "../engines/guarded/index.ts";
+import { createLlamaCppEngine, type LlamaCppEngineOptions } from "../engines/llama-cpp/index.ts";
+import { createSglangEngine } from "../engines/sglang/index.ts";
+import { createVllmEngine, type VllmEngineOptions } from "../engines/vllm/index.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { concurrencyBounds } from "./concurrency-setting.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import { findPreset } from "./presets.ts";
+import type { ChosenModel } from "./choose-model.ts";
+import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
+import { startExpertServer } from "./expert-server.ts";
+import { readKey } from "./secrets.ts";
+
+export type EngineName = "sglang" | "vllm" | "llama-cpp" | "embedded" | "expert";
+
+type EngineSettings = Pick<
+  RolloutSettings,
+  | "engine"
+  | "env"
+  | "gguf"
+  | "maxContextTokens"
+  | "url"
+  | "host"
+  | "port"
+  | "model"
+  | "preset"
+  | "apiKeyEnv"
+  | "logprobsMode"
+  | "endpoint"
+  | "expertNoise"
+  | "concurrency"
+  | "turnTimeout"
+  | "connectTimeout"
+  | "firstByteTimeout"
+>;
+
+/** What engines behind HTTP are made of; `logprobsMode` and `endpoint` are of vLLM alone. */
+export type ServerOptions = Pick<
+  VllmEngineOptions,
+  | "url"
+  | "host"
+  | "port"
+  | "apiKey"
+  | "timeoutMs"
+  | "connectTimeoutMs"
+  | "firstByteTimeoutMs"
+  | "connections"
+  | "logprobsMode"
+  | "endpoint"
+  | "vocabularySize"
+>;
+
+const products = { sglang: "an SGLang", vllm: "a vLLM" } as const;
+
+export type ConnectedEngine = {
+  readonly engine: Engine & Partial<EngineLoadSource>;
+  /** Safe to show. */
+  readonly address: string;
+  readonly weightVersion: string | null;
+  close(): Promise<void>;
+};
+
+/** The engine that the settings mean. Throws a `ConfigurationError` when they do not go together. */
+export function chooseEngineName(settings: EngineSettings): EngineName {
+  const { url, host, port, model, env, gguf } = settings;
+  const namesServer = [url, host, port, model].some((value) => value !== null);
+  const byDefault = gguf !== null ? "llama-cpp" : namesServer || env !== "bookshop" ? "sglang" : "expert";
+  const name = settings.engine ?? byDefault;
+  if ((name === "llama-cpp") !== (gguf !== null)) {
+    throw new ConfigurationError(
+      gguf === null
+        ? 'Cannot use engine "llama-cpp": no weights are named; give --gguf <file>.'
+        : `Cannot use --gguf with engine "${name}": it reads no such file; leave it out, or use --engine llama-cpp.`,
+    );
+  }
+  if (name === "expert" && env !== "bookshop") {
+    throw new ConfigurationError(
+      `Cannot play "${env}" with engine "expert": it knows the bookshop alone; use --engine sglang with --url and --model.`,
+    );
+  }
+  const needsNoServer = name === "expert" || name === "embedded" || name === "llama-cpp";
+  if (needsNoServer && (url ?? host ?? port) !== null) {
+    throw new ConfigurationError(
+      `Cannot use --url, --host or --port with engine "${name}": it needs no server; leave them out, or use --engine sglang.`,
+    );
+  }
+  if ((name === "vllm" || name === "embedded" || name === "llama-cpp") && findPreset(settings.preset) !== null) {
+    throw new ConfigurationError(
+      `Cannot play preset "${settings.preset}" with engine "${name}": the preset speaks to SGLang; use --engine sglang.`,
+    );
+  }
+  const bringsModel = name === "expert" || (name === "embedded" && env === "bookshop");
+  if (!bringsModel && model === null) {
+    throw new ConfigurationError(
+      `Cannot roll out with engine "${name}": no model is named; give --model <folder> with the tokenizer.json and the chat ` +
+        "template of the served model." +
+        (env === "bookshop" ? " Without a server: --engine embedded or --engine expert." : ""),
+    );
+  }
+  return name;
+}
+
+/** The addresses in a setting, at least one; `null`: that of the server by default. */
+function readUrls(url: string | null): readonly (string | null)[] {
+  if (url === null) return [null];
+  const urls = url.split(",").map((part) => part.trim());
+  if (urls.includes("") || new Set(urls).size < urls.length) {
+    throw new ConfigurationError(
+      "Cannot read --url: an address is empty or named twice; write http://a:30000,http://b:30000.",
+    );
+  }
+  return urls;
+}
+
+/** How the file is loaded that the settings name; `null`: none is named. */
+export function ggufOptions(settings: EngineSettings, cwd: string): LlamaCppEngineOptions | null {
+  const { gguf, concurrency, maxContextTokens } = settings;
+  if (gguf === null) return null;
+  return {
+    modelPath: resolve(cwd, gguf),
+    sequences: Math.min(8, concurrencyBounds(concurrency).ceiling),
+    ...(maxContextTokens === null ? {} : { contextTokens: maxContextTokens }),
+  };
+}
+
+/** Options of the engines, one for each server, without sending anything; keys are read here. */
+export function engineOptions(settings: EngineSettings, env: Surroundings["env"]): readonly ServerOptions[] {
+  const { host, port, apiKeyEnv, concurrency, turnTimeout, connectTimeout, firstByteTimeout } = settings;
+  const { logprobsMode, endpoint } = settings;
+  const urls = readUrls(settings.url);
+  if (urls.length > 1 && findPreset(settings.preset) !== null) {
+    throw new ConfigurationError(
+      `Cannot play preset "${settings.preset}" with ${urls.length} servers: the preset speaks to one; put a router before them.`,
+    );
+  }
+  const connectTimeoutMs = Math.ceil(connectTimeout * 1000);
+  return urls.map((url) => ({
+    ...(url === null ? {} : { url }),
+    ...(host === null ? {} : { host }),
+    ...(port === null ? {} : { port }),
+    apiKey: readKey(env, apiKeyEnv, "--api-key-env"),
+    timeoutMs: turnTimeout * 1000,
+    connectTimeoutMs,
+    firstByteTimeoutMs: firstByteTimeout === null ? null : firstByteTimeout * 1000,
+    connections: concurrencyBounds(concurrency).ceiling,
+    logprobsMode,
+    endpoint,
+  }));
+}
+
+/**
+ * Connects and makes sure that the server answers. Rejects with a `ConfigurationError` when it does not: a rollout against
+ * a server that is not there would only collect failures.
+ */
+export async function connectEngine(
+  name: EngineName,
+  options: {
+    /** One for each server. */
+    readonly servers: readonly ServerOptions[];
+    readonly model: ChosenModel;
+    /** `null`: no such file plays. */
+    readonly gguf: LlamaCppEngineOptions | null;
+    readonly expertNoise: number;
+    readonly cancel: AbortSignal;
+    /** How long a call waits for servers of which none can be asked. */
+    readonly maxWaitMs: number;
+    /** Whether the first contact waits as long for a server that cannot be reached. */
+    readonly waitsForUnreachable: boolean;
+    readonly maxContextTokens: number | null;
+    /** Names in `sampling.extra`. */
+    readonly sampling: readonly string[];
+    /** Told when the first contact has to wait. */
+    readonly tell: (note: string) => void;
+    readonly onCircuit: (change: CircuitStatus) => void;
+  },
+): Promise<ConnectedEngine> {
+  const { model, gguf, expertNoise } = options;
+  const { vocabularySize } = model.renderer;
+  const servers = options.servers.map((server) => ({ ...server, vocabularySize }));
+  if (name === "embedded") return openEmbedded(model);
+  if (gguf !== null) return openGguf(model, gguf);
+  if (name === "vllm") return openAll(servers.map(createVllmEngine), { ...options, product: "vllm" });
+  if (name === "sglang") return openAll(servers.map(createSglangEngine), { ...options, product: "sglang" });
+  const endTokenId = model.renderer.stopTokenIds[0] ?? 0;
+  const server = await startExpertServer({ tokenizer: model.tokenizer, endTokenId, noise: expertNoise });
+  const connections = servers[0]?.connections ?? 64;
+  const expert = createSglangEngine({ url: server.url, connections });
+  const connected = await open(expert, { ...options, product: "sglang" });
+  return {
+    ...connected,
+    close: async () => {
+      await connected.close();
+      await server.close();
+    },
+  };
+}
+
+async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
+  if (folder === null) {
+    throw new ConfigurationError(
+      'Cannot run the embedded engine: "readable" names a tokenizer without a model; leave --model out, or name a model folder.',
+    );
+  }
+  const engine = await loadEmbeddedEngine(folder);
+  return { engine, address: "this process", weightVersion: null, close: () => engine.close() };
+}
+
+async function openGguf({ tokenizer }: ChosenModel, options: LlamaCppEngineOptions): Promise<ConnectedEngine> {
+  const engine = await createLlamaCppEngine(options);
+  const { vocabularySize } = engine.limits;
+  // The other way round is common: weights are padded.
+  if (tokenizer.vocabularySize > vocabularySize) {
+    await engine.close();
+    throw new ConfigurationError(
+      `Cannot play "${options.modelPath}" with this tokenizer: it has ${tokenizer.vocabularySize} tokens, the file ${vocabularySize}; ` +
+        "name the folder of the same model with --model.",
+    );
+  }
+  return { engine, address: "this process", weightVersion: null, close: () => engine.close() };
+}
+
+/** Every server must answer: an address that is mistyped would never be missed later. */
+async function openAll(
+  engines: readonly ServerEngine[],
+  options: Parameters<typeof connectEngine>[1] & { readonly product: keyof typeof products },
+): Promise<ConnectedEngine> {
+  const { maxWaitMs, onCircuit: onChange } = options;
+  const opened = await Promise.allSettled(engines.map((engine) => open(engine, options)));
+  const failed = opened.find(({ status }) => status === "rejected");
+  if (failed?.status === "rejected") {
+    await Promise.all(engines.map((engine) => engine.close()));
+    throw failed.reason;
+  }
+  const engine = createGuardedEngine(engines, { maxWaitMs, onChange });
+  const weightVersion = opened[0]?.status === "fulfilled" ? opened[0].value.weightVersion : null;
+  const address = engines.map((one) => one.address).join(", ");
+  return { engine, address, weightVersion, close: () => engine.close() };
+}
+
+async function open(
+  engine: ServerEngine,
+  options: Parameters<typeof connectEngine>[1] & { readonly product: keyof typeof products },
+): Promise<ConnectedEngine> {
+  const { product, model, cancel: signal } = options;
+  try {
+    const weightVersion = await untilServerIsReady(engine, { ...options, signal }, async () => {
+      await checkServerModel(engine, { ...options, ...model, signal });
+      return engine.weightVersion({ signal });
+    });
+    return { engine, address: engine.address, weightVersion, close: () => engine.close() };
+  } catch (error) {
+    await engine.close();
+    if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;
+    throw refusal(engine.address, error, products[product]);
+  }
+}
+
+function refusal(address: string, error: AttributedError, product: string): ConfigurationError {
+  const { code, message } = error.failure;
+  if (code === "unreachable" || code === "connection-lost" || code === "timeout") {
+    return new ConfigurationError(
+      `Cannot reach the ${product.split(" ")[1]} server at ${address} (${reasonOf(message)}); start it, or name another with --url. ` +
+        "To see a rollout without a server: --env bookshop --engine expert.",
+      { cause: error },
+    );
+  }
+  if (code === "unauthorized") {
+    return new ConfigurationError(
+      `Cannot use the ${product.split(" ")[1]} server at ${address}: it refuses the key; name the variable that holds the right one with --api-key-env.`,
+      { cause: error },
+    );
+  }
+  return new ConfigurationError(`${message.replace(/\.$/, "")}; is this ${product} server?`, { cause: error });
+}
+
+/** The state in a message of our grammar: what stands between the colon and the remedy. */
+function reasonOf(message: string): string {
+  return /: (.+?)(?:;|\.?$)/.exec(message)?.[1] ?? message;
+}

@@ -1,0 +1,133 @@
+// Which groups a rollout keeps and how many it plays, from its settings: filters by name or from a module, the quota, the
+// curriculum. What does not go together is refused here, before a server is asked.
+
+import { resolve } from "node:path";
+import { ConfigurationError, type EngineLoadSource } from "../core/index.ts";
+import {
+  type AdaptiveConcurrency,
+  createCurriculum,
+  dropZeroSignal,
+  type GroupFilter,
+  keepRewardRange,
+  minGradedToTrain,
+  type RolloutOptions,
+  type RolloutPlan,
+} from "../rollout/index.ts";
+import { openRunFolder } from "../store/index.ts";
+import { importDefault } from "./load-environment.ts";
+import { concurrencyBounds, type ConcurrencyValue } from "./concurrency-setting.ts";
+import { type RolloutSettings, rolloutSettings, type SettingName, settingKey } from "./rollout-settings.ts";
+
+export type GroupOptions = Required<Pick<RolloutOptions, "groups" | "quota">> & Pick<RolloutOptions, "tasks">;
+
+/** Settings that mean something only where a number of groups is wanted. */
+const needGroups = ["oversample", "keepOrder", "maxGroups", "curriculum"] as const satisfies readonly SettingName[];
+
+/** Throws a `ConfigurationError` for what the user can correct. */
+export async function chooseGroups(
+  settings: RolloutSettings,
+  plan: RolloutPlan,
+  options: { readonly cwd: string; readonly environment: string },
+): Promise<GroupOptions> {
+  const { groups, samplesPerTask, replacements, groupTimeout, groupCutoff, oversample, keepOrder } = settings;
+  const lonely = needGroups.find((name) => settings[name] !== rolloutSettings[name].default);
+  if (groups === null && lonely !== undefined) {
+    throw new ConfigurationError(
+      `Cannot use --${settingKey(lonely)}: it says how a number of groups is reached, and none is wanted; give --groups <n>.`,
+    );
+  }
+  const minGroup = settings.minGroup ?? (groups === null ? 1 : minGradedToTrain(samplesPerTask));
+  if (minGroup > samplesPerTask) {
+    throw new ConfigurationError(
+      `Cannot keep groups of at least ${minGroup} graded episodes: they have ${samplesPerTask}; lower --min-group or raise --samples-per-task.`,
+    );
+  }
+  const maxGroups = settings.maxGroups ?? (groups === null ? Infinity : 8 * groups);
+  if (groups !== null && maxGroups < groups) {
+    throw new ConfigurationError(
+      `Cannot keep ${groups} groups: at most ${maxGroups} are tried; raise --max-groups or lower --groups.`,
+    );
+  }
+  const cutoff = groupTimeout === null ? null : ({ afterMs: groupTimeout * 1000, policy: groupCutoff } as const);
+  const filters = await chooseFilters(settings, options.cwd);
+  const quota = { target: groups, oversample, order: keepOrder, maxGroups };
+  const policy = { filters, minGraded: minGroup, replacements, cutoff };
+  if (settings.curriculum === null) return { groups: policy, quota };
+  const { taskIndexes, seed } = plan;
+  const known = settings.curriculum === "on" ? [] : await passRates(settings.curriculum, plan, options);
+  return { groups: policy, quota, tasks: createCurriculum({ taskIndexes, seed, known }) };
+}
+
+/** A number, or bounds between which it follows what the servers report. */
+export function concurrencyOf(value: ConcurrencyValue, load: EngineLoadSource | null): number | AdaptiveConcurrency {
+  const { floor, ceiling } = concurrencyBounds(value);
+  return floor === ceiling ? floor : { floor, ceiling, load };
+}
+
+async function chooseFilters({ filter, samplesPerTask }: RolloutSettings, cwd: string): Promise<GroupFilter[]> {
+  if (filter === null) return [];
+  return Promise.all(
+    filter.split(",").map(async (part) => {
+      const name = part.trim();
+      if (name === "zero-signal") {
+        if (samplesPerTask > 1) return dropZeroSignal();
+        throw new ConfigurationError(
+          "Cannot filter by zero-signal: a group of one episode has nothing to compare; give --samples-per-task of at least 2.",
+        );
+      }
+      const [, min, max] = /^reward-range:(-?[\d.]+)-(-?[\d.]+)$/.exec(name) ?? [];
+      if (Number(min) <= Number(max)) return keepRewardRange({ min: Number(min), max: Number(max) });
+      if (/^(\.|\/)|\.[cm]?[jt]s$/.test(name)) return loadFilter(name, cwd);
+      throw new ConfigurationError(
+        `Cannot filter groups by "${name}": there are zero-signal and reward-range:<min>-<max>, like reward-range:0.1-0.9; or name a module like ./filter.ts.`,
+      );
+    }),
+  );
+}
+
+async function loadFilter(name: string, cwd: string): Promise<GroupFilter> {
+  const exported = await importDefault(name, { cwd, what: "filter", flag: "--filter" });
+  if (typeof exported !== "function") {
+    throw new ConfigurationError(
+      `Cannot use "${name}" as a filter: its default export is no function; export one that takes a group and returns the reason for dropping it, or null.`,
+    );
+  }
+  const judge = exported as (...given: Parameters<GroupFilter>) => unknown;
+  return (group) => {
+    const reason = judge(group);
+    if (reason === null || (typeof reason === "string" && reason !== "")) return reason;
+    throw new ConfigurationError(
+      `Cannot judge group ${group.groupIndex} by "${name}": it returned ${JSON.stringify(reason) ?? "undefined"}, wanted the reason for dropping the group as a text, or null.`,
+    );
+  };
+}
+
+/** What an earlier run found out about the tasks of this one. */
+async function passRates(
+  folder: string,
+  { taskset, taskIndexes }: RolloutPlan,
+  { cwd, environment }: { readonly cwd: string; readonly environment: string },
+): Promise<{ taskIndex: number; graded: number; passed: number }[]> {
+  const indexOf = new Map(taskIndexes.map((taskIndex) => [taskset.task(taskIndex).id, taskIndex]));
+  const rates = new Map<number, { taskIndex: number; graded: number; passed: number }>();
+  const run = openRunFolder(resolve(cwd, folder));
+  // A folder that is no run is refused with the words of whoever reads it.
+  await run.manifest();
+  for await (const { taskId, rewards } of run.groups()) {
+    const taskIndex = indexOf.get(taskId);
+    if (taskIndex === undefined) continue;
+    const { graded, passed } = rates.get(taskIndex) ?? { graded: 0, passed: 0 };
+    const known = rewards.filter((reward) => reward !== null);
+    rates.set(taskIndex, {
+      taskIndex,
+      graded: graded + known.length,
+      passed: passed + known.filter((reward) => reward >= 1 - 1e-6).length,
+    });
+  }
+  if (rates.size === 0) {
+    throw new ConfigurationError(
+      `Cannot begin a curriculum with "${folder}": it has no decided group of these tasks of ${environment}; name a run of them, or use --curriculum on.`,
+    );
+  }
+  return [...rates.values()];
+}

@@ -1,0 +1,145 @@
+// The tokenizer and the renderer of a rollout: from a model folder, a shipped one included, or the readable ones of the
+// demonstration.
+
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts";
+import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
+import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
+import { chooseRenderer, rendererFor } from "../renderers/index.ts";
+import { createReadableTokenizer, loadModelFolder, trainedChatTemplate } from "../tokenizers/index.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+
+/** Names the tokenizer of the demonstrations instead of a folder: for fake servers and tests, which need no files then. */
+export const readableModel = "readable";
+
+export type ChosenModel = {
+  /** As the user named it; `null`: the readable tokenizer without files. */
+  readonly folder: string | null;
+  readonly tokenizer: Tokenizer;
+  readonly renderer: Renderer;
+};
+
+type ModelSettings = Pick<
+  RolloutSettings,
+  | "engine"
+  | "model"
+  | "renderer"
+  | "history"
+  | "thinking"
+  | "toolInstruction"
+  | "parserMode"
+  | "controlTokens"
+  | "repair"
+  | "toolParser"
+  | "reasoningParser"
+>;
+
+/**
+ * Where the model lies that a flag names: a shipped one by its name, or a folder. Throws a `ConfigurationError` for the name of a
+ * model on a hub, because nothing here downloads.
+ */
+export function modelPath(model: string, cwd: string): string {
+  const path = resolve(cwd, modelFolder(model));
+  if (/^\w[\w.-]*\/[\w.-]+$/.test(model) && !existsSync(path)) {
+    const folder = `./${model.slice(model.indexOf("/") + 1)}`;
+    throw new ConfigurationError(
+      `Cannot load model "${model}": there is no such folder, and nothing is downloaded here. If it is a model of the Hugging Face ` +
+        `hub, fetch all but its weights with: hf download ${model} --local-dir ${folder} --exclude "*.safetensors" ` +
+        `(pip install huggingface_hub), and name the folder: ${folder}`,
+    );
+  }
+  return path;
+}
+
+/** The folder of a shipped model that is named; anything else is a folder already. */
+function modelFolder(model: string): string {
+  const isShipped = shippedCheckpoints.includes(model as ShippedCheckpoint);
+  return isShipped ? shippedCheckpoint(model as ShippedCheckpoint) : model;
+}
+
+/**
+ * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine has one without being told.
+ */
+export function withShippedModel<T extends ModelSettings>(settings: T): T {
+  const name = settings.model ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
+  return name === null ? settings : { ...settings, model: modelFolder(name) };
+}
+
+/** Loads what the settings name. Throws a `ConfigurationError` for what is missing or does not fit together. */
+export async function chooseModel(settings: ModelSettings, cwd: string): Promise<ChosenModel> {
+  const instruction = await readToolInstruction(settings.toolInstruction, cwd);
+  const optionsFor = (template: string | null) => ({
+    historyPolicy: settings.history,
+    // Our own wording goes where a template has the sentence it replaces; wording that was asked for must find its place.
+    // The models that this package trains are too small for other words than those they were trained with.
+    promptEdits:
+      instruction === null || (settings.toolInstruction === null && template === trainedChatTemplate)
+        ? []
+        : [
+            {
+              ...toolInstructionEdit(instruction),
+              whenMissing: settings.toolInstruction === null ? ("skip" as const) : ("refuse" as const),
+            },
+          ],
+    parseMode: settings.parserMode,
+    controlTokens: settings.controlTokens,
+    repair: settings.repair,
+    ...(settings.toolParser === null ? {} : { toolCallParser: settings.toolParser }),
+    ...(settings.reasoningParser === null ? {} : { reasoningParser: settings.reasoningParser }),
+    ...(settings.thinking === null ? {} : { thinking: settings.thinking === "on" }),
+  });
+  if (settings.model === null || settings.model === readableModel) {
+    const tokenizer = createReadableTokenizer();
+    return {
+      folder: null,
+      tokenizer,
+      renderer: rendererFor(settings.renderer ?? "qwen2.5-instruct", tokenizer, optionsFor(null)),
+    };
+  }
+  const { tokenizer, vocabularySize, chatTemplate, specialTokens } = await loadModelFolder(
+    modelPath(settings.model, cwd),
+  );
+  const options = { ...optionsFor(chatTemplate), vocabularySize };
+  if (settings.renderer !== null) {
+    return { folder: settings.model, tokenizer, renderer: rendererFor(settings.renderer, tokenizer, options) };
+  }
+  if (chatTemplate === null) {
+    throw new ConfigurationError(
+      `Cannot render prompts for "${settings.model}": the folder has no chat template (chat_template.jinja, or chat_template ` +
+        "in tokenizer_config.json); add it, or name the model family with --renderer.",
+    );
+  }
+  const renderer = chooseRenderer({ ...options, tokenizer, chatTemplate, specialTokens });
+  return { folder: settings.model, tokenizer, renderer };
+}
+
+/** The decoder of a kept run; `null` when its model folder is gone. */
+export async function tokenizerOf(folder: string | null, cwd: string): Promise<Tokenizer | null> {
+  if (folder === null) return createReadableTokenizer();
+  try {
+    return (await loadModelFolder(modelPath(folder, cwd))).tokenizer;
+  } catch (error) {
+    if (error instanceof ConfigurationError) return null;
+    throw error;
+  }
+}
+
+/** `null`: the template's own words stay. */
+async function readToolInstruction(setting: string | null, cwd: string): Promise<string | null> {
+  if (setting === null) return defaultToolInstruction;
+  if (setting === "none") return null;
+  return (await readSettingFile(setting, cwd, "--tool-instruction")).trimEnd();
+}
+
+/** The text of a file that a flag names. */
+export async function readSettingFile(path: string, cwd: string, flag: string): Promise<string> {
+  try {
+    return await readFile(resolve(cwd, path), "utf8");
+  } catch (error) {
+    const code = error instanceof Error && "code" in error ? error.code : null;
+    const state = code === "ENOENT" ? "there is no such file" : String(code ?? error);
+    throw new ConfigurationError(`Cannot read "${path}": ${state}; correct ${flag}.`, { cause: error });
+  }
+}

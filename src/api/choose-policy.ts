@@ -1,0 +1,186 @@
+// Who plays: an engine, whose tokens are recorded and trained, or an agent behind an API, which is evaluated. Cheap checks
+// come first, models are loaded next, and servers are asked last.
+
+import {
+  type AgentStrategy,
+  ConfigurationError,
+  type Engine,
+  type EngineLoadSource,
+  type EnvironmentSource,
+  type SamplingParams,
+  type UserSource,
+} from "../core/index.ts";
+import type { CircuitStatus } from "../engines/guarded/index.ts";
+import { defaultTimeouts } from "../rollout/index.ts";
+import { chatEpisodeRunner, type RunEpisode, episodeRunner } from "../rollout/index.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { defaultEngineWait } from "./limit-settings.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import { chooseAgent } from "./choose-agent.ts";
+import { chooseEngineName, connectEngine, engineOptions, type EngineName, ggufOptions } from "./choose-engine.ts";
+import { type ChosenModel, chooseModel, withShippedModel } from "./choose-model.ts";
+import type { Preset } from "./preset.ts";
+
+/** Everything else that an episode is played with. */
+export type PolicyParts = {
+  readonly settings: RolloutSettings;
+  readonly environment: EnvironmentSource;
+  readonly user: UserSource;
+  readonly strategy: AgentStrategy;
+  readonly preset: Preset | null;
+  /** Stands between the loop and the engine, and bounds its calls in place of the loop. Default: nothing does. */
+  readonly wrapEngine?: (engine: Engine) => Engine;
+  /** Told when the first contact with a server has to wait. Default: nobody. */
+  readonly tell?: (note: string) => void;
+};
+
+export type ConnectedPolicy = {
+  /** Safe to show. */
+  readonly address: string;
+  readonly weightVersion: string | null;
+  readonly runEpisode: RunEpisode;
+  /** Who says how busy the servers are; `null`: nobody. */
+  readonly load: EngineLoadSource | null;
+  /** As of the engine; nothing where its weights never change. */
+  reportWeightVersion(version: string): Promise<void>;
+  /** Tells of servers that are left alone because they failed, and of their return. */
+  watchCircuits(listener: (change: CircuitStatus) => void): void;
+  close(): Promise<void>;
+};
+
+export type ChosenPolicy = {
+  /** As in "engine sglang". */
+  readonly title: string;
+  /** `null`: an agent behind an API. */
+  readonly engine: EngineName | null;
+  /** Tokenizer and renderer, loaded once; `null`: an agent behind an API, which needs none. */
+  loadModel(): Promise<ChosenModel | null>;
+  /** Asks the server whether it is there. Rejects with a `ConfigurationError` when it is not. */
+  connect(parts: PolicyParts, cancel: AbortSignal): Promise<ConnectedPolicy>;
+};
+
+/** Throws a `ConfigurationError` for settings that do not go together. `model`: one that is loaded already. */
+export function choosePolicy(
+  given: RolloutSettings,
+  context: Surroundings,
+  { model = null }: { readonly model?: ChosenModel | null } = {},
+): ChosenPolicy {
+  return agentPolicy(given, context) ?? enginePolicy(given, context, model);
+}
+
+function agentPolicy(given: RolloutSettings, { env }: Pick<Surroundings, "env">): ChosenPolicy | null {
+  const agent = chooseAgent(given, env);
+  if (agent === null) return null;
+  return {
+    title: `agent model "${agent.name}"`,
+    engine: null,
+    loadModel: () => Promise.resolve(null),
+    connect: ({ settings, environment, user, strategy }) =>
+      Promise.resolve({
+        address: settings.agentUrl === null ? "its provider" : new URL(settings.agentUrl).origin,
+        weightVersion: null,
+        runEpisode: chatEpisodeRunner({ environment, user, strategy, agent }, playing(settings)),
+        load: null,
+        reportWeightVersion: () => Promise.resolve(),
+        watchCircuits: () => undefined,
+        close: () => Promise.resolve(),
+      }),
+  };
+}
+
+function enginePolicy(asked: RolloutSettings, { env, cwd }: Surroundings, loaded: ChosenModel | null): ChosenPolicy {
+  const engine = chooseEngineName(asked);
+  const given = withShippedModel(asked);
+  if (engine === "expert" && (given.strategy === "act" || given.strategy === "react")) {
+    throw new ConfigurationError(
+      `Cannot play strategy "${given.strategy}" with engine "expert": it knows tools in the chat template's own form alone; use ` +
+        "--strategy tool-calling, or a model.",
+    );
+  }
+  const servers = engineOptions(given, env);
+  let loading: Promise<ChosenModel> | null = loaded === null ? null : Promise.resolve(loaded);
+  const loadModel = (): Promise<ChosenModel> => (loading ??= chooseModel(given, cwd));
+  return {
+    title: `engine ${engine}`,
+    engine,
+    loadModel,
+    connect: async ({ settings, environment, user, strategy, preset, wrapEngine, tell = () => undefined }, cancel) => {
+      const model = await loadModel();
+      const listeners = new Set<(change: CircuitStatus) => void>();
+      const connected = await connectEngine(engine, {
+        servers,
+        model,
+        gguf: ggufOptions(given, cwd),
+        expertNoise: settings.expertNoise,
+        cancel,
+        maxWaitMs: (settings.engineWait ?? defaultEngineWait) * 1000,
+        waitsForUnreachable: settings.engineWait !== null,
+        maxContextTokens: settings.maxContextTokens,
+        sampling: Object.keys(settings.samplingExtra),
+        tell,
+        onCircuit: (change) => {
+          for (const listener of listeners) listener(change);
+        },
+      });
+      const { address, weightVersion } = connected;
+      const run = (): RunEpisode => {
+        if (preset !== null) {
+          const apiKey = servers[0]?.apiKey ?? null;
+          return preset.createPlayer({ settings, environment, user, model, address, apiKey, cwd });
+        }
+        const wrapped = wrapEngine?.(connected.engine) ?? connected.engine;
+        const played = { environment, user, strategy, renderer: model.renderer, engine: wrapped };
+        const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: settings.maxPause * 1000 };
+        const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
+        return episodeRunner(played, { ...playing(settings), turnTimeoutMs, engineAbort });
+      };
+      try {
+        return {
+          address,
+          weightVersion,
+          runEpisode: run(),
+          load: loadSourceOf(connected.engine),
+          reportWeightVersion: async (version) => connected.engine.reportWeightVersion?.(version),
+          watchCircuits: (listener) => void listeners.add(listener),
+          close: () => connected.close(),
+        };
+      } catch (error) {
+        await connected.close();
+        throw error;
+      }
+    },
+  };
+}
+
+function loadSourceOf(engine: Partial<EngineLoadSource>): EngineLoadSource | null {
+  return engine.load === undefined ? null : { load: (options) => engine.load?.(options) ?? Promise.resolve(null) };
+}
+
+function playing(settings: RolloutSettings) {
+  return {
+    sampling: samplingOf(settings),
+    seedTurns: settings.seedTurns,
+    timeouts: {
+      environmentMs: settings.environmentTimeout * 1000,
+      userMs: userTimeoutMs(settings),
+      graderMs: settings.gradingTimeout * 1000,
+    },
+    maxResultCharacters: settings.maxResultCharacters,
+    limits: {
+      maxTurns: settings.maxTurns,
+      maxSampledTokens: settings.maxSampledTokens,
+      maxContextTokens: settings.maxContextTokens,
+    },
+  };
+}
+
+/** A person thinks as long as it takes. */
+function userTimeoutMs({ userTimeout, user }: RolloutSettings): number {
+  if (userTimeout !== null) return userTimeout * 1000;
+  return user === "human" ? Infinity : defaultTimeouts.userMs;
+}
+
+export function samplingOf(settings: RolloutSettings): SamplingParams {
+  const { temperature, topP, topK, minP, maxNewTokens, repetitionPenalty, samplingExtra } = settings;
+  return { temperature, topP, topK, minP, maxNewTokens, repetitionPenalty, seed: null, extra: samplingExtra };
+}

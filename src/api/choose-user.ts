@@ -1,0 +1,123 @@
+// The user simulator of a rollout, by the names of the command line.
+
+import { resolve } from "node:path";
+import { ConfigurationError, type EnvironmentSource, type UserSource } from "../core/index.ts";
+import { loadUserPrompts, type TauUserPrompts } from "../environments/tau-bench/index.ts";
+import { type ModelUserOptions, parseUserExchanges, selectUser, userNames } from "../users/index.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { nearest } from "./nearest.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import { readSettingFile } from "./choose-model.ts";
+import { readKey } from "./secrets.ts";
+
+/** Users that are played by a model; an environment that lists "llm" can be played by each. */
+const modelUsers = ["llm", "react", "verify", "reflection"];
+
+/** Replaying is asked for by naming a recording. */
+const playable = userNames.filter((name) => name !== "replay");
+
+type UserSettings = Pick<
+  RolloutSettings,
+  | "user"
+  | "userModel"
+  | "userUrl"
+  | "userApiKeyEnv"
+  | "userLines"
+  | "userPrompts"
+  | "userCompat"
+  | "replayUsers"
+  | "data"
+>;
+
+/** Throws a `ConfigurationError` for a user that is unknown, cannot play the environment, or lacks something. */
+export async function chooseUser(
+  settings: UserSettings,
+  environment: EnvironmentSource,
+  context: Surroundings,
+): Promise<UserSource> {
+  if (settings.replayUsers !== null) return replayedUser(settings, settings.replayUsers, context.cwd);
+  const name = settings.user ?? defaultUser(settings, environment);
+  if (!playable.includes(name)) {
+    const near = nearest(name, playable);
+    throw new ConfigurationError(
+      `Cannot find user "${name}": ${near === null ? `there are ${playable.join(", ")}; choose one with --user.` : `did you mean "${near}"?`}`,
+    );
+  }
+  const isListed = environment.users.includes(name) || (modelUsers.includes(name) && environment.users.includes("llm"));
+  if (!isListed) {
+    throw new ConfigurationError(
+      `Cannot play "${environment.name}" with user "${name}": it can be played with ${usersOf(environment)}; choose one with --user.`,
+    );
+  }
+  if (modelUsers.includes(name))
+    return selectUser(name, { model: await modelOptions(name, { settings, environment, context }) });
+  if (name !== "scripted") return selectUser(name);
+  if (settings.userLines === null) {
+    throw new ConfigurationError(
+      'Cannot make user "scripted": it has nothing to say; give a file of lines with --user-lines.',
+    );
+  }
+  const text = await readSettingFile(settings.userLines, context.cwd, "--user-lines");
+  return selectUser(name, { lines: text.split(/\r?\n/).filter((line) => line.trim() !== "") });
+}
+
+/** Any environment will do: what was recorded can be played back. */
+async function replayedUser(settings: UserSettings, file: string, cwd: string): Promise<UserSource> {
+  const { user, userModel, userLines } = settings;
+  if ((user !== null && user !== "replay") || userModel !== null || userLines !== null) {
+    throw new ConfigurationError(
+      "Cannot replay users and choose one at the same time: leave --user, --user-model and --user-lines out, or --replay-users.",
+    );
+  }
+  return selectUser("replay", { exchanges: parseUserExchanges(await readSettingFile(file, cwd, "--replay-users")) });
+}
+
+/** What the environment lists first; a model when one is named. */
+function defaultUser(settings: UserSettings, environment: EnvironmentSource): string {
+  if (settings.userModel !== null && environment.users.includes("llm")) return "llm";
+  if (settings.userLines !== null && environment.users.includes("scripted")) return "scripted";
+  return environment.users[0] ?? "llm";
+}
+
+function usersOf(environment: EnvironmentSource): string {
+  return environment.users.filter((name) => playable.includes(name)).join(", ");
+}
+
+async function modelOptions(
+  name: string,
+  given: {
+    readonly settings: UserSettings;
+    readonly environment: EnvironmentSource;
+    readonly context: Surroundings;
+  },
+): Promise<ModelUserOptions> {
+  const { environment, settings } = given;
+  const { env, cwd } = given.context;
+  const { userModel, userUrl, userApiKeyEnv } = settings;
+  if (userModel === null) {
+    throw new ConfigurationError(
+      `Cannot make user "${name}": no model plays it; give --user-model provider/model, or --user-url <address> and ` +
+        `--user-model <its name there>. "${environment.name}" can be played with ${usersOf(environment)}.`,
+    );
+  }
+  const apiKey = readKey(env, userApiKeyEnv, "--user-api-key-env");
+  const prompts = await promptsOf(settings, environment, cwd);
+  return {
+    model: userModel,
+    variables: env,
+    compat: settings.userCompat,
+    ...(prompts === null ? {} : { prompts }),
+    ...(userUrl === null ? {} : { url: userUrl }),
+    ...(apiKey === null ? {} : { apiKey }),
+  };
+}
+
+/** Prompts that came with the data of tau-bench; `null`: our own. */
+async function promptsOf(
+  { data, userPrompts }: UserSettings,
+  environment: EnvironmentSource,
+  cwd: string,
+): Promise<TauUserPrompts | null> {
+  if (userPrompts === "own" || data === null || !environment.name.startsWith("tau-bench/")) return null;
+  return loadUserPrompts(resolve(cwd, data));
+}

@@ -1,0 +1,181 @@
+// What is asked of servers before a run begins: whether they are there and take requests, whether they serve the model of the
+// folder with the context that is wanted, and whether the models of user, agent and judge exist where they are said to be.
+
+import { type Engine, type EngineControl, AttributedError, ConfigurationError, type Tokenizer } from "../core/index.ts";
+import { chatBase, findHostKey } from "../chat-models/index.ts";
+import { asFields, createHttpPool, type ServerFacts, showAddress } from "../http/index.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+
+/** What the engines for servers have for it. */
+export type ServerEngine = Engine &
+  EngineControl & {
+    readonly address: string;
+    isReady(options: { readonly signal?: AbortSignal }): Promise<boolean>;
+    serverFacts(text: string, options: { readonly signal?: AbortSignal }): Promise<readonly ServerFacts[]>;
+    droppedParameters?(
+      names: readonly string[],
+      options: { readonly signal?: AbortSignal },
+    ): Promise<readonly string[]>;
+  };
+
+export type FirstContactOptions = {
+  /** How long a server that answers, but takes no requests yet, is waited for. */
+  readonly maxWaitMs: number;
+  /** Whether one that cannot be reached is waited for as well. */
+  readonly waitsForUnreachable: boolean;
+  readonly signal: AbortSignal;
+  /** Told once when it has to wait. */
+  readonly tell: (note: string) => void;
+  /** Default: the real one. */
+  readonly clock?: Clock;
+};
+
+const pollMs = 1000;
+
+/**
+ * Resolves with what `ask` gives when the server takes requests. Rejects with what it said last when that takes too long. `ask`
+ * is tried again after faults that may pass: a router may call a worker healthy for seconds after its death.
+ */
+export async function untilServerIsReady<T>(
+  engine: ServerEngine,
+  options: FirstContactOptions,
+  ask: () => Promise<T>,
+): Promise<T> {
+  const { maxWaitMs, waitsForUnreachable, signal, tell, clock = systemClock } = options;
+  const start = clock.now();
+  for (let tries = 0; ; tries++) {
+    let fault: AttributedError | null = null;
+    let isReady = false;
+    try {
+      isReady = await engine.isReady({ signal });
+      if (isReady) return await ask();
+    } catch (error) {
+      const mayPass = error instanceof AttributedError && error.failure.retryable;
+      if (!mayPass || (!isReady && !waitsForUnreachable)) throw error;
+      fault = error;
+    }
+    if (clock.now() - start + pollMs > maxWaitMs) throw fault ?? notReady(engine.address, maxWaitMs);
+    if (tries === 0) {
+      const state = fault === null ? "takes no requests yet" : "cannot be reached";
+      tell(`The server at ${engine.address} ${state}; waiting ${Math.round(maxWaitMs / 1000)} seconds at most.`);
+    }
+    await clock.sleep(pollMs, signal);
+  }
+}
+
+function notReady(address: string, maxWaitMs: number): ConfigurationError {
+  return new ConfigurationError(
+    `Cannot roll out: the server at ${address} answers, but has taken no requests for ${Math.round(maxWaitMs / 1000)} seconds ` +
+      "(it loads, is paused, or is a router without a healthy worker); see to it, or raise --engine-wait.",
+  );
+}
+
+/** Words, digits, spaces and letters of several scripts: other vocabularies cut them differently. */
+const probe = "The 12 quick brown foxes\n\tjump over 345 lazy dogs; naïve Grüße, 你好, привет!";
+
+/** Rejects with a `ConfigurationError` when a server has another vocabulary than the folder, or less context than is wanted. */
+export async function checkServerModel(
+  engine: ServerEngine,
+  wanted: {
+    readonly tokenizer: Tokenizer;
+    /** `null`: the readable tokenizer, without a folder. */
+    readonly folder: string | null;
+    readonly maxContextTokens: number | null;
+    /** Names in `sampling.extra`. */
+    readonly sampling: readonly string[];
+    readonly signal: AbortSignal;
+  },
+): Promise<void> {
+  const { tokenizer, folder, maxContextTokens, sampling, signal } = wanted;
+  const dropped = (await engine.droppedParameters?.(sampling, { signal })) ?? [];
+  if (dropped.length > 0) {
+    throw new ConfigurationError(
+      `Cannot roll out through the router at ${engine.address}: it leaves ${dropped.join(", ")} out in silence; leave ` +
+        "--sampling-extra without them, or name the servers behind the router with --url.",
+    );
+  }
+  const ours = [...tokenizer.encode(probe)];
+  for (const { address, contextLength, tokens } of await engine.serverFacts(probe, { signal })) {
+    if (contextLength !== null && maxContextTokens !== null && maxContextTokens > contextLength) {
+      throw new ConfigurationError(
+        `Cannot roll out with --max-context-tokens ${maxContextTokens}: the server at ${address} has a context of ${contextLength} tokens; ` +
+          "lower the bound, or start the server with more.",
+      );
+    }
+    if (folder === null || tokens === null || tokens.join() === ours.join()) continue;
+    throw new ConfigurationError(
+      `Cannot roll out with --model ${folder}: the server at ${address} has another vocabulary (it cuts a probe of ${probe.length} ` +
+        `characters into ${tokens.length} tokens, the folder into ${ours.length}, and the ids differ); name the folder of the model that it serves.`,
+    );
+  }
+}
+
+/**
+ * Asks an OpenAI-compatible server for its models. Rejects with a `ConfigurationError` when it cannot be reached, refuses the
+ * key, or lacks the model. A list that is kept back or without this model does not decide: some servers take models by other
+ * names, or any, and some keys may play but not list. Then the model is asked for one token.
+ */
+export async function checkChatModel(
+  asked: {
+    readonly part: "user" | "agent" | "judge";
+    readonly url: string;
+    readonly model: string;
+    readonly apiKey: string | null;
+    /** Where keys of known hosts are found when none is given. */
+    readonly variables: Readonly<Record<string, string | undefined>>;
+  },
+  signal: AbortSignal,
+): Promise<void> {
+  const { part, url, model, variables } = asked;
+  const role = part === "judge" ? "agent" : part;
+  const base = chatBase(url, role);
+  const address = showAddress(url.trim());
+  const apiKey = findHostKey(role, base, { variables, ...(asked.apiKey === null ? {} : { apiKey: asked.apiKey }) });
+  const http = createHttpPool({ boundary: "user", connections: 1 });
+  const headers = { ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }) };
+  const options = { signal, timeoutMs: 5000 };
+  try {
+    const list = await http.request({ base, method: "GET", path: "/models", headers, body: null }, options);
+    const names = list.status === 200 ? modelNames(list.body.toString()) : [];
+    const isListed = names.some((name) => name === model || name.startsWith(`${model}:`) || name.includes("*"));
+    if (!refusesKey(list) && (names.length === 0 || isListed)) return;
+    const body = JSON.stringify({ model, messages: [{ role: "user", content: "Hi" }], max_tokens: 1 });
+    const sent = { ...headers, "content-type": "application/json" };
+    const reply = await http.request({ base, method: "POST", path: "/chat/completions", headers: sent, body }, options);
+    if (refusesKey(reply) || (refusesKey(list) && reply.status === 404)) {
+      throw new ConfigurationError(
+        `Cannot use the ${part}'s model at ${address}: the server refuses the key (HTTP ${refusesKey(reply) ? reply.status : list.status}); name the variable that holds the right one with --${part}-api-key-env.`,
+      );
+    }
+    const isUnknown = reply.status === 404 || (reply.status === 400 && reply.body.toString().includes(model));
+    if (names.length === 0 || !isUnknown) return;
+    throw new ConfigurationError(
+      `Cannot use "${model}" as the ${part}'s model: the server at ${address} has ${names.slice(0, 10).join(", ")}${names.length > 10 ? ", ..." : ""}; correct --${part}-model.`,
+    );
+  } catch (error) {
+    if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;
+    // It is there, and does not answer this.
+    if (error.failure.code !== "unreachable") return;
+    throw new ConfigurationError(
+      `Cannot reach the server of the ${part}'s model at ${address}: ${error.failure.message.replace(/^[^:]*:\S*: /, "")}`,
+      { cause: error },
+    );
+  } finally {
+    await http.close();
+  }
+}
+
+function refusesKey({ status }: { readonly status: number }): boolean {
+  return status === 401 || status === 403;
+}
+
+/** Empty when the answer is no list of models. */
+function modelNames(body: string): readonly string[] {
+  try {
+    const data = asFields(JSON.parse(body))?.["data"];
+    if (!Array.isArray(data)) return [];
+    return data.map((entry) => asFields(entry)?.["id"]).filter((id) => typeof id === "string");
+  } catch {
+    return [];
+  }
+}

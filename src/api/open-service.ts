@@ -1,0 +1,300 @@
+// From settings to a rollout service with its folder: engines are connected as requests name them, episodes are journalled,
+// and a folder that an earlier service left is gone on with.
+
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { ConfigurationError, type Tool } from "../core/index.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import { exportFormats, exportGroup } from "../export/index.ts";
+import { parseBaseUrl, showAddress } from "../http/index.ts";
+import { type RunEpisode, WeightHistory } from "../rollout/index.ts";
+import {
+  createRolloutService,
+  gatedEngine,
+  openRequestLog,
+  type PolicyRequest,
+  type RolloutService,
+  type RowFormat,
+  TurnGate,
+} from "../service/index.ts";
+import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
+import { type CircuitChange, createRunMetrics } from "../telemetry/index.ts";
+import { packageVersion, runManifest } from "./run-manifest.ts";
+import { concurrencyBounds } from "./concurrency-setting.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import type { ConnectedPolicy } from "./choose-policy.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { checkSameSettings, type RunToResume } from "./run-to-resume.ts";
+import { observedPlayer } from "./watch-run.ts";
+
+export type OpenedService = {
+  readonly service: RolloutService;
+  readonly environment: string;
+  readonly split: string;
+  /** Episodes of an earlier process that are gone on with; `null`: the folder is new. */
+  readonly earlier: { readonly ended: number; readonly underWay: number } | null;
+  /** Closes the service, too. */
+  close(): Promise<void>;
+};
+
+export type OpenServiceOptions = {
+  /** Absolute. */
+  readonly folder: string;
+  readonly token: string | null;
+  readonly maxWaiting: number;
+  /** The service that is resumed; `null`: a new one. */
+  readonly resume: RunToResume | null;
+  /** Ends what waits for an engine. */
+  readonly cancel: AbortSignal;
+  /** Takes a line for people. */
+  readonly onNotice: (message: string) => void;
+};
+
+/** More addresses than this in the requests of one service are somebody's mistake. */
+const mostEngines = 64;
+
+/** Throws a `ConfigurationError` for whatever the user can correct. */
+export async function openService(
+  given: RolloutSettings,
+  context: Surroundings,
+  options: OpenServiceOptions,
+): Promise<OpenedService> {
+  const { folder, resume } = options;
+  const prepared = await prepareRollout(given, context, { goesOn: resume !== null });
+  const { environment } = prepared;
+  const settings = { ...prepared.settings, out: folder };
+  if (resume !== null) checkSameSettings(resume, settings);
+  if (prepared.model === null) {
+    throw new ConfigurationError(
+      "Cannot serve rollouts of an agent behind an API: it has no tokens to train; name --model.",
+    );
+  }
+  const storing = { redact: prepared.redact, fsync: settings.fsync };
+  const earlier = existsSync(join(folder, runFiles.manifest)) ? await resumeFileRunStore(folder, storing) : null;
+  const store = earlier?.store ?? createFileRunStore(folder, storing);
+  const begun = resume?.begun ?? new Date();
+  const id = resume?.id ?? randomUUID();
+  const resumed = resume === null ? 0 : resume.resumed + 1;
+  const describe = { id, settings, prepared, engine: unasked, begun, resumed };
+  await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
+  // Never "done": a service may always be gone on with.
+  const ended = () => runManifest({ ...describe, ended: new Date(), status: "interrupted", totals: null, error: null });
+  /** In the order in which they were opened. */
+  const opened: (() => Promise<void>)[] = [() => store.close(ended())];
+  const close = async (): Promise<void> => {
+    for (const closeOne of opened.toReversed()) await closeOne();
+  };
+  try {
+    const metrics = createRunMetrics();
+    opened.push(() => metrics.close());
+    const gate = new TurnGate();
+    const weights = new WeightHistory(null);
+    const onCircuit = (change: CircuitChange): void => metrics.circuit(change);
+    const say = (what: string, error: unknown): void => {
+      const message = error instanceof Error ? error.message : String(error);
+      options.onNotice(prepared.redact(`${what}: ${message}`));
+    };
+    const onUnasked = (error: unknown): void => say("An engine was not asked which weights it has", error);
+    const tell = (note: string): void => options.onNotice(prepared.redact(note));
+    const engines = new EngineBook(prepared, { cancel: options.cancel, store, gate, onCircuit, onUnasked, tell });
+    opened.push(() => engines.close());
+    const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"));
+    opened.push(() => log.close());
+    const concurrency = concurrencyBounds(settings.concurrency).ceiling;
+    const service: RolloutService = createRolloutService(
+      {
+        environment,
+        defaultSplit: settings.split ?? environment.splits[0] ?? "train",
+        player: (policy) => observedPlayer(engines.player(policy), metrics),
+        store: {
+          append: async (episode) => {
+            await store.append(episode);
+            const spans = episode.trajectory.turns.flatMap(({ weightSpans }) => weightSpans);
+            metrics.staleness(weights.current - weights.oldest(spans, weights.current));
+          },
+          appendGroup: async (decided) => {
+            await store.appendGroup(decided);
+            metrics.group(decided.group);
+          },
+        },
+        onWeightVersion: async (version) => {
+          weights.report(version);
+          await engines.reportWeightVersion(version);
+        },
+        archive: { find: (episodeId) => store.kept(episodeId) },
+        requests: log,
+        gate,
+        formats: formatsOf(prepared),
+        seed: settings.seed,
+        metrics: {
+          contentType: metrics.contentType,
+          page: () => {
+            const { running, waiting } = service.counts;
+            metrics.gauges({ runningEpisodes: running, waitingEpisodes: waiting, concurrencyLimit: concurrency });
+            return metrics.page();
+          },
+        },
+        onLapse: tell,
+        onFault: (error) => say("A group was not recorded", error),
+      },
+      {
+        token: options.token,
+        redact: prepared.redact,
+        version: packageVersion(),
+        limits: { concurrency, maxWaiting: options.maxWaiting },
+      },
+    );
+    // What still plays has no folder to write into after this.
+    opened.push(() => service.close({ wait: false }));
+    await service.restore(requests, { decided: earlier?.decided ?? new Map() });
+    return {
+      service,
+      environment: environment.name,
+      split: settings.split ?? "",
+      earlier: earlier === null ? null : { ended: earlier.ended.size, underWay: earlier.underWay.size },
+      close,
+    };
+  } catch (error) {
+    await close().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** Engines are asked when the first request names them. */
+const unasked: ConnectedPolicy = {
+  address: "as requests name it",
+  weightVersion: null,
+  runEpisode: () => Promise.reject(new Error("No engine is named.")),
+  load: null,
+  reportWeightVersion: () => Promise.resolve(),
+  watchCircuits: () => undefined,
+  close: () => Promise.resolve(),
+};
+
+type EngineParts = {
+  readonly cancel: AbortSignal;
+  readonly store: Parameters<PreparedRollout["connect"]>[1];
+  readonly gate: TurnGate;
+  readonly onCircuit: (change: CircuitChange) => void;
+  readonly onUnasked: (error: unknown) => void;
+  readonly tell: (note: string) => void;
+};
+
+/** One connection for each engine, whoever asks for it. */
+class EngineBook {
+  readonly #prepared: PreparedRollout;
+  readonly #parts: EngineParts;
+  readonly #connections = new Map<string | null, Promise<ConnectedPolicy>>();
+  readonly #connected = new Set<ConnectedPolicy>();
+  /** What the trainer reported last. */
+  #weightVersion: string | null = null;
+
+  constructor(prepared: PreparedRollout, parts: EngineParts) {
+    this.#prepared = prepared;
+    this.#parts = parts;
+  }
+
+  player({ engineUrl, sampling }: PolicyRequest): RunEpisode {
+    const { settings, sampling: base } = this.#prepared;
+    if (
+      engineUrl !== null &&
+      settings.engine !== null &&
+      ["expert", "embedded", "llama-cpp"].includes(settings.engine)
+    ) {
+      throw new ConfigurationError(
+        `Cannot use the engine of the request: this service plays with engine "${settings.engine}"; leave "engine" out, or start the service with --engine sglang.`,
+      );
+    }
+    if (engineUrl !== null) checkAddress(engineUrl);
+    this.#checkRoom(engineUrl);
+    const merged = { ...base, ...sampling };
+    return async (task, place) => {
+      const connected = await this.#connect(engineUrl);
+      return connected.runEpisode(task, { ...place, sampling: merged });
+    };
+  }
+
+  /** Resolves when all engines know it that are connected; others are told before their first call. */
+  async reportWeightVersion(version: string): Promise<void> {
+    this.#weightVersion = version;
+    await Promise.all([...this.#connected].map((connected) => this.#tell(connected)));
+  }
+
+  async #tell(connected: ConnectedPolicy): Promise<void> {
+    if (this.#weightVersion === null) return;
+    await connected.reportWeightVersion(this.#weightVersion).catch(this.#parts.onUnasked);
+  }
+
+  async close(): Promise<void> {
+    const connections = await Promise.allSettled(this.#connections.values());
+    const open = connections.filter((one) => one.status === "fulfilled");
+    await Promise.all(open.map(({ value }) => value.close()));
+  }
+
+  #checkRoom(url: string | null): void {
+    if (this.#connections.has(url) || this.#connections.size < mostEngines) return;
+    throw new ConfigurationError(
+      `Cannot use another engine: requests have named ${mostEngines} already; put a router before them.`,
+    );
+  }
+
+  #connect(url: string | null): Promise<ConnectedPolicy> {
+    const known = this.#connections.get(url);
+    if (known !== undefined) return known;
+    // Many requests may have been taken before the first of them connects.
+    this.#checkRoom(url);
+    const { cancel, store, gate, onCircuit, tell } = this.#parts;
+    const timeoutMs = this.#prepared.settings.turnTimeout * 1000;
+    const connecting = this.#prepared
+      .connect(cancel, store, {
+        ...(url === null ? {} : { url }),
+        tell,
+        wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs }),
+      })
+      .then(async (connected) => {
+        // First, so that a report which comes while it is told of an earlier one reaches it too.
+        this.#connected.add(connected);
+        await this.#tell(connected);
+        return connected;
+      });
+    this.#connections.set(url, connecting);
+    connecting.then(
+      (connected) => connected.watchCircuits(onCircuit),
+      // A server that was not there may be there for the next request.
+      () => this.#connections.delete(url),
+    );
+    return connecting;
+  }
+}
+
+/** Of a request. Throws a `ConfigurationError` for what is no address, and for one with a password, since requests are kept as they come. */
+function checkAddress(url: string): void {
+  for (const part of url.split(",")) {
+    if (parseBaseUrl(part, { what: "engine of the request" }).secrets.length === 0) continue;
+    throw new ConfigurationError(
+      `Cannot use "${showAddress(part)}" as the engine of the request: it holds a password, and requests are kept in the folder; start the service with --api-key-env.`,
+    );
+  }
+}
+
+function formatsOf({ model, environment }: PreparedRollout): ReadonlyMap<string, RowFormat> {
+  const decode = (tokens: Uint32Array): string => model?.renderer.decode(tokens) ?? "";
+  return new Map(
+    Object.entries(exportFormats).map(([name, format]): [string, RowFormat] => [
+      name,
+      (ended, groupIndex) => {
+        const [first] = ended;
+        const tools = first === undefined ? null : toolsText(environment.open(first.episode.task).tools);
+        const episodes = ended.map((one, index) => ({ ...one, index }));
+        const group = { run: null, groupIndex, decision: "kept", reason: null, episodes } as const;
+        return exportGroup(group, format, { decode, toolsOf: () => tools, where: () => true }).rows;
+      },
+    ]),
+  );
+}
+
+function toolsText(tools: readonly Tool[]): string {
+  return dumpJson(tools.map(({ definition }) => definition));
+}

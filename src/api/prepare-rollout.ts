@@ -1,0 +1,167 @@
+// From settings to everything a rollout needs, checked, before a server is asked or a folder made. The composition root:
+// implementations are chosen here and nowhere below.
+
+import { resolve } from "node:path";
+import { ConfigurationError, type SamplingParams, type UserSource } from "../core/index.ts";
+import { resumableRunner, type RolloutPlan } from "../rollout/index.ts";
+import type { EpisodeJournal } from "../store/index.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { loadEnvironment, type LoadedEnvironment } from "./load-environment.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import { readTaskList } from "./task-list.ts";
+import type { ChosenModel } from "./choose-model.ts";
+import { choosePolicy, type ConnectedPolicy, type PolicyParts, samplingOf } from "./choose-policy.ts";
+import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
+import { chooseStrategy } from "./choose-strategy.ts";
+import { chooseUser } from "./choose-user.ts";
+import { withFaultPolicy } from "./fault-policy.ts";
+import { areOwnServers } from "./own-servers.ts";
+import type { Preset } from "./preset.ts";
+import { findPreset } from "./presets.ts";
+import { recordUsers } from "./record-users.ts";
+import { checkChatModel } from "./first-contact.ts";
+import { readKey, redactorFor } from "./secrets.ts";
+
+export type ConnectOptions = Pick<PolicyParts, "wrapEngine" | "tell"> & {
+  /** Another server than the settings name, of the same model. */
+  readonly url?: string;
+};
+
+export type PreparedRollout = {
+  /** With everything decided that was left open. */
+  readonly settings: RolloutSettings;
+  readonly environment: LoadedEnvironment["source"];
+  readonly plan: RolloutPlan;
+  /** Which groups are kept, and how many are played. */
+  readonly groups: GroupOptions;
+  readonly sampling: SamplingParams;
+  /** Who plays, as in "engine sglang". */
+  readonly policyTitle: string;
+  /** `null`: an agent behind an API plays, and there are no tokens. */
+  readonly model: ChosenModel | null;
+  readonly user: UserSource;
+  readonly preset: Preset | null;
+  readonly redact: (text: string) => string;
+  /**
+   * Asks the server whether it is there. Rejects with a `ConfigurationError` when it is not. Episodes go on from the journal,
+   * and every event is recorded in it; a preset's loop keeps none.
+   */
+  connect(cancel: AbortSignal, journal: EpisodeJournal, options?: ConnectOptions): Promise<ConnectedPolicy>;
+};
+
+/** Throws a `ConfigurationError` for whatever the user can correct. `goesOn`: the run has begun before. Default: false. */
+export async function prepareRollout(
+  given: RolloutSettings,
+  context: Surroundings,
+  { goesOn = false }: { readonly goesOn?: boolean } = {},
+): Promise<PreparedRollout> {
+  const preset = findPreset(given.preset);
+  if (preset !== null && given.faultPolicy !== "keep") {
+    throw new ConfigurationError(
+      `Cannot use --fault-policy ${given.faultPolicy} with preset "${given.preset}": a preset's samples are as they are; leave one of both out.`,
+    );
+  }
+  if (preset !== null && goesOn) {
+    throw new ConfigurationError(
+      `Cannot resume a run of preset "${given.preset}": its loop keeps no journal of its episodes; begin a new run.`,
+    );
+  }
+  const {
+    source: environment,
+    defaultSplit,
+    defaultTasks,
+  } = await loadEnvironment(given.env, {
+    data: given.data,
+    cwd: context.cwd,
+    limits: { environmentMs: given.environmentTimeout * 1000, graderMs: given.gradingTimeout * 1000 },
+  });
+  const split = given.split ?? defaultSplit;
+  const policy = choosePolicy(given, context);
+  if (!environment.splits.includes(split)) {
+    throw new ConfigurationError(
+      `Cannot play split "${split}" of "${environment.name}": it has ${environment.splits.join(", ")}; correct --split.`,
+    );
+  }
+  const taskset = environment.taskset(split);
+  const tasks = given.tasks ?? defaultTasks;
+  const redact = redactorFor(context.env, {
+    variables: [given.apiKeyEnv, given.agentApiKeyEnv, given.userApiKeyEnv],
+    urls: [given.url, given.agentUrl, given.userUrl],
+  });
+  const chosen = await chooseUser(given, environment, context);
+  const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, goesOn });
+  const strategy = await chooseStrategy(given, environment, context.cwd);
+  const model = await policy.loadModel();
+  const settings: RolloutSettings = {
+    ...given,
+    split,
+    tasks,
+    engine: policy.engine,
+    user: user.name,
+    // The expert draws its mistakes from the seed of the turn and from nothing else.
+    seedTurns: given.seedTurns || policy.engine === "expert",
+  };
+  const sampling = samplingOf(settings);
+  const plan: RolloutPlan = {
+    taskset,
+    taskIndexes: readTaskList(tasks, taskset),
+    groupSize: settings.samplesPerTask,
+    seed: settings.seed,
+  };
+  return {
+    settings,
+    environment,
+    plan,
+    groups: await chooseGroups(settings, plan, { cwd: context.cwd, environment: environment.name }),
+    sampling,
+    policyTitle: policy.title,
+    model,
+    user,
+    preset,
+    redact,
+    connect: async (cancel, journal, { url, ...wrapped } = {}) => {
+      await Promise.all(chatModels(settings, context.env).map((asked) => checkChatModel(asked, cancel)));
+      const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context, { model });
+      const connected = await at.connect({ settings, environment, user, strategy, preset, ...wrapped }, cancel);
+      if (preset !== null) return connected;
+      const data = given.data === null ? null : resolve(context.cwd, given.data);
+      return {
+        ...connected,
+        runEpisode: withFaultPolicy(resumableRunner(connected.runEpisode, journal), {
+          policy: settings.faultPolicy,
+          environment,
+          data,
+        }),
+      };
+    },
+  };
+}
+
+/** Of the servers at another address; the key is for those of the settings alone. */
+function settingsAt(url: string, given: RolloutSettings): RolloutSettings {
+  const apiKeyEnv = areOwnServers(url, given) ? given.apiKeyEnv : null;
+  return { ...given, url, host: null, port: null, apiKeyEnv };
+}
+
+/** The models behind an address of the user's own, which can be asked before anything is played. */
+function chatModels(
+  settings: RolloutSettings,
+  env: Surroundings["env"],
+): readonly Parameters<typeof checkChatModel>[0][] {
+  const { userUrl, userModel, userApiKeyEnv, agentUrl, agentModel, agentApiKeyEnv, replayUsers } = settings;
+  const user =
+    userUrl === null || userModel === null || replayUsers !== null
+      ? []
+      : [
+          {
+            part: "user",
+            url: userUrl,
+            model: userModel,
+            apiKey: readKey(env, userApiKeyEnv, "--user-api-key-env"),
+            variables: env,
+          } as const,
+        ];
+  if (agentUrl === null || agentModel === null) return user;
+  const apiKey = readKey(env, agentApiKeyEnv, "--agent-api-key-env");
+  return [...user, { part: "agent", url: agentUrl, model: agentModel, apiKey, variables: env }];
+}

@@ -1,0 +1,126 @@
+// A run folder as the beginning of a run that goes on: the settings it began with, and whether those of now are the same.
+
+import { resolve } from "node:path";
+import { ConfigurationError } from "../core/index.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import { fromPlain, toPlain } from "../python-semantics/json/plain.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
+import { checkResumable, openRunFolder } from "../store/index.ts";
+import { textTable } from "../lib/text-table.ts";
+import type { ConfigFile } from "./config-file.ts";
+import {
+  type RolloutSettings,
+  rolloutSettings,
+  type SettingName,
+  settingKey,
+  settingNames,
+  settingOfKey,
+} from "./rollout-settings.ts";
+import { settingsJson } from "./settings-text.ts";
+
+export type RunToResume = {
+  /** As the user named it. */
+  readonly folder: string;
+  /** As run.json has them; flags win. */
+  readonly settings: ConfigFile;
+  readonly configuration: JsonObject;
+  /** `null`: of a version that gave runs none. */
+  readonly id: string | null;
+  readonly begun: Date;
+  /** How often it was resumed so far. */
+  readonly resumed: number;
+  readonly isComplete: boolean;
+  /** For the note that there is nothing to do. */
+  readonly episodes: number;
+};
+
+/** What may change while a run stands still: where servers are, how they are asked, what is shown. Episodes are the same. */
+const mayDiffer: ReadonlySet<SettingName> = new Set([
+  "data",
+  "url",
+  "host",
+  "port",
+  "apiKeyEnv",
+  "agentUrl",
+  "agentApiKeyEnv",
+  "userUrl",
+  "userApiKeyEnv",
+  "recordUsers",
+  "turnTimeout",
+  "connectTimeout",
+  "firstByteTimeout",
+  "engineWait",
+  "maxPause",
+  "environmentTimeout",
+  "userTimeout",
+  "gradingTimeout",
+  "concurrency",
+  "fsync",
+  "metrics",
+  "logJson",
+  "out",
+  "quiet",
+]);
+
+/** What whoever resumes a run decides for the terminal it is resumed in. */
+const onlyShown: ReadonlySet<SettingName> = new Set(["logJson", "quiet"]);
+
+/** Throws a `ConfigurationError` when the folder holds no run, or one that cannot go on. */
+export async function readRunToResume(folder: string, cwd: string): Promise<RunToResume> {
+  const manifest = await openRunFolder(resolve(cwd, folder)).manifest();
+  checkResumable(manifest, folder);
+  const configuration = manifest.get("configuration");
+  const begun = manifest.get("startedAt");
+  if (!(configuration instanceof Map) || typeof begun !== "string") {
+    throw new ConfigurationError(
+      `Cannot resume "${folder}": its run.json names no configuration; name the folder of a rollout or an evaluation.`,
+    );
+  }
+  const { episodesFinished } = (toPlain(manifest.get("totals") ?? null) ?? {}) as { episodesFinished?: unknown };
+  const resumed = manifest.get("resumed");
+  const id = manifest.get("id");
+  return {
+    folder,
+    settings: { path: `${folder}/run.json`, values: settingValues(configuration, folder) },
+    configuration,
+    id: typeof id === "string" ? id : null,
+    begun: new Date(begun),
+    resumed: typeof resumed === "number" ? resumed : 0,
+    isComplete: manifest.get("status") === "done",
+    episodes: typeof episodesFinished === "number" ? episodesFinished : 0,
+  };
+}
+
+function settingValues(configuration: JsonObject, folder: string): ConfigFile["values"] {
+  const values = new Map<SettingName, { value: unknown; where: string }>();
+  for (const [key, value] of configuration) {
+    const name = settingOfKey(key);
+    if (name === undefined) {
+      throw new ConfigurationError(
+        `Cannot resume "${folder}": it has a setting "${key}", which this version does not know; use the version that it began with (see run.json).`,
+      );
+    }
+    if (value !== null && !onlyShown.has(name))
+      values.set(name, { value: toPlain(value), where: `${folder}/run.json` });
+  }
+  return values;
+}
+
+/** Throws a `ConfigurationError` with a table when settings that decide what the episodes are like have changed. */
+export function checkSameSettings({ folder, configuration }: RunToResume, settings: RolloutSettings): void {
+  const now = settingsJson(settings);
+  const differences = settingNames.flatMap((name) => {
+    const key = settingKey(name);
+    const [before, after] = [configuration.get(key), now.get(key)].map((value) =>
+      dumpJson(value ?? fromPlain(rolloutSettings[name].default)),
+    );
+    return mayDiffer.has(name) || before === after ? [] : [[key, before ?? "", after ?? ""]];
+  });
+  if (differences.length === 0) return;
+  const titles = ["setting", "the run", "now"].map((title) => ({ title, align: "left" }) as const);
+  const table = textTable(titles, differences);
+  throw new ConfigurationError(
+    `Cannot resume "${folder}": its episodes would not be alike, because settings differ.\n\n` +
+      `${table.map((line) => `  ${line}`).join("\n")}\n\nLeave them out, or begin a new run.`,
+  );
+}

@@ -1,0 +1,148 @@
+import { describe, expect, it } from "vitest";
+import { ConfigurationError } from "../core/index.ts";
+import { findPreset, presetDefaults } from "./presets.ts";
+import { parseConfig } from "./config-file.ts";
+import { nearest } from "./nearest.ts";
+import { resolveSettings } from "./resolve-settings.ts";
+import { resolveTrainSettings } from "./resolve-train-settings.ts";
+import { rolloutSettings, settingKey, settingNames } from "./rollout-settings.ts";
+import { settingsJson, settingsYaml } from "./settings-text.ts";
+import { isTaskList, readTaskList } from "./task-list.ts";
+
+const split = { environment: "desk", split: "test", size: 20 };
+
+describe("resolveSettings()", () => {
+  it("lets flags win over the file and the file over the defaults", () => {
+    const file = parseConfig(
+      "samples-per-task: 4\ntemperature: 0.5\ntasks: [1, 2, 5-7]\nseed-turns: true\n",
+      "run.yaml",
+    );
+    const settings = resolveSettings({ temperature: "0.25" }, file);
+    expect(settings).toMatchObject({
+      samplesPerTask: 4,
+      temperature: 0.25,
+      tasks: "1,2,5-7",
+      seedTurns: true,
+      topP: 1,
+    });
+  });
+
+  it("samples from the policy itself unless told otherwise", () => {
+    expect(resolveSettings({}, null)).toMatchObject({ temperature: 1, topP: 1, topK: -1, minP: 0, maxTurns: 30 });
+  });
+
+  it("takes what a preset names below file and flags, and refuses a preset that is none", () => {
+    const defaults = presetDefaults("tau-bench");
+    expect(resolveSettings({}, null, defaults)).toMatchObject({
+      ...{ temperature: 0, topP: 1, maxTurns: 30, user: "llm", userModel: "openai/gpt-4o", userCompat: "upstream" },
+    });
+    const file = parseConfig("user-model: my-model\nmax-steps: 12\n", "run.yaml");
+    expect(resolveSettings({ temperature: "1" }, file, defaults)).toMatchObject({
+      ...{ temperature: 1, maxTurns: 12, user: "llm", userModel: "my-model" },
+    });
+    expect(() => presetDefaults("tau")).toThrow("there is none of that name; use one of slime-tau, tau-bench");
+    expect(findPreset("tau-bench")).toBeNull();
+  });
+
+  it("every default fits its own schema, and every flag is the name of its setting", () => {
+    for (const name of settingNames) {
+      const { schema, default: value, flag } = rolloutSettings[name];
+      expect(schema.safeParse(value).success).toBe(true);
+      expect(flag.split(" ")[0]).toBe(`--${settingKey(name)}`);
+    }
+  });
+
+  it("names the flag, the value and what is needed", () => {
+    const wrong = (flags: Parameters<typeof resolveSettings>[0]): string => {
+      try {
+        resolveSettings(flags, null);
+      } catch (error) {
+        expect(error).toBeInstanceOf(ConfigurationError);
+        return (error as Error).message;
+      }
+      return "";
+    };
+    expect(wrong({ samplesPerTask: "0" })).toBe(
+      'Cannot use --samples-per-task: it is "0", a whole number of at least 1 is needed.',
+    );
+    expect(wrong({ concurrency: "1e99" })).toContain("--concurrency");
+    expect(wrong({ topK: "0" })).toContain("-1 or a whole number of at least 1");
+    expect(wrong({ temperature: "" })).toContain("--temperature");
+    expect(wrong({ temperature: "0x10" })).toContain("--temperature");
+    expect(wrong({ tasks: "5-1" })).toContain("a list like 0-49,60");
+    expect(wrong({ engine: "tgi" })).toContain("sglang, vllm, llama-cpp, embedded or expert");
+    expect(wrong({ samplingExtra: "{canary" })).not.toContain("canary");
+  });
+
+  it("points into the file", () => {
+    const file = parseConfig("seed: 3\nconcurrency:\n  - many\n", "conf/run.yaml");
+    expect(() => resolveSettings({}, file)).toThrow('Cannot use "concurrency" at conf/run.yaml:3:3: it is ["many"]');
+  });
+});
+
+describe("parseConfig()", () => {
+  it("refuses what is not YAML, not settings, or no setting, with line and column", () => {
+    expect(() => parseConfig("a: [1\nb: 2", "x.yaml")).toThrow(
+      /Cannot read x\.yaml:\d+:\d+: it is not YAML .*; write one "name: value" a line/,
+    );
+    expect(() => parseConfig("- 1", "x.yaml")).toThrow("x.yaml:1:1: these are no settings; write one");
+    expect(() => parseConfig("seed: 1\nsample-per-task: 2", "x.yaml")).toThrow(
+      'x.yaml:2:1: there is no setting "sample-per-task"; did you mean "samples-per-task"?',
+    );
+    expect(() => parseConfig("seed: 1\nseed: 2", "x.yaml")).toThrow("x.yaml:2:1");
+  });
+
+  it("refuses a key and does not repeat it", () => {
+    expect(() => parseConfig("api-key: canary", "x.yaml")).toThrow('write "api-key-env: NAME"');
+    expect(() => parseConfig("api-key: canary", "x.yaml")).not.toThrow("canary");
+  });
+
+  it("takes an empty file, and an empty value as not given", () => {
+    expect(parseConfig("", "x.yaml").values.size).toBe(0);
+    expect(parseConfig("url:\nseed: 1", "x.yaml").values.size).toBe(1);
+  });
+});
+
+describe("settingsYaml()", () => {
+  it("gives the same settings back through a configuration file", () => {
+    const settings = resolveSettings({ tasks: "7", env: "./a b.ts", samplingExtra: '{"ignore_eos": true}' }, null);
+    expect(resolveSettings({}, parseConfig(settingsYaml(settings), "x.yaml"))).toEqual(settings);
+  });
+
+  it("shows addresses without credentials", () => {
+    const settings = resolveSettings({ url: "http://me:canary@host:1/", userUrl: "http://x/v1?key=canary" }, null);
+    expect(settingsYaml(settings)).not.toContain("canary");
+    expect(settingsJson(settings).get("url")).toBe("http://host:1/");
+  });
+});
+
+describe("resolveTrainSettings()", () => {
+  it("compares a short training on fewer tasks, so that it has time to learn", () => {
+    const finalTasks = (flags: Record<string, string>): number => resolveTrainSettings(flags, null).settings.finalTasks;
+    expect([finalTasks({}), finalTasks({ minutes: "2" }), finalTasks({ minutes: "0.1" })]).toEqual([1050, 210, 21]);
+    expect(finalTasks({ minutes: "2", finalTasks: "1050" })).toBe(1050);
+  });
+});
+
+describe("readTaskList()", () => {
+  it("reads ranges in their order, each index once", () => {
+    expect(readTaskList("3-5, 0,4", split)).toEqual([3, 4, 5, 0]);
+    expect(readTaskList("all", { ...split, size: 3 })).toEqual([0, 1, 2]);
+  });
+
+  it("refuses an index that the split does not have", () => {
+    expect(() => readTaskList("0-20", split)).toThrow('desk has 20 tasks in split "test", 0 to 19');
+  });
+
+  it("knows a list when it sees one", () => {
+    expect(["0", "0-0", "1,2", "all", " 3 - 4"].map(isTaskList)).toEqual([true, true, true, true, false]);
+    expect(["", "-1", "a", "2-1", "1,", "1..2"].map(isTaskList)).toEqual(Array(6).fill(false));
+  });
+});
+
+describe("nearest()", () => {
+  it("finds what was meant, and nothing when nothing is near", () => {
+    expect(nearest("sample-per-task", settingNames.map(settingKey))).toBe("samples-per-task");
+    expect(nearest("banana", settingNames.map(settingKey))).toBeNull();
+  });
+});

@@ -1,0 +1,183 @@
+// Code of a user's module beside its calls: what never yields, what ends the process, what is thrown where nobody waits for it.
+// Only the program watches (`main.ts`); commands that run in tests or in other programs leave their process alone.
+//
+//   never yields ─► a thread names it, exit code 70        ends the process ─► named, exit code 70
+//   thrown or rejected outside of calls ─► named on standard error, and the run goes on; in code of ours it ends
+
+import { closeSync, writeSync } from "node:fs";
+import { url as debuggerUrl } from "node:inspector";
+import { fileURLToPath } from "node:url";
+import { Worker } from "node:worker_threads";
+import { messageOf } from "../core/index.ts";
+
+import { cell, labelStart, memorySize, type WatchSetup } from "./watch-memory.ts";
+
+/** Of a process that code of a user's module has blocked or ended: what was played is kept and can be resumed. */
+export const stuckExitCode = 70;
+
+export type WatchLimits = { readonly environmentMs: number; readonly graderMs: number };
+
+/** From src/ and from dist/ alike: threads run what was built. */
+const program = new URL("../../dist/api/watch-thread.js", import.meta.url);
+const ownFiles = new URL("../", import.meta.url).href;
+const shownStrays = 3;
+const endName = "trainable-agents.end";
+
+/** `null`: nobody watches. */
+let watch: { readonly redact: (text: string) => string } | null = null;
+let module: string | null = null;
+let memory: SharedArrayBuffer | null = null;
+let thread: Worker | null = null;
+let remedy = "";
+let strays = 0;
+let isEnded = false;
+
+/** Watches this process from now on. `redact` takes secrets out of what is said. */
+export function watchProcess(redact: (text: string) => string): void {
+  watch = { redact };
+  process.on("uncaughtException", onStray);
+  const exit = process.exit.bind(process);
+  process.exit = (code) => {
+    const [, caller = ""] = framesOf(new Error("process.exit"));
+    if (caller.startsWith(ownFiles)) isEnded = true;
+    else if (caller !== "" && !isEnded) {
+      isEnded = true;
+      say(
+        `Cannot go on: environment "${module ?? "?"}" called process.exit at ${shownPlace(caller)}. What was played is kept.${remedy}`,
+      );
+      return exit(stuckExitCode);
+    }
+    return exit(code);
+  };
+  process.on("exit", () => {
+    if (isEnded) return;
+    say(`Cannot go on: the process was ended, and nothing of this program did it. What was played is kept.${remedy}`);
+    process.exitCode = stuckExitCode;
+  });
+}
+
+/** The command has ended: whoever ends the process now may. */
+export function endWatch(): void {
+  isEnded = true;
+  if (strays > shownStrays) say(`Environment "${module ?? "?"}" raised ${strays} errors outside of its calls.`);
+}
+
+/** How the run that has begun goes on; told when the process ends in the middle of it. */
+export function goOnWith(command: string | null): void {
+  remedy = command === null ? "" : ` Go on with: ${command}`;
+  thread?.postMessage(remedy, []);
+}
+
+/** A module of the user's is about to be loaded. */
+export function startWatch(name: string, limits: WatchLimits): void {
+  if (watch === null) return;
+  module = name;
+  startThread(name, limits.environmentMs);
+}
+
+/** The environment with calls that the thread knows of: two counts and a name are written for each. */
+export function watchedSource(source: unknown, limits: WatchLimits): unknown {
+  if (memory === null) return source;
+  const cells = new Int32Array(memory);
+  const bytes = Buffer.from(memory, labelStart);
+  const within = <T>(label: string, limitMs: number, call: () => T): T => {
+    cells[cell.labelLength] = bytes.write(label);
+    cells[cell.limitMs] = limitMs;
+    cells[cell.sequence]!++;
+    try {
+      return call();
+    } finally {
+      cells[cell.sequence]!++;
+    }
+  };
+  /** `of`: the task of an environment; empty for the source. */
+  const watched = (value: unknown, of: string): unknown => {
+    if (typeof value !== "object" || value === null) return value;
+    if ("then" in value) return Promise.resolve(value).then((opened: unknown) => watched(opened, of));
+    // Of nothing, because a frozen object insists on its own functions.
+    return new Proxy(Object.create(null) as object, {
+      get: (_, key) => {
+        const part: unknown = Reflect.get(value, key, value);
+        if (typeof part !== "function") return part;
+        return (...given: readonly unknown[]): unknown => {
+          const [first] = given as readonly [{ readonly name?: unknown; readonly id?: unknown } | undefined];
+          const what = key === "call" ? `tool "${String(first?.name)}"` : `"${String(key)}"`;
+          const task = key === "open" ? ` in task "${String(first?.id)}"` : of;
+          const limitMs = key === "grade" ? limits.graderMs : limits.environmentMs;
+          const returned = within(`${what}${task}`, limitMs, () => Reflect.apply(part, value, given) as unknown);
+          return key === "open" ? watched(returned, task) : returned;
+        };
+      },
+    });
+  };
+  return watched(source, "");
+}
+
+function startThread(name: string, loopLimitMs: number): void {
+  if (thread !== null || debuggerUrl() !== undefined) return;
+  memory = new SharedArrayBuffer(memorySize);
+  const cells = new Int32Array(memory);
+  // What it evaluates knows only what is global. Nobody reads what Node says about the debugger that leaves.
+  const end = (): void => {
+    closeSync(2);
+    // Without listeners, which may be stuck, too.
+    (process as unknown as { reallyExit(code: number): void }).reallyExit(stuckExitCode);
+  };
+  Object.defineProperty(globalThis, Symbol.for(endName), { value: end });
+  const endExpression = `globalThis[Symbol.for(${JSON.stringify(endName)})]()`;
+  const setup: WatchSetup = { memory, loopLimitMs, module: name, ownFiles, endExpression };
+  thread = new Worker(program, { workerData: setup });
+  thread.on("error", (error) => say(`Nobody watches environment "${name}" any more: ${messageOf(error)}`));
+  thread.unref();
+  thread.postMessage(remedy, []);
+  const beat = (): void => {
+    cells[cell.heartbeat]!++;
+    cells[cell.isDebugged] = debuggerUrl() === undefined ? 0 : 1;
+  };
+  setInterval(beat, Math.min(500, loopLimitMs / 4)).unref();
+}
+
+/** Somebody's promise was rejected, or somebody's timer threw, and nobody waits for it. */
+function onStray(error: unknown): void {
+  const [first = ""] = framesOf(error);
+  if (module === null || first.startsWith(ownFiles)) {
+    isEnded = true;
+    say(`${stackOf(error)}\nThis should not happen. What was played is kept.${remedy}`);
+    process.exit(1);
+  }
+  strays++;
+  if (strays > shownStrays) return;
+  const place = first === "" ? "" : ` (${shownPlace(first)})`;
+  const last = strays === shownStrays ? " Further ones are only counted." : "";
+  say(
+    `Warning: environment "${module}" raised an error outside of its calls: ${messageOf(error)}${place}. The run goes on, and no ` +
+      `episode knows of it; await promises, and catch what timers throw.${last}`,
+  );
+}
+
+/** Addresses of the frames in files, the innermost first, each with line and column. */
+function framesOf(error: unknown): readonly string[] {
+  return [...stackOf(error).matchAll(/(file:\/\/\S+:\d+:\d+)\)?$/gm)].map(([, frame = ""]) => frame);
+}
+
+function stackOf(error: unknown): string {
+  try {
+    return error instanceof Error && typeof error.stack === "string" ? error.stack : messageOf(error);
+  } catch {
+    return messageOf(error);
+  }
+}
+
+function shownPlace(frame: string): string {
+  const [, url = "", place = ""] = /^(.*?)((?::\d+){2})$/.exec(frame) ?? [];
+  return `${fileURLToPath(url)}${place}`;
+}
+
+/** At once: the process may be about to end. */
+function say(text: string): void {
+  try {
+    writeSync(2, `\n${watch?.redact(text) ?? text}\n`);
+  } catch {
+    // Nobody reads.
+  }
+}

@@ -1,0 +1,67 @@
+import { mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { createTestCli } from "./cli.test-helper.ts";
+import { watchRun } from "../api/watch-run.ts";
+
+let folder = "";
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), "watch-"));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const parts = {
+  runEpisode: () => Promise.reject(new Error("Nothing is played here.")),
+  store: { append: async () => undefined, appendGroup: async () => undefined },
+};
+
+describe("watchRun()", () => {
+  test("gives back what it got when nobody watches", async () => {
+    const notes: string[] = [];
+    const watch = await watchRun({ metrics: null, logJson: false }, parts, {
+      folder,
+      note: (text) => notes.push(text),
+      log: () => undefined,
+    });
+    expect([watch.runEpisode, watch.store]).toEqual([parts.runEpisode, parts.store]);
+    expect(notes).toEqual([]);
+    await watch.close();
+  });
+
+  test.each(["prometheus:port", "wandb", "tensorboard:1", "", "prometheus:1:2"])("refuses %j", async (metrics) => {
+    const options = { folder, note: () => undefined, log: () => undefined };
+    await expect(watchRun({ metrics, logJson: false }, parts, options)).rejects.toThrow(
+      `Cannot watch the run: --metrics names "${metrics}", wanted prometheus, prometheus:<port>, tensorboard or traces`,
+    );
+  });
+
+  test("serves a page while the run goes on, and none afterwards", async () => {
+    const notes: string[] = [];
+    const options = { folder, note: (text: string) => notes.push(text), log: () => undefined };
+    const watch = await watchRun({ metrics: "prometheus:0", logJson: false }, parts, options);
+    watch.gauges({ runningEpisodes: 5, waitingEpisodes: 0, concurrencyLimit: 8 });
+    watch.circuit({ server: "http://one", state: "open", failures: 3 });
+    const url = /http:\S+/.exec(notes.join("\n"))?.[0] ?? "";
+    const page = await (await fetch(url)).text();
+    expect(page).toContain("trainable_agents_episodes_running 5");
+    expect(page).toContain("trainable_agents_circuits_open 1");
+    await watch.close();
+    await expect(fetch(url)).rejects.toThrow("fetch failed");
+  });
+});
+
+test("rollout --metrics tensorboard,traces --log-json leaves event files and prints lines for machines", async () => {
+  const { run, folder: home } = await createTestCli();
+  const flags = ["--tasks", "0-1", "--quiet", "--out", "r", "--metrics", "tensorboard, traces", "--log-json"];
+  const { code, stderr } = await run("rollout", ...flags);
+  expect(code).toBe(0);
+  const lines = stderr.split("\n").filter((line) => line.startsWith("{"));
+  const events = lines.map((line) => JSON.parse(line) as { readonly event: string; readonly outcome?: string });
+  expect(events.filter(({ event }) => event === "episode-end").map(({ outcome }) => outcome)).toEqual([
+    "completed",
+    "completed",
+  ]);
+  expect(events.filter(({ event }) => event === "group")).toHaveLength(2);
+  expect(await readdir(join(home, "r", "tensorboard"))).toEqual([expect.stringMatching(/^events\.out\.tfevents\./)]);
+});
