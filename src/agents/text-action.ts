@@ -11,7 +11,7 @@ import {
   type JsonValue,
   parseJson,
 } from "../python-semantics/json/index.ts";
-import { pythonStrip } from "../python-semantics/strip.ts";
+import { pythonStrip } from "../python-semantics/index.ts";
 
 /** The action by which a policy speaks to the user. */
 export const respondName = "respond";

@@ -1,8 +1,7 @@
 // Harmony after its markers were stripped: channel names run into the text ("analysisLet me see.assistantfinalHello").
 
-import { pythonLower, pythonStrip } from "../python-semantics/index.ts";
+import { isSpace, pythonLower, pythonStrip } from "../python-semantics/index.ts";
 import type { HarmonyEvent } from "./harmony-event.ts";
-import { isSpace } from "../python-semantics/literals/patterns.ts";
 
 const finalWord = "assistantfinal";
 

@@ -1,7 +1,7 @@
 // The one type that a parameter's JSON Schema stands for, as formats with untyped values guess it.
 
 import { JsonFloat, type JsonValue } from "../python-semantics/json/index.ts";
-import { isTruthy } from "../python-semantics/literals/truth.ts";
+import { isTruthy } from "../python-semantics/index.ts";
 
 type Schema = ReadonlyMap<string, JsonValue>;
 

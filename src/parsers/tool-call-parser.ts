@@ -4,7 +4,7 @@
 
 import type { Tool } from "../core/index.ts";
 import type { FormatHints } from "./format-hints.ts";
-import { pythonExceptionType } from "../python-semantics/literals/exception.ts";
+import { pythonExceptionType } from "../python-semantics/index.ts";
 import { repairCalls } from "./repair/repair-calls.ts";
 import { ToolCallScan } from "./tool-call-scan.ts";
 import type { ToolCallParse } from "./tool-call-parse.ts";

@@ -3,10 +3,14 @@
 
 import type { ParseProblem } from "../core/index.ts";
 import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
-import { PythonError, pythonTypeName } from "../python-semantics/index.ts";
-import { pythonExceptionType } from "../python-semantics/literals/exception.ts";
-import { isTruthy } from "../python-semantics/literals/truth.ts";
-import { dumpPython, type PythonValue } from "../python-semantics/literals/value.ts";
+import {
+  dumpPython,
+  isTruthy,
+  PythonError,
+  pythonExceptionType,
+  pythonTypeName,
+  type PythonValue,
+} from "../python-semantics/index.ts";
 import type { ToolTable } from "./tool-table.ts";
 
 /** A call as the reference reports it. */

@@ -2,9 +2,14 @@
 // nothing of the kind; what Python raises beyond that (infinite integers, nesting) passes.
 
 import { type JsonFloat, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
-import { pythonLower, pythonStrip } from "../python-semantics/index.ts";
-import { unlessRaised } from "../python-semantics/literals/exception.ts";
-import { narrowFloat, pythonFloat, pythonInt } from "../python-semantics/literals/number.ts";
+import {
+  narrowFloat,
+  pythonFloat,
+  pythonInt,
+  pythonLower,
+  pythonStrip,
+  unlessRaised,
+} from "../python-semantics/index.ts";
 
 const switches: ReadonlyMap<string, boolean> = new Map([
   ...["true", "1", "yes", "on"].map((word): [string, boolean] => [word, true]),

@@ -1,7 +1,7 @@
 // Strategy "react": the model thinks before each line, in the same reply. The agent must see the line and not the thought.
 
 import type { AttributedError } from "../core/index.ts";
-import { pythonStrip } from "../python-semantics/strip.ts";
+import { pythonStrip } from "../python-semantics/index.ts";
 import type { UserCompat } from "./llm-strategy.ts";
 import type { UserStrategy } from "./model-user.ts";
 import { readRaw, readWords } from "./read-words.ts";

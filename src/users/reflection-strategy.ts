@@ -1,7 +1,7 @@
 // Strategy "reflection": a checker reads each line before it is sent; after a refusal the model is asked what is wrong with
 // the line and for a better one.
 
-import { pythonStrip } from "../python-semantics/strip.ts";
+import { pythonStrip } from "../python-semantics/index.ts";
 import type { UserCompat } from "./llm-strategy.ts";
 import type { Conversation, UserStrategy } from "./model-user.ts";
 import { readRaw, readWords } from "./read-words.ts";

@@ -1,6 +1,6 @@
 // Strategy "verify": a checker reads each line before it is sent; a refused one is made again, up to three times in all.
 
-import { pythonRepr } from "../python-semantics/repr.ts";
+import { pythonRepr } from "../python-semantics/index.ts";
 import type { UserCompat } from "./llm-strategy.ts";
 import type { UserStrategy } from "./model-user.ts";
 import { readRaw, readWords } from "./read-words.ts";

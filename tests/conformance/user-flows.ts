@@ -3,7 +3,7 @@
 
 import { type ChatMessage, wordsReply } from "#src/chat-models/index.ts";
 import { AttributedError, type Task, type UserSource } from "#src/core/index.ts";
-import { pythonRepr } from "#src/python-semantics/repr.ts";
+import { pythonRepr } from "#src/python-semantics/index.ts";
 import {
   llmUser,
   reactUser,

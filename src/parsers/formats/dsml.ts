@@ -3,10 +3,8 @@
 
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { parseJson } from "../../python-semantics/json/index.ts";
-import { pythonStrip } from "../../python-semantics/index.ts";
+import { pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../../python-semantics/literals/exception.ts";
-import { space } from "../../python-semantics/literals/patterns.ts";
 import { dollar } from "../text-blocks.ts";
 import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
 

@@ -2,12 +2,22 @@
 // it stands; where the schema declares a text it becomes one again.
 
 import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
-import { PythonError, pythonLower, pythonStrip } from "../../python-semantics/index.ts";
-import { unlessRaised } from "../../python-semantics/literals/exception.ts";
-import { evaluateLiteral, literalErrors } from "../../python-semantics/literals/literal.ts";
-import { pythonFloat, pythonInt } from "../../python-semantics/literals/number.ts";
-import { space } from "../../python-semantics/literals/patterns.ts";
-import { dumpPython, isDict, isList, pythonText, type PythonValue } from "../../python-semantics/literals/value.ts";
+import {
+  dumpPython,
+  evaluateLiteral,
+  isDict,
+  isList,
+  literalErrors,
+  PythonError,
+  pythonFloat,
+  pythonInt,
+  pythonLower,
+  pythonStrip,
+  pythonText,
+  type PythonValue,
+  space,
+  unlessRaised,
+} from "../../python-semantics/index.ts";
 import { inferSchemaType } from "../schema-type.ts";
 import { type ToolTable, toolProperties } from "../tool-table.ts";
 

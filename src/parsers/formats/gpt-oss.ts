@@ -2,10 +2,9 @@
 // reply must spell out an assistant turn for anything to be looked for.
 
 import { dumpJson, type JsonValue } from "../../python-semantics/json/index.ts";
-import { pythonStrip } from "../../python-semantics/index.ts";
+import { pythonStrip, spaced, verbatim } from "../../python-semantics/index.ts";
 import { harmonyMarkers, readHarmony } from "../harmony.ts";
 import { formatHints } from "../format-hints.ts";
-import { spaced, verbatim } from "../../python-semantics/literals/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 

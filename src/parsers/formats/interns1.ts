@@ -2,9 +2,8 @@
 // under "arguments". What is not JSON is skipped; anything odder spoils all.
 
 import { dumpJson } from "../../python-semantics/json/index.ts";
-import { PythonError, pythonStrip, pythonTypeName } from "../../python-semantics/index.ts";
+import { isTruthy, PythonError, pythonStrip, pythonTypeName } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { isTruthy } from "../../python-semantics/literals/truth.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 

@@ -1,10 +1,8 @@
 // Tool calls of Kimi K2: an id that names the tool, then arguments in braces that nobody checks. Names are not checked
 // against the tools either, and hold no hyphen.
 
-import { PythonError } from "../../python-semantics/index.ts";
+import { PythonError, pythonInt, spaced, verbatim, wordCharacters } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { pythonInt } from "../../python-semantics/literals/number.ts";
-import { spaced, verbatim, wordCharacters } from "../../python-semantics/literals/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 

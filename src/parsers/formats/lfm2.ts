@@ -1,12 +1,18 @@
 // Tool calls of LFM2: JSON or Python calls between markers. A block that is neither is skipped.
 
 import { JsonSyntaxError } from "../../python-semantics/json/index.ts";
-import { PythonError, pythonStrip } from "../../python-semantics/index.ts";
+import {
+  argumentValue,
+  callsOf,
+  dumpPython,
+  makeDict,
+  parseFirstStatementValue,
+  PythonError,
+  pythonExceptionType,
+  pythonStrip,
+  type PythonValue,
+} from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { argumentValue, callsOf } from "../../python-semantics/literals/calls.ts";
-import { pythonExceptionType } from "../../python-semantics/literals/exception.ts";
-import { parseFirstStatementValue } from "../../python-semantics/literals/syntax.ts";
-import { dumpPython, makeDict, type PythonValue } from "../../python-semantics/literals/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";

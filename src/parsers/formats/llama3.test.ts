@@ -3,9 +3,7 @@ import { describe, expect, test } from "vitest";
 
 import { systemClock } from "../../lib/clock.ts";
 import { type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
-import { pythonStrip } from "../../python-semantics/index.ts";
-import { evaluateLiteral } from "../../python-semantics/literals/literal.ts";
-import { dumpPython, isDict } from "../../python-semantics/literals/value.ts";
+import { dumpPython, evaluateLiteral, isDict, pythonStrip } from "../../python-semantics/index.ts";
 import { exampleTools as tools } from "./format-examples.test-helper.ts";
 import { llama3 } from "./llama3.ts";
 

@@ -2,11 +2,8 @@
 // between them (nominally ";"). A Python dict is accepted where JSON is not.
 
 import { type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
-import { pythonStrip } from "../../python-semantics/index.ts";
+import { dumpPython, evaluateLiteral, isDict, pythonStrip, unlessRaised } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../../python-semantics/literals/exception.ts";
-import { evaluateLiteral } from "../../python-semantics/literals/literal.ts";
-import { dumpPython, isDict } from "../../python-semantics/literals/value.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 

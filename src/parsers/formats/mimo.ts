@@ -2,12 +2,17 @@
 // go back into the text.
 
 import type { JsonValue } from "../../python-semantics/json/index.ts";
-import { PythonError, pythonLower, pythonStrip } from "../../python-semantics/index.ts";
+import {
+  literalErrors,
+  narrowFloat,
+  PythonError,
+  pythonFloat,
+  pythonLower,
+  pythonStrip,
+  type PythonValue,
+} from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
 import { unescapeHtml } from "../html/unescape.ts";
-import { literalErrors } from "../../python-semantics/literals/literal.ts";
-import { narrowFloat, pythonFloat } from "../../python-semantics/literals/number.ts";
-import type { PythonValue } from "../../python-semantics/literals/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolTable } from "../tool-table.ts";

@@ -2,10 +2,16 @@
 // becomes what the first fitting one of its declared types makes of it.
 
 import type { JsonValue } from "../../python-semantics/json/index.ts";
-import { PythonError, pythonLower, pythonLstrip, pythonRstrip, pythonStrip } from "../../python-semantics/index.ts";
+import {
+  PythonError,
+  pythonLower,
+  pythonLstrip,
+  pythonRstrip,
+  pythonStrip,
+  type PythonValue,
+  unlessRaised,
+} from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../../python-semantics/literals/exception.ts";
-import type { PythonValue } from "../../python-semantics/literals/value.ts";
 import { valueType } from "../schema-type.ts";
 import { blocksBetween, dollar } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";

@@ -2,10 +2,8 @@
 // and lists. One tag out of place spoils all.
 
 import type { JsonValue } from "../../python-semantics/json/index.ts";
-import { PythonError } from "../../python-semantics/index.ts";
+import { isList, PythonError, unlessRaised } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../../python-semantics/literals/exception.ts";
-import { isList } from "../../python-semantics/literals/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";

@@ -2,8 +2,7 @@
 // `PythonError` for tags that do not nest.
 
 import type { JsonValue } from "../../python-semantics/json/index.ts";
-import { PythonError, pythonStrip } from "../../python-semantics/index.ts";
-import type { PythonValue } from "../../python-semantics/literals/value.ts";
+import { PythonError, pythonStrip, type PythonValue } from "../../python-semantics/index.ts";
 import { kindNames, readInteger, readNumber, readSwitch } from "../typed-text.ts";
 import { MinimaxShape } from "./minimax-shape.ts";
 

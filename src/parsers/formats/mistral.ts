@@ -2,10 +2,8 @@
 // Brackets are counted outside of strings; only the first array counts. Text after the calls joins the text before them.
 
 import { JsonFloat, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
-import { pythonStrip } from "../../python-semantics/index.ts";
+import { pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../../python-semantics/literals/exception.ts";
-import { space } from "../../python-semantics/literals/patterns.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 

@@ -1,23 +1,27 @@
 // Tool calls of Llama 4: a Python list of calls with keyword arguments, anywhere in the text. Literals only, and no negative
 // numbers. Calls are numbered by their place in the list.
 
-import { PythonError, pythonStrip } from "../../python-semantics/index.ts";
-import { formatHints } from "../format-hints.ts";
-import { argumentValue, callsOf } from "../../python-semantics/literals/calls.ts";
-import { pythonExceptionType } from "../../python-semantics/literals/exception.ts";
 import {
+  argumentValue,
+  callsOf,
   compile,
+  dumpPython,
   findPattern,
+  isSpace,
   literal,
+  makeDict,
   many,
   maybe,
   one,
+  parseFirstStatementValue,
   type Piece,
+  PythonError,
+  pythonExceptionType,
+  pythonStrip,
+  type PythonValue,
   sequence,
-} from "../../python-semantics/literals/pattern-matcher.ts";
-import { isSpace } from "../../python-semantics/literals/patterns.ts";
-import { parseFirstStatementValue } from "../../python-semantics/literals/syntax.ts";
-import { dumpPython, makeDict, type PythonValue } from "../../python-semantics/literals/value.ts";
+} from "../../python-semantics/index.ts";
+import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 

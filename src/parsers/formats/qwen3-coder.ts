@@ -2,10 +2,17 @@
 // the tools; calls are numbered. Also `step3p5`, and Seed-OSS, which has tags of its own around the same and no parser in SGLang.
 
 import type { JsonFloat, JsonValue } from "../../python-semantics/json/index.ts";
-import { PythonError, pythonLower, pythonStr, pythonStrip } from "../../python-semantics/index.ts";
+import {
+  dumpPython,
+  integerOf,
+  PythonError,
+  pythonFloat,
+  pythonLower,
+  pythonStr,
+  pythonStrip,
+  type PythonValue,
+} from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { integerOf, pythonFloat } from "../../python-semantics/literals/number.ts";
-import { dumpPython, type PythonValue } from "../../python-semantics/literals/value.ts";
 import { blocksBetween, dollar } from "../text-blocks.ts";
 import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";

@@ -3,12 +3,15 @@
 
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { parseJson } from "../../python-semantics/json/index.ts";
-import { PythonError, pythonStrip } from "../../python-semantics/index.ts";
+import {
+  evaluateLiteral,
+  isTruthy,
+  PythonError,
+  pythonStrip,
+  type PythonValue,
+  unlessRaised,
+} from "../../python-semantics/index.ts";
 import { formatHints } from "../format-hints.ts";
-import { unlessRaised } from "../../python-semantics/literals/exception.ts";
-import { evaluateLiteral } from "../../python-semantics/literals/literal.ts";
-import { isTruthy } from "../../python-semantics/literals/truth.ts";
-import type { PythonValue } from "../../python-semantics/literals/value.ts";
 import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";

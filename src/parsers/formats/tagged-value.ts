@@ -2,11 +2,13 @@
 // and what does not fit its type stays text.
 
 import { parseJson } from "../../python-semantics/json/index.ts";
-import { pythonLower } from "../../python-semantics/index.ts";
-import { unlessRaised } from "../../python-semantics/literals/exception.ts";
-import { evaluateLiteral } from "../../python-semantics/literals/literal.ts";
-import { pythonInt } from "../../python-semantics/literals/number.ts";
-import type { PythonValue } from "../../python-semantics/literals/value.ts";
+import {
+  evaluateLiteral,
+  pythonInt,
+  pythonLower,
+  type PythonValue,
+  unlessRaised,
+} from "../../python-semantics/index.ts";
 
 export type TaggedValueRules = {
   /** `float(text)`, and to an integer where the format wants one. */

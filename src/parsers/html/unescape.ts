@@ -1,7 +1,7 @@
 // Python's `html.unescape`: HTML5's rules for character references, unterminated ones included. Decimal numbers of more than
 // 4,300 digits raise, as all of them do in Python.
 
-import { pythonInt } from "../../python-semantics/literals/number.ts";
+import { pythonInt } from "../../python-semantics/index.ts";
 import { htmlEntities } from "./entities.ts";
 
 /** Code points that HTML reads as others (those of Windows-1252, mostly). */

@@ -1,7 +1,7 @@
 // Python source that is a list of calls with literal keyword arguments, as two formats write their tool calls.
 
 import { JsonFloat } from "../json/index.ts";
-import { PythonError } from "../index.ts";
+import { PythonError } from "../python-error.ts";
 import { negate } from "./literal.ts";
 import type { PythonKeyword, PythonNode } from "./syntax-tree.ts";
 import { makeDict, PythonTuple, type PythonValue } from "./value.ts";

@@ -1,5 +1,5 @@
 import { JsonSyntaxError } from "../json/index.ts";
-import { PythonError } from "../index.ts";
+import { PythonError } from "../python-error.ts";
 
 /**
  * The class of the Python exception that `error` stands for; `null` when it is a mistake of our own. What the reference

@@ -1,10 +1,10 @@
 // Python's `ast.literal_eval`: literals and containers of them, signed and complex numbers, `set()`, and nothing else.
 
 import { JsonFloat } from "../json/index.ts";
-import { PythonError } from "../index.ts";
+import { PythonError } from "../python-error.ts";
 import { parseExpression } from "./syntax.ts";
 import type { PythonNode } from "./syntax-tree.ts";
-import { normalInteger } from "./number.ts";
+import { normalInteger } from "../number-text.ts";
 import { makeDict, makeSet, PythonComplex, PythonTuple, type PythonValue } from "./value.ts";
 
 /** `ast.literal_eval(text)`. Throws a `PythonError` ("SyntaxError", "ValueError", "TypeError"). */

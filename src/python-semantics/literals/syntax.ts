@@ -1,7 +1,7 @@
 // A parser of Python expressions: enough of the grammar to tell valid from invalid source, with a tree only for what the
 // formats look into (literals, calls). Not an interpreter, and not a parser of statements beyond the simplest.
 
-import { PythonError } from "../index.ts";
+import { PythonError } from "../python-error.ts";
 import type { PythonKeyword, PythonNode } from "./syntax-tree.ts";
 import { TokenCursor } from "./token-cursor.ts";
 import { syntaxError, tokenize } from "./tokens.ts";

@@ -2,8 +2,8 @@
 // tokenizer does. Not covered: `\N{...}` escapes and the inside of f-strings.
 
 import { JsonFloat } from "../json/index.ts";
-import { PythonError } from "../index.ts";
-import { normalInteger } from "./number.ts";
+import { PythonError } from "../python-error.ts";
+import { normalInteger } from "../number-text.ts";
 import { PythonComplex, PythonOpaque, type PythonValue } from "./value.ts";
 
 export type PythonToken =

@@ -2,7 +2,9 @@
 // literals, and what `json.dumps` and `str` make of them is part of the result.
 
 import { dumpJson, JsonFloat } from "../json/index.ts";
-import { floatRepr, PythonError, pythonRepr } from "../index.ts";
+import { floatRepr } from "../float-repr.ts";
+import { PythonError } from "../python-error.ts";
+import { pythonRepr } from "../repr.ts";
 
 export class PythonTuple {
   readonly items: readonly PythonValue[];

@@ -1,5 +1,5 @@
 import { parseJson } from "../../python-semantics/json/parse-json.ts";
-import { PythonError } from "../../python-semantics/python-error.ts";
+import { PythonError } from "../../python-semantics/index.ts";
 import type { SlimeTauAction, SlimeTauParsed } from "./interaction-result.ts";
 
 /** The action name by which τ-bench means speech. */

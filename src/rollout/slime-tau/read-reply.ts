@@ -1,6 +1,6 @@
 // A server's answer as the seed reads it, with the exceptions that Python's subscripts raise on answers of another shape.
 
-import { PythonError } from "../../python-semantics/python-error.ts";
+import { PythonError } from "../../python-semantics/index.ts";
 
 const endMark = "<|im_end|>";
 

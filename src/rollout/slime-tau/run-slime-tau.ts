@@ -2,7 +2,7 @@
 // text-delta tokens, first call only, abort on whatever goes wrong. Not the loop of this project (`run-episode.ts`), and
 // nothing here is shared with it. Everything arrives as values; the oracle is the set of records made by the Python original.
 
-import { PythonError } from "../../python-semantics/python-error.ts";
+import { PythonError } from "../../python-semantics/index.ts";
 import { callToAction, respondAction } from "./call-to-action.ts";
 import {
   type SlimeTauMessage,

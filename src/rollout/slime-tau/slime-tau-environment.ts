@@ -3,8 +3,7 @@
 
 import type { Environment } from "../../core/environment.ts";
 import type { UserLine, UserSimulator } from "../../core/user.ts";
-import { pythonStr } from "../../python-semantics/index.ts";
-import { PythonError } from "../../python-semantics/python-error.ts";
+import { PythonError, pythonStr } from "../../python-semantics/index.ts";
 import { respondAction } from "./call-to-action.ts";
 import type { SlimeTauEnvironment } from "./slime-tau-parts.ts";
 

@@ -80,5 +80,5 @@ function dayAfter(date: JsonValue): string {
     throw new PythonError("TypeError", `'${pythonTypeName(date)}' object is not subscriptable`);
   }
   const end = Array.isArray(date) ? date.slice(-2) : Array.from(date).slice(-2).join("");
-  return `2024-05-${pythonInt(end) + 1n}`;
+  return `2024-05-${BigInt(pythonInt(end)) + 1n}`;
 }

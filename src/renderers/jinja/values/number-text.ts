@@ -23,7 +23,7 @@ export function parseFloatText(text: string): JsonFloat | null {
 export function parseIntegerText(text: string, base: number): Integer | null {
   if (base === 10) {
     try {
-      return normalizeInteger(pythonInt(text));
+      return pythonInt(text);
     } catch {
       return null;
     }
