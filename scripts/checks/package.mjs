@@ -84,7 +84,7 @@ async function useCommandLine(folder) {
   /** @type {string[]} */
   const problems = [];
   for (const engine of ["expert", "embedded"]) {
-    const rollout = `rollout --env bookshop --engine ${engine} --tasks 0-3 --samples-per-task 2 --seed 1 --out run-${engine}`;
+    const rollout = `rollout --env bookshop --engine ${engine} --tasks 0-3 --samples-per-task 2 --seed 1 --write-samples --out run-${engine}`;
     const { code, output } = await trainableAgents(...rollout.split(" "));
     if (code !== 0) problems.push(`A bookshop rollout with engine "${engine}" ended with code ${code}:\n${output}`);
     const empty = ["run.json", "episodes.jsonl", "samples.jsonl"].filter((name) => {
@@ -109,7 +109,7 @@ async function playOwnEnvironment(folder) {
   const { code, output } = await runCommand("npx", command, { cwd: folder });
   if (code !== 0) return [`A rollout of an environment of the user's ended with code ${code}:\n${output}`];
   const [run = ""] = existsSync(join(folder, "runs")) ? readdirSync(join(folder, "runs")) : [];
-  return existsSync(join(folder, "runs", run, "samples.jsonl"))
+  return existsSync(join(folder, "runs", run, "episodes.jsonl"))
     ? []
     : [`A rollout without --out left no run below "runs" of the current folder:\n${output}`];
 }

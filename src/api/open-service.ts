@@ -126,6 +126,7 @@ export async function openService(
         archive: { find: (episodeId) => store.kept(episodeId) },
         requests: log,
         gate,
+        writeSamples: settings.writeSamples || existsSync(join(folder, runFiles.samples)),
         formats: formatsOf(prepared),
         seed: settings.seed,
         metrics: {

@@ -432,6 +432,14 @@ export const rolloutSettings = {
     schema: z.union([z.enum(["always", "never"]), number({ min: 1, max: 3_600_000 })]),
     default: 1000,
   }),
+  writeSamples: setting<boolean>({
+    group: "Output",
+    flag: "--write-samples",
+    help: "write samples.jsonl, a training row a line, while the run goes on; export --format samples makes the same file afterwards",
+    wanted: "true or false",
+    schema: z.boolean(),
+    default: false,
+  }),
   faultPolicy: setting<"keep" | "mask" | "drop">({
     group: "Output",
     flag: "--fault-policy <policy>",

@@ -10,7 +10,19 @@ import { tokenizerOf } from "../api/choose-model.ts";
 describe("--engine embedded", () => {
   it("plays the bookshop with a shipped model, in the words that it was trained with", async () => {
     const { run, folder } = await createTestCli();
-    const flags = ["--env", "bookshop", "--split", "test", "--tasks", "0-13", "--seed", "1", "--out", "run"];
+    const flags = [
+      "--env",
+      "bookshop",
+      "--split",
+      "test",
+      "--tasks",
+      "0-13",
+      "--seed",
+      "1",
+      "--out",
+      "run",
+      "--write-samples",
+    ];
     const { code, stdout, stderr } = await run("rollout", "--engine", "embedded", "--model", "bookshop-nano", ...flags);
     expect(stderr).toContain("engine embedded at this process");
     expect(code).toBe(0);

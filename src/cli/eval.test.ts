@@ -59,7 +59,7 @@ describe("eval", () => {
     expect(passed.length).toBeLessThan(12);
     expect(passRates[0]?.passHatK).toBeCloseTo(passed.length / 12);
     for (const { reward, fault } of scores) expect(fault === null).toBe(reward === 1);
-    expect(stdout).toContain("r/ results.json, run.json, episodes.jsonl, groups.jsonl, samples.jsonl");
+    expect(stdout).toContain("r/ results.json, run.json, episodes.jsonl, groups.jsonl\n");
   });
 
   it("scores a run folder as it scored it when it was played", async () => {
@@ -144,11 +144,13 @@ describe("eval", () => {
     const { run, folder } = await createTestCli();
     await writeFile(join(folder, "lines.txt"), "My order is [insert your order number].\nBye. ###STOP###\n");
     const flags = ["--user", "scripted", "--user-lines", "lines.txt", "--tasks", "0", "--out", "r", "--quiet"];
-    const { code } = await run("rollout", ...flags, "--fault-policy", policy, "--expert-noise", "0");
+    const { code } = await run("rollout", ...flags, "--fault-policy", policy, "--expert-noise", "0", "--write-samples");
     expect(code).toBe(0);
     const { totals } = (await read(folder, "r", "run.json")) as { totals: Record<string, unknown> };
     check(totals["droppedTokens"] as object);
-    const rows = (await readFile(join(folder, "r", "samples.jsonl"), "utf8")).split("\n").filter((line) => line !== "");
+    const rows = (await readFile(join(folder, "r", "samples.jsonl"), "utf8").catch(() => ""))
+      .split("\n")
+      .filter((line) => line !== "");
     expect(rows).toHaveLength(policy === "drop" ? 0 : 1);
     const masks = rows.map((row) => (JSON.parse(row) as { loss_mask: number[] }).loss_mask.includes(1));
     expect(masks).toEqual(policy === "drop" ? [] : [policy === "keep"]);

@@ -1,4 +1,4 @@
-import { cp, mkdir, readFile, symlink, writeFile } from "node:fs/promises";
+import { cp, mkdir, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { crc32 } from "node:zlib";
@@ -7,10 +7,11 @@ import { createTestCli, type TestCli } from "./cli.test-helper.ts";
 
 let cli: TestCli;
 const rollout = ["rollout", "--engine", "expert", "--quiet", "--tasks", "0-3", "--samples-per-task", "3"] as const;
+const withSamples = [...rollout, "--write-samples"] as const;
 
 beforeAll(async () => {
   cli = await createTestCli();
-  await cli.run(...rollout, "--out", "runs/one");
+  await cli.run(...withSamples, "--out", "runs/one");
   await cli.run(...rollout, "--seed", "8", "--out", "runs/two");
 }, 60_000);
 
@@ -36,6 +37,25 @@ describe("export", () => {
       JSON.stringify(Object.entries(row).filter(([name]) => !numbers.includes(name)));
     const written = (await lines("slime.jsonl")).map(content).toSorted();
     expect(written).toEqual((await lines("runs/one/samples.jsonl")).map(content).toSorted());
+  });
+
+  it("derives samples.jsonl byte by byte as the rollout writes it, whatever became of the groups", async () => {
+    const odd = 'export default ({ groupIndex }) => (groupIndex % 3 === 2 ? "third" : null);\n';
+    await writeFile(join(cli.folder, "third.mjs"), odd);
+    const groups = ["--filter", "./third.mjs", "--replacements", "2", "--concurrency", "5", "--expert-noise", "0.3"];
+    const masked = [...groups, "--fault-policy", "mask"];
+    for (const [name, flags] of Object.entries({ plain: [], groups, masked })) {
+      await cli.run(...withSamples, ...flags, "--out", `own/${name}`);
+      const file = join(cli.folder, "own", name, "samples.jsonl");
+      const written = await readFile(file);
+      expect(written.length).toBeGreaterThan(0);
+      await rm(file);
+      const { code } = await cli.run("export", `own/${name}`, "--format", "samples", "--output", `own/${name}.jsonl`);
+      expect(code).toBe(0);
+      expect((await readFile(join(cli.folder, "own", `${name}.jsonl`))).equals(written)).toBe(true);
+    }
+    await cli.run(...rollout, "--out", "own/without");
+    expect(existsSync(join(cli.folder, "own", "without", "samples.jsonl"))).toBe(false);
   });
 
   it("says which folder is missing", async () => {
@@ -145,6 +165,7 @@ describe("export", () => {
     ],
     [["runs/one", "--format", "slime", "--output", "x", "--model", "gone"], "name its folder with --model"],
     [["runs/one", "--format", "vrel", "--output", "x"], "verl"],
+    [["runs/one", "runs/two", "--format", "samples", "--output", "x"], "export each by itself"],
     [["runs/one", "--output", "x"], "--format"],
     [["runs/one", "--format", "verl"], "--output"],
     [["--format", "verl", "--output", "x"], "run"],

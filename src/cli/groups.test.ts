@@ -20,7 +20,17 @@ async function lines(folder: string, file: string): Promise<Line[]> {
 describe("rollout with groups", () => {
   it("keeps as many as are wanted, says why others were dropped, and writes the rows of kept ones alone", async () => {
     const { run, folder } = await createTestCli();
-    const flags = ["--groups", "3", "--filter", "zero-signal", "--samples-per-task", "4", "--tasks", "0-3"];
+    const flags = [
+      "--groups",
+      "3",
+      "--filter",
+      "zero-signal",
+      "--samples-per-task",
+      "4",
+      "--tasks",
+      "0-3",
+      "--write-samples",
+    ];
     const { code, stdout, stderr } = await run("rollout", ...flags, "--out", "a");
     expect([code, stderr]).toEqual([0, expect.stringContaining("3/3 groups kept")]);
     const groups = await lines(join(folder, "a"), "groups.jsonl");

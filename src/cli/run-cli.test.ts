@@ -97,6 +97,7 @@ describe("rollout", () => {
       "--seed",
       "7",
       "--quiet",
+      "--write-samples",
     );
     expect(code).toBe(0);
     const [place] = /runs\/\d{8}-\d{6}-bookshop/.exec(stdout) ?? [];
@@ -149,7 +150,17 @@ describe("rollout", () => {
   it("gives equal episodes and samples for equal seeds, whatever the concurrency, and others for another seed", async () => {
     const { run, folder } = await createTestCli();
     const play = async (out: string, seed: string, concurrency: string): Promise<unknown> => {
-      const rollout = ["rollout", "--tasks", "0-5", "--samples-per-task", "3", "--expert-noise", "0.2", "--quiet"];
+      const rollout = [
+        "rollout",
+        "--tasks",
+        "0-5",
+        "--samples-per-task",
+        "3",
+        "--expert-noise",
+        "0.2",
+        "--quiet",
+        "--write-samples",
+      ];
       const { code } = await run(...rollout, "--seed", seed, "--concurrency", concurrency, "--out", out);
       expect(code).toBe(0);
       const files = await readAll(join(folder, out));

@@ -39,6 +39,7 @@ const argv = (folder: string): readonly string[] => [
   folder,
   "--concurrency",
   "4",
+  "--write-samples",
 ];
 
 /** Starts the service in the folder; resolves with its address. */

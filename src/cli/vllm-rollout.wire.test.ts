@@ -14,7 +14,7 @@ const sampler = createExpertSampler({ tokenizer, noise: 0.1 });
 async function samplesOf(engine: "sglang" | "vllm", listener: FrontListener): Promise<readonly unknown[]> {
   const { run, folder } = await createTestCli();
   const given = ["--engine", engine, "--url", listener.url, "--model", "readable", "--tasks", "0-3", "--out", "runs/a"];
-  const { code, stderr } = await run("rollout", ...given, "--seed-turns");
+  const { code, stderr } = await run("rollout", ...given, "--seed-turns", "--write-samples");
   await listener.close();
   expect(stderr).toContain("4/4 episodes");
   expect(code).toBe(0);

@@ -26,7 +26,7 @@ export type StageOptions = {
 };
 
 export class EpisodeStage {
-  readonly #parts: Pick<ServiceParts, "gate" | "store" | "archive" | "formats">;
+  readonly #parts: Pick<ServiceParts, "gate" | "store" | "archive" | "formats" | "writeSamples">;
   readonly #memory: GroupMemory;
   readonly #permits: Semaphore;
   readonly #atHand = new Map<string, EndedEpisode>();
@@ -35,7 +35,7 @@ export class EpisodeStage {
   #isClosing = false;
 
   constructor(
-    parts: Pick<ServiceParts, "gate" | "store" | "archive" | "formats">,
+    parts: Pick<ServiceParts, "gate" | "store" | "archive" | "formats" | "writeSamples">,
     { memory, concurrency }: { readonly memory: GroupMemory; readonly concurrency: number },
   ) {
     this.#parts = parts;
@@ -90,9 +90,9 @@ export class EpisodeStage {
     return episode === null ? null : { episode, result: episodeSamples(episode) };
   }
 
-  /** Records what became of a group, with its rows when it is kept. */
+  /** Records what became of a group, with its rows when it is kept and they are requested. */
   async record(group: GroupRecord): Promise<void> {
-    const sampleLines = group.decision === "kept" ? await this.#rowsOf(group) : [];
+    const sampleLines = group.decision === "kept" && this.#parts.writeSamples === true ? await this.#rowsOf(group) : [];
     await this.#parts.store.appendGroup({ group, sampleLines });
   }
 

@@ -37,6 +37,8 @@ export type ServiceParts = {
   readonly requests: RequestLog;
   /** Before every engine call of the players. */
   readonly gate: TurnGate;
+  /** Whether groups come to the store with their rows, in the first format. Default: false, since rows are derived when they are fetched. */
+  readonly writeSamples?: boolean;
   /** By name; the first is the default. */
   readonly formats: ReadonlyMap<string, RowFormat>;
   /** Of the service: seeds of episodes derive from it and the id of their group. */

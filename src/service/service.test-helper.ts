@@ -98,6 +98,7 @@ export function createTestService(options: TestServiceOptions = {}): TestService
       archive: { find: async (id) => kept.get(id) ?? null },
       requests: options.requests ?? memoryRequestLog(),
       gate,
+      writeSamples: true,
       formats: new Map([
         [
           "slime",

@@ -1,7 +1,8 @@
 // A run as a folder: `run.json` (what the run is), `episodes.jsonl` (one episode a line, in the order they ended),
-// `groups.jsonl` (one decided group a line), `samples.jsonl` (one training row a line) and `journal/` (events of the episodes
-// under way). All but `run.json` only grow; that one is replaced whole.
+// `groups.jsonl` (one decided group a line), `samples.jsonl` (one training row a line; only when groups come with rows) and
+// `journal/` (events of the episodes in flight). All but `run.json` only grow; that one is replaced whole.
 
+import { existsSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError, type Episode, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
@@ -95,7 +96,8 @@ type Result =
 type OpenFiles = {
   readonly episodes: AppendFile;
   readonly groups: AppendFile;
-  readonly samples: AppendFile;
+  /** `null`: no group has come with rows. */
+  samples: AppendFile | null;
   readonly journal: RunJournal;
   readonly lock: RunLock;
 };
@@ -132,7 +134,7 @@ class FolderStore implements RunStore, EpisodeJournal {
       const files = {
         episodes: await this.#open("episodes"),
         groups: await this.#open("groups"),
-        samples: await this.#open("samples"),
+        samples: await this.#openSamples(),
       };
       // Last, so that a folder with a manifest has everything.
       await this.#replaceManifest(manifest);
@@ -206,7 +208,8 @@ class FolderStore implements RunStore, EpisodeJournal {
 
   async #write(batch: readonly Result[]): Promise<void> {
     const episodeLines = this.#lines.take();
-    const { episodes, samples, groups } = this.#files!;
+    const files = this.#files!;
+    const { episodes, groups } = files;
     const ended = batch.filter((result) => result.type === "episode");
     if (ended.length > 0) {
       let { size: start } = episodes;
@@ -219,7 +222,7 @@ class FolderStore implements RunStore, EpisodeJournal {
     }
     const decided = batch.filter((result) => result.type === "group");
     if (decided.length === 0) return;
-    let { size: samplesEnd } = samples;
+    let samplesEnd = files.samples?.size ?? 0;
     const groupLines = new ByteWriter();
     for (const { group, rows } of decided) {
       const start = groupLines.length;
@@ -227,8 +230,12 @@ class FolderStore implements RunStore, EpisodeJournal {
       groupLines.redact(start, this.#redact);
       endLine(groupLines, start);
     }
-    await samples.append(Buffer.concat(decided.map(({ rows }) => rows)));
-    if (this.#options.fsync === "always") await samples.sync();
+    const rows = Buffer.concat(decided.map((result) => result.rows));
+    if (rows.length > 0) {
+      files.samples ??= await AppendFile.create(this.#path("samples"));
+      await files.samples.append(rows);
+      if (this.#options.fsync === "always") await files.samples.sync();
+    }
     await groups.append(groupLines.view());
   }
 
@@ -237,8 +244,8 @@ class FolderStore implements RunStore, EpisodeJournal {
       await this.#queue.idle();
       await journal.close();
       for (const file of [episodes, samples, groups]) {
-        await file.sync();
-        await file.close();
+        await file?.sync();
+        await file?.close();
       }
       await this.#replaceManifest(manifest);
     } finally {
@@ -250,6 +257,10 @@ class FolderStore implements RunStore, EpisodeJournal {
     if (this.#files === null) throw unbegunStore(this.location);
     if (this.#closing !== null) throw closedStore(this.location);
     return this.#files;
+  }
+
+  async #openSamples(): Promise<AppendFile | null> {
+    return this.#recovered !== null && existsSync(this.#path("samples")) ? this.#open("samples") : null;
   }
 
   #open(file: "episodes" | "groups" | "samples"): Promise<AppendFile> {

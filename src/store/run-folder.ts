@@ -41,7 +41,10 @@ export function openRunFolder(folder: string, options: RunFolderOptions = {}): R
       const groups = readRecords(folder, { name: runFiles.groups, read: groupFromJson, onTornLine: report });
       for await (const { group } of groups) yield group;
     },
-    sampleLines: () => readLines(join(folder, runFiles.samples), report),
+    sampleLines: async function* (): AsyncGenerator<string> {
+      const file = join(folder, runFiles.samples);
+      if (existsSync(file)) yield* readLines(file, report);
+    },
   };
 }
 

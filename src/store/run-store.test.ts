@@ -117,12 +117,12 @@ describe.each(stores)("RunStore ($name)", ({ make }) => {
 });
 
 describe("createFileRunStore()", () => {
-  it("makes a folder with four files and leaves no draft", async () => {
+  it("makes a folder with three files, and a fourth for rows, and leaves no draft", async () => {
     const path = newFolder();
     const store = createFileRunStore(path);
     await store.begin(manifest);
     await store.close(manifest);
-    expect((await readdir(path)).toSorted()).toEqual(["episodes.jsonl", "groups.jsonl", "run.json", "samples.jsonl"]);
+    expect((await readdir(path)).toSorted()).toEqual(["episodes.jsonl", "groups.jsonl", "run.json"]);
   });
 
   it("refuses a folder that is not empty, naming what is in it, and changes nothing", async () => {

@@ -7,7 +7,10 @@ import type { JsonObject } from "../python-semantics/json/value.ts";
 /** What is decided about a group, and what it trains. */
 export type DecidedGroup = {
   readonly group: GroupRecord;
-  /** One JSON text a row, without line ends; the layout is the exporter's. Empty when the group trains nothing. */
+  /**
+   * One JSON text a row, without line ends; the layout is the exporter's. Empty when the group trains nothing, and in runs
+   * that keep no rows beside their episodes.
+   */
   readonly sampleLines: readonly string[];
 };
 
@@ -41,7 +44,7 @@ export interface RunReader {
   episodes(): AsyncIterable<Episode>;
   /** In the order they were decided; otherwise as `episodes`. */
   groups(): AsyncIterable<GroupRecord>;
-  /** Rows as JSON texts, in the order they were kept. */
+  /** Rows as JSON texts, in the order they were kept; none when the run kept none. */
   sampleLines(): AsyncIterable<string>;
 }
 

@@ -32,8 +32,11 @@ import { ExportTotals } from "./export-totals.ts";
 const fileKinds = { jsonl: createJsonLinesFile, parquet: createParquetFile } as const;
 type FileKind = keyof typeof fileKinds;
 
+/** The run's own samples.jsonl: rows of slime with the run's numbers, as `rollout --write-samples` writes them. */
+const ownSamples = "samples";
+
 type ExportFlags = {
-  readonly format: ExportFormatName;
+  readonly format: ExportFormatName | typeof ownSamples;
   readonly output: string;
   readonly to?: FileKind;
   readonly where?: string;
@@ -51,7 +54,11 @@ export function exportCommand(run: RunCommand): Command {
         "sampled token is in exactly one row or is left out with a reason; otherwise nothing is written.",
     )
     .argument("<run...>", "run folders")
-    .addOption(new Option("--format <name>", "whose rows").choices(exportFormatNames).makeOptionMandatory())
+    .addOption(
+      new Option("--format <name>", "whose rows; samples: the samples.jsonl that --write-samples would have written")
+        .choices([...exportFormatNames, ownSamples])
+        .makeOptionMandatory(),
+    )
     .requiredOption("--output <file>", "the file to be written")
     .addOption(
       new Option("--to <kind>", "kind of file (default: parquet for a file named so, else jsonl)").choices(
@@ -59,7 +66,7 @@ export function exportCommand(run: RunCommand): Command {
       ),
     )
     .option("--where <expression>", "only episodes for which it holds; see below")
-    .option("--model <folder>", "tokenizer, where the run's own is gone (slime)")
+    .option("--model <folder>", "tokenizer, where the run's own is gone (slime, samples)")
     .option("--env <name>", "environment that knows tools and faults, where the run's is a module")
     .option("--data <folder>", "its data, where they lie elsewhere now")
     .option("--force", "replace the file if it exists")
@@ -84,7 +91,12 @@ assistant says ({% generation %}). --format sft-tokens holds the tokens that wer
 
 async function exportRuns(folders: readonly string[], flags: ExportFlags, context: CliContext): Promise<number> {
   // Its members differ in the types of their rows alone.
-  const format: ExportFormat = exportFormats[flags.format];
+  const format: ExportFormat = exportFormats[flags.format === ownSamples ? "slime" : flags.format];
+  if (flags.format === ownSamples && folders.length > 1) {
+    throw new ConfigurationError(
+      'Cannot export several runs as "samples": their numbers of groups and episodes would meet; export each by itself, or use --format slime.',
+    );
+  }
   const where = flags.where === undefined ? () => true : parseWhere(flags.where);
   const path = resolve(context.cwd, flags.output);
   checkOutput(path, flags);
@@ -95,7 +107,7 @@ async function exportRuns(folders: readonly string[], flags: ExportFlags, contex
   const totals = new ExportTotals();
   let groupSize: number | null = null;
   try {
-    for await (const group of readExportGroups(runs)) {
+    for await (const group of readExportGroups(runs, flags.format === ownSamples ? "run" : "export")) {
       if (context.drain.aborted || context.cancel.aborted) {
         await file.abandon();
         context.stderr.write("Interrupted: nothing is written.\n");

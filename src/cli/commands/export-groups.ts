@@ -13,14 +13,21 @@ export type RunToExport = {
   readonly samplesOf: (episode: Episode) => Promise<EpisodeSamples>;
 };
 
+/** "export": counted over all runs. "run": those that the run gave its groups and episodes. */
+export type RowNumbers = "export" | "run";
+
 /**
  * Decided groups in the order of their decisions, then what was not decided. Throws when a record cannot be read, and when an
  * episode's tokens are lost or would be trained twice.
  */
-export async function* readExportGroups(runs: readonly RunToExport[]): AsyncGenerator<GroupToExport> {
+export async function* readExportGroups(
+  runs: readonly RunToExport[],
+  rowNumbers: RowNumbers = "export",
+): AsyncGenerator<GroupToExport> {
   const numbers = { group: 0, episode: 0 };
   for (const run of runs) {
     const open = new OpenGroups();
+    const stride = rowNumbers === "run" ? await episodesPerGroup(run.reader) : null;
     const episodes = run.reader.episodes()[Symbol.asyncIterator]();
     const readOne = async (): Promise<boolean> => {
       const next = await episodes.next();
@@ -29,20 +36,23 @@ export async function* readExportGroups(runs: readonly RunToExport[]): AsyncGene
     };
     const give = async (
       members: readonly Episode[],
-      decided: Pick<GroupToExport, "decision" | "reason">,
+      decided: Pick<GroupToExport, "decision" | "reason"> & { readonly groupIndex?: number },
     ): Promise<GroupToExport> => {
-      const groupIndex = numbers.group++;
+      const { decision, reason, groupIndex: own = 0 } = decided;
+      const groupIndex = stride === null ? numbers.group++ : own;
       const numbered = [];
-      for (const episode of members)
-        numbered.push({ episode, result: await run.samplesOf(episode), index: numbers.episode++ });
-      return { run: run.name, groupIndex, ...decided, episodes: numbered };
+      for (const episode of members) {
+        const index = stride === null ? numbers.episode++ : own * stride + episode.sampleIndex;
+        numbered.push({ episode, result: await run.samplesOf(episode), index });
+      }
+      return { run: run.name, groupIndex, decision, reason, episodes: numbered };
     };
     try {
       for await (const record of run.reader.groups()) {
         while (!open.hasAll(record) && (await readOne()));
         const { members, others } = open.take(record, run.reader.location);
-        const { decision, reason } = record;
-        yield await give(members, { decision, reason });
+        const { decision, reason, groupIndex } = record;
+        yield await give(members, { decision, reason, groupIndex });
         // Played in place of one of them, or cancelled when the group was cut off.
         if (others.length > 0) yield await give(others, { decision: "dropped", reason: "other episodes make it up" });
       }
@@ -52,6 +62,13 @@ export async function* readExportGroups(runs: readonly RunToExport[]): AsyncGene
     }
     for (const members of open.rest()) yield await give(members, { decision: "undecided", reason: null });
   }
+}
+
+/** How many numbers of episodes a group of the run takes: its size, and the replacements that it may run. */
+async function episodesPerGroup(reader: RunReader): Promise<number> {
+  const configuration = (await reader.manifest()).get("configuration");
+  const number = (key: string): number => Number((configuration instanceof Map && configuration.get(key)) || 0);
+  return (number("group-size") || number("samples-per-task") || 1) + number("replacements");
 }
 
 /** Episodes that were read and whose group was not. */

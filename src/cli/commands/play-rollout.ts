@@ -3,11 +3,11 @@
 
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { relative, resolve } from "node:path";
+import { join, relative, resolve } from "node:path";
 import type { CircuitStatus } from "../../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../../export/index.ts";
 import { type RunTotals, type RolloutParts, rolloutWarnings, runRollout } from "../../rollout/index.ts";
-import { createFileRunStore, type ResumedRun, resumeFileRunStore } from "../../store/index.ts";
+import { createFileRunStore, type ResumedRun, resumeFileRunStore, runFiles } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import type { ConnectedPolicy } from "../../api/choose-policy.ts";
 import { concurrencyOf } from "../../api/choose-groups.ts";
@@ -75,7 +75,7 @@ export async function playRollout(
         parts: {
           runEpisode: connected.runEpisode,
           store,
-          exportSamples: exporterFor(prepared),
+          exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : () => [],
           ...(earlier === null ? {} : { decided: earlier.decided }),
         },
         settings,
@@ -212,6 +212,11 @@ function circuitNote({ server, state, failures, message }: CircuitStatus, engine
   );
 }
 
+/** Rows of re-encoded text cannot be derived afterwards; a run that has written rows before it was killed writes all. */
+function writesSamples(place: string, { settings, preset }: PreparedRollout): boolean {
+  return settings.writeSamples || (preset?.allowTextDelta ?? false) || existsSync(join(place, runFiles.samples));
+}
+
 function exporterFor({ model, preset }: PreparedRollout): RolloutParts["exportSamples"] {
   const options = {
     // Without a model there are no tokens to decode.
@@ -245,7 +250,7 @@ function showTable(
     ...runTable(totals, colours),
     ...notes,
     "",
-    `  ${colours.dim("files")}  ${folder}/ run.json, episodes.jsonl, groups.jsonl, samples.jsonl`,
+    `  ${colours.dim("files")}  ${folder}/ ${writtenFiles(resolve(context.cwd, folder))}`,
     ...(later === null ? [] : [`  ${colours.dim("go on")}  ${later}`]),
     `  ${colours.dim("next")}   ${program} inspect ${quoted(folder)}`,
     ...(wasInterrupted && prepared.preset === null ? [`         ${program} rollout --resume ${quoted(folder)}`] : []),
@@ -284,6 +289,12 @@ export function newFolder(environment: string, cwd: string): string {
     const folder = number === 1 ? name : `${name}-${number}`;
     if (!existsSync(resolve(cwd, folder))) return folder;
   }
+}
+
+/** The files of a finished run, for its closing table. */
+export function writtenFiles(place: string): string {
+  const { manifest, episodes, groups, samples } = runFiles;
+  return [manifest, episodes, groups, samples].filter((name) => existsSync(join(place, name))).join(", ");
 }
 
 /** As a shell takes it. */

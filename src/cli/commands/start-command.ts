@@ -23,6 +23,7 @@ const demonstration: FlagValues = {
   samplesPerTask: 8,
   user: "agenda",
   seedTurns: true,
+  writeSamples: true,
 };
 
 type StartFlags = {

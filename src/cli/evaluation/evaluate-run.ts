@@ -6,7 +6,7 @@ import { ConfigurationError } from "../../core/index.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { openRunFolder } from "../../store/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { quoted } from "../commands/play-rollout.ts";
+import { quoted, writtenFiles } from "../commands/play-rollout.ts";
 import { coloursFor, formatCount } from "../display/terminal-text.ts";
 import { loadEnvironment } from "../../api/load-environment.ts";
 import type { EvalSettings } from "../../api/eval-settings.ts";
@@ -68,7 +68,7 @@ export async function evaluateRun(folder: string, { asked, settings, context, is
     await writeFile(join(place, "results.json"), text);
     lines.push(
       "",
-      `  ${colours.dim("files")}  ${folder}/ results.json, run.json, episodes.jsonl, groups.jsonl, samples.jsonl`,
+      `  ${colours.dim("files")}  ${folder}/ results.json, ${writtenFiles(place)}`,
       `  ${colours.dim("next")}   ${program} inspect ${quoted(folder)} --outcome failing`,
     );
   }
