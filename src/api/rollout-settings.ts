@@ -1,5 +1,5 @@
-// Every setting of `rollout`, once: the flags, the keys of configuration files, the help and the dry run are made from this
-// table. A catalogue; what the settings lead to is decided in `compose/`.
+// The table of the settings of `rollout`: flags, keys of configuration files, help and dry run are made from it.
+// What the settings lead to is decided in `compose/`.
 
 import { z } from "zod";
 import { groupSettings } from "./group-settings.ts";
