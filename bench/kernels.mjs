@@ -7,9 +7,9 @@ import { setFlagsFromString } from "node:v8";
 
 import { compileKernels, compileSource } from "./lib/compile-kernels.mjs";
 import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
-import { Arena } from "../dist/learner/model/arena.js";
+import { Arena } from "../dist/learner/model/kernels.js";
 import { compileKernels as compileModule, instantiateKernels } from "../dist/learner/model/kernels.js";
-import { loadKernels } from "../dist/learner/model/load-kernels.js";
+import { loadKernels } from "../dist/learner/model/kernels.js";
 
 const rounds = 9;
 /** Operations of one measurement: about 10 ms. */

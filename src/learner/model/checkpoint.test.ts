@@ -3,9 +3,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { readCheckpoint, writeCheckpoint } from "./checkpoint.ts";
+import {
+  readCheckpoint,
+  writeCheckpoint,
+  readSafetensors,
+  roundToBrainFloats,
+  writeSafetensors,
+} from "./checkpoint.ts";
 import { readModelConfig, toHuggingFaceConfig } from "./model-config.ts";
-import { readSafetensors, roundToBrainFloats, writeSafetensors } from "./safetensors.ts";
 import { pairedConfig, tinyConfig, wildWeights } from "./tiny-model.test-helper.ts";
 
 let folder: string;

@@ -2,11 +2,11 @@ import { describe, expect, test } from "vitest";
 
 import { createRandom } from "../../lib/random.ts";
 import { Decoder, pageTokens } from "./decoder.ts";
-import { loadKernels } from "./load-kernels.ts";
+import { loadKernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
 import { pairedConfig, randomTokens, tinyConfig, wildWeights } from "./tiny-model.test-helper.ts";
 import { TrainingModel } from "./training-model.ts";
-import { packSequences } from "./training/packed-batch.ts";
+import { packSequences } from "./training-memory.ts";
 
 const sizes = { maxRows: 80, maxSequences: 4, pages: 64 };
 

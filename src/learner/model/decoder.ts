@@ -2,14 +2,17 @@
 // sequences, prompts and single steps alike, go through the network together; what a row gets does not depend on the
 // others. Which page belongs to whom, and what is sampled from logits, is for the engine to say.
 
-import { Arena } from "./arena.ts";
-import { allocateDecoder, type DecoderBuffers } from "./decoder-buffers.ts";
-import { instantiateKernels, type Kernels } from "./kernels.ts";
-import { type CompiledKernels, loadKernels } from "./load-kernels.ts";
+import { Arena, instantiateKernels, type Kernels, type CompiledKernels, loadKernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
-import { type LayerOffsets, type ParameterLayout, parameterLayout } from "./parameter-layout.ts";
-import { fillRotaryTable } from "./rotary-table.ts";
-import { packForward, type WeightMatrix, weightMatrices } from "./weight-matrices.ts";
+import {
+  type LayerOffsets,
+  type ParameterLayout,
+  parameterLayout,
+  packForward,
+  type WeightMatrix,
+  weightMatrices,
+  fillRotaryTable,
+} from "./parameter-layout.ts";
 
 /** Tokens of a page; the kernels know it too. */
 export const pageTokens = 16;
@@ -190,4 +193,53 @@ export class Decoder {
   #view(pointer: number, count: number): Float32Array {
     return this.#floats.subarray(pointer / 4, pointer / 4 + count);
   }
+}
+
+type DecoderBuffers = ReturnType<typeof allocateDecoder>;
+
+function allocateDecoder(
+  arena: Arena,
+  config: ModelConfig,
+  sizes: {
+    readonly maxRows: number;
+    readonly maxSequences: number;
+    readonly pages: number;
+    readonly parameters: number;
+  },
+) {
+  const { hiddenSize, headSize, heads, keyValueHeads, feedForwardSize, contextLength } = config;
+  const { maxRows, maxSequences, pages, parameters } = sizes;
+  const rowsOf = (width: number): number => arena.allocate(maxRows * width);
+  const tableLength = Math.ceil(contextLength / 16);
+  const angles = (contextLength * headSize) / 2;
+  // Keys and values of 16 tokens in one layer.
+  const pageFloats = 16 * 2 * keyValueHeads * headSize;
+  const layerFloats = pages * pageFloats;
+  return {
+    tableLength,
+    angles,
+    pageFloats,
+    layerFloats,
+    weights: arena.allocate(parameters),
+    panels: arena.allocate(parameters),
+    cosines: arena.allocate(angles),
+    sines: arena.allocate(angles),
+    cache: arena.allocate(config.layers * layerFloats),
+    tables: arena.allocate(maxSequences * tableLength),
+    tokens: rowsOf(1),
+    positions: rowsOf(1),
+    rowTables: rowsOf(1),
+    wanted: rowsOf(1),
+    hidden: rowsOf(hiddenSize),
+    normed: rowsOf(hiddenSize),
+    scales: rowsOf(heads),
+    queries: rowsOf(heads * headSize),
+    keys: rowsOf(keyValueHeads * headSize),
+    values: rowsOf(keyValueHeads * headSize),
+    attended: rowsOf(heads * headSize),
+    gateUp: rowsOf(2 * feedForwardSize),
+    inner: rowsOf(feedForwardSize),
+    logits: rowsOf(config.vocabularySize),
+    scores: arena.allocate(2 * tableLength * 16),
+  };
 }

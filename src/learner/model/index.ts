@@ -9,22 +9,33 @@ export {
   toTensors,
   writeCheckpoint,
   type WriteCheckpointOptions,
+  readSafetensors,
+  roundToBrainFloats,
+  type Tensor,
+  type WrittenType,
+  writeSafetensors,
+  shippedCheckpoint,
+  shippedCheckpoints,
+  type ShippedCheckpoint,
 } from "./checkpoint.ts";
 export { Decoder, type DecoderOptions, pageTokens } from "./decoder.ts";
-export { exportGguf } from "./gguf/export-gguf.ts";
+export { exportGguf } from "./gguf.ts";
 export { initializeWeights, type InitializeOptions } from "./initialize-weights.ts";
-export { type CompiledKernels, type KernelBuild, loadKernels } from "./load-kernels.ts";
-export { type ModelConfig, readModelConfig, shapeProblem, toHuggingFaceConfig } from "./model-config.ts";
-export { type ModelShape, modelShapes } from "./model-shapes.ts";
+export { type CompiledKernels, type KernelBuild, loadKernels } from "./kernels.ts";
+export {
+  type ModelConfig,
+  readModelConfig,
+  shapeProblem,
+  toHuggingFaceConfig,
+  type ModelShape,
+  modelShapes,
+} from "./model-config.ts";
 export { type Parameter, parameterLayout, type ParameterLayout } from "./parameter-layout.ts";
-export { readSafetensors, roundToBrainFloats, type Tensor, type WrittenType, writeSafetensors } from "./safetensors.ts";
-export { shippedCheckpoint, shippedCheckpoints, type ShippedCheckpoint } from "./shipped-checkpoint.ts";
 export {
   type OptimizerState,
   type TargetProbabilities,
   TrainingModel,
   type TrainingModelOptions,
+  type UpdateOptions,
 } from "./training-model.ts";
-export type { UpdateOptions } from "./training/adamw.ts";
-export type { TrainingLimits } from "./training/buffers.ts";
-export { type PackedBatch, packSequences, type TrainingSequence } from "./training/packed-batch.ts";
+export { type TrainingLimits, type PackedBatch, packSequences, type TrainingSequence } from "./training-memory.ts";

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "vitest";
 
 import { initializeWeights } from "./initialize-weights.ts";
-import type { ModelConfig } from "./model-config.ts";
-import { modelShapes } from "./model-shapes.ts";
+import { type ModelConfig, modelShapes } from "./model-config.ts";
 import { randomTokens } from "./tiny-model.test-helper.ts";
 import { TrainingModel } from "./training-model.ts";
-import { packSequences } from "./training/packed-batch.ts";
+import { packSequences } from "./training-memory.ts";
 
 /** Mean logprob of the second half of sequences that say the same 40 random tokens twice. */
 function logprobOfRepetition(config: ModelConfig, weights: Float32Array): number {

@@ -1,5 +1,52 @@
-// The kernels of `kernels/` as TypeScript sees them, and one instance of them over a private memory. Pointers are byte
-// offsets into that memory, counts are floats or rows, flags are 0 or 1; `kernels/` says what each function does.
+// Finds and compiles the kernels that the set-up has built: with fused multiply-add where this host has it, else without.
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { setFlagsFromString } from "node:v8";
+
+import { ConfigurationError } from "../../core/failure.ts";
+
+const pageBytes = 65_536;
+/** Below lie the kernels' own constants. */
+const firstByte = 65_536;
+
+/** Hands out memory until `seal`, which gives the arrays to read and write it by. */
+export class Arena {
+  readonly #memory: WasmMemory;
+  #end = firstByte;
+
+  constructor(memory: WasmMemory) {
+    this.#memory = memory;
+  }
+
+  /** A pointer to `count` floats (or integers of 32 bits), zero, on a cache line of their own, with 64 bytes to spare. */
+  allocate(count: number): number {
+    const start = this.#end;
+    this.#end = Math.ceil((start + count * 4 + 64) / 64) * 64;
+    const missing = Math.ceil((this.#end - this.#memory.buffer.byteLength) / pageBytes);
+    if (missing > 0) this.#grow(missing);
+    return start;
+  }
+
+  /** Views of the whole memory; index = pointer / 4. Nothing may be allocated afterwards. */
+  seal(): { readonly floats: Float32Array; readonly integers: Uint32Array } {
+    const { buffer } = this.#memory;
+    return { floats: new Float32Array(buffer), integers: new Uint32Array(buffer) };
+  }
+
+  #grow(pages: number): void {
+    try {
+      this.#memory.grow(pages);
+    } catch (cause) {
+      const wanted = Math.round(this.#end / 2 ** 20);
+      throw new RangeError(
+        `Cannot allocate the buffers of a model: ${wanted} MiB are wanted, more than the host gives or the 4 GiB of ` +
+          "WebAssembly; ask for fewer tokens, rows or pages.",
+        { cause },
+      );
+    }
+  }
+}
 
 /** The little of WebAssembly's interface that is used; Node's types leave it out. */
 declare const WebAssembly: {
@@ -58,4 +105,52 @@ export function instantiateKernels(module: WasmModule): { readonly kernels: Kern
   const memory = new WebAssembly.Memory({ initial: 1, maximum: 65_536 });
   const { exports } = new WebAssembly.Instance(module, { env: { memory } });
   return { kernels: exports as Kernels, memory };
+}
+
+/** "relaxed-simd" rounds once where "simd" rounds twice, so their results differ in the last bits. */
+export type KernelBuild = "relaxed-simd" | "simd";
+
+export type CompiledKernels = { readonly build: KernelBuild; readonly module: WasmModule };
+
+const compiled = new Map<KernelBuild, CompiledKernels>();
+
+/**
+ * The kernels, compiled once for each process. Default: the best build that this host supports. Throws a
+ * `ConfigurationError` when a build is missing, or when this host does not support the one asked for.
+ */
+export function loadKernels(build?: KernelBuild): CompiledKernels {
+  if (build !== undefined) return load(build);
+  return canRelax(read("relaxed-simd")) ? load("relaxed-simd") : load("simd");
+}
+
+function load(build: KernelBuild): CompiledKernels {
+  const known = compiled.get(build);
+  if (known !== undefined) return known;
+  const bytes = read(build);
+  if (build === "relaxed-simd" ? !canRelax(bytes) : !isSupported(bytes)) {
+    throw new ConfigurationError(`Cannot load the kernels: this host's WebAssembly does not support "${build}".`);
+  }
+  const kernels = { build, module: compileKernels(bytes) };
+  compiled.set(build, kernels);
+  return kernels;
+}
+
+/** V8 before 11.4 (Node 20) has relaxed SIMD behind a flag, which must be set before the code is compiled. */
+function canRelax(bytes: Uint8Array): boolean {
+  if (isSupported(bytes)) return true;
+  setFlagsFromString("--experimental-wasm-relaxed-simd");
+  return isSupported(bytes);
+}
+
+/** From src/ and from dist/ alike the build is three folders up, in dist/. */
+function read(build: KernelBuild): Uint8Array {
+  const path = fileURLToPath(new URL(`../../../dist/learner/model/kernels/${build}.wasm`, import.meta.url));
+  try {
+    return readFileSync(path);
+  } catch (cause) {
+    throw new ConfigurationError(
+      `Cannot load the kernels: "${path}" cannot be read; run "npm run build" in a clone, or install the package again.`,
+      { cause },
+    );
+  }
 }

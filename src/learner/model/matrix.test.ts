@@ -4,9 +4,7 @@
 import { describe, expect, test } from "vitest";
 
 import { createRandom } from "../../lib/random.ts";
-import { Arena } from "./arena.ts";
-import { instantiateKernels } from "./kernels.ts";
-import { loadKernels } from "./load-kernels.ts";
+import { Arena, instantiateKernels, loadKernels } from "./kernels.ts";
 
 describe.each(["relaxed-simd", "simd"] as const)("with kernels of %s", (build) => {
   const { kernels, memory } = instantiateKernels(loadKernels(build).module);

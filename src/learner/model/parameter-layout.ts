@@ -2,6 +2,7 @@
 // gives them. One array: an update, a hot swap and an exchange between threads are one copy. Queries, keys and values lie
 // side by side, gate and up too, so that each is one matrix to the kernels.
 
+import type { Kernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
 
 export type Parameter = {
@@ -71,4 +72,58 @@ export function parameterLayout(config: ModelConfig): ParameterLayout {
   }
   const finalNorm = add("model.norm.weight", hiddenSize);
   return { size, parameters, embedding, layers, finalNorm };
+}
+
+export type WeightMatrix = { readonly offset: number; readonly outputs: number; readonly inputs: number };
+
+/** Every matrix once; gate and up count as one. */
+export function weightMatrices(config: ModelConfig, layout: ParameterLayout): readonly WeightMatrix[] {
+  const { hiddenSize, headSize, feedForwardSize, vocabularySize } = config;
+  const queryWidth = config.heads * headSize;
+  const keyWidth = config.keyValueHeads * headSize;
+  const matrices = layout.layers.flatMap((layer) => [
+    { offset: layer.query, outputs: queryWidth, inputs: hiddenSize },
+    { offset: layer.key, outputs: keyWidth, inputs: hiddenSize },
+    { offset: layer.value, outputs: keyWidth, inputs: hiddenSize },
+    { offset: layer.output, outputs: hiddenSize, inputs: queryWidth },
+    { offset: layer.gateUp, outputs: 2 * feedForwardSize, inputs: hiddenSize },
+    { offset: layer.down, outputs: hiddenSize, inputs: feedForwardSize },
+  ]);
+  return [{ offset: layout.embedding, outputs: vocabularySize, inputs: hiddenSize }, ...matrices];
+}
+
+/** Packs for products of rows with a transposed matrix: outputs from inputs. All are pointers. */
+export function packForward(
+  kernels: Kernels,
+  matrices: readonly WeightMatrix[],
+  pointers: { readonly weights: number; readonly target: number },
+): void {
+  for (const { offset, outputs, inputs } of matrices) {
+    kernels.packColumns(pointers.weights + offset * 4, inputs, inputs, outputs, pointers.target + offset * 4);
+  }
+}
+
+/** Packs for products of rows with a matrix: gradients of inputs from gradients of outputs. */
+export function packBackward(
+  kernels: Kernels,
+  matrices: readonly WeightMatrix[],
+  pointers: { readonly weights: number; readonly target: number },
+): void {
+  for (const { offset, outputs, inputs } of matrices) {
+    kernels.packRows(pointers.weights + offset * 4, inputs, outputs, inputs, pointers.target + offset * 4);
+  }
+}
+
+/** Fills [position][headSize / 2] of both arrays, for as many positions as they hold. */
+export function fillRotaryTable(config: ModelConfig, cosines: Float32Array, sines: Float32Array): void {
+  const half = config.headSize / 2;
+  for (let index = 0; index < half; index++) {
+    const power = Math.fround(config.ropeTheta ** Math.fround((2 * index) / config.headSize));
+    const frequency = Math.fround(1 / power);
+    for (let position = 0; position * half < cosines.length; position++) {
+      const angle = Math.fround(position * frequency);
+      cosines[position * half + index] = Math.cos(angle);
+      sines[position * half + index] = Math.sin(angle);
+    }
+  }
 }

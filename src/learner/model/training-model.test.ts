@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
 
 import { createRandom } from "../../lib/random.ts";
-import { type KernelBuild, loadKernels } from "./load-kernels.ts";
+import { type KernelBuild, loadKernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
 import { referenceLogprobs } from "./reference-model.test-helper.ts";
 import { pairedConfig, randomTokens, tinyConfig, wildWeights } from "./tiny-model.test-helper.ts";
 import { TrainingModel } from "./training-model.ts";
-import { packSequences, type TrainingSequence } from "./training/packed-batch.ts";
+import { packSequences, type TrainingSequence } from "./training-memory.ts";
 
 const builds: readonly KernelBuild[] = ["relaxed-simd", "simd"];
 

@@ -1,8 +1,7 @@
 // The way back: from coefficients of logprobs and entropies to gradients of every parameter, which are added to what is
 // there. Reads what the last way forward kept, and uses some of it up: forward, then back, once.
 
-import { type Network, packSegment, queriesOf, queryRowsOf, segmentsOf } from "./network.ts";
-import type { PackedBatch } from "./packed-batch.ts";
+import { type Network, packSegment, queriesOf, queryRowsOf, segmentsOf, type PackedBatch } from "./training-memory.ts";
 
 export function runBackward(network: Network, batch: PackedBatch): void {
   const { config, kernels, floats, buffers, layout } = network;

@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 
-import { writeCheckpoint } from "../checkpoint.ts";
-import { pairedConfig, wildWeights } from "../tiny-model.test-helper.ts";
-import { exportGguf } from "./export-gguf.ts";
+import { writeCheckpoint } from "./checkpoint.ts";
+import { pairedConfig, wildWeights } from "./tiny-model.test-helper.ts";
+import { exportGguf } from "./gguf.ts";
 
 let folder: string;
 beforeAll(async () => {

@@ -1,7 +1,6 @@
 // The way forward: tokens to logprobs of targets, keeping what the way back needs.
 
-import { type Network, packSegment, queriesOf, queryRowsOf, segmentsOf } from "./network.ts";
-import type { PackedBatch } from "./packed-batch.ts";
+import { type Network, packSegment, queriesOf, queryRowsOf, segmentsOf, type PackedBatch } from "./training-memory.ts";
 
 export function runForward(network: Network, batch: PackedBatch): void {
   const { config, kernels, buffers, layout } = network;

@@ -1,0 +1,280 @@
+// The memory of a training pass: what the way forward keeps for the way back, and what both work in. All are pointers.
+
+import type { Arena, Kernels } from "./kernels.ts";
+import type { ModelConfig } from "./model-config.ts";
+import type { ParameterLayout } from "./parameter-layout.ts";
+
+export type TrainingLimits = {
+  /** Most tokens of one pass, a shared prefix counted once. */
+  readonly maxTokens: number;
+  /** Most logprobs of one pass; each takes a row of logits. */
+  readonly maxTargets: number;
+};
+
+export type LayerActivations = ReturnType<typeof allocateLayer>;
+export type TrainingBuffers = ReturnType<typeof allocateBuffers>;
+
+/** Kernels may write zeros up to 7 rows beyond the last. */
+const spareRows = 8;
+
+export function allocateBuffers(arena: Arena, kernels: Kernels, config: ModelConfig, limits: TrainingLimits) {
+  const { hiddenSize, headSize, feedForwardSize, heads, keyValueHeads, vocabularySize } = config;
+  const { maxTargets } = limits;
+  const rows = limits.maxTokens + spareRows;
+  const floats = (count: number): number => arena.allocate(count);
+  const queryWidth = heads * headSize;
+  const keyWidth = keyValueHeads * headSize;
+  const panels = (): number => floats((rows + spareRows) * keyWidth);
+  const angles = (config.contextLength * headSize) / 2;
+  const scores = kernels.scoreFloats(config.contextLength);
+  return {
+    cosines: floats(angles),
+    sines: floats(angles),
+    tokens: floats(rows),
+    positions: floats(rows),
+    /** How many tokens of its own segment each row sees. */
+    visible: floats(rows),
+    /** Of the rows that predict something: which they are, and the same of them. */
+    outputRows: floats(rows),
+    outputPositions: floats(rows),
+    outputVisible: floats(rows),
+    /** One more than there are layers: each layer's input, then the output of the last. */
+    hidden: Array.from({ length: config.layers + 1 }, () => floats(rows * hiddenSize)),
+    layers: Array.from({ length: config.layers }, () => allocateLayer(arena, config, rows)),
+    final: floats(rows * hiddenSize),
+    finalScales: floats(rows),
+
+    targetOutputs: floats(maxTargets),
+    targets: floats(maxTargets),
+    picked: floats(maxTargets * hiddenSize),
+    pickedGradient: floats(maxTargets * hiddenSize),
+    logits: floats(maxTargets * vocabularySize),
+    logSums: floats(maxTargets),
+    logprobs: floats(maxTargets),
+    entropies: floats(maxTargets),
+    coefficients: floats(maxTargets),
+    entropyCoefficients: floats(maxTargets),
+
+    /** Panels of keys and values: of one sequence, and of the shared prefix. */
+    own: { keys: panels(), keyRows: panels(), values: panels(), valueColumns: panels() },
+    prefix: { keys: panels(), keyRows: panels(), values: panels(), valueColumns: panels() },
+    scores: floats(scores),
+    slopes: floats(scores),
+    scratch: floats(8192 + 256 * headSize),
+
+    gradient: floats(rows * hiddenSize),
+    /** By the rows of the last layer that predict something. */
+    outputGradient: floats(rows * hiddenSize),
+    normGradient: floats(rows * hiddenSize),
+    pickedNormGradient: floats(rows * hiddenSize),
+    innerGradient: floats(rows * feedForwardSize),
+    gateUpGradient: floats(rows * 2 * feedForwardSize),
+    attendedGradient: floats(rows * queryWidth),
+    queryGradient: floats(rows * queryWidth),
+    keyGradient: floats(rows * keyWidth),
+    valueGradient: floats(rows * keyWidth),
+    /** Activations packed for the gradient of a matrix. */
+    packed: floats(rows * Math.max(hiddenSize, feedForwardSize, queryWidth)),
+  };
+}
+
+function allocateLayer(arena: Arena, config: ModelConfig, rows: number) {
+  const { hiddenSize, headSize, feedForwardSize, heads, keyValueHeads } = config;
+  const floats = (width: number): number => arena.allocate(rows * width);
+  return {
+    input: floats(hiddenSize),
+    /** Those rows of `input` whose queries are computed; used in the last layer. */
+    queryInput: floats(hiddenSize),
+    inputScales: floats(1),
+    rawQueries: floats(heads * headSize),
+    rawKeys: floats(keyValueHeads * headSize),
+    queries: floats(heads * headSize),
+    keys: floats(keyValueHeads * headSize),
+    values: floats(keyValueHeads * headSize),
+    queryScales: floats(heads),
+    keyScales: floats(keyValueHeads),
+    attended: floats(heads * headSize),
+    logSums: floats(heads),
+    /** After attention is added. */
+    middle: floats(hiddenSize),
+    feedForwardInput: floats(hiddenSize),
+    feedForwardScales: floats(1),
+    gateUp: floats(2 * feedForwardSize),
+    inner: floats(feedForwardSize),
+  };
+}
+
+/** One sequence and what is wanted of it. */
+export type TrainingSequence = {
+  readonly tokens: ArrayLike<number>;
+  /** Places of the tokens whose logprob is wanted, each given the tokens before it; never 0. */
+  readonly targets: ArrayLike<number>;
+};
+
+export type PackedBatch = {
+  /** The shared prefix, then what each sequence has beyond it. */
+  readonly tokens: Uint32Array;
+  /** Aligned with `tokens`: the place in its own sequence. */
+  readonly positions: Uint32Array;
+  /** 0: nothing is shared. */
+  readonly prefixLength: number;
+  /** Tokens that each sequence has beyond the prefix. */
+  readonly lengths: readonly number[];
+  /** Rows of `tokens` that predict something, ascending. */
+  readonly outputRows: Uint32Array;
+  /** One per logprob wanted, sequence by sequence: the token that shall be predicted. */
+  readonly targets: Uint32Array;
+  /** Aligned with `targets`: the place in `outputRows` of the row that predicts it. */
+  readonly targetOutputs: Uint32Array;
+};
+
+/**
+ * Packs sequences that begin with the same `prefixLength` tokens, which is not checked. Throws a `RangeError` for a target
+ * that has nothing before it, and for a sequence that has nothing beyond the prefix.
+ */
+export function packSequences(
+  sequences: readonly TrainingSequence[],
+  options: { readonly prefixLength?: number } = {},
+): PackedBatch {
+  const { prefixLength = 0 } = options;
+  const lengths = sequences.map(({ tokens }) => tokens.length - prefixLength);
+  if (lengths.some((length) => length < 1)) {
+    throw new RangeError(`Cannot pack a batch: a sequence has no token beyond the shared prefix of ${prefixLength}.`);
+  }
+  const total = prefixLength + lengths.reduce((sum, length) => sum + length, 0);
+  const targetCount = sequences.reduce((sum, { targets }) => sum + targets.length, 0);
+  const allTokens = new Uint32Array(total);
+  const positions = new Uint32Array(total);
+  const wanted = new Uint32Array(targetCount);
+  const rows = new Uint32Array(targetCount);
+  for (let place = 0; place < prefixLength; place++) {
+    allTokens[place] = sequences[0]!.tokens[place]!;
+    positions[place] = place;
+  }
+  let row = prefixLength;
+  let target = 0;
+  for (const sequence of sequences) {
+    const { tokens, targets } = sequence;
+    for (let index = 0; index < targets.length; index++, target++) {
+      const place = targets[index]!;
+      if (!(place >= 1 && place < tokens.length)) {
+        throw new RangeError(`Cannot pack a batch: target ${place} lies outside 1 to ${tokens.length - 1}.`);
+      }
+      const before = place - 1;
+      rows[target] = before < prefixLength ? before : row + before - prefixLength;
+      wanted[target] = tokens[place]!;
+    }
+    for (let place = prefixLength; place < tokens.length; place++, row++) {
+      allTokens[row] = tokens[place]!;
+      positions[row] = place;
+    }
+  }
+  const outputRows = Uint32Array.from(new Set(rows)).sort();
+  const places = new Map(Array.from(outputRows, (outputRow, index) => [outputRow, index]));
+  const targetOutputs = rows.map((outputRow) => places.get(outputRow)!);
+  return { tokens: allTokens, positions, prefixLength, lengths, outputRows, targets: wanted, targetOutputs };
+}
+
+export type Network = {
+  readonly config: ModelConfig;
+  readonly layout: ParameterLayout;
+  readonly kernels: Kernels;
+  /** The whole memory; index = pointer / 4. */
+  readonly floats: Float32Array;
+  readonly integers: Uint32Array;
+  /** Pointers to arrays of one float for each parameter. */
+  readonly weights: number;
+  readonly forwardPanels: number;
+  readonly backwardPanels: number;
+  readonly gradients: number;
+  readonly buffers: TrainingBuffers;
+};
+
+/** A stretch of rows that attends to itself, and to the prefix when it is not the prefix. */
+type Segment = {
+  readonly start: number;
+  readonly length: number;
+  readonly prefix: number;
+  /** Those of its rows that predict something, in `outputRows` of the batch. */
+  readonly outputStart: number;
+  readonly outputCount: number;
+};
+
+/** The prefix, when there is one, and then each sequence. */
+export function segmentsOf({ prefixLength, lengths, outputRows }: PackedBatch): Segment[] {
+  const segments: Segment[] = [];
+  let start = 0;
+  let outputStart = 0;
+  const add = (length: number, prefix: number): void => {
+    let outputCount = 0;
+    while (outputRows[outputStart + outputCount]! < start + length) outputCount += 1;
+    segments.push({ start, length, prefix, outputStart, outputCount });
+    start += length;
+    outputStart += outputCount;
+  };
+  if (prefixLength > 0) add(prefixLength, 0);
+  for (const length of lengths) add(length, prefixLength);
+  return segments;
+}
+
+/**
+ * The rows whose queries a layer computes, and all that follows from them: every row, but in the last layer only those that
+ * predict something. The others' keys and values are all that anybody needs of them there.
+ */
+export function queryRowsOf(
+  { config, buffers }: Network,
+  batch: PackedBatch,
+  layer: number,
+): { readonly count: number; readonly isPicked: boolean; readonly positions: number; readonly visible: number } {
+  if (layer < config.layers - 1) {
+    return { count: batch.tokens.length, isPicked: false, positions: buffers.positions, visible: buffers.visible };
+  }
+  const { outputPositions, outputVisible } = buffers;
+  return { count: batch.outputRows.length, isPicked: true, positions: outputPositions, visible: outputVisible };
+}
+
+/** The queries of a segment among those of {@link queryRowsOf}. */
+export function queriesOf(segment: Segment, isPicked: boolean): { readonly first: number; readonly count: number } {
+  return isPicked
+    ? { first: segment.outputStart, count: segment.outputCount }
+    : { first: segment.start, count: segment.length };
+}
+
+type PanelSet = TrainingBuffers["own"];
+
+/** Packs keys and values of a segment for attention, head by head; `backward` adds what only the way back reads. */
+export function packSegment(
+  network: Network,
+  segment: Segment,
+  from: { readonly keys: number; readonly values: number; readonly panels: PanelSet; readonly backward: boolean },
+): void {
+  const { config, kernels } = network;
+  const { headSize, keyValueHeads } = config;
+  const width = keyValueHeads * headSize;
+  const { length } = segment;
+  const padded = Math.ceil(length / 8) * 8;
+  for (let head = 0; head < keyValueHeads; head++) {
+    const source = (segment.start * width + head * headSize) * 4;
+    const target = head * padded * headSize * 4;
+    const { panels } = from;
+    kernels.packColumns(from.keys + source, width, headSize, length, panels.keys + target);
+    if (from.backward) {
+      kernels.packColumns(from.values + source, width, headSize, length, panels.valueColumns + target);
+      packPadded(network, from.keys + source, panels.keyRows + target, length);
+    } else {
+      packPadded(network, from.values + source, panels.values + target, length);
+    }
+  }
+}
+
+/** Rows that a segment lacks up to a multiple of 8 must be zero: probability 0 times garbage could be no number. */
+function packPadded(network: Network, source: number, target: number, length: number): void {
+  const { config, kernels, floats } = network;
+  const { headSize, keyValueHeads } = config;
+  const padded = Math.ceil(length / 8) * 8;
+  for (let column = 0; column < headSize; column += 8) {
+    const panel = target + column * padded * 4;
+    kernels.packRows(source + column * 4, keyValueHeads * headSize, length, 8, panel);
+    floats.fill(0, panel / 4 + length * 8, panel / 4 + padded * 8);
+  }
+}
