@@ -3,8 +3,8 @@
 
 import type { Sample } from "../core/index.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
-import { cloningSequence } from "./loss-sequence.ts";
-import type { StepMetrics } from "./step-metrics.ts";
+import { cloningSequence } from "./loss.ts";
+import type { StepMetrics } from "./policy-learner.ts";
 import type { Trainer } from "./trainer.ts";
 
 export type CloningOptions = {

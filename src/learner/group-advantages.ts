@@ -1,5 +1,10 @@
 // Rewards to advantages: how much better an episode was than what it is compared with. No tokens here.
 
+import type { Sample } from "../core/index.ts";
+import { alignmentViolations } from "../trajectories/index.ts";
+import type { PlayedGroup } from "./policy-learner.ts";
+import type { LossSequence } from "./loss.ts";
+
 /** Among what rewards are compared. "group": episodes of one task (GRPO). "batch": all episodes of a step (REINFORCE with a baseline). */
 export type Baseline = "group" | "batch";
 
@@ -33,4 +38,92 @@ function centred(rewards: readonly number[], among: readonly number[], normalize
   const variance = among.reduce((sum, reward) => sum + (reward - mean) ** 2, 0) / among.length;
   const scale = normalize ? 1 / (Math.sqrt(variance) + epsilon) : 1;
   return rewards.map((reward) => (reward - mean) * scale);
+}
+
+export type WeighOptions = AdvantageOptions & {
+  /** Taken off the advantage of an episode for each rule that it broke (the grade's metric `ruleViolations`, if there is one). */
+  readonly penalty: number;
+};
+
+/** The samples of all graded episodes that are better or worse than what they are compared with, or broke a rule. */
+export function weighSamples(
+  groups: readonly Pick<PlayedGroup, "episodes">[],
+  options: WeighOptions,
+): WeightedSample[] {
+  const graded = groups.map(({ episodes }) =>
+    episodes.flatMap(({ episode: { reward, grade }, result }) => {
+      const price = options.penalty * (grade?.metrics["ruleViolations"] ?? 0);
+      return reward === null ? [] : [{ samples: result.samples, reward, price }];
+    }),
+  );
+  const rewards = graded.map((episodes) => episodes.map(({ reward }) => reward));
+  const advantages = groupAdvantages(rewards, options);
+  return graded.flatMap((episodes, group) =>
+    episodes.flatMap(({ samples, price }, index) => {
+      const advantage = advantages[group]![index]! - price;
+      return advantage === 0 ? [] : samples.map((sample) => ({ sample, advantage }));
+    }),
+  );
+}
+
+/** A training row, and how much better than its fellows its episode was. */
+export type WeightedSample = { readonly sample: Sample; readonly advantage: number };
+
+/**
+ * What experiments do wrong on purpose, to show what the checks are for. "shifted-mask": the loss mask is moved by one
+ * token. "observations-too": what the policy read is trained as well. Both switch the checks off.
+ */
+export type Sabotage = "none" | "shifted-mask" | "observations-too";
+
+/**
+ * One sequence for each sample; every token in the loss has the same weight, whatever the length of its episode. Throws an
+ * `Error` for a sample that is not aligned, was not recorded token by token, or has no logprobs.
+ */
+export function policySequences(rows: readonly WeightedSample[], sabotage: Sabotage = "none"): LossSequence[] {
+  const places = rows.map(({ sample }) => {
+    if (sabotage === "none") checkSample(sample);
+    return placesOf(sample, sabotage);
+  });
+  const total = places.reduce((sum, targets) => sum + targets.length, 0);
+  return rows.map(({ sample, advantage }, index) => {
+    const targets = places[index]!;
+    const { tokens, logprobs } = sample;
+    return {
+      tokens,
+      targets,
+      weights: new Float32Array(targets.length).fill(1 / total),
+      advantages: new Float32Array(targets.length).fill(advantage),
+      // A wrong mask is trained at tokens that nobody sampled, so there is nothing to compare with.
+      sampledLogprobs:
+        logprobs === null || sabotage !== "none" ? null : Float32Array.from(targets, (place) => logprobs[place]!),
+      referenceLogprobs: null,
+    };
+  });
+}
+
+function checkSample(sample: Sample): void {
+  const problem =
+    alignmentViolations(sample)[0] ??
+    (sample.tokenAccounting === "text-delta" ? `Sample "${sample.id}": its tokens are re-encoded text.` : null) ??
+    (sample.logprobs === null ? `Sample "${sample.id}": it has no logprobs.` : null);
+  if (problem !== null) {
+    throw new Error(`Cannot train: ${problem} Tokens that are trained must be the tokens that were sampled.`);
+  }
+}
+
+function placesOf({ tokens, lossMask, sampledMask }: Sample, sabotage: Sabotage): Uint32Array {
+  const places = [...tokens.keys()];
+  switch (sabotage) {
+    case "none":
+      return Uint32Array.from(places.filter((place) => lossMask[place] === 1));
+    case "shifted-mask":
+      return Uint32Array.from(places.filter((place) => place > 0 && lossMask[place - 1] === 1));
+    case "observations-too": {
+      // From the first action on: the guidelines before it are the same in every episode.
+      const first = sampledMask.indexOf(1);
+      return Uint32Array.from(places.filter((place) => place >= first && first >= 1));
+    }
+    default:
+      return sabotage satisfies never;
+  }
 }

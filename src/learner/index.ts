@@ -4,11 +4,8 @@
 
 export { CloningLearner, type ClonedSample, type CloningOptions } from "./cloning-learner.ts";
 export { type CollapseLimits, CollapseWatch, defaultCollapseLimits } from "./collapse-watch.ts";
-export type { PlayedGroup } from "./collect-groups.ts";
-export { type AdvantageOptions, type Baseline, groupAdvantages } from "./group-advantages.ts";
-export { cloningSequence, type LossSequence } from "./loss-sequence.ts";
-export { agreementLimits, disagreement, type LogprobAgreement, logprobAgreement } from "./logprob-agreement.ts";
 export {
+  type PlayedGroup,
   DisagreementError,
   firstState,
   type LearnerState,
@@ -17,10 +14,26 @@ export {
   type PolicyParts,
   type PolicyStep,
   type PolicyUpdate,
+  type StepMetrics,
+  stepMetrics,
 } from "./policy-learner.ts";
-export { policySequences, type Sabotage, type WeightedSample } from "./policy-sequences.ts";
-export { type StepMetrics, stepMetrics } from "./step-metrics.ts";
+export {
+  type AdvantageOptions,
+  type Baseline,
+  groupAdvantages,
+  policySequences,
+  type Sabotage,
+  type WeightedSample,
+} from "./group-advantages.ts";
+export {
+  cloningSequence,
+  type LossSequence,
+  type LossOptions,
+  agreementLimits,
+  disagreement,
+  type LogprobAgreement,
+  logprobAgreement,
+} from "./loss.ts";
 export { createTaskOrder, type TaskOrder } from "./task-order.ts";
-export type { SequenceOutcome } from "./threads/thread-protocol.ts";
-export type { LossOptions } from "./token-loss.ts";
+export type { SequenceOutcome } from "./training-pass.ts";
 export { createTrainer, type LossOutcome, type Trainer, type TrainerOptions } from "./trainer.ts";

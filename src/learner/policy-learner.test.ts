@@ -1,9 +1,13 @@
 import { setMaxListeners } from "node:events";
 import { afterEach, describe, expect, test } from "vitest";
 
-import type { PlayedGroup } from "./collect-groups.ts";
-import { DisagreementError, type PolicyOptions, type PolicyStep } from "./policy-learner.ts";
-import { stepMetrics } from "./step-metrics.ts";
+import {
+  type PlayedGroup,
+  DisagreementError,
+  type PolicyOptions,
+  type PolicyStep,
+  stepMetrics,
+} from "./policy-learner.ts";
 import { tinyConfig, tinyLearner, type TinyLearner } from "./tiny-world.test-helper.ts";
 
 const open: TinyLearner[] = [];

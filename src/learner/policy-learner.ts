@@ -2,17 +2,20 @@
 // one update, hand the new weights to the engine. On-policy: what a step plays is used once and by that step alone. When to
 // stop, what to evaluate and what to keep is the caller's.
 
+import type { Taskset, Task, Episode } from "../core/index.ts";
+import { deriveSeed } from "../lib/random.ts";
+import type { RunEpisode, FinishedEpisode } from "../rollout/index.ts";
+import {
+  type Baseline,
+  weighSamples,
+  policySequences,
+  type Sabotage,
+  type WeightedSample,
+  isDead,
+} from "./group-advantages.ts";
+import { disagreement, type LogprobAgreement, logprobAgreement, type LossSequence, type LossOptions } from "./loss.ts";
 import type { TaskOrder } from "./task-order.ts";
-import type { Taskset } from "../core/index.ts";
-import type { RunEpisode } from "../rollout/index.ts";
-import { collectGroups, type PlayedGroup } from "./collect-groups.ts";
-import type { Baseline } from "./group-advantages.ts";
-import { disagreement, type LogprobAgreement, logprobAgreement } from "./logprob-agreement.ts";
-import type { LossSequence } from "./loss-sequence.ts";
-import { policySequences, type Sabotage, type WeightedSample } from "./policy-sequences.ts";
-import type { LossOptions } from "./token-loss.ts";
 import type { LossOutcome, Trainer } from "./trainer.ts";
-import { weighSamples } from "./weigh-samples.ts";
 
 export type PolicyOptions = {
   /** Groups that teach something which a step wants. */
@@ -184,4 +187,134 @@ function checkVersions(rows: readonly WeightedSample[], wanted: string): void {
 
 function summary({ loss, entropy, kl, clipped, targets }: LossOutcome) {
   return { tokens: targets, loss, entropy, kl, clipped: targets === 0 ? 0 : clipped / targets };
+}
+
+export type PlayedGroup = {
+  readonly task: Task;
+  readonly episodes: readonly FinishedEpisode[];
+  readonly isDead: boolean;
+};
+
+type CollectOptions = {
+  /** Groups that teach something which a step wants. */
+  readonly groups: number;
+  /** Episodes of a group. */
+  readonly samples: number;
+  /** Most groups of a step, dead ones included; at least `groups`. */
+  readonly maxGroups: number;
+  /** Of the run. */
+  readonly seed: number;
+  /** Which share of the groups is expected to teach something; that of the step before is a good guess. */
+  readonly liveShare: number;
+  /** The place of the step's first group in the order of tasks. */
+  readonly firstGroup: number;
+  readonly signal: AbortSignal;
+};
+
+type CollectParts = {
+  readonly runEpisode: RunEpisode;
+  readonly taskset: Taskset;
+  readonly order: TaskOrder;
+};
+
+/** A wave for less than this share of the groups costs more than it teaches: small batches are slow. */
+const worthAWave = 0.25;
+
+/** Resolves with all groups that were played, in the order of tasks. */
+async function collectGroups(parts: CollectParts, options: CollectOptions): Promise<readonly PlayedGroup[]> {
+  const { groups, maxGroups, firstGroup, signal } = options;
+  const played: PlayedGroup[] = [];
+  let { liveShare } = options;
+  let missing = groups;
+  do {
+    const wave = Math.min(Math.ceil(missing / Math.max(liveShare, groups / maxGroups)), maxGroups - played.length);
+    const numbers = Array.from({ length: wave }, (_, index) => firstGroup + played.length + index);
+    played.push(...(await Promise.all(numbers.map((number) => playGroup(number, parts, options)))));
+    const live = played.filter((group) => !group.isDead).length;
+    missing = groups - live;
+    liveShare = live / played.length;
+  } while (missing > groups * worthAWave && played.length < maxGroups && !signal.aborted);
+  return played;
+}
+
+async function playGroup(
+  number: number,
+  { runEpisode, taskset, order }: CollectParts,
+  { samples, seed, signal }: CollectOptions,
+): Promise<PlayedGroup> {
+  const task = taskset.task(order.taskIndex(number));
+  // A task may come up again after all others did: then it is another group.
+  const groupId = `${task.id}@${number}`;
+  const episodes = await Promise.all(
+    Array.from({ length: samples }, (_, sampleIndex) =>
+      runEpisode(task, {
+        episodeId: `${groupId}#${sampleIndex}`,
+        groupId,
+        sampleIndex,
+        seed: deriveSeed(seed, groupId, sampleIndex),
+        signal,
+        onEvent: () => undefined,
+      }),
+    ),
+  );
+  const rewards = episodes.flatMap(({ episode }) => episode.reward ?? []);
+  return { task, episodes, isDead: isDead(rewards) };
+}
+
+/** Numbers by name, in the order of columns. */
+export type StepMetrics = Readonly<Record<string, number | null>>;
+
+export function stepMetrics(step: PolicyStep): StepMetrics {
+  const { groups, update } = step;
+  const agreement = update === null || update.agreement.tokens === 0 ? null : update.agreement;
+  const episodes = groups.flatMap((group) => group.episodes.map(({ episode }) => episode));
+  const rewards = episodes.flatMap(({ reward }) => (reward === null ? [] : [reward]));
+  const sampled = episodes.map(({ trajectory }) =>
+    trajectory.turns.reduce((sum, turn) => sum + turn.sampledTokens.length, 0),
+  );
+  return {
+    step: step.step,
+    pass_rate: mean(rewards.map((reward) => (reward === 1 ? 1 : 0))),
+    mean_reward: mean(rewards),
+    groups: groups.length,
+    live_groups: groups.filter((group) => !group.isDead).length,
+    episodes: episodes.length,
+    failed_episodes: episodes.filter(({ outcome }) => outcome === "failed").length,
+    truncated_episodes: episodes.filter(({ outcome }) => outcome === "truncated").length,
+    turns_per_episode: mean(episodes.map(({ trajectory }) => trajectory.turns.length)),
+    sampled_tokens: sampled.reduce((sum, count) => sum + count, 0),
+    problems_per_episode: mean(episodes.map(({ problems }) => problems.length)),
+    rule_violations_per_episode: mean(episodes.flatMap(({ grade }) => grade?.metrics["ruleViolations"] ?? [])),
+    commonest_behaviour: commonestBehaviour(episodes),
+    trained_samples: update?.samples ?? 0,
+    trained_tokens: update?.tokens ?? 0,
+    loss: update?.loss ?? null,
+    entropy: update?.entropy ?? null,
+    kl: update?.kl ?? null,
+    clipped: update?.clipped ?? null,
+    gradient_norm: update?.gradientNorm ?? null,
+    learning_rate: update?.learningRate ?? null,
+    logprob_difference_mean: agreement?.mean ?? null,
+    logprob_difference_largest: agreement?.largest ?? null,
+    rollout_seconds: step.rolloutMs / 1000,
+    train_seconds: step.trainMs / 1000,
+  };
+}
+
+/** The share of episodes that called the same tools in the same order as the most others did. */
+function commonestBehaviour(episodes: readonly Episode[]): number | null {
+  if (episodes.length === 0) return null;
+  const counts = new Map<string, number>();
+  for (const { events } of episodes) {
+    const calls = events.flatMap((event) =>
+      event.type === "decision" && event.decision.type === "call" ? [event.decision.call.name] : [],
+    );
+    const signature = calls.join(" ");
+    counts.set(signature, (counts.get(signature) ?? 0) + 1);
+  }
+  return Math.max(...counts.values()) / episodes.length;
+}
+
+function mean(values: readonly number[]): number | null {
+  return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
 }

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 
 import type { Sample } from "../core/index.ts";
-import { disagreement, logprobAgreement } from "./logprob-agreement.ts";
-import { policySequences } from "./policy-sequences.ts";
+import { disagreement, logprobAgreement } from "./loss.ts";
+import { policySequences } from "./group-advantages.ts";
 
 /** Two tokens of prompt, an action of three, an observation of two, an action of one. */
 const mask = [0, 0, 1, 1, 1, 0, 0, 1];

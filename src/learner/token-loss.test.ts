@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 
-import { type LossOptions, tokenLoss, type TokenTerms } from "./token-loss.ts";
+import { type LossOptions, tokenLoss, type TokenTerms } from "./loss.ts";
 
 const terms: TokenTerms = { weight: 0.3, advantage: 1.4, sampledLogprob: -1.2, referenceLogprob: -0.7 };
 

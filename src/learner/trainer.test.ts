@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from "vitest";
 
 import { createRandom } from "../lib/random.ts";
 import { initializeWeights, packSequences, TrainingModel } from "./model/index.ts";
-import { cloningSequence, type LossSequence } from "./loss-sequence.ts";
+import { cloningSequence, type LossSequence } from "./loss.ts";
 import { createTrainer, type Trainer, type TrainerOptions } from "./trainer.ts";
 
 const config = {

@@ -1,11 +1,13 @@
 // Gradients and updates of an embedded model on several threads, data-parallel: each thread has the whole model, takes a
-// share of the sequences, and then makes the same AdamW step from the same sum. Which sequences, which advantages and which
-// loss is the caller's; see `policy-rows.ts`. The same checkpoint, calls and number of threads give the same bits; another
-// number of threads sums in another order.
+// share of the sequences, and then makes the same AdamW step from the same sum. Sequences, advantages and loss are the
+// caller's; see `advantages.ts`. The same checkpoint, calls and number of threads give the same bits; another number of
+// threads sums in another order.
 
 import { availableParallelism } from "node:os";
+import { Worker } from "node:worker_threads";
 
 import { ConfigurationError } from "../core/failure.ts";
+import type { LossSequence, LossOptions } from "./loss.ts";
 import {
   firstNotFinite,
   type Checkpoint,
@@ -15,12 +17,16 @@ import {
   type OptimizerState,
   type UpdateOptions,
 } from "./model/index.ts";
-import { checkSequences } from "./check-sequences.ts";
-import type { LossSequence } from "./loss-sequence.ts";
-import { splitWork } from "./split-work.ts";
-import type { LossOptions } from "./token-loss.ts";
-import type { LossSums, SequenceOutcome, ThreadAnswer, ThreadOrder } from "./threads/thread-protocol.ts";
-import { TrainerThread } from "./threads/trainer-thread.ts";
+import type { TrainerThreadMethods, TrainerThreadSetup } from "./trainer-worker.ts";
+import {
+  checkSequences,
+  type LossSums,
+  type Pass,
+  type PassLimits,
+  type SequenceOutcome,
+  splitWork,
+  type TokenTargets,
+} from "./training-pass.ts";
 
 export type TrainerOptions = {
   /** 1 to 64. Default: one for each core, 8 at most. */
@@ -29,7 +35,7 @@ export type TrainerOptions = {
   readonly maxTokens?: number;
   /** Most targets of one pass of one thread. Default: `maxTokens`. */
   readonly maxTargets?: number;
-  /** To go on from. Default: AdamW begins anew. */
+  /** Of an earlier training, to continue it. Default: none. */
   readonly optimizer?: OptimizerState;
   /** Default: the best build for this host. */
   readonly kernels?: CompiledKernels;
@@ -47,11 +53,11 @@ export interface Trainer {
   readonly threads: number;
   /** Adds the gradients of the loss of these sequences to those gathered since the last update. Rejects with a `RangeError` for sequences that do not fit. */
   accumulate(sequences: readonly LossSequence[], loss?: LossOptions): Promise<LossOutcome>;
-  /** One AdamW step with what was gathered. Resolves with the norm of the gradients before clipping; rejects when nothing was. */
+  /** One AdamW step with these gradients. Resolves with the norm of the gradients before clipping; rejects without gradients. */
   update(options: UpdateOptions): Promise<number>;
-  /** Logprobs and entropies at the targets, nothing learnt. `weights`: of another model of this shape. */
+  /** Logprobs and entropies at the targets, without an update. `weights`: of another model of this shape. */
   evaluate(
-    sequences: readonly Pick<LossSequence, "tokens" | "targets">[],
+    sequences: readonly TokenTargets[],
     options?: { readonly weights?: Float32Array },
   ): Promise<readonly SequenceOutcome[]>;
   /** A copy of the weights after the last update. */
@@ -74,73 +80,75 @@ export async function createTrainer(checkpoint: Checkpoint, options: TrainerOpti
   const maxTokens = inRange("maxTokens", options.maxTokens ?? 2 * checkpoint.config.contextLength, 2 ** 20);
   const maxTargets = inRange("maxTargets", options.maxTargets ?? maxTokens, 2 ** 20);
   const kernels = options.kernels ?? loadKernels();
-  const trainer = new ThreadedTrainer(checkpoint, { threads, maxTokens, maxTargets, kernels });
+  const trainer = new ThreadedTrainer(checkpoint, { threads, maxTokens, maxTargets }, kernels);
   if (options.optimizer !== undefined) await trainer.restore(options.optimizer);
   return trainer;
 }
 
-type Sizes = {
-  readonly threads: number;
-  readonly maxTokens: number;
-  readonly maxTargets: number;
-  readonly kernels: CompiledKernels;
-};
-
 class ThreadedTrainer implements Trainer {
   readonly config: ModelConfig;
   readonly threads: number;
-  readonly #sizes: Sizes;
+  readonly #limits: PassLimits;
   readonly #shared: Float32Array;
   readonly #threads: readonly TrainerThread[];
-  /** Settles when the last call is over: a thread must not begin the next while another still reads its gradients. */
+  /** Settles after the last call: a thread must not begin the next while another still reads its gradients. */
   #last: Promise<unknown> = Promise.resolve();
   #hasGradients = false;
 
-  constructor({ config, weights }: Checkpoint, sizes: Sizes) {
+  constructor({ config, weights }: Checkpoint, limits: PassLimits, kernels: CompiledKernels) {
     const wrong = firstNotFinite(weights);
     if (wrong >= 0) {
       throw new RangeError(
-        `Cannot train: weight ${wrong} is ${weights[wrong]}, finite numbers wanted; give an earlier checkpoint.`,
+        `Cannot train: weight ${wrong} is ${weights[wrong]}, a finite number is expected; give an earlier checkpoint.`,
       );
     }
     this.config = config;
-    this.threads = sizes.threads;
-    this.#sizes = sizes;
+    this.threads = limits.threads;
+    this.#limits = limits;
     this.#shared = sharedFloats(weights);
-    const buffers = Array.from({ length: sizes.threads }, () => new SharedArrayBuffer(weights.byteLength));
-    const { maxTokens, maxTargets, kernels } = sizes;
-    const setup = { config, kernels, maxTokens, maxTargets, gradients: buffers };
-    const own = this.#shared.buffer as SharedArrayBuffer;
-    this.#threads = buffers.map((_, place) => new TrainerThread({ ...setup, place, weights: own }));
+    const { maxTokens, maxTargets } = limits;
+    const gradients = Array.from({ length: limits.threads }, () => new SharedArrayBuffer(weights.byteLength));
+    const setup = { config, kernels, maxTokens, maxTargets, gradients, weights: bufferOf(this.#shared) };
+    this.#threads = gradients.map((_, place) => new TrainerThread({ ...setup, place }));
   }
 
   async accumulate(sequences: readonly LossSequence[], loss: LossOptions = {}): Promise<LossOutcome> {
-    const outcome = await this.#run(sequences, (passes) => ({ type: "accumulate", passes, loss }));
+    const passes = await this.#runPasses(sequences, (thread, shares) => thread.call("accumulate", shares, loss));
     this.#hasGradients = true;
-    return outcome;
+    const sums = { loss: 0, entropy: 0, kl: 0, clipped: 0 };
+    const outcomes: SequenceOutcome[] = [];
+    for (const [members, pass] of passes) {
+      members.forEach((member, place) => (outcomes[member] = pass.outcomes[place]!));
+      for (const name of ["loss", "entropy", "kl", "clipped"] as const) sums[name] += pass.sums[name];
+    }
+    const targets = sequences.reduce((sum, sequence) => sum + sequence.targets.length, 0);
+    return { ...sums, targets, sequences: outcomes };
   }
 
   async update(options: UpdateOptions): Promise<number> {
     if (!this.#hasGradients) throw new Error('Cannot update: no gradients are gathered; call "accumulate" before.');
     this.#hasGradients = false;
-    const answers = await this.#orderAll(() => ({ type: "update", options }));
-    const { gradientNorm } = expect(answers[0]!, "updated");
-    if (Number.isFinite(gradientNorm)) return gradientNorm;
+    const [norm = NaN] = await this.#callAll((thread) => thread.call("update", options));
+    if (Number.isFinite(norm)) return norm;
     throw new Error(
-      `Cannot update: the norm of the gradients is ${gradientNorm}, a finite number wanted. The training diverged and the weights are as they were before; lower the learning rate, or go on from an earlier checkpoint.`,
+      `Cannot update: the norm of the gradients is ${norm}, a finite number is expected. The training diverged and the weights are as they were before; lower the learning rate, or continue from an earlier checkpoint.`,
     );
   }
 
   async evaluate(
-    sequences: readonly Pick<LossSequence, "tokens" | "targets">[],
-    options: { readonly weights?: Float32Array } = {},
+    sequences: readonly TokenTargets[],
+    { weights }: { readonly weights?: Float32Array } = {},
   ): Promise<readonly SequenceOutcome[]> {
-    const weights = options.weights === undefined ? null : this.#sharedWeights(options.weights);
-    const none = new Float32Array(0);
-    const rows = sequences.map(({ tokens, targets }) => {
-      return { tokens, targets, weights: none, advantages: none, sampledLogprobs: null, referenceLogprobs: null };
-    });
-    return (await this.#run(rows, (passes) => ({ type: "evaluate", passes, weights }))).sequences;
+    if (weights !== undefined && weights.length !== this.#shared.length) {
+      throw new RangeError(
+        `Cannot evaluate: ${weights.length} weights are given, the model has ${this.#shared.length} parameters.`,
+      );
+    }
+    const shared = weights === undefined ? null : bufferOf(sharedFloats(weights));
+    const passes = await this.#runPasses(sequences, (thread, shares) => thread.call("evaluate", shares, shared));
+    const outcomes: SequenceOutcome[] = [];
+    for (const [members, pass] of passes) members.forEach((member, place) => (outcomes[member] = pass[place]!));
+    return outcomes;
   }
 
   weights(): Float32Array {
@@ -148,67 +156,94 @@ class ThreadedTrainer implements Trainer {
   }
 
   async optimizerState(): Promise<OptimizerState> {
-    const [answer] = await this.#orderAll(() => ({ type: "read-optimizer" }));
-    return expect(answer!, "optimizer").optimizer;
+    const [state] = await this.#callAll((thread) => thread.call("optimizerState"));
+    return state!;
   }
 
   async restore(optimizer: OptimizerState): Promise<void> {
-    const wanted = this.#shared.length;
-    if (optimizer.means.length !== wanted || optimizer.variances.length !== wanted) {
+    const expected = this.#shared.length;
+    if (optimizer.means.length !== expected || optimizer.variances.length !== expected) {
       throw new RangeError(
-        `Cannot go on training: the optimizer state is of ${optimizer.means.length} parameters, the model has ${wanted}; give the two of one run.`,
+        `Cannot continue training: the optimizer state is of ${optimizer.means.length} parameters, the model has ${expected}; give the two of one run.`,
       );
     }
-    await this.#orderAll(() => ({ type: "restore", optimizer }));
+    await this.#callAll((thread) => thread.call("restoreOptimizer", optimizer));
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.close()));
   }
 
-  async #run(
-    sequences: readonly LossSequence[],
-    orderFor: (passes: Extract<ThreadOrder, { type: "evaluate" }>["passes"]) => ThreadOrder,
-  ): Promise<LossOutcome> {
-    checkSequences(sequences, { ...this.#sizes, config: this.config });
-    const shares = splitWork(sequences, this.#sizes);
-    const answers = await this.#orderAll((place) =>
-      orderFor(
-        shares[place]!.map(({ members, prefixLength }) => ({
-          sequences: members.map((index) => sequences[index]!),
-          prefixLength,
-        })),
-      ),
+  /** Results with the places of their sequences: thread by thread, pass by pass. */
+  async #runPasses<Sequence extends TokenTargets, Result>(
+    sequences: readonly Sequence[],
+    run: (thread: TrainerThread, passes: readonly Pass<Sequence>[]) => Promise<readonly Result[]>,
+  ): Promise<readonly (readonly [members: readonly number[], result: Result])[]> {
+    checkSequences(sequences, this.config, this.#limits);
+    const plans = splitWork(sequences, this.#limits);
+    const results = await this.#callAll((thread, place) => {
+      const passes = plans[place]!.map(({ members, prefixLength }) => ({
+        sequences: members.map((index) => sequences[index]!),
+        prefixLength,
+      }));
+      return run(thread, passes);
+    });
+    return plans.flatMap((passes, thread) =>
+      passes.map(({ members }, index) => [members, results[thread]![index]!] as const),
     );
-    const outcomes: SequenceOutcome[] = [];
-    const sums = { loss: 0, entropy: 0, kl: 0, clipped: 0 };
-    shares.forEach((passes, thread) =>
-      passes.forEach(({ members }, index) => {
-        const pass = expect(answers[thread]!, "passes").passes[index]!;
-        members.forEach((member, place) => (outcomes[member] = pass.outcomes[place]!));
-        for (const name of ["loss", "entropy", "kl", "clipped"] as const) sums[name] += pass.sums[name];
-      }),
-    );
-    const targets = sequences.reduce((sum, sequence) => sum + sequence.targets.length, 0);
-    return { ...sums, targets, sequences: outcomes };
   }
 
-  /** One answer for each thread. */
-  #orderAll(orderFor: (place: number) => ThreadOrder): Promise<readonly ThreadAnswer[]> {
-    const answers = this.#last.then(() =>
-      Promise.all(this.#threads.map((thread, place) => thread.order(orderFor(place)))),
-    );
-    this.#last = answers.catch(() => undefined);
-    return answers;
+  /** One result for each thread, after all earlier calls. */
+  #callAll<T>(call: (thread: TrainerThread, place: number) => Promise<T>): Promise<readonly T[]> {
+    const results = this.#last.then(() => Promise.all(this.#threads.map(call)));
+    this.#last = results.catch(() => undefined);
+    return results;
+  }
+}
+
+/** From src/ and from dist/ alike: threads run what was built. */
+const program = new URL("../../dist/learner/trainer-worker.js", import.meta.url);
+
+type Call = { readonly resolve: (result: never) => void; readonly reject: (error: Error) => void };
+
+/** One thread: calls in, results out, in that order. All calls of a thread that ends reject. */
+class TrainerThread {
+  readonly #worker: Worker;
+  readonly #calls: Call[] = [];
+  #fault: Error | null = null;
+
+  constructor(setup: TrainerThreadSetup) {
+    this.#worker = new Worker(program, { workerData: setup });
+    // Only calls in flight keep the process alive.
+    this.#worker.unref();
+    this.#worker.on("message", (result: unknown) => {
+      this.#calls.shift()?.resolve(result as never);
+      if (this.#calls.length === 0) this.#worker.unref();
+    });
+    this.#worker.on("error", (error) => this.#fail(error instanceof Error ? error : new Error(String(error))));
+    this.#worker.on("exit", () => this.#fail(new Error("Cannot train: a thread of the trainer has ended.")));
   }
 
-  #sharedWeights(weights: Float32Array): SharedArrayBuffer {
-    if (weights.length !== this.#shared.length) {
-      throw new RangeError(
-        `Cannot evaluate: ${weights.length} weights are given, the model has ${this.#shared.length} parameters.`,
-      );
-    }
-    return sharedFloats(weights).buffer as SharedArrayBuffer;
+  call<Name extends keyof TrainerThreadMethods>(
+    name: Name,
+    ...values: Parameters<TrainerThreadMethods[Name]>
+  ): Promise<ReturnType<TrainerThreadMethods[Name]>> {
+    if (this.#fault !== null) return Promise.reject(this.#fault);
+    return new Promise((resolve, reject) => {
+      this.#calls.push({ resolve, reject });
+      this.#worker.ref();
+      // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread, no window
+      this.#worker.postMessage([name, values]);
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#worker.terminate();
+  }
+
+  #fail(error: Error): void {
+    this.#fault ??= error;
+    for (const { reject } of this.#calls.splice(0)) reject(this.#fault);
   }
 }
 
@@ -218,12 +253,11 @@ function sharedFloats(values: Float32Array): Float32Array {
   return shared;
 }
 
-function expect<T extends ThreadAnswer["type"]>(answer: ThreadAnswer, type: T): Extract<ThreadAnswer, { type: T }> {
-  if (answer.type === type) return answer as Extract<ThreadAnswer, { type: T }>;
-  throw new Error(`Cannot train: a thread answered "${answer.type}" where "${type}" was wanted.`);
+function bufferOf(shared: Float32Array): SharedArrayBuffer {
+  return shared.buffer as SharedArrayBuffer;
 }
 
 function inRange(name: string, value: number, most: number): number {
   if (Number.isInteger(value) && value >= 1 && value <= most) return value;
-  throw new ConfigurationError(`Cannot make a trainer: ${name} is ${value}, an integer from 1 to ${most} wanted.`);
+  throw new ConfigurationError(`Cannot make a trainer: ${name} is ${value}, an integer from 1 to ${most} is expected.`);
 }

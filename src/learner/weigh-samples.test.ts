@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 
 import type { Episode, Sample } from "../core/index.ts";
 import type { FinishedEpisode } from "../rollout/index.ts";
-import { weighSamples, type WeighOptions } from "./weigh-samples.ts";
+import { weighSamples, type WeighOptions } from "./group-advantages.ts";
 
 /** Only what is read of it. */
 function played(id: string, reward: number | null, ruleViolations = 0): FinishedEpisode {

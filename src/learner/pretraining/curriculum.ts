@@ -2,13 +2,12 @@
 // and the step's place alone, so a run that goes on after a kill learns what it would have learnt.
 
 import type { Tokenizer } from "../../core/index.ts";
-import { createRandom, deriveSeed } from "../../lib/random.ts";
-import { type CopyAlphabet, copyExercise } from "./copy-exercises.ts";
-import { type Dialogue, withoutPrompt } from "./dialogue.ts";
-import type { ExpertFeed } from "./expert-feed.ts";
-import { learningRateAt } from "./learning-rate.ts";
+import { createRandom, deriveSeed, type Random } from "../../lib/random.ts";
+import { cloningSequence, type LossSequence, type Trainer } from "../index.ts";
+import { type Dialogue, withoutPrompt, type ExpertFeed } from "./dialogues.ts";
+import type { ReadCounter } from "./evaluate-model.ts";
 import type { Recipe } from "./recipe.ts";
-import type { Progress } from "./saved-state.ts";
+import type { Progress } from "./pretrain.ts";
 
 export type Lesson = {
   readonly rows: readonly Dialogue[];
@@ -73,4 +72,62 @@ export function copyAlphabet(tokenizer: Tokenizer): CopyAlphabet {
     pairs: ids.filter((id) => /^\d\d$/.test(texts[id]!)),
     words: ids.filter((id) => texts[id]!.length > 1 && !/^<.*>$/.test(texts[id]!)),
   };
+}
+
+/** Ids of tokens by what can be copied in a conversation. */
+type CopyAlphabet = { readonly pairs: readonly number[]; readonly words: readonly number[] };
+
+function copyExercise(alphabet: CopyAlphabet, length: number, random: Random): Dialogue {
+  const { pairs, words } = alphabet;
+  const tokens: number[] = [];
+  const targets: number[] = [];
+  const anyWord = (): number => random.pick(words);
+  while (tokens.length < length) {
+    const segments = Array.from({ length: 2 + random.integer(5) }, () => [
+      anyWord(),
+      ...Array.from({ length: 2 + random.integer(6) }, () => (random.next() < 0.6 ? random.pick(pairs) : anyWord())),
+    ]);
+    tokens.push(...segments.flat());
+    if (tokens.length > length * 0.9) break;
+    for (let again = 1 + random.integer(segments.length); again > 0; again--) {
+      for (let filler = random.integer(6); filler > 0; filler--) tokens.push(anyWord());
+      const start = tokens.length;
+      const segment = random.pick(segments);
+      tokens.push(...segment);
+      for (let place = start + 1; place < start + segment.length; place++) targets.push(place);
+    }
+  }
+  return { tokens: Uint32Array.from(tokens), targets: Uint32Array.from(targets) };
+}
+
+/** `done` and `decayFrom` are shares of the phase from 0 to 1; `step` counts from 0. The last steps keep a twentieth. */
+function learningRateAt(
+  peak: number,
+  at: { readonly step: number; readonly done: number; readonly decayFrom: number },
+): number {
+  const { step, done, decayFrom } = at;
+  const climb = Math.min(1, (step + 1) / 30);
+  const fallen = decayFrom < 1 ? Math.max(0, (done - decayFrom) / (1 - decayFrom)) : 0;
+  return peak * climb * Math.max(0.05, 0.5 * (1 + Math.cos(Math.PI * fallen)));
+}
+
+export async function learn(trainer: Trainer, lesson: Lesson, counter: ReadCounter): Promise<void> {
+  const { rows, learningRate, weightDecay } = lesson;
+  const count = rows.reduce((sum, { targets }) => sum + targets.length, 0);
+  const sequences = rows.map((row) => lossSequence(row, 1 / count, lesson.contextWeight));
+  const outcome = await trainer.accumulate(sequences);
+  for (const [index, row] of rows.entries()) {
+    const { logprobs } = outcome.sequences[index]!;
+    const isWhole = logprobs.length > row.targets.length;
+    counter.add(row, isWhole ? Float32Array.from(row.targets, (place) => logprobs[place - 1]!) : logprobs);
+  }
+  await trainer.update({ learningRate, weightDecay });
+}
+
+/** `weight`: of a target; `contextWeight`: of any other token, as a share of it. */
+function lossSequence({ tokens, targets }: Dialogue, weight: number, contextWeight: number): LossSequence {
+  if (contextWeight === 0) return cloningSequence(tokens, targets, weight);
+  const sequence = cloningSequence(tokens, Uint32Array.from(tokens.keys()).subarray(1), weight * contextWeight);
+  for (const place of targets) sequence.weights[place - 1] = weight;
+  return sequence;
 }

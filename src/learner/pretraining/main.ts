@@ -8,7 +8,7 @@ import { parseArgs } from "node:util";
 import { shippedCheckpoint } from "../model/index.ts";
 import { pretrain } from "./pretrain.ts";
 import { recipes } from "./recipe.ts";
-import type { LogRow } from "./training-log.ts";
+import type { LogRow } from "./model-folder.ts";
 
 const usage = "Usage: npm run make-model [-- --nano] [--to <folder>]";
 const started = performance.now();

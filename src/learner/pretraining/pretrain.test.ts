@@ -9,7 +9,7 @@ import { chooseRenderer } from "../../renderers/index.ts";
 import { loadModelFolder } from "../../tokenizers/index.ts";
 import { pretrain } from "./pretrain.ts";
 import { type Recipe, recipes } from "./recipe.ts";
-import type { LogRow } from "./training-log.ts";
+import type { LogRow } from "./model-folder.ts";
 
 const nano = recipes["bookshop-nano"];
 /** All parts of a recipe, as little of each as can be. */

@@ -2,15 +2,18 @@
 // what others use too: the loop and its samples, the learner's trainer, the embedded engine. No reinforcement learning: that
 // is what the result is for.
 
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import type { Tokenizer } from "../../core/index.ts";
+import { type ChatTokenizerFiles, createTokenizer } from "../../tokenizers/index.ts";
 import { createTrainer, type Trainer } from "../index.ts";
-import { initializeWeights, readCheckpoint } from "../model/index.ts";
-import { type Course, prepareCourse } from "./course.ts";
-import { examinePlay, examineReading, type PlayScore, ReadCounter } from "./examine.ts";
-import { learn } from "./learn.ts";
+import { initializeWeights, readCheckpoint, type ModelConfig, type OptimizerState } from "../model/index.ts";
+import { learn, copyAlphabet, type Curriculum, curriculumOf } from "./curriculum.ts";
+import { instructionsLength, type Dialogue, expertFeed, trainDialogueTokenizer } from "./dialogues.ts";
+import { examinePlay, examineReading, type PlayScore, ReadCounter } from "./evaluate-model.ts";
 import type { Recipe } from "./recipe.ts";
-import { loadState, type Progress, saveState } from "./saved-state.ts";
-import type { LogRow } from "./training-log.ts";
-import { writeModelFolder, writeReport } from "./write-model-folder.ts";
+import { type LogRow, writeModelFolder, writeReport } from "./model-folder.ts";
 
 export type PretrainOptions = {
   /** Gets the checkpoint; made when it is missing. */
@@ -117,4 +120,90 @@ async function finish(run: Run, last: Progress): Promise<PlayScore> {
 function log({ rows, options }: Run, row: LogRow): void {
   rows.push(row);
   options.report(row);
+}
+
+type Course = {
+  readonly files: ChatTokenizerFiles;
+  readonly tokenizer: Tokenizer;
+  readonly config: ModelConfig;
+  readonly lessonAt: Curriculum;
+  /** Dialogues of test tasks without mistakes, for examining how the model reads. */
+  readonly cleanDialogues: readonly Dialogue[];
+  /** Whether a token is one of those that "copy accuracy" counts. */
+  readonly isCopied: (token: number) => boolean;
+};
+
+async function prepareCourse(recipe: Recipe): Promise<Course> {
+  const { name, shape, vocabularySize, tokenizerDialogues: dialogues, noise, seed } = recipe;
+  const { contextLength } = shape;
+  const files = await trainDialogueTokenizer({ vocabularySize, dialogues, noise, seed, contextLength });
+  const tokenizer = await createTokenizer(name, files);
+  const alphabet = copyAlphabet(tokenizer);
+  const pairs = new Set(alphabet.pairs);
+  const feed = expertFeed(tokenizer, { split: "train", noise, seed });
+  return {
+    files,
+    tokenizer,
+    config: { ...shape, vocabularySize: Math.ceil(tokenizer.vocabularySize / 8) * 8 },
+    lessonAt: curriculumOf(recipe, { alphabet, feed, promptLength: instructionsLength(tokenizer) }),
+    cleanDialogues: await expertFeed(tokenizer, { split: "test", noise: 0, seed })(0, recipe.examination.dialogues),
+    isCopied: (token) => pairs.has(token),
+  };
+}
+
+export type Progress = {
+  readonly phase: "copying" | "cloning";
+  /** Steps done in the phase. */
+  readonly step: number;
+  /** Tokens trained on in the phase, and the rows that held them. */
+  readonly tokens: number;
+  readonly rows: number;
+};
+
+type SavedState = {
+  readonly progress: Progress;
+  readonly rows: readonly LogRow[];
+  readonly weights: Float32Array;
+  readonly optimizer: OptimizerState;
+};
+
+type Described = Pick<SavedState, "progress" | "rows"> & { readonly recipe: string; readonly optimizerStep: number };
+
+const file = "state.bin";
+
+/** One file, put in place by a rename: a kill leaves the old state or the new one. */
+async function saveState(folder: string, recipe: Recipe, state: SavedState): Promise<void> {
+  const { progress, rows, weights, optimizer } = state;
+  const described: Described = { recipe: JSON.stringify(recipe), progress, rows, optimizerStep: optimizer.step };
+  const header = new TextEncoder().encode(JSON.stringify(described));
+  const length = new Uint8Array(Uint32Array.of(header.length).buffer);
+  const arrays = [weights, optimizer.means, optimizer.variances].map(bytesOf);
+  await mkdir(folder, { recursive: true });
+  const path = join(folder, file);
+  await writeFile(`${path}.new`, Buffer.concat([length, header, ...arrays]));
+  await rename(`${path}.new`, path);
+}
+
+/** `null` when there is none of this recipe. */
+async function loadState(folder: string, recipe: Recipe): Promise<SavedState | null> {
+  let bytes: Buffer;
+  try {
+    bytes = await readFile(join(folder, file));
+  } catch {
+    return null;
+  }
+  const headerEnd = 4 + bytes.readUInt32LE(0);
+  const described = JSON.parse(bytes.toString("utf8", 4, headerEnd)) as Described;
+  if (described.recipe !== JSON.stringify(recipe)) return null;
+  const size = (bytes.length - headerEnd) / 3;
+  const array = (place: number): Float32Array => {
+    const start = headerEnd + place * size;
+    return new Float32Array(new Uint8Array(bytes.subarray(start, start + size)).buffer);
+  };
+  const optimizer = { step: described.optimizerStep, means: array(1), variances: array(2) };
+  return { progress: described.progress, rows: described.rows, weights: array(0), optimizer };
+}
+
+function bytesOf(values: Float32Array): Uint8Array {
+  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }

@@ -8,10 +8,10 @@ import { describe, expect, test } from "vitest";
 import { readCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../model/index.ts";
 import { chooseRenderer } from "../../renderers/index.ts";
 import { loadModelFolder } from "../../tokenizers/index.ts";
-import { examinePlay } from "./examine.ts";
+import { examinePlay } from "./evaluate-model.ts";
 import { pretrain } from "./pretrain.ts";
 import { recipes } from "./recipe.ts";
-import { logAsCsv, type LogRow } from "./training-log.ts";
+import { logAsCsv, type LogRow } from "./model-folder.ts";
 
 /** By the names of the columns. */
 function lastRow(log: string): ReadonlyMap<string, string> {

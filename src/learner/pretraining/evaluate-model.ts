@@ -6,8 +6,7 @@ import { type Kind, kinds } from "../../environments/bookshop/index.ts";
 import { createEmbeddedEngine } from "../../engines/embedded/index.ts";
 import type { Trainer } from "../index.ts";
 import type { Checkpoint } from "../model/index.ts";
-import { openDesk } from "./desk.ts";
-import type { Dialogue } from "./dialogue.ts";
+import { openDesk, type Dialogue } from "./dialogues.ts";
 
 export type PlayScore = {
   readonly tasks: number;

@@ -1,0 +1,128 @@
+// What the trainer is given: one sequence of tokens and what the loss takes of it. Not a sample: samples know rewards and
+// masks, and `policy-rows.ts` and `cloning-rows.ts` make these of them.
+
+import type { SequenceOutcome } from "./training-pass.ts";
+
+export type LossSequence = {
+  readonly tokens: Uint32Array;
+  /** Places of the tokens that are in the loss; ascending, never 0. */
+  readonly targets: Uint32Array;
+  /** One per target: its share of the loss. They sum to 1 over a whole update where the loss is a mean over tokens. */
+  readonly weights: Float32Array;
+  /** One per target: above 0 makes it likelier, below 0 less likely. Cloning: 1. */
+  readonly advantages: Float32Array;
+  /** One per target, under the weights that sampled it. `null` where the loss has no clip. */
+  readonly sampledLogprobs: Float32Array | null;
+  /** One per target, under the weights to stay close to. `null` where the loss has no such term. */
+  readonly referenceLogprobs: Float32Array | null;
+};
+
+/** A sequence to be imitated at `targets`, each weighing `weight`. */
+export function cloningSequence(tokens: Uint32Array, targets: Uint32Array, weight: number): LossSequence {
+  return {
+    tokens,
+    targets,
+    weights: new Float32Array(targets.length).fill(weight),
+    advantages: new Float32Array(targets.length).fill(1),
+    sampledLogprobs: null,
+    referenceLogprobs: null,
+  };
+}
+
+export type LossOptions = {
+  /** How far a ratio may leave 1 before it earns no more. Default `null`: no ratio. */
+  readonly clip?: { readonly low: number; readonly high: number } | null;
+  /** Of the distance to the reference. Default 0. */
+  readonly kl?: number;
+  /** Of the entropy, which the loss rewards. Default 0. */
+  readonly entropy?: number;
+};
+
+export type TokenTerms = {
+  readonly weight: number;
+  readonly advantage: number;
+  /** Read only with a clip. */
+  readonly sampledLogprob: number;
+  /** Read only with `kl`. */
+  readonly referenceLogprob: number;
+};
+
+type TokenLoss = {
+  readonly loss: number;
+  /** Derivative of the loss by the token's logprob. */
+  readonly slope: number;
+  /** Derivative of the loss by the entropy at the token. */
+  readonly entropySlope: number;
+  /** Distance to the reference; 0 without the term. */
+  readonly kl: number;
+  readonly isClipped: boolean;
+};
+
+export function tokenLoss(logprob: number, entropyHere: number, terms: TokenTerms, options: LossOptions): TokenLoss {
+  const { weight, advantage } = terms;
+  const { clip = null, kl = 0, entropy = 0 } = options;
+  let loss = -advantage * logprob;
+  let slope = -advantage;
+  let isClipped = false;
+  if (clip !== null) {
+    const ratio = Math.exp(logprob - terms.sampledLogprob);
+    isClipped = advantage > 0 ? ratio > 1 + clip.high : ratio < 1 - clip.low;
+    const bound = advantage > 0 ? 1 + clip.high : 1 - clip.low;
+    loss = -advantage * (isClipped ? bound : ratio);
+    slope = isClipped ? 0 : -advantage * ratio;
+  }
+  let distance = 0;
+  if (kl !== 0) {
+    const gap = terms.referenceLogprob - logprob;
+    distance = Math.exp(gap) - gap - 1;
+    loss += kl * distance;
+    slope += kl * (1 - Math.exp(gap));
+  }
+  loss -= entropy * entropyHere;
+  return { loss: weight * loss, slope: weight * slope, entropySlope: -weight * entropy, kl: distance, isClipped };
+}
+
+export type LogprobAgreement = {
+  /** Mean distance over all tokens in the loss. */
+  readonly mean: number;
+  readonly largest: number;
+  /** How many were compared. With 0 of them nothing disagrees, and nothing is shown. */
+  readonly tokens: number;
+};
+
+/** What rounding explains: measured means are about 1e-6, and 1e-5 is the largest seen. */
+export const agreementLimits = Object.freeze({ mean: 1e-4, largest: 2e-3 });
+
+/** The `index`-th outcome is of the `index`-th sequence. Sequences without sampled logprobs do not count. */
+export function logprobAgreement(
+  sequences: readonly LossSequence[],
+  outcomes: readonly SequenceOutcome[],
+): LogprobAgreement {
+  let [sum, largest, tokens] = [0, 0, 0];
+  for (const [index, { sampledLogprobs }] of sequences.entries()) {
+    const trained = outcomes[index]?.logprobs;
+    if (sampledLogprobs === null || trained === undefined) continue;
+    for (const [place, sampled] of sampledLogprobs.entries()) {
+      const distance = Math.abs(sampled - trained[place]!);
+      sum += distance;
+      // No number is larger than any: a logprob that is missing disagrees.
+      largest = distance <= largest ? largest : distance;
+      tokens += 1;
+    }
+  }
+  return { mean: tokens === 0 ? 0 : sum / tokens, largest, tokens };
+}
+
+/** Why training must stop; `null`: the two agree. */
+export function disagreement({ mean, largest }: LogprobAgreement): string | null {
+  if (mean <= agreementLimits.mean && largest <= agreementLimits.largest) return null;
+  return (
+    `the logprobs of sampling and training differ by ${show(mean)} on average and ${show(largest)} at most, ` +
+    `${show(agreementLimits.mean)} and ${show(agreementLimits.largest)} are allowed: the weights that sampled are not those ` +
+    "that are trained, or tokens and masks do not belong together"
+  );
+}
+
+function show(value: number): string {
+  return value.toExponential(1);
+}

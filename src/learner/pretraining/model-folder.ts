@@ -1,0 +1,154 @@
+// The folder of a finished model: Hugging Face's files, the training log, and the card that says where it comes from.
+
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import type { Tokenizer } from "../../core/index.ts";
+import { type Kind, kinds } from "../../environments/bookshop/index.ts";
+import type { ChatTokenizerFiles } from "../../tokenizers/index.ts";
+import { type Checkpoint, type ModelConfig, writeCheckpoint, parameterLayout } from "../model/index.ts";
+import type { PlayScore, ReadScore } from "./evaluate-model.ts";
+import type { Recipe } from "./recipe.ts";
+
+/** Everything but log and card. Weights are rounded to BF16. */
+export async function writeModelFolder(
+  folder: string,
+  checkpoint: Checkpoint,
+  vocabulary: { readonly files: ChatTokenizerFiles; readonly tokenizer: Tokenizer },
+): Promise<void> {
+  const { files, tokenizer } = vocabulary;
+  const idOf = (token: string): number => {
+    const id = tokenizer.tokenId(token);
+    if (id === null) throw new Error(`Cannot write the model: its tokenizer has no "${token}".`);
+    return id;
+  };
+  const [endTokenId, padTokenId] = [idOf("<|im_end|>"), idOf("<|endoftext|>")];
+  await mkdir(folder, { recursive: true });
+  await writeCheckpoint(folder, checkpoint, { endTokenId, dtype: "BF16" });
+  const generation = { do_sample: true, temperature: 1, top_k: 0, top_p: 1 };
+  await Promise.all([
+    writeJson("tokenizer.json", files.tokenizerJson),
+    writeJson("tokenizer_config.json", files.tokenizerConfig),
+    writeJson("generation_config.json", { eos_token_id: endTokenId, pad_token_id: padTokenId, ...generation }),
+  ]);
+
+  async function writeJson(name: string, value: unknown): Promise<void> {
+    await writeFile(join(folder, name), `${JSON.stringify(value, null, 1)}\n`);
+  }
+}
+
+export async function writeReport(
+  folder: string,
+  run: { readonly recipe: Recipe; readonly config: ModelConfig; readonly rows: readonly LogRow[] },
+): Promise<void> {
+  await writeFile(join(folder, "training-log.csv"), logAsCsv(run.rows));
+  await writeFile(join(folder, "README.md"), cardOf(run));
+}
+
+export type LogRow = {
+  readonly phase: "copying" | "cloning" | "rounded";
+  readonly step: number;
+  /** Of this phase; guidelines and tools do not count. */
+  readonly tokens: number;
+  readonly learningRate: number;
+  /** Of what was trained on since the last row; `null`: nothing was. */
+  readonly training: ReadScore | null;
+  /** Of clean dialogues of test tasks; `null`: not asked here. */
+  readonly reading: ReadScore | null;
+  /** Of test tasks played at temperature 1; `null`: not asked here. */
+  readonly play: PlayScore | null;
+};
+
+const columns: readonly (readonly [name: string, value: (row: LogRow) => string])[] = [
+  ["phase", ({ phase }) => phase],
+  ["step", ({ step }) => String(step)],
+  ["tokens", ({ tokens }) => String(tokens)],
+  ["learning_rate", ({ learningRate }) => learningRate.toPrecision(4)],
+  ["train_nll", ({ training }) => decimal(training?.nll)],
+  ["train_accuracy", ({ training }) => decimal(training?.accuracy)],
+  ["train_copy_accuracy", ({ training }) => decimal(training?.copyAccuracy)],
+  ["test_nll", ({ reading }) => decimal(reading?.nll)],
+  ["test_accuracy", ({ reading }) => decimal(reading?.accuracy)],
+  ["test_copy_accuracy", ({ reading }) => decimal(reading?.copyAccuracy)],
+  ["test_tasks", ({ play }) => (play === null ? "" : String(play.tasks))],
+  ["pass_rate", ({ play }) => decimal(play?.passRate)],
+  ...kinds.map((kind: Kind) => [`pass_${kind}`, ({ play }: LogRow) => decimal(play?.passRateByKind[kind])] as const),
+  ["rule_violations", ({ play }) => decimal(play?.ruleViolations)],
+  ["tool_errors", ({ play }) => decimal(play?.toolErrors)],
+];
+
+export function logAsCsv(rows: readonly LogRow[]): string {
+  const lines = rows.map((row) => columns.map(([, value]) => value(row)).join(","));
+  return `${[columns.map(([name]) => name).join(","), ...lines].join("\n")}\n`;
+}
+
+function decimal(value: number | undefined): string {
+  return value === undefined ? "" : value.toFixed(4);
+}
+
+function cardOf(run: {
+  readonly recipe: Recipe;
+  readonly config: ModelConfig;
+  readonly rows: readonly LogRow[];
+}): string {
+  const { recipe, config, rows } = run;
+  const { cloning, copying } = recipe;
+  const last = rows.at(-1);
+  const { play = null, reading = null } = last ?? {};
+  const clonedTokens = rows.findLast(({ phase }) => phase === "cloning")?.tokens ?? 0;
+  const examined = rows.filter((row) => row.phase !== "rounded" && row.reading !== null);
+  const percent = (share: number | undefined): string => (share === undefined ? "-" : `${(share * 100).toFixed(1)} %`);
+  const command = recipe.name === "bookshop-nano" ? "npm run make-model -- --nano" : "npm run make-model";
+  const million = (parameterLayout(config).size / 1e6).toFixed(2);
+  const { layers, heads, keyValueHeads, headSize, hiddenSize, feedForwardSize, vocabularySize } = config;
+  return `# ${recipe.name}
+
+A language model of ${million} million parameters that plays the night desk of the bookshop in this package: it calls tools and
+talks to simulated members. It knows this one job, in English, and nothing else. It is where \`train\` begins.
+
+| what | |
+| --- | --- |
+| architecture | Qwen3, ${layers} layers of ${hiddenSize}, ${heads} heads of ${headSize} over ${keyValueHeads} of keys and values, feed-forward ${feedForwardSize}, tied embeddings |
+| vocabulary | ${vocabularySize} tokens, byte-level BPE trained on ${recipe.tokenizerDialogues} dialogues |
+| context | ${config.contextLength} tokens |
+| weights | BF16 |
+| licence | MIT, like the package |
+
+## Where it comes from
+
+No human wrote its data and no other model did: dialogues of the scripted expert with simulated members on the *train* tasks of
+the bookshop, no dialogue twice. The expert makes a mistake at ${percent(recipe.noise)} of its actions (a wrong id, broken JSON, a skipped
+step, giving up, ...), so the clone has something to unlearn by reinforcement learning.
+
+\`\`\`
+${command}
+\`\`\`
+
+makes these files again, from seed ${recipe.seed} on ${recipe.threads} threads: ${count(copying.tokens)} tokens of copying exercises, then ${count(clonedTokens)} tokens of dialogues
+(guidelines and tools not counted), ${cloning.dialoguesPerStep.withoutPrompt} a step before the model sees guidelines and tools and ${cloning.dialoguesPerStep.withPrompt} after, AdamW at ${cloning.learningRate}. Hosts whose processors round fused
+multiplications in another way get other last bits.
+
+## What it does
+
+Measured on the weights of this folder, on *test* tasks: no id, name, title or address of them occurs in training.
+
+| ${play?.tasks ?? 0} test tasks, temperature 1 | |
+| --- | --- |
+| pass rate | ${percent(play?.passRate)} |
+${kinds.map((kind) => `| pass rate of "${kind}" | ${percent(play?.passRateByKind[kind])} |`).join("\n")}
+| rule violations per episode | ${play?.ruleViolations.toFixed(3) ?? "-"} |
+| refused tool calls per episode | ${play?.toolErrors.toFixed(3) ?? "-"} |
+| tokens of digits (ids, amounts, days) that it holds likelier than not, in clean dialogues | ${percent(reading?.copyAccuracy)} |
+| nats per token in clean dialogues | ${reading?.nll.toFixed(3) ?? "-"} |
+
+The curve (\`training-log.csv\` has all of it):
+
+| phase | tokens | nats per token | digits | pass rate |
+| --- | --- | --- | --- | --- |
+${examined.map((row) => `| ${row.phase} | ${count(row.tokens)} | ${row.reading?.nll.toFixed(3)} | ${percent(row.reading?.copyAccuracy)} | ${percent(row.play?.passRate)} |`).join("\n")}
+`;
+}
+
+function count(tokens: number): string {
+  return tokens.toLocaleString("en-US");
+}
