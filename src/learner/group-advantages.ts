@@ -2,7 +2,7 @@
 
 import type { Sample } from "../core/index.ts";
 import { alignmentViolations } from "../trajectories/index.ts";
-import type { PlayedGroup } from "./policy-learner.ts";
+import type { FinishedEpisode } from "../rollout/index.ts";
 import type { LossSequence } from "./loss.ts";
 
 /** Among what rewards are compared. "group": episodes of one task (GRPO). "batch": all episodes of a step (REINFORCE with a baseline). */
@@ -47,7 +47,7 @@ export type WeighOptions = AdvantageOptions & {
 
 /** The samples of all graded episodes that are better or worse than what they are compared with, or broke a rule. */
 export function weighSamples(
-  groups: readonly Pick<PlayedGroup, "episodes">[],
+  groups: readonly { readonly episodes: readonly FinishedEpisode[] }[],
   options: WeighOptions,
 ): WeightedSample[] {
   const graded = groups.map(({ episodes }) =>

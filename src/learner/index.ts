@@ -35,5 +35,5 @@ export {
   logprobAgreement,
 } from "./loss.ts";
 export { createTaskOrder, type TaskOrder } from "./task-order.ts";
-export type { SequenceOutcome } from "./training-pass.ts";
+export type { SequenceOutcome } from "./loss.ts";
 export { createTrainer, type LossOutcome, type Trainer, type TrainerOptions } from "./trainer.ts";

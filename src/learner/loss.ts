@@ -1,7 +1,6 @@
-// What the trainer is given: one sequence of tokens and what the loss takes of it. Not a sample: samples know rewards and
-// masks, and `policy-rows.ts` and `cloning-rows.ts` make these of them.
-
-import type { SequenceOutcome } from "./training-pass.ts";
+// The loss: what a trainer is given for each sequence, the loss of one token with its derivatives, and whether the logprobs of
+// sampling and training agree. A sequence is not a sample: samples know rewards and masks, and `advantages.ts` and
+// `cloning-learner.ts` make sequences of them.
 
 export type LossSequence = {
   readonly tokens: Uint32Array;
@@ -28,6 +27,24 @@ export function cloningSequence(tokens: Uint32Array, targets: Uint32Array, weigh
     referenceLogprobs: null,
   };
 }
+
+/** One per sequence of a call. */
+export type SequenceOutcome = {
+  /** One per target. */
+  readonly logprobs: Float32Array;
+  /** Of the whole distribution at each target, in nats. */
+  readonly entropies: Float32Array;
+};
+
+/** Sums over targets. */
+export type LossSums = {
+  readonly loss: number;
+  /** Weighted. */
+  readonly entropy: number;
+  /** Weighted. */
+  readonly kl: number;
+  readonly clipped: number;
+};
 
 export type LossOptions = {
   /** How far a ratio may leave 1 before it earns no more. Default `null`: no ratio. */

@@ -7,7 +7,7 @@ import { availableParallelism } from "node:os";
 import { Worker } from "node:worker_threads";
 
 import { ConfigurationError } from "../core/failure.ts";
-import type { LossSequence, LossOptions } from "./loss.ts";
+import type { LossOptions, LossSequence, LossSums, SequenceOutcome } from "./loss.ts";
 import {
   firstNotFinite,
   type Checkpoint,
@@ -18,15 +18,7 @@ import {
   type UpdateOptions,
 } from "./model/index.ts";
 import type { TrainerThreadMethods, TrainerThreadSetup } from "./trainer-worker.ts";
-import {
-  checkSequences,
-  type LossSums,
-  type Pass,
-  type PassLimits,
-  type SequenceOutcome,
-  splitWork,
-  type TokenTargets,
-} from "./training-pass.ts";
+import { checkSequences, type Pass, type PassLimits, splitWork, type TokenTargets } from "./training-pass.ts";
 
 export type TrainerOptions = {
   /** 1 to 64. Default: one for each core, 8 at most. */

@@ -2,7 +2,7 @@
 // of their sum. Also how sequences are split into such passes, which depends on nothing but the sequences and the limits, so
 // that sums always come about in the same order.
 
-import { type LossOptions, type LossSequence, tokenLoss } from "./loss.ts";
+import { type LossOptions, type LossSequence, type LossSums, type SequenceOutcome, tokenLoss } from "./loss.ts";
 import { type ModelConfig, packSequences, type TrainingModel } from "./model/index.ts";
 
 export type TokenTargets = Pick<LossSequence, "tokens" | "targets">;
@@ -11,24 +11,6 @@ export type TokenTargets = Pick<LossSequence, "tokens" | "targets">;
 export type Pass<Sequence extends TokenTargets> = {
   readonly sequences: readonly Sequence[];
   readonly prefixLength: number;
-};
-
-/** One per sequence of a pass. */
-export type SequenceOutcome = {
-  /** One per target. */
-  readonly logprobs: Float32Array;
-  /** Of the whole distribution at each target, in nats. */
-  readonly entropies: Float32Array;
-};
-
-/** Sums over targets. */
-export type LossSums = {
-  readonly loss: number;
-  /** Weighted. */
-  readonly entropy: number;
-  /** Weighted. */
-  readonly kl: number;
-  readonly clipped: number;
 };
 
 export type PassOutcome = { readonly outcomes: readonly SequenceOutcome[]; readonly sums: LossSums };

@@ -7,7 +7,15 @@ import { cloningSequence, type LossSequence, type Trainer } from "../index.ts";
 import { type Dialogue, withoutPrompt, type ExpertFeed } from "./dialogues.ts";
 import type { ReadCounter } from "./evaluate-model.ts";
 import type { Recipe } from "./recipe.ts";
-import type { Progress } from "./pretrain.ts";
+
+export type Progress = {
+  readonly phase: "copying" | "cloning";
+  /** Steps done in the phase. */
+  readonly step: number;
+  /** Tokens trained on in the phase, and the rows that held them. */
+  readonly tokens: number;
+  readonly rows: number;
+};
 
 export type Lesson = {
   readonly rows: readonly Dialogue[];

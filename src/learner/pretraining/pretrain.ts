@@ -9,7 +9,7 @@ import type { Tokenizer } from "../../core/index.ts";
 import { type ChatTokenizerFiles, createTokenizer } from "../../tokenizers/index.ts";
 import { createTrainer, type Trainer } from "../index.ts";
 import { initializeWeights, readCheckpoint, type ModelConfig, type OptimizerState } from "../model/index.ts";
-import { learn, copyAlphabet, type Curriculum, curriculumOf } from "./curriculum.ts";
+import { copyAlphabet, learn, type Progress, type Curriculum, curriculumOf } from "./curriculum.ts";
 import { instructionsLength, type Dialogue, expertFeed, trainDialogueTokenizer } from "./dialogues.ts";
 import { examinePlay, examineReading, type PlayScore, ReadCounter } from "./evaluate-model.ts";
 import type { Recipe } from "./recipe.ts";
@@ -150,15 +150,6 @@ async function prepareCourse(recipe: Recipe): Promise<Course> {
     isCopied: (token) => pairs.has(token),
   };
 }
-
-export type Progress = {
-  readonly phase: "copying" | "cloning";
-  /** Steps done in the phase. */
-  readonly step: number;
-  /** Tokens trained on in the phase, and the rows that held them. */
-  readonly tokens: number;
-  readonly rows: number;
-};
 
 type SavedState = {
   readonly progress: Progress;
