@@ -20,7 +20,7 @@ const trainer = await createTrainer(checkpoint, { threads: 2 });
 const environment = bookshopSource();
 const renderer = rendererFor("qwen3-instruct-2507", tokenizer);
 const parts = { environment, user: agendaUser(), engine, renderer, strategy: agentFactory() };
-const options = { size: 8, seed: 1, seedTurns: true, sampling: { maxNewTokens: 96 }, limits: { maxTurns: 16 } };
+const options = { groupSize: 8, seed: 1, seedTurns: true, sampling: { maxNewTokens: 96 }, limits: { maxTurns: 16 } };
 
 // 1. A group: the same task, eight times. The first task whose episodes do not all end alike.
 const tasks = environment.taskset("train");

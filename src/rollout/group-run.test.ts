@@ -10,7 +10,7 @@ import {
   runRollout,
   type RolloutOptions,
 } from "./index.ts";
-import { type Behaviour, list, openedStore, passing, plan, playerOf, rows } from "./scripted-run.test-helper.ts";
+import { type Behaviour, list, openedStore, passing, plan, runnerOf, rows } from "./scripted-run.test-helper.ts";
 
 const isFull = process.env["FULL"] === "1";
 
@@ -19,7 +19,7 @@ async function play(
   size: { readonly tasks: number; readonly samples: number },
   options: RolloutOptions = {},
 ) {
-  const { runEpisode: player, clock, log } = playerOf(behave);
+  const { runEpisode: player, clock, log } = runnerOf(behave);
   const store = await openedStore();
   const parts = { runEpisode: player, store, exportSamples: rows };
   const running = runRollout(plan(size.tasks, size.samples), parts, { clock, ...options });
@@ -88,7 +88,7 @@ describe("groups of a run", () => {
         throw new Error("no such field");
       },
     ];
-    const { runEpisode: player, clock } = playerOf(passing);
+    const { runEpisode: player, clock } = runnerOf(passing);
     const parts = { runEpisode: player, store: await openedStore(), exportSamples: rows };
     const running = runRollout(plan(3, 2), parts, { clock, groups: { filters } });
     const settled = expect(running).rejects.toThrow("no such field");
@@ -271,7 +271,7 @@ describe("groups of a run, at random", () => {
   it("none is decided twice, every token is accounted for, kept ones are whole enough, and the bound holds", async () => {
     await fc.assert(
       fc.asyncProperty(world, async (drawn) => {
-        const { runEpisode: player, clock, log } = playerOf(behaviour(drawn.seed, drawn.seed + 1));
+        const { runEpisode: player, clock, log } = runnerOf(behaviour(drawn.seed, drawn.seed + 1));
         const store = await openedStore();
         const drain = new AbortController();
         const minGraded = Math.min(drawn.minGraded, drawn.samples);

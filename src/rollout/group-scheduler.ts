@@ -1,44 +1,71 @@
-// Who runs next: opens groups, starts their episodes while there is room, and says when an episode and when a group has
-// ended. It decides nothing about groups (`run-rollout.ts` and `rollout-producer.ts` do) and waits for no clock but a cutoff.
+// The one scheduler of groups: opens planned groups, starts their episodes while there is room, stores those that finish, and
+// hands over groups that are complete. Which group is next and what becomes of a finished one is up to its owner: a list
+// (`runGroups` below), a run with a quota (`run-rollout.ts`), or a producer with a staleness bound (`producer/`).
 //
-//   group:    opened ─► under way ─► last episode ended ─► handed on
-//                          └─ cut off, surplus: running episodes are cancelled, the rest is not started
-//   episode:  started ─► ended, and its place is free once its owner has it
+//   group:    opened ─► in flight ─► last episode finished ─► handed over
+//                          └─ cut off, surplus, stale: running episodes are cancelled, the rest is not started
+//   episode:  started ─► finished ─► stored, and its place is free once the owner has it
 //
-// Nobody starves: a free place goes to the oldest open group that has something to start, and a new group is opened only when
+// No group starves: a free place goes to the oldest open group that has an episode to start, and a new group is opened only when
 // none has.
 
-import type { EpisodeEvent } from "../core/index.ts";
-import type { Clock } from "../lib/clock.ts";
-import type { RunEpisode, FinishedEpisode } from "./episode-player.ts";
-import { type EndedGroup, episodeKey, type GroupMember, type PlannedGroup } from "./groups/planned-group.ts";
+import type { Episode, EpisodeEvent, GroupRecord, Task } from "../core/index.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import type { RunStore } from "../store/index.ts";
+import { type AdaptiveConcurrency, createEpisodeLimit, type EpisodeLimit } from "./concurrency/episode-limit.ts";
+import type { FinishedEpisode, RunEpisode } from "./episode-runner.ts";
+import type { EpisodeOptions, EpisodeParts } from "./episode/episode-options.ts";
+import { runEpisode } from "./episode/run-episode.ts";
+import {
+  episodeKey,
+  type EpisodePosition,
+  episodeSeed,
+  type FinishedGroup,
+  type GroupMember,
+  type GroupPolicy,
+  groupRecord,
+  keepAllGroups,
+  type PlannedGroup,
+} from "./groups.ts";
 
-export type SchedulerParts = {
+/** Where episodes and decisions are recorded. Opened and closed by the caller. */
+export type GroupStore = Pick<RunStore, "append" | "appendGroup">;
+
+/** The rows of an episode of a kept group, one text each; an error stops the run. */
+export type ExportSamples = (finished: FinishedEpisode, position: EpisodePosition) => readonly string[];
+
+export type SchedulerOptions = {
   readonly runEpisode: RunEpisode;
+  /** Of the run: seeds of episodes derive from it, their group's id and their place in the group. */
   readonly seed: number;
+  /** Episodes of a group. */
   readonly groupSize: number;
-  /** Episodes that a group may start in place of ungraded ones. */
-  readonly replacements: number;
-  /** A group is cut off so long after the last of its episodes began; `null`: never. */
-  readonly cutoffMs: number | null;
+  /** Of it, the scheduler applies `replacements` and `cutoff`. Default: {@link keepAllGroups}. */
+  readonly policy?: GroupPolicy;
+  /** Episodes at once, or bounds between which their number follows the servers. */
+  readonly concurrency: number | AdaptiveConcurrency;
+  /** The bound does not apply while this returns true. Default: it always applies. */
+  readonly isUnbounded?: () => boolean;
+  /** Default: nothing is recorded. */
+  readonly store?: GroupStore | undefined;
+  /** Default: no rows. */
+  readonly exportSamples?: ExportSamples | undefined;
   readonly clock: Clock;
-  /** How many episodes may be under way now. */
-  readonly limit: () => number;
-  /** The next group; `null`: none at the moment. Asked again whenever something has ended, and on `pump`. */
+  /** The next group; `null`: none at the moment. Called again whenever an episode has finished, and on `pump`. */
   readonly nextGroup: () => PlannedGroup | null;
-  /** The places of a group that are to be played; default: all of them. For groups of which an earlier run played some. */
+  /** The places of a group that are to be run; `null` and by default: all. For groups of which an earlier run stored some. */
   readonly placesOf?: (plan: PlannedGroup) => readonly number[] | null;
-  readonly onStart: (plan: PlannedGroup) => void;
-  readonly onEvent: (event: EpisodeEvent, plan: PlannedGroup) => void;
-  /** Told of what earlier processes recorded of an episode. */
-  readonly onRecorded: (event: EpisodeEvent, plan: PlannedGroup) => void;
-  /** The place of the episode is taken until it resolves. */
-  readonly onEpisode: (played: FinishedEpisode, plan: PlannedGroup) => Promise<void>;
-  readonly onGroup: (group: EndedGroup) => Promise<void>;
-  /** Nothing is under way, and nothing can be started. */
-  readonly onIdle: () => void;
-  /** What `play`, `onEpisode`, `onGroup` or `nextGroup` threw. Everything is cancelled next. */
-  readonly onFault: (error: unknown) => void;
+  readonly onStart?: (plan: PlannedGroup) => void;
+  readonly onEvent?: (event: EpisodeEvent, plan: PlannedGroup) => void;
+  /** Receives what earlier processes recorded of an episode. */
+  readonly onRecorded?: (event: EpisodeEvent, plan: PlannedGroup) => void;
+  /** Its episode is in the store. */
+  readonly onEpisode?: (finished: FinishedEpisode) => void;
+  readonly onGroup: (group: FinishedGroup) => void | Promise<void>;
+  /** Nothing is in flight, and nothing can be started. */
+  readonly onIdle?: () => void;
+  /** What `runEpisode`, the store or a callback threw. Everything is cancelled next. */
+  readonly onFault?: (error: unknown) => void;
 };
 
 type OpenGroup = {
@@ -49,46 +76,88 @@ type OpenGroup = {
   replacementsLeft: number;
   readonly running: Set<AbortController>;
   readonly members: GroupMember[];
-  ending: EndedGroup["ending"];
+  ending: FinishedGroup["ending"];
   cancelCutoff: (() => void) | null;
 };
 
 export class GroupScheduler {
-  readonly #parts: SchedulerParts;
+  readonly #options: SchedulerOptions;
+  readonly #policy: GroupPolicy;
+  readonly #limit: EpisodeLimit;
   /** The oldest first. */
   readonly #open: OpenGroup[] = [];
   #running = 0;
-  /** Episodes under way, and groups that are handed on without one. */
+  /** Episodes in flight, and groups that are handed over without one. */
   #busy = 0;
   #startsEpisodes = true;
   #isCancelled = false;
   #isPumping = false;
+  #resolveIdle: () => void = () => undefined;
+  #fault: { readonly error: unknown } | null = null;
 
-  constructor(parts: SchedulerParts) {
-    this.#parts = parts;
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+    this.#policy = options.policy ?? keepAllGroups;
+    this.#limit = createEpisodeLimit(options.concurrency, options.clock);
   }
 
-  /** Episodes under way. */
+  /** Episodes in flight. */
   get running(): number {
     return this.#running;
   }
 
-  /** Groups under way. */
+  /** Groups in flight. */
   get openGroups(): number {
     return this.#open.length;
   }
 
-  get isCancelled(): boolean {
-    return this.#isCancelled;
+  /** Episodes that may be in flight now. */
+  get concurrency(): number {
+    return this.#limit.current;
   }
 
-  /** Starts what may be started. To be called when limits, groups or states have changed; often is fine. */
+  start(): void {
+    this.#limit.start({ running: () => this.#running, onChange: () => this.pump() });
+    this.pump();
+  }
+
+  /** Leaves no timer behind. */
+  close(): void {
+    this.#limit.stop();
+    for (const group of this.#open) group.cancelCutoff?.();
+  }
+
+  /**
+   * Runs until nothing is in flight and nothing can be started. `drain`: no further episode is started; running ones finish.
+   * `signal`: as {@link cancel}. Rejects with the first fault, after running episodes are cancelled.
+   */
+  async run({ drain, signal }: { readonly drain?: AbortSignal; readonly signal?: AbortSignal } = {}): Promise<void> {
+    const onDrain = (): void => this.pause();
+    const onCancel = (): void => this.cancel();
+    drain?.addEventListener("abort", onDrain, { once: true });
+    signal?.addEventListener("abort", onCancel, { once: true });
+    try {
+      if (drain?.aborted) onDrain();
+      if (signal?.aborted) onCancel();
+      await new Promise<void>((resolve) => {
+        this.#resolveIdle = resolve;
+        this.start();
+      });
+    } finally {
+      this.close();
+      drain?.removeEventListener("abort", onDrain);
+      signal?.removeEventListener("abort", onCancel);
+    }
+    if (this.#fault !== null) throw this.#fault.error;
+  }
+
+  /** Starts what may be started. To be called when limits, groups or states have changed; redundant calls are harmless. */
   pump(): void {
     // What is called from here may end up here again.
     if (this.#isPumping) return;
     this.#isPumping = true;
     try {
-      while (this.#startsEpisodes && this.#running < this.#parts.limit()) {
+      while (this.#startsEpisodes && this.#hasRoom()) {
         const group = this.#open.find(({ waiting }) => waiting.length > 0) ?? this.#openNext();
         if (group === null) break;
         this.#start(group, group.waiting.shift()!);
@@ -98,10 +167,10 @@ export class GroupScheduler {
     } finally {
       this.#isPumping = false;
     }
-    if (this.#busy === 0) this.#parts.onIdle();
+    this.#checkIdle();
   }
 
-  /** No further episode is started until `continue`; running ones end in their own time. */
+  /** No further episode is started until `continue`; running ones finish. */
   pause(): void {
     this.#startsEpisodes = false;
   }
@@ -112,38 +181,57 @@ export class GroupScheduler {
     this.pump();
   }
 
-  /** Cancels everything that runs, for good. Groups that are open are not handed on. */
+  /** Cancels everything that runs, for good. Open groups are not handed over. */
   cancel(): void {
     this.#isCancelled = true;
     this.#startsEpisodes = false;
     for (const group of this.#open) {
       for (const controller of group.running) controller.abort(new Error("The run was cancelled."));
     }
-    if (this.#busy === 0) this.#parts.onIdle();
+    this.#checkIdle();
   }
 
-  /** Leaves no timer behind. For owners who stop with groups open. */
-  close(): void {
-    for (const group of this.#open) group.cancelCutoff?.();
-  }
-
-  /** Ends groups early; what they have is handed on. Groups that are not open are left alone. */
-  end(which: (plan: PlannedGroup) => boolean, ending: Exclude<EndedGroup["ending"], "whole">): void {
+  /** Ends groups early; what they have is handed over. Groups that are not open are left alone. */
+  end(which: (plan: PlannedGroup) => boolean, ending: Exclude<FinishedGroup["ending"], "complete">): void {
     for (const group of this.#open.filter(({ plan }) => which(plan))) this.#end(group, ending);
   }
 
-  #end(group: OpenGroup, ending: Exclude<EndedGroup["ending"], "whole">): void {
-    if (group.ending === "whole") group.ending = ending;
+  /** Records a decision, with the rows of the group when it is kept. `reason`: why it is dropped; `null`: it is kept. */
+  async record(group: FinishedGroup, reason: string | null): Promise<GroupRecord> {
+    const { store, exportSamples, groupSize } = this.#options;
+    const { groupIndex } = group.plan;
+    const record = groupRecord(group, reason);
+    if (store === undefined) return record;
+    // Numbers of episodes are those of the plan, whatever was run.
+    const first = groupIndex * (groupSize + this.#policy.replacements);
+    const rowsOf = ({ sampleIndex, finished }: GroupMember): readonly string[] =>
+      exportSamples?.(finished, { index: first + sampleIndex, groupIndex, group: record }) ?? [];
+    await store.appendGroup({ group: record, sampleLines: reason === null ? group.members.flatMap(rowsOf) : [] });
+    return record;
+  }
+
+  #hasRoom(): boolean {
+    return this.#running < this.#limit.current || this.#options.isUnbounded?.() === true;
+  }
+
+  #checkIdle(): void {
+    if (this.#busy > 0) return;
+    this.#resolveIdle();
+    this.#options.onIdle?.();
+  }
+
+  #end(group: OpenGroup, ending: Exclude<FinishedGroup["ending"], "complete">): void {
+    if (group.ending === "complete") group.ending = ending;
     group.waiting.length = 0;
     group.replacementsLeft = 0;
     group.cancelCutoff?.();
     for (const controller of group.running) controller.abort(new Error(`The group was ended early: ${ending}.`));
-    // With none of its episodes under way nobody else would notice.
-    if (group.running.size === 0) void this.#settle(group, async () => undefined);
+    // Without a running episode nothing else would hand it over.
+    if (group.running.size === 0) void this.#settle(group, null);
   }
 
   #openNext(): OpenGroup | null {
-    const { nextGroup, placesOf, groupSize, replacements } = this.#parts;
+    const { nextGroup, placesOf, groupSize } = this.#options;
     const plan = nextGroup();
     if (plan === null) return null;
     const places = placesOf?.(plan) ?? null;
@@ -151,10 +239,10 @@ export class GroupScheduler {
       plan,
       waiting: [...(places ?? Array.from({ length: groupSize }, (_, place) => place))],
       nextReplacement: groupSize,
-      replacementsLeft: places === null ? replacements : 0,
+      replacementsLeft: places === null ? this.#policy.replacements : 0,
       running: new Set(),
       members: [],
-      ending: "whole",
+      ending: "complete",
       cancelCutoff: null,
     };
     this.#open.push(group);
@@ -162,45 +250,53 @@ export class GroupScheduler {
   }
 
   #start(group: OpenGroup, sampleIndex: number): void {
-    const { onStart, cutoffMs, clock } = this.#parts;
-    onStart(group.plan);
-    // Until all have begun, it is not they who are slow.
-    if (cutoffMs !== null && group.waiting.length === 0) {
-      group.cancelCutoff ??= clock.after(cutoffMs, () => this.#end(group, "cut-off"));
+    const { onStart, clock } = this.#options;
+    const { cutoff } = this.#policy;
+    onStart?.(group.plan);
+    // Until all have begun, it is not the episodes that are slow.
+    if (cutoff !== null && group.waiting.length === 0) {
+      group.cancelCutoff ??= clock.after(cutoff.afterMs, () => this.#end(group, "cut-off"));
     }
     const controller = new AbortController();
     group.running.add(controller);
     this.#running++;
-    const played = this.#play(group, sampleIndex, controller.signal).finally(() => {
+    const finished = this.#run(group, sampleIndex, controller.signal).finally(() => {
       group.running.delete(controller);
       this.#running--;
     });
-    void this.#settle(group, () => played);
+    void this.#settle(group, finished);
   }
 
-  async #play(group: OpenGroup, sampleIndex: number, signal: AbortSignal): Promise<void> {
-    const { runEpisode, onEvent, onRecorded, onEpisode, seed } = this.#parts;
+  async #run(group: OpenGroup, sampleIndex: number, signal: AbortSignal): Promise<void> {
+    const { runEpisode: run, store, onEvent, onRecorded, onEpisode, seed } = this.#options;
     const { plan } = group;
-    const played = await runEpisode(plan.task, {
+    const finished = await run(plan.task, {
       ...episodeKey(plan, sampleIndex, seed),
       signal,
-      onEvent: (event) => onEvent(event, plan),
-      onRecorded: (event) => onRecorded(event, plan),
+      onEvent: (event) => {
+        this.#limit.observe(event);
+        onEvent?.(event, plan);
+      },
+      ...(onRecorded === undefined ? {} : { onRecorded: (event) => onRecorded(event, plan) }),
     });
-    await onEpisode(played, plan);
-    group.members.push({ sampleIndex, played });
-    if (played.episode.reward === null && group.replacementsLeft > 0) {
+    const { episode, origin } = finished;
+    // An episode that a cancelled run aborted has not ended: its events are in the journal, and a later process resumes it.
+    const isUnfinished = this.#isCancelled && episode.stopReason === "cancelled";
+    if (origin !== "stored" && !isUnfinished) await store?.append(episode);
+    onEpisode?.(finished);
+    group.members.push({ sampleIndex, finished });
+    if (episode.reward === null && group.replacementsLeft > 0) {
       group.replacementsLeft--;
       group.waiting.push(group.nextReplacement++);
     }
   }
 
-  /** Hands the group on when `action` was its last, and makes room for others. Never rejects. */
-  async #settle(group: OpenGroup, action: () => Promise<void>): Promise<void> {
+  /** Hands the group over when `episode` was its last, and makes room for others. Never rejects. */
+  async #settle(group: OpenGroup, episode: Promise<void> | null): Promise<void> {
     this.#busy++;
     try {
-      await action();
-      if (group.running.size === 0 && group.waiting.length === 0 && !this.#isCancelled) await this.#handOn(group);
+      await episode;
+      if (group.running.size === 0 && group.waiting.length === 0 && !this.#isCancelled) await this.#handOver(group);
     } catch (error) {
       this.#fail(error);
     } finally {
@@ -209,18 +305,93 @@ export class GroupScheduler {
     this.pump();
   }
 
-  async #handOn(group: OpenGroup): Promise<void> {
+  async #handOver(group: OpenGroup): Promise<void> {
     const place = this.#open.indexOf(group);
-    // Two episodes may end at the same moment; the first of them hands on.
+    // Two episodes may finish at the same moment; the first of them hands over.
     if (place === -1) return;
     this.#open.splice(place, 1);
     group.cancelCutoff?.();
     const members = group.members.toSorted((left, right) => left.sampleIndex - right.sampleIndex);
-    await this.#parts.onGroup({ plan: group.plan, members, ending: group.ending });
+    await this.#options.onGroup({ plan: group.plan, members, ending: group.ending });
   }
 
   #fail(error: unknown): void {
-    this.#parts.onFault(error);
+    this.#fault ??= { error };
+    this.#options.onFault?.(error);
     this.cancel();
   }
+}
+
+export type RunGroupsOptions = Pick<SchedulerOptions, "runEpisode" | "store" | "onEpisode"> & {
+  /** Episodes of a group, at least 1. */
+  readonly groupSize: number;
+  /** Of the run: seeds of episodes derive from it, their group's id and their place in the group. Default: 0. */
+  readonly seed?: number;
+  /** Episodes at once, or bounds between which their number follows the servers. Default: `Infinity`. */
+  readonly concurrency?: number | AdaptiveConcurrency;
+  /** No further episode is started, and running ones are cancelled. */
+  readonly signal?: AbortSignal;
+  /** Default: the real clock. */
+  readonly clock?: Clock;
+};
+
+/**
+ * Runs each group once, in the given order. Resolves with the finished groups in that order, without those that were open when
+ * `signal` aborted. Rejects with the first error of a runner or the store, after running episodes are cancelled; a failed
+ * episode is none. Throws a `RangeError` for a size or a bound below 1.
+ *
+ * @example
+ * const plans = tasks.map((task, groupIndex) => ({ groupId: task.id, task, groupIndex }));
+ * const groups = await runGroups(plans, { runEpisode: episodeRunner(parts), groupSize: 8, concurrency: 64 });
+ */
+export async function runGroups(
+  groups: Iterable<PlannedGroup>,
+  options: RunGroupsOptions,
+): Promise<readonly FinishedGroup[]> {
+  const { groupSize, seed = 0, concurrency = Infinity, clock = systemClock, signal, ...rest } = options;
+  if (!Number.isInteger(groupSize) || groupSize < 1) {
+    throw new RangeError(`Cannot run groups: groupSize is ${groupSize}, a whole number of at least 1 is needed.`);
+  }
+  const plans = groups[Symbol.iterator]();
+  const order: PlannedGroup[] = [];
+  const finished = new Map<PlannedGroup, FinishedGroup>();
+  const scheduler = new GroupScheduler({
+    ...rest,
+    groupSize,
+    seed,
+    concurrency,
+    clock,
+    nextGroup: () => {
+      const next = plans.next();
+      if (next.done === true) return null;
+      order.push(next.value);
+      return next.value;
+    },
+    onGroup: (group) => void finished.set(group.plan, group),
+  });
+  await scheduler.run(signal === undefined ? {} : { signal });
+  return order.flatMap((plan) => finished.get(plan) ?? []);
+}
+
+/** The episodes of one task whose rewards are compared. */
+export type Group = { readonly id: string; readonly task: Task; readonly episodes: readonly Episode[] };
+
+/** Runs `groupSize` episodes of one task at once; `seed` is the run's. A failed episode never cancels the others. */
+export async function runGroup(
+  task: Task,
+  parts: EpisodeParts,
+  options: Omit<EpisodeOptions, "sampleIndex" | "episodeId"> & { readonly groupSize: number },
+): Promise<Group> {
+  const { groupSize, seed = 0, groupId = task.id, ...rest } = options;
+  const episodes: Episode[] = [];
+  await runGroups([{ groupId, task, groupIndex: 0 }], {
+    groupSize,
+    runEpisode: async (_task, { sampleIndex }) => {
+      const own = { ...rest, groupId, sampleIndex, seed: episodeSeed(seed, task.id, sampleIndex) };
+      const episode = await runEpisode(task, parts, own);
+      episodes[sampleIndex] = episode;
+      return { episode, result: { samples: [], dropped: [] }, origin: "new" };
+    },
+  });
+  return { id: groupId, task, episodes };
 }

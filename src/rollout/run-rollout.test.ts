@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { ConfigurationError, type Episode } from "../core/index.ts";
 import { rolloutWarnings, runRollout, type RunTotals } from "./index.ts";
-import { list, openedStore, passing, plan, playerOf, rows } from "./scripted-run.test-helper.ts";
+import { list, openedStore, passing, plan, runnerOf, rows } from "./scripted-run.test-helper.ts";
 
 describe("runRollout()", () => {
   it("plays every task as often as planned, group by group, never more than the bound at once", async () => {
-    const { runEpisode, log, clock } = playerOf(passing);
+    const { runEpisode, log, clock } = runnerOf(passing);
     const store = await openedStore();
     const running = runRollout(plan(5, 4), { runEpisode, store, exportSamples: rows }, { concurrency: 3, clock });
     await clock.drain();
@@ -23,7 +23,7 @@ describe("runRollout()", () => {
       [7, 13],
       [64, 29],
     ] as const) {
-      const { runEpisode, clock } = playerOf(({ index }, sample) => ({
+      const { runEpisode, clock } = runnerOf(({ index }, sample) => ({
         ...passing(),
         ms: 1 + ((index * 31 + sample * wobble) % 17),
       }));
@@ -39,7 +39,7 @@ describe("runRollout()", () => {
   });
 
   it("adds up outcomes, rewards, faults, dropped tokens and groups without signal", async () => {
-    const { runEpisode, clock } = playerOf(({ index }, sample) => {
+    const { runEpisode, clock } = runnerOf(({ index }, sample) => {
       if (index === 0) return { outcome: "completed", reward: sample % 2, ms: 1 };
       if (index === 1) return { outcome: "truncated", reward: 0.5, ms: 1, logprobs: [-100, -9999] };
       return sample === 0 ? { outcome: "failed", reward: null, ms: 1 } : { outcome: "aborted", reward: null, ms: 1 };
@@ -99,7 +99,7 @@ describe("runRollout()", () => {
   });
 
   it("starts nothing after a drain and lets running episodes end", async () => {
-    const { runEpisode, log, clock } = playerOf(passing);
+    const { runEpisode, log, clock } = runnerOf(passing);
     const store = await openedStore();
     const drain = new AbortController();
     const running = runRollout(
@@ -115,7 +115,7 @@ describe("runRollout()", () => {
   });
 
   it("cancels running episodes, counts them as aborted and keeps nothing of them: they have not ended", async () => {
-    const { runEpisode, clock } = playerOf(passing);
+    const { runEpisode, clock } = runnerOf(passing);
     const store = await openedStore();
     const cancel = new AbortController();
     const running = runRollout(
@@ -137,7 +137,7 @@ describe("runRollout()", () => {
   });
 
   it("stops with the fault of the store, of an export or of the configuration, and cancels what runs", async () => {
-    const { runEpisode, log, clock } = playerOf(({ index }) => ({ ...passing(), ms: index === 2 ? 5 : 1_000 }));
+    const { runEpisode, log, clock } = runnerOf(({ index }) => ({ ...passing(), ms: index === 2 ? 5 : 1_000 }));
     const failing = {
       append: async (episode: Episode) => {
         if (episode.task.index === 2) throw new Error("disk full");
@@ -167,7 +167,7 @@ describe("runRollout()", () => {
   });
 
   it("refuses a plan with a task twice, a task that does not exist, or no sample", async () => {
-    const { runEpisode } = playerOf(passing);
+    const { runEpisode } = runnerOf(passing);
     const parts = { runEpisode, store: await openedStore(), exportSamples: rows };
     await expect(runRollout({ ...plan(1, 1), taskIndexes: [1, 1] }, parts)).rejects.toThrow("planned twice");
     await expect(runRollout({ ...plan(1, 1), taskIndexes: [100] }, parts)).rejects.toThrow("from 0 to 99");

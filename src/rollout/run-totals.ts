@@ -11,7 +11,7 @@ import {
   type Outcome,
 } from "../core/index.ts";
 import { countOnes } from "../trajectories/index.ts";
-import type { FinishedEpisode } from "./episode-player.ts";
+import type { FinishedEpisode } from "./episode-runner.ts";
 
 /** Counts by name, in the order the names first came up. */
 export type Counts = Readonly<Record<string, number>>;

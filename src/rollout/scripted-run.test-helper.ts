@@ -40,7 +40,7 @@ export type Behaviour = {
 export const passing = (): Behaviour => ({ outcome: "completed", reward: 1, ms: 10 });
 
 /** Plays episodes; `version` is the engine's at the moment. */
-export function playerOf(
+export function runnerOf(
   behave: (task: Task, sampleIndex: number, place: EpisodeRequest) => Behaviour,
   clock = createManualClock(),
   version: () => string | null = () => null,

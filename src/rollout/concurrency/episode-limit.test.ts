@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import type { EngineLoad, EpisodeEvent } from "../../core/index.ts";
 import { createManualClock } from "../../lib/manual-clock.ts";
 import { runRollout } from "../index.ts";
-import { openedStore, plan, playerOf, rows } from "../scripted-run.test-helper.ts";
+import { openedStore, plan, runnerOf, rows } from "../scripted-run.test-helper.ts";
 import { type AdaptiveConcurrency, createEpisodeLimit } from "./episode-limit.ts";
 
 const idle: EngineLoad = { servers: 1, running: 1, waiting: 0, kvUse: 0.1 };
@@ -80,7 +80,7 @@ describe("createEpisodeLimit()", () => {
   });
 
   it("drives a run: more episodes where they bring more tokens, never above the ceiling, and no timer afterwards", async () => {
-    const { runEpisode, clock, log } = playerOf(() => ({ outcome: "completed", reward: 1, ms: 500 }));
+    const { runEpisode, clock, log } = runnerOf(() => ({ outcome: "completed", reward: 1, ms: 500 }));
     // Calls that are never refused.
     const quiet: typeof runEpisode = (task, place) => {
       const onEvent = (event: EpisodeEvent) =>

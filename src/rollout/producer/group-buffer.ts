@@ -2,10 +2,10 @@
 // weights are trained first. It hands over whole requests alone, and knows nothing of versions: their age is measured by its
 // owner, at the moment in which they leave.
 
-import type { EndedGroup } from "../groups/planned-group.ts";
+import type { FinishedGroup } from "../groups.ts";
 
 /** A group that is handed over, and how old it is at that moment. */
-export type HandedGroup = { readonly group: EndedGroup; readonly staleness: number };
+export type HandedGroup = { readonly group: FinishedGroup; readonly staleness: number };
 
 type Taker = {
   readonly count: number;
@@ -14,15 +14,15 @@ type Taker = {
 };
 
 export class GroupBuffer {
-  readonly #groups: EndedGroup[] = [];
+  readonly #groups: FinishedGroup[] = [];
   readonly #takers: Taker[] = [];
-  readonly #stalenessOf: (group: EndedGroup) => number;
+  readonly #stalenessOf: (group: FinishedGroup) => number;
   #taken: number;
   #isClosed = false;
   #fault: Error | null = null;
 
   /** `taken`: groups that an earlier process handed over. */
-  constructor(options: { readonly taken: number; readonly stalenessOf: (group: EndedGroup) => number }) {
+  constructor(options: { readonly taken: number; readonly stalenessOf: (group: FinishedGroup) => number }) {
     this.#taken = options.taken;
     this.#stalenessOf = options.stalenessOf;
   }
@@ -42,14 +42,14 @@ export class GroupBuffer {
     return this.#takers.reduce((sum, { count }) => sum + count, 0);
   }
 
-  put(group: EndedGroup): void {
+  put(group: FinishedGroup): void {
     const place = this.#groups.findIndex(({ plan }) => plan.groupIndex > group.plan.groupIndex);
     this.#groups.splice(place === -1 ? this.#groups.length : place, 0, group);
     this.#serve();
   }
 
   /** Takes out what waits and fits, without handing it over. */
-  remove(which: (group: EndedGroup) => boolean): EndedGroup[] {
+  remove(which: (group: FinishedGroup) => boolean): FinishedGroup[] {
     const removed = this.#groups.filter(which);
     for (const group of removed) this.#groups.splice(this.#groups.indexOf(group), 1);
     return removed;

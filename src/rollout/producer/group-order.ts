@@ -2,7 +2,7 @@
 // groups became too old; then what the task source draws. When a group may begin is the producer's matter.
 
 import type { GroupRecord, Task } from "../../core/index.ts";
-import { groupIdOf, type PlannedGroup } from "../groups/planned-group.ts";
+import { groupIdOf, type PlannedGroup } from "../groups.ts";
 import type { BegunGroup, EarlierProduction, ProducerPlan } from "./producer-options.ts";
 
 export type NextGroup = {

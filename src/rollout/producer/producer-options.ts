@@ -1,12 +1,11 @@
-// What a producer is made of: what it plays, with what, and how.
+// What a producer is made of: its plan, its parts and its options; and what it gives a trainer.
 
 import type { EpisodeEvent, GroupRecord, Task, Taskset } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { RunStore } from "../../store/index.ts";
 import type { AdaptiveConcurrency } from "../concurrency/episode-limit.ts";
-import type { RunEpisode, FinishedEpisode } from "../episode-player.ts";
-import type { GroupPolicy } from "../groups/group-policy.ts";
-import type { EpisodePosition } from "../groups/group-record.ts";
+import type { FinishedEpisode, RunEpisode } from "../episode-runner.ts";
+import type { ExportSamples, GroupStore } from "../group-scheduler.ts";
+import type { GroupPolicy } from "../groups.ts";
 import type { TaskSource } from "../tasks/task-source.ts";
 
 export type ProducerPlan = {
@@ -43,11 +42,11 @@ export type EarlierProduction = {
 export type ProducerParts = {
   readonly runEpisode: RunEpisode;
   /** Where episodes and decisions are recorded. Begun by the caller, and closed by it. Default: nowhere. */
-  readonly store?: Pick<RunStore, "append" | "appendGroup">;
+  readonly store?: GroupStore;
   /** Default: nothing, the producer begins. */
   readonly earlier?: EarlierProduction;
   /** Rows of an episode of a group that is taken, for the store. Default: none. */
-  readonly exportSamples?: (played: FinishedEpisode, place: EpisodePosition) => readonly string[];
+  readonly exportSamples?: ExportSamples;
 };
 
 export type ProducerOptions = {
@@ -75,6 +74,41 @@ export type ProducerOptions = {
   /** Told of each group when it is decided: taken, or dropped. */
   readonly onGroup?: (group: GroupRecord) => void;
   readonly clock?: Clock;
+};
+
+export type ProducedGroup = {
+  /** Always kept. */
+  readonly record: GroupRecord;
+  /** By place in the group; each with its samples. */
+  readonly episodes: readonly FinishedEpisode[];
+  /** The trainer's version at hand-over minus that of the oldest token, counted in reported versions. */
+  readonly staleness: number;
+};
+
+export type TakeOptions = {
+  /** Gives up waiting; no group is lost by it. */
+  readonly signal?: AbortSignal;
+  /** Told which groups are handed over, before anything is recorded of them; what is recorded waits until it resolves. */
+  readonly onTaken?: (groups: readonly TakenGroup[]) => void | Promise<void>;
+};
+
+export type TakenGroup = Pick<ProducedGroup, "staleness"> & { readonly groupId: string };
+
+export type ProducerState = "running" | "paused" | "draining" | "ended" | "cancelled" | "failed";
+
+export type ProducerStatus = {
+  readonly state: ProducerState;
+  /** Versions reported so far. */
+  readonly version: number;
+  readonly runningEpisodes: number;
+  readonly openGroups: number;
+  /** Groups that wait to be taken. */
+  readonly buffered: number;
+  readonly handedOver: number;
+  /** Dropped groups, by reason. */
+  readonly dropped: Readonly<Record<string, number>>;
+  /** Episodes that may be under way now. */
+  readonly concurrency: number;
 };
 
 /** Throws a `RangeError` that names the number and its value. */

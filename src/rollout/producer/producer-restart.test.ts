@@ -11,7 +11,7 @@ import {
   type ProducerParts,
   tasksInOrder,
 } from "../index.ts";
-import { type Behaviour, passing, playerOf, taskset } from "../scripted-run.test-helper.ts";
+import { type Behaviour, passing, runnerOf, taskset } from "../scripted-run.test-helper.ts";
 
 type World = {
   readonly earlier?: Partial<EarlierProduction>;
@@ -25,7 +25,7 @@ type World = {
 
 function produce(world: World = {}, options: ProducerOptions = {}) {
   const { behave = passing, earlier, version = null, played = new Map<string, FinishedEpisode>() } = world;
-  const { runEpisode, clock, log } = playerOf(behave, undefined, () => version);
+  const { runEpisode, clock, log } = runnerOf(behave, undefined, () => version);
   const records: GroupRecord[] = [];
   const begun: BegunGroup[] = [];
   const store: ProducerParts["store"] = {

@@ -10,7 +10,7 @@ import {
   type ProducerOptions,
   tasksInOrder,
 } from "../index.ts";
-import { type Behaviour, list, openedStore, passing, playerOf, rows, taskset } from "../scripted-run.test-helper.ts";
+import { type Behaviour, list, openedStore, passing, runnerOf, rows, taskset } from "../scripted-run.test-helper.ts";
 import { WeightHistory } from "./staleness.ts";
 
 const isFull = process.env["FULL"] === "1";
@@ -27,7 +27,7 @@ type World = {
 async function produce(world: World = {}, options: ProducerOptions = {}) {
   const { behave = passing, tasks = 20, passes = Infinity, groupSize = 2, batchGroups = 2 } = world;
   const server = { version: "v0" };
-  const { runEpisode, clock, log } = playerOf(behave, undefined, () => server.version);
+  const { runEpisode, clock, log } = runnerOf(behave, undefined, () => server.version);
   const store = await openedStore();
   const decided: GroupRecord[] = [];
   const indexes = Array.from({ length: tasks }, (_, index) => index);

@@ -9,18 +9,29 @@
 
 import type { EpisodeEvent, GroupRecord } from "../../core/index.ts";
 import { systemClock } from "../../lib/clock.ts";
-import { createEpisodeLimit, type EpisodeLimit } from "../concurrency/episode-limit.ts";
-import type { FinishedEpisode } from "../episode-player.ts";
 import { GroupScheduler } from "../group-scheduler.ts";
-import { type GroupPolicy, judgeGroup, minGradedToTrain, resolveGroupPolicy } from "../groups/group-policy.ts";
-import { groupRecord, viewOf } from "../groups/group-record.ts";
-import type { EndedGroup, PlannedGroup } from "../groups/planned-group.ts";
-import { GroupAges } from "./group-ages.ts";
+import {
+  type FinishedGroup,
+  type GroupPolicy,
+  minGradedToTrain,
+  type PlannedGroup,
+  reasonToDrop,
+  resolveGroupPolicy,
+  viewOf,
+} from "../groups.ts";
 import { GroupBuffer } from "./group-buffer.ts";
 import { GroupOrder } from "./group-order.ts";
-import type { ProducedGroup, ProducerState, ProducerStatus, TakeOptions } from "./produced-group.ts";
-import { checkProducer, type ProducerOptions, type ProducerParts, type ProducerPlan } from "./producer-options.ts";
-import { groupCapacity, WeightHistory } from "./staleness.ts";
+import {
+  checkProducer,
+  type ProducedGroup,
+  type ProducerOptions,
+  type ProducerParts,
+  type ProducerPlan,
+  type ProducerState,
+  type ProducerStatus,
+  type TakeOptions,
+} from "./producer-options.ts";
+import { GroupAges, groupCapacity, WeightHistory } from "./staleness.ts";
 
 /**
  * Starts playing at once. Throws a `RangeError` for numbers out of bounds.
@@ -45,13 +56,11 @@ export function createRolloutProducer(
 /** Plays groups until it is drained or cancelled. */
 export class RolloutProducer {
   readonly #plan: ProducerPlan;
-  readonly #parts: ProducerParts;
   readonly #options: ProducerOptions;
   readonly #policy: GroupPolicy;
   readonly #maxStaleness: number;
   readonly #bufferGroups: number;
   readonly #history: WeightHistory;
-  readonly #limit: EpisodeLimit;
   readonly #scheduler: GroupScheduler;
   readonly #buffer: GroupBuffer;
   readonly #order: GroupOrder;
@@ -68,7 +77,6 @@ export class RolloutProducer {
   constructor(plan: ProducerPlan, parts: ProducerParts, options: ProducerOptions) {
     const { clock = systemClock, concurrency = 64, maxStaleness = 1, weightVersion = null } = options;
     this.#plan = plan;
-    this.#parts = parts;
     this.#options = options;
     this.#policy = resolveGroupPolicy(
       { minGraded: minGradedToTrain(plan.groupSize), ...options.groups },
@@ -91,31 +99,33 @@ export class RolloutProducer {
     this.#buffer = new GroupBuffer({ taken, stalenessOf: (group) => this.#ages.staleness(group.plan.groupIndex) });
     const { nameGroup } = options;
     this.#order = new GroupOrder(plan, { earlier, nameGroup, requeues: options.stale === "requeue" });
-    this.#limit = createEpisodeLimit(concurrency, clock);
     this.#ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
+    const { runEpisode, store, exportSamples } = parts;
     this.#scheduler = new GroupScheduler({
-      runEpisode: parts.runEpisode,
+      runEpisode,
       seed: plan.seed,
       groupSize: plan.groupSize,
-      replacements: this.#policy.replacements,
-      cutoffMs: this.#policy.cutoff?.afterMs ?? null,
+      policy: this.#policy,
+      concurrency,
+      // What an earlier process began had its places; most of it has finished and only comes back.
+      isUnbounded: () => this.#order.isReopening,
+      store,
+      exportSamples,
       clock,
-      // What an earlier process began had its places; most of it has ended and only comes back.
-      limit: () => (this.#order.isReopening ? Infinity : this.#limit.current),
       nextGroup: () => this.#nextGroup(),
-      onStart: () => undefined,
-      onEvent: (event, group) => this.#onEvent(event, group),
-      onRecorded: (event, group) => this.#onAge(event, group),
-      onEpisode: (played) => this.#onEpisode(played),
+      onEvent: (event, group) => {
+        this.#options.onEvent?.(event);
+        this.#seeAge(event, group);
+      },
+      onRecorded: (event, group) => this.#seeAge(event, group),
       onGroup: (group) => this.#onGroup(group),
       onIdle: () => this.#onIdle(),
       onFault: (error) => this.#fail(error),
     });
-    this.#limit.start({ running: () => this.#scheduler.running, onChange: () => this.#scheduler.pump() });
     if (this.#state === "cancelled") void this.cancel();
-    else this.#scheduler.pump();
+    else this.#scheduler.start();
   }
 
   get status(): ProducerStatus {
@@ -127,7 +137,7 @@ export class RolloutProducer {
       buffered: this.#buffer.size,
       handedOver: this.#buffer.taken,
       dropped: Object.fromEntries(this.#dropped),
-      concurrency: this.#limit.current,
+      concurrency: this.#scheduler.concurrency,
     };
   }
 
@@ -150,10 +160,10 @@ export class RolloutProducer {
       if (handed.length > 0) {
         await options.onTaken?.(handed.map(({ group, staleness }) => ({ groupId: group.plan.groupId, staleness })));
       }
-      const records = await Promise.all(handed.map(({ group }) => this.#keep(group)));
+      const records = await Promise.all(handed.map(({ group }) => this.#decide(group, null)));
       return handed.map(({ group, staleness }, place) => ({
         record: records[place]!,
-        episodes: group.members.map(({ played }) => played),
+        episodes: group.members.map(({ finished }) => finished),
         staleness,
       }));
     } catch (error) {
@@ -248,71 +258,44 @@ export class RolloutProducer {
     return groupCapacity({ maxStaleness, version: this.#history.current, batchGroups, accepted, running }) > 0;
   }
 
-  #onEvent(event: EpisodeEvent, group: PlannedGroup): void {
-    this.#limit.observe(event);
-    this.#options.onEvent?.(event);
-    this.#onAge(event, group);
-  }
-
   /** Tokens are as old as they are, whichever process sampled them. */
-  #onAge(event: EpisodeEvent, { groupIndex }: PlannedGroup): void {
+  #seeAge(event: EpisodeEvent, { groupIndex }: PlannedGroup): void {
     if (event.type === "turn") this.#ages.see(groupIndex, event.turn.weightSpans);
   }
 
-  async #onEpisode(played: FinishedEpisode): Promise<void> {
-    const isCutOff = this.#scheduler.isCancelled && played.episode.stopReason === "cancelled";
-    if (played.origin !== "stored" && !isCutOff) await this.#parts.store?.append(played.episode);
-  }
-
-  async #onGroup(group: EndedGroup): Promise<void> {
+  async #onGroup(group: FinishedGroup): Promise<void> {
     const { plan, ending, members } = group;
-    const view = viewOf(group);
-    this.#order.report(plan, ending === "stale" ? [] : view.rewards);
-    // Episodes that were kept from before tell no events.
-    for (const { weightSpans } of members.flatMap(({ played }) => played.episode.trajectory.turns)) {
+    this.#order.report(plan, ending === "stale" ? [] : viewOf(group).rewards);
+    // Episodes that an earlier process stored emit no events.
+    for (const { weightSpans } of members.flatMap(({ finished }) => finished.episode.trajectory.turns)) {
       this.#ages.see(plan.groupIndex, weightSpans);
     }
-    if (ending === "stale" || this.#isStale(plan)) return this.#dropStale(group);
-    const reason = judgeGroup(view, this.#policy, ending === "cut-off");
+    const reason = this.#isStale(plan) ? "stale" : reasonToDrop(group, this.#policy);
     if (reason === null) this.#buffer.put(group);
-    else await this.#drop(group, reason);
+    else if (reason === "stale") await this.#dropStale(group);
+    else await this.#decide(group, reason);
   }
 
   #isStale({ groupIndex }: PlannedGroup): boolean {
     return this.#ages.staleness(groupIndex) > this.#maxStaleness;
   }
 
-  async #dropStale(group: EndedGroup): Promise<void> {
-    if (this.#options.stale !== "requeue") return this.#drop(group, "stale");
-    this.#requeuing++;
-    // Recorded first: a later process then knows of every task that is played again why it is.
-    await this.#drop(group, "stale");
+  async #dropStale(group: FinishedGroup): Promise<void> {
+    const requeues = this.#options.stale === "requeue";
+    if (requeues) this.#requeuing++;
+    // Recorded first: a later process then knows of every task that is run again why it is.
+    await this.#decide(group, "stale");
+    if (!requeues) return;
     this.#order.requeue(group.plan.task.index);
     this.#requeuing--;
     this.#scheduler.pump();
   }
 
-  async #drop(group: EndedGroup, reason: string): Promise<void> {
+  /** `reason`: why it is dropped; `null`: it is taken. */
+  async #decide(group: FinishedGroup, reason: string | null): Promise<GroupRecord> {
     this.#ages.forget(group.plan.groupIndex);
-    this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
-    const record = groupRecord(group, reason);
-    await this.#parts.store?.appendGroup({ group: record, sampleLines: [] });
-    this.#options.onGroup?.(record);
-  }
-
-  async #keep(group: EndedGroup): Promise<GroupRecord> {
-    const { plan, members } = group;
-    this.#ages.forget(plan.groupIndex);
-    const record = groupRecord(group, null);
-    const { store, exportSamples } = this.#parts;
-    if (store !== undefined) {
-      const stride = this.#plan.groupSize + this.#policy.replacements;
-      const sampleLines = members.flatMap(({ sampleIndex, played }) => {
-        const index = plan.groupIndex * stride + sampleIndex;
-        return exportSamples?.(played, { index, groupIndex: plan.groupIndex, group: record }) ?? [];
-      });
-      await store.appendGroup({ group: record, sampleLines });
-    }
+    if (reason !== null) this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
+    const record = await this.#scheduler.record(group, reason);
     this.#options.onGroup?.(record);
     return record;
   }
@@ -323,7 +306,6 @@ export class RolloutProducer {
       this.#buffer.close();
     }
     if (this.#state === "running" || this.#state === "paused") return;
-    this.#limit.stop();
     this.#scheduler.close();
     void this.#pending.then(this.#resolveEnded);
   }

@@ -3,7 +3,7 @@ import type { Episode, EpisodeEvent } from "../core/index.ts";
 import { createManualClock } from "../lib/manual-clock.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import { type EpisodeRequest, ratesOf, resumableRunner, runRollout, type RunTotals } from "./index.ts";
-import { openedStore, passing, plan, playerOf, rows, task } from "./scripted-run.test-helper.ts";
+import { openedStore, passing, plan, runnerOf, rows, task } from "./scripted-run.test-helper.ts";
 
 /** A journal in memory, with what the process before left in it. */
 function journalOf(ended: readonly Episode[], underWay: ReadonlyMap<string, readonly EpisodeEvent[]>) {
@@ -21,7 +21,7 @@ const behave = () => ({ ...passing(), ms: 1000, turns: 2 });
 
 /** One of them has ended, and one has had its first turn. */
 async function earlier() {
-  const { runEpisode, clock } = playerOf(behave);
+  const { runEpisode, clock } = runnerOf(behave);
   const episodes: Episode[] = [];
   const running = runRollout(
     plan(3, 1),
@@ -37,7 +37,7 @@ async function earlier() {
 describe("resumableRunner()", () => {
   it("counts recorded turns among the run's, and leaves them out of what is a second of this process", async () => {
     const { journal, added } = await earlier();
-    const { runEpisode, clock, log } = playerOf(behave);
+    const { runEpisode, clock, log } = runnerOf(behave);
     const running = runRollout(
       plan(3, 1),
       { runEpisode: resumableRunner(runEpisode, journal), store: await openedStore(), exportSamples: rows },
@@ -58,7 +58,7 @@ describe("resumableRunner()", () => {
   ])("adapts the number of episodes %s", async (_whose, firstTurnMs, limit) => {
     const { journal } = await earlier();
     const clock = createManualClock();
-    const { runEpisode } = playerOf(() => ({ ...passing(), turns: 2, ms: 2 * firstTurnMs }), clock);
+    const { runEpisode } = runnerOf(() => ({ ...passing(), turns: 2, ms: 2 * firstTurnMs }), clock);
     let totals: (() => RunTotals) | null = null;
     const concurrency = { floor: 2, ceiling: 64, start: 40, load: null, intervalMs: 500 };
     const running = runRollout(
@@ -74,7 +74,7 @@ describe("resumableRunner()", () => {
 
   it("gives the calls of an episode that goes on a tag of this process, and those that begin none", async () => {
     const { journal } = await earlier();
-    const { runEpisode } = playerOf(behave, createManualClock());
+    const { runEpisode } = runnerOf(behave, createManualClock());
     const tags: (string | undefined)[] = [];
     const seeds: number[] = [];
     const place = (episodeId: string): EpisodeRequest => ({

@@ -1,0 +1,175 @@
+// Groups: the episodes of one task whose rewards are compared. What one is before and after it ran, which are worth training on,
+// and how the decision is recorded. When episodes run is decided by the scheduler (`group-scheduler.ts`).
+
+import type { Episode, GroupRecord, Task } from "../core/index.ts";
+import { deriveSeed } from "../lib/random.ts";
+import type { EpisodeRequest, FinishedEpisode } from "./episode-runner.ts";
+
+export type PlannedGroup = {
+  /** The task's id; `<task id>@2` and so on when the task is run again. */
+  readonly groupId: string;
+  readonly task: Task;
+  /** Number of the group in the run, in the order in which groups are opened. */
+  readonly groupIndex: number;
+};
+
+export function groupIdOf(task: Task, visit: number): string {
+  return visit === 1 ? task.id : `${task.id}@${visit}`;
+}
+
+/** The seed of the `sampleIndex`-th episode of a group in a run: the same in every process, whatever ran before. */
+export function episodeSeed(runSeed: number, groupId: string, sampleIndex: number): number {
+  return deriveSeed(runSeed, groupId, sampleIndex);
+}
+
+/** Id and seed of an episode: derived from the plan alone, so they are the same in every run of it. */
+export function episodeKey(
+  { groupId }: PlannedGroup,
+  sampleIndex: number,
+  runSeed: number,
+): Pick<EpisodeRequest, "episodeId" | "groupId" | "sampleIndex" | "seed"> {
+  return {
+    episodeId: `${groupId}#${sampleIndex}`,
+    groupId,
+    sampleIndex,
+    seed: episodeSeed(runSeed, groupId, sampleIndex),
+  };
+}
+
+/** The place in its group that an episode's id ends with. */
+export function placeOf(episodeId: string): number {
+  return Number(episodeId.slice(episodeId.lastIndexOf("#") + 1));
+}
+
+/** An episode of a group that has finished. */
+export type GroupMember = { readonly sampleIndex: number; readonly finished: FinishedEpisode };
+
+/** A group whose last episode has finished. */
+export type FinishedGroup = {
+  readonly plan: PlannedGroup;
+  /** By place in the group. */
+  readonly members: readonly GroupMember[];
+  /** "complete": all episodes ran. "cut-off": it took too long. "surplus": enough groups were kept without it. "stale": its oldest token is too old to be trained. */
+  readonly ending: "complete" | "cut-off" | "surplus" | "stale";
+};
+
+/** A finished group as filters see it. */
+export type GroupView = {
+  readonly task: Task;
+  readonly groupIndex: number;
+  /** Of the graded episodes, by place in the group. */
+  readonly rewards: readonly number[];
+  /** All of them, by place in the group. */
+  readonly episodes: readonly Episode[];
+};
+
+export function viewOf({ plan, members }: FinishedGroup): GroupView {
+  const episodes = members.map(({ finished }) => finished.episode);
+  const rewards = episodes.map(({ reward }) => reward).filter((reward) => reward !== null);
+  return { task: plan.task, groupIndex: plan.groupIndex, rewards, episodes };
+}
+
+/** The reason for dropping the group, `null` to keep it. Must depend on the group alone: the order of calls is not defined. */
+export type GroupFilter = (group: GroupView) => string | null;
+
+/**
+ * Drops groups whose graded rewards are all equal: their advantages are zero and teach nothing (dynamic sampling, DAPO 2025).
+ * Rewards are equal within `tolerance`, 1e-6 by default.
+ */
+export function dropZeroSignal(options: { readonly tolerance?: number } = {}): GroupFilter {
+  const { tolerance = 1e-6 } = options;
+  return ({ rewards }) => (Math.max(...rewards) - Math.min(...rewards) <= tolerance ? "zero-signal" : null);
+}
+
+/** Drops groups whose mean reward is outside `[min, max]`: too hard, or too easy. */
+export function keepRewardRange({ min, max }: { readonly min: number; readonly max: number }): GroupFilter {
+  if (!(min <= max)) throw new RangeError(`Cannot filter groups: the range is ${min} to ${max}, min <= max is needed.`);
+  return ({ rewards }) => {
+    const mean = rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
+    return mean >= min && mean <= max ? null : "reward-range";
+  };
+}
+
+/** Which groups are kept, what happens when episodes of one are missing, and how long a group waits for its slow ones. */
+export type GroupPolicy = {
+  /** In order; the first reason counts. */
+  readonly filters: readonly GroupFilter[];
+  /** A group with fewer graded episodes is dropped. At least 1. Of a producer, whose groups are trained, 2 by default. */
+  readonly minGraded: number;
+  /** Further episodes a group may start in place of those that were not graded. At least 0. */
+  readonly replacements: number;
+  /**
+   * A group that is not complete so long after its last episode began ends: running episodes are cancelled, and the group is
+   * dropped ("drop") or decided by the episodes that have finished ("keep"). `null`: groups wait for slow episodes. Depends on
+   * timing, and "keep" prefers short episodes.
+   */
+  readonly cutoff: { readonly afterMs: number; readonly policy: "keep" | "drop" } | null;
+};
+
+/** Every group with a reward is kept as it is. */
+export const keepAllGroups: GroupPolicy = Object.freeze({
+  filters: Object.freeze([]),
+  minGraded: 1,
+  replacements: 0,
+  cutoff: null,
+});
+
+/** A group trains by the difference of its rewards from their mean: one alone differs from nothing. */
+export function minGradedToTrain(groupSize: number): number {
+  return Math.min(2, groupSize);
+}
+
+/** Fills in the defaults and validates. Throws a `RangeError` that names the option and its value. */
+export function resolveGroupPolicy(policy: Partial<GroupPolicy>, groupSize: number): GroupPolicy {
+  const resolved = { ...keepAllGroups, ...policy };
+  const { minGraded, replacements, cutoff } = resolved;
+  if (!Number.isInteger(minGraded) || minGraded < 1 || minGraded > groupSize) {
+    throw new RangeError(
+      `Cannot roll out: minGraded is ${minGraded}, a whole number from 1 to the group size ${groupSize} is needed.`,
+    );
+  }
+  if (!Number.isInteger(replacements) || replacements < 0) {
+    throw new RangeError(`Cannot roll out: replacements is ${replacements}, a whole number of at least 0 is needed.`);
+  }
+  if (cutoff !== null && !(cutoff.afterMs > 0)) {
+    throw new RangeError(`Cannot roll out: cutoff.afterMs is ${cutoff.afterMs}, more than 0 is needed.`);
+  }
+  return resolved;
+}
+
+/** Why the group is dropped; `null`: it may be kept. */
+export function reasonToDrop(group: FinishedGroup, policy: GroupPolicy): string | null {
+  const { ending } = group;
+  if (ending === "surplus" || ending === "stale") return ending;
+  const view = viewOf(group);
+  const { length } = view.rewards;
+  if (ending === "cut-off" && (policy.cutoff?.policy === "drop" || length < policy.minGraded)) return "cut-off";
+  if (length === 0) return "not-graded";
+  if (length < policy.minGraded) return "too-few-graded";
+  for (const filter of policy.filters) {
+    const reason = filter(view);
+    if (reason !== null) return reason;
+  }
+  return null;
+}
+
+/** `reason`: why it is dropped; `null`: it is kept. */
+export function groupRecord({ plan, members }: FinishedGroup, reason: string | null): GroupRecord {
+  return {
+    groupId: plan.groupId,
+    taskId: plan.task.id,
+    groupIndex: plan.groupIndex,
+    decision: reason === null ? "kept" : "dropped",
+    reason,
+    episodeIds: members.map(({ finished }) => finished.episode.id),
+    rewards: members.map(({ finished }) => finished.episode.reward),
+  };
+}
+
+/** Where an episode of a kept group stands in its run. */
+export type EpisodePosition = {
+  /** Number of the episode. */
+  readonly index: number;
+  readonly groupIndex: number;
+  readonly group: GroupRecord;
+};
