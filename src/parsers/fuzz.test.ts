@@ -4,7 +4,7 @@ import { systemClock } from "../lib/clock.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
 import { exampleTools as tools, formatExamples } from "./formats/format-examples.test-helper.ts";
 import { reasoningParser, reasoningParserNames } from "./reasoning-parsers.ts";
-import { startParsing } from "./streaming/start-parsing.ts";
+import { startParsing } from "./streaming.ts";
 import { toolCallParser } from "./tool-call-parsers.ts";
 
 const isFull = process.env["FULL"] === "1";

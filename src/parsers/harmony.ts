@@ -1,12 +1,16 @@
 // Harmony, the format of gpt-oss: blocks of `<|channel|>kind<|message|>content` that end with a marker, or, where markers
 // were lost, bare words ("analysis...assistantfinal..."). Reads finished text into events; both parsers of the family use it.
 
-import { pythonLower, pythonStrip } from "../python-semantics/index.ts";
-import type { HarmonyEvent } from "./harmony-event.ts";
-import { harmonyMarkers, type HarmonyPiece, splitHarmony } from "./harmony-pieces.ts";
-import { readBareHarmony, withoutEnding } from "./harmony-words.ts";
+import { isSpace, pythonLower, pythonStrip } from "../python-semantics/index.ts";
+import { beginningOfOne } from "./text-pieces.ts";
 
-export { harmonyMarkers } from "./harmony-pieces.ts";
+/** A piece of a reply in Harmony, the format of gpt-oss. */
+export type HarmonyEvent = {
+  readonly type: "reasoning" | "normal" | "tool-call";
+  readonly content: string;
+  /** For calls: the whole block with its markers. */
+  readonly raw: string;
+};
 
 export function readHarmony(text: string): readonly HarmonyEvent[] {
   const isMarked = text.includes("<|channel|>") || text.includes("<|start|>");
@@ -71,8 +75,8 @@ function readPieces(text: string): readonly HarmonyEvent[] {
       at = block?.next ?? pieces.length;
     } else {
       // A marker out of place says nothing.
-      const words = marker === null ? wordsBetween(text, pieces, at) : "";
-      if (words !== "") events.push({ type: "normal", content: words, raw: words });
+      const content = marker === null ? textBetween(text, pieces, at) : "";
+      if (content !== "") events.push({ type: "normal", content, raw: content });
       at++;
     }
   }
@@ -80,13 +84,13 @@ function readPieces(text: string): readonly HarmonyEvent[] {
 }
 
 /** Text outside of blocks, "" for what only looks like it: filler, a marker in disguise, a marker that is cut off. */
-function wordsBetween(text: string, pieces: readonly HarmonyPiece[], at: number): string {
-  const words = text.slice(pieces[at]!.start, pieces[at]!.end);
-  const bare = pythonStrip(words);
+function textBetween(text: string, pieces: readonly HarmonyPiece[], at: number): string {
+  const content = text.slice(pieces[at]!.start, pieces[at]!.end);
+  const bare = pythonStrip(content);
   const isLast = at === pieces.length - 1;
-  if (harmonyMarkers.includes(bare) && (!isLast || words.endsWith(bare))) return "";
-  if (isLast) return withoutEnding(words, harmonyMarkers);
-  return pieces[at - 1]?.marker === "call" && pythonLower(bare) === filler ? "" : words;
+  if (harmonyMarkers.includes(bare) && (!isLast || content.endsWith(bare))) return "";
+  if (isLast) return withoutEnding(content, harmonyMarkers);
+  return pieces[at - 1]?.marker === "call" && pythonLower(bare) === filler ? "" : content;
 }
 
 /** A block from its first marker on, and the piece behind it; `null` when nothing from here on can be read. */
@@ -125,4 +129,153 @@ function channelOf(text: string, pieces: readonly HarmonyPiece[], first: number,
 function placeOf(pieces: readonly HarmonyPiece[], from: number, markers: readonly string[]): number {
   for (let at = from; at < pieces.length; at++) if (markers.includes(pieces[at]!.marker ?? "")) return at;
   return -1;
+}
+
+// Text in pieces: markers and what stands between them. Text is cut wherever "<|" stands, and pieces of text that nothing
+// separates stay apart, since the text of a reply is joined with blanks.
+
+const names = ["start", "channel", "message", "constrain", "end", "call", "return"] as const;
+
+export const harmonyMarkers: readonly string[] = names.map((name) => `<|${name}|>`);
+
+export type HarmonyPiece = {
+  /** `null`: text. */
+  readonly marker: (typeof names)[number] | null;
+  readonly start: number;
+  readonly end: number;
+};
+
+const opening = "<|";
+
+export function splitHarmony(text: string): readonly HarmonyPiece[] {
+  const pieces: HarmonyPiece[] = [];
+  const add = (marker: HarmonyPiece["marker"], start: number, end: number): void => {
+    if (end > start) pieces.push({ marker, start, end });
+  };
+  const cuts = cutsOf(text);
+  // Found once: a text without it would otherwise be searched to its end for every unknown marker.
+  const lastClose = text.lastIndexOf("|>");
+  add(null, 0, cuts[0]!);
+  for (let index = 0; index < cuts.length - 1; index++) {
+    const start = cuts[index]!;
+    const end = cuts[index + 1]!;
+    const marker = names.find((name) => text.startsWith(`${name}|>`, start + opening.length));
+    if (marker !== undefined) {
+      const behind = start + marker.length + 4;
+      add(marker, start, behind);
+      add(null, behind, end);
+    } else if (end === text.length && isCutMarker(text.slice(start, start + 16))) {
+      add(null, start, end);
+    } else {
+      const body = start + opening.length;
+      add(null, start, body);
+      // What looks like a marker and is none reaches over all that stands before its "|>", markers too.
+      if (lastClose >= body) index = closingCut(text, cuts, index);
+      add(null, body, cuts[index + 1]!);
+    }
+  }
+  return pieces;
+}
+
+/** Every place of "<|", and the end. */
+function cutsOf(text: string): readonly number[] {
+  const cuts: number[] = [];
+  for (let at = text.indexOf(opening); at !== -1; at = text.indexOf(opening, at + opening.length)) cuts.push(at);
+  return [...cuts, text.length];
+}
+
+const isCutMarker = (tail: string): boolean => harmonyMarkers.some((marker) => marker.startsWith(tail));
+
+/** The last cut before the first "|>" behind the one at `index`. */
+function closingCut(text: string, cuts: readonly number[], index: number): number {
+  const close = text.indexOf("|>", cuts[index]! + opening.length);
+  let last = index;
+  while (last + 2 < cuts.length && cuts[last + 1]! <= close) last++;
+  return last;
+}
+
+// Harmony after its markers were stripped: channel names run into the text ("analysisLet me see.assistantfinalHello").
+
+const finalWord = "assistantfinal";
+
+export function readBareHarmony(text: string): readonly HarmonyEvent[] {
+  if (findChannelWord(text, ["analysis", "commentary", finalWord]) === -1) return [];
+  const header = readHeader(text);
+  const lower = pythonLower(text);
+  if (header !== null) {
+    const final = searchIgnoringCase(text, finalWord, header.end);
+    if (final !== -1) {
+      const type = header.channel === "analysis" ? "reasoning" : "normal";
+      return [event(type, text.slice(header.end, final)), event("normal", text.slice(final + finalWord.length))].flat();
+    }
+  }
+  const mayBecomeFinal = lower.includes("assistantfin") && !lower.includes(finalWord);
+  if (mayBecomeFinal && findChannelWord(text, ["analysis", "commentary"]) !== -1) return [];
+  const start = skipSpace(text, 0);
+  if (isWordAt(text, finalWord, start)) return event("normal", text.slice(start + finalWord.length));
+  if (header !== null) {
+    const content = text.slice(header.end);
+    const shown = withoutEnding(content, [finalWord]);
+    if (shown === "") return [];
+    if (header.channel === "analysis") return [{ type: "reasoning", content: shown, raw: shown }];
+    const normal = shown === content ? pythonStrip(shown) : shown;
+    return [{ type: "normal", content: normal, raw: normal }];
+  }
+  const shown = withoutEnding(text, ["analysis", "commentary", finalWord]);
+  return shown === "" ? [] : [{ type: "normal", content: shown, raw: shown }];
+}
+
+function event(type: HarmonyEvent["type"], text: string): readonly HarmonyEvent[] {
+  const content = pythonStrip(text);
+  return content === "" ? [] : [{ type, content, raw: content }];
+}
+
+type Header = { readonly channel: "analysis" | "commentary"; readonly end: number };
+
+/** `assistant` if it is there, and the channel's name, at the beginning of the text. */
+function readHeader(text: string): Header | null {
+  const start = skipSpace(text, 0);
+  const places = isWordAt(text, "assistant", start) ? [skipSpace(text, start + "assistant".length), start] : [start];
+  for (const place of places) {
+    for (const channel of ["analysis", "commentary"] as const) {
+      if (isWordAt(text, channel, place)) return { channel, end: place + channel.length };
+    }
+  }
+  return null;
+}
+
+/** A word at the beginning, after white space, or after an `assistant` that stands so. */
+function findChannelWord(text: string, words: readonly string[]): number {
+  const pattern = new RegExp(words.join("|"), "giu");
+  for (let match = pattern.exec(text); match !== null; match = pattern.exec(text)) {
+    pattern.lastIndex = match.index + 1;
+    let before = match.index;
+    while (before > 0 && isSpace(text[before - 1]!)) before--;
+    if (before < match.index || before === 0) return match.index;
+    const assistant = before - "assistant".length;
+    if (assistant < 0 || !isWordAt(text, "assistant", assistant)) continue;
+    if (assistant === 0 || isSpace(text[assistant - 1]!)) return match.index;
+  }
+  return -1;
+}
+
+function skipSpace(text: string, start: number): number {
+  let at = start;
+  while (at < text.length && isSpace(text[at]!)) at++;
+  return at;
+}
+
+function isWordAt(text: string, word: string, at: number): boolean {
+  return searchIgnoringCase(text.slice(at, at + word.length), word, 0) === 0;
+}
+
+function searchIgnoringCase(text: string, word: string, from: number): number {
+  const pattern = new RegExp(word, "giu");
+  pattern.lastIndex = from;
+  return pattern.exec(text)?.index ?? -1;
+}
+
+/** The text without an ending that could become one of the words. */
+function withoutEnding(text: string, words: readonly string[]): string {
+  return text.slice(0, text.length - beginningOfOne(text, text.length, words));
 }

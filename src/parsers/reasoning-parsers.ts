@@ -1,9 +1,59 @@
-// The reasoning parsers by SGLang's names, and `seed_oss`, which is ours. A table: most differ in their tags and in who may force reasoning.
+// Splits sampled text into reasoning and the rest, exactly as SGLang's reasoning parser of the same name does; `seed_oss` is ours.
+// Runs before the tool-call parser: a call inside reasoning is a thought, not a call. A table: most differ in their tags and in
+// who may force reasoning. Streaming splits a text as `split` does with the whole, as far as that can be known on the way.
 
 import { ConfigurationError } from "../core/index.ts";
+import { pythonLstrip, pythonRstrip, pythonStrip } from "../python-semantics/index.ts";
 import { harmonyMarkers, readHarmony } from "./harmony.ts";
-import { createTagReasoningParser, type ReasoningParser, type TagReasoningFormat } from "./reasoning-parser.ts";
-import { restStage, silentStage } from "./streaming/reasoning-stage.ts";
+import { beginningOfOne } from "./text-pieces.ts";
+
+export type ReasoningSplit = { readonly reasoning: string; readonly normalText: string };
+
+export type ReasoningOptions = {
+  /** Read the text as if it began inside reasoning; for templates whose generation prompt opens it. Default false. */
+  readonly forceReasoning?: boolean;
+};
+
+/** Never throws on text. */
+export interface ReasoningParser {
+  /** As SGLang names it in `--reasoning-parser`. */
+  readonly name: string;
+  /** Texts that open and close reasoning; a tokenizer may have them as single tokens. */
+  readonly markers: readonly string[];
+  split(text: string, options?: ReasoningOptions): ReasoningSplit;
+  /** Splits a text on its way, as far as that can be known before its end. */
+  startSplitting(options?: ReasoningOptions): ReasoningStage;
+}
+
+export type TagReasoningFormat = {
+  readonly name: string;
+  readonly start: string;
+  readonly end: string;
+  /** "always": the model never writes the opening tag. "never": the caller cannot force it either. */
+  readonly forced: "always" | "on-request" | "never";
+};
+
+/**
+ * Reasoning between two tags. All opening tags are deleted, the whole is stripped, and the first closing tag splits it, so
+ * words before the opening tag count as reasoning and unclosed reasoning swallows everything.
+ */
+export function createTagReasoningParser(format: TagReasoningFormat): ReasoningParser {
+  const { name, start, end, forced } = format;
+  const isForcedBy = (options: ReasoningOptions): boolean =>
+    forced === "always" || (forced === "on-request" && options.forceReasoning === true);
+  return {
+    name,
+    markers: [start, end],
+    startSplitting: (options = {}) => tagStage(start, end, isForcedBy(options)),
+    split: (text, options = {}) => {
+      if (!isForcedBy(options) && !text.includes(start)) return { reasoning: "", normalText: text };
+      const stripped = pythonStrip(text.replaceAll(start, ""));
+      const at = stripped.indexOf(end);
+      if (at === -1) return { reasoning: stripped, normalText: "" };
+      return { reasoning: stripped.slice(0, at), normalText: pythonStrip(stripped.slice(at + end.length)) };
+    },
+  };
+}
 
 const think = { start: "<think>", end: "</think>" };
 
@@ -64,4 +114,126 @@ export function reasoningParser(name: string): ReasoningParser {
   throw new ConfigurationError(
     `Cannot split reasoning with parser "${name}": there is none of that name; use one of ${reasoningParserNames.join(", ")}.`,
   );
+}
+
+type ReasoningPiece = { readonly reasoning: string; readonly rest: string };
+
+/** One text on its way through; both kinds of pieces join to what `split` gives, white space at the ends aside. */
+export interface ReasoningStage {
+  push(piece: string): ReasoningPiece;
+}
+
+const nothing: ReasoningPiece = { reasoning: "", rest: "" };
+
+/** Knows nothing before the end. */
+const silentStage: ReasoningStage = { push: () => nothing };
+
+/** Reasons nothing: all is rest, behind `prefix`. */
+function restStage(prefix: string): ReasoningStage {
+  let before = prefix;
+  return {
+    push: (piece) => {
+      const rest = before + piece;
+      before = "";
+      return { reasoning: "", rest };
+    },
+  };
+}
+
+/**
+ * Reasoning between two tags. Unless it is forced, text that does not begin with the opening tag is taken for the rest; if
+ * the tag comes later, nothing more is known, because then all before it was reasoning.
+ */
+function tagStage(start: string, end: string, isForced: boolean): ReasoningStage {
+  let mode: "unknown" | "reasoning" | "rest" | "lost" = isForced ? "reasoning" : "unknown";
+  const starts = deleting(start);
+  const late = until(start);
+  const closing = until(end);
+  const blanks = stripping();
+  let hasRest = false;
+  /** White space at the very beginning, kept apart so that a long run is not searched again with every piece. */
+  const indent: string[] = [];
+  let opening = "";
+
+  const reason = (piece: string): ReasoningPiece => {
+    const { before, after } = closing(starts(piece));
+    const reasoning = blanks(before, after !== null);
+    if (after === null) return { reasoning, rest: "" };
+    mode = "rest";
+    return { reasoning, rest: beginning(after) };
+  };
+  /** The rest is stripped after reasoning. */
+  const beginning = (piece: string): string => {
+    const rest = hasRest ? piece : pythonLstrip(piece);
+    hasRest ||= rest !== "";
+    return rest;
+  };
+
+  let isTagged = isForced;
+  return {
+    push: (piece) => {
+      if (mode === "unknown") {
+        const text = opening === "" ? pythonLstrip(piece) : piece;
+        indent.push(piece.slice(0, piece.length - text.length));
+        opening += text;
+        if (opening.length < start.length && start.startsWith(opening)) return nothing;
+        isTagged = opening.startsWith(start);
+        mode = isTagged ? "reasoning" : "rest";
+        return isTagged ? reason(opening) : restUntilStart(indent.join("") + opening);
+      }
+      if (mode === "reasoning") return reason(piece);
+      if (mode === "lost") return nothing;
+      return isTagged ? { reasoning: "", rest: beginning(starts(piece)) } : restUntilStart(piece);
+    },
+  };
+
+  function restUntilStart(piece: string): ReasoningPiece {
+    const { before, after } = late(piece);
+    if (after !== null) mode = "lost";
+    return { reasoning: "", rest: before };
+  }
+}
+
+/** Deletes a text from a stream. */
+function deleting(deleted: string): (piece: string) => string {
+  let held = "";
+  return (piece) => {
+    const pieces = (held + piece).split(deleted);
+    const last = pieces.pop()!;
+    const length = beginningOfOne(last, last.length, [deleted]);
+    held = last.slice(last.length - length);
+    return pieces.join("") + last.slice(0, last.length - length);
+  };
+}
+
+/** Cuts a stream at a text; `after` is `null` before it has come. */
+function until(end: string): (piece: string) => { readonly before: string; readonly after: string | null } {
+  let held = "";
+  return (piece) => {
+    const text = held + piece;
+    const at = text.indexOf(end);
+    if (at !== -1) return { before: text.slice(0, at), after: text.slice(at + end.length) };
+    const length = beginningOfOne(text, text.length, [end]);
+    held = text.slice(text.length - length);
+    return { before: text.slice(0, text.length - length), after: null };
+  };
+}
+
+/** Drops white space at the beginning of a stream, and holds it back at its end unless the piece is the last. */
+function stripping(): (piece: string, isLast: boolean) => string {
+  let blanks: string[] = [];
+  let hasBegun = false;
+  return (piece, isLast) => {
+    const shown = hasBegun ? piece : pythonLstrip(piece);
+    const words = isLast ? shown : pythonRstrip(shown);
+    const blank = shown.slice(words.length);
+    if (words === "" && !(isLast && hasBegun)) {
+      if (hasBegun) blanks.push(blank);
+      return "";
+    }
+    const all = blanks.join("") + words;
+    blanks = [blank];
+    hasBegun = true;
+    return all;
+  };
 }

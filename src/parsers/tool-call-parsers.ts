@@ -2,26 +2,18 @@
 // `mistral_ids` and `seed_oss`.
 
 import { ConfigurationError } from "../core/index.ts";
-import { deepseekv3, deepseekv31 } from "./formats/deepseek.ts";
 import { deepseekv32, deepseekv4 } from "./formats/dsml.ts";
+import { mimo, qwen3Coder, seedOss } from "./formats/function-tags.ts";
 import { gigachat3 } from "./formats/gigachat3.ts";
 import { glm45, glm47 } from "./formats/glm.ts";
 import { gptOss } from "./formats/gpt-oss.ts";
-import { hermes } from "./formats/hermes.ts";
-import { interns1 } from "./formats/interns1.ts";
+import { deepseekv3, deepseekv31, hermes, interns1, qwen25, trinity } from "./formats/json-blocks.ts";
 import { kimiK2 } from "./formats/kimi-k2.ts";
-import { lfm2 } from "./formats/lfm2.ts";
 import { llama3 } from "./formats/llama3.ts";
-import { mimo } from "./formats/mimo.ts";
-import { minimaxM2 } from "./formats/minimax-m2.ts";
-import { minimaxM3 } from "./formats/minimax-m3.ts";
-import { mistral } from "./formats/mistral.ts";
-import { mistralIds } from "./formats/mistral-ids.ts";
-import { pythonic } from "./formats/pythonic.ts";
-import { qwen25 } from "./formats/qwen25.ts";
-import { qwen3Coder, seedOss } from "./formats/qwen3-coder.ts";
+import { minimaxM2, minimaxM3 } from "./formats/minimax.ts";
+import { mistral, mistralIds } from "./formats/mistral.ts";
+import { lfm2, pythonic } from "./formats/python-calls.ts";
 import { step3 } from "./formats/step3.ts";
-import { trinity } from "./formats/trinity.ts";
 import type { ToolCallParser } from "./tool-call-parser.ts";
 
 const allParsers: readonly ToolCallParser[] = [

@@ -1,8 +1,14 @@
-// What a format collects while it reads one text: calls and problems, and the rules that all formats with JSON
-// share: which key holds the name, which the arguments, what is dropped, what raises.
+// What a format collects while it reads one text: calls and problems, and the rules that all formats with JSON share: which
+// key holds the name, which the arguments, what is dropped, what raises.
 
-import type { ParseProblem } from "../core/index.ts";
-import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { type ParseProblem, type Tool, toolParameters } from "../core/index.ts";
+import {
+  dumpJson,
+  type JsonObject,
+  JsonSyntaxError,
+  type JsonValue,
+  parseJson,
+} from "../python-semantics/json/index.ts";
 import {
   dumpPython,
   isTruthy,
@@ -11,7 +17,7 @@ import {
   pythonTypeName,
   type PythonValue,
 } from "../python-semantics/index.ts";
-import type { ToolTable } from "./tool-table.ts";
+import { blocksBetween, type TextBlock } from "./text-pieces.ts";
 
 /** A call as the reference reports it. */
 export type DetectedCall = {
@@ -23,19 +29,21 @@ export type DetectedCall = {
   readonly toolIndex: number;
 };
 
-/** Problems that are kept; hostile text has one every few characters, each with a text as long as the whole. */
+/** Problems that are recorded; hostile text has one every few characters, each with a text as long as the whole. */
 const maxProblems = 64;
 
 export class ToolCallScan {
-  readonly table: ToolTable;
+  readonly tools: readonly Tool[];
   readonly forwardUnknownTools: boolean;
+  readonly #indices: ReadonlyMap<string, number>;
   readonly #calls: DetectedCall[] = [];
   readonly #problems: ParseProblem[] = [];
   #leftOut = 0;
 
-  constructor(table: ToolTable, forwardUnknownTools: boolean) {
-    this.table = table;
+  constructor(tools: readonly Tool[], forwardUnknownTools: boolean) {
+    this.tools = tools;
     this.forwardUnknownTools = forwardUnknownTools;
+    this.#indices = toolIndices(tools);
   }
 
   get calls(): readonly DetectedCall[] {
@@ -54,9 +62,42 @@ export class ToolCallScan {
     for (const call of calls) this.#calls.push(call);
   }
 
+  /** What `detect` gives; when anything in it raises, no call at all and the whole text. */
+  allOrNothing(text: string, detect: () => string): string {
+    try {
+      return detect();
+    } catch (error) {
+      if (pythonExceptionType(error) === null) throw error;
+      this.#calls.length = 0;
+      return text;
+    }
+  }
+
   report(code: ParseProblem["code"], text: string, detail: string, toolName: string | null = null): void {
     if (this.#problems.length < maxProblems) this.#problems.push({ code, text, toolName, detail });
     else this.#leftOut++;
+  }
+
+  hasTool(name: string): boolean {
+    return this.#indices.has(name);
+  }
+
+  /** The tool that a name stands for; of equal names the last counts. */
+  tool(name: string): Tool | undefined {
+    return this.tools[this.#indices.get(name) ?? -1];
+  }
+
+  /** The pieces between two delimiters; reports one that does not end. */
+  *blocks(text: string, opening: string, closing: string): Generator<TextBlock> {
+    let rest = 0;
+    for (const block of blocksBetween(text, opening, closing)) {
+      rest = block.end;
+      yield block;
+    }
+    const unclosed = text.indexOf(opening, rest);
+    if (unclosed !== -1) {
+      this.report("unterminated-call", text.slice(unclosed), `The call does not end with ${closing}.`);
+    }
   }
 
   /** Reads JSON. What Python refuses is reported and thrown on: formats differ in what they catch. */
@@ -81,17 +122,6 @@ export class ToolCallScan {
     }
   }
 
-  /** Runs a format that gives no call at all, and the whole text, when anything in it raises. */
-  allOrNothing(text: string, detect: () => string): string {
-    try {
-      return detect();
-    } catch (error) {
-      if (pythonExceptionType(error) === null) throw error;
-      this.#calls.length = 0;
-      return text;
-    }
-  }
-
   /**
    * The calls in a JSON value: one object, or a list of them. Unknown and nameless ones are reported and left out.
    * `source` is the text they were read from.
@@ -99,18 +129,22 @@ export class ToolCallScan {
   callsIn(value: JsonValue, source: string): DetectedCall[] {
     const calls: DetectedCall[] = [];
     for (const entry of Array.isArray(value) ? value : [value]) {
-      if (!(entry instanceof Map)) {
-        const type = pythonTypeName(entry);
-        this.report("not-an-object", source, `A call must be a JSON object, not ${jsonTypeNames[type]}.`);
-        throw new PythonError("AttributeError", `a call that is a Python ${type}`);
-      }
-      const name = entry.get("name") ?? null;
+      const object = this.object(entry, source);
+      const name = object.get("name") ?? null;
       if (!this.isCallable(name, source)) continue;
-      const parameters = entry.get("parameters") ?? null;
-      const given = isTruthy(parameters) ? parameters : entry.has("arguments") ? entry.get("arguments")! : new Map();
+      const parameters = object.get("parameters") ?? null;
+      const given = isTruthy(parameters) ? parameters : object.has("arguments") ? object.get("arguments")! : new Map();
       calls.push(this.call(name, dumpJson(given)));
     }
     return calls;
+  }
+
+  /** A call as an object; raises as the reference does for anything else. */
+  object(call: JsonValue, source: string): JsonObject {
+    if (call instanceof Map) return call;
+    const type = pythonTypeName(call);
+    this.report("not-an-object", source, `A call must be a JSON object, not ${jsonTypeNames[type]}.`);
+    throw new PythonError("AttributeError", `a call that is a Python ${type}`);
   }
 
   /** The call of a name and arguments that a format has read itself; none when the tool is unknown. */
@@ -118,10 +152,10 @@ export class ToolCallScan {
     return this.isCallable(name, source) ? [this.call(name, dumpPython(toolArguments))] : [];
   }
 
-  /** A call as the reference's record takes it: names that are no texts are refused there. */
+  /** A call as the reference's record takes it: names that are no strings are refused there. */
   call(name: JsonValue, parameters: string, toolIndex: number = this.#indexOf(name)): DetectedCall {
     if (name !== null && typeof name !== "string") {
-      throw new PythonError("ValidationError", "a call's name must be a text");
+      throw new PythonError("ValidationError", "a call's name must be a string");
     }
     return { name, parameters, toolIndex };
   }
@@ -129,20 +163,22 @@ export class ToolCallScan {
   /** True when a call of this name is let through; reports why when it is not. */
   isCallable(name: JsonValue, source: string): boolean {
     if (isTruthy(name) && typeof name === "object" && (Array.isArray(name) || name instanceof Map)) {
-      this.report("no-name", source, `The call's "name" must be a text, not ${jsonTypeNames[pythonTypeName(name)]}.`);
+      this.report("no-name", source, `The call's "name" must be a string, not ${jsonTypeNames[pythonTypeName(name)]}.`);
       throw new PythonError("TypeError", `a name that is a Python ${pythonTypeName(name)}`);
     }
-    if (typeof name === "string" && this.table.indices.has(name)) return true;
-    if (typeof name === "string" && name !== "") {
-      this.report("unknown-tool", source, `There is no tool "${name}".`, name);
-    } else {
-      this.report("no-name", source, 'The call has no "name".');
-    }
+    if (typeof name === "string" && this.hasTool(name)) return true;
+    if (typeof name === "string" && name !== "") this.reportUnknown(name, source);
+    else this.report("no-name", source, 'The call has no "name".');
     return this.forwardUnknownTools;
   }
 
+  /** For formats that let calls of unknown tools through: says so all the same. */
+  reportUnknown(name: string, source: string): void {
+    if (!this.hasTool(name)) this.report("unknown-tool", source, `There is no tool "${name}".`, name);
+  }
+
   #indexOf(name: JsonValue): number {
-    if (typeof name === "string") return this.table.indices.get(name) ?? -1;
+    if (typeof name === "string") return this.#indices.get(name) ?? -1;
     if (Array.isArray(name) || name instanceof Map) {
       throw new PythonError("TypeError", `a name that is a Python ${pythonTypeName(name)}`);
     }
@@ -155,12 +191,44 @@ const jsonTypeNames = {
   bool: "a boolean",
   int: "a number",
   float: "a number",
-  str: "a text",
+  str: "a string",
   list: "a list",
   dict: "an object",
 } as const;
 
-/** The tool that broken JSON asked for, when its name can still be made out. */
+/** Made once per list of tools, which must not change: a parser runs every turn. Nameless tools do not count. */
+const indicesOfTools = new WeakMap<readonly Tool[], ReadonlyMap<string, number>>();
+
+function toolIndices(tools: readonly Tool[]): ReadonlyMap<string, number> {
+  const known = indicesOfTools.get(tools);
+  if (known !== undefined) return known;
+  const indices = new Map(tools.map(({ name }, index) => [name, index]));
+  indices.delete("");
+  indicesOfTools.set(tools, indices);
+  return indices;
+}
+
+/** The tool that broken JSON calls, when its name can still be made out. */
 export function guessName(text: string): string | null {
   return /"name"\s*:\s*"([^"\\\n]{1,200})"/.exec(text)?.[1] ?? null;
+}
+
+/** The declared properties of a tool's arguments; empty when there are none to read. */
+export function toolProperties(tool: Tool | undefined): ReadonlyMap<string, JsonValue> {
+  const parameters = tool === undefined ? null : toolParameters(tool);
+  const properties = parameters instanceof Map ? parameters.get("properties") : null;
+  return properties instanceof Map ? properties : new Map();
+}
+
+/** `parameters` as a tool's definition has them, whatever they are; `undefined` when it has none. */
+export function declaredParameters(tool: Tool | undefined): JsonValue | undefined {
+  const body = tool?.definition.get("function");
+  return body instanceof Map ? body.get("parameters") : undefined;
+}
+
+/** Python's `container[key] if key in container`; `undefined`: it is not in there. Raises for what has no keys. */
+export function lookUp(container: JsonValue, key: string): JsonValue | undefined {
+  if (container instanceof Map) return container.get(key);
+  if ((typeof container === "string" || Array.isArray(container)) && !container.includes(key)) return undefined;
+  throw new PythonError("TypeError", "the declared properties are no object");
 }

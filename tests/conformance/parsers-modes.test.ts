@@ -85,7 +85,7 @@ function checkVector({ text, options }: Vector, random: Random): Played {
     expect(finished.isAsShown).toBe(whole.finished.isAsShown);
     const shown = joined([...pushed, ...finished.deltas]);
     expect(shown).toEqual(joined([...whole.pushed, ...whole.finished.deltas]));
-    for (const end of options.toolCallParser.hints.wordsEnd) expect(joined(pushed).text).not.toContain(end);
+    for (const end of options.toolCallParser.hints.contentEnd) expect(joined(pushed).text).not.toContain(end);
     if (!finished.isAsShown) continue;
     expect(shown).toEqual({
       reasoning,

@@ -30,7 +30,7 @@ export const modules = {
     imports: ["core", "lib", "python-semantics"],
     packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts" },
   },
-  parsers: { imports: ["core", "python-semantics"], browser: true },
+  parsers: { imports: ["core", "python-semantics"], packages: { entities: "parsers/unescape-html.ts" }, browser: true },
   renderers: {
     imports: ["core", "lib", "python-semantics", "parsers"],
     // The grammar of the fallback for chat templates without a native renderer.
@@ -132,7 +132,7 @@ export const packageEntry = "index.ts";
  */
 export const openToTests = [
   "chat-models/fake-chat.test-helper.ts",
-  "parsers/html/unescape.ts",
+  "parsers/unescape-html.ts",
   "http/engine-calls.test-helper.ts",
   "renderers/marker-tokenizer.test-helper.ts",
   "sampling/plain-params.test-helper.ts",

@@ -1,12 +1,10 @@
-// Tool calls of DeepSeek V3.2 and V4: DSML, tags whose parameters say whether they are texts. The body of a call may be one
+// Tool calls of DeepSeek V3.2 and V4: DSML, tags whose parameters say whether they are strings. The body of a call may be one
 // JSON object instead. Only the first section counts.
 
-import type { JsonValue } from "../../python-semantics/json/index.ts";
-import { parseJson } from "../../python-semantics/json/index.ts";
+import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
-import { formatHints } from "../format-hints.ts";
-import { dollar } from "../text-blocks.ts";
 import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
+import { dollar } from "../text-pieces.ts";
 
 const invokeClosing = "</｜DSML｜invoke>";
 const parameterClosing = "</｜DSML｜parameter>";
@@ -17,32 +15,24 @@ function createDsmlParser(name: string, sectionName: string): ToolCallParser {
   return createToolCallParser({
     name,
     markers: [opening, closing, invokeClosing, parameterClosing],
-    hints: formatHints({
-      wordsEnd: [opening],
+    hints: {
       callEnds: [closing],
       nesting: [
         [opening, closing],
         ["<｜DSML｜invoke", invokeClosing],
         ["<｜DSML｜parameter", parameterClosing],
       ],
-    }),
+    },
+    opening,
     hasToolCall: (text) => text.includes(opening) || text.includes("<｜DSML｜invoke"),
-    detect: (text, scan) => {
-      const start = text.indexOf(opening);
-      if (start === -1) return text;
-      const normalText = pythonStrip(text.slice(0, start));
+    isAllOrNothing: true,
+    detect: (text, scan, start) => {
       const end = text.indexOf(closing, start);
-      if (end === -1) {
-        scan.report("unterminated-call", text.slice(start), `The calls do not end with ${closing}.`);
-        return normalText;
+      if (end === -1) scan.report("unterminated-call", text.slice(start), `The calls do not end with ${closing}.`);
+      for (const invoke of end === -1 ? [] : readInvokes(text.slice(start + opening.length, end))) {
+        scan.add(scan.named(invoke.name, readParameters(invoke.body), invoke.body));
       }
-      return scan.allOrNothing(text, () => {
-        const content = text.slice(start + opening.length, end);
-        for (const invoke of readInvokes(content)) {
-          scan.add(scan.named(invoke.name, readParameters(invoke.body), invoke.body));
-        }
-        return normalText;
-      });
+      return pythonStrip(text.slice(0, start));
     },
   });
 }

@@ -2,7 +2,6 @@
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonRstrip } from "../../python-semantics/index.ts";
-import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 
@@ -13,7 +12,8 @@ const textEnd = "</s>";
 export const gigachat3 = createToolCallParser({
   name: "gigachat3",
   markers: ["<|role_sep|>", messageEnd, textEnd],
-  hints: formatHints({ wordsEnd: [marker, messageEnd, textEnd] }),
+  hints: { contentEnd: [marker, messageEnd, textEnd] },
+  opening: null,
   hasToolCall: (text) => text.includes(marker),
   detect: (text, scan) => {
     const output = pythonRstrip(text).endsWith(textEnd) ? text.slice(0, text.lastIndexOf(textEnd)) : text;

@@ -1,77 +1,133 @@
-// Tool calls of GLM-4.5 and 4.6 (the name ends with a newline, or the two characters `\n`) and of GLM-4.7 (the arguments
-// follow at once, and all text outside of calls is kept). Also `glm` for the first.
+// Tool calls of GLM-4.5 and 4.6, `glm` too (the name ends with a newline, or the two characters `\n`) and of GLM-4.7 (the
+// arguments follow at once, and all text outside of calls stays). Arguments are key and value tags: a value is read as JSON, as
+// JSON with escapes, as a Python literal, or as it stands; where the schema declares a string it becomes one again.
 
-import { pythonStrip } from "../../python-semantics/index.ts";
-import { formatHints } from "../format-hints.ts";
-import { blocksBetween } from "../text-blocks.ts";
-import { createToolCallParser } from "../tool-call-parser.ts";
-import type { ToolCallScan } from "../tool-call-scan.ts";
-import { argumentMarkers, readGlmArguments } from "./glm-arguments.ts";
+import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import {
+  dumpPython,
+  evaluateLiteral,
+  isDict,
+  isList,
+  literalErrors,
+  PythonError,
+  pythonFloat,
+  pythonInt,
+  pythonLower,
+  pythonStrip,
+  pythonText,
+  type PythonValue,
+  space,
+  unlessRaised,
+} from "../../python-semantics/index.ts";
+import { inferSchemaType } from "../typed-text.ts";
+import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
+import { toolProperties, type ToolCallScan } from "../tool-call-scan.ts";
 
 const opening = "<tool_call>";
 const closing = "</tool_call>";
-const markers = [opening, closing, ...argumentMarkers];
-const hints = formatHints({
-  wordsEnd: [opening],
-  callEnds: [closing],
-  nesting: [
-    [opening, closing],
-    [argumentMarkers[2], argumentMarkers[3]],
-  ],
-});
+const keyOpening = "<arg_key>";
+const keyClosing = "</arg_key>";
+const valueOpening = "<arg_value>";
+const valueClosing = "</arg_value>";
 
-export const glm45 = createToolCallParser({
-  name: "glm45",
-  markers,
-  hints,
-  hasToolCall: (text) => text.includes(opening),
-  detect: (text, scan) => {
-    const first = text.indexOf(opening);
-    if (first === -1) return text;
-    return scan.allOrNothing(text, () => {
-      let rest = 0;
-      for (const { body, end } of blocksBetween(text, opening, closing)) {
-        rest = end;
-        const newline = /\\n|\n/.exec(body);
-        if (newline === null) {
-          scan.report("unterminated-call", body, "A newline must follow the name of the tool.");
-          continue;
-        }
-        const name = body.slice(0, newline.index);
-        const toolArguments = readGlmArguments(body.slice(newline.index + newline[0].length), name, scan.table);
-        scan.add(scan.named(name, toolArguments, body));
-      }
-      reportUnclosed(text, rest, scan);
-      return pythonStrip(text.slice(0, first));
-    });
-  },
-});
+type Call = { readonly name: string; readonly rest: string };
 
-export const glm47 = createToolCallParser({
-  name: "glm47",
-  markers,
-  hints,
-  hasToolCall: (text) => text.includes(opening),
-  detect: (text, scan) => {
-    if (!text.includes(opening)) return text;
-    return scan.allOrNothing(text, () => {
+function createGlmParser(name: string, withTextOutside: boolean, split: (body: string) => Call | null): ToolCallParser {
+  return createToolCallParser({
+    name,
+    markers: [opening, closing, keyOpening, keyClosing, valueOpening, valueClosing],
+    hints: {
+      callEnds: [closing],
+      nesting: [
+        [opening, closing],
+        [valueOpening, valueClosing],
+      ],
+    },
+    opening,
+    isAllOrNothing: true,
+    detect: (text, scan, first) => {
       let outside = "";
       let rest = 0;
-      for (const { start, body, end } of blocksBetween(text, opening, closing)) {
+      for (const { start, body, end } of scan.blocks(text, opening, closing)) {
         outside += text.slice(rest, start);
         rest = end;
-        const argumentsStart = body.indexOf(argumentMarkers[0]);
-        const name = argumentsStart === -1 ? body : body.slice(0, argumentsStart);
-        const toolArguments = argumentsStart === -1 ? "" : body.slice(argumentsStart);
-        scan.add(scan.named(name, readGlmArguments(toolArguments, name, scan.table), body));
+        const call = split(body);
+        if (call === null) scan.report("unterminated-call", body, "A newline must follow the name of the tool.");
+        else scan.add(scan.named(call.name, readArguments(call.rest, call.name, scan), body));
       }
-      reportUnclosed(text, rest, scan);
-      return pythonStrip(outside + text.slice(rest));
-    });
-  },
+      return pythonStrip(withTextOutside ? outside + text.slice(rest) : text.slice(0, first));
+    },
+  });
+}
+
+export const glm45 = createGlmParser("glm45", false, (body) => {
+  const newline = /\\n|\n/.exec(body);
+  if (newline === null) return null;
+  return { name: body.slice(0, newline.index), rest: body.slice(newline.index + newline[0].length) };
 });
 
-function reportUnclosed(text: string, from: number, scan: ToolCallScan): void {
-  const start = text.indexOf(opening, from);
-  if (start !== -1) scan.report("unterminated-call", text.slice(start), `The call does not end with ${closing}.`);
+export const glm47 = createGlmParser("glm47", true, (body) => {
+  const start = body.indexOf(keyOpening);
+  return start === -1 ? { name: body, rest: "" } : { name: body.slice(0, start), rest: body.slice(start) };
+});
+
+function readArguments(text: string, name: string, scan: ToolCallScan): ReadonlyMap<string, PythonValue> {
+  const properties = toolProperties(scan.tool(name));
+  const result = new Map<string, PythonValue>();
+  for (const [rawKey, rawValue] of pairs(text)) {
+    const key = pythonStrip(rawKey);
+    const type = inferSchemaType(properties.get(key));
+    const value = readValue(pythonStrip(rawValue), type);
+    result.set(key, type === "string" && typeof value !== "string" ? asText(value) : value);
+  }
+  return result;
+}
+
+/** A key reaches to the first closing tag that a value follows. */
+function* pairs(text: string): Generator<readonly [key: string, value: string]> {
+  const middle = new RegExp(`${keyClosing}(?:\\\\n|${space})*${valueOpening}`, "gu");
+  for (let start = text.indexOf(keyOpening); start !== -1;) {
+    const keyStart = start + keyOpening.length;
+    middle.lastIndex = keyStart;
+    const match = middle.exec(text);
+    const end = match === null ? -1 : text.indexOf(valueClosing, middle.lastIndex);
+    if (match === null || end === -1) return;
+    yield [text.slice(keyStart, match.index), text.slice(middle.lastIndex, end)];
+    start = text.indexOf(keyOpening, end + valueClosing.length);
+  }
+}
+
+/** What to read a value as, in turn; what Python refuses in one of these classes goes to the next. */
+const readings: readonly (readonly [refusals: readonly string[], read: (text: string) => PythonValue])[] = [
+  [["JSONDecodeError", "ValueError"], parseJson],
+  [["JSONDecodeError", "ValueError"], parseEscapedJson],
+  [literalErrors, evaluateLiteral],
+];
+
+function readValue(text: string, type: string | null): PythonValue {
+  for (const [refusals, read] of readings) {
+    const value = unlessRaised(refusals, () => read(text));
+    if (value === undefined) continue;
+    const isQuotedNumber = type === "number" && typeof value === "string" && read !== evaluateLiteral;
+    return isQuotedNumber ? numberOr(value) : value;
+  }
+  return text;
+}
+
+/** The value as the body of a JSON text that holds JSON; what breaks out of that text is read as the reference reads it. */
+function parseEscapedJson(text: string): JsonValue {
+  const wrapped = parseJson(`{"tmp": "${text}"}`);
+  const inner = wrapped instanceof Map ? wrapped.get("tmp") : undefined;
+  if (typeof inner !== "string") throw new PythonError("TypeError", "JSON can be read from a text only");
+  return parseJson(inner);
+}
+
+function numberOr(text: string): PythonValue {
+  const isFloat = text.includes(".") || pythonLower(text).includes("e");
+  const number = unlessRaised(null, () => (isFloat ? pythonFloat(text) : pythonInt(text)));
+  return number === undefined ? text : number;
+}
+
+function asText(value: PythonValue): string {
+  return isDict(value) || isList(value) ? dumpPython(value) : pythonText(value);
 }

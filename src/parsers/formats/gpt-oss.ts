@@ -4,7 +4,6 @@
 import { dumpJson, type JsonValue } from "../../python-semantics/json/index.ts";
 import { pythonStrip, spaced, verbatim } from "../../python-semantics/index.ts";
 import { harmonyMarkers, readHarmony } from "../harmony.ts";
-import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 
@@ -16,14 +15,9 @@ const header = new RegExp(spaced("to=([A-Za-z_][\\w.-]*)", verbatim("<|constrain
 export const gptOss = createToolCallParser({
   name: "gpt-oss",
   markers: harmonyMarkers,
-  hints: formatHints({
-    wordsEnd: ["<|"],
-    callEnds: [ending],
-    nesting: [["<|channel|>commentary to=", ending]],
-  }),
-  hasToolCall: (text) => text.includes(opening),
+  hints: { contentEnd: ["<|"], callEnds: [ending], nesting: [["<|channel|>commentary to=", ending]] },
+  opening,
   detect: (text, scan) => {
-    if (!text.includes(opening)) return text;
     const normal: string[] = [];
     let count = 0;
     for (const event of readHarmony(text)) {

@@ -2,7 +2,6 @@
 // against the tools either, and hold no hyphen.
 
 import { PythonError, pythonInt, spaced, verbatim, wordCharacters } from "../../python-semantics/index.ts";
-import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 
@@ -14,15 +13,12 @@ const closing = "<|tool_call_end|>";
 export const kimiK2 = createToolCallParser({
   name: "kimi_k2",
   markers: [section, "<|tool_calls_section_end|>", opening, argumentsMarker, closing],
-  hints: formatHints({ wordsEnd: [section], callEnds: [closing], nesting: [[opening, closing]] }),
-  hasToolCall: (text) => text.includes(section),
-  detect: (text, scan) => {
-    const start = text.indexOf(section);
-    if (start === -1) return text;
-    return scan.allOrNothing(text, () => {
-      readCalls(text, scan);
-      return text.slice(0, start);
-    });
+  hints: { callEnds: [closing], nesting: [[opening, closing]] },
+  opening: section,
+  isAllOrNothing: true,
+  detect: (text, scan, start) => {
+    readCalls(text, scan);
+    return text.slice(0, start);
   },
 });
 
@@ -37,7 +33,7 @@ function readCalls(text: string, scan: ToolCallScan): void {
     const end = ends[reached];
     if (end === undefined) break;
     const { name, index } = splitId(match[1]!);
-    if (!scan.table.indices.has(name)) scan.report("unknown-tool", match[0], `There is no tool "${name}".`, name);
+    scan.reportUnknown(name, match[0]);
     scan.add([{ name, parameters: text.slice(brace, end.brace + 1), toolIndex: index }]);
     header.lastIndex = end.end;
   }

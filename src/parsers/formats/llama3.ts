@@ -3,7 +3,6 @@
 
 import { type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
 import { dumpPython, evaluateLiteral, isDict, pythonStrip, unlessRaised } from "../../python-semantics/index.ts";
-import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 
@@ -14,7 +13,8 @@ const callBeginning = '{"name":';
 export const llama3 = createToolCallParser({
   name: "llama3",
   markers: [tag],
-  hints: formatHints({ wordsEnd: [tag], wordsEndAtStart: ["{"] }),
+  hints: { contentEnd: [tag], contentEndAtStart: ["{"] },
+  opening: null,
   hasToolCall: (text) => text.includes(tag) || text.startsWith("{"),
   detect: (text, scan) => {
     const tagStart = text.indexOf(tag);

@@ -1,11 +1,10 @@
 // Tool calls of Mistral: a JSON array after `[TOOL_CALLS] `, or one call in the compact form `[TOOL_CALLS]name[ARGS]{...}`.
 // Brackets are counted outside of strings; only the first array counts. Text after the calls joins the text before them.
 
-import { JsonFloat, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { JsonFloat, type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
 import { pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
-import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
-import type { ToolCallScan } from "../tool-call-scan.ts";
+import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 
 const marker = "[TOOL_CALLS";
 const arrayMarker = "[TOOL_CALLS] [";
@@ -14,18 +13,15 @@ const argumentsMarker = "[ARGS";
 export const mistral = createToolCallParser({
   name: "mistral",
   markers: ["[TOOL_CALLS]", "[ARGS]"],
-  hints: formatHints({
-    wordsEnd: [marker],
+  hints: {
     nesting: [
       ["[TOOL_CALLS] ", ""],
       ["[ARGS]", ""],
     ],
-  }),
-  hasToolCall: (text) => text.includes(marker),
-  detect: (text, scan) => {
-    const start = text.indexOf(marker);
-    if (start === -1) return text;
-    const words = [pythonStrip(text.slice(0, start))];
+  },
+  opening: marker,
+  detect: (text, scan, start) => {
+    const content = [pythonStrip(text.slice(0, start))];
     const behind = text.slice(start);
     const found = behind.includes(arrayMarker) ? findArray(behind, scan) : findCompact(behind);
     if (found === null) {
@@ -36,9 +32,9 @@ export const mistral = createToolCallParser({
       );
     } else {
       if (found.value !== undefined) scan.add(scan.callsIn(found.value, found.source));
-      words.push(pythonStrip(behind.slice(found.end)));
+      content.push(pythonStrip(behind.slice(found.end)));
     }
-    return words.filter((part) => part !== "").join(" ");
+    return content.filter((part) => part !== "").join(" ");
   },
 });
 
@@ -97,4 +93,84 @@ function isStrict(value: JsonValue): boolean {
   if (Array.isArray(value)) return value.every(isStrict);
   if (value instanceof Map) return Array.from(value).every(([key, item]) => isStrict(key) && isStrict(item));
   return true;
+}
+
+const idsMarker = "[TOOL_CALLS]";
+const idMarker = "[CALL_ID]";
+const argumentsTag = "[ARGS]";
+
+/**
+ * Mistral's templates since call ids: `[TOOL_CALLS]` before a JSON array without a blank, or before every single call as
+ * `name[CALL_ID]id[ARGS]{...}`. Our own: SGLang's `mistral` reads neither. The ids are for writers of history.
+ */
+export const mistralIds = createToolCallParser({
+  name: "mistral_ids",
+  markers: [idsMarker, idMarker, argumentsTag],
+  hints: {
+    nesting: [
+      [idsMarker, ""],
+      [argumentsTag, ""],
+    ],
+  },
+  opening: idsMarker,
+  detect: (text, scan) => {
+    const content: string[] = [];
+    let copied = 0;
+    for (const { start, end, value } of readBlocks(text)) {
+      content.push(text.slice(copied, start));
+      copied = end;
+      const source = text.slice(start, end);
+      if (value !== undefined) scan.add(scan.callsIn(value, source));
+      else scan.report("not-json", source, "A call needs its name and its arguments as JSON.", guessName(source));
+    }
+    return pythonStrip(content.join("") + text.slice(copied));
+  },
+});
+
+/** The ids that stand in an action, one per call in order; `null`: the call has none. */
+export function writtenCallIds(text: string): readonly (string | null)[] {
+  const calls = [...readBlocks(text)].flatMap(({ value }) => (Array.isArray(value) ? value : [value ?? null]));
+  return calls.map((call) => {
+    const id = call instanceof Map ? call.get("id") : undefined;
+    return typeof id === "string" ? id : null;
+  });
+}
+
+/** What stands behind one marker; `undefined` where it cannot be read. Blanks around it belong to it. */
+type Block = { readonly start: number; readonly end: number; readonly value: JsonValue | undefined };
+
+function* readBlocks(text: string): Generator<Block> {
+  for (let start = text.indexOf(idsMarker); start !== -1;) {
+    const bodyStart = skipBlanks(text, start + idsMarker.length);
+    const next = text.indexOf(idsMarker, bodyStart);
+    const body = text.slice(bodyStart, next === -1 ? text.length : next);
+    const read = body.startsWith("[") ? readArray(text, bodyStart) : readNamed(text, bodyStart, body);
+    const end = read === null ? bodyStart + body.length : skipBlanks(text, read.end);
+    yield { start, end, value: read?.value };
+    start = end <= next ? next : text.indexOf(idsMarker, end);
+  }
+}
+
+function readArray(text: string, start: number): Omit<Block, "start"> | null {
+  const prefix = parseJsonPrefix(text, start);
+  return prefix.type === "value" ? prefix : null;
+}
+
+/** `body` reaches to the next marker, so that a missing part is not looked for in all that follows. */
+function readNamed(text: string, start: number, body: string): Omit<Block, "start"> | null {
+  const at = body.indexOf(argumentsTag);
+  if (at === -1) return null;
+  const idAt = body.slice(0, at).indexOf(idMarker);
+  const name = pythonStrip(body.slice(0, idAt === -1 ? at : idAt));
+  const prefix = parseJsonPrefix(text, skipBlanks(text, start + at + argumentsTag.length));
+  if (name === "" || prefix.type === "error") return null;
+  const call = new Map<string, JsonValue>([["name", name], ["arguments", prefix.value]]); // prettier-ignore
+  if (idAt !== -1) call.set("id", pythonStrip(body.slice(idAt + idMarker.length, at)));
+  return { value: call, end: prefix.end };
+}
+
+function skipBlanks(text: string, start: number): number {
+  let at = start;
+  while (" \t\r\n".includes(text[at] ?? "x")) at++;
+  return at;
 }

@@ -1,8 +1,7 @@
 // Tool calls of Step3: a section of calls, each an invoke tag with parameter tags. Both ends of the section are needed, a
 // call without parameters is none, and a value holds no "<".
 
-import type { JsonValue } from "../../python-semantics/json/index.ts";
-import { parseJson } from "../../python-semantics/json/index.ts";
+import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
   evaluateLiteral,
   isTruthy,
@@ -11,11 +10,9 @@ import {
   type PythonValue,
   unlessRaised,
 } from "../../python-semantics/index.ts";
-import { formatHints } from "../format-hints.ts";
-import { blocksBetween } from "../text-blocks.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
-import type { ToolCallScan } from "../tool-call-scan.ts";
-import type { ToolTable } from "../tool-table.ts";
+import { blocksBetween } from "../text-pieces.ts";
+import { declaredParameters, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
 
 const section = "<｜tool_calls_begin｜>";
 const sectionEnd = "<｜tool_calls_end｜>";
@@ -27,8 +24,7 @@ const invokeClosing = "</steptml:invoke>";
 export const step3 = createToolCallParser({
   name: "step3",
   markers: [section, sectionEnd, opening, closing, separator],
-  hints: formatHints({
-    wordsEnd: [section],
+  hints: {
     callEnds: [sectionEnd],
     nesting: [
       [section, sectionEnd],
@@ -36,21 +32,18 @@ export const step3 = createToolCallParser({
       ["<steptml:invoke", invokeClosing],
       ["<steptml:parameter", "</steptml:parameter>"],
     ],
-  }),
-  hasToolCall: (text) => text.includes(section),
-  detect: (text, scan) => {
-    const start = text.indexOf(section);
-    if (start === -1) return text;
+  },
+  opening: section,
+  isAllOrNothing: true,
+  detect: (text, scan, start) => {
     const contentStart = start + section.length;
     const end = text.indexOf(sectionEnd, contentStart);
     if (end === -1) {
       scan.report("unterminated-call", text.slice(start), `The calls do not end with ${sectionEnd}.`);
       return text;
     }
-    return scan.allOrNothing(text, () => {
-      for (const { body } of blocksBetween(text.slice(contentStart, end), opening, closing)) readCall(body, scan);
-      return text.slice(0, start) + text.slice(end + sectionEnd.length);
-    });
+    for (const { body } of blocksBetween(text.slice(contentStart, end), opening, closing)) readCall(body, scan);
+    return text.slice(0, start) + text.slice(end + sectionEnd.length);
   },
 });
 
@@ -69,7 +62,7 @@ function readCall(body: string, scan: ToolCallScan): void {
   for (const [, key, value] of invoke.body.matchAll(
     /<steptml:parameter name="([^"]+)">([^<]*)<\/steptml:parameter>/g,
   )) {
-    parameters.set(key!, readValue(pythonStrip(value!), invoke.name, key!, scan.table));
+    parameters.set(key!, readValue(pythonStrip(value!), invoke.name, key!, scan));
   }
   scan.add(scan.named(invoke.name, parameters, body));
 }
@@ -82,9 +75,9 @@ function readInvoke(text: string): { readonly name: string; readonly body: strin
   return match === null || end === -1 ? null : { name: match[1]!, body: text.slice(header.lastIndex, end) };
 }
 
-function readValue(text: string, tool: string, parameter: string, table: ToolTable): PythonValue {
-  if (table.tools.length > 0) {
-    const type = declaredType(tool, parameter, table);
+function readValue(text: string, tool: string, parameter: string, scan: ToolCallScan): PythonValue {
+  if (scan.tools.length > 0) {
+    const type = declaredType(tool, parameter, scan);
     if (!isTruthy(type) || type === "string") return text;
   }
   for (const read of [parseJson, evaluateLiteral]) {
@@ -95,18 +88,11 @@ function readValue(text: string, tool: string, parameter: string, table: ToolTab
 }
 
 /** What the last tool of that name declares; schemas of another shape raise. */
-function declaredType(tool: string, parameter: string, table: ToolTable): JsonValue {
-  const body = table.tools.findLast(({ name }) => name === tool)?.definition.get("function");
-  const parameters = body instanceof Map ? (body.get("parameters") ?? null) : null;
+function declaredType(tool: string, parameter: string, scan: ToolCallScan): JsonValue {
+  const parameters = declaredParameters(scan.tool(tool)) ?? null;
   if (!isTruthy(parameters)) return null;
   if (!(parameters instanceof Map)) throw new PythonError("AttributeError", "the parameters are no object");
-  const properties = parameters.has("properties") ? parameters.get("properties")! : new Map<string, JsonValue>();
-  if (!(properties instanceof Map)) {
-    const isMissing = Array.isArray(properties) && !properties.includes(parameter);
-    if (isMissing || (typeof properties === "string" && !properties.includes(parameter))) return null;
-    throw new PythonError("TypeError", "the properties are no object");
-  }
-  const schema = properties.get(parameter);
+  const schema = lookUp(parameters.has("properties") ? parameters.get("properties")! : new Map(), parameter);
   if (schema === undefined) return null;
   if (!(schema instanceof Map)) throw new PythonError("AttributeError", "the schema is no object");
   return schema.get("type") ?? null;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 
 import { PythonError } from "../index.ts";
-import { unescapeHtml } from "../../parsers/html/unescape.ts";
+import { unescapeHtml } from "../../parsers/unescape-html.ts";
 import { evaluateLiteral } from "./literal.ts";
 import { narrowFloat, pythonFloat, pythonInt } from "../number-text.ts";
 import { parseFirstStatementValue } from "./syntax.ts";

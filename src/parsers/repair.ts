@@ -2,12 +2,11 @@
 // reading found a problem and has it read strictly again, so a repaired call is one that strict reading accepts. A text
 // that strict reading takes without a problem is never touched.
 
-import type { ParseProblem } from "../../core/index.ts";
-import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
-import { pythonRstrip } from "../../python-semantics/index.ts";
-import type { FormatHints } from "../format-hints.ts";
-import type { ToolCallParse } from "../tool-call-parse.ts";
-import type { DetectedCall } from "../tool-call-scan.ts";
+import type { ParseProblem } from "../core/index.ts";
+import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { pythonRstrip } from "../python-semantics/index.ts";
+import type { FormatHints, ToolCallParse } from "./tool-call-parser.ts";
+import type { DetectedCall } from "./tool-call-scan.ts";
 import { readTolerantJson } from "./tolerant-json.ts";
 
 /** Rewrites that are tried on one text, one after the other; a near-miss needs two or three. */

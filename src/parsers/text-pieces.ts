@@ -21,7 +21,32 @@ export function* blocksBetween(text: string, opening: string, closing: string): 
   }
 }
 
+/** What follows each opening, up to its closing; for the last one up to `end` where its closing is missing. */
+export function* openBlocks(text: string, opening: string, closing: string, end = text.length): Generator<string> {
+  let rest = 0;
+  for (const block of blocksBetween(text, opening, closing)) {
+    yield block.body;
+    rest = block.end;
+  }
+  const unclosed = text.indexOf(opening, rest);
+  if (unclosed !== -1) yield text.slice(unclosed + opening.length, end);
+}
+
 /** Where Python's `$` first matches: before a line feed that ends the text, else at the end. */
 export function dollar(text: string): number {
   return text.endsWith("\n") ? text.length - 1 : text.length;
+}
+
+/** Length of the longest ending of `text.slice(0, limit)` that could become one of the markers. */
+export function beginningOfOne(text: string, limit: number, markers: readonly string[]): number {
+  let longest = 0;
+  for (const marker of markers) {
+    for (let length = Math.min(marker.length - 1, limit); length > longest; length--) {
+      if (text.startsWith(marker.slice(0, length), limit - length)) {
+        longest = length;
+        break;
+      }
+    }
+  }
+  return longest;
 }

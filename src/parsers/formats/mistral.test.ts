@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 
 import { exampleTools as tools } from "./format-examples.test-helper.ts";
-import { mistralIds, writtenCallIds } from "./mistral-ids.ts";
+import { mistralIds, writtenCallIds } from "./mistral.ts";
 
 const read = (text: string) => {
   const { calls, normalText, problems } = mistralIds.parse(text, { tools });

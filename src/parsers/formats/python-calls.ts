@@ -1,6 +1,7 @@
-// Tool calls of Llama 4: a Python list of calls with keyword arguments, anywhere in the text. Literals only, and no negative
-// numbers. Calls are numbered by their place in the list.
+// Tool calls written as Python calls with keyword arguments: Llama 4 (`pythonic`) and LFM2. Calls are numbered by their place in
+// the list.
 
+import { JsonSyntaxError } from "../../python-semantics/json/index.ts";
 import {
   argumentValue,
   callsOf,
@@ -21,17 +22,18 @@ import {
   type PythonValue,
   sequence,
 } from "../../python-semantics/index.ts";
-import { formatHints } from "../format-hints.ts";
 import { createToolCallParser } from "../tool-call-parser.ts";
-import type { ToolCallScan } from "../tool-call-scan.ts";
+import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 
 const startMarker = "<|python_start|>";
 const endMarker = "<|python_end|>";
 
+/** A list of calls anywhere in the text. Literals only, and no negative numbers; one other argument spoils all. */
 export const pythonic = createToolCallParser({
   name: "pythonic",
   markers: [startMarker, endMarker],
-  hints: formatHints({ wordsEnd: ["[", startMarker, endMarker] }),
+  hints: { contentEnd: ["[", startMarker, endMarker] },
+  opening: null,
   hasToolCall: (text) => findPattern(withoutMarkers(pythonStrip(text)), callList) !== null,
   detect: (original, scan) => {
     const text = withoutMarkers(pythonStrip(original));
@@ -40,7 +42,7 @@ export const pythonic = createToolCallParser({
     const [start, end] = place;
     const source = text.slice(start, end);
     try {
-      scan.add(readCalls(source, scan));
+      scan.add(readCalls(source, scan, false));
     } catch (error) {
       if (pythonExceptionType(error) === null) throw error;
       scan.report("not-json", source, "The calls are not a Python list of calls with literal arguments.");
@@ -51,16 +53,58 @@ export const pythonic = createToolCallParser({
 
 const withoutMarkers = (text: string): string => text.replaceAll(startMarker, "").replaceAll(endMarker, "");
 
-function readCalls(source: string, scan: ToolCallScan) {
+const opening = "<|tool_call_start|>";
+const closing = "<|tool_call_end|>";
+
+/** JSON or Python calls between markers. A block that is neither is skipped. */
+export const lfm2 = createToolCallParser({
+  name: "lfm2",
+  markers: [opening, closing],
+  hints: { callEnds: [closing], nesting: [[opening, closing]] },
+  opening,
+  detect: (text, scan, start) => {
+    for (const { body } of scan.blocks(text, opening, closing)) scan.add(readBlock(pythonStrip(body), scan));
+    return pythonStrip(text.slice(0, start));
+  },
+});
+
+function readBlock(content: string, scan: ToolCallScan): readonly DetectedCall[] {
+  const isJson = content.startsWith("[{") || content.startsWith("{");
+  if (isJson) {
+    const value = scan.tryJson(content);
+    const calls = value === undefined ? [] : scan.callsIn(value, content);
+    if (calls.length > 0) return calls;
+  }
+  try {
+    return readCalls(content, scan, true);
+  } catch (error) {
+    if (pythonExceptionType(error) === null || error instanceof JsonSyntaxError) throw error;
+    if (!isJson) {
+      scan.report("not-json", content, "The call is neither JSON nor a Python call with literal arguments.");
+    }
+    return [];
+  }
+}
+
+/** Lenient: a single call outside of a list, negative numbers, tuples; an argument that is no literal costs its call only. */
+function readCalls(source: string, scan: ToolCallScan, isLenient: boolean): readonly DetectedCall[] {
   const node = parseFirstStatementValue(source);
-  const calls = node?.type === "list" ? callsOf(node.items) : null;
+  const nodes = node?.type === "list" ? node.items : isLenient && node !== null ? [node] : null;
+  const calls = nodes === null ? null : callsOf(nodes);
   if (calls === null) throw new PythonError("ValueError", "not a list of calls");
   return calls.flatMap(({ name, keywords }, index) => {
     if (name === null || !scan.isCallable(name, source)) return [];
-    const entries = keywords.map((keyword): [PythonValue, PythonValue] => [
-      keyword.name,
-      argumentValue(keyword.value, false),
-    ]);
+    const entries: [PythonValue, PythonValue][] = [];
+    for (const keyword of keywords) {
+      if (isLenient && keyword.name === null) continue;
+      try {
+        entries.push([keyword.name, argumentValue(keyword.value, isLenient)]);
+      } catch (error) {
+        if (!isLenient || !(error instanceof PythonError) || error.pythonType !== "ValueError") throw error;
+        scan.report("not-json", source, `The argument "${keyword.name}" is not a literal.`, name);
+        return [];
+      }
+    }
     return [scan.call(name, dumpPython(makeDict(entries)), index)];
   });
 }

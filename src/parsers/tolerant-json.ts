@@ -1,8 +1,8 @@
 // Reads JSON that is nearly right: what a person would read the same way. Not a guesser: a string or a key that was cut
 // off, or anything with two readings, is not read. Used by repair mode only; strict reading never comes here.
 
-import { JsonSyntaxError, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
-import { pythonStrip } from "../../python-semantics/index.ts";
+import { JsonSyntaxError, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { pythonStrip } from "../python-semantics/index.ts";
 
 export type TolerantJson = {
   readonly value: JsonValue;

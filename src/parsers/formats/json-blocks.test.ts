@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 
 import { type Tool, toolFromDefinition } from "../../core/index.ts";
 import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
-import { qwen25 } from "./qwen25.ts";
+import { qwen25 } from "./json-blocks.ts";
 
 const tools = ["get_order", "cancel_order"].map((name): Tool =>
   toolFromDefinition(fromPlain({ type: "function", function: { name } }) as JsonObject),

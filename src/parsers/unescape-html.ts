@@ -1,8 +1,9 @@
-// Python's `html.unescape`: HTML5's rules for character references, unterminated ones included. Decimal numbers of more than
-// 4,300 digits raise, as all of them do in Python.
+// Python's `html.unescape`: HTML5's rules for character references, unterminated ones included. Names are those of the package
+// `entities`; numbers are read here, because Python drops the invalid ones and refuses decimals of more than 4,300 digits.
 
-import { pythonInt } from "../../python-semantics/index.ts";
-import { htmlEntities } from "./entities.ts";
+import { decodeHTML } from "entities/decode";
+
+import { pythonInt } from "../python-semantics/index.ts";
 
 /** Code points that HTML reads as others (those of Windows-1252, mostly). */
 const replaced: ReadonlyMap<number, string> = new Map([
@@ -20,9 +21,9 @@ const reference = /&(?:#(?:(?<decimal>[0-9]+)|[xX](?<hex>[0-9a-fA-F]+));?|(?<nam
 
 export function unescapeHtml(text: string): string {
   if (!text.includes("&")) return text;
-  return text.replace(reference, (_whole, decimal?: string, hex?: string, name?: string) => {
-    if (name !== undefined) return namedCharacter(name);
-    return hex === undefined ? numberedCharacter(Number(pythonInt(decimal!))) : numberedCharacter(parseInt(hex, 16));
+  return text.replace(reference, (whole, decimal?: string, hex?: string, name?: string) => {
+    if (name !== undefined) return decodeHTML(whole);
+    return numberedCharacter(hex === undefined ? Number(pythonInt(decimal!)) : parseInt(hex, 16));
   });
 }
 
@@ -37,14 +38,4 @@ function isInvalid(code: number): boolean {
   if (code < 0x20) return code !== 0x09 && code !== 0x0a && code !== 0x0c;
   if (code >= 0x7f && code <= 0x9f) return true;
   return (code >= 0xfdd0 && code <= 0xfdef) || (code & 0xfffe) === 0xfffe;
-}
-
-/** Replaces the longest beginning that is a name; some names need no semicolon, and the rest stays. */
-function namedCharacter(written: string): string {
-  const characters = Array.from(written);
-  for (let length = characters.length; length > 1; length--) {
-    const known = htmlEntities.get(characters.slice(0, length).join(""));
-    if (known !== undefined) return known + characters.slice(length).join("");
-  }
-  return `&${written}`;
 }

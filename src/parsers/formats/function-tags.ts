@@ -1,0 +1,210 @@
+// Tool calls as `<function=NAME>` and `<parameter=NAME>` tags: Qwen3-Coder, also `step3p5`, Seed-OSS (tags of its own around
+// the same, and no parser in SGLang) and MiMo. A value is read by its declared type: the names of many type systems are
+// understood, and what does not fit its type stays text.
+
+import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import {
+  dumpPython,
+  evaluateLiteral,
+  integerOf,
+  literalErrors,
+  narrowFloat,
+  PythonError,
+  pythonFloat,
+  pythonInt,
+  pythonLower,
+  pythonStr,
+  pythonStrip,
+  type PythonValue,
+  unlessRaised,
+} from "../../python-semantics/index.ts";
+import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
+import { blocksBetween, dollar, openBlocks } from "../text-pieces.ts";
+import { declaredParameters, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
+import { unescapeHtml } from "../unescape-html.ts";
+
+const functionOpening = "<function=";
+const functionClosing = "</function>";
+const parameterOpening = "<parameter=";
+const parameterClosing = "</parameter>";
+
+export const qwen3Coder = createFunctionTagParser("qwen3_coder", "<tool_call>", "</tool_call>");
+export const seedOss = createFunctionTagParser("seed_oss", "<seed:tool_call>", "</seed:tool_call>");
+
+/** Closing tags may be missing. Names are not checked against the tools; calls are numbered. */
+function createFunctionTagParser(name: string, opening: string, closing: string): ToolCallParser {
+  return createToolCallParser({
+    name,
+    markers: [opening, closing],
+    hints: { callEnds: [closing], nesting: [[opening, closing]] },
+    opening,
+    isAllOrNothing: true,
+    detect: (text, scan, start) => {
+      const bodies = Array.from(blocksBetween(text, opening, closing), ({ body }) => body);
+      if (bodies.length === 0 && text.includes(functionOpening)) bodies.push(text);
+      let count = 0;
+      for (const source of bodies.flatMap((body) => [...openBlocks(body, functionOpening, functionClosing)])) {
+        const nameEnd = source.indexOf(">");
+        if (nameEnd === -1) {
+          scan.report("unterminated-call", source, 'The name of the function does not end with ">".');
+          continue;
+        }
+        const tool = source.slice(0, nameEnd);
+        scan.reportUnknown(tool, source);
+        const parameters = readParameters(source.slice(nameEnd + 1), propertiesOf(tool, scan));
+        scan.add([{ name: tool, parameters: dumpPython(parameters), toolIndex: count++ }]);
+      }
+      if (count === 0) scan.report("unterminated-call", text.slice(start), "The tags hold no function.");
+      return text.slice(0, start);
+    },
+  });
+}
+
+function readParameters(text: string, declared: JsonValue): ReadonlyMap<string, PythonValue> {
+  const result = new Map<string, PythonValue>();
+  const stop = new RegExp(`${parameterClosing}|(?=${parameterOpening})|(?=${functionClosing})`, "g");
+  for (let start = text.indexOf(parameterOpening); start !== -1;) {
+    const bodyStart = start + parameterOpening.length;
+    stop.lastIndex = bodyStart;
+    const match = stop.exec(text);
+    const end = match?.index ?? Math.max(dollar(text), bodyStart);
+    const source = text.slice(bodyStart, end);
+    const nameEnd = source.indexOf(">");
+    if (nameEnd !== -1) {
+      const name = source.slice(0, nameEnd);
+      const value = source
+        .slice(nameEnd + 1)
+        .replace(/^\n/, "")
+        .replace(/\n$/, "");
+      result.set(name, readValue(value, name, declared));
+    }
+    start = text.indexOf(parameterOpening, match === null ? text.length : end + match[0].length);
+  }
+  return result;
+}
+
+function readValue(text: string, name: string, declared: JsonValue): PythonValue {
+  if (pythonLower(text) === "null") return null;
+  const schema = lookUp(declared, name);
+  if (!(declared instanceof Map)) return text;
+  const type = schema instanceof Map && schema.has("type") ? schema.get("type")! : "string";
+  return readTyped(text, pythonLower(pythonStrip(pythonStr(type))), floatUnlessWhole, null);
+}
+
+function floatUnlessWhole(text: string): PythonValue {
+  const float = pythonFloat(text);
+  const isWritten = text.includes(".") || pythonLower(text).includes("e");
+  return !isWritten && Number.isInteger(float.value) ? integerOf(float.value) : float;
+}
+
+/** The properties of the first tool of that name; the parameters themselves when they declare none. */
+function propertiesOf(name: string, scan: ToolCallScan): JsonValue {
+  const isFunction = (type: JsonValue | undefined): boolean => type === undefined || type === "function";
+  const tool = scan.tools.find((candidate) => candidate.name === name && isFunction(candidate.definition.get("type")));
+  const parameters = declaredParameters(tool);
+  if (!(parameters instanceof Map)) return new Map();
+  return parameters.has("properties") ? parameters.get("properties")! : parameters;
+}
+
+const opening = "<tool_call>";
+const closing = "</tool_call>";
+
+/** All tags closed, values verbatim but for HTML entities. Calls of unknown tools go back into the text. */
+export const mimo = createToolCallParser({
+  name: "mimo",
+  markers: [opening, closing],
+  hints: {
+    callEnds: [closing],
+    nesting: [
+      [opening, closing],
+      [functionOpening, functionClosing],
+      [parameterOpening, parameterClosing],
+    ],
+  },
+  opening,
+  detect: (text, scan, start) => {
+    let normalText = text.slice(0, start);
+    let rest = start;
+    for (const { body, end } of scan.blocks(text, opening, closing)) {
+      const call = readFirstTag(body, functionOpening, functionClosing);
+      if (call === null) {
+        scan.report("unterminated-call", body, "The tags hold no complete function.");
+      } else {
+        const calls = scan.named(call.name, readClosedParameters(call.body, call.name, scan), body);
+        if (calls.length === 0) normalText += text.slice(rest, end);
+        scan.add(calls);
+      }
+      rest = end;
+    }
+    return normalText;
+  },
+});
+
+type Tag = { readonly name: string; readonly body: string; readonly end: number };
+
+/** `<kind=NAME>body` up to the first closing tag; a name is not empty, holds no ">" and is stripped. */
+function readFirstTag(text: string, header: string, closingTag: string, from = 0): Tag | null {
+  let nameStart = from;
+  let nameEnd = nameStart;
+  while (nameEnd === nameStart) {
+    const start = text.indexOf(header, nameStart);
+    if (start === -1) return null;
+    nameStart = start + header.length;
+    nameEnd = text.indexOf(">", nameStart);
+  }
+  const end = nameEnd === -1 ? -1 : text.indexOf(closingTag, nameEnd + 1);
+  if (end === -1) return null;
+  return { name: pythonStrip(text.slice(nameStart, nameEnd)), body: text.slice(nameEnd + 1, end), end: end + closingTag.length }; // prettier-ignore
+}
+
+function readClosedParameters(text: string, tool: string, scan: ToolCallScan): ReadonlyMap<string, PythonValue> {
+  const result = new Map<string, PythonValue>();
+  for (let tag = readFirstTag(text, parameterOpening, parameterClosing); tag !== null;) {
+    const value = unescapeHtml(tag.body);
+    const isNull = pythonLower(value) === "null";
+    const type = isNull ? "null" : declaredType(tool, tag.name, scan);
+    result.set(tag.name, isNull ? null : readTyped(value, type, narrow, [...literalErrors, "TypeError"]));
+    tag = readFirstTag(text, parameterOpening, parameterClosing, tag.end);
+  }
+  return result;
+}
+
+const narrow = (text: string): PythonValue => narrowFloat(pythonFloat(text));
+
+/** Throws what the reference raises for schemas that are not shaped as it expects; only a type that is a string passes. */
+function declaredType(tool: string, parameter: string, scan: ToolCallScan): string {
+  for (const candidate of scan.tools) {
+    if (candidate.name !== tool) continue;
+    const parameters = declaredParameters(candidate);
+    if (!(parameters instanceof Map)) throw new PythonError("AttributeError", "the parameters are no object");
+    const schema = lookUp(parameters.has("properties") ? parameters.get("properties")! : new Map(), parameter);
+    if (schema === undefined) continue;
+    if (!(schema instanceof Map)) throw new PythonError("AttributeError", "the schema is no object");
+    const type = schema.has("type") ? schema.get("type")! : "string";
+    if (typeof type !== "string") throw new PythonError("AttributeError", "the type is no string");
+    return type;
+  }
+  return "string";
+}
+
+/**
+ * A value by its declared type. `readNumber` is `float(text)`, made an integer where the format wants one; Python exceptions of
+ * `ignored` classes (`null`: of any) out of reading a literal leave the text as it is.
+ */
+function readTyped(
+  text: string,
+  type: string,
+  readNumber: (text: string) => PythonValue,
+  ignored: readonly string[] | null,
+): PythonValue {
+  const orText = (value: PythonValue | undefined): PythonValue => (value === undefined ? text : value);
+  const readLiteral = (): PythonValue => orText(unlessRaised(ignored, () => evaluateLiteral(text)));
+  if (/^(?:string|str|text|varchar|char|enum)$/.test(type)) return text;
+  if (/^(?:int|uint|long|short|unsigned)/.test(type))
+    return orText(unlessRaised(["ValueError"], () => pythonInt(text)));
+  if (/^(?:num|float)/.test(type)) return orText(unlessRaised(["ValueError"], () => readNumber(text)));
+  if (/^(?:boolean|bool|binary)$/.test(type)) return pythonLower(text) === "true";
+  if (!/^(?:object|array|arr)$|^(?:dict|list)/.test(type)) return readLiteral();
+  const json = unlessRaised(["JSONDecodeError", "ValueError", "RecursionError"], () => parseJson(text));
+  return json === undefined ? readLiteral() : json;
+}

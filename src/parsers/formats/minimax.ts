@@ -1,0 +1,291 @@
+// Tool calls of MiniMax. M2: invoke and parameter tags in a block; text outside complete blocks stays as it is, and a value
+// becomes what the first fitting one of its declared types makes of it. M3: every tag carries a prefix, parameters are tags named
+// after themselves, and tags nest for objects and lists; one tag out of place spoils all.
+
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
+import {
+  isList,
+  PythonError,
+  pythonLower,
+  pythonLstrip,
+  pythonRstrip,
+  pythonStrip,
+  type PythonValue,
+  unlessRaised,
+} from "../../python-semantics/index.ts";
+import { createToolCallParser } from "../tool-call-parser.ts";
+import { blocksBetween, dollar, openBlocks } from "../text-pieces.ts";
+import { declaredParameters, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
+import { kindNames, readInteger, readJson, readNumber, readSwitch, valueType } from "../typed-text.ts";
+
+const opening = "<minimax:tool_call>";
+const closing = "</minimax:tool_call>";
+const invokeOpening = '<invoke name="';
+const parameterOpening = '<parameter name="';
+
+export const minimaxM2 = createToolCallParser({
+  name: "minimax-m2",
+  markers: [opening, closing],
+  hints: {
+    callEnds: [closing],
+    nesting: [
+      [opening, closing],
+      [invokeOpening, "</invoke>"],
+      [parameterOpening, "</parameter>"],
+    ],
+  },
+  opening,
+  detect: (text, scan) => readBlocks(text, scan, [opening, closing], (body) => readInvokes(`${body}${closing}`, scan)),
+});
+
+/** Reads what complete blocks hold, and gives the text outside of them. */
+function readBlocks(
+  text: string,
+  scan: ToolCallScan,
+  [start, end]: readonly [string, string],
+  read: (body: string) => void,
+): string {
+  let outside = "";
+  let rest = 0;
+  for (const block of scan.blocks(text, start, end)) {
+    outside += text.slice(rest, block.start);
+    rest = block.end;
+    read(block.body);
+  }
+  return outside + text.slice(rest);
+}
+
+/** The name in front of `">`, and what follows; reports a name that does not end. */
+function splitName(invoke: string, scan: ToolCallScan): readonly [name: string, body: string] | null {
+  const nameEnd = invoke.indexOf('">');
+  if (nameEnd !== -1) return [invoke.slice(0, nameEnd), invoke.slice(nameEnd + 2)];
+  scan.report("unterminated-call", invoke, "The name of the tool does not end.");
+  return null;
+}
+
+function readInvokes(block: string, scan: ToolCallScan): void {
+  for (const source of openBlocks(block, invokeOpening, "</invoke>")) {
+    const parts = splitName(source, scan);
+    if (parts === null) continue;
+    const name = pythonStrip(parts[0]);
+    const parameters = new Map<string, PythonValue>();
+    for (const parameter of openBlocks(parts[1], parameterOpening, "</parameter>", dollar(parts[1]))) {
+      const end = parameter.indexOf('">');
+      if (end === -1) continue;
+      const value = pythonRstrip(pythonLstrip(parameter.slice(end + 2), "\n"), "\n");
+      const key = pythonStrip(parameter.slice(0, end));
+      parameters.set(key, convert(value, declaredTypes(name, key, scan)));
+    }
+    scan.add(unlessRaised(null, () => scan.named(name, parameters, source)) ?? []);
+  }
+}
+
+function declaredTypes(tool: string, parameter: string, scan: ToolCallScan): readonly string[] {
+  for (const candidate of scan.tools) {
+    const parameters = candidate.name === tool ? declaredParameters(candidate) : undefined;
+    if (!(parameters instanceof Map) || !parameters.has("properties")) continue;
+    return schemaTypes(lookUp(parameters.get("properties")!, parameter) ?? null);
+  }
+  return ["string"];
+}
+
+function schemaTypes(schema: JsonValue): readonly string[] {
+  if (!(schema instanceof Map)) return ["string"];
+  const types = new Set<string>();
+  for (const type of [schema.get("type")].flat()) if (typeof type === "string") types.add(type);
+  const values = schema.get("enum");
+  if (Array.isArray(values)) for (const value of values) types.add(valueType(value));
+  for (const key of ["anyOf", "oneOf", "allOf"]) {
+    const choices = schema.get(key);
+    if (Array.isArray(choices)) for (const type of choices.flatMap(schemaTypes)) types.add(type);
+  }
+  return types.size === 0 ? ["string"] : [...types];
+}
+
+/** Tried in this order, whatever the order in the schema. */
+const readings: readonly (readonly [types: readonly string[], read: (text: string) => PythonValue | undefined])[] = [
+  [kindNames.integer, readInteger],
+  [kindNames.number, readNumber],
+  [kindNames.switch, readSwitch],
+  [["object", "array"], readJson],
+  [[...kindNames.text, "text"], (text) => text],
+];
+
+function convert(text: string, types: readonly string[]): PythonValue {
+  const declared = types.map(pythonLower);
+  if (declared.includes("null") || ["null", "none", "nil"].includes(pythonLower(text))) return null;
+  const fitting = readings.filter(([names]) => names.some((name) => declared.includes(name)));
+  for (const read of [...fitting.map(([, reader]) => reader), readJson]) {
+    const value = read(text);
+    if (value !== undefined) return value;
+  }
+  return text;
+}
+
+/** Stands before every tag of M3. */
+const tagPrefix = "]<]minimax[>[";
+const prefixedOpening = `${tagPrefix}<tool_call>`;
+const prefixedClosing = `${tagPrefix}</tool_call>`;
+const prefixedInvoke = `${tagPrefix}<invoke name="`;
+const prefixedInvokeClosing = `${tagPrefix}</invoke>`;
+
+export const minimaxM3 = createToolCallParser({
+  name: "minimax-m3",
+  markers: [tagPrefix],
+  hints: {
+    contentEnd: [tagPrefix],
+    callEnds: [prefixedClosing],
+    nesting: [
+      [prefixedOpening, prefixedClosing],
+      [prefixedInvoke, prefixedInvokeClosing],
+    ],
+  },
+  opening: null,
+  hasToolCall: (text) => withoutTagSpace(text).includes(prefixedOpening),
+  isAllOrNothing: true,
+  detect: (text, scan) =>
+    readBlocks(withoutTagSpace(text), scan, [prefixedOpening, prefixedClosing], (body) => readNested(body, scan)),
+});
+
+/** White space between the prefix and its tag does not count. */
+function withoutTagSpace(text: string): string {
+  return text.split(tagPrefix).map((piece, index) => (index === 0 ? piece : piece.replace(/^[ \t\r\n]+(?=<)/, ""))).join(tagPrefix); // prettier-ignore
+}
+
+function readNested(block: string, scan: ToolCallScan): void {
+  let count = 0;
+  for (const { body: invoke } of blocksBetween(block, prefixedInvoke, prefixedInvokeClosing)) {
+    const parts = splitName(invoke, scan);
+    if (parts === null) continue;
+    const [name, body] = parts;
+    const toolArguments = readTree(body, declaredParameters(scan.tools.find((tool) => tool.name === name)));
+    // What cannot be written as JSON is no call, and spoils no other.
+    const calls = unlessRaised(null, () => {
+      if (!isList(toolArguments) && !(toolArguments instanceof Map))
+        throw new PythonError("TypeError", "arguments are no container");
+      return scan.named(name, toolArguments, invoke);
+    });
+    for (const call of calls ?? []) scan.add([{ ...call, toolIndex: count++ }]);
+  }
+}
+
+/** Under construction: containers grow while their tags are open. */
+type Growing =
+  | Exclude<PythonValue, readonly PythonValue[] | ReadonlyMap<string, PythonValue>>
+  | Growing[]
+  | Map<string, Growing>;
+
+/** A tag that is open, in the one around it. */
+type OpenTag = {
+  readonly name: string;
+  readonly shape: Shape;
+  readonly value: Growing;
+  readonly around: OpenTag | null;
+};
+
+/** A piece behind the prefix: a tag, its end perhaps missing, and text. */
+const piecePattern = /^<(?<slash>\/?)(?<name>[^>]*)(?<end>>?)(?<text>[^]*)$/;
+
+/** The nested tags as a value: objects, lists of `<item>`, leaves by their declared type. Throws for tags that do not nest. */
+function readTree(body: string, parameters: JsonValue | undefined): PythonValue {
+  const pieces = body.split(tagPrefix).map((piece) => pythonStrip(piece)).filter((piece) => piece !== ""); // prettier-ignore
+  const shape = new Shape(parameters);
+  const isList = shape.isList && pieces[0]?.startsWith("<item>") === true;
+  const root: Growing = isList ? [] : new Map();
+  let inner: OpenTag = { name: "", shape, value: root, around: null };
+  for (const piece of pieces) {
+    const parts = piecePattern.exec(piece)?.groups;
+    if (parts === undefined) continue;
+    const name = pythonStrip(parts["name"]!);
+    if (parts["slash"] === "/") {
+      inner = closed(inner, name);
+    } else {
+      if (parts["end"] === "") throw new PythonError("ValueError", "a tag that does not end");
+      inner = opened(inner, name, parts["text"]!);
+    }
+  }
+  return root;
+}
+
+function opened(around: OpenTag, name: string, text: string): OpenTag {
+  const place = Array.isArray(around.value) ? around.value.length : 0;
+  const shape = around.shape.inside(name, place);
+  const isLeaf = text !== "" || shape.isScalar;
+  return { name, shape, around, value: isLeaf ? readLeaf(text, shape) : shape.isList ? [] : new Map() };
+}
+
+/** Puts what the tag holds into the one around it, which is the inner one again. */
+function closed({ name, value, around }: OpenTag, closing: string): OpenTag {
+  if (around === null || name !== closing) throw new PythonError("ValueError", "a closing tag out of place");
+  const parent = around.value;
+  if (Array.isArray(parent)) {
+    parent.push(value);
+  } else if (parent instanceof Map) {
+    // A tag that comes again makes a list.
+    const former = parent.get(name);
+    if (Array.isArray(former)) former.push(value);
+    else parent.set(name, former === undefined ? value : [former, value]);
+  } else {
+    throw new PythonError("TypeError", "a value with text has no children");
+  }
+  return around;
+}
+
+function readLeaf(text: string, shape: Shape): Growing {
+  const isNullable = shape.allows(["null"]);
+  if (shape.allows(kindNames.text) && !isNullable) return text;
+  if (isNullable && ["null", "Null", "NULL", ""].includes(text)) return null;
+  const readers = [
+    [kindNames.integer, readInteger],
+    [kindNames.number, readNumber],
+    [kindNames.switch, readSwitch],
+  ] as const;
+  for (const [types, read] of readers) {
+    const value = shape.allows(types) ? read(text) : undefined;
+    if (value !== undefined) return value;
+  }
+  return text;
+}
+
+const scalarNames: readonly string[] = ["null", ...Object.values(kindNames).flat()];
+const silent: JsonObject = new Map();
+
+/** What a JSON Schema says of nested tags: the types of a value, and what stands inside it. One that is no object says nothing. */
+class Shape {
+  readonly #schema: JsonObject;
+  readonly #types: readonly string[];
+
+  constructor(schema: JsonValue | undefined) {
+    this.#schema = schema instanceof Map ? schema : silent;
+    this.#types = [this.#schema.get("type")].flat().filter((type) => typeof type === "string").map(pythonLower); // prettier-ignore
+  }
+
+  allows(types: readonly string[]): boolean {
+    return this.#types.some((type) => types.includes(type));
+  }
+
+  get isList(): boolean {
+    return this.allows(["array"]);
+  }
+
+  get isScalar(): boolean {
+    return this.allows(scalarNames) && !this.allows(["object", "array"]);
+  }
+
+  /** The shape of a tag inside; `place` counts the items of a list that stand before it. */
+  inside(tag: string, place: number): Shape {
+    if (this.isList && tag === "item") return new Shape(this.#itemSchema(place));
+    const properties = this.#schema.get("properties");
+    const isDeclared = properties instanceof Map && properties.has(tag);
+    return new Shape(isDeclared ? properties.get(tag) : this.#schema.get("additionalProperties"));
+  }
+
+  /** Items with a schema of their own, then what is said of all others, then the last one of their own again. */
+  #itemSchema(place: number): JsonValue | undefined {
+    const prefix = this.#schema.get("prefixItems");
+    const own = Array.isArray(prefix) ? prefix : [];
+    if (place < own.length) return own[place];
+    const others = ["additionalItems", "items"].map((key) => this.#schema.get(key));
+    return others.find((schema) => schema instanceof Map) ?? own.at(-1);
+  }
+}
