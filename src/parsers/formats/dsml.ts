@@ -3,7 +3,8 @@
 
 import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
-import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
+import type { ToolCallParser } from "../tool-call-parser.ts";
 import { dollar } from "../text-pieces.ts";
 
 const invokeClosing = "</｜DSML｜invoke>";

@@ -18,7 +18,8 @@ import {
   type PythonValue,
   unlessRaised,
 } from "../../python-semantics/index.ts";
-import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
+import type { ToolCallParser } from "../tool-call-parser.ts";
 import { blocksBetween, dollar, openBlocks } from "../text-pieces.ts";
 import { declaredParameters, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
 import { unescapeHtml } from "../unescape-html.ts";

@@ -2,7 +2,7 @@
 
 import { JsonSyntaxError, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { pythonRstrip } from "../../python-semantics/index.ts";
-import { createToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 
 const marker = "function call<|role_sep|>\n";

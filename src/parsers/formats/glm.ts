@@ -20,7 +20,8 @@ import {
   unlessRaised,
 } from "../../python-semantics/index.ts";
 import { inferSchemaType } from "../typed-text.ts";
-import { createToolCallParser, type ToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
+import type { ToolCallParser } from "../tool-call-parser.ts";
 import { toolProperties, type ToolCallScan } from "../tool-call-scan.ts";
 
 const opening = "<tool_call>";

@@ -4,7 +4,7 @@
 import { dumpJson, type JsonValue } from "../../python-semantics/json/index.ts";
 import { pythonStrip, spaced, verbatim } from "../../python-semantics/index.ts";
 import { harmonyMarkers, readHarmony } from "../harmony.ts";
-import { createToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 
 const opening = "<|start|>assistant<|channel|>commentary";

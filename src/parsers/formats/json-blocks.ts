@@ -3,7 +3,8 @@
 
 import { dumpJson } from "../../python-semantics/json/index.ts";
 import { isTruthy, PythonError, pythonLstrip, pythonRstrip, pythonStrip } from "../../python-semantics/index.ts";
-import { createToolCallParser, type ToolCallFormat, type ToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser, type ToolCallFormat } from "../tool-call-format.ts";
+import type { ToolCallParser } from "../tool-call-parser.ts";
 import { blocksBetween, openBlocks } from "../text-pieces.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 

@@ -2,7 +2,7 @@
 // against the tools either, and hold no hyphen.
 
 import { PythonError, pythonInt, spaced, verbatim, wordCharacters } from "../../python-semantics/index.ts";
-import { createToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
 import type { ToolCallScan } from "../tool-call-scan.ts";
 
 const section = "<|tool_calls_section_begin|>";

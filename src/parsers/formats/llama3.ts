@@ -3,7 +3,7 @@
 
 import { type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
 import { dumpPython, evaluateLiteral, isDict, pythonStrip, unlessRaised } from "../../python-semantics/index.ts";
-import { createToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 
 const tag = "<|python_tag|>";

@@ -13,7 +13,7 @@ import {
   type PythonValue,
   unlessRaised,
 } from "../../python-semantics/index.ts";
-import { createToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
 import { blocksBetween, dollar, openBlocks } from "../text-pieces.ts";
 import { declaredParameters, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
 import { kindNames, readInteger, readJson, readNumber, readSwitch, valueType } from "../typed-text.ts";
@@ -190,8 +190,8 @@ const piecePattern = /^<(?<slash>\/?)(?<name>[^>]*)(?<end>>?)(?<text>[^]*)$/;
 function readTree(body: string, parameters: JsonValue | undefined): PythonValue {
   const pieces = body.split(tagPrefix).map((piece) => pythonStrip(piece)).filter((piece) => piece !== ""); // prettier-ignore
   const shape = new Shape(parameters);
-  const isList = shape.isList && pieces[0]?.startsWith("<item>") === true;
-  const root: Growing = isList ? [] : new Map();
+  const isRootList = shape.isList && pieces[0]?.startsWith("<item>") === true;
+  const root: Growing = isRootList ? [] : new Map();
   let inner: OpenTag = { name: "", shape, value: root, around: null };
   for (const piece of pieces) {
     const parts = piecePattern.exec(piece)?.groups;
@@ -215,8 +215,8 @@ function opened(around: OpenTag, name: string, text: string): OpenTag {
 }
 
 /** Puts what the tag holds into the one around it, which is the inner one again. */
-function closed({ name, value, around }: OpenTag, closing: string): OpenTag {
-  if (around === null || name !== closing) throw new PythonError("ValueError", "a closing tag out of place");
+function closed({ name, value, around }: OpenTag, closingName: string): OpenTag {
+  if (around === null || name !== closingName) throw new PythonError("ValueError", "a closing tag out of place");
   const parent = around.value;
   if (Array.isArray(parent)) {
     parent.push(value);

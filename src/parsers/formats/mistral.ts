@@ -3,7 +3,7 @@
 
 import { JsonFloat, type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
 import { pythonStrip, space, unlessRaised } from "../../python-semantics/index.ts";
-import { createToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 
 const marker = "[TOOL_CALLS";

@@ -22,7 +22,7 @@ import {
   type PythonValue,
   sequence,
 } from "../../python-semantics/index.ts";
-import { createToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 
 const startMarker = "<|python_start|>";

@@ -10,7 +10,7 @@ import {
   type PythonValue,
   unlessRaised,
 } from "../../python-semantics/index.ts";
-import { createToolCallParser } from "../tool-call-parser.ts";
+import { createToolCallParser } from "../tool-call-format.ts";
 import { blocksBetween } from "../text-pieces.ts";
 import { declaredParameters, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
 

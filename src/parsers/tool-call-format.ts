@@ -1,0 +1,66 @@
+// How a tool-call parser is made out of a format: the early exits, exceptions and defaults that formats share.
+
+import { pythonExceptionType } from "../python-semantics/index.ts";
+import { repairCalls } from "./repair.ts";
+import type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
+import { ToolCallScan } from "./tool-call-scan.ts";
+
+/** One syntax of tool calls: what a new format has to say. */
+export type ToolCallFormat = {
+  readonly name: string;
+  readonly markers: readonly string[];
+  /** Default: content ends at `opening`, calls come at the end, nothing is repaired. */
+  readonly hints?: Partial<FormatHints>;
+  /** Text without it holds no call, and `detect` is not called. `null`: `detect` is called for every text. */
+  readonly opening: string | null;
+  /** Default: whether the text includes `opening`. */
+  hasToolCall?(text: string): boolean;
+  /** Anything raised drops all calls and gives the whole text. Default false: the exception escapes, as the reference's. */
+  readonly isAllOrNothing?: boolean;
+  /**
+   * Adds calls and problems to `scan` and returns the text beside the calls. May throw a `PythonError` or let a
+   * `JsonSyntaxError` pass where the reference lets an exception out; calls added before it are dropped. `start` is the
+   * first place of `opening`, -1 without one.
+   */
+  detect(text: string, scan: ToolCallScan, start: number): string;
+};
+
+export function createToolCallParser(format: ToolCallFormat): ToolCallParser {
+  const { name, markers, opening } = format;
+  const contentEnd = opening === null ? [] : [opening];
+  const none: FormatHints = { contentEnd, contentEndAtStart: [], callEnds: [], nesting: [], straighten: null };
+  const hints = { ...none, ...format.hints };
+  return {
+    name,
+    markers,
+    hints,
+    hasToolCall: (text) => format.hasToolCall?.(text) ?? text.includes(opening!),
+    parse: (text, options) => {
+      const read = (candidate: string): ToolCallParse => parseStrictly(format, candidate, options);
+      return options.repair === true ? repairCalls(text, hints, read) : read(text);
+    },
+  };
+}
+
+function parseStrictly(format: ToolCallFormat, text: string, options: ToolCallParseOptions): ToolCallParse {
+  const scan = new ToolCallScan(options.tools, options.forwardUnknownTools ?? false);
+  let detectorNormalText: string;
+  try {
+    detectorNormalText = detect(format, text, scan);
+  } catch (error) {
+    const raised = pythonExceptionType(error);
+    if (raised === null) throw error;
+    return { normalText: text, calls: [], raised, detectorNormalText: null, problems: scan.problems };
+  }
+  // Without tools the reference does not look for calls at all.
+  const calls = options.tools.length === 0 ? [] : scan.calls;
+  const normalText = calls.length === 0 ? text : detectorNormalText;
+  return { normalText, calls, raised: null, detectorNormalText, problems: scan.problems };
+}
+
+function detect(format: ToolCallFormat, text: string, scan: ToolCallScan): string {
+  const start = format.opening === null ? -1 : text.indexOf(format.opening);
+  if (format.opening !== null && start === -1) return text;
+  const read = (): string => format.detect(text, scan, start);
+  return format.isAllOrNothing === true ? scan.allOrNothing(text, read) : read();
+}
