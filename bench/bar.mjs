@@ -1,4 +1,4 @@
-// `npm run bar`: what the learner promises, measured. Trains with the defaults on several seeds, then the same with masks
+// `npm run bench -- bar`: what the learner promises, measured. Trains with the defaults on several seeds, then the same with masks
 // that are wrong on purpose and the checks switched off, and prints every gain with its interval, on the same held-out tasks.
 // Runs that a folder already holds are not made again, so the bar can be interrupted.
 //

@@ -1,4 +1,4 @@
-// `npm run verify:learning`: the nano model learns a reduced set of tasks, with a fixed seed and two threads, and its pass
+// `npm run verify -- learning`: the nano model learns a reduced set of tasks, with a fixed seed and two threads, and its pass
 // rate on held-out tasks must rise by more than chance explains. Then the control: with a loss mask that is shifted by one token
 // and the checks switched off, it must rise by less than half as much. Two to three minutes on two cores.
 

@@ -1,4 +1,4 @@
-// `npm run example -- 01`: sets the clone up, compiles examples/ (Node 20 does not read TypeScript) and runs the one whose
+// `node scripts/example.mjs 01`: sets the clone up, compiles examples/ (Node 20 does not read TypeScript) and runs the one whose
 // name begins so. Without a name it lists them.
 
 import { join } from "node:path";

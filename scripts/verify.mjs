@@ -4,7 +4,7 @@
 import { join, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
-import { root } from "./run-command.mjs";
+import { root, runAttached } from "./run-command.mjs";
 import { setUp } from "./setup.mjs";
 import { CannotVerify } from "./verify/python.mjs";
 
@@ -31,6 +31,8 @@ const targets = {
   sglang: async () => (await import("./verify/sglang.mjs")).verifySglang(values),
   vllm: async () => (await import("./verify/vllm.mjs")).verifyVllm(values),
   trainers: async () => (await import("./verify/trainers.mjs")).verifyTrainers(values),
+  python: async () => (await import("./verify/python-suite.mjs")).verifyPython(),
+  learning: () => runAttached([join(root, "bench", "verify-learning.mjs"), ...positionals.slice(1)]),
   node: async () => (await import("./verify/node.mjs")).verifyNode(),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
@@ -42,7 +44,11 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
 `;
 const [name = ""] = positionals;
 const chosen = name === "all" ? Object.keys(targets) : [name];
-if (positionals.length !== 1 || chosen.some((one) => !Object.hasOwn(targets, one))) {
+if (
+  positionals.length < 1 ||
+  positionals.length > (name === "learning" ? 2 : 1) ||
+  chosen.some((one) => !Object.hasOwn(targets, one))
+) {
   process.stderr.write(usage);
   process.exit(2);
 }

@@ -13,7 +13,7 @@ const isInstalled = ((): boolean => {
   }
 })();
 
-// What it samples is compared with our own engine by `npm run verify:llama`, which installs llama.cpp.
+// What it samples is compared with our own engine by `npm run verify -- llama-cpp`, which installs llama.cpp.
 describe("--engine llama-cpp", () => {
   it.each([
     [["--engine", "llama-cpp"], "give --gguf <file>"],

@@ -1,4 +1,4 @@
-// `npm run verify:python`: what slime and the client ask of the real service; rows of every format, read by the trainers' own
+// `npm run verify -- python`: what slime and the client ask of the real service; rows of every format, read by the trainers' own
 // Python libraries and by pandas, Hugging Face datasets and DuckDB; events read by TensorBoard. Installs them, pinned, into
 // build/, never into the package. VERIFY_PYTHON names an environment that has them already; SLIME_REPO a checkout of slime
 // whose own modules then stand where otherwise a stand-in does.
@@ -7,30 +7,42 @@ import { spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { root } from "./run-command.mjs";
-import { setUp } from "./setup.mjs";
+import { root } from "../run-command.mjs";
 
 const work = join(root, "build", "verify-python");
 const tests = join(root, "python", "tests");
 
-await setUp();
-mkdirSync(work, { recursive: true });
-const python = process.env["VERIFY_PYTHON"] ?? makeEnvironment();
-const rows = join(work, "rows");
-rmSync(rows, { recursive: true, force: true });
-run(process.execPath, [join(root, "scripts", "verify", "export-fixtures.mjs"), rows]);
-run(
-  python,
-  ["-W", "ignore::ResourceWarning", "-m", "unittest", "discover", "--start-directory", tests, "--pattern", "test_*.py"],
-  {
-    EXPORTED_ROWS: rows,
-    PYTHONPATH: join(root, "python"),
-    PYTHONDONTWRITEBYTECODE: "1",
-    // Nothing here asks a server; what would must fail and not wait.
-    HF_HUB_OFFLINE: "1",
-    HF_HOME: join(work, "hf"),
-  },
-);
+/** Resolves with 0; ends the process when a step fails. */
+export async function verifyPython() {
+  mkdirSync(work, { recursive: true });
+  const python = process.env["VERIFY_PYTHON"] ?? makeEnvironment();
+  const rows = join(work, "rows");
+  rmSync(rows, { recursive: true, force: true });
+  run(process.execPath, [join(root, "scripts", "verify", "export-fixtures.mjs"), rows]);
+  run(
+    python,
+    [
+      "-W",
+      "ignore::ResourceWarning",
+      "-m",
+      "unittest",
+      "discover",
+      "--start-directory",
+      tests,
+      "--pattern",
+      "test_*.py",
+    ],
+    {
+      EXPORTED_ROWS: rows,
+      PYTHONPATH: join(root, "python"),
+      PYTHONDONTWRITEBYTECODE: "1",
+      // Nothing here asks a server; what would must fail and not wait.
+      HF_HUB_OFFLINE: "1",
+      HF_HOME: join(work, "hf"),
+    },
+  );
+  return 0;
+}
 
 /** A virtual environment with the pinned packages; pip's own settings decide where they come from. */
 function makeEnvironment() {
