@@ -38,6 +38,16 @@ const checks = [
     what: "sizes, headers, paths, hosts",
     run: async () => (await import("./checks/files.mjs")).checkFiles(),
   },
+  {
+    name: "size",
+    what: "each module against its entry",
+    run: async () => (await import("./checks/size.mjs")).checkSize(),
+  },
+  {
+    name: "words",
+    what: "the field's words",
+    run: async () => (await import("./checks/words.mjs")).checkWords(),
+  },
   { name: "tests", what: "vitest", run: () => tool("vitest/vitest.mjs", ["run"]) },
   {
     name: "package",

@@ -1,0 +1,133 @@
+// `npm run check -- words`: private words in what others read: exported identifiers, flags and help, texts of the service's
+// OpenAPI document, headings of docs. Comments and prose are for review. The field's words are in CONTRIBUTING.md.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { parseSync } from "oxc-parser";
+
+import { root } from "../run-command.mjs";
+import { isTest } from "./directions/problems.mjs";
+import { readSources } from "./read-sources.mjs";
+
+/** What is refused, and what to say instead. At most 30. @type {Readonly<Record<string, string>>} */
+export const refused = {
+  asked: "requested, sent",
+  wanted: "expected, required",
+  wants: "requires",
+  words: "content, text, utterance",
+  texts: "text, strings, a noun",
+  desk: "handler",
+  stage: "pool",
+  hands: "dependencies",
+  lent: "acquired",
+  lends: "acquires",
+  told: "detected from",
+  tells: "reports",
+  laid: "attributed",
+  whoever: "a noun",
+  nobody: "a noun",
+  somebody: "a noun",
+  player: "runner",
+  plays: "runs",
+  played: "run",
+  door: "public entry",
+  room: "module",
+  rooms: "modules",
+  anew: "again",
+  dead: "zero variance, gone",
+  "goes on": "resumes, continues",
+  "of late": "recent",
+  "under way": "in flight",
+  "cut off": "cancelled, truncated",
+  "is over": "done, ended",
+  "laid to": "attributed to",
+};
+
+/** The bookshop is a night desk, and says so. */
+const exempt = /^environments\/bookshop\//;
+
+/** @returns {Promise<{ problems: string[], summary: string }>} */
+export async function checkWords() {
+  /** @type {string[]} */
+  const problems = [];
+  let count = 0;
+  /** @type {(place: string, text: string) => void} */
+  const look = (place, text) => {
+    count += 1;
+    for (const word of findRefused(text)) problems.push(`${place} says "${word}": ${refused[word]}.`);
+  };
+  for (const [file, text] of readSources("src", ".ts")) {
+    if (isTest(file) || exempt.test(file)) continue;
+    for (const name of exportedNames(file, text)) look(`src/${file}: the export ${name}`, splitName(name));
+    if (!file.startsWith("service/")) continue;
+    for (const [, said = ""] of text.matchAll(/(?:summary|description):\s*["`]([^"`]*)["`]/g))
+      look(`src/${file}`, said);
+    for (const [, said = ""] of text.matchAll(/\.describe\(\s*["`]([^"`]*)["`]/g)) look(`src/${file}`, said);
+  }
+  for (const [name, text] of await helpTexts()) look(`The help of ${name}`, text);
+  for (const file of ["README.md", "FEATURES.md", "CONTRIBUTING.md"].filter((name) => existsSync(join(root, name)))) {
+    lookAtHeadings(file, readFileSync(join(root, file), "utf8"), look);
+  }
+  for (const [file, text] of readSources("docs", ".md")) lookAtHeadings(`docs/${file}`, text, look);
+  return { problems, summary: `${count} names and texts, ${Object.keys(refused).length} refused words` };
+}
+
+/**
+ * The refused words of a text, each once.
+ *
+ * @param {string} text
+ */
+export function findRefused(text) {
+  const plain = text.toLowerCase().replaceAll(/\s+/g, " ");
+  return Object.keys(refused).filter((word) => new RegExp(`\\b${word}\\b`).test(plain));
+}
+
+/** `openRunFolder` as "open run folder". @param {string} name */
+export const splitName = (name) => name.replaceAll(/([a-z\d])([A-Z])/g, "$1 $2").replaceAll("_", " ");
+
+/**
+ * @param {string} file
+ * @param {string} text
+ */
+function exportedNames(file, text) {
+  const { module } = parseSync(file, text);
+  return module.staticExports
+    .flatMap(({ entries }) =>
+      entries.map(({ exportName, moduleRequest }) => (moduleRequest === null ? exportName.name : null)),
+    )
+    .filter((name) => name !== null);
+}
+
+/** @returns {Promise<(readonly [string, string])[]>} The help of every command, the long form included. */
+async function helpTexts() {
+  const { runCli } = await import("../../dist/cli/run-cli.js");
+  const { signal } = new AbortController();
+  const silent = { write: () => true };
+  const help = async (/** @type {string[]} */ ...argv) => {
+    let text = "";
+    const stdout = { write: (/** @type {string} */ part) => (text += part) };
+    const context = { env: {}, cwd: root, drain: signal, cancel: signal, program: "npx trainable-agents" };
+    await runCli(argv, { ...context, stdout, stderr: silent });
+    return text;
+  };
+  const all = await help("--help");
+  const names = [...all.matchAll(/^ {2}(\w[\w-]*) .*[[<]/gm)].map(([, name = ""]) => name);
+  /** @type {(readonly [string, string])[]} */
+  const found = [["trainable-agents", all]];
+  for (const name of names) found.push([name, await help(name, "--help")], [name, await help(name, "--help-all")]);
+  return found;
+}
+
+/**
+ * @param {string} file
+ * @param {string} text
+ * @param {(place: string, text: string) => void} look
+ */
+function lookAtHeadings(file, text, look) {
+  let isCode = false;
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line.startsWith("```")) isCode = !isCode;
+    else if (!isCode && line.startsWith("#")) look(`${file}:${index + 1}`, line);
+  }
+}
