@@ -122,12 +122,12 @@ if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const sizes = measure();
   const total = sum(sizes.values());
   for (const [name, { files, lines, code }] of [...sizes, /** @type {const} */ (["in all", total])]) {
-    console.log(
-      `${name.padEnd(18)}${String(files).padStart(5)} files${String(lines).padStart(7)} lines${String(code).padStart(7)} of code`,
+    process.stdout.write(
+      `${name.padEnd(18)}${String(files).padStart(5)} files${String(lines).padStart(7)} lines${String(code).padStart(7)} of code\n`,
     );
   }
   const small = smallFiles();
-  console.log(`\n${small.length} files under 60 lines with one importer:\n${small.join("\n")}`);
+  process.stdout.write(`\n${small.length} files under 60 lines with one importer:\n${small.join("\n")}\n`);
   if (process.argv.includes("--write")) {
     const table = { total, modules: Object.fromEntries(sizes) };
     writeFileSync(tableFile, `${JSON.stringify(table, null, 2)}\n`);
