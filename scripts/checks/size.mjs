@@ -47,9 +47,10 @@ export function checkSize() {
   return { problems, summary: `${total.files} files, ${total.lines} lines, ${total.code} of code` };
 }
 
-/** @returns {{ total: Size, modules: Readonly<Record<string, Size>> }} */
 function readTable() {
-  return JSON.parse(readFileSync(tableFile, "utf8"));
+  return /** @type {{ total: Size, modules: Readonly<Record<string, Size>> }} */ (
+    JSON.parse(readFileSync(tableFile, "utf8"))
+  );
 }
 
 /** @returns {Map<string, Size>} By the first folder below src/. */
