@@ -5,7 +5,7 @@
 import { TokenBuffer } from "../dist/core/token-buffer.js";
 import { GenerateBodyWriter, toGenerateFields } from "../dist/engines/sglang/generate-request.js";
 import { createRandom } from "../dist/lib/random.js";
-import { defaultSampling } from "../dist/core/sampling.js";
+import { defaultSampling } from "../dist/core/engine.js";
 
 const newTokens = 200;
 const rounds = 400;

@@ -13,7 +13,7 @@ import { Pool } from "undici";
 
 import { defaultSampling, TokenBuffer } from "../dist/core/index.js";
 import { createSglangEngine } from "../dist/engines/sglang/index.js";
-import { createSemaphore } from "../dist/lib/semaphore.js";
+import { createSemaphore } from "../dist/lib/limits.js";
 import { resumableRunner, runRollout, episodeRunner } from "../dist/rollout/index.js";
 import { createFileRunStore } from "../dist/store/index.js";
 import { cpuOf, machine, median, reportRows, spread, warmUpRounds } from "./lib/measure.mjs";

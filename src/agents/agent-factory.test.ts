@@ -11,7 +11,7 @@ describe("agentFactory()", () => {
   test("makes the tool-calling strategy, which opens with guidelines and the user's first words", () => {
     const strategy = agentFactory({ strategy: "tool-calling" });
     expect(strategy.name).toBe("tool-calling");
-    expect(strategy.open({ guidelines: "Be kind.", tools: [], firstWords: "Hi", seed: 1 })).toEqual({
+    expect(strategy.open({ guidelines: "Be kind.", tools: [], firstUtterance: "Hi", seed: 1 })).toEqual({
       messages: [
         { role: "system", content: "Be kind." },
         { role: "user", content: "Hi" },

@@ -6,7 +6,7 @@ import { createFewShot, parseDisplays } from "./few-shot.ts";
 const displays = ["a", "b", "c", "d", "e", "f", "g"].map((name) => `user: ${name}\nassistant: None`);
 const systemOf = (seed: number, displayCount?: number): string => {
   const strategy = createFewShot({ displays, ...(displayCount === undefined ? {} : { displayCount }) });
-  return strategy.open({ guidelines: "Be kind.", tools: [], firstWords: "Hi", seed }).messages[0]?.content ?? "";
+  return strategy.open({ guidelines: "Be kind.", tools: [], firstUtterance: "Hi", seed }).messages[0]?.content ?? "";
 };
 
 describe("createFewShot()", () => {
@@ -15,7 +15,7 @@ describe("createFewShot()", () => {
       createFewShot({ displays: ["only"], displayCount: 1 }).open({
         guidelines: "Be kind.",
         tools: [],
-        firstWords: "Hi",
+        firstUtterance: "Hi",
         seed: 4,
       }),
     ).toEqual({

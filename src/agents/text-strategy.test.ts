@@ -38,7 +38,7 @@ describe.each([
   ["react", createReact],
 ] as const)("%s", (name, create) => {
   test("describes tools in the system message as Python's json.dumps does, and gives the template none", () => {
-    const opening = create().open({ guidelines: "Be kind.", tools, firstWords: "Hi", seed: 1 });
+    const opening = create().open({ guidelines: "Be kind.", tools, firstUtterance: "Hi", seed: 1 });
     expect(opening.tools).toEqual([]);
     expect(opening.messages[1]).toEqual({ role: "user", content: "Hi" });
     const system = opening.messages[0]?.content ?? "";
@@ -50,7 +50,7 @@ describe.each([
 
   test("takes another instruction, directly behind the tools", () => {
     const strategy = create({ instruction: "\nJust act." });
-    const { messages } = strategy.open({ guidelines: "G", tools: [], firstWords: "Hi", seed: 1 });
+    const { messages } = strategy.open({ guidelines: "G", tools: [], firstUtterance: "Hi", seed: 1 });
     expect(messages[0]?.content).toBe("G\n#Available tools\n[]\nJust act.");
   });
 

@@ -25,7 +25,7 @@ export function createTextStrategy(
     policy["schema-violation"] === "forward" ? { ...policy, "schema-violation": "observe" } : policy;
   return {
     name,
-    open: ({ guidelines, tools, firstWords }) => ({
+    open: ({ guidelines, tools, firstUtterance }) => ({
       messages: [
         {
           role: "system",
@@ -35,7 +35,7 @@ export function createTextStrategy(
             instruction,
           ),
         },
-        { role: "user", content: firstWords },
+        { role: "user", content: firstUtterance },
       ],
       tools: [],
     }),

@@ -14,10 +14,10 @@ export function createToolCalling(options: ToolCallingOptions = {}): AgentStrate
   const policy = createProblemPolicy(options.problemPolicy);
   return {
     name: "tool-calling",
-    open: ({ guidelines, tools, firstWords }) => ({
+    open: ({ guidelines, tools, firstUtterance }) => ({
       messages: [
         { role: "system", content: guidelines },
-        { role: "user", content: firstWords },
+        { role: "user", content: firstUtterance },
       ],
       tools,
     }),

@@ -2,7 +2,7 @@
 // could otherwise name a server of their own and read it there.
 
 import { parseBaseUrl } from "../http/index.ts";
-import { httpAddress } from "../lib/http-address.ts";
+import { httpAddress } from "../lib/address.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 
 type Addressed = Pick<RolloutSettings, "engine" | "url" | "host" | "port">;

@@ -6,7 +6,7 @@ import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import { checkResumable, openRunFolder } from "../store/index.ts";
-import { textTable } from "../lib/text-table.ts";
+import { textTable } from "../lib/text.ts";
 import type { ConfigFile } from "./config-file.ts";
 import {
   type RolloutSettings,

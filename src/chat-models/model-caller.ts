@@ -5,9 +5,7 @@
 import { type Attempt, AttributedError, attribute, ConfigurationError, type ModelUsage } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
-import { createRateLimit } from "../lib/rate-limit.ts";
-import { checkRetryPolicy, retry, type RetryPolicy } from "../lib/retry.ts";
-import { createSemaphore } from "../lib/semaphore.ts";
+import { createRateLimit, createSemaphore, checkRetryPolicy, retry, type RetryPolicy } from "../lib/limits.ts";
 import type { ChatMessage, ChatModel, ChatOptions, ChatReply } from "./chat-model.ts";
 import { askingOf, boundaryOf, cancelledFailure, modelFailure, type ModelPart } from "./model-failure.ts";
 
@@ -111,7 +109,7 @@ export function createModelCaller(model: ChatModel, part: ModelPart, limits: Cal
         },
         policy,
         {
-          judge: (error) => {
+          classify: (error) => {
             if (!(error instanceof AttributedError)) return { retry: false, afterMs: null };
             const { code, retryable } = error.failure;
             const isUnreadable = code === "empty-reply" || code === "malformed-reply";

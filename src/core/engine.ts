@@ -1,8 +1,38 @@
-import type { SamplingParams } from "./sampling.ts";
+// The engine as a contract: token ids in, sampled ids and logprobs out. Implementations: `engines/`.
+
 import type { TokenBuffer } from "./token-buffer.ts";
 import type { Finish, WeightSpan } from "./turn.ts";
 
-/** What the engine is asked for: continue these token ids. */
+/** How an engine samples. Names follow the field; each engine translates them once. */
+export type SamplingParams = {
+  /** 0 is greedy. */
+  readonly temperature: number;
+  readonly topP: number;
+  /** -1: the whole vocabulary. */
+  readonly topK: number;
+  readonly minP: number;
+  /** Per engine call; `null`: as much as the context allows. */
+  readonly maxNewTokens: number | null;
+  readonly repetitionPenalty: number;
+  /** Per engine call, derived from (run seed, task, sample, turn); `null`: the engine's own randomness. */
+  readonly seed: number | null;
+  /** Engine-specific parameters, sent as they are (SGLang refuses names it does not know). */
+  readonly extra: Readonly<Record<string, unknown>>;
+};
+
+/** Sampling from the policy itself, undistorted: what on-policy learning assumes. */
+export const defaultSampling: SamplingParams = Object.freeze({
+  temperature: 1,
+  topP: 1,
+  topK: -1,
+  minP: 0,
+  maxNewTokens: 1024,
+  repetitionPenalty: 1,
+  seed: null,
+  extra: Object.freeze({}),
+});
+
+/** Continue these token ids. */
 export type SampleRequest = {
   readonly prompt: TokenBuffer;
   readonly sampling: SamplingParams;
@@ -49,20 +79,20 @@ export type EngineFailureCode =
  * Guarantees: `sampledTokens` are the ids the server sampled; a rejection means no turn happened and is an
  * `AttributedError` at boundary "engine" with an {@link EngineFailureCode}; an abort by the server is a result whose
  * finish reason is "abort", with the partial tokens. Safe to call concurrently; the prompt may grow after the promise settles.
- * Not promised: order between calls, or equal weights for two calls. Retries belong to the caller (`episodes/`).
+ * Not promised: order between calls, or equal weights for two calls. Retries belong to the caller (`rollout/`).
  */
 export interface Engine {
   readonly name: string;
   sample(request: SampleRequest, options?: { readonly signal?: AbortSignal }): Promise<SampleResult>;
   /**
-   * Whether the server takes requests now: it is up, and not paused. Rejects when it cannot be asked. Absent: nobody can
-   * tell, and a request that is held waits on the server.
+   * Whether the server takes requests now: it is up, and not paused. Rejects when it cannot be queried. Absent: it is
+   * not known, and a request that is held waits on the server.
    */
   isReady?(options?: { readonly signal?: AbortSignal }): Promise<boolean>;
   /**
    * The trainer says that the servers have these weights now. Resolves when the version at dispatch follows: a server that
-   * names its weights is asked, of another one the trainer's word is taken. Call it before anything that counts on the new
-   * weights begins. Rejects when a server cannot be asked; its version counts as not known then, until a reply names it.
+   * names its weights is queried, for another one the trainer's report is taken. Call it before anything that counts on the new
+   * weights begins. Rejects when a server cannot be queried; its version is unknown then, until a reply names it.
    * Absent: the weights never change, or the engine sees it itself.
    */
   reportWeightVersion?(version: string): Promise<void>;
@@ -78,4 +108,22 @@ export interface EngineControl {
   abort(requestId: string): Promise<void>;
   pause(mode: "abort" | "retract" | "in-place"): Promise<void>;
   continue(): Promise<void>;
+}
+
+/** How busy the servers behind one engine are at one moment: what a run reads to bound its concurrency. Not telemetry. */
+export type EngineLoad = {
+  /** Number of servers that answered. */
+  readonly servers: number;
+  /** Requests that are being sampled, of all servers. */
+  readonly running: number;
+  /** Requests that wait, of all servers. */
+  readonly waiting: number;
+  /** Share of the key-value cache that is taken, 0 to 1, of the fullest server; `null` when no server says. */
+  readonly kvUse: number | null;
+};
+
+/** Engines whose servers report their load. */
+export interface EngineLoadSource {
+  /** `null`: the server does not report it. Rejects with an `AttributedError` at boundary "engine" when it cannot be queried. */
+  load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null>;
 }

@@ -1,9 +1,96 @@
-// The world of an episode as a contract: what it must keep so that runs can be replayed and graded. Not an environment: see
-// `environments/`. It knows no model, no user and no tokens.
+// Tasks, and the world of an episode as a contract: what it must guarantee so that runs can be replayed and graded. Not an
+// environment: see `environments/`. It knows no model, no user simulator and no tokens.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
-import type { Task, Taskset } from "./task.ts";
-import type { Tool } from "./tool.ts";
+import type { Tool } from "./message.ts";
+
+/** Something the user can tell on request. A user who does not know says so in `answers`, or tells what else helps. */
+export type AgendaSlot = {
+  /** Unique among the slots that stand together; for logs. */
+  readonly name: string;
+  /**
+   * Phrases by which an agent may ask for it ("order number"), lower case. A phrase is heard when each of its words begins
+   * a word of one asking sentence, in any order.
+   */
+  readonly askedBy: readonly string[];
+  /** Whole sentences that answer; one is chosen by seed. */
+  readonly answers: readonly string[];
+};
+
+/** What the user compares a proposal with before it says yes. */
+export type AgendaConfirmation = {
+  /** For each thing that a proposal must name, the ways of naming it (compared without case); all things must be named. */
+  readonly mustName: readonly (readonly string[])[];
+  /** Whole sentences that put a wrong or vague proposal right; one is chosen by seed. */
+  readonly corrections: readonly string[];
+};
+
+/** A change of mind: said once, in place of the yes to the first right proposal. From then on its parts replace the goal's. */
+export type AgendaSecondThought = {
+  readonly words: readonly string[];
+  readonly slots: readonly AgendaSlot[];
+  readonly confirmation: AgendaConfirmation;
+};
+
+/** One request of the user. */
+export type AgendaGoal = {
+  /** For logs. */
+  readonly name: string;
+  /** Ways of asking for it, whole sentences; one is chosen by seed. */
+  readonly requests: readonly string[];
+  readonly slots: readonly AgendaSlot[];
+  /** `null`: nothing is to be done that the user would say yes to (it wants to know something, say). */
+  readonly confirmation: AgendaConfirmation | null;
+  /** `null`: the user knows its mind. Only together with a confirmation. */
+  readonly secondThought: AgendaSecondThought | null;
+  /** Phrases (whole words, compared without case) that make a statement settle the goal, whether or not it requested a yes. */
+  readonly settledBy: readonly string[];
+  /** Said one after another at refusals; the refusal after the last is accepted and settles the goal. */
+  readonly objections: readonly string[];
+};
+
+/**
+ * The structured goal of an agenda-based simulated user (Schatzmann et al. 2007): what it requests, in which order, what it can
+ * tell, what it says yes to, and how much it puts up with. Data only; `users/` follows it. It holds whole sentences and phrases
+ * to listen for, never a record of the environment, so any domain can write one.
+ */
+export type Agenda = {
+  /** Whole sentences before the first request; one is chosen by seed, an empty one says nothing. */
+  readonly greetings: readonly string[];
+  /** What the user can tell at any time (who it is). */
+  readonly slots: readonly AgendaSlot[];
+  /** Pursued in this order, the next one when the last is settled. At least one. */
+  readonly goals: readonly AgendaGoal[];
+  /** Last utterances of a user whose goals are settled; one is chosen by seed. */
+  readonly farewells: readonly string[];
+  /** Lines of the agent that lead nowhere before the user hangs up. At least one. */
+  readonly patience: number;
+};
+
+/** An immutable problem with a stable id. */
+export type Task = {
+  /** Unique and stable, e.g. `tau-bench/retail:test:17`. */
+  readonly id: string;
+  /** Name of the environment. */
+  readonly environment: string;
+  readonly split: string;
+  readonly index: number;
+  /** SHA-256 (hex) of everything that defines the task. */
+  readonly contentHash: string;
+  /** Prompt of a user simulated by a model; `null` when the task has no prose. */
+  readonly instruction: string | null;
+  /** What the agenda-based user follows; `null` when the task has no structured goal. */
+  readonly agenda: Agenda | null;
+};
+
+/** A seedable source of tasks. `task(i)` is pure: the same index gives the same task, in every process. */
+export interface Taskset {
+  readonly environment: string;
+  readonly split: string;
+  readonly size: number;
+  /** Throws a `RangeError` that names the bounds. */
+  task(index: number): Task;
+}
 
 export type EnvironmentCall = { readonly name: string; readonly arguments: JsonObject };
 
@@ -36,11 +123,11 @@ export type Grade = {
 /**
  * The world of one episode: its state, its tools, its reward. Single use.
  *
- * Guarantees: deterministic, so replaying the recorded calls and words gives the same state, results and reward (this is
- * how a killed run goes on; there is no other snapshot). `call` answers every model output with a result: it rejects only
+ * Guarantees: deterministic, so replaying the recorded calls and utterances gives the same state, results and reward (this is
+ * how a killed run resumes; there is no other snapshot). `call` answers every model output with a result: it rejects only
  * for a fault of the environment itself. Owns no model and no user. Calls arrive one at a time. What is thrown, rejected or of
  * another type than stated here is a failure of the episode at boundary "environment" or "grader", with code "bad-result" for
- * a wrong type; other episodes go on.
+ * a wrong type; other episodes are not affected.
  */
 export interface Environment {
   readonly task: Task;
@@ -50,8 +137,8 @@ export interface Environment {
   /** Known at reset; the loop merges later infos over it. */
   readonly info: JsonObject;
   call(call: EnvironmentCall): ToolResult | Promise<ToolResult>;
-  /** The agent's words to the user, recorded because rewards may depend on what was said. */
-  hear(words: string): void;
+  /** The agent's utterance to the user, recorded because rewards may depend on what was said. */
+  hear(utterance: string): void;
   /** Grades the state as it is. Idempotent. Whether a truncated episode can earn a reward is the domain's decision. */
   grade(ending: Ending): Grade | Promise<Grade>;
   /** Digest of the state (hex), for comparing replays. May be slow. */
@@ -66,9 +153,9 @@ export interface Environment {
 export interface EnvironmentSource {
   readonly name: string;
   readonly splits: readonly string[];
-  /** Names of the user simulators that can play its tasks. */
+  /** Names of the user simulators that can run its tasks. */
   readonly users: readonly string[];
-  /** Who words the answer to arguments that violate a tool's schema: the environment (as its reference does) or the loop. */
+  /** What answers arguments that violate a tool's schema: the environment (as its reference does) or the loop. */
   readonly argumentErrors: "environment" | "loop";
   taskset(split: string): Taskset;
   open(task: Task): Environment;

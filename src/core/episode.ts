@@ -1,19 +1,14 @@
-import type { JsonObject } from "../python-semantics/json/value.ts";
-import type { ActionProblem, Decision } from "./agent-strategy.ts";
-import type { EngineUsage } from "./engine.ts";
-import type { Grade, ToolResult } from "./environment.ts";
-import type { Failure } from "./failure.ts";
-import type { Message } from "./message.ts";
-import type { ModelUsage } from "./model-usage.ts";
-import type { ParsedAction } from "./renderer.ts";
-import type { DroppedTokens, Sample } from "./sample.ts";
-import type { Outcome, StopReason } from "./stop-reason.ts";
-import type { Task } from "./task.ts";
-import type { Trajectory, Turn } from "./turn.ts";
-import type { UserLine } from "./user.ts";
+// An episode as data: its events in order, the whole of it, and what became of its group. See `rollout/` for the loop.
 
-/** A failed try of an engine call, kept in the turn's log. */
-export type Attempt = { readonly failure: Failure; readonly waitedMs: number };
+import type { JsonObject } from "../python-semantics/json/value.ts";
+import type { ActionProblem, Decision } from "./agent.ts";
+import type { EngineUsage } from "./engine.ts";
+import type { Grade, ToolResult, Task } from "./environment.ts";
+import type { Attempt, Failure, Outcome, StopReason } from "./failure.ts";
+import type { Message } from "./message.ts";
+import type { ParsedAction } from "./renderer.ts";
+import type { DroppedTokens, Sample, Trajectory, Turn } from "./turn.ts";
+import type { ModelUsage, UserLine } from "./user.ts";
 
 /**
  * What happened, in order. An event is handed to the sink before it counts, so a journal of events can be replayed through
@@ -54,7 +49,7 @@ export type EpisodeEvent =
 export type Episode = {
   readonly id: string;
   readonly groupId: string;
-  /** Place in the group. */
+  /** The episode's place in its group. The name is that of the file format; it is no training sample. */
   readonly sampleIndex: number;
   readonly task: Task;
   readonly seed: number;
@@ -67,7 +62,7 @@ export type Episode = {
   readonly grade: Grade | null;
   /** Info of reset and of every step, merged in order. */
   readonly info: JsonObject;
-  /** The conversation as the policy's template sees it; actions raw. Those of an API model are in their parts. */
+  /** The conversation as the policy's template renders it; actions raw. Those of an API model are split into their parts. */
   readonly messages: readonly Message[];
   readonly trajectory: Trajectory;
   /**
@@ -82,3 +77,19 @@ export type Episode = {
 
 /** The training rows of an episode and what is in none of them. */
 export type EpisodeSamples = { readonly samples: readonly Sample[]; readonly dropped: readonly DroppedTokens[] };
+
+/** What became of a group: decided once, when its last episode has ended, and recorded with its training rows. */
+export type GroupRecord = {
+  readonly groupId: string;
+  readonly taskId: string;
+  /** Number of the task in the run. */
+  readonly groupIndex: number;
+  /** The rows of a dropped group are not written. */
+  readonly decision: "kept" | "dropped";
+  /** Why it was dropped; `null` when it was kept. */
+  readonly reason: string | null;
+  /** In the order of their place in the group. */
+  readonly episodeIds: readonly string[];
+  /** Aligned with `episodeIds`; `null` where an episode was not graded. */
+  readonly rewards: readonly (number | null)[];
+};

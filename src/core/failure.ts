@@ -1,5 +1,5 @@
 // A failure is a fault recorded on an episode as data. It is neither a stop reason (limits and hang-ups are normal
-// endings, see `stop-reason.ts`) nor a programmer's mistake (those throw plain errors before work starts).
+// endings, `StopReason` below) nor a programmer's mistake (those throw plain errors before work starts).
 
 /** Where a fault crossed into the system. */
 export type Boundary =
@@ -21,14 +21,17 @@ export type Failure = {
   readonly message: string;
   /** Decided where the status is known. */
   readonly retryable: boolean;
-  /** The fault below this one, in words; `null` when there is none. */
+  /** The fault below this one, as text; `null` when there is none. */
   readonly cause: string | null;
 };
+
+/** A failed attempt of an engine or model call, recorded with its turn. */
+export type Attempt = { readonly failure: Failure; readonly waitedMs: number };
 
 /** An error that already knows its boundary; it passes every later boundary unchanged. */
 export class AttributedError extends Error {
   readonly failure: Failure;
-  /** What the server asked us to wait before the next attempt, in milliseconds; `null` when it did not say. */
+  /** How long the server requested us to wait before the next attempt, in milliseconds; `null` when it did not say. */
   readonly retryAfterMs: number | null;
 
   constructor(failure: Failure, options?: { readonly cause?: unknown; readonly retryAfterMs?: number | null }) {
@@ -59,8 +62,8 @@ export function messageOf(error: unknown): string {
     const isRecord = typeof error === "object" && error !== null;
     const message: unknown = isRecord && "message" in error ? error.message : error;
     const text = isRecord && message === "" && "name" in error ? error.name : message;
-    const words = String(text) || "an error without a message";
-    return words.length > longestMessage ? `${words.slice(0, longestMessage)} [cut]` : words;
+    const shown = String(text) || "an error without a message";
+    return shown.length > longestMessage ? `${shown.slice(0, longestMessage)} [cut]` : shown;
   } catch {
     return "an error that cannot be shown";
   }
@@ -73,7 +76,47 @@ export function attribute(error: unknown, boundary: Boundary, code = "unexpected
     if (error instanceof AttributedError) return error;
     if (error instanceof Error && error.cause instanceof Error) cause = messageOf(error.cause);
   } catch {
-    // An object that answers no question has no cause.
+    // An object whose properties cannot be read has no cause.
   }
   return new AttributedError({ boundary, code, message: messageOf(error), retryable: false, cause }, { cause: error });
+}
+
+/** Why an episode ended. Values are snake_case because run files and trainers read them. */
+export type StopReason =
+  | "tool_ended"
+  | "user_hung_up"
+  | "max_turns"
+  | "max_tokens"
+  | "context_length"
+  /** A format error whose policy is to end the episode, graded. */
+  | "bad_action"
+  /** The same, not graded: what the upstream program does. */
+  | "bad_action_aborted"
+  | "engine_abort"
+  | "cancelled"
+  | "fault";
+
+/** completed: ended by tool or user. truncated: a limit. aborted: we, or a weight update, cancelled it. failed: a fault. */
+export type Outcome = "completed" | "truncated" | "aborted" | "failed";
+
+/** The outcome follows from the stop reason, never the other way round. */
+export function outcomeOf(stop: StopReason): Outcome {
+  switch (stop) {
+    case "tool_ended":
+    case "user_hung_up":
+    case "bad_action":
+      return "completed";
+    case "max_turns":
+    case "max_tokens":
+    case "context_length":
+      return "truncated";
+    case "engine_abort":
+    case "bad_action_aborted":
+    case "cancelled":
+      return "aborted";
+    case "fault":
+      return "failed";
+    default:
+      return stop satisfies never;
+  }
 }

@@ -1,5 +1,7 @@
-// Messages as the agent's side of a conversation sees them. Not the wire shape of any provider; the chat template of a
+// Messages and tools as the agent's side of a conversation sees them. Not the wire shape of any provider; the chat template of a
 // model family decides how they read.
+
+import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 
 /** One tool call that a policy wrote. */
 export type ToolCall = {
@@ -15,9 +17,9 @@ export type UserMessage = { readonly role: "user"; readonly content: string };
 export type AssistantMessage = {
   readonly role: "assistant";
   /**
-   * The words. In an episode's history this is the raw action, decoded, without its end token (tags, calls and thinking
+   * The text. In an episode's history this is the raw action, decoded, without its end token (tags, calls and thinking
    * included), `reasoning` is null and `toolCalls` is empty: the template then renders what the policy wrote. What an API
-   * model said stands in its parts, with the one call that gets an answer.
+   * model said is split into its parts, with the one call that gets an answer.
    */
   readonly content: string;
   readonly reasoning: string | null;
@@ -31,3 +33,28 @@ export type ToolMessage = {
 };
 
 export type Message = SystemMessage | UserMessage | AssistantMessage | ToolMessage;
+
+/** A tool that an environment offers. */
+export type Tool = {
+  readonly name: string;
+  /** The whole OpenAI entry (`{"type": "function", "function": {...}}`), lossless: prompts render it byte for byte. */
+  readonly definition: JsonObject;
+};
+
+/** Reads a tool out of an OpenAI entry. Throws a plain error when it has no name. */
+export function toolFromDefinition(definition: JsonObject): Tool {
+  const body = definition.get("function");
+  const name = body instanceof Map ? body.get("name") : undefined;
+  if (typeof name !== "string") {
+    throw new Error(
+      'Cannot read a tool definition: "function.name" is missing; give the OpenAI form {"type": "function", "function": {"name": ...}}.',
+    );
+  }
+  return { name, definition };
+}
+
+/** The JSON Schema of the tool's arguments; `null` when the definition has none. */
+export function toolParameters(tool: Tool): JsonValue {
+  const body = tool.definition.get("function");
+  return body instanceof Map ? (body.get("parameters") ?? null) : null;
+}

@@ -1,5 +1,47 @@
-import type { Message, ToolCall } from "./message.ts";
-import type { Tool } from "./tool.ts";
+// Text to token ids (tokenizer) and messages to token ids (renderer), with what a parser makes of sampled output. Contracts:
+// implementations are in `tokenizers/`, `renderers/` and `parsers/`.
+
+import type { Message, ToolCall, Tool } from "./message.ts";
+
+/**
+ * Text to token ids and back, for one vocabulary.
+ *
+ * Guarantees: `encode` adds no token of its own (no BOS), and cuts added tokens (`<|im_start|>`) out of the text first, as
+ * Hugging Face tokenizers do; `decode` never throws on ids of the vocabulary, incomplete UTF-8 becomes U+FFFD.
+ * Not promised: `decode(encode(text)) === text` (normalizers change text).
+ */
+export interface Tokenizer {
+  readonly name: string;
+  /** One more than the largest id. */
+  readonly vocabularySize: number;
+  encode(text: string): Uint32Array;
+  /**
+   * As `encode`, but what stands in the `literal` ranges is text whatever it spells: no control token begins, ends or lies
+   * there. A control token is every added token, special or not, that is more than white space.
+   */
+  encodeLiteral(text: string, literal: readonly TextRange[]): LiteralEncoding;
+  decode(ids: ArrayLike<number>, options?: { readonly skipSpecialTokens?: boolean }): string;
+  /** Id of a whole token by its text, added tokens included; `null` when there is none. */
+  tokenId(text: string): number | null;
+  /** True for added tokens marked special, which `skipSpecialTokens` leaves out. */
+  isSpecial(id: number): boolean;
+  startDecoding(): IncrementalDecoder;
+}
+
+/** A part of a text: `[start, end)` in UTF-16 units. Lists of ranges are in order and do not overlap. */
+export type TextRange = { readonly start: number; readonly end: number };
+
+export type LiteralEncoding = {
+  readonly tokens: Uint32Array;
+  /** How many control tokens `encode` would have recognised in literal text. */
+  readonly spelledTokens: number;
+};
+
+/** Decodes a stream of ids without ever splitting a character: held bytes come out with a later push, or with `finish`. */
+export interface IncrementalDecoder {
+  push(id: number): string;
+  finish(): string;
+}
 
 /** Where a message stands in rendered tokens: `[start, end)`. */
 export type MessageSpan = { readonly message: number; readonly start: number; readonly end: number };
@@ -13,7 +55,7 @@ export type RenderedPrompt = {
   readonly spelledTokens: number;
 };
 
-/** What a parser found wrong with sampled output. Syntax only: whether a call fits its tool's schema is judged in `agents/`. */
+/** What a parser found wrong with sampled output. Syntax only: a call is validated against its tool's schema in `agents/`. */
 export type ParseProblem = {
   readonly code:
     | "not-json"
@@ -26,7 +68,7 @@ export type ParseProblem = {
     | "repaired";
   /** The offending text, as sampled. */
   readonly text: string;
-  /** Name of the tool that was asked for, when it could be read. */
+  /** Name of the requested tool, when it could be read. */
   readonly toolName: string | null;
   readonly detail: string;
 };
@@ -36,7 +78,7 @@ export type ParsedAction = {
   /** The whole action, decoded, without its end token. */
   readonly text: string;
   readonly reasoning: string | null;
-  /** The words beside reasoning and calls. When no call came out: all beside reasoning, so that nothing a policy said is lost. */
+  /** The text beside reasoning and calls. Without a call: all text beside reasoning, so that nothing a policy said is lost. */
   readonly content: string;
   readonly toolCalls: readonly ToolCall[];
   readonly problems: readonly ParseProblem[];
@@ -51,7 +93,7 @@ export type BridgeInput = {
   readonly tools: readonly Tool[];
   /** The ids of the last action. */
   readonly lastAction: Uint32Array;
-  /** What came since: all tool results of the turn together, or the user's words. */
+  /** The messages since: all tool results of the turn together, or the user's utterance. */
   readonly newMessages: readonly Message[];
 };
 
@@ -72,7 +114,7 @@ export type BridgeResult =
       /** `null`: there is none. */
       readonly deviation: TemplateDeviation | null;
     }
-  /** The template rewrites what came before; render anew and start a branch. */
+  /** The template rewrites what came before; render again and start a branch. */
   | { readonly type: "refused"; readonly reason: string };
 
 /** Which parsers read actions, by their names, and how. */

@@ -1,7 +1,7 @@
 // Token ids that only ever grow. The identity of a buffer lets an engine keep the serialized form of what it has
 // already sent, so that a turn costs its new tokens and not its whole context. Not a record: see `turn.ts`.
 
-import { copyIds, smallUint32Array } from "../lib/small-array.ts";
+import { copyIds, smallUint32Array } from "../lib/bytes.ts";
 
 const none = new Uint32Array(0);
 
@@ -52,8 +52,8 @@ export class TokenBuffer {
   }
 
   /**
-   * Nobody will ask for more of these ids: what engines keep beside them (the body of the last request) is handed on. They stay
-   * readable. Whoever makes many buffers closes each; the memory of one that is never closed goes with it.
+   * No further ids will be requested: what engines keep beside them (the body of the last request) is released. They stay
+   * readable. Close each of many buffers; the memory of one that is never closed is released with it.
    */
   close(): void {
     const callbacks = this.#whenClosed ?? [];
@@ -67,9 +67,9 @@ export class TokenBuffer {
   }
 
   /** As {@link view}, in the pieces that were appended: never a copy. */
-  parts(start = 0, wantedEnd: number = this.#length): readonly Uint32Array[] {
-    const end = Math.min(wantedEnd, this.#length);
-    // From the last one back, because new ids are what is mostly asked for.
+  parts(start = 0, requestedEnd: number = this.#length): readonly Uint32Array[] {
+    const end = Math.min(requestedEnd, this.#length);
+    // From the last one back, because new ids are mostly requested.
     const found: Uint32Array[] = [];
     let partEnd = this.#length;
     for (let index = this.#parts.length - 1; index >= 0 && partEnd > start; index--) {

@@ -1,4 +1,5 @@
-// One engine call as data. What a turn added is stored; whole prompts and sequences are derived (`trajectories/`).
+// One engine call as data, and the training rows of a branch. What a turn added is stored; whole prompts and sequences are
+// derived (`trajectories/`).
 
 import type { TemplateDeviation } from "./renderer.ts";
 
@@ -9,7 +10,7 @@ export type Finish = {
   readonly reason: FinishReason;
   /** The stop token id or stop string that matched; `null` when none did or the server does not say. */
   readonly matched: number | string | null;
-  /** The engine's own words (JSON text); `null` when it had none. */
+  /** As the engine reported it (JSON text); `null` when it reported none. */
   readonly raw: string | null;
 };
 
@@ -60,4 +61,37 @@ export function countUnlikely({ logprobs }: Pick<Turn, "logprobs">): number {
 /** Token-exact record of one policy's turns in an episode; a tree when history was rewritten. */
 export type Trajectory = {
   readonly turns: readonly Turn[];
+};
+
+/** One training row from one branch. All arrays cover the whole sequence, prompt included. */
+export type Sample = {
+  /** `<episode id>/<branch>`. */
+  readonly id: string;
+  readonly episodeId: string;
+  readonly groupId: string;
+  readonly taskId: string;
+  readonly branch: number;
+  readonly tokens: Uint32Array;
+  /** Fact: the policy sampled this token. Aligned with `tokens`. */
+  readonly sampledMask: Uint8Array;
+  /** Decision: this token enters the loss; 1 implies sampled. Aligned with `tokens`. */
+  readonly lossMask: Uint8Array;
+  /** Aligned with `tokens`, NaN exactly where not sampled; `null` when the engine reported none for some turn. */
+  readonly logprobs: Float32Array | null;
+  /** Where weights are known: `[start, end)` in `tokens`, in order, covering exactly the sampled tokens. */
+  readonly weightRanges: readonly (WeightSpan & { readonly start: number; readonly end: number })[];
+  readonly reward: number | null;
+  /** How the tokens came about: token-exact, or re-encoded text as the upstream program does it. Exporters refuse the second without a flag. */
+  readonly tokenAccounting: "token-exact" | "text-delta";
+  /** As in `Renderer`. */
+  readonly historyPolicy: "append-only" | "keep-reasoning" | "branch";
+  /** Where observations are not what the template writes, beyond what the history policy says; each named once. */
+  readonly deviations: readonly TemplateDeviation[];
+};
+
+/** Sampled tokens that are in no sample, with the reason. */
+export type DroppedTokens = {
+  readonly turn: number;
+  readonly count: number;
+  readonly reason: "discarded-turn" | "episode-aborted" | "episode-failed" | "not-graded" | "filtered" | "too-long";
 };

@@ -1,9 +1,31 @@
 // The simulated user as a contract. Its lines are never trained; what they cost is counted. Implementations: `users/`.
 
-import type { ModelUsage } from "./model-usage.ts";
-import type { Task } from "./task.ts";
+import type { Task } from "./environment.ts";
 
-/** A line of the simulated user. A hang-up may carry last words; the policy never answers them. */
+/** What calls of a model behind an API cost: of simulated users, of evaluated agents. */
+export type ModelUsage = {
+  /** Model calls made, retries and checks included; 0 where no model was called. */
+  readonly modelCalls: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** In US dollars; `null` when the price is not known. */
+  readonly cost: number | null;
+};
+
+/** No calls, no cost. */
+export const freeUsage: ModelUsage = Object.freeze({ modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 });
+
+/** One unknown price makes the sum unknown. */
+export function addUsage(left: ModelUsage, right: ModelUsage): ModelUsage {
+  return {
+    modelCalls: left.modelCalls + right.modelCalls,
+    inputTokens: left.inputTokens + right.inputTokens,
+    outputTokens: left.outputTokens + right.outputTokens,
+    cost: left.cost === null || right.cost === null ? null : left.cost + right.cost,
+  };
+}
+
+/** A line of the simulated user. A hang-up may carry a last utterance; the policy never answers it. */
 export type UserLine = {
   readonly type: "words" | "hang-up";
   readonly text: string;
@@ -18,13 +40,13 @@ export type UserLine = {
  * calls arrive one at a time, `open` first.
  */
 export interface UserSimulator {
-  /** The first words. */
+  /** The first utterance. */
   open(options?: { readonly signal?: AbortSignal }): Promise<UserLine>;
-  /** The answer to the agent's words. */
-  reply(words: string, options?: { readonly signal?: AbortSignal }): Promise<UserLine>;
+  /** The answer to the agent's utterance. */
+  reply(utterance: string, options?: { readonly signal?: AbortSignal }): Promise<UserLine>;
 }
 
-/** A line that a user has said, and the words of the agent that it answered; `null` for the first words. */
+/** A line of the user, and the utterance of the agent that it answered; `null` for the first line. */
 export type SpokenLine = { readonly heard: string | null; readonly line: UserLine };
 
 /** Makes the user of an episode. Throws a `ConfigurationError` when it cannot play the task, naming the users that can. */
@@ -33,7 +55,7 @@ export interface UserSource {
   create(task: Task, options: { readonly seed: number }): UserSimulator;
   /**
    * A user in the middle of a conversation whose process died: it has said `spoken` (at least one line, the last no
-   * hang-up), is never asked for those again, and answers the agent's next words. Absent: its users cannot go on.
+   * hang-up), is never asked for those again, and answers the agent's next utterance. Absent: its users cannot resume.
    */
   resume?(task: Task, options: { readonly seed: number; readonly spoken: readonly SpokenLine[] }): UserSimulator;
 }

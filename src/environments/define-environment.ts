@@ -2,18 +2,19 @@
 // whose state fits into memory and can be cloned; anything else implements `EnvironmentSource` itself.
 
 import { createHash } from "node:crypto";
-import type { Agenda } from "../core/agenda.ts";
 import type {
+  Agenda,
   Ending,
   Environment,
   EnvironmentCall,
   EnvironmentSource,
   Grade,
   ToolResult,
+  Task,
+  Taskset,
 } from "../core/environment.ts";
 import { AttributedError, ConfigurationError, messageOf } from "../core/failure.ts";
-import type { Task, Taskset } from "../core/task.ts";
-import { type Tool, toolFromDefinition } from "../core/tool.ts";
+import { type Tool, toolFromDefinition } from "../core/message.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { fromForeign, fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";

@@ -3,7 +3,7 @@
 // at a signal only once a request has a connection; a queued request would wait on.
 
 import type { Clock } from "../lib/clock.ts";
-import { subscribeToAbort } from "../lib/abort-subscription.ts";
+import { subscribeToAbort } from "../lib/deadline.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
 import { StopSignal } from "./stop-signal.ts";
 

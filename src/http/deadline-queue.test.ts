@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createManualClock } from "../lib/manual-clock.ts";
+import { createManualClock } from "../lib/clock.ts";
 import { DeadlineQueue } from "./deadline-queue.ts";
 
 describe("DeadlineQueue", () => {

@@ -2,7 +2,7 @@
 // checks before anything is sent.
 
 import { ConfigurationError } from "../core/failure.ts";
-import { httpAddress } from "../lib/http-address.ts";
+import { httpAddress } from "../lib/address.ts";
 import { parseBaseUrl, type BaseUrl } from "./base-url.ts";
 
 /** A whole address, or its parts, or nothing: then the server of this machine. */

@@ -2,8 +2,7 @@
 
 import { inspect } from "node:util";
 import { AttributedError } from "../core/failure.ts";
-import type { SampleRequest } from "../core/engine.ts";
-import { defaultSampling, type SamplingParams } from "../core/sampling.ts";
+import { type SampleRequest, defaultSampling, type SamplingParams } from "../core/engine.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 import { createFunctionSampler, type Sampler } from "../testing/index.ts";
 

@@ -3,7 +3,7 @@
 // tools, mostly) is written in digits once and copied into their bodies. Measured in `bench/request-body.mjs`.
 
 import type { TokenBuffer } from "../core/token-buffer.ts";
-import { writeDigits } from "../lib/write-digits.ts";
+import { writeDigits } from "../lib/bytes.ts";
 import { giveMemoryBack, takeMemory } from "./body-memory.ts";
 
 /** An id has at most ten digits, and a comma behind it. */

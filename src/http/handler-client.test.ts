@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { AttributedError } from "../core/failure.ts";
-import { createManualClock } from "../lib/manual-clock.ts";
+import { createManualClock } from "../lib/clock.ts";
 import { parseBaseUrl } from "./base-url.ts";
 import { createHandlerClient } from "./handler-client.ts";
 import type { HttpRequest } from "./http-client.ts";

@@ -1,7 +1,7 @@
 // Takes known secrets out of text that others wrote: servers like to quote the key they refuse. Not a search for unknown
 // secrets; what is not listed passes.
 
-import { unchanged } from "../lib/unchanged.ts";
+import { unchanged } from "../lib/text.ts";
 
 /** Makes a function that replaces each secret by `***`. Empty and absent secrets are left out. */
 export function createRedactor(secrets: readonly (string | null)[]): (text: string) => string {

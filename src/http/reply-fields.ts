@@ -1,6 +1,6 @@
 // Values out of replies that nobody vouches for: each is what it should be, or the reply is refused.
 
-import { copyIds } from "../lib/small-array.ts";
+import { copyIds } from "../lib/bytes.ts";
 import { badReply, type FailureContext } from "./engine-failure.ts";
 
 /** What a reply names is recorded with every turn. */

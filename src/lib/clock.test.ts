@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { systemClock } from "./clock.ts";
-import { createManualClock } from "./manual-clock.ts";
+import { systemClock, createManualClock } from "./clock.ts";
 
 describe("systemClock", () => {
   it("ends a sleep with the signal's reason", async () => {

@@ -1,6 +1,9 @@
-import { describe, expect, it } from "vitest";
-import { DeadlineError, DeadlineRunner, withDeadline } from "./deadline.ts";
-import { createManualClock } from "./manual-clock.ts";
+import { getEventListeners } from "node:events";
+
+import { describe, expect, it, test } from "vitest";
+
+import { createManualClock } from "./clock.ts";
+import { DeadlineError, DeadlineRunner, withDeadline, subscribeToAbort } from "./deadline.ts";
 
 describe("withDeadline()", () => {
   it("passes a result or an error on and leaves no timer", async () => {
@@ -81,4 +84,16 @@ describe("DeadlineRunner", () => {
     controller.abort(new Error("over"));
     await expect(runner.run(throwing, 5)).rejects.toThrow("over");
   });
+});
+
+test("subscribeToAbort() puts one listener on a signal, and calls back whoever has not left", () => {
+  const controller = new AbortController();
+  const seen: number[] = [];
+  const leaves = Array.from({ length: 5000 }, (_, index) =>
+    subscribeToAbort(controller.signal, () => seen.push(index)),
+  );
+  for (const leave of leaves.slice(2)) leave();
+  expect(getEventListeners(controller.signal, "abort")).toHaveLength(1);
+  controller.abort();
+  expect(seen).toEqual([0, 1]);
 });

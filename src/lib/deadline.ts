@@ -1,8 +1,34 @@
-// Bounds how long an action may take. The action gets a signal that aborts in time; if it ignores the signal, the caller
-// goes on all the same. Composes signals by hand: `AbortSignal.any` keeps memory on long-lived signals in Node 20.
+// Bounds how long an action may take. An asynchronous one gets a signal that aborts in time; if it ignores the signal, its caller
+// continues all the same. A synchronous one of others (a chat template, a regular expression) is interrupted by Node's `vm`, which
+// is no sandbox here. Composes signals by hand: `AbortSignal.any` keeps memory on long-lived signals in Node 20.
 
-import { subscribeToAbort } from "./abort-subscription.ts";
 import { type Clock, systemClock } from "./clock.ts";
+
+/**
+ * One listener for each signal, however many calls share it: a run has one signal and thousands of calls, Node takes eleven
+ * listeners for a leak, and removing one of its listeners looks at all of them.
+ */
+const subscribers = new WeakMap<AbortSignal, Set<() => void>>();
+
+/** Calls back when the signal aborts, until the returned function is called. The signal must not be aborted yet. */
+export function subscribeToAbort(signal: AbortSignal, callback: () => void): () => void {
+  let callbacks = subscribers.get(signal);
+  if (callbacks === undefined) {
+    const fresh = new Set<() => void>();
+    callbacks = fresh;
+    subscribers.set(signal, fresh);
+    signal.addEventListener(
+      "abort",
+      () => {
+        for (const call of fresh) call();
+      },
+      { once: true },
+    );
+  }
+  const joined = callbacks;
+  joined.add(callback);
+  return () => void joined.delete(callback);
+}
 
 /** Time was up. */
 export class DeadlineError extends Error {
@@ -63,4 +89,52 @@ export function withDeadline<T>(
   options: { readonly timeoutMs: number; readonly clock?: Clock; readonly signal?: AbortSignal | undefined },
 ): Promise<T> {
   return new DeadlineRunner(options).run(action, options.timeoutMs);
+}
+
+/** The work took longer than it may; what it was changing must not be used any more. */
+export class TimeLimitError extends Error {}
+
+type Bounded = {
+  readonly script: { runInContext(context: object, options: { readonly timeout: number }): unknown };
+  readonly context: object;
+};
+
+let current: () => void = () => undefined;
+let bounded: Bounded | null = null;
+
+/**
+ * What `work` returns or throws; a {@link TimeLimitError} when that takes more than `timeoutMs`. Each call starts a thread that
+ * watches. V8 can be interrupted anywhere in JavaScript and in the middle of a backtracking match; where there is no Node, in a
+ * browser, the work just runs: a page has its own watchdog.
+ */
+export function runBounded<T>(work: () => T, timeoutMs: number): T {
+  bounded ??= createBounded();
+  if (bounded === null) return work();
+  const results: T[] = [];
+  const outer = current;
+  current = () => {
+    results.push(work());
+  };
+  try {
+    bounded.script.runInContext(bounded.context, { timeout: timeoutMs });
+  } catch (error) {
+    if (isTimeout(error)) throw new TimeLimitError(`It takes more than ${timeoutMs} ms.`, { cause: error });
+    throw error;
+  } finally {
+    current = outer;
+  }
+  return results[0]!;
+}
+
+function createBounded(): Bounded | null {
+  const vm = (globalThis as { readonly process?: NodeJS.Process }).process?.getBuiltinModule?.("node:vm");
+  if (vm === undefined) return null;
+  return { script: new vm.Script("run()"), context: vm.createContext({ run: () => current() }) };
+}
+
+/** Of the other context's class of errors, not of ours. */
+function isTimeout(error: unknown): boolean {
+  return (
+    typeof error === "object" && error !== null && "code" in error && error.code === "ERR_SCRIPT_EXECUTION_TIMEOUT"
+  );
 }

@@ -3,7 +3,7 @@
 
 import type { EpisodeEvent, GroupRecord } from "../core/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
-import { createSemaphore, type Semaphore } from "../lib/semaphore.ts";
+import { createSemaphore, type Semaphore } from "../lib/limits.ts";
 import type { RunEpisode, FinishedEpisode } from "../rollout/index.ts";
 import type { EpisodeJob } from "./episode-job.ts";
 import { summarize } from "./episode-summary.ts";

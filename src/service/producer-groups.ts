@@ -2,9 +2,9 @@
 // episode is played, a group is decided) in terms of the service (jobs, places, log, archive). Which group is next, and
 // when, is the library's.
 
-import { subscribeToAbort } from "../lib/abort-subscription.ts";
+import { subscribeToAbort } from "../lib/deadline.ts";
 import type { Clock } from "../lib/clock.ts";
-import { createSemaphore } from "../lib/semaphore.ts";
+import { createSemaphore } from "../lib/limits.ts";
 import type { GroupRecord } from "../core/index.ts";
 import type { BegunGroup, EpisodeRequest, RunEpisode, FinishedEpisode, ProducerState } from "../rollout/index.ts";
 import type { EpisodeJob } from "./episode-job.ts";

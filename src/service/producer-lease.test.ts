@@ -1,7 +1,7 @@
 // Whose a producer is, and how long it plays without its trainer.
 
 import { describe, expect, test } from "vitest";
-import { createManualClock } from "../lib/manual-clock.ts";
+import { createManualClock } from "../lib/clock.ts";
 import type { LoggedRequest } from "./request-log.ts";
 import { createTestService, type TestService, type TestServiceOptions } from "./service.test-helper.ts";
 

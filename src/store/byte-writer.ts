@@ -1,8 +1,8 @@
 // Lines on their way to a file, one behind another in one buffer that is used again and again: a text and a buffer for each
 // line cost more than writing it (`npm run bench -- turn-cost`).
 
-import { writeDigits } from "../lib/write-digits.ts";
-import { unchanged } from "../lib/unchanged.ts";
+import { writeDigits } from "../lib/bytes.ts";
+import { unchanged } from "../lib/text.ts";
 
 const firstBytes = 65_536;
 /** One huge batch must not hold its memory for good. */

@@ -10,7 +10,7 @@ import type { Clock } from "../lib/clock.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
-import { unchanged } from "../lib/unchanged.ts";
+import { unchanged } from "../lib/text.ts";
 import { AppendFile } from "./append-file.ts";
 import { BatchQueue } from "./batch-queue.ts";
 import { ByteWriter } from "./byte-writer.ts";

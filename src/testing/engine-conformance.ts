@@ -4,9 +4,16 @@
 // reason. `trainable-agents doctor engine` runs them against any server.
 
 import assert from "node:assert/strict";
-import type { Engine, EngineControl, EngineFailureCode, SampleRequest, SampleResult } from "../core/engine.ts";
+import {
+  type Engine,
+  type EngineControl,
+  type EngineFailureCode,
+  type SampleRequest,
+  type SampleResult,
+  defaultSampling,
+  type SamplingParams,
+} from "../core/engine.ts";
 import { AttributedError } from "../core/failure.ts";
-import { defaultSampling, type SamplingParams } from "../core/sampling.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 
 /** What an engine under test is told to do with one call. */

@@ -1,9 +1,8 @@
 // What every environment must keep, as checks without a test runner: run them in your own tests, or print what they find.
 // Seeded and bounded. It proves the contract, not that the domain makes sense.
 
-import type { Environment, EnvironmentSource } from "../core/environment.ts";
-import type { Task } from "../core/task.ts";
-import { toolParameters } from "../core/tool.ts";
+import type { Environment, EnvironmentSource, Task } from "../core/environment.ts";
+import { toolParameters } from "../core/message.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/value.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";

@@ -2,8 +2,7 @@
 // Nothing here knows a protocol: whoever calls brings engines in front of the server.
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { Engine, EngineControl } from "../core/engine.ts";
-import type { EngineLoadSource } from "../core/engine-load.ts";
+import type { Engine, EngineControl, EngineLoadSource } from "../core/engine.ts";
 import { EndedEarly, engineConformance, type LiveModel } from "./engine-conformance.ts";
 
 export type EngineExamination = {

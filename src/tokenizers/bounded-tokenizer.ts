@@ -9,7 +9,7 @@ import {
   type TextRange,
   type Tokenizer,
 } from "../core/index.ts";
-import { runBounded, TimeLimitError } from "../lib/run-bounded.ts";
+import { runBounded, TimeLimitError } from "../lib/deadline.ts";
 import { chatSplitPattern } from "./training/chat-tokenizer.ts";
 
 /** Of GPT-2, Qwen, Llama 3, gpt-4o, DeepSeek, T5 and the models that this package trains. */

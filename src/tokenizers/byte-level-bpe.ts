@@ -4,7 +4,7 @@
 // reader of files: see `read-bpe.ts`. No `node:`, so it runs in a browser.
 
 import type { IncrementalDecoder, LiteralEncoding, TextRange, Tokenizer } from "../core/index.ts";
-import { copyIds } from "../lib/small-array.ts";
+import { copyIds } from "../lib/bytes.ts";
 import {
   AddedTokenSplitter,
   type AddedToken,

@@ -3,7 +3,7 @@
 import { ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
 import { readBpe } from "./read-bpe.ts";
-import { TimeLimitError } from "../lib/run-bounded.ts";
+import { TimeLimitError } from "../lib/deadline.ts";
 import { boundTokenizer, hasUnknownPattern } from "./bounded-tokenizer.ts";
 import { NotByteLevelBpe, type PlainObject } from "./tokenizer-json.ts";
 

@@ -2,7 +2,7 @@
 // made, so that a wrong mask cannot agree with itself.
 
 import type { EpisodeSamples, Sample, Trajectory } from "../core/index.ts";
-import { smallUint32Array } from "../lib/small-array.ts";
+import { smallUint32Array } from "../lib/bytes.ts";
 import { branchesOf } from "./branches.ts";
 import { countOnes } from "./count-ones.ts";
 

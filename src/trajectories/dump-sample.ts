@@ -1,4 +1,4 @@
-import type { Sample } from "../core/sample.ts";
+import type { Sample } from "../core/turn.ts";
 
 /**
  * A sample in columns: place, token id, loss mask (`1` trained, `s` sampled and masked, `.` observed), logprob, text. What a

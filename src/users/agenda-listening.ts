@@ -1,8 +1,8 @@
 // How the agenda-based user understands an agent: by phrases, sentence by sentence. It needs no model and no knowledge of
 // the domain beyond the phrases of the agenda; what it does not understand leads nowhere and costs patience.
 
-import type { AgendaSlot } from "../core/agenda.ts";
-import { mentions } from "../lib/mentions.ts";
+import type { AgendaSlot } from "../core/environment.ts";
+import { mentions } from "../lib/text.ts";
 
 /** What an utterance of the agent does; several can hold at once. */
 export type Heard = {

@@ -4,7 +4,7 @@
 import { createInterface, type Interface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { ConfigurationError, freeUsage, type Task, type UserLine, type UserSource } from "../core/index.ts";
-import { createSemaphore } from "../lib/semaphore.ts";
+import { createSemaphore } from "../lib/limits.ts";
 import { CallOrder } from "./call-order.ts";
 import { lineFrom, stopMarker } from "./stop-marker.ts";
 import { cancelledFailure } from "./user-failure.ts";

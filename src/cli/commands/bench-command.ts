@@ -13,7 +13,7 @@ import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { agendaUser } from "../../users/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { formatCount, formatPercent } from "../display/terminal-text.ts";
-import { textTable } from "../../lib/text-table.ts";
+import { textTable } from "../../lib/text.ts";
 import { fasterClock } from "../simulation/faster-clock.ts";
 import { simulateTrainer, type TrainerStep } from "../simulation/simulate-trainer.ts";
 import { createSimulatedEngine, slowUser } from "../simulation/simulated-parts.ts";

@@ -13,7 +13,7 @@ import { readKey } from "../../api/secrets.ts";
 import { readFlag } from "../../api/resolve-settings.ts";
 import { type Flag, whole } from "../../api/setting.ts";
 import { untilAborted } from "../until-aborted.ts";
-import { isLoopback } from "../../lib/is-loopback.ts";
+import { isLoopback } from "../../lib/address.ts";
 import { readEndTokens } from "../../api/end-tokens.ts";
 import type { RunCommand } from "./command-result.ts";
 import { quoted } from "./play-rollout.ts";

@@ -9,7 +9,7 @@ import type { CliContext } from "../cli-context.ts";
 import { tokenizerOf } from "../../api/choose-model.ts";
 import { conversationView } from "../display/conversation-view.ts";
 import { coloursFor, formatCount, printable } from "../display/terminal-text.ts";
-import { textTable } from "../../lib/text-table.ts";
+import { textTable } from "../../lib/text.ts";
 import { tokenView } from "../display/token-view.ts";
 import type { RunCommand } from "./command-result.ts";
 import { quoted } from "./play-rollout.ts";

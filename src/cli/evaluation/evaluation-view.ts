@@ -2,7 +2,7 @@
 
 import type { Interval } from "../../graders/index.ts";
 import { type Colours, formatCount, formatDuration, formatNumber, printable } from "../display/terminal-text.ts";
-import { textTable } from "../../lib/text-table.ts";
+import { textTable } from "../../lib/text.ts";
 import type { Counts } from "./episode-score.ts";
 import type { Evaluation } from "./evaluation.ts";
 

@@ -4,7 +4,7 @@ import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { ConfigurationError } from "../../core/index.ts";
 import { type Fault, faults } from "../../graders/index.ts";
-import { textTable } from "../../lib/text-table.ts";
+import { textTable } from "../../lib/text.ts";
 import type { EpisodeScore } from "./episode-score.ts";
 
 const labelList = z.array(

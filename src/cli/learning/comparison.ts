@@ -2,7 +2,7 @@
 // differences task by task. Pure numbers, and the table that shows them.
 
 import { differenceInterval, type Interval, rateInterval } from "../../graders/index.ts";
-import { textTable } from "../../lib/text-table.ts";
+import { textTable } from "../../lib/text.ts";
 import type { TaskOutcome } from "./evaluate-policy.ts";
 
 export type ComparedKind = {

@@ -1,8 +1,7 @@
 import { afterAll, describe, expect, test } from "vitest";
 
-import type { SampleRequest } from "../../core/engine.ts";
+import { type SampleRequest, defaultSampling, type SamplingParams } from "../../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
-import { defaultSampling, type SamplingParams } from "../../core/sampling.ts";
 import { TokenBuffer } from "../../core/token-buffer.ts";
 import { parameterLayout } from "../../learner/model/index.ts";
 import { engineConformance } from "../../testing/index.ts";

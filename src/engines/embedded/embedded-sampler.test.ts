@@ -5,8 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
-import type { SampleRequest } from "../../core/engine.ts";
-import { defaultSampling, type SamplingParams } from "../../core/sampling.ts";
+import { type SampleRequest, defaultSampling, type SamplingParams } from "../../core/engine.ts";
 import { TokenBuffer } from "../../core/token-buffer.ts";
 import { writeCheckpoint } from "../../learner/model/index.ts";
 import { createSglangFront } from "../../testing/index.ts";

@@ -2,8 +2,7 @@
 // fails again and again is left alone until it is back, and its episodes go to the others or wait. It tries nothing again:
 // attempts belong to the loop.
 
-import type { Engine, SampleRequest, SampleResult } from "../../core/engine.ts";
-import type { EngineLoad, EngineLoadSource } from "../../core/engine-load.ts";
+import type { Engine, SampleRequest, SampleResult, EngineLoad, EngineLoadSource } from "../../core/engine.ts";
 import { attribute, AttributedError, ConfigurationError } from "../../core/failure.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { deriveSeed } from "../../lib/random.ts";

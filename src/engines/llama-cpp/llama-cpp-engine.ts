@@ -8,7 +8,7 @@ import { availableParallelism } from "node:os";
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
 import { type AttributedError, ConfigurationError } from "../../core/failure.ts";
 import type { Finish } from "../../core/turn.ts";
-import { subscribeToAbort } from "../../lib/abort-subscription.ts";
+import { subscribeToAbort } from "../../lib/deadline.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { engineFailure, type GenerationParams, type ModelLimits, readRequest } from "../../sampling/index.ts";
 import { generate, type Generated } from "./generate.ts";

@@ -1,7 +1,7 @@
 // Who gets which sequence of the context. The turns of an episode come back to the sequence that has their prefix in its cache;
 // a new episode takes the one that was left alone for longest.
 
-import { createSemaphore, type Semaphore } from "../../lib/semaphore.ts";
+import { createSemaphore, type Semaphore } from "../../lib/limits.ts";
 import type { LlamaSequence } from "./llama-library.ts";
 
 export type SequenceLease = {

@@ -3,7 +3,7 @@
 
 import { AttributedError } from "../../core/failure.ts";
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { failure, playStep, toIds, type ScriptedStep, type ScriptedTokens } from "./scripted-step.ts";
 

@@ -2,7 +2,7 @@
 
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import type { EngineFailureCode, SampleRequest, SampleResult } from "../../core/engine.ts";
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import type { Finish } from "../../core/turn.ts";
 import { createRandom } from "../../lib/random.ts";
 

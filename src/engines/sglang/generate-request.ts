@@ -1,8 +1,7 @@
 // What is posted to /generate: parameters under the names SGLang knows, and the body around the serialized prompt.
 // Never sends a name that was not asked for: an unknown sampling parameter is answered with a bare HTTP 500.
 
-import type { SampleRequest } from "../../core/engine.ts";
-import type { SamplingParams } from "../../core/sampling.ts";
+import type { SampleRequest, SamplingParams } from "../../core/engine.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
 import { GrowingBodies, type LentBody } from "../../http/index.ts";
 

@@ -1,7 +1,7 @@
 // How busy SGLang servers say they are: `/v1/loads`, or `/get_load` of older ones. Each data-parallel rank counts as one of
 // a server's parts: requests are summed, and the fullest cache speaks for all.
 
-import type { EngineLoad } from "../../core/engine-load.ts";
+import type { EngineLoad } from "../../core/engine.ts";
 import { asFields, badReply, type EngineServer, type HttpCallOptions, parseJson, readCount } from "../../http/index.ts";
 
 /** Newest first. The sections beside "core" cost the server more than they tell us. */

@@ -2,7 +2,7 @@
 // that is most of what a turn costs us (measured: 6 times the CPU of this). Knows one notation, the one SGLang writes;
 // anything else is left to `JSON.parse`, which also words what is wrong.
 
-import { copyIds, smallFloat32Array } from "../../lib/small-array.ts";
+import { copyIds, smallFloat32Array } from "../../lib/bytes.ts";
 
 export type Logged = {
   /** One per sampled token. */

@@ -2,8 +2,7 @@
 // and continue go to every worker behind it.
 
 import { AttributedError } from "../../core/failure.ts";
-import type { EngineControl } from "../../core/engine.ts";
-import type { EngineLoad, EngineLoadSource } from "../../core/engine-load.ts";
+import type { EngineControl, EngineLoad, EngineLoadSource } from "../../core/engine.ts";
 import {
   asFields,
   parseJson,

@@ -2,8 +2,14 @@
 // retries: attempts belong to the loop. Not for the OpenAI-compatible endpoints, which hide token ids.
 
 import { AttributedError } from "../../core/failure.ts";
-import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
-import type { EngineLoad, EngineLoadSource } from "../../core/engine-load.ts";
+import type {
+  Engine,
+  EngineControl,
+  SampleRequest,
+  SampleResult,
+  EngineLoad,
+  EngineLoadSource,
+} from "../../core/engine.ts";
 import {
   badReply,
   createHttpPool,

@@ -1,8 +1,7 @@
 // The two endpoints of vLLM that take token ids and give token ids: what is posted to each. Left out on purpose: the chat
 // endpoint, whose prompt is rendered by the server.
 
-import type { SampleRequest } from "../../core/engine.ts";
-import type { SamplingParams } from "../../core/sampling.ts";
+import type { SampleRequest, SamplingParams } from "../../core/engine.ts";
 
 /**
  * "generate": `/inference/v1/generate`, ids in and ids out (servers since about 0.11.1). "completions": `/v1/completions`

@@ -1,7 +1,7 @@
 // How busy a vLLM server says it is: gauges among its Prometheus metrics, which it offers unless it was told not to. Several
 // engines behind one address have a line each: requests are summed, and the fullest cache speaks for all.
 
-import type { EngineLoad } from "../../core/engine-load.ts";
+import type { EngineLoad } from "../../core/engine.ts";
 import type { EngineServer, HttpCallOptions } from "../../http/index.ts";
 
 const path = "/metrics";

@@ -2,7 +2,7 @@
 // reports the model's own, before temperature, penalties and cuts (--logprobs-mode raw_logprobs). The two agree only while
 // nothing of that is asked for. What a trainer takes for the probability of its own sample must be the processed one.
 
-import type { SamplingParams } from "../../core/sampling.ts";
+import type { SamplingParams } from "../../core/engine.ts";
 
 export type VllmWarning = {
   readonly code: "raw-logprobs";

@@ -12,7 +12,7 @@ import {
   type HttpResponse,
 } from "../../http/index.ts";
 import type { Clock } from "../../lib/clock.ts";
-import type { EngineLoad } from "../../core/engine-load.ts";
+import type { EngineLoad } from "../../core/engine.ts";
 import type { LiveCalls } from "./live-calls.ts";
 import { serverLoad } from "./load.ts";
 

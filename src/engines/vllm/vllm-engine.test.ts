@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../core/failure.ts";
-import { createManualClock } from "../../lib/manual-clock.ts";
+import { createManualClock } from "../../lib/clock.ts";
 import { createFunctionSampler, createVllmFront } from "../../testing/index.ts";
 import type { VllmWarning } from "./logprobs-mode.ts";
 import { createVllmEngine } from "./vllm-engine.ts";

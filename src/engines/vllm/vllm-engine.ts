@@ -1,8 +1,14 @@
 // The engine for vLLM servers, over the endpoints that take token ids and give token ids. Classifies faults and never
 // retries: attempts belong to the loop. Not for the chat endpoint, which renders prompts itself.
 
-import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
-import type { EngineLoad, EngineLoadSource } from "../../core/engine-load.ts";
+import type {
+  Engine,
+  EngineControl,
+  SampleRequest,
+  SampleResult,
+  EngineLoad,
+  EngineLoadSource,
+} from "../../core/engine.ts";
 import { AttributedError } from "../../core/failure.ts";
 import {
   badReply,
@@ -20,7 +26,7 @@ import {
   type HttpClient,
   type ServerFacts,
 } from "../../http/index.ts";
-import { subscribeToAbort } from "../../lib/abort-subscription.ts";
+import { subscribeToAbort } from "../../lib/deadline.ts";
 import { systemClock } from "../../lib/clock.ts";
 import { BodyWriter } from "./body-writer.ts";
 import { completionsEndpoint, generateEndpoint, maxTokensOf, type EndpointName } from "./endpoints.ts";

@@ -3,11 +3,10 @@
 // said. Pure apart from itself: no clock, no randomness, no user.
 
 import { createHash } from "node:crypto";
-import type { Ending, Environment, EnvironmentCall, Grade, ToolResult } from "../../core/environment.ts";
-import type { Task } from "../../core/task.ts";
-import type { Tool } from "../../core/tool.ts";
+import type { Ending, Environment, EnvironmentCall, Grade, ToolResult, Task } from "../../core/environment.ts";
+import type { Tool } from "../../core/message.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
-import { mentions } from "../../lib/mentions.ts";
+import { mentions } from "../../lib/text.ts";
 import { applyChange, readChange, textOf } from "./change.ts";
 import { describeRecord } from "./describe.ts";
 import type { Fact } from "./goals/index.ts";

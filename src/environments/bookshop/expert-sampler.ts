@@ -3,7 +3,7 @@
 // environments import none of it.
 
 import { ConfigurationError } from "../../core/failure.ts";
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { expertAction, type ExpertOptions } from "./expert.ts";
 

@@ -1,7 +1,7 @@
 // The guidelines in code: which of them a change would break. Rules 4 to 7 judge the change alone, rules 1 to 3 what the
 // desk did before it. Used for the record of breaches, which is part of the state, and by tests; never by the till.
 
-import { mentions } from "../../lib/mentions.ts";
+import { mentions } from "../../lib/text.ts";
 import type { Change } from "./change.ts";
 import type { Shop } from "./shop.ts";
 

@@ -1,9 +1,8 @@
 // Where bookshop tasks and environments come from. Options choose among the tasks and never change one: an id names the
 // same task whatever the options.
 
-import type { EnvironmentSource } from "../../core/environment.ts";
+import type { EnvironmentSource, Task, Taskset } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
-import type { Task, Taskset } from "../../core/task.ts";
 import type { BookshopSplit } from "./draw.ts";
 import { BookshopEnvironment } from "./environment.ts";
 import { type Kind, kinds, type Level, levels } from "./kinds.ts";

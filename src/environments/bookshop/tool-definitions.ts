@@ -1,6 +1,6 @@
 // The tools as the policy sees them. Terse: their JSON stands in every prompt.
 
-import { type Tool, toolFromDefinition } from "../../core/tool.ts";
+import { type Tool, toolFromDefinition } from "../../core/message.ts";
 import { fromPlain } from "../../python-semantics/json/index.ts";
 
 /** In the order in which prompts show them. */

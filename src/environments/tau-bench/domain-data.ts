@@ -3,8 +3,8 @@
 
 import { createHash } from "node:crypto";
 import { ConfigurationError } from "../../core/failure.ts";
-import type { Task } from "../../core/task.ts";
-import { type Tool, toolFromDefinition } from "../../core/tool.ts";
+import type { Task } from "../../core/environment.ts";
+import { type Tool, toolFromDefinition } from "../../core/message.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import type { TauAction } from "./action.ts";
 import type { TauDomain } from "./domain.ts";

@@ -1,9 +1,8 @@
 // The benchmark as a source of environments: domains by name, tasks by split and index. What one environment does is
 // `tau-environment.ts`; where the data comes from is `prepared-folder.ts`.
 
-import type { Environment, EnvironmentSource } from "../../core/environment.ts";
+import type { Environment, EnvironmentSource, Task, Taskset } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
-import type { Task, Taskset } from "../../core/task.ts";
 import type { TauDomain } from "./domain.ts";
 import type { DomainData, TauTask } from "./domain-data.ts";
 import { loadPreparedFolder } from "./prepared-folder.ts";

@@ -1,9 +1,8 @@
 // The benchmark behind our own contract: calls, words, one grade. No user lives in it (the loop has one), and nothing
 // escapes from a call. For the reference's own interface, quirks of stepping included, see `tau-episode.ts`.
 
-import type { Ending, Environment, EnvironmentCall, Grade, ToolResult } from "../../core/environment.ts";
-import type { Task } from "../../core/task.ts";
-import type { Tool } from "../../core/tool.ts";
+import type { Ending, Environment, EnvironmentCall, Grade, ToolResult, Task } from "../../core/environment.ts";
+import type { Tool } from "../../core/message.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { respondName, type TauAction } from "./action.ts";
 import { callAction } from "./call-action.ts";

@@ -3,7 +3,7 @@
 // piece of the text knows the message it came from, where that can be followed.
 
 import { PythonError } from "../../python-semantics/index.ts";
-import { runBounded, TimeLimitError } from "../../lib/run-bounded.ts";
+import { runBounded, TimeLimitError } from "../../lib/deadline.ts";
 import { type ChatTemplate, ChatTemplateError, type TemplateInput, type TemplateSegment } from "../chat-template.ts";
 import { analyzeBody } from "./compile/analyze.ts";
 import { compileBody } from "./compile/compile-body.ts";

@@ -1,12 +1,11 @@
 // Where the actions of one episode come from: an engine that continues tokens, or an agent behind an API that answers
 // messages. The loop asks both in the same way and knows no difference.
 
-import type { Decision } from "../../core/agent-strategy.ts";
+import type { Decision } from "../../core/agent.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
 import type { AttributedError } from "../../core/failure.ts";
-import type { AssistantMessage, Message } from "../../core/message.ts";
+import type { AssistantMessage, Message, Tool } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
-import type { Tool } from "../../core/tool.ts";
 import type { RecordedEvents } from "./recorded-events.ts";
 import type { Stop } from "./stop.ts";
 

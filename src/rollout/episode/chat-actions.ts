@@ -1,12 +1,10 @@
 // Actions of an agent behind an API: it is shown messages and answers them. Nothing is recorded that could be trained, since
 // nobody tells what it sampled.
 
-import type { Decision } from "../../core/agent-strategy.ts";
-import type { ChatAgent } from "../../core/chat-agent.ts";
+import type { Decision, ChatAgent } from "../../core/agent.ts";
 import { attribute } from "../../core/failure.ts";
-import type { AssistantMessage, Message } from "../../core/message.ts";
+import type { AssistantMessage, Message, Tool } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
-import type { Tool } from "../../core/tool.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import type { ActionEvent, ActionSource, AskedAction, Shown } from "./action-source.ts";
 import { Stop } from "./stop.ts";

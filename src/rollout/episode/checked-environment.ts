@@ -2,18 +2,18 @@
 // through is a copy of the right types, or a failure of this episode alone. Not a sandbox: code that never yields or ends the
 // process is noticed by the command line (`cli/environment-watch.ts`).
 
-import type { Agenda } from "../../core/agenda.ts";
 import type {
+  Agenda,
   Ending,
   Environment,
   EnvironmentCall,
   EnvironmentSource,
   Grade,
   ToolResult,
+  Task,
 } from "../../core/environment.ts";
 import { AttributedError, attribute, type Boundary, ConfigurationError, messageOf } from "../../core/failure.ts";
-import type { Task } from "../../core/task.ts";
-import type { Tool } from "../../core/tool.ts";
+import type { Tool } from "../../core/message.ts";
 import type { UserLine } from "../../core/user.ts";
 import { cloneJson } from "../../python-semantics/json/clone-json.ts";
 import { fromForeign } from "../../python-semantics/json/plain.ts";

@@ -1,4 +1,4 @@
-import type { Task, Taskset } from "../../core/task.ts";
+import type { Task, Taskset } from "../../core/environment.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 
 /** The task at `index`, or, when it is `null`, one drawn uniformly by the seed. (The reference draws one index too many.) */

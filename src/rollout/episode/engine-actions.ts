@@ -2,10 +2,9 @@
 // the template rewrites becomes a branch. Nothing is ever encoded again.
 
 import type { Engine } from "../../core/engine.ts";
-import type { Attempt } from "../../core/episode.ts";
-import type { AssistantMessage, Message } from "../../core/message.ts";
+import type { Attempt } from "../../core/failure.ts";
+import type { AssistantMessage, Message, Tool } from "../../core/message.ts";
 import type { ParsedAction, Renderer } from "../../core/renderer.ts";
-import type { Tool } from "../../core/tool.ts";
 import type { Trajectory, Turn } from "../../core/turn.ts";
 import { DeadlineRunner } from "../../lib/deadline.ts";
 import { isSameValue } from "../../python-semantics/json/is-same-value.ts";

@@ -1,15 +1,14 @@
 // What one episode is played with (parts) and how (options): frozen values handed to one loop. Implementations are chosen
 // by the caller; this room imports none.
 
-import type { AgentStrategy } from "../../core/agent-strategy.ts";
-import type { Engine } from "../../core/engine.ts";
+import type { AgentStrategy } from "../../core/agent.ts";
+import { type Engine, defaultSampling, type SamplingParams } from "../../core/engine.ts";
 import type { EnvironmentSource } from "../../core/environment.ts";
 import type { EpisodeEvent } from "../../core/episode.ts";
 import type { Renderer } from "../../core/renderer.ts";
-import { defaultSampling, type SamplingParams } from "../../core/sampling.ts";
 import type { UserSource } from "../../core/user.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
-import type { RetryPolicy } from "../../lib/retry.ts";
+import type { RetryPolicy } from "../../lib/limits.ts";
 import { checkEngineAbort, defaultEngineAbort, type EngineAbortPolicy } from "./engine-abort.ts";
 
 /** The implementations an episode is played with. All are shared by concurrent episodes. */

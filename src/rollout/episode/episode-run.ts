@@ -6,14 +6,19 @@
 //                               ├─ say ──► user ────────┤
 //                               └─ problem ─► feedback ─┘        stop ─► grade ─► episode
 
-import type { AgentStrategy, Decision } from "../../core/agent-strategy.ts";
-import type { EnvironmentSource } from "../../core/environment.ts";
+import type { AgentStrategy, Decision } from "../../core/agent.ts";
+import type { EnvironmentSource, Task } from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
-import { attribute, AttributedError, type Boundary, type Failure } from "../../core/failure.ts";
+import {
+  attribute,
+  AttributedError,
+  type Boundary,
+  type Failure,
+  outcomeOf,
+  type StopReason,
+} from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
-import { outcomeOf, type StopReason } from "../../core/stop-reason.ts";
-import type { Task } from "../../core/task.ts";
 import type { UserLine, UserSimulator } from "../../core/user.ts";
 import { DeadlineError, DeadlineRunner } from "../../lib/deadline.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
@@ -136,8 +141,8 @@ export class EpisodeRun {
   async #converse(environment: CheckedEnvironment): Promise<StopReason> {
     const { strategy, actions, user } = this.#parts;
     const { tools, guidelines } = environment;
-    const firstWords = await this.#userLine((options) => user.open(options));
-    const opening = strategy.open({ guidelines, tools, firstWords, seed: deriveSeed(this.#options.seed, "agent") });
+    const firstUtterance = await this.#userLine((options) => user.open(options));
+    const opening = strategy.open({ guidelines, tools, firstUtterance, seed: deriveSeed(this.#options.seed, "agent") });
     this.#messages.push(...opening.messages);
     await this.#guard("renderer", () => actions.open({ messages: this.#messages, shownTools: opening.tools, tools }));
 

@@ -1,7 +1,7 @@
 // Which tokens of an episode are trained. Aborted and failed episodes train nothing by default: their rewards are unknown,
 // and an unknown reward is not zero.
 
-import type { DroppedTokens } from "../../core/sample.ts";
+import type { DroppedTokens } from "../../core/turn.ts";
 import type { Episode, EpisodeSamples } from "../../core/episode.ts";
 import { conservationViolations, toSamples } from "../../trajectories/index.ts";
 

@@ -1,5 +1,5 @@
 import type { Episode } from "../../core/episode.ts";
-import { addUsage, freeUsage, type ModelUsage } from "../../core/model-usage.ts";
+import { addUsage, freeUsage, type ModelUsage } from "../../core/user.ts";
 
 /** What the models behind APIs cost in an episode, by whom they played. */
 export type EpisodeUsage = { readonly agent: ModelUsage; readonly user: ModelUsage };

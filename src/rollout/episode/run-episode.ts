@@ -1,9 +1,9 @@
 // One episode with an engine: token-exact, trainable.
 
-import type { ChatAgent } from "../../core/chat-agent.ts";
+import type { ChatAgent } from "../../core/agent.ts";
 import type { Episode } from "../../core/episode.ts";
 import { attribute, ConfigurationError } from "../../core/failure.ts";
-import type { Task } from "../../core/task.ts";
+import type { Task } from "../../core/environment.ts";
 import type { UserSimulator, UserSource } from "../../core/user.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { ChatActions } from "./chat-actions.ts";

@@ -10,12 +10,12 @@
 //    └── prompt + the tokens so far ◄───────────────────────────────────┘
 
 import type { Engine, SampleRequest, SampleResult } from "../../core/engine.ts";
-import type { Attempt } from "../../core/episode.ts";
+import type { Attempt } from "../../core/failure.ts";
 import { attribute, AttributedError } from "../../core/failure.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
 import { DeadlineError, type DeadlineRunner } from "../../lib/deadline.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
-import { retry } from "../../lib/retry.ts";
+import { retry } from "../../lib/limits.ts";
 import { Stop } from "./stop.ts";
 import { abortFailure, untilReady } from "./engine-abort.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
@@ -135,7 +135,7 @@ class TurnCalls {
       clock: options.clock,
       random: this.random,
       signal: options.signal ?? undefined,
-      judge: (error) => ({
+      classify: (error) => ({
         retry: error instanceof AttributedError && error.failure.retryable,
         afterMs: error instanceof AttributedError ? error.retryAfterMs : null,
       }),

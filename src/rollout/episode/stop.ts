@@ -1,6 +1,6 @@
 // How the loop ends an episode from within: thrown, never seen outside of this room.
 
-import type { StopReason } from "../../core/stop-reason.ts";
+import type { StopReason } from "../../core/failure.ts";
 
 export class Stop extends Error {
   readonly reason: StopReason;

@@ -1,6 +1,6 @@
 // What a slime-tau episode is played with, as values: the template, the tokenizer, the server, the parser, the environment.
 
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/value.ts";
 import type { SlimeTauAction, SlimeTauParse } from "./interaction-result.ts";
 

@@ -1,4 +1,4 @@
-import type { Sample } from "../../core/sample.ts";
+import type { Sample } from "../../core/turn.ts";
 import type { SlimeTauResult } from "./interaction-result.ts";
 
 /**

@@ -3,7 +3,7 @@
 
 import { z } from "zod";
 import type { SamplingParams } from "../../core/index.ts";
-import { httpAddress } from "../../lib/http-address.ts";
+import { httpAddress } from "../../lib/address.ts";
 import type { GroupRequest } from "../group-job.ts";
 import type { PolicyRequest } from "../service-parts.ts";
 import { ServiceRefusal } from "../service-refusal.ts";

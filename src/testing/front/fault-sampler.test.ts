@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createManualClock } from "../../lib/manual-clock.ts";
+import { createManualClock } from "../../lib/clock.ts";
 import { createFaultSampler, faultNames, type FaultName, type FaultSampler } from "./fault-sampler.ts";
 import { createFunctionSampler } from "./function-sampler.ts";
 import type { SamplerRequest } from "./sampler.ts";

@@ -1,6 +1,6 @@
 // One token per byte and two added tokens, one of them special: enough to see how text is cut.
 
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 
 export const endId = 256;
 export const callId = 257;

@@ -2,7 +2,7 @@
 // be read but not served, as its own checks do.
 
 import { randomUUID } from "node:crypto";
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import type { SglangProtocol } from "./protocol.ts";
 import { Refusal } from "./refusal.ts";
 import { checkSampling, type CheckedSampling, type OutputParams } from "./sampling-check.ts";

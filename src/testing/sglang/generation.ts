@@ -1,7 +1,7 @@
 // One sequence from admission to its item: waits while generation is held, lets the sampler run, watches for the end, and
 // turns whatever happens (abort, refusal, fault of the wire) into the item or the error of the reference.
 
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { SequenceCall } from "./generate-body.ts";
 import { abortedFinish, OutputTracker } from "./output-tracker.ts";

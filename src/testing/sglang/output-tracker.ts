@@ -2,7 +2,7 @@
 // first (so an end token as the last permitted one reports "length"), then stop tokens, then stop strings and patterns.
 // Builds the text that clients see.
 
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import { VersionSpans, type VersionSpan } from "../front/version-spans.ts";
 import type { SequenceCall } from "./generate-body.ts";
 

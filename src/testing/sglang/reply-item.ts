@@ -1,6 +1,6 @@
 // One item of a /generate answer, with the fields and the order of the reference.
 
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import type { SequenceCall } from "./generate-body.ts";
 import type { OutputTracker, WireFinish } from "./output-tracker.ts";
 import type { SglangProtocol } from "./protocol.ts";

@@ -3,9 +3,9 @@
 // because a fake that forgives hides the faults it exists to find. Not here: the OpenAI-compatible endpoints.
 
 import { Hono } from "hono";
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
-import { isFromThisMachine } from "../../lib/is-from-this-machine.ts";
+import { isFromThisMachine } from "../../lib/address.ts";
 import { createResponseWriter, createSocketWriter } from "../front/answer-writer.ts";
 import { addControlRoutes } from "./control-routes.ts";
 import type { FrontApp, FrontEnvironment } from "../front/front-app.ts";

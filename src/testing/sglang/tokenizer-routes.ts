@@ -1,6 +1,6 @@
 // Text to ids and back, over HTTP.
 
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import type { FrontApp } from "../front/front-app.ts";
 import type { FrontState } from "./front-state.ts";
 import { parseFields } from "./generate-body.ts";

@@ -1,6 +1,6 @@
 // What the two endpoints answer: whole, and in chunks whose ids and logprobs are what is new since the last one.
 
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import type { ChoiceTracker } from "./choice-tracker.ts";
 import type { VllmProtocol } from "./protocol.ts";
 import type { VllmCall } from "./read-call.ts";

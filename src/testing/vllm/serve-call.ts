@@ -1,7 +1,7 @@
 // One POST to either endpoint: a body in, an answer out, whole or as server-sent events. What is wrong with the request is
 // said with its status; what goes wrong later, inside an open stream, as a chunk. A client that goes away aborts its call.
 
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import type { AnswerWriter, WholeAnswer } from "../front/answer-writer.ts";
 import type { LiveRequest } from "../front/request-table.ts";
 import { itemText, WireFaultError } from "../front/wire-fault.ts";

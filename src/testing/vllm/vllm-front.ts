@@ -3,7 +3,7 @@
 // that are text, stop strings, chat, several prompts in a call.
 
 import { Hono } from "hono";
-import type { Tokenizer } from "../../core/tokenizer.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
 import { createResponseWriter, createSocketWriter } from "../front/answer-writer.ts";
 import type { FrontEnvironment } from "../front/front-app.ts";
 import { listenOn, type FrontListener, type ListenOptions } from "../front/listener.ts";

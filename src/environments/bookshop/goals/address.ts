@@ -1,6 +1,6 @@
 // "Send it elsewhere": only a pending order can be.
 
-import type { AgendaConfirmation } from "../../../core/agenda.ts";
+import type { AgendaConfirmation } from "../../../core/environment.ts";
 import type { Order } from "../shop.ts";
 import type { World } from "../world.ts";
 import type { Goal, GoalCase } from "./goal.ts";

@@ -1,7 +1,6 @@
 // What a kind of task makes of a world: what the user wants, what would be right, and what has to be said.
 
-import type { AgendaGoal } from "../../../core/agenda.ts";
-import type { EnvironmentCall } from "../../../core/environment.ts";
+import type { AgendaGoal, EnvironmentCall } from "../../../core/environment.ts";
 import type { Kind } from "../kinds.ts";
 import type { World } from "../world.ts";
 

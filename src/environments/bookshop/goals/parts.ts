@@ -1,8 +1,7 @@
 // Sentences and facts that goals share: how a member refers to an order or a card, and what counts as having told a day,
 // an amount or a reason.
 
-import type { AgendaSlot } from "../../../core/agenda.ts";
-import type { EnvironmentCall } from "../../../core/environment.ts";
+import type { AgendaSlot, EnvironmentCall } from "../../../core/environment.ts";
 import type { JsonValue } from "../../../python-semantics/json/value.ts";
 import type { Kind } from "../kinds.ts";
 import type { Card, Order } from "../shop.ts";

@@ -1,6 +1,6 @@
 // Questions that a look-up answers. Nothing changes; the answer has to be said.
 
-import type { AgendaGoal } from "../../../core/agenda.ts";
+import type { AgendaGoal } from "../../../core/environment.ts";
 import { formats, type Order } from "../shop.ts";
 import { streetKinds } from "../words.ts";
 import type { World } from "../world.ts";

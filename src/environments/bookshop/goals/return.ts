@@ -1,6 +1,6 @@
 // "Take it back": delivered, in time, unsigned. Gold members have twice the time, which the desk has to look up.
 
-import type { AgendaSlot } from "../../../core/agenda.ts";
+import type { AgendaSlot } from "../../../core/environment.ts";
 import type { Edition, Order } from "../shop.ts";
 import type { World } from "../world.ts";
 import type { Goal, GoalCase } from "./goal.ts";

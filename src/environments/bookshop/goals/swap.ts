@@ -1,6 +1,6 @@
 // "Another edition, please": same title, in stock, and the order still pending.
 
-import type { AgendaConfirmation, AgendaSlot } from "../../../core/agenda.ts";
+import type { AgendaConfirmation, AgendaSlot } from "../../../core/environment.ts";
 import type { Edition, Format, Order, OrderStatus } from "../shop.ts";
 import { formats } from "../shop.ts";
 import type { World } from "../world.ts";

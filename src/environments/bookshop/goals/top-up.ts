@@ -1,6 +1,6 @@
 // "Put money on my gift card": within the limits, and on one's own.
 
-import type { AgendaConfirmation, AgendaSlot } from "../../../core/agenda.ts";
+import type { AgendaConfirmation, AgendaSlot } from "../../../core/environment.ts";
 import type { Card } from "../shop.ts";
 import type { World } from "../world.ts";
 import type { Goal, GoalCase } from "./goal.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isLoopback } from "./is-loopback.ts";
+import { isLoopback } from "./address.ts";
 
 test.each([
   ["localhost", true],

@@ -1,7 +1,10 @@
+// The agent as a contract: how a turn of a token policy is prompted and read (`agents/`), and an agent behind an API.
+
 import type { JsonObject } from "../python-semantics/json/value.ts";
-import type { Message, ToolCall } from "./message.ts";
+import type { Attempt } from "./failure.ts";
+import type { Message, ToolCall, Tool } from "./message.ts";
 import type { ParsedAction } from "./renderer.ts";
-import type { Tool } from "./tool.ts";
+import type { ModelUsage } from "./user.ts";
 
 /** The closed taxonomy of what can be wrong with an action. */
 export type ActionProblemCode =
@@ -26,18 +29,18 @@ export type ActionProblem = {
 export type Decision = { readonly problems: readonly ActionProblem[] } & (
   | { readonly type: "call"; readonly call: ToolCall; readonly arguments: JsonObject }
   | { readonly type: "say"; readonly words: string }
-  /** Nothing is carried out; the policy reads `feedback` and goes on. */
+  /** No call is carried out; the policy reads `feedback` and continues. */
   | { readonly type: "observe"; readonly feedback: string; readonly call: ToolCall | null }
   /** The episode ends here and is graded (stop reason "bad_action"). */
   | { readonly type: "end" }
-  /** The episode is aborted here and not graded, as the seed does (stop reason "bad_action_aborted"). */
+  /** The episode is aborted here and not graded, as the upstream program does (stop reason "bad_action_aborted"). */
   | { readonly type: "abort" }
 );
 
 /** How an episode begins for the policy. */
 export type Opening = {
   readonly messages: readonly Message[];
-  /** Tools that the chat template shows; none for strategies that describe them in words. */
+  /** Tools that the chat template shows; none for strategies that describe them in the prompt. */
   readonly tools: readonly Tool[];
 };
 
@@ -50,7 +53,7 @@ export interface AgentStrategy {
   open(input: {
     readonly guidelines: string;
     readonly tools: readonly Tool[];
-    readonly firstWords: string;
+    readonly firstUtterance: string;
     readonly seed: number;
   }): Opening;
   /** Never throws on model output. `argumentErrors` as in `EnvironmentSource`; `turn` numbers the ids of calls that are read here. */
@@ -64,4 +67,37 @@ export interface AgentStrategy {
   ): Decision;
   /** The message by which the policy learns what its decision led to. */
   observe(decision: Decision, observation: string): Message;
+}
+
+/** What the agent is shown: the whole conversation so far. */
+export type ChatRequest = {
+  readonly messages: readonly Message[];
+  /** None for strategies that describe them in the prompt. */
+  readonly tools: readonly Tool[];
+  /** Numbers the ids of calls that the model leaves without one. */
+  readonly turn: number;
+  /** For models that can sample by a seed; `null`: their own randomness. */
+  readonly seed: number | null;
+};
+
+export type ChatAnswer = {
+  /** As a renderer would have read it. */
+  readonly action: ParsedAction;
+  /** Of all attempts. */
+  readonly usage: ModelUsage;
+  /** The failed ones. */
+  readonly attempts: readonly Attempt[];
+};
+
+/**
+ * An agent behind an API, which talks messages instead of tokens. For evaluation only: what it sampled is not known, so
+ * nothing of it can be trained.
+ *
+ * Guarantees: whatever the model says is an answer; faults of the call reject with an `AttributedError` at boundary "engine",
+ * code "context-length" for a conversation that grew too long. Asynchronous, safe to call concurrently. Retries, deadlines
+ * and limits are its own: they belong to a provider and not to an episode.
+ */
+export interface ChatAgent {
+  readonly name: string;
+  reply(request: ChatRequest, options?: { readonly signal?: AbortSignal }): Promise<ChatAnswer>;
 }

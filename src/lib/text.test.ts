@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mentions } from "./mentions.ts";
+import { mentions } from "./text.ts";
 
 test.each([
   ["You get $12 back.", "$12", true],
