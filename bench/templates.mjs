@@ -1,5 +1,5 @@
 // What rendering a whole prompt costs: 61 messages (30 turns with tool calls and results) and 16 tools, by the native template,
-// by the fallback (the model's own Jinja program with our evaluator) and by @huggingface/jinja's own evaluator. Templates come
+// by the fallback (the model's own Jinja program with our evaluator) and by @huggingface/jinja, for comparison. Templates come
 // from ../shared; interleaved rounds, CPU time, medians with their range; the ratios are what to read.
 // Run: npm run bench -- templates [rounds]
 

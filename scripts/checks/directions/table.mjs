@@ -33,8 +33,6 @@ export const modules = {
   parsers: { imports: ["core", "python-semantics"], packages: { entities: "parsers/unescape-html.ts" }, browser: true },
   renderers: {
     imports: ["core", "lib", "python-semantics", "parsers"],
-    // The grammar of the fallback for chat templates without a native renderer.
-    packages: { "@huggingface/jinja": "renderers/jinja/syntax/parse-template.ts" },
     browser: true,
   },
   trajectories: { imports: ["core", "lib"], browser: true },

@@ -12,7 +12,7 @@ import { compileEntry, type Scope } from "./compile/scope.ts";
 import { Layout, Symbols } from "./compile/symbols.ts";
 import { templateGlobals } from "./globals.ts";
 import { maxTemplateLength, maxTimeMs, startItems } from "./limits.ts";
-import { parseTemplate } from "./syntax/parse-template.ts";
+import { parseTemplate } from "./parser.ts";
 import { fromJson, PythonDict, PythonList } from "./values/containers.ts";
 import { limitError, pythonError } from "./values/raise.ts";
 import { templateOrigin, toolsOrigin, unknownOrigin } from "./values/traced-text.ts";

@@ -1,7 +1,7 @@
 // Walks a body once, before it is compiled, and notes which names it reads and assigns, in the order that Jinja does. Bodies
 // within it (loops, macros, call blocks) are walked when their turn comes; here only what they take from this one counts.
 
-import type { ArgumentNodes, Expression, FilterNode, Statement, Target } from "../syntax/nodes.ts";
+import type { ArgumentNodes, Expression, FilterNode, Statement, Target } from "../nodes.ts";
 import type { Symbols } from "./symbols.ts";
 
 export function analyzeBody(statements: readonly Statement[], symbols: Symbols): void {

@@ -1,4 +1,4 @@
-import type { ArgumentNodes, Expression } from "../syntax/nodes.ts";
+import type { ArgumentNodes, Expression } from "../nodes.ts";
 import { PythonDict } from "../values/containers.ts";
 import { itemsOf } from "../values/iteration.ts";
 import { typeError } from "../values/raise.ts";

@@ -1,6 +1,6 @@
 // Statements to functions of a frame.
 
-import type { FilterNode, Statement } from "../syntax/nodes.ts";
+import type { FilterNode, Statement } from "../nodes.ts";
 import { isTruthy } from "../values/iteration.ts";
 import { pythonError } from "../values/raise.ts";
 import type { TracedText } from "../values/traced-text.ts";
@@ -110,10 +110,9 @@ function compileCaptured(
 function compileWith(statement: Statement & { readonly type: "with" }, scope: Scope): Execute {
   const values = statement.values.map((value) => compileExpression(value, scope));
   const inner = innerScope(scope);
-  const targets = statement.names.map((name) => ({ type: "name", name }) as const);
-  for (const target of targets) analyzeTarget(target, inner.symbols, true);
+  for (const target of statement.targets) analyzeTarget(target, inner.symbols, true);
   analyzeBody(statement.body, inner.symbols);
-  const assigns = targets.map((target) => compileTarget(target, inner));
+  const assigns = statement.targets.map((target) => compileTarget(target, inner));
   const enter = compileEntry(inner);
   const execute = compileBody(statement.body, inner);
   return (frame) => {

@@ -1,6 +1,6 @@
 // `{% for %}`, with its filter, its else branch and its recursive form.
 
-import type { ForStatement } from "../syntax/nodes.ts";
+import type { ForStatement } from "../nodes.ts";
 import { PythonDict } from "../values/containers.ts";
 import { PythonIterator } from "../values/iterables.ts";
 import { isTruthy, iteratorOf } from "../values/iteration.ts";

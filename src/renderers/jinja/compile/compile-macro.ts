@@ -1,7 +1,7 @@
 // Macros, call blocks, and the one function that both are.
 
 import { callValue } from "../operations/call.ts";
-import type { CallStatement, MacroStatement, Parameter, Statement } from "../syntax/nodes.ts";
+import type { CallStatement, MacroStatement, Parameter, Statement } from "../nodes.ts";
 import { PythonDict, PythonTuple } from "../values/containers.ts";
 import { typeError } from "../values/raise.ts";
 import { templateText } from "../values/traced-text.ts";

@@ -1,6 +1,6 @@
 // Assignment: to names, to attributes of a namespace, to several at once.
 
-import type { Target } from "../syntax/nodes.ts";
+import type { Target } from "../nodes.ts";
 import { isIterable, itemsOf } from "../values/iteration.ts";
 import { pythonError, typeError, valueError } from "../values/raise.ts";
 import { typeNameOf } from "../values/type-name.ts";

@@ -1,6 +1,6 @@
 // What the compiler knows where it stands, and how it reaches variables from there.
 
-import type { Statement } from "../syntax/nodes.ts";
+import type { Statement } from "../nodes.ts";
 import { Undefined, type Value } from "../values/value.ts";
 import type { Evaluate, Execute, Frame } from "./run.ts";
 import { type Slot, Symbols } from "./symbols.ts";

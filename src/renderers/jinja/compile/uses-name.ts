@@ -1,6 +1,6 @@
 // Whether a body, with all bodies within it, reads a name: macros are given `caller`, `varargs` and `kwargs` only then.
 
-import type { Expression, FilterNode, Statement } from "../syntax/nodes.ts";
+import type { Expression, FilterNode, Statement } from "../nodes.ts";
 import { namesIn, namesInArguments } from "./analyze.ts";
 
 export function usesName(statements: readonly Statement[], name: string): boolean {

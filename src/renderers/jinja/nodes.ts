@@ -1,8 +1,8 @@
 // The tree of a template, in the terms of Jinja's own: what the compiler reads. Data.
 
-import type { ArithmeticOperator } from "../operations/arithmetic.ts";
-import type { OrderOperator } from "../operations/order.ts";
-import type { Value } from "../values/value.ts";
+import type { ArithmeticOperator } from "./operations/arithmetic.ts";
+import type { OrderOperator } from "./operations/order.ts";
+import type { Value } from "./values/value.ts";
 
 export type CompareOperator = "==" | "!=" | OrderOperator | "in" | "not in";
 
@@ -93,7 +93,7 @@ export type Statement =
   | { readonly type: "filter-block"; readonly filters: readonly FilterNode[]; readonly body: readonly Statement[] }
   | {
       readonly type: "with";
-      readonly names: readonly string[];
+      readonly targets: readonly Target[];
       readonly values: readonly Expression[];
       readonly body: readonly Statement[];
     }
