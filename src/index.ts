@@ -1,5 +1,5 @@
-// The library's front door: the loop, its strategies and its records. Engines, environments, renderers, tokenizers, users
-// and everything else come from the subpaths, so that a program loads what it uses.
+// The public entry of the package: a function for everything that a command does, the loop, its strategies and its records.
+// Engines, environments, renderers, tokenizers, users and everything else come from the subpaths.
 
 export { agentFactory, type AgentFactoryOptions, createToolCalling, toolInstructionEdit } from "./agents/index.ts";
 export {
@@ -41,3 +41,12 @@ export {
   runEpisode,
   runGroup,
 } from "./rollout/index.ts";
+export { type CallOptions } from "./api/options.ts";
+export {
+  planRollout,
+  rollout,
+  type RolloutEvent,
+  type RolloutOptions,
+  type RolloutResult,
+  type StartedRun,
+} from "./api/rollout.ts";

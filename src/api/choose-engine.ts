@@ -18,7 +18,8 @@ import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first
 import { startExpertServer } from "./expert-server.ts";
 import { readKey } from "./secrets.ts";
 
-export type EngineName = "sglang" | "vllm" | "llama-cpp" | "embedded" | "expert";
+/** "own": an engine that a program gives as a value. */
+export type EngineName = "sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | "own";
 
 type EngineSettings = Pick<
   RolloutSettings,
@@ -67,12 +68,17 @@ export type ConnectedEngine = {
   close(): Promise<void>;
 };
 
-/** The engine that the settings mean. Throws a `ConfigurationError` when they do not go together. */
-export function chooseEngineName(settings: EngineSettings): EngineName {
+/** The engine that the settings name. Throws a `ConfigurationError` when they do not go together. `own`: an engine is given as a value. */
+export function chooseEngineName(settings: EngineSettings, own: boolean): EngineName {
   const { url, host, port, model, env, gguf } = settings;
   const namesServer = [url, host, port, model].some((value) => value !== null);
   const byDefault = gguf !== null ? "llama-cpp" : namesServer || env !== "bookshop" ? "sglang" : "expert";
-  const name = settings.engine ?? byDefault;
+  const name = own ? "own" : (settings.engine ?? byDefault);
+  if (name === "own" && !own) {
+    throw new ConfigurationError(
+      'Cannot use engine "own": it was given by a program as a value; give it again, or name another with --engine.',
+    );
+  }
   if ((name === "llama-cpp") !== (gguf !== null)) {
     throw new ConfigurationError(
       gguf === null
@@ -85,13 +91,13 @@ export function chooseEngineName(settings: EngineSettings): EngineName {
       `Cannot play "${env}" with engine "expert": it knows the bookshop alone; use --engine sglang with --url and --model.`,
     );
   }
-  const needsNoServer = name === "expert" || name === "embedded" || name === "llama-cpp";
+  const needsNoServer = name !== "sglang" && name !== "vllm";
   if (needsNoServer && (url ?? host ?? port) !== null) {
     throw new ConfigurationError(
       `Cannot use --url, --host or --port with engine "${name}": it needs no server; leave them out, or use --engine sglang.`,
     );
   }
-  if ((name === "vllm" || name === "embedded" || name === "llama-cpp") && findPreset(settings.preset) !== null) {
+  if (name !== "sglang" && name !== "expert" && findPreset(settings.preset) !== null) {
     throw new ConfigurationError(
       `Cannot play preset "${settings.preset}" with engine "${name}": the preset speaks to SGLang; use --engine sglang.`,
     );
@@ -162,6 +168,8 @@ export function engineOptions(settings: EngineSettings, env: Surroundings["env"]
 export async function connectEngine(
   name: EngineName,
   options: {
+    /** Given as a value, and closed by whoever gave it. */
+    readonly own: Engine | null;
     /** One for each server. */
     readonly servers: readonly ServerOptions[];
     readonly model: ChosenModel;
@@ -181,7 +189,10 @@ export async function connectEngine(
     readonly onCircuit: (change: CircuitStatus) => void;
   },
 ): Promise<ConnectedEngine> {
-  const { model, gguf, expertNoise } = options;
+  const { own, model, gguf, expertNoise } = options;
+  if (own !== null) {
+    return { engine: own, address: "this program", weightVersion: null, close: () => Promise.resolve() };
+  }
   const { vocabularySize } = model.renderer;
   const servers = options.servers.map((server) => ({ ...server, vocabularySize }));
   if (name === "embedded") return openEmbedded(model);

@@ -14,6 +14,7 @@ import {
   type RolloutPlan,
 } from "../rollout/index.ts";
 import { openRunFolder } from "../store/index.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { importDefault } from "./load-environment.ts";
 import { concurrencyBounds, type ConcurrencyValue } from "./concurrency-setting.ts";
 import { type RolloutSettings, rolloutSettings, type SettingName, settingKey } from "./rollout-settings.ts";
@@ -27,7 +28,7 @@ const needGroups = ["oversample", "keepOrder", "maxGroups", "curriculum"] as con
 export async function chooseGroups(
   settings: RolloutSettings,
   plan: RolloutPlan,
-  options: { readonly cwd: string; readonly environment: string },
+  options: Pick<Surroundings, "cwd" | "parts"> & { readonly environment: string },
 ): Promise<GroupOptions> {
   const { groups, samplesPerTask, replacements, groupTimeout, groupCutoff, oversample, keepOrder } = settings;
   const lonely = needGroups.find((name) => settings[name] !== rolloutSettings[name].default);
@@ -49,7 +50,7 @@ export async function chooseGroups(
     );
   }
   const cutoff = groupTimeout === null ? null : ({ afterMs: groupTimeout * 1000, policy: groupCutoff } as const);
-  const filters = await chooseFilters(settings, options.cwd);
+  const filters = options.parts?.filter ?? (await chooseFilters(settings, options.cwd));
   const quota = { target: groups, oversample, order: keepOrder, maxGroups };
   const policy = { filters, minGraded: minGroup, replacements, cutoff };
   if (settings.curriculum === null) return { groups: policy, quota };

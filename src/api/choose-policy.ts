@@ -68,8 +68,8 @@ export function choosePolicy(
   return agentPolicy(given, context) ?? enginePolicy(given, context, model);
 }
 
-function agentPolicy(given: RolloutSettings, { env }: Pick<Surroundings, "env">): ChosenPolicy | null {
-  const agent = chooseAgent(given, env);
+function agentPolicy(given: RolloutSettings, { env, parts }: Surroundings): ChosenPolicy | null {
+  const agent = parts?.agentModel ?? chooseAgent(given, env);
   if (agent === null) return null;
   return {
     title: `agent model "${agent.name}"`,
@@ -88,8 +88,13 @@ function agentPolicy(given: RolloutSettings, { env }: Pick<Surroundings, "env">)
   };
 }
 
-function enginePolicy(asked: RolloutSettings, { env, cwd }: Surroundings, loaded: ChosenModel | null): ChosenPolicy {
-  const engine = chooseEngineName(asked);
+function enginePolicy(
+  asked: RolloutSettings,
+  { env, cwd, parts }: Surroundings,
+  loaded: ChosenModel | null,
+): ChosenPolicy {
+  const own = parts?.engine ?? null;
+  const engine = chooseEngineName(asked, own !== null);
   const given = withShippedModel(asked);
   if (engine === "expert" && (given.strategy === "act" || given.strategy === "react")) {
     throw new ConfigurationError(
@@ -108,6 +113,7 @@ function enginePolicy(asked: RolloutSettings, { env, cwd }: Surroundings, loaded
       const model = await loadModel();
       const listeners = new Set<(change: CircuitStatus) => void>();
       const connected = await connectEngine(engine, {
+        own,
         servers,
         model,
         gguf: ggufOptions(given, cwd),

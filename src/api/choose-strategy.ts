@@ -6,6 +6,7 @@ import { agentFactory, parseDisplays } from "../agents/index.ts";
 import { type AgentStrategy, ConfigurationError, type EnvironmentSource } from "../core/index.ts";
 import { loadFewShotDisplays } from "../environments/tau-bench/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { readSettingFile } from "./choose-model.ts";
 
 type StrategySettings = Pick<RolloutSettings, "strategy" | "instruction" | "displays" | "data">;
@@ -14,8 +15,9 @@ type StrategySettings = Pick<RolloutSettings, "strategy" | "instruction" | "disp
 export async function chooseStrategy(
   settings: StrategySettings,
   environment: EnvironmentSource,
-  cwd: string,
+  { cwd, parts }: Pick<Surroundings, "cwd" | "parts">,
 ): Promise<AgentStrategy> {
+  if (parts?.strategy !== undefined) return parts.strategy;
   const { strategy, instruction, displays } = settings;
   const isText = strategy === "act" || strategy === "react";
   requireUsed("--instruction", instruction === null || isText, strategy);

@@ -35,6 +35,7 @@ export async function chooseUser(
   environment: EnvironmentSource,
   context: Surroundings,
 ): Promise<UserSource> {
+  if (context.parts?.user !== undefined) return context.parts.user;
   if (settings.replayUsers !== null) return replayedUser(settings, settings.replayUsers, context.cwd);
   const name = settings.user ?? defaultUser(settings, environment);
   if (!playable.includes(name)) {

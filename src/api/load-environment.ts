@@ -11,6 +11,7 @@ import { defaultTimeouts } from "../rollout/index.ts";
 import { nearest } from "./nearest.ts";
 import { placeOfFault } from "./syntax-error-place.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
+import type { GivenParts } from "./surroundings.ts";
 import { checkedSource } from "./user-environment.ts";
 
 /** An environment and what a rollout of it does unless told otherwise. */
@@ -64,10 +65,16 @@ export async function loadEnvironment(
   options: {
     readonly data: string | null;
     readonly cwd: string;
+    /** The environment as a value, in place of a name. Default: it is named. */
+    readonly parts?: GivenParts;
     /** How long code of a module may keep everything else from running. Default: as the settings have it. */
     readonly limits?: WatchLimits;
   },
 ): Promise<LoadedEnvironment> {
+  if (options.parts?.env !== undefined) {
+    const source = checkedSource(options.parts.env, env);
+    return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+  }
   const data = options.data === null ? null : resolve(options.cwd, options.data);
   // A domain that is not built is refused by the benchmark, which knows which are.
   const unbuilt = env.startsWith(tauBench) ? tauBenchLoader(env.slice(tauBench.length)) : undefined;

@@ -62,7 +62,7 @@ export async function openService(
   options: OpenServiceOptions,
 ): Promise<OpenedService> {
   const { folder, resume } = options;
-  const prepared = await prepareRollout(given, context, { goesOn: resume !== null });
+  const prepared = await prepareRollout(given, context, { resumes: resume !== null });
   const { environment } = prepared;
   const settings = { ...prepared.settings, out: folder };
   if (resume !== null) checkSameSettings(resume, settings);

@@ -49,11 +49,11 @@ export type PreparedRollout = {
   connect(cancel: AbortSignal, journal: EpisodeJournal, options?: ConnectOptions): Promise<ConnectedPolicy>;
 };
 
-/** Throws a `ConfigurationError` for whatever the user can correct. `goesOn`: the run has begun before. Default: false. */
+/** Throws a `ConfigurationError` for whatever the user can correct. `resumes`: an earlier process began the run. Default: false. */
 export async function prepareRollout(
   given: RolloutSettings,
   context: Surroundings,
-  { goesOn = false }: { readonly goesOn?: boolean } = {},
+  { resumes = false }: { readonly resumes?: boolean } = {},
 ): Promise<PreparedRollout> {
   const preset = findPreset(given.preset);
   if (preset !== null && given.faultPolicy !== "keep") {
@@ -61,7 +61,7 @@ export async function prepareRollout(
       `Cannot use --fault-policy ${given.faultPolicy} with preset "${given.preset}": a preset's samples are as they are; leave one of both out.`,
     );
   }
-  if (preset !== null && goesOn) {
+  if (preset !== null && resumes) {
     throw new ConfigurationError(
       `Cannot resume a run of preset "${given.preset}": its loop keeps no journal of its episodes; begin a new run.`,
     );
@@ -72,7 +72,7 @@ export async function prepareRollout(
     defaultTasks,
   } = await loadEnvironment(given.env, {
     data: given.data,
-    cwd: context.cwd,
+    ...context,
     limits: { environmentMs: given.environmentTimeout * 1000, graderMs: given.gradingTimeout * 1000 },
   });
   const split = given.split ?? defaultSplit;
@@ -89,8 +89,8 @@ export async function prepareRollout(
     urls: [given.url, given.agentUrl, given.userUrl],
   });
   const chosen = await chooseUser(given, environment, context);
-  const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, goesOn });
-  const strategy = await chooseStrategy(given, environment, context.cwd);
+  const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, resumes });
+  const strategy = await chooseStrategy(given, environment, context);
   const model = await policy.loadModel();
   const settings: RolloutSettings = {
     ...given,
@@ -112,7 +112,7 @@ export async function prepareRollout(
     settings,
     environment,
     plan,
-    groups: await chooseGroups(settings, plan, { cwd: context.cwd, environment: environment.name }),
+    groups: await chooseGroups(settings, plan, { ...context, environment: environment.name }),
     sampling,
     policyTitle: policy.title,
     model,

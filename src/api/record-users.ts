@@ -11,11 +11,11 @@ import { recordingUser } from "../users/index.ts";
 export function recordUsers(
   source: UserSource,
   file: string | null,
-  options: { readonly cwd: string; readonly redact: (text: string) => string; readonly goesOn: boolean },
+  options: { readonly cwd: string; readonly redact: (text: string) => string; readonly resumes: boolean },
 ): UserSource {
   if (file === null) return source;
   const path = resolve(options.cwd, file);
-  if (!options.goesOn && existsSync(path)) {
+  if (!options.resumes && existsSync(path)) {
     throw new ConfigurationError(
       `Cannot record users to "${file}": the file exists; name another with --record-users.`,
     );

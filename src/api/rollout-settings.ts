@@ -1,5 +1,5 @@
 // The table of the settings of `rollout`: flags, keys of configuration files, help and dry run are made from it.
-// What the settings lead to is decided in `compose/`.
+// What the settings lead to is decided where parts are chosen (`prepare-rollout.ts`).
 
 import { z } from "zod";
 import { groupSettings } from "./group-settings.ts";
@@ -63,12 +63,12 @@ export const rolloutSettings = {
   }),
   ...groupSettings,
 
-  engine: setting<"sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | null>({
+  engine: setting<"sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | "own" | null>({
     group: "The policy",
     flag: "--engine <name>",
     help: "sglang, vllm, llama-cpp: a GGUF file in this process, embedded: a small model in this process, or expert: a scripted player of the bookshop; the last three need no server (default: sglang when a server or a model is named)",
     wanted: "sglang, vllm, llama-cpp, embedded or expert",
-    schema: z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert"]).nullable(),
+    schema: z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert", "own"]).nullable(),
     default: null,
   }),
   gguf: setting<string | null>({

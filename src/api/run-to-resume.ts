@@ -5,6 +5,7 @@ import { ConfigurationError } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
+import type { RunTotals } from "../rollout/index.ts";
 import { checkResumable, openRunFolder } from "../store/index.ts";
 import { textTable } from "../lib/text.ts";
 import type { ConfigFile } from "./config-file.ts";
@@ -30,8 +31,8 @@ export type RunToResume = {
   /** How often it was resumed so far. */
   readonly resumed: number;
   readonly isComplete: boolean;
-  /** For the note that there is nothing to do. */
-  readonly episodes: number;
+  /** As of the last time that a process ended the run; `null`: none did. */
+  readonly totals: RunTotals | null;
 };
 
 /** What may change while a run stands still: where servers are, how they are asked, what is shown. Episodes are the same. */
@@ -76,7 +77,6 @@ export async function readRunToResume(folder: string, cwd: string): Promise<RunT
       `Cannot resume "${folder}": its run.json names no configuration; name the folder of a rollout or an evaluation.`,
     );
   }
-  const { episodesFinished } = (toPlain(manifest.get("totals") ?? null) ?? {}) as { episodesFinished?: unknown };
   const resumed = manifest.get("resumed");
   const id = manifest.get("id");
   return {
@@ -87,7 +87,7 @@ export async function readRunToResume(folder: string, cwd: string): Promise<RunT
     begun: new Date(begun),
     resumed: typeof resumed === "number" ? resumed : 0,
     isComplete: manifest.get("status") === "done",
-    episodes: typeof episodesFinished === "number" ? episodesFinished : 0,
+    totals: toPlain(manifest.get("totals") ?? null) as RunTotals | null,
   };
 }
 

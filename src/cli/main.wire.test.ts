@@ -165,19 +165,19 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
       const gentle = await interrupt(begin, { at: 20, twice: false });
       expect(gentle.stderr).toMatch(/Interrupted: \d+ running episodes are finished and kept, and no other begins/);
       expect(gentle.code).toBe(130);
-      const goOn = /go on +node \S+ (rollout --resume r)\n/.exec(gentle.stdout)?.[1]?.split(" ") ?? [];
+      const goOn = /resume +node \S+ (rollout --resume r)\n/.exec(gentle.stdout)?.[1]?.split(" ") ?? [];
       expect(goOn).toEqual(["rollout", "--resume", "r"]);
 
       const hard = await interrupt(goOn, { at: 10, twice: true });
-      expect(hard.stderr).toMatch(/resuming: \d+ episodes have ended, 0 go on/);
+      expect(hard.stderr).toMatch(/resuming: \d+ episodes have ended, 0 resume/);
       expect(hard.stderr).toMatch(
-        /Stopping: what was played is in the journal. Go on later with: node \S+ rollout --resume r/,
+        /Stopping: everything so far is in the journal. Resume with: node \S+ rollout --resume r/,
       );
       expect(hard.code).toBe(130);
 
       onAnswer = () => Promise.resolve();
       const last = await run(goOn, { cwd });
-      expect(last.stderr).toMatch(/resuming: \d+ episodes have ended, [1-6] go on at the turn where they stopped/);
+      expect(last.stderr).toMatch(/resuming: \d+ episodes have ended, [1-6] resume at the turn where they stopped/);
       expect(last.code).toBe(0);
     } finally {
       await listener.close();
@@ -211,7 +211,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
         },
       });
       expect(stderr).toContain("Interrupted: 10 running episodes are finished and kept");
-      expect(stderr).toContain("Stopping: what was played is in the journal.");
+      expect(stderr).toContain("Stopping: everything so far is in the journal.");
       expect(code).toBe(130);
     } finally {
       await listener.close();

@@ -45,7 +45,7 @@ describe("--resume", () => {
     await killed();
     const { code, stdout, stderr } = await cli.run("rollout", "--resume", "r", "--concurrency", "3");
     expect([code, stdout]).toEqual([0, expect.stringContaining("12 of 12 in")]);
-    expect(stderr).toContain("resuming: 5 episodes have ended, 0 go on at the turn where they stopped");
+    expect(stderr).toContain("resuming: 5 episodes have ended, 0 resume at the turn where they stopped");
     expect(stderr).toMatch(/Notice: the last line of ".*episodes\.jsonl" was cut off \(99 bytes\)/);
     const [whole, resumed] = [await idsIn("whole"), await idsIn("r")];
     expect(resumed.slice(0, 5)).toEqual(whole.slice(0, 5));

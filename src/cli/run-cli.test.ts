@@ -343,7 +343,7 @@ describe("Ctrl-C", () => {
     const { code, stderr, outcomes, manifest } = await interrupted(2);
     expect(code).toBe(130);
     expect(stderr).toContain(
-      "Stopping: what was played is in the journal. Go on later with: npx trainable-agents rollout --resume",
+      "Stopping: everything so far is in the journal. Resume with: npx trainable-agents rollout --resume",
     );
     // Perhaps none had ended; what was cut off is not among them.
     expect(outcomes.filter((outcome) => outcome !== "completed")).toEqual([]);

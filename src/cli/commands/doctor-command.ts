@@ -17,7 +17,7 @@ import type { TemplateAudit } from "../doctor/template-audit.ts";
 import { readFlag } from "../../api/resolve-settings.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import type { RunCommand } from "./command-result.ts";
-import { quoted } from "./play-rollout.ts";
+import { quoted } from "../rollout-display.ts";
 
 type DoctorFlags = ServerFlags & {
   readonly template?: string;

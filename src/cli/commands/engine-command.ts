@@ -16,7 +16,7 @@ import { untilAborted } from "../until-aborted.ts";
 import { isLoopback } from "../../lib/address.ts";
 import { readEndTokens } from "../../api/end-tokens.ts";
 import type { RunCommand } from "./command-result.ts";
-import { quoted } from "./play-rollout.ts";
+import { quoted } from "../rollout-display.ts";
 
 type EngineFlags = {
   readonly model: string;

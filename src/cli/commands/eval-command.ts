@@ -18,8 +18,9 @@ import { rolloutSettings, type RolloutSettings, settingNames } from "../../api/r
 import { settingsYaml } from "../../api/settings-text.ts";
 import type { Setting } from "../../api/setting.ts";
 import type { RunCommand } from "./command-result.ts";
-import { playRollout } from "./play-rollout.ts";
-import { refuseBesideResume, resumeOption } from "./resume-flag.ts";
+import { rolloutFrom } from "../../api/rollout.ts";
+import { exitCodeOf, noteLines, showRollout } from "../rollout-display.ts";
+import { refuseBesideResume, resumeOption } from "./rollout-command.ts";
 
 type EvalFlags = FlagValues &
   Readonly<Partial<Record<keyof EvalSettings, unknown>>> & {
@@ -84,7 +85,7 @@ async function evaluate(flags: EvalFlags, context: CliContext): Promise<number> 
   }
   const settings = await orderTasks({ ...given, ...noGroups }, asked, context);
   if (flags.dryRun === true) {
-    const prepared = await prepareRollout(settings, context, { goesOn: resume !== null });
+    const prepared = await prepareRollout(settings, context, { resumes: resume !== null });
     context.stdout.write(prepared.redact(settingsYaml(prepared.settings)));
     return 0;
   }
@@ -95,13 +96,17 @@ async function evaluate(flags: EvalFlags, context: CliContext): Promise<number> 
       `Cannot compute pass^${largest} from ${settings.samplesPerTask} trials: give --trials ${largest}, or a smaller --pass-k.`,
     );
   }
-  const { exitCode, folder, notes } =
+  const result =
     resume?.isComplete === true
-      ? { exitCode: exitCodes.done, folder: resume.folder, notes: [] }
-      : await playRollout(settings, context, { closingTable: false, resume, command: "eval" });
+      ? null
+      : await showRollout(context, "eval", (call) =>
+          rolloutFrom(settings, { env: context.env, cwd: context.cwd }, { ...call, resume }),
+        );
+  const folder = result?.folder ?? resume?.folder ?? "";
   await evaluateRun(folder, { asked, settings, context, isOurs: true });
+  const notes = result === null ? [] : noteLines(result, context);
   if (notes.length > 0) context.stdout.write(`${notes.join("\n")}\n\n`);
-  return exitCode;
+  return result === null ? exitCodes.done : exitCodeOf(result);
 }
 
 function readEvalSettings(flags: EvalFlags): EvalSettings {

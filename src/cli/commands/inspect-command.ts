@@ -12,7 +12,7 @@ import { coloursFor, formatCount, printable } from "../display/terminal-text.ts"
 import { textTable } from "../../lib/text.ts";
 import { tokenView } from "../display/token-view.ts";
 import type { RunCommand } from "./command-result.ts";
-import { quoted } from "./play-rollout.ts";
+import { quoted } from "../rollout-display.ts";
 
 type InspectFlags = { readonly tokens?: boolean; readonly full?: boolean; readonly outcome?: string };
 

@@ -7,7 +7,7 @@ import { ConfigurationError } from "../../core/index.ts";
 import { prepareTauBench } from "../../environments/tau-bench/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import type { RunCommand } from "./command-result.ts";
-import { quoted } from "./play-rollout.ts";
+import { quoted } from "../rollout-display.ts";
 import { sayWhenInterrupted } from "../until-aborted.ts";
 
 type PrepareFlags = { readonly from?: string; readonly to?: string };

@@ -1,21 +1,15 @@
-// `rollout`: flags and configuration file to settings, settings to a run.
+// `rollout`: parses flags, calls rollout(), prints.
 
 import { Command, Option } from "commander";
-import type { CliContext } from "../cli-context.ts";
-import { presetDefaults } from "../../api/presets.ts";
-import { prepareRollout } from "../../api/prepare-rollout.ts";
-import { readRunToResume, type RunToResume } from "../../api/run-to-resume.ts";
-import { readConfigFile } from "../../api/config-file.ts";
-import { resolveSettings, type FlagValues } from "../../api/resolve-settings.ts";
-import { rolloutSettings, type RolloutSettings, settingNames } from "../../api/rollout-settings.ts";
+import { planRollout, rollout, type RolloutOptions } from "../../api/rollout.ts";
+import { rolloutSettings, settingNames } from "../../api/rollout-settings.ts";
 import { settingsYaml } from "../../api/settings-text.ts";
+import { ConfigurationError } from "../../core/index.ts";
+import { type CliContext, exitCodes } from "../cli-context.ts";
+import { exitCodeOf, showRollout, showTable } from "../rollout-display.ts";
 import type { RunCommand } from "./command-result.ts";
-import { playRollout } from "./play-rollout.ts";
-import { refuseBesideResume, resumeOption, sayComplete } from "./resume-flag.ts";
 
-type RolloutFlags = FlagValues & { readonly config?: string; readonly dryRun?: boolean; readonly resume?: string };
-
-export function rolloutCommand(run: RunCommand): Command {
+export function rolloutCommand(runCommand: RunCommand): Command {
   const command = new Command("rollout")
     .summary("play episodes and write a run folder with samples for a trainer")
     .description("Plays episodes of an environment and writes a run folder with samples for a trainer.");
@@ -33,7 +27,7 @@ export function rolloutCommand(run: RunCommand): Command {
   );
   command.addOption(resumeOption());
   command.addHelpText("after", examples);
-  command.action(async (flags: RolloutFlags) => run((context) => rollout(flags, context)));
+  command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
   return command;
 }
 
@@ -58,29 +52,30 @@ Examples:
   $ npx trainable-agents rollout --seed 7 --dry-run > run.yaml
   $ npx trainable-agents rollout --config run.yaml --temperature 0.7`;
 
-async function rollout(flags: RolloutFlags, context: CliContext): Promise<number> {
-  const resume = flags.resume === undefined ? null : await readRunToResume(flags.resume, context.cwd);
-  const settings = await readSettings(flags, resume, context);
-  if (flags.dryRun !== true) {
-    if (resume?.isComplete === true) return sayComplete(resume, context);
-    return (await playRollout(settings, context, { resume })).exitCode;
+async function run(flags: Readonly<Record<string, unknown>>, context: CliContext): Promise<number> {
+  const options: RolloutOptions = flags;
+  if (flags["dryRun"] === true) {
+    const { redact, settings } = await planRollout({ ...options, cwd: context.cwd, variables: context.env });
+    context.stdout.write(redact(settingsYaml(settings)));
+    return exitCodes.done;
   }
-  const prepared = await prepareRollout(settings, context, { goesOn: resume !== null });
-  context.stdout.write(prepared.redact(settingsYaml(prepared.settings)));
-  return 0;
+  const result = await showRollout(context, "rollout", (call) => rollout({ ...options, ...call }));
+  showTable(result, context);
+  return exitCodeOf(result);
 }
 
-/** Flags over the run that goes on, or over a configuration file. */
-async function readSettings(
-  flags: RolloutFlags,
-  resume: RunToResume | null,
-  { cwd }: CliContext,
-): Promise<RolloutSettings> {
-  if (resume !== null) {
-    refuseBesideResume(flags);
-    return resolveSettings(flags, resume.settings);
-  }
-  const file = flags.config === undefined ? null : await readConfigFile(flags.config, cwd);
-  const preset = flags.preset ?? file?.values.get("preset")?.value;
-  return resolveSettings(flags, file, presetDefaults(typeof preset === "string" ? preset : null));
+export function resumeOption(): Option {
+  return new Option(
+    "--resume <run>",
+    "continue the run in this folder, with its settings; only addresses, keys, concurrency and the like may be given again",
+  ).helpGroup("Output:");
+}
+
+/** Throws a `ConfigurationError` for flags that would name another folder or other settings. */
+export function refuseBesideResume(flags: { readonly config?: unknown; readonly out?: unknown }): void {
+  const named = (["config", "out"] as const).find((name) => flags[name] !== undefined);
+  if (named === undefined) return;
+  throw new ConfigurationError(
+    `Cannot use --${named} with --resume: folder and settings are those of the run; leave --${named} out.`,
+  );
 }

@@ -6,17 +6,17 @@ import { ConfigurationError, type Episode, type Tokenizer } from "../../core/ind
 import { episodeSamples } from "../../rollout/index.ts";
 import { readEpisodes } from "../../store/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { tokenizerOf, withShippedModel } from "../../api/choose-model.ts";
+import { tokenizerOf } from "../../api/choose-model.ts";
 import { conversationHeading, endingLines } from "../display/conversation-view.ts";
 import { maskedText, maskLegend } from "../display/masked-text.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { untrained } from "../display/token-view.ts";
-import { type FlagValues, resolveSettings } from "../../api/resolve-settings.ts";
 import type { RunCommand } from "./command-result.ts";
-import { playRollout, quoted } from "./play-rollout.ts";
+import { rollout, type RolloutOptions } from "../../api/rollout.ts";
+import { exitCodeOf, quoted, showRollout, showTable } from "../rollout-display.ts";
 
 /** Eight tasks of all kinds, eight tries each. Every turn draws from its own seed, so the run can be played again. */
-const demonstration: FlagValues = {
+const demonstration: RolloutOptions = {
   env: "bookshop",
   split: "test",
   tasks: "0-7",
@@ -58,10 +58,13 @@ export function startCommand(run: RunCommand): Command {
 async function start(flags: StartFlags, context: CliContext): Promise<number> {
   const engine = flags.engine ?? (flags.expertNoise === undefined ? "embedded" : "expert");
   checkEngine(engine, flags);
-  const settings = resolveSettings({ ...demonstration, ...flags, engine }, null);
-  const { exitCode, folder } = await playRollout(settings, context);
+  const options = { ...demonstration, ...flags, engine } as RolloutOptions;
+  const result = await showRollout(context, "rollout", (call) => rollout({ ...options, ...call }));
+  showTable(result, context);
+  const exitCode = exitCodeOf(result);
   if (exitCode !== exitCodes.done) return exitCode;
-  const tokenizer = await tokenizerOf(withShippedModel(settings).model, context.cwd);
+  const { folder } = result;
+  const tokenizer = await tokenizerOf(engine === "embedded" ? "bookshop-1m" : null, context.cwd);
   const failing = await showTwoEpisodes(folder, tokenizer, context);
   showCommands(folder, failing, context);
   return exitCode;

@@ -21,7 +21,8 @@ import { rolloutSettings, type RolloutSettings, type SettingName, settingKey } f
 import type { Setting } from "../../api/setting.ts";
 import { type TrainSettings, trainSettingNames, trainSettings } from "../../api/train-settings.ts";
 import type { RunCommand } from "./command-result.ts";
-import { newFolder, quoted } from "./play-rollout.ts";
+import { newFolder } from "../../api/rollout.ts";
+import { quoted } from "../rollout-display.ts";
 
 type CommandFlags = TrainFlags & { readonly config?: string };
 

@@ -6,7 +6,7 @@ import { ConfigurationError } from "../../core/index.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { openRunFolder } from "../../store/index.ts";
 import type { CliContext } from "../cli-context.ts";
-import { quoted, writtenFiles } from "../commands/play-rollout.ts";
+import { quoted, writtenFiles } from "../rollout-display.ts";
 import { coloursFor, formatCount } from "../display/terminal-text.ts";
 import { loadEnvironment } from "../../api/load-environment.ts";
 import type { EvalSettings } from "../../api/eval-settings.ts";

@@ -61,7 +61,7 @@ export async function prepareLearning(
     readCheckpoint(modelPath(modelFolder, cwd)),
     chooseModel(base, cwd),
     chooseUser(base, environment, context),
-    chooseStrategy(base, environment, cwd),
+    chooseStrategy(base, environment, context),
   ]);
   if (model.tokenizer.vocabularySize > checkpoint.config.vocabularySize) {
     throw new ConfigurationError(

@@ -1,0 +1,107 @@
+// The options of the public functions: settings by their flags' names in camelCase, parts as values where a program has them,
+// and what a command has its process for. Here they become settings.
+
+import {
+  type AgentStrategy,
+  type ChatAgent,
+  ConfigurationError,
+  type Engine,
+  type EnvironmentSource,
+  type UserSource,
+} from "../core/index.ts";
+import type { GroupFilter } from "../rollout/index.ts";
+import { readConfigFile } from "./config-file.ts";
+import { presetDefaults } from "./presets.ts";
+import { type FlagValues, resolveSettings } from "./resolve-settings.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import { readRunToResume, type RunToResume } from "./run-to-resume.ts";
+import type { GivenParts, Surroundings } from "./surroundings.ts";
+
+/** What every public function takes beside its settings. */
+export type CallOptions = {
+  /** Folder that relative paths start from. @default process.cwd() */
+  readonly cwd?: string;
+  /** Environment variables, which hold keys. @default process.env */
+  readonly variables?: Readonly<Record<string, string | undefined>>;
+  /** Stops at once: running episodes are cancelled, and a resumed run continues them. @default never */
+  readonly signal?: AbortSignal;
+  /** Begins nothing new; running episodes are finished. @default never */
+  readonly drain?: AbortSignal;
+};
+
+type Parts = {
+  /** As the setting; or an environment, as `defineEnvironment` returns it. */
+  readonly env: string | EnvironmentSource;
+  /** As the setting; or an engine of your own, which you close. `model` then names tokenizer and chat template. */
+  readonly engine: RolloutSettings["engine"] | Engine;
+  /** As the setting; or a chat agent of your own. */
+  readonly agentModel: string | ChatAgent | null;
+  /** As the setting; or a strategy. */
+  readonly strategy: string | AgentStrategy;
+  /** As the setting; or a source of users. */
+  readonly user: string | UserSource | null;
+  /** As the setting; or filters, all of which a group must pass. */
+  readonly filter: string | GroupFilter | readonly GroupFilter[] | null;
+  /** As the setting; or the indexes. */
+  readonly tasks: string | readonly number[] | null;
+};
+
+/** The settings of a rollout, all optional, by their flags' names in camelCase: `--group-size` is `groupSize`. */
+export type RolloutSettingOptions = Partial<Omit<RolloutSettings, keyof Parts> & Parts>;
+
+/** Where settings come from beside the options themselves, which win. */
+export type SettingSources = {
+  /** YAML file with settings, by the names of flags without the dashes. @default none */
+  readonly config?: string;
+  /** Run folder to continue, with its settings; only addresses, keys, concurrency and the like may be given again. @default none */
+  readonly resume?: string;
+};
+
+export type ReadOptions = {
+  readonly settings: RolloutSettings;
+  readonly surroundings: Surroundings;
+  /** `null`: a new run. */
+  readonly resume: RunToResume | null;
+};
+
+/** Options to settings. Throws a `ConfigurationError` that names the option as its flag, or file, line and column. */
+export async function readOptions(
+  options: RolloutSettingOptions & SettingSources & CallOptions,
+  defaults: FlagValues = {},
+): Promise<ReadOptions> {
+  const { cwd = process.cwd(), variables: env = process.env, config } = options;
+  const { values, parts } = splitParts(options);
+  const surroundings = { env, cwd, parts };
+  const resume = options.resume === undefined ? null : await readRunToResume(options.resume, cwd);
+  if (resume !== null) {
+    const named = (["config", "out"] as const).find((name) => options[name] !== undefined);
+    if (named !== undefined) {
+      throw new ConfigurationError(
+        `Cannot use --${named} with --resume: folder and settings are those of the run; leave --${named} out.`,
+      );
+    }
+    return { settings: resolveSettings(values, resume.settings), surroundings, resume };
+  }
+  const file = config === undefined ? null : await readConfigFile(config, cwd);
+  const preset = values.preset ?? file?.values.get("preset")?.value;
+  const below = { ...defaults, ...presetDefaults(typeof preset === "string" ? preset : null) };
+  return { settings: resolveSettings(values, file, below), surroundings, resume };
+}
+
+/** Values apart from settings; a setting then has the name of its value. */
+function splitParts(options: RolloutSettingOptions): { readonly values: FlagValues; readonly parts: GivenParts } {
+  const values: Record<string, unknown> = { ...options };
+  const parts: Record<string, unknown> = {};
+  for (const name of ["env", "engine", "agentModel", "strategy", "user"] as const) {
+    const part = options[name];
+    if (typeof part !== "object" || part === null) continue;
+    parts[name] = part;
+    values[name] = name === "engine" ? "own" : (part as { readonly name?: unknown }).name;
+  }
+  const { filter } = options;
+  if (typeof filter === "function" || Array.isArray(filter)) {
+    parts["filter"] = [filter].flat();
+    values["filter"] = "own";
+  }
+  return { values, parts };
+}

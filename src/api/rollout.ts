@@ -1,0 +1,274 @@
+// rollout(): episodes of an environment, groups of them, and a run folder with what a trainer needs. Owns the folder's
+// manifest and the way out: done, interrupted or broken, the folder says which and stays readable.
+
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { join, relative, resolve } from "node:path";
+import type { CircuitStatus } from "../engines/guarded/index.ts";
+import { slimeRowLine, toSlimeRow } from "../export/index.ts";
+import { type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
+import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
+import { concurrencyOf } from "./choose-groups.ts";
+import type { ConnectedPolicy } from "./choose-policy.ts";
+import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
+import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import { runManifest } from "./run-manifest.ts";
+import { checkSameSettings, type RunToResume } from "./run-to-resume.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { type RunWatch, watchRun } from "./watch-run.ts";
+
+/** What happens in a rollout, in order. Nothing in it is secret. */
+export type RolloutEvent =
+  /** A line for people: a server that is waited for, a line of an earlier run that is torn, where metrics are. */
+  | { readonly type: "notice"; readonly message: string }
+  | { readonly type: "run-start"; readonly run: StartedRun }
+  /** Something about the settings that makes learning harder. */
+  | { readonly type: "warning"; readonly message: string }
+  /** A server failed several times in a row and is left alone, or is back. */
+  | { readonly type: "server-change"; readonly change: CircuitStatus }
+  /** An episode started or ended, a turn was sampled, a group was decided. `totals` may be called as often as wanted. */
+  | { readonly type: "progress"; readonly totals: () => RunTotals }
+  /** Nothing runs any more; the folder is closed next. Absent where the run broke. */
+  | { readonly type: "run-end"; readonly totals: RunTotals }
+  /** A line for machines (`logJson`). */
+  | { readonly type: "log"; readonly line: string };
+
+/** A run whose folder exists and whose first episode is about to start. */
+export type StartedRun = {
+  /** As commands take it: relative to `cwd`, or as it was given. */
+  readonly folder: string;
+  readonly environment: string;
+  readonly split: string;
+  readonly tasks: number;
+  readonly groupSize: number;
+  /** As in "engine sglang at http://127.0.0.1:30000". */
+  readonly policy: string;
+  readonly user: string;
+  /** Episodes of earlier processes; `null`: a new run. */
+  readonly earlier: { readonly ended: number; readonly inFlight: number } | null;
+  /** False: the loop of a preset keeps no journal. */
+  readonly isResumable: boolean;
+  /** Everything decided that was left open. */
+  readonly settings: RolloutSettings;
+};
+
+/**
+ * Options of {@link rollout}: the settings of the command `rollout` by their flags' names in camelCase.
+ *
+ * @example
+ * { env: "bookshop", engine: "expert", groupSize: 8, tasks: "0-3", out: "runs/first" }
+ */
+export type RolloutOptions = RolloutSettingOptions &
+  SettingSources &
+  CallOptions & {
+    /** Receives what happens, synchronously; must be quick and must not throw. @default nothing does */
+    readonly onEvent?: (event: RolloutEvent) => void;
+  };
+
+/** What a rollout left. */
+export type RolloutResult = {
+  /** As commands take it: relative to `cwd`, or as it was given. */
+  readonly folder: string;
+  /** "complete": the resumed run was done already, and nothing happened. */
+  readonly status: "done" | "interrupted" | "complete";
+  readonly totals: RunTotals;
+  readonly environment: string;
+  readonly split: string;
+  /** True: interrupted, and the options `{ resume: folder }` continue it. */
+  readonly isResumable: boolean;
+  /** Takes secrets out of a text that is to be shown. */
+  readonly redact: (text: string) => string;
+};
+
+/**
+ * Runs groups of episodes and writes a run folder: run.json, episodes.jsonl, groups.jsonl, and samples.jsonl with `writeSamples`. Resolves when all
+ * groups are decided or a signal stopped the run; failed episodes are data, in `totals`. Rejects with a `ConfigurationError` for
+ * whatever the caller can correct, before the folder is made; with the first fault of the store or of an export, after the
+ * folder says so.
+ *
+ * @example
+ * const { totals, folder } = await rollout({ env: "bookshop", engine: "expert", groupSize: 8, tasks: "0-3" });
+ * console.log(`${totals.episodesFinished} episodes in ${folder}, mean reward ${totals.meanReward}`);
+ */
+export async function rollout(options: RolloutOptions = {}): Promise<RolloutResult> {
+  const { settings, surroundings, resume } = await readOptions(options);
+  if (resume?.isComplete === true && resume.totals !== null) {
+    const { folder, totals } = resume;
+    return {
+      folder,
+      status: "complete",
+      totals,
+      environment: settings.env,
+      split: settings.split ?? "",
+      isResumable: false,
+      redact: String,
+    };
+  }
+  return rolloutFrom(settings, surroundings, { ...options, resume });
+}
+
+/**
+ * The settings that {@link rollout} would run with, everything decided that was left open. Checks all but the server. Rejects
+ * with a `ConfigurationError` as `rollout` does.
+ */
+export async function planRollout(options: RolloutOptions = {}): Promise<PreparedRollout> {
+  const { settings, surroundings, resume } = await readOptions(options);
+  return prepareRollout(settings, surroundings, { resumes: resume !== null });
+}
+
+export type RunControls = Pick<RolloutOptions, "signal" | "drain" | "onEvent"> & {
+  /** Default: a new run. */
+  readonly resume?: RunToResume | null;
+};
+
+const never = new AbortController().signal;
+
+/** {@link rollout}, from settings. */
+export async function rolloutFrom(
+  given: RolloutSettings,
+  surroundings: Surroundings,
+  { resume = null, signal = never, drain = never, onEvent = () => undefined }: RunControls = {},
+): Promise<RolloutResult> {
+  const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null });
+  const { plan, environment, preset, redact } = prepared;
+  const folder = resume?.folder ?? given.out ?? newFolder(environment.name, surroundings.cwd);
+  const settings = { ...prepared.settings, out: folder };
+  const facts = { folder, environment: environment.name, split: settings.split ?? "" };
+  if (resume !== null) checkSameSettings(resume, settings);
+  const place = resolve(surroundings.cwd, folder);
+  const storing = { redact, fsync: settings.fsync };
+  const earlier = resume === null ? null : await resumeFileRunStore(place, storing);
+  const store = earlier?.store ?? createFileRunStore(place, storing);
+  // Nothing runs yet that could be finished: both signals stop.
+  const stop = AbortSignal.any([drain, signal]);
+  const notice = (message: string): void => onEvent({ type: "notice", message });
+  const connected = await prepared.connect(stop, store, { tell: notice }).catch(async (error: unknown) => {
+    await earlier?.release();
+    throw error;
+  });
+  try {
+    const describe = {
+      ...{ id: resume?.id ?? randomUUID(), settings, prepared, engine: connected },
+      ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
+    };
+    await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
+    try {
+      onEvent({
+        type: "run-start",
+        run: {
+          ...{ ...facts, settings, isResumable: preset === null },
+          ...{ tasks: plan.taskIndexes.length, groupSize: plan.groupSize, user: prepared.user.name },
+          policy: `${prepared.policyTitle} at ${connected.address}`,
+          earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.underWay.size },
+        },
+      });
+      for (const { file, bytes } of earlier?.torn ?? []) {
+        notice(
+          `Notice: the last line of "${file}" was cut off (${bytes.toLocaleString("en-US")} bytes) and is left out.`,
+        );
+      }
+      // Warnings about learning mean nothing to a model that cannot be trained.
+      const warnings = prepared.model === null ? [] : rolloutWarnings(prepared.sampling, plan.groupSize);
+      for (const message of warnings) onEvent({ type: "warning", message });
+      const totals = await runPlan(prepared, {
+        ...{ settings, policy: connected, place, signal, drain, onEvent },
+        parts: {
+          runEpisode: connected.runEpisode,
+          store,
+          exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : () => [],
+          ...(earlier === null ? {} : { decided: earlier.decided }),
+        },
+      });
+      onEvent({ type: "run-end", totals });
+      const status = drain.aborted || signal.aborted ? "interrupted" : "done";
+      await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));
+      return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      const last = runManifest({ ...describe, ended: new Date(), status: "failed", totals: null, error: reason });
+      // What stopped the run is thrown; that its folder cannot be closed either adds nothing.
+      await store.close(last).catch(() => undefined);
+      throw error;
+    }
+  } finally {
+    await connected.close();
+  }
+}
+
+type Running = Required<Pick<RunControls, "signal" | "drain" | "onEvent">> & {
+  readonly settings: RolloutSettings;
+  readonly policy: ConnectedPolicy;
+  /** Absolute. */
+  readonly place: string;
+  readonly parts: RolloutParts;
+};
+
+async function runPlan(prepared: PreparedRollout, running: Running): Promise<RunTotals> {
+  const { settings, policy, place, parts, signal, drain, onEvent } = running;
+  let watch: RunWatch | null = null;
+  policy.watchCircuits((change) => {
+    onEvent({ type: "server-change", change });
+    watch?.circuit(change);
+  });
+  try {
+    watch = await watchRun(settings, parts, {
+      folder: place,
+      note: (message) => onEvent({ type: "notice", message }),
+      log: (line) => onEvent({ type: "log", line: prepared.redact(line) }),
+    });
+    const { runEpisode, store, gauges } = watch;
+    return await runRollout(
+      prepared.plan,
+      { ...parts, runEpisode, store },
+      {
+        ...{ ...prepared.groups, drain, signal },
+        concurrency: concurrencyOf(settings.concurrency, policy.load),
+        onProgress: (totals) => {
+          const { episodesPlanned, episodesStarted, episodesFinished, concurrency } = totals();
+          gauges({
+            runningEpisodes: episodesStarted - episodesFinished,
+            waitingEpisodes: Math.max(0, episodesPlanned - episodesStarted),
+            concurrencyLimit: concurrency,
+          });
+          onEvent({ type: "progress", totals });
+        },
+      },
+    );
+  } finally {
+    await watch?.close();
+  }
+}
+
+/** Rows of re-encoded text cannot be derived afterwards; a run that has written rows before it was killed writes all. */
+function writesSamples(place: string, { settings, preset }: PreparedRollout): boolean {
+  return settings.writeSamples || (preset?.allowTextDelta ?? false) || existsSync(join(place, runFiles.samples));
+}
+
+function exporterFor({ model, preset }: PreparedRollout): RolloutParts["exportSamples"] {
+  const options = {
+    // Without a model there are no tokens to decode.
+    decode: (tokens: Uint32Array) => model?.renderer.decode(tokens) ?? "",
+    allowTextDelta: preset?.allowTextDelta ?? false,
+  };
+  return ({ episode, result }, { index, groupIndex }) => {
+    const origin = { index, groupIndex, episode, sampleCount: result.samples.length };
+    return result.samples.map((sample) => slimeRowLine(toSlimeRow(sample, origin, options)));
+  };
+}
+
+/** `runs/<time>-<environment>`, with a number when that is taken. */
+export function newFolder(environment: string, cwd: string): string {
+  const now = new Date();
+  const two = (value: number): string => String(value).padStart(2, "0");
+  const day = `${now.getFullYear()}${two(now.getMonth() + 1)}${two(now.getDate())}`;
+  const time = `${two(now.getHours())}${two(now.getMinutes())}${two(now.getSeconds())}`;
+  const name = relative(
+    cwd,
+    resolve(cwd, "runs", `${day}-${time}-${environment.replaceAll(/[^A-Za-z0-9._-]+/g, "-")}`),
+  );
+  for (let number = 1; ; number++) {
+    const folder = number === 1 ? name : `${name}-${number}`;
+    if (!existsSync(resolve(cwd, folder))) return folder;
+  }
+}
