@@ -1,13 +1,52 @@
-// The reward of the reference: 1 when the data is what the gold actions make of it and every output was said, else 0. The
-// data is compared by the records that differ from fresh data, which is the same as comparing whole hashes.
+// Grading. The reward of the reference: 1 when the data is what the gold actions make of it and every output was said, else 0.
+// The data is compared by the records that differ from fresh data, which is the same as comparing whole hashes.
 
-import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { PythonError, pythonLower } from "../../python-semantics/index.ts";
-import { type TauAction, respondName } from "./action.ts";
-import { actionRecord, type TauTask } from "./domain-data.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { actionRecord, type DomainData, type TauTask } from "./domain-data.ts";
 import { attributeError } from "./fields.ts";
-import type { Gold } from "./gold.ts";
-import type { World } from "./world.ts";
+import { callAction, respondName, type TauAction } from "./tool.ts";
+import { World } from "./world.ts";
+
+/**
+ * The end state a task expects: its gold actions run on fresh data, once per process and task. Failing calls in gold lists
+ * stay failing; calls that end an episode are left out, as the reference leaves them out.
+ */
+type Gold = {
+  /** For reading and forking only. */
+  readonly world: World;
+  /** The actions that were run. */
+  readonly actions: readonly TauAction[];
+  /** Hash texts of the records that really differ from fresh data. */
+  readonly differences: ReadonlyMap<string, ReadonlyMap<string, string | null>>;
+  /** The data hash; computed on the first call. */
+  digest(): string;
+};
+
+const golds = new WeakMap<TauTask, Gold>();
+
+export function goldOf(data: DomainData, task: TauTask): Gold {
+  let gold = golds.get(task);
+  if (gold === undefined) {
+    gold = runGold(data, task);
+    golds.set(task, gold);
+  }
+  return gold;
+}
+
+function runGold(data: DomainData, task: TauTask): Gold {
+  const { domain } = data;
+  const world = new World(data.base);
+  const actions = task.actions.filter(({ name }) => !domain.terminating.has(name));
+  for (const action of actions) callAction(domain, world, action);
+  let digest: string | null = null;
+  return {
+    world,
+    actions,
+    differences: world.differences(),
+    digest: () => (digest ??= world.digest()),
+  };
+}
 
 export type TauReward = {
   readonly reward: 0 | 1;
@@ -20,7 +59,7 @@ export type TauReward = {
 };
 
 /**
- * Throws a `PythonError` where the reference lets one escape: words to the customer that are no text, but only when the
+ * Throws a `PythonError` where the reference lets one escape: a message to the customer that is no string, but only when the
  * task has outputs and an output was not found before them.
  */
 export function rewardOf(
@@ -57,10 +96,10 @@ function findWrongRecords(world: World, gold: Gold): string[] {
   const actual = world.differences();
   const wrong: string[] = [];
   for (const table of new Set([...gold.differences.keys(), ...actual.keys()])) {
-    const wanted = gold.differences.get(table) ?? new Map<string, string | null>();
+    const expected = gold.differences.get(table) ?? new Map<string, string | null>();
     const found = actual.get(table) ?? new Map<string, string | null>();
-    for (const id of new Set([...wanted.keys(), ...found.keys()])) {
-      if (wanted.get(id) !== found.get(id)) wrong.push(`${table} ${id}`);
+    for (const id of new Set([...expected.keys(), ...found.keys()])) {
+      if (expected.get(id) !== found.get(id)) wrong.push(`${table} ${id}`);
     }
   }
   return wrong;
@@ -68,16 +107,26 @@ function findWrongRecords(world: World, gold: Gold): string[] {
 
 /** In one single line of the agent, without case; commas are taken out of the line, not out of the output. */
 function wasSaid(actions: readonly TauAction[], output: string): boolean {
-  const wanted = pythonLower(output);
+  const expected = pythonLower(output);
   return actions.some(({ name, kwargs }) => {
     if (name !== respondName) return false;
     const content = kwargs.get("content");
     if (content === undefined) throw new PythonError("KeyError", "'content'");
     if (typeof content !== "string") throw attributeError(content, "lower");
-    return pythonLower(content).replaceAll(",", "").includes(wanted);
+    return pythonLower(content).replaceAll(",", "").includes(expected);
   });
 }
 
 function flag(value: boolean): JsonFloat {
   return new JsonFloat(value ? 1 : 0);
+}
+
+/** `info` of the reference: of a reset, and of a step before `user_cost` and `reward_info` are known. */
+export function stepInfo(task: TauTask, source: string): JsonObject {
+  return new Map<string, JsonValue>([
+    ["task", task.info],
+    ["source", source],
+    ["user_cost", null],
+    ["reward_info", null],
+  ]);
 }

@@ -48,10 +48,10 @@ function firstProblem<Key>(
   shape: (key: Key) => Shape,
 ): string | null {
   for (const [key, value] of entries) {
-    const wanted = shape(key);
+    const expected = shape(key);
     // Paths are only made for what may be wrong inside.
-    if (typeof wanted === "string" && value !== undefined && isScalar(value, wanted)) continue;
-    const problem = shapeProblem(value, wanted, path(key));
+    if (typeof expected === "string" && value !== undefined && isScalar(value, expected)) continue;
+    const problem = shapeProblem(value, expected, path(key));
     if (problem !== null) return problem;
   }
   return null;

@@ -3,9 +3,8 @@
 
 import type { Environment, EnvironmentSource, Task, Taskset } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
-import type { TauDomain } from "./domain.ts";
-import type { DomainData, TauTask } from "./domain-data.ts";
-import { loadPreparedFolder } from "./prepared-folder.ts";
+import type { TauDomain } from "./tool.ts";
+import { type DomainData, loadPreparedFolder, type TauTask } from "./domain-data.ts";
 import { airlineDomain } from "./airline/airline-domain.ts";
 import { retailDomain } from "./retail/retail-domain.ts";
 import { TauEnvironment } from "./tau-environment.ts";

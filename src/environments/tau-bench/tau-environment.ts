@@ -4,12 +4,9 @@
 import type { Ending, Environment, EnvironmentCall, Grade, ToolResult, Task } from "../../core/environment.ts";
 import type { Tool } from "../../core/message.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
-import { respondName, type TauAction } from "./action.ts";
-import { callAction } from "./call-action.ts";
+import { callAction, respondName, type TauAction } from "./tool.ts";
 import type { DomainData, TauTask } from "./domain-data.ts";
-import { stepInfo } from "./step-info.ts";
-import { goldOf } from "./gold.ts";
-import { rewardOf, type TauReward } from "./reward.ts";
+import { goldOf, rewardOf, stepInfo, type TauReward } from "./reward.ts";
 import { World } from "./world.ts";
 
 export class TauEnvironment implements Environment {

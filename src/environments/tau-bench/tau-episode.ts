@@ -5,12 +5,9 @@
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { PythonError } from "../../python-semantics/index.ts";
 import type { Random } from "../../lib/random.ts";
-import { respondName, type TauAction } from "./action.ts";
-import { callAction } from "./call-action.ts";
+import { callAction, respondName, type TauAction } from "./tool.ts";
 import type { DomainData, TauTask } from "./domain-data.ts";
-import { goldOf } from "./gold.ts";
-import { rewardOf } from "./reward.ts";
-import { stepInfo } from "./step-info.ts";
+import { goldOf, rewardOf, stepInfo } from "./reward.ts";
 import { World } from "./world.ts";
 
 /** The customer as the reference calls it. What rejects escapes from `reset` or `step`. */

@@ -2,9 +2,8 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
-import { hashText } from "./record-text.ts";
-import { SharedBase } from "./shared-base.ts";
-import { World } from "./world.ts";
+import { hashText } from "./base-digest.ts";
+import { SharedBase, World } from "./world.ts";
 
 type Edit = {
   readonly what: "edit" | "put" | "remove";

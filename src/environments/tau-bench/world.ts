@@ -1,11 +1,56 @@
-// The data of one episode: the shared base with a few records of its own over it. A record is cloned when it is first
-// edited, so an episode costs what it changes. Reads as a Python dict of tables would: changed records keep their place,
-// added ones come last, in the order in which they were added.
+// The data of a domain, shared by all episodes of the process and never changed, and the data of one episode: the shared base
+// with a few records of its own over it. A record is cloned when it is first edited, so an episode costs what it changes. Reads
+// as a Python dict of tables would: changed records stay in place, added ones come last, in the order in which they were added.
 
 import { cloneJson, dumpJson, type JsonObject } from "../../python-semantics/json/index.ts";
-import type { TableChanges } from "./base-digest.ts";
-import { recordText } from "./record-text.ts";
-import type { SharedBase } from "./shared-base.ts";
+import { BaseDigest, recordText, type TableChanges } from "./base-digest.ts";
+
+/** Records by id, in file order. */
+export type Table = ReadonlyMap<string, JsonObject>;
+
+/** What is derived from untouched records (their JSON, their hash text) is stored here, once for all episodes. */
+export class SharedBase {
+  /** By name. Nobody may change a record of these; `World` clones before it lets one be edited. */
+  readonly tables: ReadonlyMap<string, Table>;
+  readonly #json = new WeakMap<JsonObject, string>();
+  readonly #texts = new WeakMap<JsonObject, string>();
+  #digest: BaseDigest | null = null;
+
+  constructor(tables: ReadonlyMap<string, Table>) {
+    this.tables = tables;
+  }
+
+  /** Throws a plain error for a table the domain does not have. */
+  table(name: string): Table {
+    const table = this.tables.get(name);
+    if (table === undefined) throw new Error(`Cannot read table "${name}": the domain has no such table.`);
+    return table;
+  }
+
+  /** The JSON of an untouched record, as tools return it. */
+  json(record: JsonObject): string {
+    return remembered(this.#json, record, () => dumpJson(record, { ensureAscii: true }));
+  }
+
+  /** The hash text of an untouched record. */
+  text(record: JsonObject): string {
+    return remembered(this.#texts, record, () => recordText(record));
+  }
+
+  /** Made with the first digest: one pass over all data. */
+  digest(): BaseDigest {
+    this.#digest ??= new BaseDigest(this.tables);
+    return this.#digest;
+  }
+}
+
+function remembered(memory: WeakMap<JsonObject, string>, record: JsonObject, make: () => string): string {
+  const known = memory.get(record);
+  if (known !== undefined) return known;
+  const text = make();
+  memory.set(record, text);
+  return text;
+}
 
 type Overlay = {
   /** Records of the base that were edited or overwritten in place. */

@@ -1,22 +1,13 @@
 // The airline: flights, reservations, users.
 
 import { calculate } from "../common/calculate.ts";
-import { getUserDetails } from "../common/get-user-details.ts";
-import { think } from "../common/think.ts";
-import { transferToHumanAgents } from "../common/transfer-to-human-agents.ts";
-import type { TauDomain } from "../domain.ts";
-import { field, objectField, textField } from "../fields.ts";
-import type { SharedBase } from "../shared-base.ts";
+import { getUserDetails, think, transferToHumanAgents } from "../common/common-tools.ts";
 import { type Shape, shapeProblem } from "../table-shape.ts";
-import { listAllAirports } from "./airports.ts";
-import { bookReservation } from "./book-reservation.ts";
-import { cancelReservation } from "./cancel-reservation.ts";
-import { getReservationDetails } from "./get-reservation-details.ts";
-import { searchDirectFlight, searchOnestopFlight } from "./search-flights.ts";
-import { sendCertificate } from "./send-certificate.ts";
-import { updateReservationBaggages } from "./update-reservation-baggages.ts";
-import { updateReservationFlights } from "./update-reservation-flights.ts";
-import { updateReservationPassengers } from "./update-reservation-passengers.ts";
+import type { TauDomain } from "../tool.ts";
+import { field, objectField, textField } from "../fields.ts";
+import type { SharedBase } from "../world.ts";
+import { changes } from "./changes.ts";
+import { lookUps } from "./look-ups.ts";
 
 const user: Shape = {
   fields: { payment_methods: { dictOf: { fields: { source: "text" } } }, reservations: { listOf: "any" } },
@@ -55,22 +46,7 @@ export const airlineDomain: TauDomain = {
   name: "airline",
   tables: { flights: flight, reservations: reservation, users: user },
   splits: ["test"],
-  tools: [
-    bookReservation,
-    calculate,
-    cancelReservation,
-    getReservationDetails,
-    getUserDetails,
-    listAllAirports,
-    searchDirectFlight,
-    searchOnestopFlight,
-    sendCertificate,
-    think,
-    transferToHumanAgents,
-    updateReservationBaggages,
-    updateReservationFlights,
-    updateReservationPassengers,
-  ],
+  tools: [calculate, getUserDetails, think, transferToHumanAgents, ...lookUps, ...changes],
   terminating: new Set(["transfer_to_human_agents"]),
   findBrokenReference,
 };

@@ -2,19 +2,12 @@
 
 import { field, objectField, objectsField, textField } from "../fields.ts";
 import { calculate } from "../common/calculate.ts";
-import { getUserDetails } from "../common/get-user-details.ts";
-import { think } from "../common/think.ts";
-import { transferToHumanAgents } from "../common/transfer-to-human-agents.ts";
-import type { TauDomain } from "../domain.ts";
-import type { SharedBase } from "../shared-base.ts";
-import { shapeProblem, type Shape } from "../table-shape.ts";
-import { modifyPendingOrderAddress, modifyUserAddress } from "./address.ts";
-import { cancelPendingOrder } from "./cancel-pending-order.ts";
-import { exchangeDeliveredOrderItems, returnDeliveredOrderItems } from "./delivered-orders.ts";
-import { findUserIdByEmail, findUserIdByNameZip } from "./find-user.ts";
-import { modifyPendingOrderItems } from "./modify-pending-order-items.ts";
-import { modifyPendingOrderPayment } from "./modify-pending-order-payment.ts";
-import { getOrderDetails, getProductDetails, listAllProductTypes } from "./read-tools.ts";
+import { getUserDetails, think, transferToHumanAgents } from "../common/common-tools.ts";
+import { type Shape, shapeProblem } from "../table-shape.ts";
+import type { TauDomain } from "../tool.ts";
+import type { SharedBase } from "../world.ts";
+import { changes } from "./changes.ts";
+import { lookUps } from "./look-ups.ts";
 
 const user: Shape = {
   fields: {
@@ -48,24 +41,7 @@ export const retailDomain: TauDomain = {
   name: "retail",
   tables: { orders: order, products: product, users: user },
   splits: ["train", "test", "dev"],
-  tools: [
-    calculate,
-    cancelPendingOrder,
-    exchangeDeliveredOrderItems,
-    findUserIdByEmail,
-    findUserIdByNameZip,
-    getOrderDetails,
-    getProductDetails,
-    getUserDetails,
-    listAllProductTypes,
-    modifyPendingOrderAddress,
-    modifyPendingOrderItems,
-    modifyPendingOrderPayment,
-    modifyUserAddress,
-    returnDeliveredOrderItems,
-    think,
-    transferToHumanAgents,
-  ],
+  tools: [calculate, getUserDetails, think, transferToHumanAgents, ...lookUps, ...changes],
   terminating: new Set(["transfer_to_human_agents"]),
   findBrokenReference,
 };

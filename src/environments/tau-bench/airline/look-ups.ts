@@ -1,18 +1,55 @@
-// The two searches. Both walk through the flights in file order; flights never change.
+// The tools of the airline that only read. Searches walk through the flights in file order; flights never change.
 
-import { dumpJson, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
 import {
   compareCodePoints,
-  PythonError,
   pythonEquals,
+  PythonError,
   pythonInt,
   pythonTypeName,
 } from "../../../python-semantics/index.ts";
+import { dumpJson, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
+import { showTool } from "../common/common-tools.ts";
 import { asKey, field, fieldAt, objectField, textField } from "../fields.ts";
 import { defineTool } from "../tool.ts";
 import type { World } from "../world.ts";
 
-export const searchDirectFlight = defineTool({
+/** A reservation that does not exist is answered with the message for a user, as the reference does. */
+const getReservationDetails = showTool(
+  "get_reservation_details",
+  "reservation_id",
+  "reservations",
+  "Error: user not found",
+);
+
+/** The airports this domain knows: a constant of the reference, not of its tables. */
+const cities: readonly (readonly [code: string, city: string])[] = [
+  ["SFO", "San Francisco"],
+  ["JFK", "New York"],
+  ["LAX", "Los Angeles"],
+  ["ORD", "Chicago"],
+  ["DFW", "Dallas"],
+  ["DEN", "Denver"],
+  ["SEA", "Seattle"],
+  ["ATL", "Atlanta"],
+  ["MIA", "Miami"],
+  ["BOS", "Boston"],
+  ["PHX", "Phoenix"],
+  ["IAH", "Houston"],
+  ["LAS", "Las Vegas"],
+  ["MCO", "Orlando"],
+  ["EWR", "Newark"],
+  ["CLT", "Charlotte"],
+  ["MSP", "Minneapolis"],
+  ["DTW", "Detroit"],
+  ["PHL", "Philadelphia"],
+  ["LGA", "LaGuardia"],
+];
+
+const airports = dumpJson(new Map(cities));
+
+const listAllAirports = defineTool({ name: "list_all_airports", parameters: [], run: () => airports });
+
+const searchDirectFlight = defineTool({
   name: "search_direct_flight",
   parameters: ["origin", "destination", "date"],
   run: (world, { origin, destination, date }) => {
@@ -29,7 +66,7 @@ export const searchDirectFlight = defineTool({
  * Two flights in a row. The reference has two flaws that are kept: a connection on the next day is looked up under a date
  * without zero padding ("2024-05-9"), and the second leg shows seats and prices of the first leg's day.
  */
-export const searchOnestopFlight = defineTool({
+const searchOnestopFlight = defineTool({
   name: "search_onestop_flight",
   parameters: ["origin", "destination", "date"],
   run: (world, { origin, destination, date }) => {
@@ -50,6 +87,8 @@ export const searchOnestopFlight = defineTool({
   },
 });
 
+export const lookUps = [getReservationDetails, listAllAirports, searchDirectFlight, searchOnestopFlight];
+
 function flightsFrom(world: World, origin: JsonValue): JsonObject[] {
   return [...world.base.table("flights").values()].filter((flight) => pythonEquals(field(flight, "origin"), origin));
 }
@@ -63,7 +102,7 @@ function isAvailable(flight: JsonObject, date: JsonValue): boolean {
   return hasDay(flight, date) && field(dayOf(flight, date), "status") === "available";
 }
 
-/** A KeyError when the flight does not go on that day. */
+/** A KeyError when the flight has no such day. */
 function dayOf(flight: JsonObject, date: JsonValue): JsonObject {
   return fieldAt(objectField(flight, "dates"), date) as JsonObject;
 }
