@@ -16,7 +16,7 @@ import {
   type JsonValue,
   parseJson,
 } from "../../python-semantics/json/index.ts";
-import { isTauBenchCheckout, readTauBenchCheckout } from "./checkout/index.ts";
+import { isTauBenchCheckout, readTauBenchCheckout } from "./checkout/read-checkout.ts";
 import { shapeProblem } from "./table-shape.ts";
 import type { TauAction, TauDomain } from "./tool.ts";
 import { SharedBase } from "./world.ts";
@@ -38,7 +38,7 @@ type DomainFiles = {
 export type TauTask = {
   readonly task: Task;
   readonly actions: readonly TauAction[];
-  /** Texts that must be said for the reward. */
+  /** What must be said for the reward. */
   readonly outputs: readonly string[];
   /** The task as the reference puts it into `info`; shared, not to be changed. */
   readonly info: JsonObject;
@@ -152,26 +152,26 @@ export function loadPreparedFolder(domain: TauDomain, folder: string): Promise<D
   const place = join(resolve(folder), domain.name);
   let loading = loaded.get(place);
   if (loading === undefined) {
-    loading = readTexts(domain, folder)
-      .then((texts) => parseFiles(domain, place, texts))
+    loading = readContents(domain, folder)
+      .then((contents) => parseFiles(domain, place, contents))
       .then((files) => readDomainData(domain, files));
     loaded.set(place, loading);
-    // A folder that was broken may have been mended when it is asked for again.
+    // A folder that was broken may have been repaired when it is requested again.
     loading.catch(() => loaded.delete(place));
   }
   return loading;
 }
 
-/** The texts of a domain's files, by their names below the domain's folder. */
-async function readTexts(domain: TauDomain, folder: string): Promise<ReadonlyMap<string, string>> {
+/** The contents of a domain's files, by their names below the domain's folder. */
+async function readContents(domain: TauDomain, folder: string): Promise<ReadonlyMap<string, string>> {
   if (await isTauBenchCheckout(folder)) {
     const files = await readTauBenchCheckout(folder, { domains: [domain.name] });
     return new Map([...files].map(([path, text]) => [path.slice(domain.name.length + 1), text]));
   }
-  const texts = namesOf(domain).map(
+  const contents = namesOf(domain).map(
     async (name) => [name, await readText(join(resolve(folder), domain.name, name), domain)] as const,
   );
-  return new Map(await Promise.all(texts));
+  return new Map(await Promise.all(contents));
 }
 
 function namesOf(domain: TauDomain): string[] {
@@ -179,7 +179,7 @@ function namesOf(domain: TauDomain): string[] {
   return [...tables, "tools.json", "wiki.md", ...domain.splits.map((split) => `tasks_${split}.json`)];
 }
 
-function parseFiles(domain: TauDomain, place: string, texts: ReadonlyMap<string, string>): DomainFiles {
+function parseFiles(domain: TauDomain, place: string, contents: ReadonlyMap<string, string>): DomainFiles {
   const tableNames = Object.keys(domain.tables);
   const names = new Map([
     ...tableNames.map((name) => [name, `${name}.json`] as const),
@@ -188,7 +188,7 @@ function parseFiles(domain: TauDomain, place: string, texts: ReadonlyMap<string,
     ...domain.splits.map((split) => [split, `tasks_${split}.json`] as const),
   ]);
   const sources = new Map([...names].map(([part, name]) => [part, join(place, name)]));
-  const textOf = (part: string): string => texts.get(names.get(part)!) ?? "";
+  const textOf = (part: string): string => contents.get(names.get(part)!) ?? "";
   const parsed = (part: string): JsonValue => parseFile(sources.get(part)!, textOf(part));
   const hash = createHash("sha256");
   for (const part of [...tableNames, "tools", "guidelines"]) {

@@ -1,19 +1,17 @@
-// Door of τ-bench: environments for our loop, and the reference's own episode for comparison. Behaviour is written here;
-// texts, tables and tasks are read at run time from a folder the user names.
+// Public entry of τ-bench: environments for our loop, and the reference's own episode for comparison. Behaviour is written
+// here; prompts, tables and tasks are read at run time from a folder the user names.
 
 export { callAction, type CallResult, respondName, runTool, type TauAction } from "./tool.ts";
+export { type PreparedTauBench, prepareTauBench, type PrepareTauBenchOptions } from "./checkout/prepare-tau-bench.ts";
 export {
   isTauBenchCheckout,
   loadFewShotDisplays,
   loadUserPrompts,
   type PreparedFiles,
-  type PreparedTauBench,
-  prepareTauBench,
-  type PrepareTauBenchOptions,
-  readTauBenchCheckout,
   type ReadCheckoutOptions,
-  type TauUserPrompts,
-} from "./checkout/index.ts";
+  readTauBenchCheckout,
+} from "./checkout/read-checkout.ts";
+export type { TauUserPrompts } from "./checkout/user-prompts.ts";
 export { calculate } from "./common/calculate.ts";
 export type { DomainData, TauTask } from "./domain-data.ts";
 export { hashText } from "./base-digest.ts";

@@ -20,7 +20,7 @@ const domains: readonly TauDomain[] = [retailDomain, airlineDomain];
 /** The domains that can be opened. */
 export const tauBenchDomains: readonly string[] = domains.map(({ name }) => name);
 
-/** Users who can play prose tasks. */
+/** Users that can take prose tasks. */
 const users = ["llm", "react", "verify", "reflection", "human", "scripted", "replay"];
 
 /** The data of a domain; read once per process and folder. Rejects with a `ConfigurationError` that names what is wrong. */

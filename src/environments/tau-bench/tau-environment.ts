@@ -1,4 +1,4 @@
-// The benchmark behind our own contract: calls, words, one grade. No user lives in it (the loop has one), and nothing
+// The benchmark behind our own contract: calls, messages, one grade. No user lives in it (the loop has one), and nothing
 // escapes from a call. For the reference's own interface, quirks of stepping included, see `tau-episode.ts`.
 
 import type { Ending, Environment, EnvironmentCall, Grade, ToolResult, Task } from "../../core/environment.ts";
@@ -17,8 +17,8 @@ export class TauEnvironment implements Environment {
   readonly #data: DomainData;
   readonly #task: TauTask;
   readonly #world: World;
-  /** The agent's words, as the actions that the reference records for them. */
-  readonly #words: TauAction[] = [];
+  /** The agent's messages, as the actions that the reference records for them. */
+  readonly #said: TauAction[] = [];
 
   constructor(data: DomainData, task: TauTask) {
     this.task = task.task;
@@ -32,19 +32,19 @@ export class TauEnvironment implements Environment {
 
   call({ name, arguments: kwargs }: EnvironmentCall): ToolResult {
     const { observation, endsEpisode } = callAction(this.#data.domain, this.#world, { name, kwargs });
-    // Where a tool returns None the reference itself breaks down; the policy reads Python's word for it.
+    // Where a tool returns None the reference itself breaks down; the policy reads Python's name for it.
     const text = observation ?? "None";
     const isError = text.startsWith("Error: ") || text === `Unknown action ${name}`;
     return { text, isError, endsEpisode, info: new Map([["source", name]]) };
   }
 
-  hear(words: string): void {
-    this.#words.push({ name: respondName, kwargs: new Map([["content", words]]) });
+  hear(utterance: string): void {
+    this.#said.push({ name: respondName, kwargs: new Map([["content", utterance]]) });
   }
 
   /** An episode cut off by a limit earns nothing, as in the reference, whose reward exists only when it is done. */
   grade({ outcome }: Ending): Grade {
-    const result = rewardOf({ world: this.#world, actions: this.#words }, this.#task, goldOf(this.#data, this.#task));
+    const result = rewardOf({ world: this.#world, actions: this.#said }, this.#task, goldOf(this.#data, this.#task));
     const isCompleted = outcome === "completed";
     return {
       reward: isCompleted ? result.reward : 0,
@@ -69,7 +69,7 @@ function metricsOf({ wrongRecords, outputs }: TauReward): Record<string, number>
 function describe({ wrongRecords, outputs }: TauReward, isCompleted: boolean): string {
   const notes: string[] = [];
   if (!isCompleted) notes.push("The episode was cut off before its end.");
-  if (wrongRecords.length > 0) notes.push(`Not as the task wants them: ${wrongRecords.join(", ")}.`);
+  if (wrongRecords.length > 0) notes.push(`Not as the task expects them: ${wrongRecords.join(", ")}.`);
   const unsaid = [...outputs].filter(([, said]) => !said).map(([output]) => `"${output}"`);
   if (unsaid.length > 0) notes.push(`Never said: ${unsaid.join(", ")}.`);
   return notes.join(" ");

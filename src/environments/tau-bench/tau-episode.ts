@@ -14,7 +14,7 @@ import { World } from "./world.ts";
 export interface TauUser {
   /** The first line. */
   open(instruction: string): Promise<string>;
-  /** The answer to the agent's words, which are whatever the agent gave as content. `null`: no text came. */
+  /** The answer to the agent's message, which is of any type that the agent gave as content. `null`: no reply came. */
   reply(content: JsonValue): Promise<string | null>;
   /** Cost of the last line, in US dollars. */
   cost(): number;

@@ -34,7 +34,7 @@ export type TauDomain = {
   readonly tools: readonly TauTool[];
   /** Calls of these end the episode, whatever they answer, and are left out when gold actions are replayed. */
   readonly terminating: ReadonlySet<string>;
-  /** A record that points to one that is not there, or lacks what its kind needs, in words; `null` when there is none. */
+  /** A record that points to one that is not there, or lacks what its kind needs, as a sentence part; `null` when there is none. */
   findBrokenReference(this: void, base: SharedBase): string | null;
 };
 

@@ -151,7 +151,7 @@ export class World {
     return fork;
   }
 
-  /** What really differs from the base: hash texts by table and id, `null` for removed records. */
+  /** What differs from the base: hash texts by table and id, `null` for removed records. */
   differences(): Map<string, Map<string, string | null>> {
     const tables = new Map<string, Map<string, string | null>>();
     for (const [table, touched] of this.touched()) {

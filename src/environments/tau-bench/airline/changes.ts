@@ -331,7 +331,7 @@ function paymentMethodOf(world: World, userId: string, methodId: JsonValue): Jso
   return method instanceof Map ? method : null;
 }
 
-/** Why a method cannot pay for a change of a reservation, in the tool's words; `null` when it can. */
+/** Why a method cannot pay for a change of a reservation, as the tool's message; `null` when it can. */
 function refusePayment(
   world: World,
   reservation: FoundRecord,

@@ -63,7 +63,7 @@ const searchDirectFlight = defineTool({
 });
 
 /**
- * Two flights in a row. The reference has two flaws that are kept: a connection on the next day is looked up under a date
+ * Two flights in a row. The reference has two flaws that we keep: a connection on the next day is looked up under a date
  * without zero padding ("2024-05-9"), and the second leg shows seats and prices of the first leg's day.
  */
 const searchOnestopFlight = defineTool({

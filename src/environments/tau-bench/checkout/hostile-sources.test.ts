@@ -3,9 +3,7 @@ import { describe, expect, it } from "vitest";
 
 import { ConfigurationError } from "../../../core/index.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
-import { readRules } from "./read-rules.ts";
-import { readTasks } from "./read-tasks.ts";
-import { readToolList, readToolSchema } from "./read-tools.ts";
+import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
 import { readUserPromptTexts } from "./read-user-prompts.ts";
 import { rulesSource, tasksSource, toolListSource, toolSource, userSourceText } from "./small-checkout.test-helper.ts";
 

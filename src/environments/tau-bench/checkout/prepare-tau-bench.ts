@@ -1,21 +1,20 @@
 // Makes the prepared layout of τ-bench in a folder, from a checkout that the user has or from a clone of the pinned commit.
 // Not needed to run the environment, which reads a checkout just as well; a prepared folder is faster, and can be copied.
 
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, lstat, mkdir, readdir, realpath, rename, rmdir, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, basename, dirname, resolve } from "node:path";
 
-import { cloneUpstream, type Upstream } from "./clone-upstream.ts";
+import { ConfigurationError } from "../../../core/index.ts";
 import { readTauBenchCheckout } from "./read-checkout.ts";
-import { upstreamCommit, upstreamUrl } from "./upstream.ts";
-import { checkTarget, writeFolder } from "./write-folder.ts";
+import { cloneUpstream, type Upstream, upstreamCommit, upstreamUrl } from "./upstream.ts";
 
 export type PrepareTauBenchOptions = {
   /** Folder of an upstream checkout. Default: the pinned commit is cloned with git into a temporary folder. */
   readonly from?: string;
   /** Folder that is made; it must not exist, or be empty. */
   readonly to: string;
-  /** Is told what happens, in lines for people. Default: nobody. */
+  /** Receives what happens, in lines for people. Default: reported nowhere. */
   readonly onProgress?: (line: string) => void;
   /** What is cloned without `from`. Default: upstream's repository, its pinned commit, `git`. */
   readonly upstream?: Partial<Upstream>;
@@ -63,3 +62,77 @@ async function prepareFrom(
   onProgress?.(`Wrote ${files.size} files to ${folder}.`);
   return { folder, files: [...files.keys()], commit };
 }
+
+/**
+ * The absolute path of a folder that may be written: it does not exist, or it is empty. Throws a `ConfigurationError`
+ * otherwise.
+ */
+async function checkTarget(folder: string): Promise<string> {
+  try {
+    const target = await realpath(folder);
+    const entries = await readdir(target);
+    if (entries.length === 0) return target;
+    throw cannotWrite(folder, `it is not empty (it holds "${entries[0]}")`);
+  } catch (error) {
+    if (codeOf(error) === "ENOENT" && !(await isLink(folder))) return resolve(folder);
+    if (codeOf(error) === "ENOENT") throw cannotWrite(folder, "it is a link to nothing");
+    if (codeOf(error) === "ENOTDIR") throw cannotWrite(folder, "it is, or lies below, a file");
+    throw explain(error, folder);
+  }
+}
+
+/** Writes all files (path with `/` to text, as UTF-8) at once. Throws a `ConfigurationError` when the target cannot take them. */
+async function writeFolder(folder: string, files: ReadonlyMap<string, string>): Promise<string> {
+  const target = await checkTarget(folder);
+  let scratch: string | null = null;
+  try {
+    await mkdir(dirname(target), { recursive: true });
+    scratch = await mkdtemp(join(dirname(target), `.${basename(target)}.partial-`));
+    // A folder of its own inside: the scratch folder is closed to others, the written one is as open as any new folder.
+    const written = join(scratch, "files");
+    for (const [path, text] of files) {
+      const file = join(written, ...path.split("/"));
+      await mkdir(dirname(file), { recursive: true });
+      await writeFile(file, text, "utf8");
+    }
+    await removeEmptyFolder(target);
+    await rename(written, target);
+    return target;
+  } catch (error) {
+    throw explain(error, folder);
+  } finally {
+    if (scratch !== null) await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+/** Not every platform renames onto an empty folder. */
+async function removeEmptyFolder(folder: string): Promise<void> {
+  try {
+    await rmdir(folder);
+  } catch (error) {
+    if (codeOf(error) !== "ENOENT") throw error;
+  }
+}
+
+async function isLink(path: string): Promise<boolean> {
+  try {
+    return (await lstat(path)).isSymbolicLink();
+  } catch {
+    return false;
+  }
+}
+
+function explain(error: unknown, folder: string): unknown {
+  const code = codeOf(error);
+  if (error instanceof ConfigurationError || code === null) return error;
+  const isTaken = code === "ENOTEMPTY" || code === "EEXIST";
+  const reason = error instanceof Error ? error.message : String(error);
+  return cannotWrite(folder, isTaken ? "another process has written to it meanwhile" : reason);
+}
+
+const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : null);
+
+const cannotWrite = (folder: string, problem: string): ConfigurationError =>
+  new ConfigurationError(
+    `Cannot prepare τ-bench in "${folder}": ${problem}, a new or empty folder is expected; name another with --to <folder>.`,
+  );

@@ -4,8 +4,7 @@ import { describe, expect, it } from "vitest";
 
 import { ConfigurationError } from "../../../core/index.ts";
 import type { UserPrompts } from "../../../users/index.ts";
-import { isTauBenchCheckout, readTauBenchCheckout } from "./read-checkout.ts";
-import { loadFewShotDisplays, loadUserPrompts } from "./read-texts.ts";
+import { isTauBenchCheckout, readTauBenchCheckout, loadFewShotDisplays, loadUserPrompts } from "./read-checkout.ts";
 import { smallCheckout, withFolder } from "./small-checkout.test-helper.ts";
 
 const withFile = (path: string, content: string | Uint8Array): ReadonlyMap<string, string | Uint8Array> =>

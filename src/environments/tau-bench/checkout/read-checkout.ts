@@ -1,18 +1,16 @@
 // An upstream checkout read as data: the files of the prepared layout, in memory. Tables and guidelines are copied byte for
 // byte; the rest is read out of Python sources without running them. What the files mean to the environment is its loader's.
 
-import { stat } from "node:fs/promises";
-import { join } from "node:path";
+import { stat, readFile, realpath } from "node:fs/promises";
+import { join, sep } from "node:path";
 
 import { ConfigurationError } from "../../../core/index.ts";
 import { dumpJson, JsonSyntaxError, parseJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
-import { readCheckoutFile, readCheckoutFileIfAny } from "./read-checkout-file.ts";
-import { readRules } from "./read-rules.ts";
-import { readTasks } from "./read-tasks.ts";
-import { readToolList, readToolSchema } from "./read-tools.ts";
+import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
 import { readUserPromptTexts } from "./read-user-prompts.ts";
 import { checkoutRemedy, domainFolder, upstreamDomains, userSource, type UpstreamDomain } from "./upstream.ts";
+import { parseUserPrompts, type TauUserPrompts } from "./user-prompts.ts";
 
 /** Path in the prepared layout (with `/`) to the text of the file. */
 export type PreparedFiles = ReadonlyMap<string, string>;
@@ -20,7 +18,7 @@ export type PreparedFiles = ReadonlyMap<string, string>;
 export type ReadCheckoutOptions = {
   /** Domains that are read. Default: all. */
   readonly domains?: readonly string[];
-  /** Is told what was found, one line for each domain. Default: nobody. */
+  /** Receives what was found, one line for each domain. Default: reported nowhere. */
   readonly onProgress?: (line: string) => void;
   readonly signal?: AbortSignal;
 };
@@ -44,7 +42,7 @@ export async function readTauBenchCheckout(folder: string, options: ReadCheckout
   if (!(await isTauBenchCheckout(folder))) {
     throw new ConfigurationError(
       `Cannot read τ-bench from "${folder}": it has no file "${userSource}", a checkout of the upstream repository is ` +
-        `wanted; name another folder, or ${checkoutRemedy}.`,
+        `expected; name another folder, or ${checkoutRemedy}.`,
     );
   }
   const files = new Map<string, string>();
@@ -127,3 +125,79 @@ function parse(text: string, path: string, firstLine: number): JsonValue {
 
 const cannotRead = (path: string, line: number, problem: string): ConfigurationError =>
   new ConfigurationError(`Cannot read "${path}", line ${line}: ${problem}; ${checkoutRemedy}.`);
+
+/** The largest table of upstream has 2.3 MB. */
+const maxBytes = 64_000_000;
+
+/** Throws a `ConfigurationError` that names the file and says what is wrong with it. */
+async function readCheckoutFile(folder: string, path: string): Promise<string> {
+  const text = await readCheckoutFileIfAny(folder, path);
+  if (text === null) throw cannotReadFile(folder, path, "there is no such file");
+  return text;
+}
+
+/** `null` when there is no such file; otherwise as {@link readCheckoutFile}. */
+export async function readCheckoutFileIfAny(folder: string, path: string): Promise<string | null> {
+  try {
+    const root = await realpath(folder);
+    const file = await realpath(join(root, path));
+    if (!file.startsWith(root.endsWith(sep) ? root : root + sep)) {
+      throw cannotReadFile(folder, path, "it is a link that leads out of the checkout");
+    }
+    const { size, ...stats } = await stat(file).then((found) => ({ size: found.size, isFile: found.isFile() }));
+    if (!stats.isFile) throw cannotReadFile(folder, path, "it is no file");
+    if (size > maxBytes) throw cannotReadFile(folder, path, `it has ${size} bytes, ${maxBytes} is the most`);
+    return decode(await readFile(file), folder, path);
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    const code = error instanceof Error && "code" in error ? error.code : null;
+    if (code === "ENOENT" || code === "ENOTDIR") return null;
+    throw cannotReadFile(folder, path, error instanceof Error ? error.message : String(error), error);
+  }
+}
+
+/** The byte order mark stays, so that a copy has the same bytes. */
+function decode(bytes: Uint8Array, folder: string, path: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
+  } catch (error) {
+    throw cannotReadFile(folder, path, "its bytes are no UTF-8", error);
+  }
+}
+
+function cannotReadFile(folder: string, path: string, problem: string, cause?: unknown): ConfigurationError {
+  return new ConfigurationError(`Cannot read "${path}" of the checkout "${folder}": ${problem}; ${checkoutRemedy}.`, {
+    cause,
+  });
+}
+
+/** Upstream's prompts for simulated users; `null` when the folder has none. Throws a `ConfigurationError` when they are damaged. */
+export async function loadUserPrompts(folder: string): Promise<TauUserPrompts | null> {
+  const text = (await isTauBenchCheckout(folder))
+    ? ((await readTauBenchCheckout(folder, { domains: [] })).get(userPromptsFile) ?? null)
+    : await readPrepared(folder, userPromptsFile);
+  return text === null ? null : parseUserPrompts(text, join(folder, userPromptsFile));
+}
+
+/**
+ * Upstream's examples of conversations in one domain ("retail", "airline"); `null` when the folder has none. Throws a
+ * `ConfigurationError` when they are damaged.
+ */
+export async function loadFewShotDisplays(folder: string, domain: string): Promise<readonly string[] | null> {
+  const isCheckout = await isTauBenchCheckout(folder);
+  const upstream = upstreamDomains.find(({ name }) => name === domain)?.displays;
+  const path = isCheckout && upstream !== undefined ? upstream : `${domain}/${displaysFile}`;
+  const text = isCheckout ? await readCheckoutFileIfAny(folder, path) : await readPrepared(folder, path);
+  return text === null ? null : parseDisplays(text, path);
+}
+
+async function readPrepared(folder: string, path: string): Promise<string | null> {
+  try {
+    return await readFile(join(folder, path), "utf8");
+  } catch (error) {
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw new ConfigurationError(`Cannot read "${join(folder, path)}": ${String(error)}; correct or remove it.`, {
+      cause: error,
+    });
+  }
+}

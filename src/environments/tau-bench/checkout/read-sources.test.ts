@@ -3,9 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../../../core/index.ts";
 import { dumpJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
-import { readRules } from "./read-rules.ts";
-import { readTasks } from "./read-tasks.ts";
-import { readToolList, readToolSchema } from "./read-tools.ts";
+import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
 import { readUserPromptTexts } from "./read-user-prompts.ts";
 import { rulesSource, tasksSource, toolListSource, toolSource, userSourceText } from "./small-checkout.test-helper.ts";
 import { parseUserPrompts } from "./user-prompts.ts";
@@ -164,8 +162,8 @@ describe("parseUserPrompts()", () => {
 
   it.each([
     ["no JSON", "{", "it is no JSON"],
-    ["no object", "[]", 'it has no text "greeting"'],
-    ["a missing text", changed("check", 1), 'it has no text "check"'],
+    ["no object", "[]", 'it has no string "greeting"'],
+    ["a missing text", changed("check", 1), 'it has no string "check"'],
     ["an unknown placeholder", changed("check", "{model}"), 'in "check", "{model}" is none of its placeholders'],
     ["an instruction where there is none", changed("system_without_instruction", "{instruction}"), "(none)"],
     ["a single brace", changed("reflect", "a } b"), 'a single "}" stands in it'],

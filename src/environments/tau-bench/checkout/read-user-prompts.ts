@@ -1,5 +1,5 @@
-// The texts of upstream's simulated users, out of the functions that build them. Their texts alone: in what order models are
-// asked, and what is made of the answers, is written in our users' room.
+// The prompts of upstream's simulated users, out of the functions that build them. Prompts alone: the order of model calls, and
+// what is made of the replies, is written in `users`.
 
 import type { SyntaxNode } from "@lezer/common";
 
@@ -15,7 +15,7 @@ import {
   type Scope,
 } from "./python/read-scope.ts";
 import { readTemplate, type Template, type TemplateNames } from "./python/read-template.ts";
-import { formatTemplate } from "./template-text.ts";
+import { formatTemplate } from "./user-prompts.ts";
 
 const userClasses = [
   "LLMUserSimulationEnv",
@@ -29,7 +29,7 @@ export function readUserPromptTexts(source: PythonSource): JsonObject {
   const scope = readScope(source, source.top);
   const [plain, react, verify, reflection] = userClasses;
   for (const name of [verify, reflection]) refuseMethod(source, scope, name, "build_system_prompt");
-  const texts = new Map<string, string>([
+  const prompts = new Map<string, string>([
     ["greeting", formatTemplate([readGreeting(source, scope)])],
     ["system", readSystem(source, scope, plain, given)],
     ["system_without_instruction", readSystem(source, scope, plain, absent)],
@@ -38,7 +38,7 @@ export function readUserPromptTexts(source: PythonSource): JsonObject {
     ["check", readReview(source, scope, "verify")],
     ["reflect", readReview(source, scope, "reflect")],
   ]);
-  return texts;
+  return prompts;
 }
 
 const placeholder = (name: string): Template => [{ placeholder: name }];

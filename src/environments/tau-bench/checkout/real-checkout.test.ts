@@ -9,9 +9,8 @@ import { sharedFolder } from "../../../../tests/conformance/shared-folder.ts";
 import { ConfigurationError } from "../../../core/index.ts";
 import { createRandom } from "../../../lib/random.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
-import { readTauBenchCheckout } from "./read-checkout.ts";
-import { readTasks } from "./read-tasks.ts";
-import { loadFewShotDisplays, loadUserPrompts } from "./read-texts.ts";
+import { readTauBenchCheckout, loadFewShotDisplays, loadUserPrompts } from "./read-checkout.ts";
+import { readTasks } from "./read-sources.ts";
 import { readUserPromptTexts } from "./read-user-prompts.ts";
 
 const checkout = process.env["TAU_BENCH_CHECKOUT"] ?? "";

@@ -1,12 +1,57 @@
-// The prompts of simulated users as functions, made from the texts of `user_prompts.json`. Their type is what the users' room
-// takes in place of its own prompts, written down again: environments do not import users.
+// The prompts of simulated users as functions, made from the templates of `user_prompts.json`. Their type is what `users` takes
+// in place of its own prompts, written down again: environments do not import users. Templates are text, written as Python's
+// `str.format` does (`{name}` is a placeholder, `{{` and `}}` are braces, nothing else), so that a person can edit them.
 
 import { ConfigurationError } from "../../../core/index.ts";
 import { JsonSyntaxError, parseJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import type { Template } from "./python/read-template.ts";
-import { fillTemplate, parseTemplate } from "./template-text.ts";
 
-/** Fits `UserPrompts` of the users' room. */
+export function formatTemplate(template: Template): string {
+  return template
+    .map((part) =>
+      typeof part === "string" ? part.replaceAll("{", "{{").replaceAll("}", "}}") : `{${part.placeholder}}`,
+    )
+    .join("");
+}
+
+/** Reads what {@link formatTemplate} writes. Returns the reason, as a sentence part, when the text is no such template. */
+function parseTemplate(text: string, placeholders: readonly string[]): Template | { readonly problem: string } {
+  const parts: (string | { readonly placeholder: string })[] = [];
+  let position = 0;
+  while (position < text.length) {
+    const character = text[position] ?? "";
+    if ((character === "{" || character === "}") && text[position + 1] === character) {
+      parts.push(character);
+      position += 2;
+    } else if (character === "{") {
+      const end = text.indexOf("}", position);
+      const name = text.slice(position + 1, end < 0 ? text.length : end);
+      if (end < 0 || !placeholders.includes(name)) {
+        const known = placeholders.map((placeholder) => `{${placeholder}}`).join(", ");
+        return {
+          problem: `${JSON.stringify(`{${name.slice(0, 40)}}`)} is none of its placeholders (${known || "none"})`,
+        };
+      }
+      parts.push({ placeholder: name });
+      position = end + 1;
+    } else if (character === "}") {
+      return { problem: 'a single "}" stands in it, "}}" is expected' };
+    } else {
+      let end = position;
+      while (end < text.length && text[end] !== "{" && text[end] !== "}") end++;
+      parts.push(text.slice(position, end));
+      position = end;
+    }
+  }
+  return parts;
+}
+
+/** Puts values in the place of all placeholders; a value that is not given is left out. */
+function fillTemplate(template: Template, values: Readonly<Record<string, string>>): string {
+  return template.map((part) => (typeof part === "string" ? part : (values[part.placeholder] ?? ""))).join("");
+}
+
+/** Fits `UserPrompts` of `users`. */
 export type TauUserPrompts = {
   readonly greeting: string;
   readonly system: (instruction: string | null) => string;
@@ -19,11 +64,11 @@ type ReviewedLine = { readonly transcript: string; readonly response: string };
 
 /** Reads the text of a `user_prompts.json`; `file` is for messages. Throws a `ConfigurationError` when it is no such file. */
 export function parseUserPrompts(text: string, file: string): TauUserPrompts {
-  const texts = parse(text, file);
+  const prompts = parse(text, file);
   const read = (key: string, placeholders: readonly string[]): Template => {
-    const value = texts instanceof Map ? texts.get(key) : undefined;
+    const value = prompts instanceof Map ? prompts.get(key) : undefined;
     if (typeof value !== "string") {
-      throw cannotRead(file, `it has no text "${key}", one text for each prompt is wanted`);
+      throw cannotRead(file, `it has no string "${key}", one string for each prompt is expected`);
     }
     const template = parseTemplate(value, placeholders);
     if ("problem" in template) throw cannotRead(file, `in "${key}", ${template.problem}`);

@@ -332,7 +332,7 @@ function variantOf(world: World, item: JsonObject, variantId: JsonValue): JsonOb
   return variant instanceof Map ? variant : null;
 }
 
-/** `itemIds.count(id)`: lists and texts can count. */
+/** `itemIds.count(id)`: lists and strings can count. */
 function countOf(itemIds: JsonValue, id: JsonValue): number {
   if (Array.isArray(itemIds)) return countIn(itemIds, id);
   if (typeof itemIds === "string") return itemIds.split(id as string).length - 1;

@@ -1,0 +1,137 @@
+// What one domain's Python sources say, read without running them: the tool schemas that `get_info` of each tool class returns,
+// in the order of `ALL_TOOLS`; the rules; the tasks of a split, out of a list of `Task(...)` calls. Upstream's class drops
+// `annotator`, which stays here, as data; its agents are not shown the rules, which belong to the layout.
+
+import type { SyntaxNode } from "@lezer/common";
+
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
+import { problemAt, type PythonSource, childrenOf, quote, textOf } from "./python/python-source.ts";
+import { readCall } from "./python/read-call.ts";
+import { readItems, readLiteral, readText } from "./python/read-literal.ts";
+import { findBinding, readScope, type Scope, isDescription, statementsOf } from "./python/read-scope.ts";
+
+/** A tool class, and the module beside the list that defines it. */
+type ToolClass = { readonly module: string; readonly className: string };
+
+/** Throws a `ConfigurationError` that names file and line when the list is more than imported classes. */
+export function readToolList(source: PythonSource): ToolClass[] {
+  const scope = readScope(source, source.top);
+  const { value } = findBinding(source, scope, "ALL_TOOLS", "assignment");
+  return readItems(source, value).map((item) => {
+    if (item.name !== "VariableName") throw problemAt(source, item, `this is no class (${quote(source, item)})`);
+    const { node, module, name } = findBinding(source, scope, textOf(source, item), "import");
+    const path = module.startsWith(".") ? module.slice(1) : "";
+    if (path === "" || path.includes(".") || name === null) {
+      throw problemAt(source, node, "a tool is not imported from a module beside this one");
+    }
+    return { module: path, className: name };
+  });
+}
+
+/** Throws a `ConfigurationError` that names file and line when `get_info` does more than return a literal. */
+export function readToolSchema(source: PythonSource, className: string): JsonValue {
+  const definition = findBinding(source, readScope(source, source.top), className, "class");
+  const [decorator] = definition.decorators;
+  if (decorator !== undefined) throw problemAt(source, decorator, `class "${className}" is decorated`);
+  const method = findBinding(source, readScope(source, definition.node), "get_info", "function");
+  for (const mark of method.decorators) {
+    if (textOf(source, mark).trim() !== "@staticmethod") throw problemAt(source, mark, '"get_info" is decorated');
+  }
+  const node = readReturned(source, method.node);
+  const schema = readLiteral(source, node);
+  const described = schema instanceof Map ? schema.get("function") : null;
+  if (!(described instanceof Map) || typeof described.get("name") !== "string") {
+    throw problemAt(source, node, 'this describes no tool: there is no name under "function"');
+  }
+  return schema;
+}
+
+/** The one expression that a function returns, its description aside. */
+function readReturned(source: PythonSource, node: SyntaxNode): SyntaxNode {
+  const statements = statementsOf(node).filter((statement) => !isDescription(statement));
+  const [statement, second] = statements;
+  if (second !== undefined || statement?.name !== "ReturnStatement") {
+    throw problemAt(source, second ?? statement ?? node, "the function does more than return a literal");
+  }
+  const [, value, ...rest] = childrenOf(statement);
+  if (value === undefined || rest.length > 0) {
+    throw problemAt(source, statement, "the function does not return one literal");
+  }
+  return value;
+}
+
+/** Throws a `ConfigurationError` that names file and line when the source says anything else than a list of strings. */
+export function readRules(source: PythonSource): JsonValue[] {
+  const { value } = findBinding(source, readScope(source, source.top), "RULES", "assignment");
+  return readItems(source, value).map((item) => readText(source, item));
+}
+
+/** Throws a `ConfigurationError` that names file and line when the source says anything else than a list of tasks. */
+export function readTasks(source: PythonSource, variable: string): JsonValue[] {
+  const scope = readScope(source, source.top);
+  const { value } = findBinding(source, scope, variable, "assignment");
+  const names: ConstructorNames = { task: findName(source, scope, "Task"), action: findName(source, scope, "Action") };
+  return readItems(source, value).map((item) => readTask(source, item, names));
+}
+
+/** What the two constructors are called in a source. */
+type ConstructorNames = { readonly task: string; readonly action: string };
+
+function findName(source: PythonSource, scope: Scope, name: string): string {
+  for (const [local, bindings] of scope.bindings) {
+    const isIt = bindings.some(
+      (binding) => binding.type === "import" && binding.module === "tau_bench.types" && binding.name === name,
+    );
+    if (isIt) {
+      findBinding(source, scope, local, "import");
+      return local;
+    }
+  }
+  throw problemAt(source, 0, `"${name}" is not imported from tau_bench.types`);
+}
+
+function readTask(source: PythonSource, node: SyntaxNode, names: ConstructorNames): JsonObject {
+  const values = readCall(source, node, {
+    name: names.task,
+    required: ["user_id", "instruction", "actions", "outputs"],
+    optional: ["annotator"],
+  });
+  const task: JsonObject = new Map();
+  // One order of keys, whatever order the keywords have.
+  for (const [key, read] of taskFields) {
+    const value = values.get(key);
+    if (value !== undefined) task.set(key, read(source, value, names));
+  }
+  return task;
+}
+
+type FieldReader = (source: PythonSource, node: SyntaxNode, names: ConstructorNames) => JsonValue;
+
+const taskFields: readonly (readonly [string, FieldReader])[] = [
+  ["annotator", readText],
+  ["user_id", readText],
+  ["instruction", readText],
+  ["actions", (source, node, names) => readItems(source, node).map((item) => readAction(source, item, names))],
+  ["outputs", (source, node) => readItems(source, node).map((item) => readText(source, item))],
+];
+
+function readAction(source: PythonSource, node: SyntaxNode, names: ConstructorNames): JsonObject {
+  const values = readCall(source, node, { name: names.action, required: ["name", "kwargs"], optional: [] });
+  const action: JsonObject = new Map();
+  for (const [key, read] of actionFields) {
+    const value = values.get(key);
+    if (value !== undefined) action.set(key, read(source, value, names));
+  }
+  return action;
+}
+
+const actionFields: readonly (readonly [string, FieldReader])[] = [
+  ["name", readText],
+  ["kwargs", readArguments],
+];
+
+function readArguments(source: PythonSource, node: SyntaxNode): JsonValue {
+  const value = readLiteral(source, node);
+  if (value instanceof Map) return value;
+  throw problemAt(source, node, "the arguments of an action are no dictionary");
+}
