@@ -29,7 +29,7 @@ function unknownEnd(environment: EnvironmentSource, task: Task): TaskFacts {
   return {
     instruction: task.instruction,
     tools: toolsOf(environment, task),
-    wantedCalls: null,
+    expectedCalls: null,
     isReachable: null,
     knownFacts: [],
   };
@@ -50,10 +50,10 @@ function toolsOf(environment: EnvironmentSource, task: Task): readonly Tool[] {
 async function tauBenchFacts(environment: EnvironmentSource, task: Task, data: DomainData): Promise<TaskFacts> {
   const found = data.tasks.get(task.split)?.[task.index];
   if (found === undefined) return unknownEnd(environment, task);
-  const wantedCalls = found.actions.map(({ name, kwargs }) => ({ name, arguments: kwargs }));
+  const expectedCalls = found.actions.map(({ name, kwargs }) => ({ name, arguments: kwargs }));
   const userId = found.info.get("user_id");
   const world = environment.open(task);
-  for (const call of wantedCalls) {
+  for (const call of expectedCalls) {
     const { endsEpisode } = await world.call(call);
     if (endsEpisode) break;
   }
@@ -62,7 +62,7 @@ async function tauBenchFacts(environment: EnvironmentSource, task: Task, data: D
   return {
     instruction: task.instruction,
     tools: data.tools,
-    wantedCalls,
+    expectedCalls,
     isReachable: reward === 1,
     knownFacts: typeof userId === "string" ? [{ name: "user id", value: userId }] : [],
   };

@@ -1,12 +1,12 @@
 // A finished conversation as graders read it: who said and did what, in order. No tokens and no bad actions: what the other
-// side never heard is not part of it. Made from an episode here, and from files of other programs by whoever reads those.
+// side never heard is not part of it. Made from an episode here, and from files of other programs in `recorded-runs.ts`.
 
-import type { Episode } from "../core/index.ts";
+import type { Episode, EnvironmentCall, Tool } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 
 export type ConversationStep =
-  | { readonly type: "user"; readonly words: string; readonly hangsUp: boolean }
-  | { readonly type: "agent"; readonly words: string }
+  | { readonly type: "user"; readonly text: string; readonly hangsUp: boolean }
+  | { readonly type: "agent"; readonly text: string }
   | {
       readonly type: "call";
       readonly name: string;
@@ -25,10 +25,10 @@ export function conversationOf(episode: Episode): Conversation {
   for (const event of episode.events) {
     if (event.type === "user-line") {
       const { text, type } = event.line;
-      steps.push({ type: "user", words: text, hangsUp: type === "hang-up" });
+      steps.push({ type: "user", text, hangsUp: type === "hang-up" });
     } else if (event.type === "decision") {
       const { decision } = event;
-      if (decision.type === "say") steps.push({ type: "agent", words: decision.words });
+      if (decision.type === "say") steps.push({ type: "agent", text: decision.words });
       call = decision.type === "call" ? { name: decision.call.name, arguments: decision.arguments } : null;
     } else if (event.type === "tool-result" && call !== null) {
       const { text, isError } = event.result;
@@ -37,4 +37,72 @@ export function conversationOf(episode: Episode): Conversation {
     }
   }
   return steps;
+}
+
+/** Something the user was told and the agent may ask for. */
+export type KnownFact = {
+  /** As people ask for it, in lower case: "user id". */
+  readonly name: string;
+  readonly value: string;
+};
+
+export type TaskFacts = {
+  /** What the simulated user was told; `null`: not in text. */
+  readonly instruction: string | null;
+  readonly tools: readonly Tool[];
+  /** Calls that lead to the expected end; `null`: not known. */
+  readonly expectedCalls: readonly EnvironmentCall[] | null;
+  /** Whether those calls earn the reward when they are made; `null`: not tried. */
+  readonly isReachable: boolean | null;
+  /** Beside those that can be read off the expected calls. */
+  readonly knownFacts: readonly KnownFact[];
+};
+
+/** Every fact that the instruction holds: the named ones, and strings of expected calls that look like an identifier. */
+export function instructionFacts({ instruction, expectedCalls, knownFacts }: TaskFacts): readonly KnownFact[] {
+  if (instruction === null) return [];
+  const facts = new Map<string, KnownFact>();
+  const add = (fact: KnownFact): void => {
+    if (instruction.includes(fact.value)) facts.set(fact.value, fact);
+  };
+  for (const { arguments: values } of expectedCalls ?? []) {
+    for (const [key, value] of values) {
+      if (typeof value !== "string" || !/^\S*\d\S*$|@/.test(value) || value.length < 5) continue;
+      add({ name: plain(key), value });
+    }
+  }
+  for (const fact of knownFacts) add(fact);
+  return [...facts.values()];
+}
+
+/** Lower case, with single spaces for everything between words. */
+export function plain(text: string): string {
+  return text
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N}]+/gu, " ")
+    .trim();
+}
+
+/** What a rule saw. */
+export type Finding = {
+  /** Stable name of the rule. */
+  readonly rule: string;
+  /** What was seen, for people; quotes the conversation. */
+  readonly evidence: string;
+};
+
+/** A line as evidence, shortened. */
+export function quote(text: string): string {
+  const line = text.trim().replaceAll(/\s+/g, " ");
+  return `"${line.length > 160 ? `${line.slice(0, 160)}…` : line}"`;
+}
+
+/** Whether a tool only looks, by the first word of its name; a wrong guess only keeps a rule silent. */
+export function isRead(tool: string): boolean {
+  return /^(get|find|search|list|look|read|check|calculate|think)(_|$)/.test(tool);
+}
+
+/** Whether a tool changes something for the user, as far as its name tells. Handing over to another agent changes nothing. */
+export function isChange(tool: string): boolean {
+  return !isRead(tool) && !tool.startsWith("transfer");
 }

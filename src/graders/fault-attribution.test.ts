@@ -4,22 +4,17 @@ import type { Failure } from "../core/index.ts";
 import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
-import {
-  attributeFault,
-  type ConversationStep,
-  type FailedEpisode,
-  faults,
-  judgeFault,
-  type TaskFacts,
-} from "./index.ts";
+import { attributeFault, type FailedEpisode, faults } from "./fault-attribution.ts";
+import { type ConversationStep, type TaskFacts } from "./conversation.ts";
+import { judgeFault } from "./model-judge.ts";
 
 const json = (value: object): JsonObject => fromPlain(value) as JsonObject;
 const tool = (name: string, properties: object = {}) =>
   toolFromDefinition(json({ type: "function", function: { name, parameters: { type: "object", properties } } }));
 
-const user = (words: string): ConversationStep => ({ type: "user", words, hangsUp: false });
-const bye = (words: string): ConversationStep => ({ type: "user", words, hangsUp: true });
-const agent = (words: string): ConversationStep => ({ type: "agent", words });
+const user = (text: string): ConversationStep => ({ type: "user", text, hangsUp: false });
+const bye = (text: string): ConversationStep => ({ type: "user", text, hangsUp: true });
+const agent = (text: string): ConversationStep => ({ type: "agent", text });
 const call = (name: string, values: object, result = "done"): ConversationStep => ({
   type: "call",
   name,
@@ -32,7 +27,7 @@ const cabin = { enum: ["basic", "panorama"] };
 const facts: TaskFacts = {
   instruction: "Your user id is ada_king_4711. You want a basic seat on the night train. You pay with your voucher.",
   tools: [tool("book_seat", { cabin }), tool("cancel_seat"), tool("get_trains"), tool("send_gift")],
-  wantedCalls: [{ name: "book_seat", arguments: json({ user: "ada_king_4711", cabin: "basic", pay: "voucher" }) }],
+  expectedCalls: [{ name: "book_seat", arguments: json({ user: "ada_king_4711", cabin: "basic", pay: "voucher" }) }],
   isReachable: true,
   knownFacts: [{ name: "user id", value: "ada_king_4711" }],
 };
@@ -128,7 +123,7 @@ describe("attributeFault()", () => {
       fault: "environment",
       rule: "wanted-end-unreachable",
     });
-    const unknown = { ...facts, wantedCalls: [{ name: "teleport", arguments: json({}) }] };
+    const unknown = { ...facts, expectedCalls: [{ name: "teleport", arguments: json({}) }] };
     expect(attribute(fair, { facts: unknown })).toMatchObject({ fault: "environment", rule: "wanted-call-unknown" });
     const untold = { ...facts, instruction: "Your user id is ada_king_4711. You want a basic seat." };
     expect(attribute(fair, { facts: untold })).toMatchObject({ fault: "environment", rule: "end-not-determined" });
@@ -148,7 +143,7 @@ describe("attributeFault()", () => {
   });
 
   it("labels whatever was said, without end or error, in time that grows with the text", () => {
-    const words = fc.oneof(
+    const text = fc.oneof(
       fc.string(),
       fc.constantFrom(
         "[",
@@ -159,9 +154,9 @@ describe("attributeFault()", () => {
         "no panorama ".repeat(50),
       ),
     );
-    const said = fc.record({ type: fc.constantFrom("user" as const), words, hangsUp: fc.boolean() });
-    const answered = fc.record({ type: fc.constantFrom("agent" as const), words });
-    const called = fc.record({ name: fc.string(), values: fc.dictionary(fc.string(), fc.string()), result: words });
+    const said = fc.record({ type: fc.constantFrom("user" as const), text, hangsUp: fc.boolean() });
+    const answered = fc.record({ type: fc.constantFrom("agent" as const), text });
+    const called = fc.record({ name: fc.string(), values: fc.dictionary(fc.string(), fc.string()), result: text });
     const step = fc.oneof<[typeof said, typeof answered, fc.Arbitrary<ConversationStep>]>(
       said,
       answered,
@@ -178,7 +173,7 @@ describe("attributeFault()", () => {
   }, 10_000);
 
   it("needs no knowledge of a task", () => {
-    const nothing: TaskFacts = { instruction: null, tools: [], wantedCalls: null, isReachable: null, knownFacts: [] };
+    const nothing: TaskFacts = { instruction: null, tools: [], expectedCalls: null, isReachable: null, knownFacts: [] };
     expect(attribute(fair, { facts: nothing }).fault).toBe("agent");
     expect(attribute([], { facts: nothing }).fault).toBe("agent");
   });

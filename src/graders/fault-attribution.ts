@@ -1,13 +1,11 @@
-// Whose mistake made an episode fail: a label with the evidence in words. Rules first; a rule speaks only where it can show
+// Who caused a failure: a label with the evidence as prose. Rules first; a rule speaks only where it can show
 // what it saw, and what no rule explains is the agent's. A diagnosis for people and for the choice of training data; it is
 // never part of a reward.
 
-import type { Failure, Outcome } from "../core/index.ts";
-import type { Conversation } from "./conversation.ts";
-import { findEnvironmentFault, findUndeterminedEnd } from "./fault-rules/environment-rules.ts";
-import type { Finding } from "./fault-rules/finding.ts";
-import { findUserFault } from "./fault-rules/user-rules.ts";
-import type { TaskFacts } from "./task-facts.ts";
+import type { Failure, Outcome, DroppedTokens, EpisodeSamples, Trajectory } from "../core/index.ts";
+import { dumpJson, type JsonObject, type JsonValue } from "../python-semantics/json/index.ts";
+import { type Conversation, type TaskFacts, type Finding, plain, isRead } from "./conversation.ts";
+import { findUserFault } from "./user-rules.ts";
 
 export type Fault = "agent" | "user" | "environment" | "infrastructure";
 
@@ -55,4 +53,95 @@ function findBrokenInfrastructure({ outcome, failure }: FailedEpisode): FaultAtt
   if (outcome !== "aborted") return null;
   const evidence = "The episode was cancelled before its end.";
   return { fault: "infrastructure", rule: "aborted", evidence, by: "rules" };
+}
+
+/** The expected calls themselves do not earn the reward, or call what is not there. */
+function findEnvironmentFault({ expectedCalls, isReachable, tools }: TaskFacts): Finding | null {
+  const unknown = (expectedCalls ?? []).find(({ name }) => tools.every((tool) => tool.name !== name));
+  if (unknown !== undefined) {
+    return { rule: "wanted-call-unknown", evidence: `The expected end calls "${unknown.name}", which is no tool.` };
+  }
+  if (isReachable !== false) return null;
+  return {
+    rule: "wanted-end-unreachable",
+    evidence: "The expected calls of the task, made as they are, do not earn its reward.",
+  };
+}
+
+/**
+ * The agent made the expected call, and it differs in an argument alone about which the instruction says nothing: neither the
+ * argument's name nor a word of the expected or the given value stands in it.
+ */
+function findUndeterminedEnd(conversation: Conversation, { instruction, expectedCalls }: TaskFacts): Finding | null {
+  if (instruction === null || expectedCalls === null) return null;
+  const instructed = ` ${plain(instruction)} `;
+  const made = conversation.filter((step) => step.type === "call" && !step.isError);
+  const found: string[] = [];
+  for (const expected of expectedCalls) {
+    let best: { readonly keys: readonly string[]; readonly made: JsonObject } | null = null;
+    for (const call of made) {
+      if (call.type !== "call" || call.name !== expected.name) continue;
+      const keys = [...expected.arguments.keys()].filter(
+        (key) => textOf(expected.arguments.get(key)) !== textOf(call.arguments.get(key)),
+      );
+      if (best === null || keys.length < best.keys.length) best = { keys, made: call.arguments };
+    }
+    // A expected call that was never made is a difference of its own; a read that was never made changes nothing.
+    if (best === null && !isRead(expected.name)) return null;
+    if (best === null || best.keys.length === 0 || isRead(expected.name)) continue;
+    for (const key of best.keys) {
+      const words = wordsOf(textOf(expected.arguments.get(key)));
+      // A value without words is an identifier or a number, which may well follow from what can be looked up.
+      if (words.length === 0) return null;
+      const others = wordsOf(textOf(best.made.get(key)));
+      if ([...wordsOf(key), ...words, ...others].some((word) => instructed.includes(` ${word}`))) return null;
+      found.push(`"${key}" of ${expected.name}`);
+    }
+  }
+  if (found.length === 0) return null;
+  return {
+    rule: "end-not-determined",
+    evidence: `The expected end differs in ${found.join(", ")} alone, about which the instruction says nothing.`,
+  };
+}
+
+function textOf(value: JsonValue | undefined): string {
+  return value === undefined ? "" : dumpJson(value);
+}
+
+/** Words of some length, without the ending of a plural; numbers and short words match by accident. */
+function wordsOf(text: string): string[] {
+  return plain(text)
+    .split(" ")
+    .filter((word) => /^\p{L}{4,}$/u.test(word))
+    .map((word) => word.replace(/s$/, ""));
+}
+
+/**
+ * "keep": trained as it is. "mask": the rows stay in the group, with their rewards, and no token enters the loss. "drop": the
+ * rows leave the group.
+ */
+export type FaultPolicy = "keep" | "mask" | "drop";
+
+export const faultPolicies: readonly FaultPolicy[] = ["keep", "mask", "drop"];
+
+/** Whether a failure says nothing about the policy that was trained. */
+export function isForeignFault(fault: Fault): boolean {
+  return fault !== "agent";
+}
+
+/** The rows of such an episode under a policy. Every token that was trained before is dropped with reason "filtered" after. */
+export function applyFaultPolicy(
+  { samples, dropped }: EpisodeSamples,
+  options: { readonly policy: FaultPolicy; readonly trajectory: Trajectory },
+): EpisodeSamples {
+  const { policy, trajectory } = options;
+  if (policy === "keep") return { samples, dropped };
+  const filtered = trajectory.turns.flatMap(({ index, sampledTokens }): DroppedTokens[] => {
+    const before = dropped.reduce((sum, { turn, count }) => sum + (turn === index ? count : 0), 0);
+    const count = sampledTokens.length - before;
+    return count === 0 ? [] : [{ turn: index, count, reason: "filtered" }];
+  });
+  const masked = samples.map((sample) => ({ ...sample, lossMask: new Uint8Array(sample.lossMask.length) }));
+  return { samples: policy === "mask" ? masked : [], dropped: [...dropped, ...filtered] };
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { conservationViolations, toSamples, TrajectoryRecorder } from "../trajectories/index.ts";
-import { applyFaultPolicy, faultPolicies, isForeignFault } from "./index.ts";
+import { applyFaultPolicy, faultPolicies, isForeignFault } from "./fault-attribution.ts";
 
 /** Two branches of three turns; the middle turn was discarded before. */
 function played() {

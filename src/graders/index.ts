@@ -1,10 +1,45 @@
-// Door of the graders: what results mean. Statistics over trials, and whose mistake a failure was. No grader here computes
-// the reward of an environment, and none changes one.
+// Public entry of the graders: what results mean. Statistics over trials, scores of episodes and of recorded runs, and
+// who caused a failure. No grader here computes the reward of an environment, and none changes one.
 
-export { differenceInterval, type Interval, type IntervalOptions, meanInterval, rateInterval } from "./interval.ts";
-export { type Conversation, conversationOf, type ConversationStep } from "./conversation.ts";
-export { attributeFault, type FailedEpisode, type Fault, type FaultAttribution, faults } from "./fault-attribution.ts";
-export { applyFaultPolicy, type FaultPolicy, faultPolicies, isForeignFault } from "./fault-policy.ts";
-export { judgeFault, type JudgeModel, type JudgeOptions } from "./model-judge.ts";
-export { commonTrials, isSuccess, passAtK, passHatK, type TaskTally } from "./pass-hat-k.ts";
-export { type KnownFact, type TaskFacts } from "./task-facts.ts";
+export {
+  type Conversation,
+  conversationOf,
+  type ConversationStep,
+  type KnownFact,
+  type TaskFacts,
+} from "./conversation.ts";
+export {
+  type Counts,
+  type EpisodeScore,
+  isUnconfirmed,
+  rescore,
+  type RescoredRun,
+  scoreEpisode,
+} from "./episode-score.ts";
+export { type Evaluation, evaluationOf, type PassRate, type TaskResult } from "./evaluation.ts";
+export {
+  applyFaultPolicy,
+  attributeFault,
+  type FailedEpisode,
+  type Fault,
+  type FaultAttribution,
+  type FaultPolicy,
+  faultPolicies,
+  faults,
+  isForeignFault,
+} from "./fault-attribution.ts";
+export { type Agreement, agreementOf, type LabelFile, readLabels } from "./labels.ts";
+export { createFaultGrader, type FaultGrader, judgeFault, type JudgeModel, type JudgeOptions } from "./model-judge.ts";
+export { readTauResults, tauResult, tauResultsText } from "./recorded-runs.ts";
+export {
+  commonTrials,
+  differenceInterval,
+  type Interval,
+  type IntervalOptions,
+  isSuccess,
+  meanInterval,
+  passAtK,
+  passHatK,
+  rateInterval,
+  type TaskTally,
+} from "./statistics.ts";

@@ -1,9 +1,10 @@
-// A second opinion on failures that no rule explains, from a model. Off unless somebody hands in a model; its answer is a
+// A second opinion on failures that no rule explains, from a model. Off unless a model is given; its answer is a
 // label with words, never a reward. The prompt is our own.
 
+import { attribute, type EnvironmentSource, type Task } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/index.ts";
-import type { Conversation } from "./conversation.ts";
-import { type FailedEpisode, type Fault, type FaultAttribution, faults } from "./fault-attribution.ts";
+import type { Conversation, TaskFacts } from "./conversation.ts";
+import { type FailedEpisode, type Fault, type FaultAttribution, faults, attributeFault } from "./fault-attribution.ts";
 
 /** Whatever completes a chat; the chat models of simulated users fit. */
 export interface JudgeModel {
@@ -55,11 +56,11 @@ fault: user, environment or agent
 because: one sentence`;
 
 function material({ conversation, facts }: FailedEpisode, guidelines: string): string {
-  const wanted = (facts.wantedCalls ?? []).map((call) => `${call.name} ${dumpJson(call.arguments)}`);
+  const expected = (facts.expectedCalls ?? []).map((call) => `${call.name} ${dumpJson(call.arguments)}`);
   return [
     `Guidelines of the agent:\n${guidelines}`,
     `Instruction of the customer:\n${facts.instruction ?? "(not in words)"}`,
-    `Calls that lead to the wanted result:\n${wanted.length === 0 ? "(none)" : wanted.join("\n")}`,
+    `Calls that lead to the wanted result:\n${expected.length === 0 ? "(none)" : expected.join("\n")}`,
     `Conversation:\n${transcript(conversation)}`,
   ].join("\n\n");
 }
@@ -70,7 +71,7 @@ function transcript(conversation: Conversation): string {
       if (step.type === "call") {
         return `call: ${step.name} ${dumpJson(step.arguments)}\nresult: ${step.result.slice(0, 1_000)}`;
       }
-      return `${step.type === "user" ? "customer" : "agent"}: ${step.words}${step.type === "user" && step.hangsUp ? " (hangs up)" : ""}`;
+      return `${step.type === "user" ? "customer" : "agent"}: ${step.text}${step.type === "user" && step.hangsUp ? " (hangs up)" : ""}`;
     })
     .join("\n");
 }
@@ -78,4 +79,32 @@ function transcript(conversation: Conversation): string {
 function readFault(answer: string): Fault | null {
   const named = /^\W*fault\W*:\W*(\w+)/im.exec(answer)?.[1]?.toLowerCase();
   return faults.find((fault) => fault === named) ?? null;
+}
+
+/** Attributes a failed episode of a task. */
+export type FaultGrader = (task: Task, failed: Omit<FailedEpisode, "facts">) => Promise<FaultAttribution>;
+
+/** Rules with what is known of each task, and a model for what they leave open where one is given. */
+export function createFaultGrader(options: {
+  readonly environment: EnvironmentSource;
+  readonly factsOf: (task: Task) => Promise<TaskFacts>;
+  /** `null`: rules alone. */
+  readonly judge: JudgeModel | null;
+  /** Receives the reason whenever the judge cannot be reached; the rules alone then decide. */
+  readonly onJudgeFault: (reason: string) => void;
+  readonly signal?: AbortSignal;
+}): FaultGrader {
+  const { environment, factsOf, judge, onJudgeFault, signal } = options;
+  return async (task, failed) => {
+    const episode = { ...failed, facts: await factsOf(task) };
+    const byRules = attributeFault(episode);
+    if (judge === null) return byRules;
+    try {
+      const { guidelines } = environment.open(task);
+      return await judgeFault(judge, episode, { byRules, guidelines, ...(signal === undefined ? {} : { signal }) });
+    } catch (error) {
+      onJudgeFault(attribute(error, "grader").failure.message);
+      return byRules;
+    }
+  };
 }

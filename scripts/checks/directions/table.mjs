@@ -63,7 +63,7 @@ export const modules = {
   "chat-models": { imports: ["core", "lib", "python-semantics", "http"], loads: "chat-models/provider-library.ts" },
   users: { imports: ["core", "lib", "python-semantics", "chat-models"] },
   agents: { imports: ["core", "lib", "python-semantics"], packages: { ajv: "*" } },
-  graders: { imports: ["core", "python-semantics"] },
+  graders: { imports: ["core", "python-semantics", "rollout"], packages: { zod: "graders/labels.ts" } },
 
   // The loop of the file that this package began as, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
@@ -117,7 +117,7 @@ export const modules = {
   // Parses flags, calls the public functions and prints.
   cli: {
     imports: ["*"],
-    packages: { commander: "*", zod: "*", picocolors: "*", "log-update": "*" },
+    packages: { commander: "*", picocolors: "*", "log-update": "*" },
     isInternal: true,
   },
 };

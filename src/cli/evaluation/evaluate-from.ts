@@ -9,18 +9,18 @@ import type { CliContext } from "../cli-context.ts";
 import { exitCodes } from "../cli-context.ts";
 import { type Colours, coloursFor, formatCount } from "../display/terminal-text.ts";
 import { loadEnvironment } from "../../api/load-environment.ts";
+import { taskFactsOf } from "../../api/task-facts.ts";
 import type { EvalSettings } from "../../api/eval-settings.ts";
 import type { RolloutSettings, SettingName } from "../../api/rollout-settings.ts";
 import { judgeParts } from "./choose-judge.ts";
 import { passHatK } from "../../graders/index.ts";
-import type { EpisodeScore } from "./episode-score.ts";
-import { evaluate, type Evaluation } from "./evaluation.ts";
-import { evaluationView } from "./evaluation-view.ts";
+import { type EpisodeScore, isUnconfirmed, rescore, type RescoredRun } from "../../graders/index.ts";
+import { evaluationOf, type Evaluation } from "../../graders/index.ts";
+import { agreementView, evaluationView } from "./evaluation-view.ts";
 import { checkEvaluation, evaluateRun, requireNoFormat } from "./evaluate-run.ts";
-import { createFaultGrader } from "./fault-grader.ts";
-import { agreementOf, agreementView, readLabels } from "./labels.ts";
-import { readTauResults } from "./read-tau-results.ts";
-import { isUnconfirmed, rescore, type RescoredRun } from "./rescore.ts";
+import { createFaultGrader } from "../../graders/index.ts";
+import { agreementOf, readLabels } from "../../graders/index.ts";
+import { readTauResults } from "../../graders/index.ts";
 
 type From = {
   readonly asked: EvalSettings;
@@ -75,7 +75,11 @@ async function evaluateFile(from: string, path: string, { asked, given, named, c
   const taskset = environment.taskset(given.split ?? defaultSplit);
   const data = given.data === null ? null : resolve(cwd, given.data);
   const labels = asked.labels === null ? null : await readLabels(resolve(cwd, asked.labels), asked.labels);
-  const gradeFault = createFaultGrader({ environment, data, ...judgeParts(asked, context) });
+  const gradeFault = createFaultGrader({
+    environment,
+    factsOf: taskFactsOf(environment, data),
+    ...judgeParts(asked, context),
+  });
   const rescored: RescoredRun[] = [];
   for (const run of runs) {
     if (run.taskIndex >= taskset.size) {
@@ -86,7 +90,7 @@ async function evaluateFile(from: string, path: string, { asked, given, named, c
     rescored.push(await rescore(run, { environment, task: taskset.task(run.taskIndex), gradeFault }));
   }
   const scores = rescored.map(({ score }) => score);
-  const evaluation = evaluate(scores, asked.passK === null ? {} : { ks: asked.passK });
+  const evaluation = evaluationOf(scores, asked.passK === null ? {} : { ks: asked.passK });
   const colours = coloursFor(stdout, env);
   const lines = [
     "",

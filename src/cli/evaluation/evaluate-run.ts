@@ -9,14 +9,15 @@ import type { CliContext } from "../cli-context.ts";
 import { quoted, writtenFiles } from "../rollout-display.ts";
 import { coloursFor, formatCount } from "../display/terminal-text.ts";
 import { loadEnvironment } from "../../api/load-environment.ts";
+import { taskFactsOf } from "../../api/task-facts.ts";
 import type { EvalSettings } from "../../api/eval-settings.ts";
 import { checkJudge, judgeParts } from "./choose-judge.ts";
-import { type EpisodeScore, scoreEpisode } from "./episode-score.ts";
-import { evaluate } from "./evaluation.ts";
-import { evaluationView } from "./evaluation-view.ts";
-import { createFaultGrader } from "./fault-grader.ts";
-import { agreementOf, agreementView, readLabels } from "./labels.ts";
-import { tauResult, tauResultsText } from "./tau-results.ts";
+import { type EpisodeScore, scoreEpisode } from "../../graders/index.ts";
+import { evaluationOf } from "../../graders/index.ts";
+import { agreementView, evaluationView } from "./evaluation-view.ts";
+import { createFaultGrader } from "../../graders/index.ts";
+import { agreementOf, readLabels } from "../../graders/index.ts";
+import { tauResult, tauResultsText } from "../../graders/index.ts";
 
 export type EvaluatedRun = {
   readonly asked: EvalSettings;
@@ -43,7 +44,11 @@ export async function evaluateRun(folder: string, { asked, settings, context, is
   const { source: environment, defaultSplit } = await loadEnvironment(settings.env, { data: settings.data, cwd });
   const data = settings.data === null ? null : resolve(cwd, settings.data);
   const labels = asked.labels === null ? null : await readLabels(resolve(cwd, asked.labels), asked.labels);
-  const gradeFault = createFaultGrader({ environment, data, ...judgeParts(asked, context) });
+  const gradeFault = createFaultGrader({
+    environment,
+    factsOf: taskFactsOf(environment, data),
+    ...judgeParts(asked, context),
+  });
   const scores: EpisodeScore[] = [];
   const results: JsonObject[] = [];
   const reader = openRunFolder(place, {
@@ -57,7 +62,7 @@ export async function evaluateRun(folder: string, { asked, settings, context, is
     if (asked.format === "tau-bench") results.push(tauResult(episode, environment.open(episode.task).guidelines));
   }
   scores.sort((a, b) => a.taskIndex - b.taskIndex || a.trial - b.trial);
-  const evaluation = evaluate(scores, asked.passK === null ? {} : { ks: asked.passK });
+  const evaluation = evaluationOf(scores, asked.passK === null ? {} : { ks: asked.passK });
   const title = `${environment.name} (${settings.split ?? defaultSplit})`;
   const colours = coloursFor(stdout, env);
   const lines = ["", colours.bold(title), ...evaluationView(evaluation, colours)];

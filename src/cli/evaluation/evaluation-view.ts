@@ -1,10 +1,10 @@
 // An evaluation as lines for people: rates first, then tasks, then what went wrong.
 
-import type { Interval } from "../../graders/index.ts";
+import type { Agreement, Interval } from "../../graders/index.ts";
 import { type Colours, formatCount, formatDuration, formatNumber, printable } from "../display/terminal-text.ts";
 import { textTable } from "../../lib/text.ts";
-import type { Counts } from "./episode-score.ts";
-import type { Evaluation } from "./evaluation.ts";
+import type { Counts } from "../../graders/index.ts";
+import type { Evaluation } from "../../graders/index.ts";
 
 /** Kinds of errors that are shown; results.json has all. */
 const shownErrors = 12;
@@ -120,4 +120,29 @@ function interval(bounds: Interval | null): string {
 function countsText(counts: Counts): string {
   const entries = Object.entries(counts).filter(([, number]) => number > 0);
   return entries.length === 0 ? "none" : entries.map(([name, number]) => `${name} ${formatCount(number)}`).join(", ");
+}
+
+/** How well the attribution of failures agrees with a list of labels given by hand. */
+export function agreementView(name: string, agreement: readonly Agreement[]): string[] {
+  const ratio = (right: number, all: number): string => (all === 0 ? "–" : (right / all).toFixed(3));
+  return textTable(
+    [
+      { title: name, align: "left" },
+      { title: "by hand", align: "right" },
+      { title: "found", align: "right" },
+      { title: "right", align: "right" },
+      { title: "precision", align: "right" },
+      { title: "recall", align: "right" },
+    ],
+    agreement
+      .filter(({ labelled, found }) => labelled + found > 0)
+      .map(({ label, labelled, found, right }) => [
+        label,
+        String(labelled),
+        String(found),
+        String(right),
+        ratio(right, found),
+        ratio(right, labelled),
+      ]),
+  );
 }

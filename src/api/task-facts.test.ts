@@ -1,7 +1,8 @@
 import { expect, it } from "vitest";
-import type { EnvironmentSource, Failure } from "../../core/index.ts";
-import { defineEnvironment } from "../../environments/index.ts";
-import { createFaultGrader } from "./fault-grader.ts";
+import type { EnvironmentSource, Failure } from "../core/index.ts";
+import { defineEnvironment } from "../environments/index.ts";
+import { createFaultGrader } from "../graders/index.ts";
+import { taskFactsOf } from "./task-facts.ts";
 
 const source = defineEnvironment({
   name: "remote",
@@ -24,7 +25,12 @@ it.each<[string, () => unknown]>([
   ["opens nothing", () => undefined],
 ])("an environment whose open() %s fails its episodes, and no evaluation of them", async (_, open) => {
   const environment: EnvironmentSource = { ...source, open: open as EnvironmentSource["open"] };
-  const grade = createFaultGrader({ environment, data: null, judge: null, onJudgeFault: () => undefined });
+  const grade = createFaultGrader({
+    environment,
+    factsOf: taskFactsOf(environment, null),
+    judge: null,
+    onJudgeFault: () => undefined,
+  });
   const failed = { conversation: [], outcome: "failed", failure } as const;
   expect(await grade(source.taskset("test").task(0), failed)).toMatchObject({
     fault: "environment",

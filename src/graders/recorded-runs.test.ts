@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readTauResults } from "./read-tau-results.ts";
+import { readTauResults } from "./recorded-runs.ts";
 
 const file = (...messages: readonly object[]): string =>
   JSON.stringify([{ task_id: 3, reward: 1.0, info: { user_cost: 0.5 }, traj: messages, trial: 2 }]);
@@ -24,10 +24,10 @@ describe("readTauResults()", () => {
     );
     expect(run).toMatchObject({ taskIndex: 3, trial: 2, reward: 1, userCost: 0.5, error: null });
     expect(run?.conversation).toMatchObject([
-      { type: "user", words: "Hi.", hangsUp: false },
+      { type: "user", text: "Hi.", hangsUp: false },
       { type: "call", name: "pay", result: "Error: no", isError: true },
-      { type: "agent", words: "Sorry." },
-      { type: "user", words: "Bye.", hangsUp: true },
+      { type: "agent", text: "Sorry." },
+      { type: "user", text: "Bye.", hangsUp: true },
     ]);
     const [, paid] = run?.conversation ?? [];
     expect(paid?.type === "call" && paid.arguments.get("amount")).toEqual({ value: 5 });
@@ -48,12 +48,12 @@ describe("readTauResults()", () => {
       "f",
     );
     expect(run?.conversation).toMatchObject([
-      { type: "user", words: "Hi." },
+      { type: "user", text: "Hi." },
       { type: "call", name: "look", result: "found", isError: false },
-      { type: "agent", words: "There." },
-      { type: "user", words: "And?" },
-      { type: "agent", words: "plain words" },
-      { type: "user", words: "", hangsUp: true },
+      { type: "agent", text: "There." },
+      { type: "user", text: "And?" },
+      { type: "agent", text: "plain words" },
+      { type: "user", text: "", hangsUp: true },
     ]);
   });
 

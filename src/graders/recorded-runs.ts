@@ -1,23 +1,23 @@
 // Upstream's result format, read: each entry as a recorded run with the actions that the agent took. Trajectories of all of
 // upstream's agents are understood: tool calls as fields of messages, or written as text (act and react).
 
-import { ConfigurationError } from "../../core/index.ts";
-import type { Conversation, ConversationStep } from "../../graders/index.ts";
+import { ConfigurationError, type Episode } from "../core/index.ts";
+import { pythonStrip } from "../python-semantics/index.ts";
 import {
   JsonFloat,
   type JsonObject,
   JsonSyntaxError,
   type JsonValue,
   parseJson,
-} from "../../python-semantics/json/index.ts";
-import { pythonStrip } from "../../python-semantics/index.ts";
-import { stopMark } from "./tau-results.ts";
+  dumpJson,
+} from "../python-semantics/json/index.ts";
+import { type Conversation, type ConversationStep, conversationOf } from "./conversation.ts";
 
 export type RecordedRun = {
   readonly taskIndex: number;
   readonly trial: number;
   readonly reward: number;
-  /** The runner's words when the run crashed; `null`: it did not. */
+  /** The runner's text when the run crashed; `null`: it did not. */
   readonly error: string | null;
   /** Empty for a run that crashed. */
   readonly conversation: Conversation;
@@ -85,20 +85,20 @@ function readConversation(messages: readonly JsonObject[]): Conversation {
   for (const message of messages) {
     const role = message.get("role");
     const content = message.get("content");
-    const words = typeof content === "string" ? content : "";
+    const text = typeof content === "string" ? content : "";
     if (role === "assistant") {
-      const action = readCall(message) ?? (isWritten ? readWritten(words) : null);
+      const action = readCall(message) ?? (isWritten ? readWritten(text) : null);
       if (action === null || action.name === "respond") {
-        const said = action?.arguments.get("content") ?? words;
-        steps.push({ type: "agent", words: typeof said === "string" ? said : "" });
+        const said = action?.arguments.get("content") ?? text;
+        steps.push({ type: "agent", text: typeof said === "string" ? said : "" });
       } else {
         open = action;
       }
     } else if (role === "tool" || (role === "user" && open !== null)) {
-      close(role === "tool" ? words : words.replace(/^API output: /, ""));
+      close(role === "tool" ? text : text.replace(/^API output: /, ""));
     } else if (role === "user") {
-      const hangsUp = words.includes(stopMark);
-      steps.push({ type: "user", words: words.replaceAll(stopMark, "").trim(), hangsUp });
+      const hangsUp = text.includes(stopMark);
+      steps.push({ type: "user", text: text.replaceAll(stopMark, "").trim(), hangsUp });
     }
   }
   return steps;
@@ -116,9 +116,9 @@ function readCall(message: JsonObject): { readonly name: string; readonly argume
   return typeof name === "string" && values instanceof Map ? { name, arguments: values } : null;
 }
 
-/** An action as act and react agents write it: JSON behind the last "Action:"; what is no JSON are words. */
-function readWritten(words: string): { readonly name: string; readonly arguments: JsonObject } {
-  const written = pythonStrip(words.split("Action:").at(-1) ?? "");
+/** An action as act and react agents write it: JSON behind the last "Action:"; what is no JSON are text. */
+function readWritten(text: string): { readonly name: string; readonly arguments: JsonObject } {
+  const written = pythonStrip(text.split("Action:").at(-1) ?? "");
   const action = parse(written);
   const name = action instanceof Map ? action.get("name") : null;
   const values = action instanceof Map ? action.get("arguments") : null;
@@ -140,4 +140,71 @@ function parse(text: string): JsonValue {
     if (error instanceof JsonSyntaxError) return null;
     throw error;
   }
+}
+
+/** What upstream's customer writes to hang up. */
+const stopMark = "###STOP###";
+
+/** One entry. An episode without a reward is written as upstream writes a crash: reward 0.0, the fault in `info`. */
+export function tauResult(episode: Episode, guidelines: string): JsonObject {
+  const { failure, reward, stopReason } = episode;
+  const isLost = reward === null;
+  const error = failure?.message ?? `The episode ended with "${stopReason}" and was not graded.`;
+  return new Map<string, JsonValue>([
+    ["task_id", episode.task.index],
+    ["reward", new JsonFloat(reward ?? 0)],
+    ["info", isLost ? new Map([["error", error], ["traceback", failure?.cause ?? ""]]) : infoOf(episode)], // prettier-ignore
+    ["traj", isLost ? [] : trajectoryOf(conversationOf(episode), guidelines)],
+    ["trial", episode.sampleIndex],
+  ]);
+}
+
+/** The whole file. */
+export function tauResultsText(results: readonly JsonObject[]): string {
+  return dumpJson([...results], { indent: 2, ensureAscii: true });
+}
+
+/** Keys in upstream's order. The cost is that of the whole episode; upstream's own is that of the last line. */
+function infoOf({ info, events }: Episode): JsonObject {
+  const last = events.findLast(({ type }) => type === "user-line" || type === "tool-result");
+  const lines = events.flatMap((event) => (event.type === "user-line" ? [event.line.usage.cost] : []));
+  const cost = lines.reduce<number | null>((sum, one) => (sum === null || one === null ? null : sum + one), 0);
+  const isDone = info.get("reward_info") instanceof Map;
+  const own: JsonObject = new Map<string, JsonValue>([
+    ["task", info.get("task") ?? null],
+    ["source", last?.type === "user-line" ? "user" : (info.get("source") ?? null)],
+    ["user_cost", isDone && cost !== null ? new JsonFloat(cost) : null],
+    ["reward_info", info.get("reward_info") ?? null],
+  ]);
+  return new Map([...own, ...[...info].filter(([key]) => !own.has(key))]);
+}
+
+function trajectoryOf(conversation: Conversation, guidelines: string): JsonValue[] {
+  const messages: JsonObject[] = [message({ role: "system", content: guidelines })];
+  let calls = 0;
+  for (const step of conversation) {
+    if (step.type === "user") {
+      messages.push(message({ role: "user", content: step.hangsUp ? withStopMark(step.text) : step.text }));
+    } else if (step.type === "agent") {
+      messages.push(message({ content: step.text, role: "assistant" }));
+    } else {
+      const id = `call_${calls++}`;
+      const fn = message({ arguments: dumpJson(step.arguments), name: step.name });
+      const call = new Map<string, JsonValue>([["function", fn], ["id", id], ["type", "function"]]); // prettier-ignore
+      messages.push(
+        new Map<string, JsonValue>([["content", null], ["role", "assistant"], ["tool_calls", [call]]]), // prettier-ignore
+        message({ role: "tool", tool_call_id: id, name: step.name, content: step.result }),
+      );
+    }
+  }
+  return messages;
+}
+
+function withStopMark(text: string): string {
+  if (text.includes(stopMark)) return text;
+  return text === "" ? stopMark : `${text} ${stopMark}`;
+}
+
+function message(fields: Readonly<Record<string, string>>): JsonObject {
+  return new Map(Object.entries(fields));
 }

@@ -1,10 +1,20 @@
-// What an evaluation keeps of one episode: numbers and a few words, so that thousands fit in memory. Made from an episode of
+// The score of an episode: numbers and a few strings, so that thousands fit in memory. Made from an episode of
 // a run folder, or from a recorded run of another program.
 
-import { type Episode, type Outcome, outcomeOf } from "../../core/index.ts";
-import { episodeUsage } from "../../rollout/index.ts";
-import { type Conversation, conversationOf, type FaultAttribution, isSuccess } from "../../graders/index.ts";
-import type { FaultGrader } from "./fault-grader.ts";
+import {
+  type Episode,
+  type Outcome,
+  outcomeOf,
+  type EnvironmentSource,
+  type StopReason,
+  type Task,
+} from "../core/index.ts";
+import { episodeUsage, openChecked } from "../rollout/index.ts";
+import type { FaultGrader } from "./model-judge.ts";
+import { type Conversation, conversationOf } from "./conversation.ts";
+import { type FaultAttribution } from "./fault-attribution.ts";
+import { isSuccess } from "./statistics.ts";
+import type { RecordedRun } from "./recorded-runs.ts";
 
 export type Counts = Readonly<Record<string, number>>;
 
@@ -104,4 +114,84 @@ export function count(names: readonly string[]): Counts {
   const counts = new Map<string, number>();
   for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1);
   return Object.fromEntries(counts);
+}
+
+export type RescoredRun = {
+  readonly score: EpisodeScore;
+  readonly recordedReward: number;
+  /** `null`: the run crashed, or left no trajectory, and there is nothing to play. */
+  readonly replayedReward: number | null;
+  /** Observations of tools that are not as they were recorded. */
+  readonly changedObservations: number;
+};
+
+/** True where the environment does not give the recorded reward. */
+export function isUnconfirmed({ recordedReward, replayedReward }: RescoredRun): boolean {
+  return replayedReward !== null && Math.abs(recordedReward - replayedReward) > 1e-6;
+}
+
+export async function rescore(
+  run: RecordedRun,
+  parts: { readonly environment: EnvironmentSource; readonly task: Task; readonly gradeFault: FaultGrader },
+): Promise<RescoredRun> {
+  const { environment, task, gradeFault } = parts;
+  const { conversation, reward, error } = run;
+  const replayed = error === null && conversation.length > 0 ? await replay(run, environment, task) : null;
+  const stop = replayed?.stop ?? "fault";
+  const fault = isSuccess(reward)
+    ? null
+    : await gradeFault(task, {
+        conversation,
+        outcome: outcomeOf(stop),
+        failure:
+          error === null && replayed !== null
+            ? null
+            : {
+                boundary: "engine",
+                code: "recorded-crash",
+                message: error ?? "no trajectory",
+                retryable: false,
+                cause: null,
+              },
+      });
+  return {
+    score: {
+      taskId: task.id,
+      taskIndex: task.index,
+      trial: run.trial,
+      // As upstream counts: a crash is a failure.
+      reward,
+      outcome: outcomeOf(stop),
+      ending: replayed === null ? "engine/recorded-crash" : stop,
+      ...countActions(conversation),
+      problems: {},
+      agentCost: null,
+      userCost: run.userCost,
+      durations: null,
+      fault,
+    },
+    recordedReward: reward,
+    replayedReward: replayed?.reward ?? null,
+    changedObservations: replayed?.changed ?? 0,
+  };
+}
+
+type Replayed = { readonly reward: number; readonly stop: StopReason; readonly changed: number };
+
+async function replay(run: RecordedRun, environment: EnvironmentSource, task: Task): Promise<Replayed> {
+  const world = await openChecked(environment, task);
+  let stop: StopReason = "max_turns";
+  let changed = 0;
+  for (const step of run.conversation) {
+    if (step.type === "agent") await world.hear(step.text);
+    if (step.type === "user" && step.hangsUp) stop = "user_hung_up";
+    if (step.type === "call") {
+      const { text, endsEpisode } = await world.call({ name: step.name, arguments: step.arguments });
+      if (text !== step.result) changed++;
+      if (endsEpisode) stop = "tool_ended";
+    }
+    if (stop !== "max_turns") break;
+  }
+  const outcome = stop === "max_turns" ? "truncated" : "completed";
+  return { reward: (await world.grade({ outcome })).reward, stop, changed };
 }

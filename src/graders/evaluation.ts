@@ -1,10 +1,10 @@
 // The scores of many episodes as one result: pass^k, pass@k, mean reward with an interval, tasks, errors, faults, cost and
 // time. Pure numbers; how they are shown is elsewhere.
 
+import type { Counts, Durations, EpisodeScore } from "./episode-score.ts";
+import { type Fault, faults } from "./fault-attribution.ts";
 import {
   commonTrials,
-  type Fault,
-  faults,
   type Interval,
   isSuccess,
   meanInterval,
@@ -12,8 +12,7 @@ import {
   passHatK,
   rateInterval,
   type TaskTally,
-} from "../../graders/index.ts";
-import type { Counts, Durations, EpisodeScore } from "./episode-score.ts";
+} from "./statistics.ts";
 
 export type TaskResult = {
   readonly taskId: string;
@@ -73,7 +72,7 @@ export type EvaluationOptions = {
 };
 
 /** Sums up scores. Episodes without a reward count for no rate, and are counted. */
-export function evaluate(scores: readonly EpisodeScore[], options: EvaluationOptions = {}): Evaluation {
+export function evaluationOf(scores: readonly EpisodeScore[], options: EvaluationOptions = {}): Evaluation {
   const tasks = [...groupByTask(scores).values()].map(taskResult).toSorted((a, b) => a.taskIndex - b.taskIndex);
   const tallies: TaskTally[] = tasks.map(({ taskId, trials, successes }) => ({ taskId, trials, successes }));
   const graded = scores.flatMap(({ reward }) => (reward === null ? [] : [reward]));

@@ -2,9 +2,8 @@
 
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import { ConfigurationError } from "../../core/index.ts";
-import { type Fault, faults } from "../../graders/index.ts";
-import { textTable } from "../../lib/text.ts";
+import { ConfigurationError } from "../core/index.ts";
+import { type Fault, faults } from "./fault-attribution.ts";
 import type { EpisodeScore } from "./episode-score.ts";
 
 const labelList = z.array(
@@ -59,28 +58,4 @@ export function agreementOf(labels: readonly Label[], scores: readonly EpisodeSc
     found: pairs.filter((pair) => pair.found === label).length,
     right: pairs.filter((pair) => pair.found === label && pair.label === label).length,
   }));
-}
-
-export function agreementView(name: string, agreement: readonly Agreement[]): string[] {
-  const ratio = (right: number, all: number): string => (all === 0 ? "–" : (right / all).toFixed(3));
-  return textTable(
-    [
-      { title: name, align: "left" },
-      { title: "by hand", align: "right" },
-      { title: "found", align: "right" },
-      { title: "right", align: "right" },
-      { title: "precision", align: "right" },
-      { title: "recall", align: "right" },
-    ],
-    agreement
-      .filter(({ labelled, found }) => labelled + found > 0)
-      .map(({ label, labelled, found, right }) => [
-        label,
-        String(labelled),
-        String(found),
-        String(right),
-        ratio(right, found),
-        ratio(right, labelled),
-      ]),
-  );
 }
