@@ -180,20 +180,20 @@ function infoOf({ info, events }: Episode): JsonObject {
 }
 
 function trajectoryOf(conversation: Conversation, guidelines: string): JsonValue[] {
-  const messages: JsonObject[] = [message({ role: "system", content: guidelines })];
+  const messages: JsonObject[] = [messageOf({ role: "system", content: guidelines })];
   let calls = 0;
   for (const step of conversation) {
     if (step.type === "user") {
-      messages.push(message({ role: "user", content: step.hangsUp ? withStopMark(step.text) : step.text }));
+      messages.push(messageOf({ role: "user", content: step.hangsUp ? withStopMark(step.text) : step.text }));
     } else if (step.type === "agent") {
-      messages.push(message({ content: step.text, role: "assistant" }));
+      messages.push(messageOf({ content: step.text, role: "assistant" }));
     } else {
       const id = `call_${calls++}`;
-      const fn = message({ arguments: dumpJson(step.arguments), name: step.name });
+      const fn = messageOf({ arguments: dumpJson(step.arguments), name: step.name });
       const call = new Map<string, JsonValue>([["function", fn], ["id", id], ["type", "function"]]); // prettier-ignore
       messages.push(
         new Map<string, JsonValue>([["content", null], ["role", "assistant"], ["tool_calls", [call]]]), // prettier-ignore
-        message({ role: "tool", tool_call_id: id, name: step.name, content: step.result }),
+        messageOf({ role: "tool", tool_call_id: id, name: step.name, content: step.result }),
       );
     }
   }
@@ -205,6 +205,6 @@ function withStopMark(text: string): string {
   return text === "" ? stopMark : `${text} ${stopMark}`;
 }
 
-function message(fields: Readonly<Record<string, string>>): JsonObject {
+function messageOf(fields: Readonly<Record<string, string>>): JsonObject {
   return new Map(Object.entries(fields));
 }
