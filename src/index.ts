@@ -50,3 +50,4 @@ export {
   type RolloutResult,
   type StartedRun,
 } from "./api/rollout.ts";
+export { evaluate, type EvaluateOptions, type EvaluateResult, planEvaluation } from "./api/evaluate.ts";

@@ -6,7 +6,8 @@ import { type Setting, setting, text, whole } from "./setting.ts";
 
 const group = "Evaluation";
 const words = z.preprocess(
-  (value) => (typeof value === "string" ? [value] : value),
+  (value) =>
+    (Array.isArray(value) ? value : [value]).map((one: unknown) => (typeof one === "number" ? String(one) : one)),
   z.array(z.string()).transform((list) => list.flatMap((word) => word.split(",")).filter((word) => word !== "")),
 ) as z.ZodType<readonly string[]>;
 

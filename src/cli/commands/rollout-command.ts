@@ -4,7 +4,6 @@ import { Command, Option } from "commander";
 import { planRollout, rollout, type RolloutOptions } from "../../api/rollout.ts";
 import { rolloutSettings, settingNames } from "../../api/rollout-settings.ts";
 import { settingsYaml } from "../../api/settings-text.ts";
-import { ConfigurationError } from "../../core/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { exitCodeOf, showRollout, showTable } from "../rollout-display.ts";
 import type { RunCommand } from "./command-result.ts";
@@ -69,13 +68,4 @@ export function resumeOption(): Option {
     "--resume <run>",
     "continue the run in this folder, with its settings; only addresses, keys, concurrency and the like may be given again",
   ).helpGroup("Output:");
-}
-
-/** Throws a `ConfigurationError` for flags that would name another folder or other settings. */
-export function refuseBesideResume(flags: { readonly config?: unknown; readonly out?: unknown }): void {
-  const named = (["config", "out"] as const).find((name) => flags[name] !== undefined);
-  if (named === undefined) return;
-  throw new ConfigurationError(
-    `Cannot use --${named} with --resume: folder and settings are those of the run; leave --${named} out.`,
-  );
 }

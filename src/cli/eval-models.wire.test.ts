@@ -5,10 +5,10 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, describe, expect, it } from "vitest";
-import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
-import { createFunctionSampler, createSglangFront } from "../../testing/index.ts";
-import { createReadableTokenizer } from "../../tokenizers/index.ts";
-import { createTestCli } from "../cli.test-helper.ts";
+import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
+import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { createTestCli } from "./cli.test-helper.ts";
 
 const tauBench = sharedFolder("tau-bench");
 const tokenizer = createReadableTokenizer();

@@ -1,15 +1,40 @@
 // An evaluation as lines for people: rates first, then tasks, then what went wrong.
 
-import type { Agreement, Interval } from "../../graders/index.ts";
-import { type Colours, formatCount, formatDuration, formatNumber, printable } from "../display/terminal-text.ts";
+import type { EvaluateResult } from "../../api/evaluate.ts";
+import {
+  type Agreement,
+  type Counts,
+  type EpisodeScore,
+  type Evaluation,
+  type Interval,
+  isUnconfirmed,
+  passHatK,
+  type RescoredRun,
+} from "../../graders/index.ts";
 import { textTable } from "../../lib/text.ts";
-import type { Counts } from "../../graders/index.ts";
-import type { Evaluation } from "../../graders/index.ts";
+import { type Colours, formatCount, formatDuration, formatNumber, printable } from "./terminal-text.ts";
 
 /** Kinds of errors that are shown; results.json has all. */
 const shownErrors = 12;
 
-export function evaluationView(evaluation: Evaluation, colours: Colours): string[] {
+/** Of a result file also what the environment says of its rewards. */
+export function evaluationView(
+  { source, title, evaluation, scores, rescored, agreement }: EvaluateResult,
+  colours: Colours,
+): string[] {
+  const lines = [
+    "",
+    colours.bold(rescored === null ? title : `${source}: ${title}`),
+    ...summaryView(evaluation, colours),
+  ];
+  if (rescored !== null) {
+    lines.push("", ...confirmationView(rescored, colours), ...upstreamView(evaluation, scores, colours));
+  }
+  for (const [name, list] of agreement) lines.push("", ...agreementView(name, list));
+  return lines;
+}
+
+function summaryView(evaluation: Evaluation, colours: Colours): string[] {
   const { episodes, graded, successes, meanReward, rewardInterval } = evaluation;
   const rows: [string, string][] = [
     ["episodes", `${formatCount(episodes)}, ${formatCount(graded)} graded, ${formatCount(successes)} successes`],
@@ -30,7 +55,7 @@ export function evaluationView(evaluation: Evaluation, colours: Colours): string
     "",
     ...taskTable(evaluation, colours),
     ...countsTable("tool errors", evaluation.toolErrors, colours),
-    ...countsTable("why failures are laid where they are", evaluation.faultRules, colours),
+    ...countsTable("why failures are attributed as they are", evaluation.faultRules, colours),
   ];
 }
 
@@ -123,7 +148,7 @@ function countsText(counts: Counts): string {
 }
 
 /** How well the attribution of failures agrees with a list of labels given by hand. */
-export function agreementView(name: string, agreement: readonly Agreement[]): string[] {
+function agreementView(name: string, agreement: readonly Agreement[]): string[] {
   const ratio = (right: number, all: number): string => (all === 0 ? "–" : (right / all).toFixed(3));
   return textTable(
     [
@@ -145,4 +170,35 @@ export function agreementView(name: string, agreement: readonly Agreement[]): st
         ratio(right, labelled),
       ]),
   );
+}
+
+/** Upstream's runner takes a task's missing trials as failed; shown where that makes a difference. */
+function upstreamView(evaluation: Evaluation, scores: readonly EpisodeScore[], colours: Colours): string[] {
+  const trials = new Set(scores.map(({ trial }) => trial)).size;
+  if (evaluation.tasks.every((task) => task.trials === trials)) return [];
+  const tallies = evaluation.tasks.map(({ taskId, successes }) => ({ taskId, trials, successes }));
+  const rates = Array.from(
+    { length: trials },
+    (_, at) => `k=${at + 1} ${passHatK(tallies, at + 1)?.toFixed(3) ?? "–"}`,
+  );
+  return [`  ${colours.dim("pass^k with missing trials counted as failed, as upstream does")}  ${rates.join(", ")}`];
+}
+
+/** Whether the environment gives the rewards that were recorded. */
+function confirmationView(rescored: readonly RescoredRun[], colours: Colours): string[] {
+  const replayed = rescored.filter(({ replayedReward }) => replayedReward !== null);
+  const unconfirmed = rescored.filter(isUnconfirmed);
+  const changed = rescored.reduce((sum, run) => sum + run.changedObservations, 0);
+  const calls = rescored.reduce((sum, { score }) => sum + score.toolCalls, 0);
+  const lines = [
+    `  ${colours.dim("played again")}  ${formatCount(replayed.length)} of ${formatCount(rescored.length)} runs, ` +
+      `${formatCount(changed)} of ${formatCount(calls)} observations of tools are not as recorded`,
+    `  ${colours.dim("rewards")}       ${formatCount(replayed.length - unconfirmed.length)} confirmed, ${formatCount(unconfirmed.length)} not`,
+  ];
+  for (const { score, recordedReward, replayedReward } of unconfirmed) {
+    lines.push(
+      `    task ${score.taskIndex}, trial ${score.trial}: recorded ${recordedReward}, the environment gives ${replayedReward}`,
+    );
+  }
+  return lines;
 }

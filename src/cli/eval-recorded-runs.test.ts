@@ -5,13 +5,13 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, it } from "vitest";
-import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
-import { passHatK } from "../../graders/index.ts";
-import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
-import { createTestCli } from "../cli.test-helper.ts";
+import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
+import { passHatK } from "../graders/index.ts";
+import { dumpJson, JsonFloat, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { createTestCli } from "./cli.test-helper.ts";
 
 const data = sharedFolder("tau-bench");
-const labels = fileURLToPath(new URL("../../graders/labels/airline-gpt-4o.json", import.meta.url));
+const labels = fileURLToPath(new URL("../graders/labels/airline-gpt-4o.json", import.meta.url));
 
 const object = (fields: Readonly<Record<string, JsonValue>>): JsonObject => new Map(Object.entries(fields));
 
@@ -120,7 +120,7 @@ describe.skipIf(data === null)(
     });
 
     it("publishes in docs/fault-attribution.md what it measures", async () => {
-      const page = await readFile(new URL("../../../docs/fault-attribution.md", import.meta.url), "utf8");
+      const page = await readFile(new URL("../../docs/fault-attribution.md", import.meta.url), "utf8");
       const stdout = await score(results, "--labels", labels);
       for (const header of [/^labels +by hand/, /^heldOut +by hand/]) {
         for (const [label, cells] of table(stdout, header)) {

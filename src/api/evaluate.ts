@@ -1,0 +1,332 @@
+// evaluate(): how reliable a policy is. Runs episodes like rollout(), through the same code, and then reads what that wrote:
+// scores come from the run folder, so an evaluation can be repeated on any run folder, and on a result file of upstream's
+// τ-bench, whose rewards the environment confirms or does not.
+
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { createChatModel, createModelCaller } from "../chat-models/index.ts";
+import { ConfigurationError, type EnvironmentSource, type Taskset } from "../core/index.ts";
+import {
+  type Agreement,
+  agreementOf,
+  createFaultGrader,
+  type EpisodeScore,
+  type Evaluation,
+  evaluationOf,
+  type JudgeModel,
+  type LabelFile,
+  readLabels,
+  readTauResults,
+  rescore,
+  type RescoredRun,
+  scoreEpisode,
+  tauResult,
+  tauResultsText,
+} from "../graders/index.ts";
+import { createRandom, deriveSeed } from "../lib/random.ts";
+import { openRunFolder } from "../store/index.ts";
+import { type EvalSettings, evalSettingNames, evalSettings } from "./eval-settings.ts";
+import { checkChatModel } from "./first-contact.ts";
+import { groupSettings } from "./group-settings.ts";
+import { loadEnvironment } from "./load-environment.ts";
+import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
+import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { readFlag } from "./resolve-settings.ts";
+import { rolloutFrom, type RolloutOptions, type RolloutResult } from "./rollout.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+import type { RunToResume } from "./run-to-resume.ts";
+import { readKey } from "./secrets.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { taskFactsOf } from "./task-facts.ts";
+import { readTaskList } from "./task-list.ts";
+
+/**
+ * Options of {@link evaluate}: the settings of the command `eval` by their flags' names in camelCase. `trials` is the size of a
+ * group; settings of groups that drop or add episodes have no effect.
+ *
+ * @example
+ * { env: "bookshop", engine: "expert", trials: 4, tasks: "0-9" }
+ */
+export type EvaluateOptions = Omit<RolloutSettingOptions, keyof typeof groupSettings> &
+  Partial<EvalSettings> &
+  SettingSources &
+  CallOptions &
+  Pick<RolloutOptions, "onEvent">;
+
+/** What an evaluation found. */
+export type EvaluateResult = {
+  /** Run folder or file, as it was given or made. */
+  readonly source: string;
+  /** As in "bookshop (train)". */
+  readonly title: string;
+  readonly evaluation: Evaluation;
+  /** One per episode, by task and trial. */
+  readonly scores: readonly EpisodeScore[];
+  /** The run that was made for it; `null`: `from` named the results, or the resumed run was complete. */
+  readonly rollout: RolloutResult | null;
+  /** Runs of a result file with the rewards that the environment gives; `null`: the source is a run folder. */
+  readonly rescored: readonly RescoredRun[] | null;
+  /** For each list of `labels`, how well the attribution of failures agrees with it. */
+  readonly agreement: ReadonlyMap<string, readonly Agreement[]>;
+};
+
+/**
+ * Runs every task `trials` times, or reads results that exist (`from`), and resolves with pass^k, pass@k, rewards, errors and
+ * who caused each failure. A run made here also gets results.json. A low score is no error. Rejects as `rollout` does.
+ *
+ * @example
+ * const { evaluation } = await evaluate({ env: "bookshop", engine: "expert", trials: 4, tasks: "0-9" });
+ * for (const { k, passHatK } of evaluation.passRates) console.log(`pass^${k} ${passHatK}`);
+ */
+export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateResult> {
+  const plan = await readEvaluation(options);
+  const { asked, given, surroundings, resume } = plan;
+  const scoring = await prepareScoring(plan, options);
+  if (asked.from !== null) return scoreFrom(asked.from, plan, scoring, options);
+  const settings = await orderTasks(given, asked, surroundings);
+  const largest = Math.max(0, ...(asked.passK ?? []));
+  if (largest > settings.samplesPerTask) {
+    throw new ConfigurationError(
+      `Cannot compute pass^${largest} from ${settings.samplesPerTask} trials: give --trials ${largest}, or a smaller --pass-k.`,
+    );
+  }
+  const rollout =
+    resume?.isComplete === true ? null : await rolloutFrom(settings, surroundings, { ...options, resume });
+  const folder = rollout?.folder ?? resume?.folder ?? "";
+  const { result, text } = await scoreFolder(folder, settings, scoring, surroundings);
+  await writeFile(join(resolve(surroundings.cwd, folder), "results.json"), text);
+  return { ...result, rollout };
+}
+
+/** The settings that {@link evaluate} would run with, everything decided that was left open. Checks all but the server. */
+export async function planEvaluation(options: EvaluateOptions = {}): Promise<PreparedRollout> {
+  const { asked, given, surroundings, resume } = await readEvaluation(options);
+  return prepareRollout(await orderTasks(given, asked, surroundings), surroundings, { resumes: resume !== null });
+}
+
+type EvaluationPlan = {
+  readonly asked: EvalSettings;
+  readonly given: RolloutSettings;
+  readonly surroundings: Surroundings;
+  readonly resume: RunToResume | null;
+};
+
+/** An evaluation counts every episode of every task, whatever a configuration file says about training. */
+const noGroups = Object.fromEntries(
+  Object.entries(groupSettings).map(([name, { default: value }]) => [name, value]),
+) as Pick<RolloutSettings, keyof typeof groupSettings>;
+
+async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan> {
+  const asked = Object.fromEntries(
+    evalSettingNames.map((name) => [name, readFlag<unknown>(evalSettings[name], options[name])]),
+  ) as EvalSettings;
+  if (asked.from !== null && asked.format !== "summary") {
+    throw new ConfigurationError(
+      `Cannot write "${asked.from}" in format "${asked.format}": what --from names is read and left as it is; leave --format out.`,
+    );
+  }
+  const { settings, surroundings, resume } = await readOptions(options);
+  if (asked.taskIds !== null && options.tasks !== undefined) {
+    throw new ConfigurationError("Cannot use --tasks and --task-ids together: leave one of both out.");
+  }
+  const given = { ...settings, ...noGroups, samplesPerTask: asked.trials ?? settings.samplesPerTask };
+  return { asked, given, surroundings, resume };
+}
+
+/** The settings with the tasks in the order in which they run: by index or id, shuffled by the seed of the run. */
+async function orderTasks(
+  settings: RolloutSettings,
+  { taskIds, shuffle }: EvalSettings,
+  surroundings: Surroundings,
+): Promise<RolloutSettings> {
+  if (taskIds === null && !shuffle) return settings;
+  const { source, defaultSplit, defaultTasks } = await loadEnvironment(settings.env, {
+    data: settings.data,
+    ...surroundings,
+  });
+  const split = settings.split ?? defaultSplit;
+  // An unknown split is refused where every rollout's is.
+  if (!source.splits.includes(split)) return settings;
+  const taskset = source.taskset(split);
+  const indexes =
+    taskIds === null
+      ? readTaskList(settings.tasks ?? defaultTasks, taskset)
+      : [...new Set(taskIds.map((id) => taskIndex(id, taskset)))];
+  const ordered = shuffle ? createRandom(deriveSeed(settings.seed, "task order")).shuffle(indexes) : indexes;
+  return { ...settings, tasks: ordered.join(",") };
+}
+
+function taskIndex(id: string, taskset: Taskset): number {
+  const { environment, split, size } = taskset;
+  // Ids end in the index; comparing each of thousands of ids would make all tasks.
+  const index = Number(/^\d+$/.test(id) ? id : (/(\d+)$/.exec(id)?.[1] ?? NaN));
+  if (Number.isInteger(index) && index < size && (/^\d+$/.test(id) || taskset.task(index).id === id)) return index;
+  throw new ConfigurationError(
+    `Cannot find task "${id}" in ${environment} (${split}): it has tasks 0 to ${size - 1}, and ids like "${taskset.task(0).id}"; correct --task-ids.`,
+  );
+}
+
+type Scoring = Pick<EvalSettings, "passK" | "format"> & {
+  readonly labels: LabelFile;
+  readonly judge: JudgeModel | null;
+  readonly signal?: AbortSignal;
+  readonly notice: (message: string) => void;
+};
+
+/** Refuses what could not be scored, before hours are spent on episodes. */
+async function prepareScoring(
+  { asked, surroundings }: EvaluationPlan,
+  { signal, drain, onEvent }: EvaluateOptions,
+): Promise<Scoring> {
+  const { passK, format, labels: file } = asked;
+  const stop = AbortSignal.any([signal, drain].filter((one) => one !== undefined));
+  const judge = await chooseJudge(asked, surroundings, stop);
+  const labels = file === null ? new Map() : await readLabels(resolve(surroundings.cwd, file), file);
+  const notice = (message: string): void => onEvent?.({ type: "notice", message });
+  return { passK, format, labels, judge, notice, ...(signal === undefined ? {} : { signal }) };
+}
+
+/** `null`: rules alone. Rejects with a `ConfigurationError` for settings that cannot work and a server that cannot be reached. */
+async function chooseJudge(
+  { judgeModel: model, judgeUrl: url, judgeApiKeyEnv }: EvalSettings,
+  { env: variables }: Surroundings,
+  signal: AbortSignal,
+): Promise<JudgeModel | null> {
+  if (model === null) {
+    if (url === null && judgeApiKeyEnv === null) return null;
+    throw new ConfigurationError("Cannot make a judge: no model is named; give --judge-model <name>.");
+  }
+  const apiKey = readKey(variables, judgeApiKeyEnv, "--judge-api-key-env");
+  const given = { ...(url === null ? {} : { url }), ...(apiKey === null ? {} : { apiKey }) };
+  const chat = createChatModel({ part: "agent", title: "the judge" }, { model, variables, ...given });
+  if (url !== null) await checkChatModel({ part: "judge", url, model, apiKey, variables }, signal);
+  const caller = createModelCaller(chat, "agent");
+  return {
+    complete: (messages, options) =>
+      caller.ask(messages, ({ text }) => ({ text }), { signal: options?.signal, meter: () => undefined }),
+  };
+}
+
+/** Attribution of failures. The first failure of the judge is reported, and stands for the others. */
+function faultGraderOf(
+  environment: EnvironmentSource,
+  data: string | null,
+  { judge, notice, signal }: Scoring,
+): ReturnType<typeof createFaultGrader> {
+  let isReported = false;
+  return createFaultGrader({
+    environment,
+    factsOf: taskFactsOf(environment, data),
+    judge,
+    onJudgeFault: (reason) => {
+      if (!isReported) notice(`Note: the judge could not be asked, rules alone decide: ${reason}`);
+      isReported = true;
+    },
+    ...(signal === undefined ? {} : { signal }),
+  });
+}
+
+async function scoreFrom(
+  from: string,
+  { given, surroundings }: EvaluationPlan,
+  scoring: Scoring,
+  options: EvaluateOptions,
+): Promise<EvaluateResult> {
+  const path = resolve(surroundings.cwd, from);
+  let isFolder: boolean;
+  try {
+    isFolder = (await stat(path)).isDirectory();
+  } catch (cause) {
+    throw new ConfigurationError(`Cannot read "${from}": there is no such file or folder; correct --from.`, { cause });
+  }
+  if (!isFolder) return scoreFile(from, given, scoring, surroundings, options.env !== undefined);
+  // What the folder says of itself, unless an option says otherwise.
+  const configuration = (await openRunFolder(path).manifest()).get("configuration");
+  const said = (name: "env" | "data" | "split"): string | null => {
+    if (options[name] !== undefined) return given[name];
+    const value = configuration instanceof Map ? configuration.get(name) : null;
+    return typeof value === "string" ? value : null;
+  };
+  const settings = { env: said("env") ?? given.env, data: said("data"), split: said("split") };
+  return (await scoreFolder(from, settings, scoring, surroundings)).result;
+}
+
+/** One episode in memory at a time. `text` is that of results.json. */
+async function scoreFolder(
+  folder: string,
+  settings: Pick<RolloutSettings, "env" | "data" | "split">,
+  scoring: Scoring,
+  surroundings: Surroundings,
+): Promise<{ readonly result: EvaluateResult; readonly text: string }> {
+  const { cwd } = surroundings;
+  const { source: environment, defaultSplit } = await loadEnvironment(settings.env, {
+    data: settings.data,
+    ...surroundings,
+  });
+  const gradeFault = faultGraderOf(environment, settings.data === null ? null : resolve(cwd, settings.data), scoring);
+  const scores: EpisodeScore[] = [];
+  const entries: { readonly trial: number; readonly task: number; readonly entry: ReturnType<typeof tauResult> }[] = [];
+  const reader = openRunFolder(resolve(cwd, folder), {
+    onTornLine: ({ bytes }) =>
+      scoring.notice(
+        `Note: the last line of the run was cut off (${bytes.toLocaleString("en-US")} bytes) and is left out.`,
+      ),
+  });
+  for await (const episode of reader.episodes()) {
+    scores.push(await scoreEpisode(episode, gradeFault));
+    if (scoring.format !== "tau-bench") continue;
+    const entry = tauResult(episode, environment.open(episode.task).guidelines);
+    entries.push({ trial: episode.sampleIndex, task: episode.task.index, entry });
+  }
+  scores.sort((a, b) => a.taskIndex - b.taskIndex || a.trial - b.trial);
+  const title = `${environment.name} (${settings.split ?? defaultSplit})`;
+  const result = { ...resultOf(folder, title, scores, scoring), rescored: null };
+  // Upstream's runner writes trial by trial.
+  entries.sort((a, b) => a.trial - b.trial || a.task - b.task);
+  const text =
+    scoring.format === "tau-bench"
+      ? tauResultsText(entries.map(({ entry }) => entry))
+      : `${JSON.stringify({ format: 1, title, ...result.evaluation, scores }, null, 2)}\n`;
+  return { result, text };
+}
+
+async function scoreFile(
+  from: string,
+  given: RolloutSettings,
+  scoring: Scoring,
+  surroundings: Surroundings,
+  isEnvironmentNamed: boolean,
+): Promise<EvaluateResult> {
+  const { cwd } = surroundings;
+  if (!isEnvironmentNamed) {
+    throw new ConfigurationError(
+      `Cannot score "${from}": a result file does not name its environment; give --env tau-bench/<domain> and --data <folder>.`,
+    );
+  }
+  const runs = readTauResults(await readFile(resolve(cwd, from), "utf8"), from);
+  const { source: environment, defaultSplit } = await loadEnvironment(given.env, { data: given.data, ...surroundings });
+  const taskset = environment.taskset(given.split ?? defaultSplit);
+  const gradeFault = faultGraderOf(environment, given.data === null ? null : resolve(cwd, given.data), scoring);
+  const rescored: RescoredRun[] = [];
+  for (const run of runs) {
+    if (run.taskIndex >= taskset.size) {
+      throw new ConfigurationError(
+        `Cannot score task ${run.taskIndex} of "${from}": ${given.env} has ${taskset.size} tasks in split "${taskset.split}"; correct --env or --split.`,
+      );
+    }
+    rescored.push(await rescore(run, { environment, task: taskset.task(run.taskIndex), gradeFault }));
+  }
+  const scores = rescored.map(({ score }) => score);
+  return { ...resultOf(from, `${environment.name} (${taskset.split})`, scores, scoring), rescored };
+}
+
+function resultOf(
+  source: string,
+  title: string,
+  scores: readonly EpisodeScore[],
+  { passK, labels }: Scoring,
+): Omit<EvaluateResult, "rescored"> {
+  const evaluation = evaluationOf(scores, passK === null ? {} : { ks: passK });
+  const agreement = new Map([...labels].map(([name, list]) => [name, agreementOf(list, scores)]));
+  return { source, title, evaluation, scores, agreement, rollout: null };
+}
