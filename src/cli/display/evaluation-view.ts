@@ -72,11 +72,11 @@ function passTable({ passRates }: Evaluation, colours: Colours): string[] {
         { title: "95 %", align: "left" },
         { title: "pass@k", align: "right" },
       ],
-      passRates.map(({ k, passHatK, passAtK, interval: bounds }) => [
+      passRates.map(({ k, passHatK: all, passAtK: any, interval: bounds }) => [
         String(k),
-        rate(passHatK),
+        rate(all),
         bounds === null ? "" : `${rate(bounds.low)} to ${rate(bounds.high)}`,
-        rate(passAtK),
+        rate(any),
       ]),
     ),
     colours,
