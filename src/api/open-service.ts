@@ -154,7 +154,7 @@ export async function openService(
       service,
       environment: environment.name,
       split: settings.split ?? "",
-      earlier: earlier === null ? null : { ended: earlier.ended.size, underWay: earlier.underWay.size },
+      earlier: earlier === null ? null : { ended: earlier.ended.size, underWay: earlier.inFlight.size },
       close,
     };
   } catch (error) {

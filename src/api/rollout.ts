@@ -160,7 +160,7 @@ export async function rolloutFrom(
           ...{ ...facts, settings, isResumable: preset === null },
           ...{ tasks: plan.taskIndexes.length, groupSize: plan.groupSize, user: prepared.user.name },
           policy: `${prepared.policyTitle} at ${connected.address}`,
-          earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.underWay.size },
+          earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
         },
       });
       for (const { file, bytes } of earlier?.torn ?? []) {

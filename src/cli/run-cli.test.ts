@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
 import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
-import { readEpisodes } from "../store/index.ts";
+import { readEpisodes, runManifest } from "../store/index.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { createTestCli, readAll } from "./cli.test-helper.ts";
@@ -103,6 +104,9 @@ describe("rollout", () => {
     const [place] = /runs\/\d{8}-\d{6}-bookshop/.exec(stdout) ?? [];
     const files = await readAll(join(folder, place ?? "?"));
     const manifest: unknown = JSON.parse(files.get("run.json") ?? "");
+    const documented = runManifest.parts[0]?.fields.map(({ name }) => name);
+    expect(Object.keys(manifest as object)).toEqual(documented);
+    runManifest.read(parseJson(files.get("run.json") ?? ""), "run.json");
     expect(manifest).toMatchObject({
       format: 2,
       status: "done",

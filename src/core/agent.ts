@@ -7,17 +7,20 @@ import type { ParsedAction } from "./renderer.ts";
 import type { ModelUsage } from "./user.ts";
 
 /** The closed taxonomy of what can be wrong with an action. */
-export type ActionProblemCode =
-  | "not-json"
-  | "not-an-object"
-  | "unknown-tool"
-  | "schema-violation"
-  | "several-calls"
-  | "unterminated-call"
-  | "spoofed-marker"
-  | "repaired"
-  | "cut-off"
-  | "no-call";
+export const actionProblemCodes = [
+  "not-json",
+  "not-an-object",
+  "unknown-tool",
+  "schema-violation",
+  "several-calls",
+  "unterminated-call",
+  "spoofed-marker",
+  "repaired",
+  "cut-off",
+  "no-call",
+] as const;
+
+export type ActionProblemCode = (typeof actionProblemCodes)[number];
 
 export type ActionProblem = {
   readonly code: ActionProblemCode;

@@ -2,17 +2,20 @@
 // endings, `StopReason` below) nor a programmer's mistake (those throw plain errors before work starts).
 
 /** Where a fault crossed into the system. */
-export type Boundary =
-  | "engine"
-  | "renderer"
-  | "parser"
-  | "tool"
-  | "environment"
-  | "user"
-  | "grader"
-  | "gateway"
-  | "queue"
-  | "store";
+export const boundaries = [
+  "engine",
+  "renderer",
+  "parser",
+  "tool",
+  "environment",
+  "user",
+  "grader",
+  "gateway",
+  "queue",
+  "store",
+] as const;
+
+export type Boundary = (typeof boundaries)[number];
 
 /** A recorded fault. `code` is stable and is what callers match; `message` is for people. */
 export type Failure = {
@@ -82,22 +85,27 @@ export function attribute(error: unknown, boundary: Boundary, code = "unexpected
 }
 
 /** Why an episode ended. Values are snake_case because run files and trainers read them. */
-export type StopReason =
-  | "tool_ended"
-  | "user_hung_up"
-  | "max_turns"
-  | "max_tokens"
-  | "context_length"
+export const stopReasons = [
+  "tool_ended",
+  "user_hung_up",
+  "max_turns",
+  "max_tokens",
+  "context_length",
   /** A format error whose policy is to end the episode, graded. */
-  | "bad_action"
+  "bad_action",
   /** The same, not graded: what the upstream program does. */
-  | "bad_action_aborted"
-  | "engine_abort"
-  | "cancelled"
-  | "fault";
+  "bad_action_aborted",
+  "engine_abort",
+  "cancelled",
+  "fault",
+] as const;
+
+export type StopReason = (typeof stopReasons)[number];
 
 /** completed: ended by tool or user. truncated: a limit. aborted: we, or a weight update, cancelled it. failed: a fault. */
-export type Outcome = "completed" | "truncated" | "aborted" | "failed";
+export const outcomes = ["completed", "truncated", "aborted", "failed"] as const;
+
+export type Outcome = (typeof outcomes)[number];
 
 /** The outcome follows from the stop reason, never the other way round. */
 export function outcomeOf(stop: StopReason): Outcome {

@@ -55,17 +55,20 @@ export type RenderedPrompt = {
   readonly spelledTokens: number;
 };
 
+export const parseProblemCodes = [
+  "not-json",
+  "not-an-object",
+  "no-name",
+  "unknown-tool",
+  "unterminated-call",
+  "spoofed-marker",
+  /** A near-miss was read as the call it nearly is; `detail` says what was done. Only in repair mode, which is opt-in. */
+  "repaired",
+] as const;
+
 /** What a parser found wrong with sampled output. Syntax only: a call is validated against its tool's schema in `agents/`. */
 export type ParseProblem = {
-  readonly code:
-    | "not-json"
-    | "not-an-object"
-    | "no-name"
-    | "unknown-tool"
-    | "unterminated-call"
-    | "spoofed-marker"
-    /** A near-miss was read as the call it nearly is; `detail` says what was done. Only in repair mode, which is opt-in. */
-    | "repaired";
+  readonly code: (typeof parseProblemCodes)[number];
   /** The offending text, as sampled. */
   readonly text: string;
   /** Name of the requested tool, when it could be read. */

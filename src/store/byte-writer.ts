@@ -1,4 +1,4 @@
-// Lines on their way to a file, one behind another in one buffer that is used again and again: a text and a buffer for each
+// Lines on their way to a file, one behind another in one buffer that is used again and again: a string and a buffer for each
 // line cost more than writing it (`npm run bench -- turn-cost`).
 
 import { writeDigits } from "../lib/bytes.ts";
@@ -107,22 +107,22 @@ export class ByteWriter {
     return true;
   }
 
-  /** Base64 of the words' bytes, the least significant one first. */
-  base64(words: Uint32Array): void {
-    this.#reserve(Math.ceil(words.length / 3) * 16);
+  /** Base64 of the integers' bytes, the least significant one first. */
+  base64(integers: Uint32Array): void {
+    this.#reserve(Math.ceil(integers.length / 3) * 16);
     const bytes = this.#bytes;
     let end = this.#length;
-    for (let at = 0; at < words.length; at += 3) {
-      const first = words[at] ?? 0;
-      const second = words[at + 1] ?? 0;
-      const third = words[at + 2] ?? 0;
+    for (let at = 0; at < integers.length; at += 3) {
+      const first = integers[at] ?? 0;
+      const second = integers[at + 1] ?? 0;
+      const third = integers[at + 2] ?? 0;
       end = writeThree(bytes, end, ((first & 255) << 16) | (first & 0xff00) | ((first >>> 16) & 255));
       end = writeThree(bytes, end, ((first >>> 24) << 16) | ((second & 255) << 8) | ((second >>> 8) & 255));
       end = writeThree(bytes, end, (second & 0xff0000) | ((second >>> 24) << 8) | (third & 255));
       end = writeThree(bytes, end, (((third >>> 8) & 255) << 16) | ((third >>> 8) & 0xff00) | (third >>> 24));
     }
-    // Of three words one or two may not be there: their digits go, and the last group is filled up.
-    const rest = words.length % 3;
+    // One or two of the last three integers may be absent: their digits go, and the last group is filled up.
+    const rest = integers.length % 3;
     this.#length = end - (rest === 0 ? 0 : rest === 1 ? 10 : 5);
     if (rest > 0) this.ascii(rest === 1 ? "==" : "=");
   }
@@ -142,4 +142,29 @@ function writeThree(bytes: Buffer, start: number, three: number): number {
   bytes[start + 2] = base64Digits[(three >>> 6) & 63] ?? 0;
   bytes[start + 3] = base64Digits[three & 63] ?? 0;
   return start + 4;
+}
+
+export class OutgoingLines {
+  #waiting = new ByteWriter();
+  #leaving = new ByteWriter();
+
+  /** Adds what `write` writes, and nothing when it throws. Returns how many bytes that are. */
+  add(write: (writer: ByteWriter) => void): number {
+    const writer = this.#waiting;
+    const start = writer.length;
+    try {
+      write(writer);
+    } catch (error) {
+      writer.cut(start);
+      throw error;
+    }
+    return writer.length - start;
+  }
+
+  /** Everything that was added since the last call, whose bytes must not be needed any more. */
+  take(): Buffer {
+    [this.#waiting, this.#leaving] = [this.#leaving, this.#waiting];
+    this.#waiting.cut(0);
+    return this.#leaving.view();
+  }
 }

@@ -11,25 +11,29 @@ import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { unchanged } from "../lib/text.ts";
-import { AppendFile } from "./append-file.ts";
-import { BatchQueue } from "./batch-queue.ts";
-import { ByteWriter } from "./byte-writer.ts";
-import { episodeFromJson } from "./episode-from-json.ts";
-import type { EpisodeJournal } from "./episode-journal.ts";
-import { writeEpisode } from "./episode-text.ts";
-import { groupLine } from "./group-json.ts";
-import { checkLine, endLine } from "./line-checksum.ts";
-import { OutgoingLines } from "./outgoing-lines.ts";
+import { AppendFile, checkLine, endLine, BatchQueue } from "./lines.ts";
+import { ByteWriter, OutgoingLines } from "./byte-writer.ts";
+import { episodeFromJson } from "./records.ts";
+import {
+  type EpisodeJournal,
+  runFiles,
+  runFormat,
+  type DecidedGroup,
+  type RunStore,
+  type TornLine,
+  closedStore,
+  storeFault,
+  unbegunStore,
+} from "./run-store.ts";
+import { writeEpisode } from "./records.ts";
+import { storedGroup } from "./records.ts";
 import { recoverFiles, type RecoveredFiles } from "./recover-run.ts";
-import { runFiles, runFormat } from "./run-files.ts";
 import { checkResumable, openRunFolder } from "./run-folder.ts";
-import { type FsyncPolicy, RunJournal } from "./run-journal.ts";
+import { type FsyncPolicy, RunJournal } from "./journal.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
-import type { DecidedGroup, RunStore, TornLine } from "./run-store.ts";
-import { closedStore, storeFault, unbegunStore } from "./store-fault.ts";
 
 export type FileRunStoreOptions = {
-  /** Takes secrets out of every text that is written. Default: nothing is taken out. */
+  /** Removes secrets from everything that is written. Default: nothing is removed. */
   readonly redact?: (text: string) => string;
   /** Of the journal. Default: 1000. */
   readonly fsync?: FsyncPolicy;
@@ -42,17 +46,17 @@ export type FileRunStoreOptions = {
 /** A store that journals, too. */
 export type FileRunStore = RunStore & EpisodeJournal;
 
-/** A run that goes on. Call `begin` of the store next. */
+/** A run that resumes. Call `begin` of the store next. */
 export type ResumedRun = {
   readonly store: FileRunStore;
   /** Episodes that ended. */
   readonly ended: ReadonlySet<string>;
-  /** Episodes that are under way. */
-  readonly underWay: ReadonlySet<string>;
+  /** Episodes that have begun and not ended. */
+  readonly inFlight: ReadonlySet<string>;
   readonly decided: ReadonlyMap<string, GroupRecord>;
   /** Ends of lines that were being written; they are cut. */
   readonly torn: readonly TornLine[];
-  /** Gives the folder back as it was, in place of `begin`. */
+  /** Unlocks the folder as it was, in place of `begin`. */
   release(): Promise<void>;
 };
 
@@ -73,7 +77,7 @@ export async function resumeFileRunStore(folder: string, options: FileRunStoreOp
     return {
       store: new FolderStore(folder, options, { files, lock }),
       ended: new Set(files.episodes.keys()),
-      underWay: new Set(files.journal.counts.keys()),
+      inFlight: new Set(files.journal.counts.keys()),
       decided: files.groups,
       torn: files.torn,
       release: () => lock.release(),
@@ -181,7 +185,7 @@ class FolderStore implements RunStore, EpisodeJournal {
 
   async append(episode: Episode): Promise<void> {
     const { journal } = this.#openFiles();
-    await this.#guard(`keep episode "${episode.id}"`, async () => {
+    await this.#guard(`store episode "${episode.id}"`, async () => {
       const length = this.#lines.add((writer) => {
         const start = writer.length;
         writeEpisode(writer, episode);
@@ -196,7 +200,7 @@ class FolderStore implements RunStore, EpisodeJournal {
   async appendGroup({ group, sampleLines }: DecidedGroup): Promise<void> {
     this.#openFiles();
     const rows = Buffer.from(this.#redact(sampleLines.map((line) => `${line}\n`).join("")));
-    await this.#guard(`keep group "${group.groupId}"`, () => this.#queue.add({ type: "group", group, rows }));
+    await this.#guard(`store group "${group.groupId}"`, () => this.#queue.add({ type: "group", group, rows }));
   }
 
   async close(manifest: JsonObject): Promise<void> {
@@ -226,7 +230,7 @@ class FolderStore implements RunStore, EpisodeJournal {
     const groupLines = new ByteWriter();
     for (const { group, rows } of decided) {
       const start = groupLines.length;
-      groupLines.text(groupLine(group, (samplesEnd += rows.length)));
+      storedGroup.write(groupLines, { ...group, samplesEnd: (samplesEnd += rows.length) });
       groupLines.redact(start, this.#redact);
       endLine(groupLines, start);
     }
@@ -286,7 +290,7 @@ class FolderStore implements RunStore, EpisodeJournal {
     let taken: readonly string[];
     try {
       await mkdir(this.location, { recursive: true });
-      // Who holds the lock is asked next; one that a killed process left is taken over.
+      // The lock is examined next; one that a killed process left is taken over.
       const names = (await readdir(this.location)).filter((name) => !name.startsWith(runFiles.lock));
       taken = (await this.#isUnbegun(names)) ? [] : names;
     } catch (error) {
@@ -299,7 +303,7 @@ class FolderStore implements RunStore, EpisodeJournal {
     if (taken.length > 0) {
       throw new ConfigurationError(
         `Cannot start a run in "${this.location}": the folder exists and is not empty (it holds "${taken[0]}"); ` +
-          "name another folder with --out, empty it, or go on with the run in it with --resume.",
+          "name another folder with --out, empty it, or resume the run in it with --resume.",
       );
     }
   }
@@ -314,7 +318,7 @@ class FolderStore implements RunStore, EpisodeJournal {
     return true;
   }
 
-  /** With the lock held: whoever else might have begun here has not. */
+  /** With the lock held: no other process can have begun here. */
   async #removeUnbegun(): Promise<void> {
     await this.#takePlace();
     for (const name of unbegun) await rm(join(this.location, name), { force: true });

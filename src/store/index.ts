@@ -1,8 +1,15 @@
-// What keeps a run: the contract, a store in memory, a store in files.
+// Stored runs: the contract, a store in memory, a store in files, the records.
 
-export { episodeFromJson } from "./episode-from-json.ts";
-export { episodeLine } from "./episode-text.ts";
-export type { EpisodeJournal } from "./episode-journal.ts";
+export { episodeFromJson, episodeLine, recordReferences, runManifest } from "./records.ts";
+export type { RecordReference } from "./schema.ts";
+export {
+  type EpisodeJournal,
+  runFiles,
+  type DecidedGroup,
+  type RunReader,
+  type RunStore,
+  type TornLine,
+} from "./run-store.ts";
 export {
   createFileRunStore,
   type FileRunStore,
@@ -11,7 +18,5 @@ export {
   resumeFileRunStore,
 } from "./file-run-store.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";
-export type { FsyncPolicy } from "./run-journal.ts";
-export { runFiles } from "./run-files.ts";
+export type { FsyncPolicy } from "./journal.ts";
 export { checkResumable, openRunFolder, readEpisodes, type RunFolderOptions } from "./run-folder.ts";
-export type { DecidedGroup, RunReader, RunStore, TornLine } from "./run-store.ts";

@@ -1,14 +1,14 @@
 // The slow, obvious store: everything in arrays. For tests and for library use without files. It passes episodes through
-// their JSON text, so that what it gives back is what a file would give back.
+// their JSON text, so that it returns what a file would return.
 
 import { ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
-import { episodeFromJson } from "./episode-from-json.ts";
-import { episodeLine } from "./episode-text.ts";
-import { groupFromJson, groupLine } from "./group-json.ts";
-import type { RunReader, RunStore } from "./run-store.ts";
-import { closedStore, storeFault, unbegunStore } from "./store-fault.ts";
+import { ByteWriter } from "./byte-writer.ts";
+import { episodeFromJson } from "./records.ts";
+import { episodeLine } from "./records.ts";
+import { groupFromJson, storedGroup } from "./records.ts";
+import { type RunReader, type RunStore, closedStore, storeFault, unbegunStore } from "./run-store.ts";
 
 /** A store that is its own reader. */
 export function createMemoryRunStore(): RunStore & RunReader {
@@ -18,7 +18,7 @@ export function createMemoryRunStore(): RunStore & RunReader {
   const sampleLines: string[] = [];
   let manifest: JsonObject | null = null;
   let closed = false;
-  const keep = async (task: string, write: () => void): Promise<void> => {
+  const append = async (task: string, write: () => void): Promise<void> => {
     if (manifest === null) throw unbegunStore(location);
     if (closed) throw closedStore(location);
     try {
@@ -34,10 +34,12 @@ export function createMemoryRunStore(): RunStore & RunReader {
         throw new ConfigurationError("Cannot start a run in memory: this store holds one already.");
       manifest = first;
     },
-    append: (episode) => keep(`keep episode "${episode.id}"`, () => void episodeLines.push(episodeLine(episode))),
+    append: (episode) => append(`store episode "${episode.id}"`, () => void episodeLines.push(episodeLine(episode))),
     appendGroup: (decided) =>
-      keep(`keep group "${decided.group.groupId}"`, () => {
-        const line = groupLine(decided.group, 0);
+      append(`store group "${decided.group.groupId}"`, () => {
+        const writer = new ByteWriter();
+        storedGroup.write(writer, { ...decided.group, samplesEnd: 0 });
+        const line = writer.view().toString();
         sampleLines.push(...decided.sampleLines);
         groupLines.push(line);
       }),

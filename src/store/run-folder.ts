@@ -1,4 +1,4 @@
-// Reads run folders, also those of runs that are under way or were killed.
+// Reads run folders, also those of runs that are in progress or were killed.
 
 import { existsSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -7,17 +7,15 @@ import { ConfigurationError, type Episode, type GroupRecord } from "../core/inde
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
-import { episodeFromJson } from "./episode-from-json.ts";
-import { groupFromJson } from "./group-json.ts";
-import { checkLine } from "./line-checksum.ts";
-import { readLines, readRawLines } from "./read-lines.ts";
-import { runFiles, runFormat } from "./run-files.ts";
-import type { RunReader, TornLine } from "./run-store.ts";
+import { episodeFromJson } from "./records.ts";
+import { groupFromJson } from "./records.ts";
+import { checkLine, readLines, readRawLines } from "./lines.ts";
+import { runFiles, runFormat, type RunReader, type TornLine } from "./run-store.ts";
 
 const readableFormats: readonly number[] = [1, runFormat];
 
 export type RunFolderOptions = {
-  /** Told of a last line that was cut off. Default: nobody is told. */
+  /** Called with a torn last line. Default: it is left out silently. */
   readonly onTornLine?: (torn: TornLine) => void;
 };
 

@@ -1,6 +1,6 @@
 // One process at a time writes into a run folder. The lock is a file that names its process; what a killed process leaves
 // behind is recognised and taken over. Between machines that share a folder nothing can be known: there the lock stands
-// until somebody removes it.
+// until it is removed by hand.
 
 import { constants } from "node:fs";
 import { copyFile, link, readFile, rm, writeFile } from "node:fs/promises";
@@ -17,7 +17,7 @@ type Holder = {
 
 export type RunLock = { release(): Promise<void> };
 
-/** Takes the lock. Throws a `ConfigurationError` when a process that lives, or may live, holds it. */
+/** Acquires the lock. Throws a `ConfigurationError` when a process that lives, or may live, holds it. */
 export async function lockRun(folder: string, file: string): Promise<RunLock> {
   const mine: Holder = {
     pid: process.pid,
@@ -40,10 +40,10 @@ export async function lockRun(folder: string, file: string): Promise<RunLock> {
   }
 }
 
-/** Locks that this process has asked for. */
+/** Locks that this process has tried to acquire. */
 let locks = 0;
 
-/** The lock appears whole or not at all: nobody reads it while it is written. False when there is one. */
+/** The lock appears whole or not at all: it is never read half written. False when there is one. */
 async function place(draft: string, file: string): Promise<boolean> {
   try {
     await link(draft, file);
@@ -64,7 +64,7 @@ async function place(draft: string, file: string): Promise<boolean> {
 }
 
 /**
- * Removes what a dead process left. One at a time, and looked at again: whoever else saw the dead process may have taken the
+ * Removes what a dead process left. One at a time, and looked at again: another process that saw the dead one may have acquired the
  * lock since, and must not lose it.
  */
 async function takeAway(file: string, draft: string): Promise<void> {
@@ -83,7 +83,7 @@ async function takeAway(file: string, draft: string): Promise<void> {
   }
 }
 
-/** `null` for a file that names nobody. */
+/** `null` for a file that names no process. */
 async function readHolder(file: string): Promise<Holder | "gone" | null> {
   let text: string;
   try {
@@ -106,7 +106,7 @@ async function mayLive({ pid, began, host }: Holder): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch (error) {
-    // Whoever may not be asked is there.
+    // A process that may not be signalled exists.
     return error instanceof Error && "code" in error && error.code === "EPERM";
   }
   const now = await beginOf(pid);

@@ -20,7 +20,7 @@ import {
   type RunStore,
   type TornLine,
 } from "./index.ts";
-import { BatchQueue } from "./batch-queue.ts";
+import { BatchQueue } from "./lines.ts";
 
 const manifest: JsonObject = new Map([["format", 2]]);
 const endingWith = (end: JsonValue): JsonObject => new Map([["end", end]]);
@@ -163,7 +163,7 @@ describe("createFileRunStore()", () => {
     const broken: Episode = { ...sampleEpisode("broken"), info: new Map([["bad", Symbol("x") as never]]) };
     const rejected = await store.append(broken).catch((error: unknown) => error);
     expect(rejected).toBeInstanceOf(AttributedError);
-    expect(String(rejected)).toContain('Cannot keep episode "broken"');
+    expect(String(rejected)).toContain('Cannot store episode "broken"');
     await store.close(manifest);
   });
 
@@ -218,7 +218,7 @@ describe("openRunFolder()", () => {
     await store.append(sampleEpisode("one"));
     await store.close(manifest);
     await appendFile(join(path, "episodes.jsonl"), withChecksum('{"id": 3'));
-    await expect(all(openRunFolder(path).episodes())).rejects.toThrow(/line 2\.turns: it is nothing, a list is needed/);
+    await expect(all(openRunFolder(path).episodes())).rejects.toThrow(/line 2\.id: it is number, a text is needed/);
   });
 
   it("says what is missing when the folder is no run", () => {

@@ -1,15 +1,32 @@
-// Contracts of what keeps a run: one that is written while it happens, one that is read afterwards. Not a journal: an
-// episode arrives whole, when it has ended.
+// The contracts of a stored run: written while it happens, with a journal of the episodes in flight, and read afterwards.
 
-import type { Episode, GroupRecord } from "../core/index.ts";
+import { type Episode, type GroupRecord, type EpisodeEvent, attribute, AttributedError } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
+
+/**
+ * The layout of the run folders that this version writes, `format` of run.json. It reads those of format 1, too, whose lines
+ * have no checksum, and resumes only its own.
+ */
+export const runFormat = 2;
+
+/** The files of a run folder; see docs/run-folder.md. */
+export const runFiles = Object.freeze({
+  manifest: "run.json",
+  episodes: "episodes.jsonl",
+  groups: "groups.jsonl",
+  samples: "samples.jsonl",
+  /** A folder; there while episodes are in flight. */
+  journal: "journal",
+  /** There while a process writes. */
+  lock: "run.lock",
+});
 
 /** What is decided about a group, and what it trains. */
 export type DecidedGroup = {
   readonly group: GroupRecord;
   /**
    * One JSON text a row, without line ends; the layout is the exporter's. Empty when the group trains nothing, and in runs
-   * that keep no rows beside their episodes.
+   * that store no rows beside their episodes.
    */
   readonly sampleLines: readonly string[];
 };
@@ -17,36 +34,72 @@ export type DecidedGroup = {
 /**
  * Keeps one run. Used once: `begin`, any number of `append` and `appendGroup`, `close`.
  *
- * Guarantees: records are kept in the order of the calls; a call resolves once its record has left the process, the rows of
- * a group before the group, so that whoever finds a group finds all its rows; after a fault every later call rejects with
- * that fault, and what was kept before stays readable. Calls may overlap. Every rejection is attributed to boundary "store",
+ * Guarantees: records are stored in the order of the calls; a call resolves once its record has left the process, the rows of
+ * a group before the group, so that a reader that finds a group finds all its rows; after a fault every later call rejects with
+ * that fault, and what was stored before stays readable. Calls may overlap. Every rejection is attributed to boundary "store",
  * except for `begin` at a place that is taken, which is a `ConfigurationError`.
  * Not promised: that a record survives a power cut before `close`; order between records whose calls overlap is that of the calls.
  */
 export interface RunStore {
   /** Where people find it. */
   readonly location: string;
-  /** Takes the place and writes the manifest: what the run is, in words that a reader shows. */
+  /** Locks the place and writes the manifest, which says what the run is. */
   begin(manifest: JsonObject): Promise<void>;
   /** An episode that has ended. */
   append(episode: Episode): Promise<void>;
   /** A group that is decided, after its episodes. */
   appendGroup(decided: DecidedGroup): Promise<void>;
-  /** Waits for all appends, replaces the manifest by the final one and gives everything back. A second call does nothing. */
+  /** Waits for all appends, replaces the manifest by the final one and releases everything. A second call does nothing. */
   close(manifest: JsonObject): Promise<void>;
 }
 
-/** A kept run, finished or not. */
+/** A stored run, finished or not. */
 export interface RunReader {
   readonly location: string;
   manifest(): Promise<JsonObject>;
-  /** In the order they were kept. Throws at a record that cannot be read, naming it; a torn last one is left out. */
+  /** In the order they were stored. Throws at a record that cannot be read, naming it; a torn last one is left out. */
   episodes(): AsyncIterable<Episode>;
   /** In the order they were decided; otherwise as `episodes`. */
   groups(): AsyncIterable<GroupRecord>;
-  /** Rows as JSON texts, in the order they were kept; none when the run kept none. */
+  /** Rows as JSON texts, in the order they were stored; none when the run has none. */
   sampleLines(): AsyncIterable<string>;
 }
 
 /** The end of a file that was being written when its process died. */
 export type TornLine = { readonly file: string; readonly bytes: number };
+
+/**
+ * The events of an episode are recorded as they happen; an ended episode is stored whole, and its events are removed.
+ *
+ * Guarantees: the events of an episode come back in the order of the calls, none missing in between; what a killed process
+ * recorded last may be gone. Safe to call for many episodes at once; for one episode, calls arrive one at a time.
+ * Every rejection is attributed to boundary "store".
+ */
+export interface EpisodeJournal {
+  /** Resolves once the event has left the process, and is on the disk where the journal forces it there. */
+  record(episodeId: string, event: EpisodeEvent): Promise<void>;
+  /** An episode that has ended; `null` when it has not, or never began. */
+  kept(episodeId: string): Promise<Episode | null>;
+  /** What is recorded of an episode that has not ended, by all processes so far; empty when nothing is. */
+  recorded(episodeId: string): Promise<readonly EpisodeEvent[]>;
+}
+
+/** A fault of the store, attributed; a full disk is named as such. */
+export function storeFault(task: string, location: string, error: unknown): AttributedError {
+  const { failure } = attribute(error, "store", systemCode(error) ?? "unexpected");
+  const remedy = failure.code === "ENOSPC" ? "; make room on the disk" : "";
+  const message = `Cannot ${task} in "${location}": ${failure.message}${remedy}.`;
+  return new AttributedError({ ...failure, message }, { cause: error });
+}
+
+export function unbegunStore(location: string): Error {
+  return new Error(`Cannot use the run store at "${location}": it has not begun; call begin first.`);
+}
+
+export function closedStore(location: string): Error {
+  return new Error(`Cannot append to the run store at "${location}": it is closed.`);
+}
+
+function systemCode(error: unknown): string | null {
+  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
+}

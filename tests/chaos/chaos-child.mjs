@@ -57,7 +57,7 @@ const store = earlier?.store ?? createFileRunStore(folder, options);
 await store.begin(new Map([["seed", seed]]));
 const report = {
   ended: earlier?.ended.size ?? 0,
-  underWay: earlier?.underWay.size ?? 0,
+  underWay: earlier?.inFlight.size ?? 0,
   torn: earlier?.torn.length ?? 0,
 };
 process.stdout.write(`${JSON.stringify(report)}\n`);

@@ -11,6 +11,7 @@ import { readSources } from "../read-sources.mjs";
 import { findDeadCommands } from "./commands.mjs";
 import { extractExamples } from "./extract.mjs";
 import { findUnnamed, knownNames } from "./names.mjs";
+import { findStaleRecords } from "./records.mjs";
 import { findDeadReferences, findMissingModules } from "./references.mjs";
 
 /** @import { Example } from "./extract.mjs" */
@@ -27,6 +28,7 @@ export async function checkDocs() {
     ...examples.flatMap(compareWithFile),
     ...findPointers(),
     ...(await findCommands()),
+    ...(await findStaleRecords()),
     ...findUnnamed(readFileSync(join(root, "FEATURES.md"), "utf8"), await knownNames()),
     ...(numbered.length === 0 ? [] : await compile(["-b", "tsconfig.examples.json"])),
     ...(await compileBlocks(blocks)),

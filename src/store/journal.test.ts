@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConfigurationError, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
-import { JournalSegments } from "./journal-segments.ts";
+import { JournalSegments } from "./journal.ts";
 import { flipped, sampleEpisode, withChecksum } from "./sample-episode.test-helper.ts";
 import {
   createFileRunStore,
@@ -77,7 +77,7 @@ describe("EpisodeJournal (files)", () => {
     const { folder, store } = await begun({ fsync: "never" });
     await Promise.all(events.slice(0, 3).flatMap((event) => ["a", 'b"\\\ud800,'].map((id) => store.record(id, event))));
     let run = await resumed(folder, { fsync: "always" });
-    expect(run.underWay).toEqual(new Set(["a", 'b"\\\ud800,']));
+    expect(run.inFlight).toEqual(new Set(["a", 'b"\\\ud800,']));
     for (const event of events.slice(3, 5)) await run.store.record("a", event);
     run = await resumed(folder, { fsync: 1 });
     await run.store.record("a", events[5]!);
@@ -93,7 +93,7 @@ describe("EpisodeJournal (files)", () => {
     for (const id of ["ended", "under way"]) for (const event of events) await store.record(id, event);
     await store.append(sampleEpisode("ended"));
     const run = await resumed(folder);
-    expect([run.ended, run.underWay]).toEqual([new Set(["ended"]), new Set(["under way"])]);
+    expect([run.ended, run.inFlight]).toEqual([new Set(["ended"]), new Set(["under way"])]);
     expect(await run.store.kept("ended")).toEqual(sampleEpisode("ended"));
     expect(await run.store.kept("under way")).toBeNull();
     expect(await run.store.recorded("ended")).toEqual([]);

@@ -1,0 +1,259 @@
+// The journal's files: numbered segments below `journal/`, each of which only grows. A segment whose episodes have all ended
+// is superseded by `episodes.jsonl` and removed, so that the journal is about as large as the events of the episodes in flight. A process never
+// writes into a segment of another one: the torn end of a killed process stays where it is.
+
+import { mkdir, open, readdir, rm, rmdir } from "node:fs/promises";
+import { join } from "node:path";
+
+import type { EpisodeEvent } from "../core/index.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
+import { type ByteWriter, OutgoingLines } from "./byte-writer.ts";
+import { AppendFile, checksum, BatchQueue } from "./lines.ts";
+import { eventFromJson, writeEvent } from "./records.ts";
+
+/** Behind bracket and quote. */
+const checksumStart = 2;
+const bracket = 0x5d;
+/** Bytes before the episode's id: bracket, quoted checksum, comma. */
+const bodyStart = 12;
+const quote = 0x22;
+const backslash = 0x5c;
+
+type JournalEntry = { readonly episodeId: string; readonly number: number; readonly event: EpisodeEvent };
+
+/** With the line end. `redact` is applied before the checksum is made. */
+export function writeJournalLine(
+  writer: ByteWriter,
+  { episodeId, number, event }: JournalEntry,
+  redact: (text: string) => string,
+): void {
+  const start = writer.length;
+  writer.ascii('["00000000",');
+  writer.quoted(episodeId);
+  writer.ascii(`,${number},`);
+  writeEvent(writer, event);
+  writer.redact(start + bodyStart, redact);
+  writer.view(start).write(checksum(writer.view(start + bodyStart)), checksumStart, "latin1");
+  writer.ascii("]\n");
+}
+
+/** Whose event a line is, without reading the event; `null` when the line is not what was written. */
+export function journalLineHead(line: Buffer): { readonly episodeId: string; readonly number: number } | null {
+  const body = line.subarray(bodyStart, -1);
+  if (line.toString("latin1", 0, bodyStart) !== `["${checksum(body)}",` || line.at(-1) !== bracket) return null;
+  let end = 1;
+  while (end < body.length && body[end] !== quote) end += body[end] === backslash ? 2 : 1;
+  const numberEnd = body.indexOf(",", end + 2);
+  // The checksum holds, so this is what was written.
+  const episodeId = JSON.parse(body.toString("utf8", 0, end + 1)) as string;
+  return { episodeId, number: Number(body.toString("latin1", end + 2, numberEnd)) };
+}
+
+/** The event of a line whose head was read. Throws a plain error that names the field. */
+export function journalLineEvent(line: Buffer, where: string): EpisodeEvent {
+  const record = parseJson(line.toString("utf8"));
+  return eventFromJson(Array.isArray(record) ? (record[3] ?? null) : null, where);
+}
+
+const digits = 8;
+
+/** Files of the segments, in the order they were written. */
+export async function listSegments(folder: string): Promise<readonly string[]> {
+  const names = await readdir(folder).catch(() => []);
+  return names
+    .filter((name) => /^\d+\.jsonl$/.test(name))
+    .toSorted()
+    .map((name) => join(folder, name));
+}
+
+export type SegmentOptions = {
+  /** A segment that has grown beyond this many bytes is followed by another. */
+  readonly segmentBytes: number;
+  /** Whether what is new shall survive a power cut. */
+  readonly isSynced: boolean;
+  /** Called before a segment is removed: what supersedes it must be on the disk. */
+  readonly beforeRemoval: () => Promise<void>;
+};
+
+/** Writes segments and removes them. One call at a time, except for `sync`. */
+export class JournalSegments {
+  readonly #folder: string;
+  readonly #options: SegmentOptions;
+  /** Episodes in flight, by the segment that has events of them. */
+  readonly #open = new Map<string, Set<string>>();
+  #current: { readonly path: string; readonly file: AppendFile } | null = null;
+  #next: number;
+
+  /** `left`: what earlier processes left. */
+  constructor(folder: string, left: ReadonlyMap<string, ReadonlySet<string>>, options: SegmentOptions) {
+    this.#folder = folder;
+    this.#options = options;
+    for (const [path, episodes] of left) this.#open.set(path, new Set(episodes));
+    this.#next = Math.max(0, ...[...left.keys()].map((path) => Number(/(\d+)\.jsonl$/.exec(path)?.[1]))) + 1;
+  }
+
+  /** Appends lines of these episodes. */
+  async append(lines: Buffer, episodeIds: Iterable<string>): Promise<void> {
+    if (this.#current !== null && this.#current.file.size >= this.#options.segmentBytes) await this.#finishCurrent();
+    this.#current ??= await this.#begin();
+    const { path, file } = this.#current;
+    const episodes = this.#open.get(path) ?? new Set<string>();
+    this.#open.set(path, episodes);
+    for (const id of episodeIds) episodes.add(id);
+    await file.append(lines);
+  }
+
+  /** Forces what was appended to the disk. */
+  async sync(): Promise<void> {
+    await this.#current?.file.sync();
+  }
+
+  /** An episode has ended and is stored: its events are not needed any more. */
+  async forget(episodeIds: readonly string[]): Promise<void> {
+    for (const episodes of this.#open.values()) for (const id of episodeIds) episodes.delete(id);
+    await this.#removeSuperseded();
+  }
+
+  /** Removes what is superseded; a journal of a run without open ends goes altogether. */
+  async close(): Promise<void> {
+    await this.#finishCurrent();
+    if (this.#open.size === 0) await rmdir(this.#folder).catch(() => undefined);
+  }
+
+  async #begin(): Promise<{ readonly path: string; readonly file: AppendFile }> {
+    await mkdir(this.#folder, { recursive: true });
+    const path = join(this.#folder, `${String(this.#next++).padStart(digits, "0")}.jsonl`);
+    const file = await AppendFile.create(path);
+    if (this.#options.isSynced) await syncFolder(this.#folder);
+    return { path, file };
+  }
+
+  async #finishCurrent(): Promise<void> {
+    if (this.#current === null) return;
+    const { file } = this.#current;
+    // First, so that a `sync` of that moment does not find a file that is being closed.
+    this.#current = null;
+    if (this.#options.isSynced) await file.sync();
+    await file.close();
+    await this.#removeSuperseded();
+  }
+
+  async #removeSuperseded(): Promise<void> {
+    const superseded = [...this.#open].filter(([path, { size }]) => size === 0 && path !== this.#current?.path);
+    if (superseded.length === 0) return;
+    await this.#options.beforeRemoval();
+    for (const [path] of superseded) {
+      await rm(path, { force: true });
+      this.#open.delete(path);
+    }
+  }
+}
+
+/** The name of a new file survives a power cut only with its folder. Systems that cannot do this do not need it. */
+async function syncFolder(folder: string): Promise<void> {
+  try {
+    const handle = await open(folder, "r");
+    try {
+      await handle.sync();
+    } finally {
+      await handle.close();
+    }
+  } catch {
+    // Windows.
+  }
+}
+
+/**
+ * When the journal is forced to the disk. "always": before an event counts. A number: at most so many milliseconds later.
+ * "never": when the system sees fit. A killed process loses nothing in any case; what may go is what a power cut or a crash
+ * of the system finds unwritten.
+ */
+export type FsyncPolicy = "always" | "never" | number;
+
+type RunJournalOptions = {
+  readonly fsync: FsyncPolicy;
+  readonly redact: (text: string) => string;
+  readonly segmentBytes: number;
+  readonly beforeRemoval: SegmentOptions["beforeRemoval"];
+  /** Default: the real clock. */
+  readonly clock?: Clock;
+};
+
+/** What earlier processes left. */
+type JournalState = {
+  readonly segments: ReadonlyMap<string, ReadonlySet<string>>;
+  readonly counts: ReadonlyMap<string, number>;
+};
+
+/** What waits for the next write; the lines wait in `#lines`. */
+type Entry = { readonly type: "event" | "end"; readonly episodeId: string };
+
+export class RunJournal {
+  readonly #options: RunJournalOptions;
+  readonly #clock: Clock;
+  readonly #segments: JournalSegments;
+  readonly #counts: Map<string, number>;
+  readonly #queue = new BatchQueue<Entry>((batch) => this.#write(batch));
+  readonly #lines = new OutgoingLines();
+  #cancelSync: (() => void) | null = null;
+  #syncing: Promise<void> = Promise.resolve();
+  #fault: { readonly error: unknown } | null = null;
+
+  constructor(folder: string, state: JournalState, options: RunJournalOptions) {
+    this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    const { segmentBytes, beforeRemoval, fsync } = options;
+    this.#segments = new JournalSegments(folder, state.segments, {
+      segmentBytes,
+      beforeRemoval,
+      isSynced: fsync !== "never",
+    });
+    this.#counts = new Map(state.counts);
+  }
+
+  /** Resolves when the event has left the process, and is on the disk with "always". */
+  record(episodeId: string, event: EpisodeEvent): Promise<void> {
+    const number = this.#counts.get(episodeId) ?? 0;
+    this.#lines.add((writer) => writeJournalLine(writer, { episodeId, number, event }, this.#options.redact));
+    this.#counts.set(episodeId, number + 1);
+    return this.#queue.add({ type: "event", episodeId });
+  }
+
+  /** The episode has ended and is stored whole. */
+  forget(episodeId: string): Promise<void> {
+    this.#counts.delete(episodeId);
+    return this.#queue.add({ type: "end", episodeId });
+  }
+
+  async close(): Promise<void> {
+    await this.#queue.idle();
+    this.#cancelSync?.();
+    await this.#syncing;
+    await this.#segments.close();
+  }
+
+  async #write(batch: readonly Entry[]): Promise<void> {
+    if (this.#fault !== null) throw this.#fault.error;
+    const lines = this.#lines.take();
+    const ids = (type: Entry["type"]): readonly string[] =>
+      batch.flatMap((entry) => (entry.type === type ? [entry.episodeId] : []));
+    if (lines.length > 0) {
+      await this.#segments.append(lines, ids("event"));
+      if (this.#options.fsync === "always") await this.#segments.sync();
+      else if (this.#options.fsync !== "never") this.#syncLater(this.#options.fsync);
+    }
+    const forgotten = ids("end");
+    if (forgotten.length > 0) await this.#segments.forget(forgotten);
+  }
+
+  /** Beside further writes. The next call of `record` rejects with its fault. */
+  #syncLater(afterMs: number): void {
+    this.#cancelSync ??= this.#clock.after(afterMs, () => {
+      this.#cancelSync = null;
+      this.#syncing = this.#segments.sync().catch((error: unknown) => {
+        this.#fault ??= { error };
+      });
+    });
+  }
+}

@@ -1,0 +1,174 @@
+// Lines of a file, split at line feeds alone: JSON texts may hold other line separators. One chunk in memory at a time.
+
+import { createReadStream } from "node:fs";
+import { type FileHandle, open } from "node:fs/promises";
+import { crc32 } from "node:zlib";
+
+import { ConfigurationError } from "../core/index.ts";
+import type { ByteWriter } from "./byte-writer.ts";
+import { runFiles, type TornLine } from "./run-store.ts";
+
+/** A line without its line end, and where it stands. */
+export type RawLine = { readonly bytes: Buffer; readonly start: number };
+
+/**
+ * The lines of a file as bytes, which must be copied if they are kept. What follows the last line feed was being written
+ * when its process died: it is left out and reported.
+ */
+export async function* readRawLines(file: string, onTornLine: (torn: TornLine) => void): AsyncGenerator<RawLine> {
+  let rest: Buffer[] = [];
+  let position = 0;
+  for await (const chunk of createReadStream(file, { highWaterMark: 1 << 20 }) as AsyncIterable<Buffer>) {
+    let start = 0;
+    for (let end = chunk.indexOf(0x0a); end !== -1; end = chunk.indexOf(0x0a, start)) {
+      const last = chunk.subarray(start, end);
+      const bytes = rest.length === 0 ? last : Buffer.concat([...rest, last]);
+      yield { bytes, start: position };
+      position += bytes.length + 1;
+      rest = [];
+      start = end + 1;
+    }
+    if (start < chunk.length) rest.push(chunk.subarray(start));
+  }
+  const bytes = rest.reduce((sum, part) => sum + part.length, 0);
+  if (bytes > 0) onTornLine({ file, bytes });
+}
+
+/** The lines of a file as texts; otherwise as `readRawLines`. */
+export async function* readLines(file: string, onTornLine: (torn: TornLine) => void): AsyncGenerator<string> {
+  for await (const { bytes } of readRawLines(file, onTornLine)) yield bytes.toString("utf8");
+}
+
+/** Of the field, with its comma and the brace behind it. */
+const fieldBytes = 20;
+/** The last format whose lines have none. */
+const withoutChecksum = 1;
+
+/** Eight hexadecimal digits. */
+export function checksum(bytes: Buffer): string {
+  return crc32(bytes).toString(16).padStart(8, "0");
+}
+
+/** Ends the line whose JSON object was written from `start` on: adds the checksum and the line end. */
+export function endLine(writer: ByteWriter, start: number): void {
+  writer.cut(writer.length - 1);
+  writer.ascii(checksumField(writer.view(start)));
+  writer.ascii("\n");
+}
+
+/** Throws a `ConfigurationError` for a line (without its end) that is not what was written, with its place and a remedy. */
+export function checkLine(
+  line: Buffer,
+  { file, place, format }: { readonly file: string; readonly place: string; readonly format: number },
+): void {
+  const end = Math.max(0, line.length - fieldBytes);
+  const found = line.toString("latin1", end);
+  const computed = checksumField(line.subarray(0, end));
+  if (found === computed) return;
+  const hasField = found.includes('"crc32"');
+  if (!hasField && format === withoutChecksum) return;
+  const [, kind, id] = /^\{"(id|groupId)":("(?:[^"\\]|\\.)*")/.exec(line.toString("utf8", 0, 1024)) ?? [];
+  const whose = id === undefined ? "" : ` (${kind === "id" ? "episode" : "group"} ${id})`;
+  const fault = hasField ? "its checksum is another one" : "it has no checksum at its end";
+  const isGroups = file.endsWith(runFiles.groups);
+  const [lost, again] = isGroups
+    ? ["this line and those after it", "decides their groups"]
+    : ["this line", "plays the episode"];
+  throw new ConfigurationError(
+    `Cannot read "${file}" ${place}${whose}: it is not what was written; ${fault}. Restore the file from a copy, or remove ${lost}, ` +
+      `set "status" in ${runFiles.manifest} to "running" and resume the run, which ${again} again.`,
+  );
+}
+
+function checksumField(body: Buffer): string {
+  return `,"crc32":"${checksum(body)}"}`;
+}
+
+export class AppendFile {
+  readonly #handle: FileHandle;
+  #size: number;
+
+  private constructor(handle: FileHandle, size: number) {
+    this.#handle = handle;
+    this.#size = size;
+  }
+
+  /** A new file; rejects when there is one. */
+  static async create(path: string): Promise<AppendFile> {
+    return new AppendFile(await open(path, "ax"), 0);
+  }
+
+  /** A file that is there, cut to its first `size` bytes. */
+  static async reopen(path: string, size: number): Promise<AppendFile> {
+    const handle = await open(path, "a");
+    if ((await handle.stat()).size > size) await handle.truncate(size);
+    return new AppendFile(handle, size);
+  }
+
+  /** Bytes that the file holds. */
+  get size(): number {
+    return this.#size;
+  }
+
+  async append(content: string | Buffer): Promise<void> {
+    let rest = typeof content === "string" ? Buffer.from(content) : content;
+    while (rest.length > 0) {
+      const { bytesWritten } = await this.#handle.write(rest);
+      this.#size += bytesWritten;
+      rest = rest.subarray(bytesWritten);
+    }
+  }
+
+  /** Forces everything to the disk. */
+  async sync(): Promise<void> {
+    await this.#handle.datasync();
+  }
+
+  async close(): Promise<void> {
+    await this.#handle.close();
+  }
+}
+
+/** From the beginning of a write to that of the next, at least. A write costs the same for one line and for a hundred. */
+const spacingMs = 2;
+
+/** Hands batches to `write`, one batch at a time. After a failed write every later call rejects with the same error. */
+export class BatchQueue<T> {
+  readonly #write: (batch: readonly T[]) => Promise<void>;
+  #waiting: T[] = [];
+  /** The write that will take what waits; `null` when nothing waits. */
+  #next: Promise<void> | null = null;
+  #last: Promise<unknown> = Promise.resolve();
+  #spacing: Promise<void> = Promise.resolve();
+
+  constructor(write: (batch: readonly T[]) => Promise<void>) {
+    this.#write = write;
+  }
+
+  /** Resolves once the item is written. */
+  add(item: T): Promise<void> {
+    this.#waiting.push(item);
+    if (this.#next === null) {
+      const next = this.#last.then(() => this.#writeWaiting());
+      this.#next = next;
+      // A failed write is never followed by another: what came later may lean on what was lost.
+      this.#last = next.then(() => this.#spacing);
+      // Reported by `next`; without another item this one is never awaited.
+      this.#last.catch(() => undefined);
+    }
+    return this.#next;
+  }
+
+  /** Resolves when nothing waits any more, also after a failed write, which `add` has reported. */
+  async idle(): Promise<void> {
+    await this.#last.catch(() => undefined);
+  }
+
+  #writeWaiting(): Promise<void> {
+    const batch = this.#waiting;
+    this.#waiting = [];
+    this.#next = null;
+    this.#spacing = new Promise((resolve) => setTimeout(resolve, spacingMs));
+    return this.#write(batch);
+  }
+}

@@ -1,0 +1,331 @@
+// The records of a run folder, each described once: see `schema.ts`. Names and shapes are those of the types, with two
+// exceptions: token ids and logprobs are packed, and a turn event of `episodes.jsonl` names its turn instead of repeating it.
+
+import {
+  type ActionProblem,
+  type Agenda,
+  type Attempt,
+  type Decision,
+  type Episode,
+  type EpisodeEvent,
+  type Failure,
+  type Finish,
+  type Grade,
+  type GroupRecord,
+  type Message,
+  type ModelUsage,
+  type ParsedAction,
+  type ParseProblem,
+  type Task,
+  type ToolCall,
+  type ToolResult,
+  type Turn,
+  type UserLine,
+  type WeightSpan,
+  actionProblemCodes,
+  boundaries,
+  outcomes,
+  parseProblemCodes,
+  stopReasons,
+} from "../core/index.ts";
+import type { JsonValue } from "../python-semantics/json/value.ts";
+import { ByteWriter } from "./byte-writer.ts";
+import {
+  boolean,
+  json,
+  jsonObject,
+  list,
+  namedValues,
+  nullable,
+  number,
+  oneOf,
+  packedLogprobs,
+  packedTokens,
+  plainObject,
+  record,
+  type RecordReference,
+  tagged,
+  text,
+  withDefault,
+} from "./schema.ts";
+
+const task = record<Task>("Task", {
+  id: [text, "unique and stable"],
+  environment: text,
+  split: text,
+  index: [number, "in its split"],
+  contentHash: [text, "SHA-256 of everything that defines the task"],
+  instruction: [nullable(text), "prompt of a user simulated by a model"],
+  agenda: [nullable(plainObject<Agenda>()), "what an agenda-based user follows"],
+});
+
+const failure = record<Failure>("Failure", {
+  boundary: oneOf(boundaries),
+  code: [text, "stable"],
+  message: text,
+  retryable: boolean,
+  cause: [nullable(text), "the fault below this one"],
+});
+
+const attempt = record<Attempt>("Attempt", { failure, waitedMs: number });
+
+const grade = record<Grade>("Grade", {
+  reward: number,
+  metrics: namedValues(number),
+  log: [text, "for people"],
+  info: jsonObject,
+});
+
+const toolCall = record<ToolCall>("ToolCall", {
+  id: text,
+  name: text,
+  argumentsText: [text, "as sampled"],
+});
+
+const message = tagged<Message, "role">("Message", "role", {
+  system: { content: text },
+  user: { content: text },
+  assistant: {
+    content: [text, "the raw action; of an API model its text"],
+    reasoning: nullable(text),
+    toolCalls: list(toolCall),
+  },
+  tool: { content: text, name: text, callId: nullable(text) },
+});
+
+const finish = record<Finish>("Finish", {
+  reason: oneOf<Finish["reason"]>(["stop", "length", "abort"]),
+  matched: [
+    {
+      ...json,
+      title: "number, text or null",
+      read: (value) => (typeof value === "number" || typeof value === "string" ? value : null),
+    },
+    "stop token id or stop string",
+  ],
+  raw: [nullable(text), "as the engine reported it"],
+});
+
+const weightSpan = record<WeightSpan>("WeightSpan", {
+  tokenCount: number,
+  dispatch: [nullable(text), "weight version when the request left"],
+  reply: [nullable(text), "weight version that the reply names"],
+});
+
+const turn = record<Turn>("Turn", {
+  index: number,
+  parent: [nullable(number), "the turn whose observation and action this prompt extends"],
+  observationTokens: [packedTokens, "what this turn added to the prompt"],
+  // Runs from before these were counted have neither.
+  spelledTokens: [withDefault(number, 0), "control tokens spelled out by users and tools, which are text"],
+  deviation: [nullable(oneOf<NonNullable<Turn["deviation"]>>(["other-end-token"])), "from the chat template"],
+  sampledTokens: [packedTokens, "the action"],
+  logprobs: [nullable(packedLogprobs), "one per sampled token"],
+  finish,
+  weightSpans: list(weightSpan),
+  rewriteReason: [nullable(text), "why the history was not extended"],
+});
+
+const usage = record<ModelUsage>("ModelUsage", {
+  modelCalls: number,
+  inputTokens: number,
+  outputTokens: number,
+  cost: [nullable(number), "US dollars"],
+});
+
+const userLine = record<UserLine>("UserLine", {
+  type: oneOf<UserLine["type"]>(["words", "hang-up"]),
+  text,
+  usage,
+});
+
+const action = record<ParsedAction>("ParsedAction", {
+  text: [text, "the whole action without its end token"],
+  reasoning: nullable(text),
+  content: [text, "beside reasoning and calls"],
+  toolCalls: list(toolCall),
+  problems: list(
+    record<ParseProblem>("ParseProblem", {
+      code: oneOf(parseProblemCodes),
+      text,
+      toolName: nullable(text),
+      detail: text,
+    }),
+  ),
+  isTerminated: [boolean, "false: it was cut off"],
+});
+
+const problem = record<ActionProblem>("ActionProblem", {
+  code: oneOf(actionProblemCodes),
+  toolName: nullable(text),
+  detail: text,
+});
+
+const problems = list(problem);
+
+const decision = tagged<Decision, "type">("Decision", "type", {
+  call: { problems, call: toolCall, arguments: jsonObject },
+  say: { problems, words: text },
+  observe: { problems, feedback: text, call: nullable(toolCall) },
+  end: { problems },
+  abort: { problems },
+});
+
+const stopReason = oneOf(stopReasons);
+
+type TurnEvent = Extract<EpisodeEvent, { readonly type: "turn" }>;
+/** An event of `episodes.jsonl`, whose turns stand in a list of their own. */
+type StoredEvent = Exclude<EpisodeEvent, TurnEvent> | (Omit<TurnEvent, "turn"> & { readonly turn: number });
+
+const attempts = list(attempt);
+const durationMs = number;
+
+const otherEvents = {
+  "episode-start": { episodeId: text, taskId: text, seed: number },
+  "user-line": { line: userLine, durationMs },
+  "agent-reply": { turn: number, attempts, usage, durationMs },
+  decision: { turn: number, action, decision },
+  "tool-result": {
+    turn: number,
+    result: record<ToolResult>("ToolResult", {
+      text: [text, "as the policy reads it"],
+      isError: boolean,
+      endsEpisode: boolean,
+      info: jsonObject,
+    }),
+    cutFrom: [nullable(number), "characters of the whole text, where it was cut"],
+    durationMs,
+  },
+  grade: { grade, durationMs },
+  "episode-end": { stopReason, failure: nullable(failure) },
+} as const;
+
+const turnEvent = {
+  attempts,
+  usage: record<TurnEvent["usage"]>("EngineUsage", {
+    promptTokens: number,
+    completionTokens: number,
+    cachedTokens: nullable(number),
+  }),
+  durationMs,
+} as const;
+
+const storedEvent = tagged<StoredEvent, "type">("EpisodeEvent", "type", {
+  ...otherEvents,
+  turn: { turn: [number, "index in `turns`; the whole turn in the journal"], ...turnEvent },
+});
+
+const journalEvent = tagged<EpisodeEvent, "type">("EpisodeEvent", "type", {
+  ...otherEvents,
+  turn: { turn, ...turnEvent },
+});
+
+type StoredEpisode = Omit<Episode, "trajectory" | "events"> & {
+  readonly turns: readonly Turn[];
+  readonly events: readonly StoredEvent[];
+};
+
+/** A line of `episodes.jsonl`. The id comes first, so that a line is named without reading it. */
+export const storedEpisode = record<StoredEpisode>("episodes.jsonl", {
+  id: text,
+  groupId: text,
+  sampleIndex: [number, "the episode's place in its group"],
+  task,
+  seed: number,
+  outcome: oneOf(outcomes),
+  stopReason,
+  failure: [nullable(failure), "exactly when the outcome is failed"],
+  reward: [nullable(number), "null: it was not graded"],
+  grade: nullable(grade),
+  info: [jsonObject, "of reset and every step, merged"],
+  messages: list(message),
+  historyPolicy: oneOf<Episode["historyPolicy"]>(["append-only", "keep-reasoning", "branch", "no-tokens"]),
+  problems: [problems, "of all actions"],
+  turns: list(turn),
+  events: list(storedEvent),
+});
+
+/** A line of `groups.jsonl`. */
+export const storedGroup = record<GroupRecord & { readonly samplesEnd: number }>("groups.jsonl", {
+  groupId: text,
+  taskId: text,
+  groupIndex: [number, "of the group in the run"],
+  decision: oneOf<GroupRecord["decision"]>(["kept", "dropped"]),
+  reason: [nullable(text), "why it was dropped"],
+  episodeIds: [list(text), "in the order of their place in the group"],
+  rewards: [list(nullable(number)), "aligned with `episodeIds`"],
+  samplesEnd: [number, "size of `samples.jsonl` with this group's rows"],
+});
+
+/** `run.json` as commands write it. Readers of folders need its `format` alone. */
+export const runManifest = record("run.json", {
+  format: [number, "of the folder; this version writes 2 and reads 1 and 2"],
+  id: [nullable(text), "the same after a resume and in a copy of the folder"],
+  status: oneOf<"running" | "done" | "interrupted" | "failed">(["running", "done", "interrupted", "failed"]),
+  startedAt: text,
+  finishedAt: nullable(text),
+  resumed: [number, "how often it was resumed"],
+  versions: [jsonObject, "of this package and of Node"],
+  seed: number,
+  environment: [jsonObject, "name, split and number of tasks"],
+  model: [nullable(jsonObject), "folder, tokenizer, vocabulary size, renderer, history policy, parsers"],
+  engine: [nullable(jsonObject), "name, address and weight version"],
+  agent: [nullable(jsonObject), "name and address of an agent behind an API"],
+  user: text,
+  configuration: [jsonObject, "every setting by its key in configuration files"],
+  totals: [nullable(jsonObject), "counts, once it is finished"],
+  error: [nullable(text), "why it failed"],
+});
+
+/** The inverse of `episodeLine`, parsed. Throws a plain error that names the field; `where` says in which record. */
+export function episodeFromJson(value: JsonValue, where: string): Episode {
+  const { turns, events, ...facts } = storedEpisode.read(value, where);
+  return {
+    ...facts,
+    trajectory: { turns },
+    events: events.map((event, index) => {
+      if (event.type !== "turn") return event;
+      const found = turns[event.turn];
+      if (found === undefined)
+        throw new Error(`Cannot read ${where}.events[${index}]: there is no turn ${event.turn}.`);
+      return { ...event, turn: found };
+    }),
+  };
+}
+
+/** The episode as one line, without the line end. Lone surrogates, which UTF-8 cannot hold, are escaped. */
+export function episodeLine(episode: Episode): string {
+  const writer = new ByteWriter();
+  writeEpisode(writer, episode);
+  return writer.view().toString();
+}
+
+/** As {@link episodeLine}. */
+export function writeEpisode(writer: ByteWriter, { trajectory, events, ...facts }: Episode): void {
+  const stored = events.map((event) => (event.type === "turn" ? { ...event, turn: event.turn.index } : event));
+  storedEpisode.write(writer, { ...facts, turns: trajectory.turns, events: stored });
+}
+
+/** One event by itself, its turn whole. */
+export function writeEvent(writer: ByteWriter, event: EpisodeEvent): void {
+  journalEvent.write(writer, event);
+}
+
+/** The inverse of `writeEvent`; otherwise as `episodeFromJson`. */
+export function eventFromJson(value: JsonValue, where: string): EpisodeEvent {
+  return journalEvent.read(value, where);
+}
+
+/** A group as it stands in its file. */
+export type StoredGroup = { readonly group: GroupRecord; readonly samplesEnd: number };
+
+/** The inverse of a line of `groups.jsonl`; otherwise as `episodeFromJson`. */
+export function groupFromJson(value: JsonValue, where: string): StoredGroup {
+  const { samplesEnd, ...group } = storedGroup.read(value, where);
+  return { group, samplesEnd };
+}
+
+/** The records of a run folder as docs/records.md shows them: `run.json` and a line of each journal of results. */
+export const recordReferences: readonly RecordReference[] = [runManifest, storedEpisode, storedGroup].flatMap(
+  ({ parts }) => parts,
+);
