@@ -3,7 +3,7 @@
 // Run after `npm run build`: node bench/request-body.mjs
 
 import { TokenBuffer } from "../dist/core/token-buffer.js";
-import { GenerateBodyWriter, toGenerateFields } from "../dist/engines/sglang/generate-request.js";
+import { createGenerateBodies, toGenerateFields } from "../dist/engines/sglang/generate-request.js";
 import { createRandom } from "../dist/lib/random.js";
 import { defaultSampling } from "../dist/core/engine.js";
 
@@ -25,7 +25,7 @@ function quantile(values, place) {
 }
 
 function measure(context) {
-  const writer = new GenerateBodyWriter();
+  const writer = createGenerateBodies();
   const appended = [];
   const stringified = [];
   for (let round = 0; round < rounds; round++) {
@@ -38,13 +38,13 @@ function measure(context) {
       routingKey: null,
     };
     const fields = toGenerateFields(request, false);
-    writer.lend(prompt, fields).giveBack();
+    writer.write(prompt, fields).release();
     prompt.append(ids(newTokens));
     appended.push(
       time(() => {
-        const lent = writer.lend(prompt, toGenerateFields(request, false));
-        lent.giveBack();
-        return lent.bytes;
+        const body = writer.write(prompt, toGenerateFields(request, false));
+        body.release();
+        return body.bytes;
       }),
     );
     stringified.push(

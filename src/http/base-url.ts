@@ -1,7 +1,9 @@
-// Addresses of servers as users write them. Credentials in an address are taken out of it and kept apart, so that no
+// Addresses of servers as users write them. Credentials in an address are taken out of it and held apart, so that no
 // message, log or run file can show them. Knows no protocol above HTTP.
 
 import { ConfigurationError } from "../core/failure.ts";
+import { httpAddress } from "../lib/address.ts";
+import { unchanged } from "../lib/text.ts";
 
 /** Where a server is. `origin + path` is safe to show. */
 export type BaseUrl = {
@@ -70,4 +72,67 @@ function decode(text: string): string {
   } catch {
     return text;
   }
+}
+
+/** A whole address, or its parts, or nothing: then the server of this machine. */
+export type EngineAddress = { readonly url?: string; readonly host?: string; readonly port?: number };
+
+/** Where the options point to. `endpoints` is what an address must not end with. Throws a `ConfigurationError`. */
+export function resolveAddress(
+  options: EngineAddress,
+  server: { readonly product: string; readonly defaultPort: number; readonly endpoints: RegExp },
+): BaseUrl {
+  const { url, host, port } = options;
+  const { product, defaultPort, endpoints } = server;
+  if (url !== undefined && (host !== undefined || port !== undefined)) {
+    throw new ConfigurationError(
+      `Cannot choose the ${product} server: url is given beside host or port; give one of both.`,
+    );
+  }
+  const base = parseBaseUrl(url ?? addressOf(host ?? "127.0.0.1", port ?? defaultPort, product), {
+    what: `${product} server`,
+  });
+  const endpoint = endpoints.exec(base.path);
+  if (endpoint !== null) {
+    const path = base.path.slice(0, -endpoint[0].length);
+    throw new ConfigurationError(
+      `Cannot use "${base.origin}${base.path}" as the address of the ${product} server: it names an endpoint; write ${base.origin}${path}.`,
+    );
+  }
+  return base;
+}
+
+/** Throws a `ConfigurationError` that names the option and its value. */
+export function requireDuration(name: string, value: number, product: string): void {
+  if (Number.isFinite(value) && value > 0) return;
+  throw new ConfigurationError(
+    `Cannot make an engine for ${product}: ${name} is ${value}, expected a positive number.`,
+  );
+}
+
+function addressOf(host: string, port: number, product: string): string {
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    throw new ConfigurationError(
+      `Cannot choose the ${product} server: port is ${port}, expected an integer from 1 to 65535.`,
+    );
+  }
+  if (!/^[\w.:[\]-]+$/.test(host) || host === "") {
+    throw new ConfigurationError(
+      `Cannot choose the ${product} server: host is not a host name or an IP address; give a whole address as url.`,
+    );
+  }
+  return httpAddress(host, port);
+}
+
+/**
+ * Makes a function that replaces each secret by `***`: servers like to quote the key they refuse. Empty and absent secrets
+ * are left out. Not a search for unknown secrets: what is not listed passes.
+ */
+export function createRedactor(secrets: readonly (string | null)[]): (text: string) => string {
+  // Longest first, so that a secret that contains another leaves no rest.
+  const known = [...new Set(secrets)]
+    .filter((secret): secret is string => secret !== null && secret !== "")
+    .toSorted((left, right) => right.length - left.length);
+  if (known.length === 0) return unchanged;
+  return (text) => known.reduce((rest, secret) => rest.replaceAll(secret, "***"), text);
 }

@@ -1,23 +1,23 @@
-// What a refusal by an inference server means: one failure whose code callers match. Decides what may be tried again; the
-// trying is the loop's. The words by which a server says things are its dialect, stated by the engine of that server.
+// What a refusal by an inference server means: one failure whose code callers match. Decides what may be retried; retries are
+// the loop's. Each server's own phrases are its dialect, stated by its engine.
 
 import { AttributedError } from "../core/failure.ts";
 import type { EngineFailureCode } from "../core/engine.ts";
 
-/** How one kind of server words what its status does not say. */
+/** How one kind of server phrases what its status does not say. */
 export type ServerDialect = {
   /** For messages: "SGLang". */
   readonly product: string;
   /** Whether the answer says that prompt and completion do not fit. */
-  isContextOverflow(words: string): boolean;
-  /** Whether the words, which may come without a status, say that the server has too much to do. */
-  isOverload(words: string): boolean;
-  /** Whether the words say that an earlier try with the same id still runs. */
-  isDuplicate(words: string): boolean;
-  /** Whether the words of a refusal say that a router has no server behind it that could answer. */
-  hasNoServer(words: string): boolean;
-  /** Whether the words of a refusal with 403 say that the server was started without the call, whoever asks. */
-  isDisabled(words: string): boolean;
+  isContextOverflow(message: string): boolean;
+  /** Whether the message, which may come without a status, says that the server has too much to do. */
+  isOverload(message: string): boolean;
+  /** Whether it says that an earlier attempt with the same id still runs. */
+  isDuplicate(message: string): boolean;
+  /** Whether it says that a router has no server that could answer. */
+  hasNoServer(message: string): boolean;
+  /** Whether a refusal with 403 says that the server was started without the call. */
+  isDisabled(message: string): boolean;
   /** What the user may do; `null` when the general remedies are all there is. */
   remedy(refusal: Refusal): string | null;
 };
@@ -34,7 +34,7 @@ export type FailureContext = {
 export type Refusal = {
   /** HTTP status, or the status named inside an answer; `null` when the server named none. */
   readonly status: number | null;
-  /** The server's own words. */
+  /** As the server wrote it. */
   readonly message: string;
   readonly retryAfterMs: number | null;
 };
@@ -63,7 +63,7 @@ export function engineFailure(
   );
 }
 
-/** An answer that cannot be taken for a turn. Worth another try: a garbled answer is mostly one worker's or one proxy's. */
+/** An answer that is no turn. Worth another attempt: a garbled answer is mostly one worker's or one proxy's. */
 export function badReply(
   context: FailureContext,
   state: string,
@@ -89,8 +89,9 @@ export function parseJson(body: Buffer | string, context: FailureContext): unkno
 export function refusalFailure(context: FailureContext, refusal: Refusal): AttributedError {
   const { status, message } = refusal;
   const ruling = rule(refusal, context.dialect);
-  const words = shorten(message);
-  const state = `the server answered ${status === null ? "with an error" : `HTTP ${status}`}${words === "" ? "" : `, ${JSON.stringify(words)}`}`;
+  const shown = shorten(message);
+  const answered = status === null ? "with an error" : `HTTP ${status}`;
+  const state = `the server answered ${answered}${shown === "" ? "" : `, ${JSON.stringify(shown)}`}`;
   return engineFailure(context, {
     ...ruling,
     state,
@@ -107,7 +108,7 @@ function rule(refusal: Refusal, dialect: ServerDialect): Ruling {
   if (dialect.hasNoServer(message)) return { code: "unreachable", retryable: true };
   if (status === 429 || status === 503 || dialect.isOverload(message)) return { code: "overloaded", retryable: true };
   if (dialect.isContextOverflow(message)) return { code: "context-length", retryable: false };
-  // A router tries again by itself, with the id of the try that still runs.
+  // A router retries by itself, with the id of the attempt that still runs.
   if (dialect.isDuplicate(message)) return { code: "server-error", retryable: true };
   if (status === 408 || status === 504) return { code: "timeout", retryable: true };
   if (status === null) return { code: "bad-request", retryable: false };
@@ -119,7 +120,7 @@ function rule(refusal: Refusal, dialect: ServerDialect): Ruling {
 function remedyOf(code: EngineFailureCode, refusal: Refusal, context: FailureContext): string | null {
   const { status } = refusal;
   if (code === "unauthorized") return context.hasApiKey ? "check the API key" : "give the server's API key";
-  if (code === "context-length") return "shorten the prompt or ask for fewer new tokens";
+  if (code === "context-length") return "shorten the prompt or request fewer new tokens";
   if (status !== null && status >= 300 && status < 400) return "give the address it redirects to";
   return context.dialect.remedy(refusal);
 }
@@ -127,4 +128,60 @@ function remedyOf(code: EngineFailureCode, refusal: Refusal, context: FailureCon
 function shorten(message: string): string {
   const line = message.replace(/\s+/g, " ").trim();
   return line.length <= longestMessage ? line : `${line.slice(0, longestMessage)}…`;
+}
+
+/**
+ * The message in the body of a refusal, in any of its shapes: nested, flat, a string under "error", or plain text. Servers,
+ * their frameworks and the proxies before them each have their own.
+ */
+export function serverMessage(body: string): string {
+  let value: unknown;
+  try {
+    value = JSON.parse(body);
+  } catch {
+    return body;
+  }
+  return messageIn(value) ?? body;
+}
+
+/** The message in an error value, with its code when that is text too; `null` when there is none. */
+export function messageIn(value: unknown): string | null {
+  if (typeof value === "string") return value;
+  if (typeof value !== "object" || value === null) return null;
+  const fields = value as Readonly<Record<string, unknown>>;
+  for (const name of ["message", "error", "detail"]) {
+    const field = Object.hasOwn(fields, name) ? fields[name] : undefined;
+    if (typeof field === "string") return withCode(field, fields["code"]);
+    if (name === "error" && typeof field === "object" && field !== null) return messageIn(field);
+    if (field !== undefined && field !== null) return JSON.stringify(field);
+  }
+  return null;
+}
+
+/**
+ * The wait that a `retry-after` header requests, in milliseconds; `null` when it requests none. A date is measured from the
+ * server's own `date` header, so that two clocks need not agree.
+ */
+export function parseRetryAfter(value: string | null, serverDate: string | null): number | null {
+  if (value === null) return null;
+  const text = value.trim();
+  if (/^\d{1,9}(\.\d+)?$/.test(text)) return Math.round(Number(text) * 1000);
+  const wait = Date.parse(text) - Date.parse(serverDate ?? "");
+  return Number.isNaN(wait) ? null : Math.max(0, wait);
+}
+
+/** A code in text may be all that distinguishes two refusals; one in numbers is the status once more. */
+function withCode(message: string, code: unknown): string {
+  return typeof code === "string" && code !== "" && !message.includes(code) ? `${message} (${code})` : message;
+}
+
+/** The failure of an error that came with HTTP 200, in a body or in a stream. */
+export function errorInside(error: unknown, context: FailureContext): AttributedError {
+  const { code } = Object(error) as { readonly code?: unknown };
+  const status = typeof code === "number" ? code : null;
+  return refusalFailure(context, { status, message: messageIn(error) ?? "", retryAfterMs: null });
+}
+
+export function codeOf(error: unknown): string | null {
+  return error instanceof AttributedError ? error.failure.code : null;
 }

@@ -1,18 +1,54 @@
-// One inference server or router as an HTTP partner: its address, its key, its refusals. What engines behind HTTP have in
-// common; knows neither their paths nor sampling.
+// Engines behind HTTP: the options they share, one inference server or router as an HTTP partner (its address, its key, its
+// refusals), and the engine that SGLang's and vLLM's are built on. Knows neither their paths nor sampling.
 
-import { ConfigurationError, type AttributedError } from "../core/failure.ts";
-import type { BaseUrl } from "./base-url.ts";
-import { refusalFailure, type FailureContext, type ServerDialect } from "./engine-failure.ts";
+import { createHash } from "node:crypto";
+import { type AttributedError, ConfigurationError } from "../core/failure.ts";
+import type { TokenBuffer } from "../core/token-buffer.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { type BaseUrl, createRedactor, type EngineAddress, requireDuration, resolveAddress } from "./base-url.ts";
 import {
-  headerValue,
+  badReply,
+  codeOf,
+  engineFailure,
+  type FailureContext,
+  parseRetryAfter,
+  refusalFailure,
+  type ServerDialect,
+  serverMessage,
+} from "./engine-failure.ts";
+import { readEventStream } from "./event-stream.ts";
+import {
   type HttpCallOptions,
   type HttpClient,
   type HttpRequest,
   type HttpResponse,
+  headerValue,
 } from "./http-client.ts";
-import { createRedactor } from "./redactor.ts";
-import { parseRetryAfter, serverMessage } from "./server-message.ts";
+import { createHttpPool } from "./http-pool.ts";
+import { asFields, isTokenId, readCount } from "./reply.ts";
+import type { RequestBody } from "./request-body.ts";
+
+/** What every engine behind HTTP lets its user set about its calls. */
+export type ServerEngineOptions = {
+  /** Sent as a bearer token; shown nowhere. Default `null`: none. */
+  readonly apiKey?: string | null;
+  /** Tokens of the served model, padded rows included; a reply with a larger id is refused. Default `null`: not checked. */
+  readonly vocabularySize?: number | null;
+  /** Deadline of one sampling call, waiting for a connection included. Default 1,800,000; `null`: none. */
+  readonly timeoutMs?: number | null;
+  /** Deadline of the head of an answer; without `stream`, servers send it with the whole answer. Default `null`: none. */
+  readonly firstByteTimeoutMs?: number | null;
+  /** Deadline of making a connection. Default 10,000. */
+  readonly connectTimeoutMs?: number;
+  /** Deadline of one control call. Default 30,000. */
+  readonly controlTimeoutMs?: number;
+  /** Connections to one server; further calls wait. About twice what the server runs at once. Default 512. */
+  readonly connections?: number;
+  /** Default: a pool of its own, closed with the engine. One that is given stays open. */
+  readonly http?: HttpClient;
+  /** Measures deadlines of its own pool. Default: the real one. */
+  readonly clock?: Clock;
+};
 
 export type EngineServerOptions = {
   readonly base: BaseUrl;
@@ -53,7 +89,7 @@ export class EngineServer {
     return new EngineServer({ ...this.#options, base: { ...base, authorization, secrets } });
   }
 
-  /** How failures of a call are worded. `verb` as in `sample from`. */
+  /** Context for failures of a call. `verb` as in `sample from`. */
   context(verb: string, path: string): FailureContext {
     return {
       what: `${verb} ${this.#options.dialect.product} at ${this.address}${path}`,
@@ -80,25 +116,32 @@ export class EngineServer {
     return this.#options.http.request(request, options);
   }
 
-  /** The chunks of an answer. Rejects when the status is not 200. */
-  async openStream(
+  /** Calls back with the data of each server-sent event. Rejects when the status is not 200. */
+  async stream(
     request: HttpRequest,
     options: HttpCallOptions,
-    context: FailureContext,
-  ): Promise<AsyncIterable<Uint8Array>> {
+    { onData, context }: { readonly onData: (data: string) => void; readonly context: FailureContext },
+  ): Promise<void> {
     const answer = await this.#options.http.stream(request, options);
-    if (answer.status === 200) return answer.chunks;
-    const parts: Uint8Array[] = [];
-    let size = 0;
-    for await (const chunk of answer.chunks) {
-      parts.push(chunk);
-      size += chunk.length;
-      if (size > mostErrorBytes) break;
+    if (answer.status !== 200) {
+      const parts: Uint8Array[] = [];
+      let size = 0;
+      for await (const chunk of answer.chunks) {
+        parts.push(chunk);
+        size += chunk.length;
+        if (size > mostErrorBytes) break;
+      }
+      throw this.refusal({ ...answer, body: Buffer.concat(parts) }, context);
     }
-    throw this.refusal({ ...answer, body: Buffer.concat(parts) }, context);
+    try {
+      for await (const data of readEventStream(answer.chunks)) onData(data);
+    } catch (error) {
+      // The reader of event streams knows no boundary.
+      throw error instanceof RangeError ? badReply(context, error.message) : error;
+    }
   }
 
-  /** What an answer with another status than was hoped for means. */
+  /** The failure of an answer with an unexpected status. */
   refusal(answer: HttpResponse, context: FailureContext): AttributedError {
     const retryAfter = headerValue(answer.headers, "retry-after");
     return refusalFailure(context, {
@@ -107,4 +150,206 @@ export class EngineServer {
       retryAfterMs: parseRetryAfter(retryAfter, headerValue(answer.headers, "date")),
     });
   }
+}
+
+/** An older server, or one that was started without the call. */
+export function isMissing({ status }: HttpResponse): boolean {
+  return status === 404 || status === 405;
+}
+
+/** Routers skip longer keys in silence. */
+const longestKey = 128;
+
+/** The text itself when a header can carry it, else escaped or hashed: the same text always gives the same value. */
+export function headerText(text: string): string {
+  // A lone surrogate cannot be escaped.
+  const value = /^[\x21-\x7e]+$/.test(text) ? text : encodeURIComponent(text.replace(/\p{Cs}/gu, "\ufffd"));
+  return value.length <= longestKey ? value : createHash("sha256").update(value).digest("hex");
+}
+
+export type CallOptions = { readonly signal?: AbortSignal | undefined };
+
+/** An engine in front of a server: its calls, the weight version it last learned, and aborts that nothing waits for. */
+export abstract class ServerEngine {
+  /** Where requests go; safe to show. */
+  readonly address: string;
+  protected readonly server: EngineServer;
+  protected readonly clock: Clock;
+  protected readonly controlTimeoutMs: number;
+  protected readonly vocabularySize: number | null;
+  readonly #limits: Pick<HttpCallOptions, "timeoutMs" | "firstByteTimeoutMs">;
+  readonly #ownPool: HttpClient | null;
+  readonly #abandoned = new Set<Promise<void>>();
+  #version: string | null = null;
+  #versionCount = 0;
+  /** Times that the version was requested, and the latest of these requests that was answered. */
+  #requests = 0;
+  #answered = 0;
+
+  /** Throws a `ConfigurationError` for an address, key or number that cannot work. */
+  constructor(
+    options: ServerEngineOptions & EngineAddress,
+    server: { readonly dialect: ServerDialect; readonly defaultPort: number; readonly endpoints: RegExp },
+  ) {
+    const { apiKey = null, timeoutMs = 1_800_000, firstByteTimeoutMs = null, controlTimeoutMs = 30_000 } = options;
+    const { connections = 512, connectTimeoutMs = 10_000, clock = systemClock } = options;
+    const { dialect } = server;
+    const base = resolveAddress(options, { ...server, product: dialect.product });
+    for (const [name, ms] of Object.entries({ timeoutMs, firstByteTimeoutMs, controlTimeoutMs })) {
+      if (ms !== null) requireDuration(name, ms, dialect.product);
+    }
+    const http = options.http ?? createHttpPool({ boundary: "engine", connections, connectTimeoutMs, clock });
+    this.server = new EngineServer({ base, apiKey, http, dialect });
+    this.address = this.server.address;
+    this.clock = clock;
+    this.controlTimeoutMs = controlTimeoutMs;
+    this.vocabularySize = options.vocabularySize ?? null;
+    this.#limits = { timeoutMs, firstByteTimeoutMs };
+    this.#ownPool = options.http === undefined ? http : null;
+  }
+
+  /** Starting, shutting down or stuck is false: the server is there, and says so. */
+  async health(options: CallOptions = {}): Promise<boolean> {
+    const answer = await this.call("/health", null, options);
+    if (answer.status === 200) return true;
+    if (answer.status >= 500) return false;
+    throw this.refusal(answer, "request the health of", "/health");
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#abandoned);
+    await this.#ownPool?.close();
+  }
+
+  /** As it was learned last; `null`: not known. */
+  protected get version(): string | null {
+    return this.#version;
+  }
+
+  /** How often the version was learned: a reply whose request left before the last time is late. */
+  protected get versionCount(): number {
+    return this.#versionCount;
+  }
+
+  protected learnVersion(version: string | null): void {
+    this.#version = version;
+    this.#versionCount++;
+  }
+
+  /** Requests the version; an answer that a later request has overtaken does not count. */
+  protected async askVersion<T>(request: () => Promise<T>, learn: (answer: T) => void): Promise<string | null> {
+    const place = ++this.#requests;
+    const answer = await request();
+    if (place < this.#answered) return this.#version;
+    this.#answered = place;
+    learn(answer);
+    return this.#version;
+  }
+
+  /** One sampling call. `onData`: its events are streamed, and nothing is returned. Rejects when the status is not 200. */
+  protected async exchange(
+    path: string,
+    body: Uint8Array,
+    options: CallOptions & {
+      readonly routing: { readonly header: string | null; readonly key: string | null };
+      readonly onData: ((data: string) => void) | null;
+      readonly context: FailureContext;
+    },
+  ): Promise<Buffer | null> {
+    const { server } = this;
+    const { signal, routing, onData, context } = options;
+    // Sticky routing: the same key goes to the same server.
+    const headers: Readonly<Record<string, string>> =
+      routing.header === null || !routing.key ? {} : { [routing.header]: headerText(routing.key) };
+    const request = server.request(path, body, headers);
+    const limits = { signal, ...this.#limits };
+    if (onData !== null) {
+      await server.stream(request, limits, { onData, context });
+      return null;
+    }
+    const answer = await server.send(request, limits);
+    if (answer.status !== 200) throw server.refusal(answer, context);
+    return answer.body;
+  }
+
+  /** A control call, with any status. */
+  protected call(
+    path: string,
+    body: string | null,
+    options: CallOptions,
+    { server = this.server, timeoutMs = this.controlTimeoutMs } = {},
+  ): Promise<HttpResponse> {
+    return server.send(server.request(path, body), { signal: options.signal, timeoutMs });
+  }
+
+  protected refusal(answer: HttpResponse, verb: string, path: string): AttributedError {
+    return this.server.refusal(answer, this.server.context(verb, path));
+  }
+
+  /** Work that nothing but `close` waits for, whatever comes of it. */
+  protected abandon(work: Promise<unknown>): void {
+    const task = work.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#abandoned.add(task);
+    void task.finally(() => this.#abandoned.delete(task));
+  }
+}
+
+/** A body as `write` makes it, or the failure of a request that cannot be sent. */
+export function writeBody(context: FailureContext, prompt: TokenBuffer, write: () => RequestBody): RequestBody {
+  const refuse = (state: string, cause?: unknown): AttributedError =>
+    engineFailure(context, { code: "bad-request", retryable: false, state, cause });
+  if (prompt.length === 0) throw refuse("the prompt is empty");
+  try {
+    return write();
+  } catch (error) {
+    throw refuse("sampling.extra cannot be written as JSON", error);
+  }
+}
+
+/** True when a request may still be running on the server although its caller gave it up. */
+export function isGivenUp(error: unknown): boolean {
+  return ["cancelled", "timeout"].includes(codeOf(error) ?? "");
+}
+
+/** What a server says of the model it serves, requested before a run: a wrong folder or bound is one sentence then. */
+export type ServerFacts = {
+  /** Safe to show. */
+  readonly address: string;
+  /** Most tokens of prompt and reply together; `null`: not said. */
+  readonly contextLength: number | null;
+  /** The token ids that the server makes of a text; `null`: it has no tokenizer, or does not say. */
+  readonly tokens: readonly number[] | null;
+};
+
+/**
+ * Through the calls that SGLang and vLLM have in common. Rejects with an `AttributedError` when the server cannot be reached;
+ * what it refuses, garbles or is slow to say is `null`.
+ */
+export async function readServerFacts(
+  server: EngineServer,
+  text: string,
+  options: HttpCallOptions,
+): Promise<ServerFacts> {
+  const request = async (path: string, body: string | null): Promise<unknown> => {
+    try {
+      const answer = await server.send(server.request(path, body), options);
+      return answer.status === 200 ? (JSON.parse(answer.body.toString()) as unknown) : null;
+    } catch (error) {
+      // A gateway may hold back calls that it does not serve.
+      if (["unreachable", "cancelled"].includes(codeOf(error) ?? "")) throw error;
+      return null;
+    }
+  };
+  const models = asFields(await request("/v1/models", null))?.["data"];
+  const model = asFields(Array.isArray(models) ? models[0] : null);
+  const tokenized = asFields(await request("/tokenize", JSON.stringify({ prompt: text, add_special_tokens: false })));
+  const tokens = tokenized?.["tokens"];
+  return {
+    address: server.address,
+    contextLength: readCount(tokenized?.["max_model_len"]) ?? readCount(model?.["max_model_len"]),
+    tokens: Array.isArray(tokens) && tokens.every(isTokenId) ? tokens : null,
+  };
 }

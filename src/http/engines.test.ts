@@ -9,7 +9,8 @@ import { createVllmEngine } from "../engines/vllm/index.ts";
 import { createManualClock } from "../lib/clock.ts";
 import { createSglangFront, createVllmFront, type Sampler } from "../testing/index.ts";
 import { apiKey, echo, failureOf, idle, request, stuckSampler } from "./engine-calls.test-helper.ts";
-import { createHandlerClient, type ServerEngineOptions } from "./index.ts";
+import { createHandlerClient } from "./handler-client.test-helper.ts";
+import type { ServerEngineOptions } from "./index.ts";
 
 type Options = ServerEngineOptions & {
   readonly url?: string;
@@ -142,12 +143,12 @@ describe.each(Object.keys(kinds) as (keyof typeof kinds)[])("the engine for %s",
     [{ url: "localhost:30000" }, "the scheme is missing"],
     [{ url: "http://h", port: 1 }, "give one of both"],
     [{ url: "http://h:1/v1/" }, "it names an endpoint; write http://h:1."],
-    [{ port: 0 }, "port is 0, wanted an integer from 1 to 65535"],
+    [{ port: 0 }, "port is 0, expected an integer from 1 to 65535"],
     [{ host: "http://h" }, "host is not a host name"],
     [{ apiKey: "" }, "it is empty"],
     [{ apiKey: `${apiKey}\n` }, "characters that no header may have"],
-    [{ timeoutMs: 0 }, "timeoutMs is 0, wanted a positive number"],
-    [{ firstByteTimeoutMs: -1 }, "firstByteTimeoutMs is -1, wanted a positive number"],
+    [{ timeoutMs: 0 }, "timeoutMs is 0, expected a positive number"],
+    [{ firstByteTimeoutMs: -1 }, "firstByteTimeoutMs is -1, expected a positive number"],
     [{ connectTimeoutMs: 0.5 }, "connectTimeoutMs is 0.5"],
     [{ controlTimeoutMs: Number.NaN }, "controlTimeoutMs is NaN"],
     [{ connections: 0 }, "connections is 0"],

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { AttributedError } from "../core/failure.ts";
 import { createManualClock } from "../lib/clock.ts";
 import { parseBaseUrl } from "./base-url.ts";
-import { createHandlerClient } from "./handler-client.ts";
+import { createHandlerClient } from "./handler-client.test-helper.ts";
 import type { HttpRequest } from "./http-client.ts";
 
 const request: HttpRequest = {

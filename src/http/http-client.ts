@@ -1,5 +1,5 @@
-// What engines and users ask of HTTP: one request, one whole answer or one stream of chunks, faults attributed. The pool
-// in `http-pool.ts` is the implementation for networks; tests may serve the same contract from a function.
+// The HTTP contract of engines and chat models: one request, one whole answer or one stream of chunks, faults attributed.
+// `http-pool.ts` implements it for networks; tests serve it from a function.
 // Left out on purpose: retries (they belong to callers), redirects, cookies, compression.
 
 import type { BaseUrl } from "./base-url.ts";
@@ -11,8 +11,8 @@ export type HttpRequest = {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   /**
-   * Bytes may lie in memory that could be shared with other threads, which `fetch` and `Request` refuse: copy them for those. Not to
-   * be read any more once the call has settled.
+   * Bytes may lie in memory that could be shared with other threads, which `fetch` and `Request` refuse: copy them for those. No longer
+   * read once the call has settled.
    */
   readonly body: Uint8Array | string | null;
 };
@@ -53,7 +53,7 @@ export type HttpFailureCode = "unreachable" | "connection-lost" | "timeout" | "c
  * Sends requests.
  *
  * Guarantees: rejects only with an `AttributedError` whose code is an {@link HttpFailureCode} and whose text shows no
- * header, body, query or credential; after a rejection nothing of the call goes on. Safe to call concurrently.
+ * header, body, query or credential; after a rejection nothing of the call continues. Safe to call concurrently.
  * Not promised: that a failed request did not reach the server (only "unreachable" says so).
  */
 export interface HttpClient {

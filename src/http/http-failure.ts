@@ -3,8 +3,10 @@
 
 import { AttributedError, type Boundary } from "../core/failure.ts";
 import { showAddress } from "./base-url.ts";
-import type { CallEnd } from "./call-scope.ts";
 import type { HttpCallOptions, HttpFailureCode, HttpRequest } from "./http-client.ts";
+
+/** Why we ended a call ourselves. */
+export type CallEnd = "timeout" | "no-first-byte" | "cancelled";
 
 type Ruling = { readonly code: HttpFailureCode; readonly retryable: boolean; readonly state: string };
 
@@ -18,7 +20,7 @@ const unreachable = new Map([
   ["EHOSTDOWN", "the host is down"],
   ["EADDRNOTAVAIL", "there is no free local address"],
   ["EMFILE", "this process has too many open files"],
-  ["UND_ERR_CONNECT_TIMEOUT", "no connection came about in time"],
+  ["UND_ERR_CONNECT_TIMEOUT", "no connection was made in time"],
 ]);
 const lost = new Set([
   "ECONNRESET",
@@ -28,7 +30,7 @@ const lost = new Set([
   "ERR_STREAM_PREMATURE_CLOSE",
   "UND_ERR_SOCKET",
   "UND_ERR_RES_CONTENT_LENGTH_MISMATCH",
-  // The parser's word for a connection that ended inside a chunked body.
+  // undici's parser on a connection that ended inside a chunked body.
   "HPE_INVALID_EOF_STATE",
 ]);
 const timeouts = new Set(["UND_ERR_HEADERS_TIMEOUT", "UND_ERR_BODY_TIMEOUT"]);
@@ -57,7 +59,7 @@ export function endedCall(
 }
 
 /** The failure of an answer that cannot be taken, e.g. because it is too large. */
-export function unusableAnswer(request: HttpRequest, options: { readonly boundary: Boundary; readonly state: string }) {
+export function unusableReply(request: HttpRequest, options: { readonly boundary: Boundary; readonly state: string }) {
   return build({ code: "bad-reply", retryable: false, state: options.state }, request, options);
 }
 
@@ -74,14 +76,13 @@ function rule(error: unknown): Ruling {
   if (timeouts.has(code)) return { code: "timeout", retryable: true, state: `the answer took too long (${code})` };
   if (ended.has(code)) return { code: "cancelled", retryable: false, state: "the HTTP pool was closed" };
   if (/CERT|TLS|SSL|EPROTO|SELF_SIGNED|UNABLE_TO/.test(code)) {
-    return { code: "unreachable", retryable: false, state: `no secure connection came about (${code})` };
+    return { code: "unreachable", retryable: false, state: `no secure connection was made (${code})` };
   }
-  const words = error instanceof Error ? error.name : typeof error;
-  if (/^(HPE_|UND_ERR_)/.test(code) || words === "HTTPParserError") {
-    const named = code === "" ? words : code;
-    return { code: "bad-reply", retryable: true, state: `the answer is not HTTP that can be read (${named})` };
+  const name = error instanceof Error ? error.name : typeof error;
+  if (/^(HPE_|UND_ERR_)/.test(code) || name === "HTTPParserError") {
+    return { code: "bad-reply", retryable: true, state: `the answer is not readable HTTP (${code || name})` };
   }
-  return { code: "connection-lost", retryable: true, state: `the call broke off (${code === "" ? words : code})` };
+  return { code: "connection-lost", retryable: true, state: `the call broke off (${code || name})` };
 }
 
 function build(

@@ -342,6 +342,6 @@ describe("createHttpPool().stream()", () => {
 
 test("createHttpPool() refuses bounds that make no sense", () => {
   expect(() => createHttpPool({ boundary: "engine", connections: 0 })).toThrow(
-    "connections is 0, wanted an integer from 1 to 65535",
+    "connections is 0, expected an integer from 1 to 65535",
   );
 });

@@ -11,7 +11,8 @@ import { AttributedError } from "../core/failure.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { createVllmEngine } from "../engines/vllm/index.ts";
 import { request } from "./engine-calls.test-helper.ts";
-import { asFields, createHandlerClient, type Fields } from "./index.ts";
+import { createHandlerClient } from "./handler-client.test-helper.ts";
+import { asFields, type Fields } from "./index.ts";
 
 type Recorded = {
   readonly name: string;

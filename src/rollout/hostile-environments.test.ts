@@ -11,7 +11,7 @@ import { createSglangEngine } from "../engines/sglang/index.ts";
 import { defineEnvironment } from "../environments/index.ts";
 import { episodeSamples } from "./index.ts";
 import { slimeRowLine, toSlimeRow } from "../export/index.ts";
-import { createHandlerClient } from "../http/index.ts";
+import { createHandlerClient } from "../http/handler-client.test-helper.ts";
 import { parseJson } from "../python-semantics/json/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
 import { createFileRunStore, openRunFolder } from "../store/index.ts";

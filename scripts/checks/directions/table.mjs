@@ -38,7 +38,11 @@ export const modules = {
   trajectories: { imports: ["core", "lib"], browser: true },
 
   // The one HTTP pool that engines and models behind an API share.
-  http: { imports: ["core", "lib"], packages: { undici: "*" }, isInternal: true },
+  http: {
+    imports: ["core", "lib"],
+    packages: { undici: "http/http-pool.ts", "eventsource-parser": "http/event-stream.ts" },
+    isInternal: true,
+  },
   "engines/*": { imports: ["core", "lib", "http"] },
   // What engines that sample in this process share: requests read, tokens chosen.
   sampling: { imports: ["core"], isInternal: true },
@@ -132,6 +136,7 @@ export const openToTests = [
   "chat-models/fake-chat.test-helper.ts",
   "parsers/unescape-html.ts",
   "http/engine-calls.test-helper.ts",
+  "http/handler-client.test-helper.ts",
   "renderers/marker-tokenizer.test-helper.ts",
   "sampling/plain-params.test-helper.ts",
 ];

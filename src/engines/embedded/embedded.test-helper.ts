@@ -1,7 +1,6 @@
 // What the tests of this folder share: a small wild model and ways to ask it.
 
-import type { ModelConfig } from "../../learner/model/index.ts";
-import { parameterLayout } from "../../learner/model/index.ts";
+import { type ModelConfig, parameterLayout } from "../../learner/model/index.ts";
 import { createRandom } from "../../lib/random.ts";
 
 export const testConfig: ModelConfig = {

@@ -3,9 +3,9 @@ import { describe, expect, test } from "vitest";
 import { AttributedError } from "../../core/failure.ts";
 import type { SampleResult } from "../../core/engine.ts";
 import { garblings, RawText } from "../../testing/index.ts";
-import { parseReply, readGenerateReply, type ExpectedReply } from "./generate-reply.ts";
-import type { FailureContext } from "../../http/index.ts";
-import { sglangDialect } from "./sglang-dialect.ts";
+import { parseReply, readGenerateReply } from "./generate-reply.ts";
+import type { ExpectedReply, FailureContext } from "../../http/index.ts";
+import { sglangDialect } from "./sglang-engine.ts";
 
 const context: FailureContext = {
   what: "sample from SGLang",
@@ -199,7 +199,7 @@ describe("readGenerateReply()", () => {
     ["an unknown finish reason", reply({}, { finish_reason: { type: "tired" } }), '{"type":"tired"} is unknown'],
     ["a finish reason in words", reply({}, { finish_reason: "stop" }), '"stop" is unknown'],
     ["no ids and no logprobs", reply({ output_ids: undefined }, { output_token_logprobs: undefined }), "are missing"],
-    ["ids without logprobs", reply({}, { output_token_logprobs: undefined }), "output_token_logprobs is missing"],
+    ["ids without logprobs", reply({}, { output_token_logprobs: undefined }), "logprobs are missing"],
     ["ids that are no list", reply({ output_ids: "5,9" }), "output_ids is no list"],
     ["an id below zero", reply({ output_ids: [5, -1] }), "output_ids[1] is no token id"],
     ["an id with a fraction", reply({ output_ids: [5.5, 9] }), "output_ids[0] is no token id"],
@@ -265,7 +265,7 @@ describe("readGenerateReply()", () => {
     const value = reply();
     const readWith = (maxTokens: number | null): SampleResult =>
       readGenerateReply({ value, logged: null }, { ...expected, maxTokens }, context);
-    expect(() => readWith(1)).toThrow("wanted at most 1");
+    expect(() => readWith(1)).toThrow("expected at most 1");
     expect(readWith(null).sampledTokens).toHaveLength(2);
   });
 

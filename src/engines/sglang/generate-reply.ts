@@ -1,37 +1,32 @@
-// One item of a /generate answer, read into a result or refused. Nothing in it is believed: ids and logprobs that training
-// will use must be there, agree and be finite, or there was no turn.
+// One item of a /generate answer, whole or streamed, read into a result or refused. Nothing in it is believed: ids and
+// logprobs that training will use must be there, agree and be finite, or there was no turn.
 //
 // Decisions: a null or NaN logprob refuses the reply (the server lost it, and a made-up number would be trained on); ids
 // missing (servers before mid-2025) are taken from the logprob list; a prompt of another length than ours refuses the
 // reply for good, because the tokens then continue something else; usage that makes no sense is null.
 
-import type { EngineUsage, SampleResult } from "../../core/engine.ts";
-import type { Finish, FinishReason } from "../../core/turn.ts";
+import type { SampleResult } from "../../core/engine.ts";
+import type { Finish } from "../../core/turn.ts";
 import {
   asFields,
   badReply,
-  isTokenId,
-  parseJson,
-  rawText,
-  readCount,
-  readTokenIds,
-  messageIn,
-  readWeightSpans,
-  readWeightVersion,
-  refusalFailure,
-  checkSampled,
+  type ExpectedReply,
+  errorInside,
   type FailureContext,
   type Fields,
-  type SampledRules,
+  isTokenId,
+  joinTokens,
+  parseJson,
+  rawText,
+  readFinishReason,
+  readLogprob,
+  readSampledReply,
+  readTokenIds,
+  readWeightVersion,
+  refusalFailure,
+  StreamFold,
 } from "../../http/index.ts";
-import { scanLogprobs, type Logged } from "./scan-logprobs.ts";
-
-/** What was asked, as far as the reply must fit it. */
-export type ExpectedReply = SampledRules & {
-  readonly promptTokens: number;
-  /** The weight version known when the request left. */
-  readonly dispatchVersion: string | null;
-};
+import { type Logged, scanLogprobs } from "./scan-logprobs.ts";
 
 /** A reply as it came out of its bytes. */
 export type ParsedReply = {
@@ -65,38 +60,27 @@ export function readGenerateReply(parsed: ParsedReply, expected: ExpectedReply, 
   if (item === null || meta === null) throw badReply(context, "meta_info is missing");
   const finish = readFinish(meta["finish_reason"], context);
   const logged = parsed.logged ?? readLogged(meta["output_token_logprobs"], context);
-  const sampled = join(item["output_ids"], logged, context);
-  const { sampledTokens, logprobs } = sampled;
-  checkSampled(sampled, expected, context);
-  checkFinish(finish, { sampledTokens, meta, context });
-  const count = sampledTokens.length;
-  const reply = readWeightVersion(meta["weight_version"], context);
-  const isAborted = finish.reason === "abort";
-  const spans = readWeightSpans(meta["weight_versions"], { count, reply, isAborted }, context);
-  return {
-    sampledTokens,
-    logprobs,
+  const claims = {
+    sampled: readTokens(item["output_ids"], logged, context),
     finish,
-    weightSpans: spans ?? [{ tokenCount: count, dispatch: expected.dispatchVersion, reply }],
-    usage: readUsage(meta, { sampled: count, expected, context }),
+    promptTokens: meta["prompt_tokens"],
+    completionTokens: meta["completion_tokens"],
+    cachedTokens: meta["cached_tokens"],
+    weightVersion: readWeightVersion(meta["weight_version"], context),
+    weightVersions: meta["weight_versions"],
+    truncationRemedy: "start it without --allow-auto-truncate",
   };
+  return readSampledReply(claims, expected, context);
 }
 
-const finishReasons: readonly FinishReason[] = ["stop", "length", "abort"];
-
 function readFinish(value: unknown, context: FailureContext): Finish {
-  if (value === null || value === undefined) throw badReply(context, "finish_reason is missing");
   const fields = asFields(value);
-  const reason = finishReasons.find((known) => known === fields?.["type"]);
-  if (fields === null || reason === undefined) {
-    throw badReply(context, `finish_reason ${JSON.stringify(value).slice(0, 100)} is unknown`);
-  }
-  const status = fields["status_code"];
+  const reason = readFinishReason(fields?.["type"], value, context);
+  const { status_code: status, message, matched } = fields ?? {};
   if (reason === "abort" && typeof status === "number") {
-    const message = typeof fields["message"] === "string" ? fields["message"] : "";
-    throw refusalFailure(context, { status, message, retryAfterMs: null });
+    const said = typeof message === "string" ? message : "";
+    throw refusalFailure(context, { status, message: said, retryAfterMs: null });
   }
-  const matched = fields["matched"];
   const isMatch = typeof matched === "string" || typeof matched === "number";
   return { reason, matched: isMatch ? matched : null, raw: rawText(value, "finish_reason", context) };
 }
@@ -114,38 +98,19 @@ function readLogged(value: unknown, context: FailureContext): Logged | null {
     const logprob = triple[0];
     const id = triple[1];
     if (!isTokenId(id)) throw badReply(context, `output_token_logprobs[${index}] has no token id`);
-    if (typeof logprob !== "number" || !Number.isFinite(Math.fround(logprob))) {
-      throw badReply(context, `the logprob of sampled token ${index} is ${JSON.stringify(logprob)?.slice(0, 40)}`);
-    }
+    logprobs[index] = readLogprob(logprob, index, context);
     ids[index] = id;
-    logprobs[index] = logprob;
   }
   return { ids, logprobs };
 }
 
-function join(
-  outputIds: unknown,
-  logged: Logged | null,
-  context: FailureContext,
-): { readonly sampledTokens: Uint32Array; readonly logprobs: Float32Array } {
+function readTokens(outputIds: unknown, logged: Logged | null, context: FailureContext): ReturnType<typeof joinTokens> {
   // As it is nearly always, and then without an array of its own.
-  if (logged !== null && isListOf(outputIds, logged.ids))
+  if (logged !== null && isListOf(outputIds, logged.ids)) {
     return { sampledTokens: logged.ids, logprobs: logged.logprobs };
+  }
   const listed = outputIds === undefined ? null : readTokenIds(outputIds, "output_ids", context);
-  if (logged === null) {
-    if (listed === null) throw badReply(context, "output_ids and output_token_logprobs are missing");
-    if (listed.length > 0) throw badReply(context, "output_token_logprobs is missing");
-    return { sampledTokens: listed, logprobs: new Float32Array(0) };
-  }
-  if (listed === null) return { sampledTokens: logged.ids, logprobs: logged.logprobs };
-  if (listed.length !== logged.ids.length) {
-    throw badReply(context, `it has ${listed.length} output_ids and ${logged.ids.length} logprobs`);
-  }
-  const wrong = listed.findIndex((id, index) => id !== logged.ids[index]);
-  if (wrong >= 0) {
-    throw badReply(context, `output_ids[${wrong}] is ${listed[wrong]}, but its logprob is of ${logged.ids[wrong]}`);
-  }
-  return { sampledTokens: listed, logprobs: logged.logprobs };
+  return joinTokens(listed, logged, { name: "output_ids", context });
 }
 
 function isListOf(value: unknown, ids: Uint32Array): boolean {
@@ -154,45 +119,79 @@ function isListOf(value: unknown, ids: Uint32Array): boolean {
   return true;
 }
 
-function checkFinish(
-  { reason, matched }: Finish,
-  input: { readonly sampledTokens: Uint32Array; readonly meta: Fields; readonly context: FailureContext },
-): void {
-  const { sampledTokens, meta, context } = input;
-  const last = sampledTokens.at(-1) ?? null;
-  if (reason === "stop" && last === null) throw badReply(context, "it stopped without a token");
-  if (reason === "stop" && typeof matched === "number" && matched !== last) {
-    throw badReply(context, `it stopped at token ${matched}, but its last token is ${last}`);
+/** Frames of a stream: servers send ids cumulatively or only the new ones; the count in the frame shows which. */
+export class GenerateFold extends StreamFold {
+  readonly #ids = new Growing("output_ids", this.context);
+  readonly #logged = new Growing("output_token_logprobs", this.context);
+  #last: Fields | null = null;
+
+  override whole(): Fields {
+    const [ids, logged] = [this.#ids.items, this.#logged.items];
+    if (this.#last === null) throw this.unfinished();
+    return {
+      ...(ids === null ? {} : { output_ids: ids }),
+      meta_info: { ...this.#last, ...(logged === null ? {} : { output_token_logprobs: logged }) },
+    };
   }
-  // An aborted request is reported mid-step: its count and its tokens may be one step apart.
-  const count = meta["completion_tokens"];
-  if (reason !== "abort" && count !== undefined && count !== sampledTokens.length) {
-    throw badReply(context, `completion_tokens is ${JSON.stringify(count)}, but it has ${sampledTokens.length} tokens`);
+
+  protected override get tokenCount(): number {
+    return Math.max(this.#ids.length, this.#logged.length);
+  }
+
+  protected override takeFrame(frame: Fields): void {
+    const error = frame["error"] ?? null;
+    if (error !== null) throw errorInside(error, this.context);
+    if (this.#last !== null) throw badReply(this.context, `frame ${this.frames} comes after the finish reason`);
+    const meta = asFields(frame["meta_info"]);
+    if (meta === null) throw badReply(this.context, `frame ${this.frames} has no meta_info`);
+    this.#ids.take(frame["output_ids"], meta["completion_tokens"], this.frames);
+    this.#logged.take(meta["output_token_logprobs"], meta["completion_tokens"], this.frames);
+    if ((meta["finish_reason"] ?? null) !== null) this.#last = meta;
   }
 }
 
-/** The failure of an error that came with HTTP 200, in a body or in a stream. */
-export function errorInside(error: unknown, context: FailureContext): Error {
-  const code = asFields(error)?.["code"];
-  const status = typeof code === "number" ? code : null;
-  return refusalFailure(context, { status, message: messageIn(error) ?? "", retryAfterMs: null });
+/** A list that frames repeat from its start or only continue. */
+class Growing {
+  /** `null`: no frame had the list. */
+  items: unknown[] | null = null;
+  readonly #name: string;
+  readonly #context: FailureContext;
+
+  constructor(name: string, context: FailureContext) {
+    this.#name = name;
+    this.#context = context;
+  }
+
+  get length(): number {
+    return this.items?.length ?? 0;
+  }
+
+  /** `count`: tokens so far, as the frame says. Throws an `AttributedError` when the frame fits no reading. */
+  take(frame: unknown, count: unknown, place: number): void {
+    if (frame === undefined || frame === null) return;
+    if (!Array.isArray(frame)) throw badReply(this.#context, `${this.#name} of frame ${place} is no list`);
+    this.items ??= [];
+    const next = addedBy(frame, this.items, count);
+    if (next === null) throw badReply(this.#context, `${this.#name} of frame ${place} does not continue the last`);
+    for (const item of next) this.items.push(item);
+  }
 }
 
-function readUsage(
-  meta: Fields,
-  input: { readonly sampled: number; readonly expected: ExpectedReply; readonly context: FailureContext },
-): EngineUsage {
-  const { sampled, expected, context } = input;
-  const prompt = meta["prompt_tokens"];
-  if (typeof prompt === "number" && prompt !== expected.promptTokens) {
-    throw badReply(context, `the server read ${prompt} prompt tokens, but was sent ${expected.promptTokens}`, {
-      retryable: false,
-      remedy: "start it without --allow-auto-truncate",
-    });
-  }
-  return {
-    promptTokens: expected.promptTokens,
-    completionTokens: sampled,
-    cachedTokens: readCount(meta["cached_tokens"]),
-  };
+/** What a frame adds to the items before it; `null` when it fits neither reading. */
+function addedBy(frame: readonly unknown[], items: readonly unknown[], count: unknown): readonly unknown[] | null {
+  // A queued request has no count at all.
+  if (count === undefined && frame.length === 0) return frame;
+  if (frame.length === count && isPrefix(items, frame)) return frame.slice(items.length);
+  if (items.length + frame.length === count) return frame;
+  // An aborted request repeats its last token beside the full count.
+  return count === items.length && isPrefix(frame, items.slice(items.length - frame.length)) ? [] : null;
+}
+
+function isPrefix(items: readonly unknown[], longer: readonly unknown[]): boolean {
+  return items.length <= longer.length && items.every((item, index) => idOf(item) === idOf(longer[index]));
+}
+
+/** The id in an entry of either list. */
+function idOf(entry: unknown): unknown {
+  return Array.isArray(entry) ? (entry as readonly unknown[])[1] : entry;
 }

@@ -1,17 +1,17 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { TokenBuffer } from "../../core/token-buffer.ts";
-import type { LentBody } from "../../http/index.ts";
+import type { RequestBody } from "../../http/index.ts";
 import { createRandom } from "../../lib/random.ts";
-import { GenerateBodyWriter, toGenerateFields, toSglangSampling } from "./generate-request.ts";
+import { createGenerateBodies, toGenerateFields, toSglangSampling } from "./generate-request.ts";
 import { request } from "../../http/engine-calls.test-helper.ts";
 
 function reference(prompt: TokenBuffer, fields: object): string {
   return JSON.stringify({ input_ids: Array.from(prompt.view()), ...fields });
 }
 
-describe("GenerateBodyWriter", () => {
-  test("lends the bytes of JSON.stringify, however a prompt grows, forks, closes and is shared, and they stay until given back", () => {
+describe("createGenerateBodies()", () => {
+  test("writes the bytes of JSON.stringify, however a prompt grows, forks, closes and is shared, and they stay until released", () => {
     const id = fc.oneof(
       fc.nat(9),
       fc.nat(200_000),
@@ -23,17 +23,17 @@ describe("GenerateBodyWriter", () => {
       forkAt: fc.option(fc.nat(200)),
       closes: fc.boolean(),
       note: fc.string({ maxLength: 400, unit: "binary" }),
-      giveBack: fc.nat(4),
+      releases: fc.nat(4),
     });
     fc.assert(
       fc.property(
         fc.array(id, { minLength: 1, maxLength: 9 }),
         fc.array(step, { minLength: 1, maxLength: 12 }),
         (ids, steps) => {
-          const writer = new GenerateBodyWriter();
+          const writer = createGenerateBodies();
           let prompt = TokenBuffer.from(ids);
-          let lent: { readonly body: LentBody; readonly text: string }[] = [];
-          for (const { ids: more, forkAt, closes, note, giveBack } of steps) {
+          let bodies: { readonly body: RequestBody; readonly text: string }[] = [];
+          for (const { ids: more, forkAt, closes, note, releases } of steps) {
             const before = prompt;
             if (forkAt !== null) prompt = prompt.fork(Math.min(prompt.length, forkAt + 1));
             if (closes) before.close();
@@ -42,10 +42,10 @@ describe("GenerateBodyWriter", () => {
               request({ prompt, requestId: note, sampling: { extra: { stop: note } } }),
               false,
             );
-            lent.push({ body: writer.lend(prompt, fields), text: reference(prompt, fields) });
-            for (const { body, text } of lent) expect(body.bytes.toString()).toBe(text);
-            for (const { body } of lent.slice(0, giveBack)) body.giveBack();
-            lent = lent.slice(giveBack);
+            bodies.push({ body: writer.write(prompt, fields), text: reference(prompt, fields) });
+            for (const { body, text } of bodies) expect(body.bytes.toString()).toBe(text);
+            for (const { body } of bodies.slice(0, releases)) body.release();
+            bodies = bodies.slice(releases);
           }
         },
       ),
@@ -53,44 +53,44 @@ describe("GenerateBodyWriter", () => {
     );
   });
 
-  test("a body goes into the bytes of one that was given back, and into others while it is lent", () => {
-    const writer = new GenerateBodyWriter();
+  test("a body goes into the bytes of one that was released, and into others until then", () => {
+    const writer = createGenerateBodies();
     const prompt = TokenBuffer.from(new Uint32Array(500).fill(151_645));
     const fields = toGenerateFields(request(), false);
-    const first = writer.lend(prompt, fields);
-    const second = writer.lend(prompt, fields);
+    const first = writer.write(prompt, fields);
+    const second = writer.write(prompt, fields);
     expect(second.bytes.buffer).not.toBe(first.bytes.buffer);
-    first.giveBack();
-    second.giveBack();
-    second.giveBack();
+    first.release();
+    second.release();
+    second.release();
     prompt.append([198]);
-    const third = writer.lend(prompt, fields);
+    const third = writer.write(prompt, fields);
     expect(third.bytes.buffer).toBe(second.bytes.buffer);
-    second.giveBack();
-    expect(writer.lend(prompt, fields).bytes.buffer).not.toBe(third.bytes.buffer);
+    second.release();
+    expect(writer.write(prompt, fields).bytes.buffer).not.toBe(third.bytes.buffer);
   });
 
-  test("the bytes of a closed prompt go to the next one, unless they are lent or were never given back", () => {
-    const writer = new GenerateBodyWriter();
+  test("the bytes of a closed prompt go to the next one, unless they were never released", () => {
+    const writer = createGenerateBodies();
     const fields = toGenerateFields(request(), false);
-    const lendFresh = () => {
+    const writeFresh = () => {
       const prompt = TokenBuffer.from(new Uint32Array(500).fill(151_645));
-      return { prompt, body: writer.lend(prompt, fields) };
+      return { prompt, body: writer.write(prompt, fields) };
     };
-    const read = lendFresh();
+    const read = writeFresh();
     read.prompt.close();
-    const other = lendFresh();
+    const other = writeFresh();
     expect(other.body.bytes.buffer).not.toBe(read.body.bytes.buffer);
-    read.body.giveBack();
-    const kept = lendFresh();
+    read.body.release();
+    const kept = writeFresh();
     expect(kept.body.bytes.buffer).toBe(read.body.bytes.buffer);
-    expect(writer.lend(kept.prompt, fields).bytes.buffer).not.toBe(kept.body.bytes.buffer);
+    expect(writer.write(kept.prompt, fields).bytes.buffer).not.toBe(kept.body.bytes.buffer);
     kept.prompt.close();
-    expect(lendFresh().body.bytes.buffer).not.toBe(kept.body.bytes.buffer);
+    expect(writeFresh().body.bytes.buffer).not.toBe(kept.body.bytes.buffer);
   });
 
-  test("conversations that begin alike, or end where others go on, get the bytes of their own prompts", () => {
-    const writer = new GenerateBodyWriter();
+  test("conversations that begin alike, or end where others continue, get the bytes of their own prompts", () => {
+    const writer = createGenerateBodies();
     const random = createRandom(3);
     const opening = Array.from({ length: 700 }, () => random.integer(200_000));
     const prompts = [[], [1], [2, 3], opening.slice(300)].map((more) => [...opening, ...more]);
@@ -98,7 +98,7 @@ describe("GenerateBodyWriter", () => {
     for (const ids of [...prompts, ...prompts.toReversed()]) {
       const prompt = TokenBuffer.from(ids);
       const fields = toGenerateFields(request({ prompt }), false);
-      expect(writer.lend(prompt, fields).bytes.toString()).toBe(reference(prompt, fields));
+      expect(writer.write(prompt, fields).bytes.toString()).toBe(reference(prompt, fields));
     }
   });
 });

@@ -1,9 +1,8 @@
 // What is posted to /generate: parameters under the names SGLang knows, and the body around the serialized prompt.
-// Never sends a name that was not asked for: an unknown sampling parameter is answered with a bare HTTP 500.
+// Never sends a name that was not requested: an unknown sampling parameter is answered with a bare HTTP 500.
 
 import type { SampleRequest, SamplingParams } from "../../core/engine.ts";
-import type { TokenBuffer } from "../../core/token-buffer.ts";
-import { GrowingBodies, type LentBody } from "../../http/index.ts";
+import { GrowingBodies } from "../../http/index.ts";
 
 /** Everything of the body but the prompt. */
 export type GenerateFields = {
@@ -15,7 +14,7 @@ export type GenerateFields = {
 
 /**
  * Sampling parameters under SGLang's names. Every value is sent, because a server may prefer others; `extra` goes last and
- * as it is. Text is asked for untrimmed (end token and special tokens included), as people read it in logs.
+ * as it is. Text is requested untrimmed (end token and special tokens included), as people read it in logs.
  */
 export function toSglangSampling(
   sampling: SamplingParams,
@@ -47,12 +46,7 @@ export function toGenerateFields(request: SampleRequest, stream: boolean): Gener
   };
 }
 
-/** Writes bodies; keeps the serialized prompts of the token buffers it has seen until those are closed or gone. */
-export class GenerateBodyWriter {
-  readonly #bodies = new GrowingBodies(Buffer.from('{"input_ids":['));
-
-  /** The bytes of `JSON.stringify({ input_ids: [...prompt], ...fields })`. Throws what `JSON.stringify` throws. */
-  lend(prompt: TokenBuffer, fields: GenerateFields): LentBody {
-    return this.#bodies.lend(prompt, `],${JSON.stringify(fields).slice(1)}`);
-  }
+/** Bodies of /generate; see {@link toGenerateFields} for what follows the prompt. */
+export function createGenerateBodies(): GrowingBodies {
+  return new GrowingBodies(Buffer.from('{"input_ids":['));
 }

@@ -1,5 +1,4 @@
 // The engine for SGLang servers and routers.
 
-export { createSglangEngine, type SglangEngine } from "./sglang-engine.ts";
-export type { SglangEngineOptions } from "./sglang-options.ts";
-export type { SglangWorker } from "./workers.ts";
+export type { SglangWorker } from "./sglang-control.ts";
+export { createSglangEngine, type SglangEngine, type SglangEngineOptions } from "./sglang-engine.ts";

@@ -1,30 +1,37 @@
-// What operators and trainers ask of SGLang beside sampling. Health and version go to the address as it is; abort, pause
-// and continue go to every worker behind it.
+// What operators and trainers do with SGLang beside sampling. Health and readiness go to the address as it is. A router forwards
+// generations but neither aborts nor pauses, so abort, pause and continue go to every worker behind it.
 
+import type { EngineLoad } from "../../core/engine.ts";
 import { AttributedError } from "../../core/failure.ts";
-import type { EngineControl, EngineLoad, EngineLoadSource } from "../../core/engine.ts";
 import {
   asFields,
-  parseJson,
-  readWeightVersion,
+  badReply,
+  type BaseUrl,
+  type CallOptions,
   type EngineServer,
-  type HttpResponse,
+  type FailureContext,
+  type HttpCallOptions,
+  isMissing,
+  parseBaseUrl,
+  parseJson,
+  readCount,
   readServerFacts,
+  readWeightVersion,
+  ServerEngine,
   type ServerFacts,
+  showAddress,
 } from "../../http/index.ts";
-import type { Clock } from "../../lib/clock.ts";
-import { serverLoad, sumLoads } from "./load.ts";
-import { listWorkers, type SglangWorker, type Worker } from "./workers.ts";
 
-export type SglangControlOptions = {
-  readonly server: EngineServer;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
+export type SglangWorker = {
+  /** Safe to show. */
+  readonly url: string;
+  /** The router's opinion; `null` when it does not say. */
+  readonly isHealthy: boolean | null;
 };
 
-type CallOptions = { readonly signal?: AbortSignal };
+type Worker = SglangWorker & { readonly server: EngineServer };
 
-/** How long an abort that nobody waits for may take, and how long it trusts a list of workers. */
+/** Deadline of an abort that nothing waits for, and the lifetime of the list of workers it goes to. */
 const abandonTimeoutMs = 5000;
 const listingLifetimeMs = 10_000;
 
@@ -53,23 +60,8 @@ const routedParameters: ReadonlySet<string> = new Set([
   "n",
 ]);
 
-export class SglangControl implements Omit<EngineControl, "weightVersion">, EngineLoadSource {
-  readonly #options: SglangControlOptions;
-  /** Aborts under way that only `settled` waits for. */
-  readonly #abandoned = new Set<Promise<void>>();
+export abstract class SglangControl extends ServerEngine {
   #listing: { readonly at: number; readonly workers: Promise<readonly Worker[]> } | null = null;
-
-  constructor(options: SglangControlOptions) {
-    this.#options = options;
-  }
-
-  async health(options: CallOptions = {}): Promise<boolean> {
-    const answer = await this.#call(this.#options.server, "/health", null, options);
-    if (answer.status === 200) return true;
-    // Starting, shutting down or stuck: the server is there, and says so.
-    if (answer.status >= 500) return false;
-    throw this.#options.server.refusal(answer, this.#options.server.context("ask for the health of", "/health"));
-  }
 
   /**
    * A router is healthy without a worker, and says at /readiness whether it has one; a server says at /ready (0.5.23) whether it
@@ -78,7 +70,7 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
    */
   async isReady(options: CallOptions = {}): Promise<boolean> {
     for (const path of ["/readiness", "/ready"]) {
-      const answer = await this.#call(this.#options.server, path, null, options);
+      const answer = await this.call(path, null, options);
       if (answer.status !== 200 && answer.status !== 503) continue;
       if (answer.status !== 200 || path === "/readiness") return answer.status === 200;
     }
@@ -87,9 +79,8 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
 
   /** Of every worker that is not known to be unhealthy. */
   async serverFacts(text: string, options: CallOptions = {}): Promise<readonly ServerFacts[]> {
-    const { timeoutMs } = this.#options;
     const workers = (await this.#listOrSelf(options)).filter(({ isHealthy }) => isHealthy !== false);
-    const call = { signal: options.signal, timeoutMs };
+    const call = { signal: options.signal, timeoutMs: this.controlTimeoutMs };
     return Promise.all(workers.map(({ server }) => readServerFacts(server, text, call)));
   }
 
@@ -97,12 +88,12 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
   async droppedParameters(names: readonly string[], options: CallOptions = {}): Promise<readonly string[]> {
     const dropped = names.filter((name) => !routedParameters.has(name));
     if (dropped.length === 0) return [];
-    const { server, timeoutMs } = this.#options;
-    return (await listWorkers(server, { signal: options.signal, timeoutMs })) === null ? [] : dropped;
+    const call = { signal: options.signal, timeoutMs: this.controlTimeoutMs };
+    return (await listWorkers(this.server, call)) === null ? [] : dropped;
   }
 
   /** Of every worker; one that the router calls unhealthy may be missing. */
-  async weightVersions(options: CallOptions = {}): Promise<readonly (string | null)[]> {
+  protected async weightVersions(options: CallOptions = {}): Promise<readonly (string | null)[]> {
     const workers = await this.#listOrSelf(options);
     const versions = workers.map(async ({ server, isHealthy }) => {
       try {
@@ -116,10 +107,10 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
   }
 
   async #weightVersionOf(server: EngineServer, options: CallOptions): Promise<string | null> {
-    let answer = await this.#call(server, "/model_info", null, options);
-    if (answer.status === 404 || answer.status === 405) {
+    let answer = await this.call("/model_info", null, options, { server });
+    if (isMissing(answer)) {
       // Older servers, and routers.
-      answer = await this.#call(server, "/get_model_info", null, options);
+      answer = await this.call("/get_model_info", null, options, { server });
     }
     const context = server.context("read the weight version of", "/model_info");
     if (answer.status !== 200) throw server.refusal(answer, context);
@@ -128,9 +119,9 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
 
   async load(options: CallOptions = {}): Promise<EngineLoad | null> {
     const workers = await this.#list(options);
-    const { timeoutMs } = this.#options;
+    const call = { signal: options.signal, timeoutMs: this.controlTimeoutMs };
     const loads = workers.map(({ server, isHealthy }) =>
-      serverLoad(server, { signal: options.signal, timeoutMs }).catch((error: unknown) => {
+      serverLoad(server, call).catch((error: unknown) => {
         if (isHealthy === false) return null;
         throw error;
       }),
@@ -143,64 +134,52 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
   }
 
   async abort(requestId: string): Promise<void> {
-    await this.#tellAll("abort a request of", "/abort_request", { rid: requestId });
+    await this.#callAll("abort a request of", "/abort_request", { rid: requestId });
   }
 
   async pause(mode: "abort" | "retract" | "in-place"): Promise<void> {
-    await this.#tellAll("pause", "/pause_generation", { mode: pauseModes[mode] });
+    await this.#callAll("pause", "/pause_generation", { mode: pauseModes[mode] });
   }
 
   async continue(): Promise<void> {
-    await this.#tellAll("continue", "/continue_generation", {});
+    await this.#callAll("continue", "/continue_generation", {});
   }
 
-  /**
-   * Aborts a request that its caller gave up, without making anybody wait and whatever comes of it: closing the connection
-   * stops it too, only seconds later.
-   */
-  abandon(requestId: string): void {
-    const task = this.#abandon(requestId).catch(() => undefined);
-    this.#abandoned.add(task);
-    void task.finally(() => this.#abandoned.delete(task));
-  }
-
-  /** Resolves when no abandoned request is being aborted any more; within seconds. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#abandoned);
-  }
-
-  async #abandon(requestId: string): Promise<void> {
-    const now = this.#options.clock.now();
+  /** Aborts a request that its caller gave up: closing the connection stops it too, only seconds later. */
+  protected async abortOnServers(requestId: string): Promise<void> {
+    const now = this.clock.now();
     if (this.#listing === null || now - this.#listing.at > listingLifetimeMs) {
       this.#listing = { at: now, workers: this.#list({}, abandonTimeoutMs) };
     }
     const workers = await this.#listing.workers;
-    await Promise.all(
-      workers.map(({ server }) => this.#call(server, "/abort_request", { rid: requestId }, {}, abandonTimeoutMs)),
+    const body = JSON.stringify({ rid: requestId });
+    const calls = workers.map(({ server }) =>
+      this.call("/abort_request", body, {}, { server, timeoutMs: abandonTimeoutMs }),
     );
+    await Promise.all(calls);
   }
 
-  /** What refuses to list workers is no router. */
+  /** A server that refuses to list workers is no router. */
   async #listOrSelf(options: CallOptions): Promise<readonly Pick<Worker, "server" | "isHealthy">[]> {
     return this.#list(options).catch((error: unknown) => {
       if (!(error instanceof AttributedError) || !isRefusal(error)) throw error;
-      return [{ server: this.#options.server, isHealthy: null }];
+      return [{ server: this.server, isHealthy: null }];
     });
   }
 
-  async #list(options: CallOptions, timeoutMs: number = this.#options.timeoutMs): Promise<readonly Worker[]> {
-    const { server } = this.#options;
+  async #list(options: CallOptions, timeoutMs: number = this.controlTimeoutMs): Promise<readonly Worker[]> {
+    const { server } = this;
     const workers = await listWorkers(server, { signal: options.signal, timeoutMs });
     return workers ?? [{ url: server.address, isHealthy: null, server }];
   }
 
   /** Rejects with the first failure, after all have answered; a worker that the router calls unhealthy may fail. */
-  async #tellAll(verb: string, path: string, body: Readonly<Record<string, unknown>>): Promise<void> {
+  async #callAll(verb: string, path: string, body: Readonly<Record<string, unknown>>): Promise<void> {
     const workers = await this.#list({});
     const outcomes = await Promise.all(
       workers.map(async ({ server, isHealthy }) => {
         try {
-          const answer = await this.#call(server, path, body, {});
+          const answer = await this.call(path, JSON.stringify(body), {}, { server });
           return answer.status === 200 ? null : server.refusal(answer, server.context(verb, path));
         } catch (error) {
           if (error instanceof AttributedError && isHealthy === false) return null;
@@ -211,19 +190,93 @@ export class SglangControl implements Omit<EngineControl, "weightVersion">, Engi
     const failure = outcomes.find((outcome) => outcome !== null);
     if (failure !== undefined) throw failure;
   }
-
-  #call(
-    server: EngineServer,
-    path: string,
-    body: Readonly<Record<string, unknown>> | null,
-    options: CallOptions,
-    timeoutMs: number = this.#options.timeoutMs,
-  ): Promise<HttpResponse> {
-    const text = body === null ? null : JSON.stringify(body);
-    return server.send(server.request(path, text), { signal: options.signal, timeoutMs });
-  }
 }
 
 function isRefusal({ failure }: AttributedError): boolean {
   return !["unreachable", "connection-lost", "timeout", "cancelled"].includes(failure.code);
+}
+
+/** Routers since mid-2025, and those before. */
+const listings = ["/workers", "/list_workers"];
+
+/**
+ * The workers behind a router; `null` when the server is a worker itself. Rejects with an `AttributedError` when the
+ * router refuses or names addresses that cannot be called.
+ */
+async function listWorkers(server: EngineServer, options: HttpCallOptions): Promise<readonly Worker[] | null> {
+  for (const path of listings) {
+    const context = server.context("list the workers of", path);
+    const answer = await server.send(server.request(path, null), options);
+    if (isMissing(answer)) continue;
+    if (answer.status !== 200) throw server.refusal(answer, context);
+    return readWorkers(parseJson(answer.body, context), context).map(({ base, isHealthy }) => ({
+      url: base.origin + base.path,
+      isHealthy,
+      server: server.at(base),
+    }));
+  }
+  return null;
+}
+
+function readWorkers(value: unknown, context: FailureContext): { base: BaseUrl; isHealthy: boolean | null }[] {
+  const fields = asFields(value);
+  const entries: unknown = fields?.["workers"] ?? fields?.["urls"];
+  if (!Array.isArray(entries)) throw badReply(context, "it lists neither workers nor urls");
+  return (entries as readonly unknown[]).map((entry) => {
+    const worker = asFields(entry);
+    const url = worker === null ? entry : worker["url"];
+    const health = worker?.["is_healthy"];
+    return { base: readAddress(url, context), isHealthy: typeof health === "boolean" ? health : null };
+  });
+}
+
+function readAddress(url: unknown, context: FailureContext): BaseUrl {
+  if (typeof url !== "string") throw badReply(context, "a worker has no url");
+  try {
+    // A router that knows data-parallel ranks writes `http://host:port@rank`; the server behind all ranks is one.
+    return parseBaseUrl(url.replace(/@\d+$/, ""), { what: "SGLang worker" });
+  } catch {
+    throw badReply(context, `the address "${showAddress(url)}" of a worker cannot be called`, { retryable: false });
+  }
+}
+
+/** Where servers say how busy they are, newest first. The sections beside "core" cost the server more than they say. */
+const loadPaths = ["/v1/loads?include=core", "/get_load"];
+
+/** Of one server, all its data-parallel ranks together; `null` when it has neither call. */
+async function serverLoad(server: EngineServer, options: HttpCallOptions): Promise<EngineLoad | null> {
+  for (const path of loadPaths) {
+    const context = server.context("request the load of", path);
+    const answer = await server.send(server.request(path, null), options);
+    if (isMissing(answer)) continue;
+    if (answer.status !== 200) throw server.refusal(answer, context);
+    const reply: unknown = parseJson(answer.body, context);
+    const ranks: unknown = asFields(reply)?.["loads"] ?? reply;
+    if (!Array.isArray(ranks)) throw badReply(context, "it lists no loads");
+    return sumLoads((ranks as readonly unknown[]).map(rankLoad), 1);
+  }
+  return null;
+}
+
+/** Requests are summed, and the fullest cache counts for all; `null` when nothing reports. */
+function sumLoads(loads: readonly (EngineLoad | null)[], servers?: number): EngineLoad | null {
+  const known = loads.filter((load) => load !== null);
+  if (known.length === 0) return null;
+  const uses = known.map(({ kvUse }) => kvUse).filter((use) => use !== null);
+  return {
+    servers: servers ?? known.length,
+    running: known.reduce((sum, { running }) => sum + running, 0),
+    waiting: known.reduce((sum, { waiting }) => sum + waiting, 0),
+    kvUse: uses.length === 0 ? null : Math.max(...uses),
+  };
+}
+
+function rankLoad(rank: unknown): EngineLoad {
+  const fields = asFields(rank) ?? {};
+  const waiting = readCount(fields["num_waiting_reqs"]) ?? 0;
+  // `/get_load` counts both together.
+  const running = readCount(fields["num_running_reqs"]) ?? Math.max(0, (readCount(fields["num_reqs"]) ?? 0) - waiting);
+  const use = fields["token_usage"];
+  const kvUse = typeof use === "number" && use >= 0 && use <= 1 ? use : null;
+  return { servers: 1, running, waiting, kvUse };
 }

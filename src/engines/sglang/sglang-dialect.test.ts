@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { sglangDialect } from "./sglang-dialect.ts";
+import { sglangDialect } from "./sglang-engine.ts";
 import { apiKey, failureOf, request } from "../../http/engine-calls.test-helper.ts";
 import { engineOf } from "./sglang.test-helper.ts";
 

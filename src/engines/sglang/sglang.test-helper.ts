@@ -1,10 +1,9 @@
 // Engines in front of functions and of the protocol front, without a socket.
 
-import { createHandlerClient } from "../../http/index.ts";
+import { createHandlerClient } from "../../http/handler-client.test-helper.ts";
 import { apiKey } from "../../http/engine-calls.test-helper.ts";
 import type { SglangFront } from "../../testing/index.ts";
-import { createSglangEngine, type SglangEngine } from "./sglang-engine.ts";
-import type { SglangEngineOptions } from "./sglang-options.ts";
+import { createSglangEngine, type SglangEngine, type SglangEngineOptions } from "./sglang-engine.ts";
 
 /** An engine whose server is a function. */
 export function engineOf(

@@ -2,6 +2,7 @@
 // endpoint, whose prompt is rendered by the server.
 
 import type { SampleRequest, SamplingParams } from "../../core/engine.ts";
+import { type EngineServer, GrowingBodies, type HttpCallOptions, isMissing } from "../../http/index.ts";
 
 /**
  * "generate": `/inference/v1/generate`, ids in and ids out (servers since about 0.11.1). "completions": `/v1/completions`
@@ -12,8 +13,6 @@ export type EndpointName = "generate" | "completions";
 export type Endpoint = {
   readonly name: EndpointName;
   readonly path: string;
-  /** What a body begins with; ids follow. */
-  readonly head: Uint8Array;
   /** Everything of a body but the prompt. */
   fields(request: SampleRequest, options: BodyOptions): BodyFields;
 };
@@ -29,7 +28,6 @@ export type BodyFields = Readonly<Record<string, unknown>>;
 export const generateEndpoint: Endpoint = {
   name: "generate",
   path: "/inference/v1/generate",
-  head: Buffer.from('{"token_ids":['),
   fields: (request, options) => ({
     ...shared(request, options),
     sampling_params: toVllmSampling(request.sampling, request.stopTokenIds),
@@ -39,7 +37,6 @@ export const generateEndpoint: Endpoint = {
 export const completionsEndpoint: Endpoint = {
   name: "completions",
   path: "/v1/completions",
-  head: Buffer.from('{"prompt":['),
   fields: (request, options) => ({
     ...shared(request, options),
     return_token_ids: true,
@@ -59,7 +56,7 @@ export function toVllmSampling(sampling: SamplingParams, stopTokenIds: readonly 
     max_tokens: sampling.maxNewTokens,
     temperature: sampling.temperature,
     top_p: sampling.topP,
-    // 0 is vLLM's word for the whole vocabulary.
+    // 0 is the whole vocabulary in vLLM.
     top_k: sampling.topK === -1 ? 0 : sampling.topK,
     min_p: sampling.minP,
     repetition_penalty: sampling.repetitionPenalty,
@@ -80,9 +77,88 @@ function shared(request: SampleRequest, { model, stream }: BodyOptions): BodyFie
   };
 }
 
-/** The bound that the reply must keep, whoever set it; `null`: none. */
+/** The bound that the reply must keep, wherever it was set; `null`: none. */
 export function maxTokensOf(request: SampleRequest): number | null {
   const most =
     "max_tokens" in request.sampling.extra ? request.sampling.extra["max_tokens"] : request.sampling.maxNewTokens;
   return typeof most === "number" ? most : null;
+}
+
+/** Bodies of an endpoint: its fields follow the prompt. */
+export function createBodies({ name }: Endpoint): GrowingBodies {
+  return new GrowingBodies(Buffer.from(name === "generate" ? '{"token_ids":[' : '{"prompt":['));
+}
+
+/**
+ * The endpoint that a server has, found by an empty body that samples nothing: the endpoint of ids refuses it as invalid (400,
+ * 422) where it is served, and in other ways where it is not (404; 403 since 0.32, unless it was enabled). Rejects with an
+ * `AttributedError` when the server says neither.
+ */
+export async function findEndpoint(server: EngineServer, options: HttpCallOptions): Promise<Endpoint> {
+  const { path } = generateEndpoint;
+  const answer = await server.send(server.request(path, "{}"), options);
+  if (isMissing(answer)) return completionsEndpoint;
+  if (answer.status === 403 && isDisabled(answer.body.toString())) return completionsEndpoint;
+  if (answer.status === 400 || answer.status === 422) return generateEndpoint;
+  throw server.refusal(answer, server.context("look for the endpoint of", path));
+}
+
+/** The endpoint of ids exists, but the server was started without it. */
+export function isDisabled(message: string): boolean {
+  return /endpoints are disabled/i.test(message);
+}
+
+export type VllmWarning = {
+  readonly code: "raw-logprobs";
+  readonly message: string;
+};
+
+/** Names in `sampling.extra` that change what is sampled from, with the values that do not. */
+const neutral: Readonly<Record<string, unknown>> = {
+  temperature: 1,
+  top_p: 1,
+  top_k: 0,
+  min_p: 0,
+  repetition_penalty: 1,
+  frequency_penalty: 0,
+  presence_penalty: 0,
+  min_tokens: 0,
+  logit_bias: null,
+  bad_words: null,
+  allowed_token_ids: null,
+  structured_outputs: null,
+};
+
+/**
+ * Whether the logprobs that vLLM reports are those of the distribution it sampled from. By default they are not: the server
+ * reports the model's own, before temperature, penalties and cuts (--logprobs-mode raw_logprobs). The two agree only while
+ * nothing of that is requested; what a trainer takes for the probability of its own sample must be the processed one.
+ * Gives the warning that these parameters require on a server with raw logprobs, `null` when its logprobs are right.
+ */
+export function rawLogprobsWarning(sampling: SamplingParams): VllmWarning | null {
+  const distorting = distortions(sampling);
+  if (distorting.length === 0) return null;
+  return {
+    code: "raw-logprobs",
+    message:
+      `Logprobs from vLLM are not those of the sampled distribution: ${distorting.join(", ")} changes what is sampled, and the ` +
+      'server reports logprobs from before that unless told otherwise; start it with --logprobs-mode processed_logprobs and set logprobsMode to "processed".',
+  };
+}
+
+function distortions(sampling: SamplingParams): readonly string[] {
+  const { temperature, topP, topK, minP, repetitionPenalty, extra } = sampling;
+  const requested: Readonly<Record<string, unknown>> = {
+    temperature,
+    top_p: topP,
+    top_k: topK === -1 ? 0 : topK,
+    min_p: minP,
+    repetition_penalty: repetitionPenalty,
+    ...extra,
+  };
+  return Object.keys(neutral).filter((name) => {
+    const value = requested[name];
+    if (value === undefined || value === null || value === neutral[name]) return false;
+    return !(name === "top_k" && value === -1);
+  });
 }

@@ -1,6 +1,4 @@
 // The engine for vLLM servers.
 
-export type { EndpointName } from "./endpoints.ts";
-export type { VllmWarning } from "./logprobs-mode.ts";
-export { createVllmEngine, type VllmEngine } from "./vllm-engine.ts";
-export type { VllmEngineOptions } from "./vllm-options.ts";
+export type { EndpointName, VllmWarning } from "./endpoints.ts";
+export { createVllmEngine, type VllmEngine, type VllmEngineOptions } from "./vllm-engine.ts";

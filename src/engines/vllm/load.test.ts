@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { createFunctionSampler, createVllmFront } from "../../testing/index.ts";
-import { readLoad } from "./load.ts";
+import { readLoad } from "./vllm-control.ts";
 import { failureOf } from "../../http/engine-calls.test-helper.ts";
 import { engineOf, engineOn } from "./vllm.test-helper.ts";
 

@@ -3,11 +3,10 @@ import { describe, expect, test } from "vitest";
 import type { SampleResult } from "../../core/engine.ts";
 import { AttributedError } from "../../core/failure.ts";
 import { TokenBuffer } from "../../core/token-buffer.ts";
-import type { FailureContext, ServerSentEvent } from "../../http/index.ts";
+import type { FailureContext } from "../../http/index.ts";
 import { RawText, vllmGarblings } from "../../testing/index.ts";
-import { readReply, type ExpectedReply } from "./read-reply.ts";
-import { StreamFold } from "./stream-fold.ts";
-import { vllmDialect } from "./vllm-dialect.ts";
+import { ChoiceFold, readReply, type ExpectedReply } from "./read-reply.ts";
+import { vllmDialect } from "./vllm-engine.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -19,6 +18,7 @@ const context: FailureContext = {
 };
 const expected: ExpectedReply = {
   prompt: TokenBuffer.from([1, 2, 3]),
+  promptTokens: 3,
   stopTokenIds: [9],
   vocabularySize: 2000,
   maxTokens: 8,
@@ -138,7 +138,7 @@ describe("readReply()", () => {
     ["an id below zero", generated({ token_ids: [5, -1] }), "token_ids[1] is no token id"],
     ["an id with a fraction", generated({ token_ids: [5.5, 9] }), "token_ids[0] is no token id"],
     ["an id of 2^32", generated({ token_ids: [5, 2 ** 32] }), "token_ids[1] is no token id"],
-    ["one id too many", generated({ token_ids: [5, 9, 1] }), "3 token ids and 2 logprobs"],
+    ["one id too many", generated({ token_ids: [5, 9, 1] }), "3 token_ids and 2 logprobs"],
     ["another id", generated({ token_ids: [5, 8] }), "token_ids[1] is 8, but its logprob is of 9"],
     ["a null logprob", numbers([null, -1]), "sampled token 0 is null"],
     ["a logprob in words", numbers(["-1", -1]), 'token 0 is "-1"'],
@@ -173,7 +173,7 @@ describe("readReply()", () => {
   });
 
   test("refuses more tokens than were asked for", () => {
-    expect(() => read(generated(), { maxTokens: 1 })).toThrow("wanted at most 1");
+    expect(() => read(generated(), { maxTokens: 1 })).toThrow("expected at most 1");
     expect(read(generated(), { maxTokens: null }).sampledTokens).toHaveLength(2);
   });
 
@@ -250,7 +250,7 @@ describe("whatever JSON it is given, an answer is aligned tokens or an attribute
     fc.assert(property, { seed: 5, numRuns: 4000 });
   });
 
-  test("StreamFold", () => {
+  test("ChoiceFold", () => {
     const data = fc.oneof(
       { weight: 6, arbitrary: hostile.map((value) => JSON.stringify(value)) },
       {
@@ -260,9 +260,9 @@ describe("whatever JSON it is given, an answer is aligned tokens or an attribute
       { weight: 1, arbitrary: fc.constantFrom("[DONE]", "", "{", '{"choices":[]}') },
     );
     const property = fc.property(fc.array(data, { maxLength: 5 }), (chunks) => {
-      const fold = new StreamFold(expected, context);
+      const fold = new ChoiceFold(expected.maxTokens, context);
       const { code } = verdict(() => {
-        for (const chunk of chunks) fold.take({ type: null, data: chunk, id: null } satisfies ServerSentEvent);
+        for (const chunk of chunks) fold.take(chunk);
         checkAligned(read(fold.whole()));
       });
       expect(codes).toContain(code);
@@ -271,7 +271,7 @@ describe("whatever JSON it is given, an answer is aligned tokens or an attribute
   });
 });
 
-test("StreamFold gives what the same answer is as a whole, however it is cut into chunks", () => {
+test("ChoiceFold gives what the same answer is as a whole, however it is cut into chunks", () => {
   const tokens = fc.array(fc.tuple(fc.integer({ min: 10, max: 1000 }), fc.integer({ min: 1, max: 64 })), {
     minLength: 1,
     maxLength: 12,
@@ -294,15 +294,15 @@ test("StreamFold gives what the same answer is as a whole, however it is cut int
     const places = [...new Set([...cuts.filter((cut) => cut > 0 && cut < pairs.length), pairs.length])].toSorted(
       (a, b) => a - b,
     );
-    const fold = new StreamFold({ maxTokens: null }, context);
-    const take = (value: unknown): void => fold.take({ type: null, data: JSON.stringify(value), id: null });
+    const fold = new ChoiceFold(null, context);
+    const take = (value: unknown): void => fold.take(JSON.stringify(value));
     let from = 0;
     for (const place of places) {
       take({ choices: [choiceOf(pairs.slice(from, place), place === pairs.length ? "length" : null)], usage: null });
       from = place;
     }
     take({ choices: [], usage });
-    fold.take({ type: null, data: "[DONE]", id: null });
+    fold.take("[DONE]");
     const whole = { choices: [choiceOf(pairs, "length")], usage };
     expect(read(fold.whole(), { maxTokens: null })).toMatchObject({
       ...read(whole, { maxTokens: null }),

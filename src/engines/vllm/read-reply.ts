@@ -1,5 +1,7 @@
-// An answer of either endpoint, read into a result or refused. Nothing in it is believed: see `reply-choice.ts` for tokens.
-// A prompt of another length, or with other ids, than ours refuses the reply for good, because the tokens then continue
+// An answer of either endpoint, whole or streamed, read into a result or refused. Nothing in it is believed. Its tokens come in
+// several shapes: ids in a list, in the logprobs (as numbers, or in text like "token_id:17" before 0.32), or in both; logprobs
+// as a list of entries (as chat has them) or as parallel lists (as completions have them). What is said twice must agree. A
+// prompt of another length, or with other ids, than ours refuses the reply for good, because the tokens then continue
 // something else; usage that makes no sense is null.
 
 import type { SampleResult } from "../../core/engine.ts";
@@ -9,39 +11,39 @@ import {
   asFields,
   badReply,
   engineFailure,
-  checkSampled,
-  messageIn,
-  rawText,
-  readCount,
-  readTokenIds,
-  readWeightSpans,
-  readWeightVersion,
-  refusalFailure,
+  errorInside,
+  type ExpectedReply as SharedExpectedReply,
   type FailureContext,
   type Fields,
-  type SampledRules,
+  isTokenId,
+  joinTokens,
+  type LoggedTokens,
+  noTokens,
+  rawText,
+  readFinishReason,
+  readLogprob,
+  readSampledReply,
+  readTokenIds,
+  readWeightVersion,
+  StreamFold,
 } from "../../http/index.ts";
-import { readTokens } from "./reply-choice.ts";
 
-/** What was asked, as far as the reply must fit it. */
-export type ExpectedReply = SampledRules & {
+/** What was requested, as far as the reply must fit it. */
+export type ExpectedReply = SharedExpectedReply & {
   /** As it was sent. */
   readonly prompt: TokenBuffer;
-  /** The weight version known when the request left. */
-  readonly dispatchVersion: string | null;
 };
 
 /** Throws an `AttributedError`. `version` is the weight version known now; a reply that names one overrules it. */
 export function readReply(
   value: unknown,
   expected: ExpectedReply,
-  options: { readonly version: string | null; readonly context: FailureContext },
+  { version, context }: { readonly version: string | null; readonly context: FailureContext },
 ): SampleResult {
-  const { context } = options;
   const body = asFields(value);
-  const choices = body?.["choices"];
   const error = body === null ? null : errorIn(body);
   if (error !== null) throw errorInside(error, context);
+  const choices = body?.["choices"];
   if (body === null || !Array.isArray(choices)) throw badReply(context, "choices are missing");
   if (choices.length !== 1) {
     throw badReply(context, `it has ${choices.length} choices`, {
@@ -53,84 +55,49 @@ export function readReply(
   if (choice === null) throw badReply(context, "its choice is no object");
   const reason = readReason(choice["finish_reason"], context);
   const sampled = readTokens(choice, context);
-  const { sampledTokens, logprobs } = sampled;
-  checkSampled(sampled, expected, context);
-  const finish = readFinish(choice, { reason, sampledTokens, expected, context });
   checkPrompt(choice, expected, context);
   const usage = asFields(body["usage"]);
-  checkCount(sampledTokens.length, { finish, usage, context });
-  checkPromptCount(usage, expected, context);
-  const count = sampledTokens.length;
-  const reply = readWeightVersion(body["weight_version"], context) ?? options.version;
-  const isAborted = reason === "abort";
-  const spans = readWeightSpans(choice["weight_versions"], { count, reply, isAborted }, context);
-  return {
-    sampledTokens,
-    logprobs,
-    finish,
-    weightSpans: spans ?? [{ tokenCount: count, dispatch: expected.dispatchVersion, reply }],
-    usage: {
-      promptTokens: expected.prompt.length,
-      completionTokens: sampledTokens.length,
-      cachedTokens: readCount(asFields(usage?.["prompt_tokens_details"])?.["cached_tokens"]),
-    },
+  const claims = {
+    sampled,
+    finish: readFinish(choice, { reason, last: sampled.sampledTokens.at(-1), expected, context }),
+    promptTokens: usage?.["prompt_tokens"],
+    completionTokens: usage?.["completion_tokens"],
+    cachedTokens: asFields(usage?.["prompt_tokens_details"])?.["cached_tokens"],
+    weightVersion: readWeightVersion(body["weight_version"], context) ?? version,
+    weightVersions: choice["weight_versions"],
+    truncationRemedy: "leave truncate_prompt_tokens out of sampling.extra",
   };
+  return readSampledReply(claims, expected, context);
 }
 
 /** The error in a body or chunk, nested as new servers write it or flat as old ones; `null` when it is none. */
-export function errorIn(body: Fields): unknown {
+function errorIn(body: Fields): unknown {
   return body["error"] ?? (body["object"] === "error" ? body : null);
 }
 
-/** The failure of an error that came with HTTP 200, in the body or in a stream. */
-export function errorInside(error: unknown, context: FailureContext): Error {
-  const code = asFields(error)?.["code"];
-  const status = typeof code === "number" ? code : null;
-  return refusalFailure(context, { status, message: messageIn(error) ?? "", retryAfterMs: null });
-}
-
-const finishReasons: readonly FinishReason[] = ["stop", "length", "abort"];
-
 function readReason(value: unknown, context: FailureContext): FinishReason {
-  if (value === null || value === undefined) throw badReply(context, "finish_reason is missing");
-  if (value === "error") {
-    throw engineFailure(context, {
-      code: "server-error",
-      retryable: true,
-      state: "the server lost the request on its way (finish_reason is error)",
-    });
-  }
-  const reason = finishReasons.find((known) => known === value);
-  if (reason === undefined) {
-    throw badReply(context, `finish_reason ${JSON.stringify(value).slice(0, 100)} is unknown`);
-  }
-  return reason;
+  if (value !== "error") return readFinishReason(value, value, context);
+  const state = "the server lost the request on its way (finish_reason is error)";
+  throw engineFailure(context, { code: "server-error", retryable: true, state });
 }
 
 function readFinish(
   choice: Fields,
   input: {
     readonly reason: FinishReason;
-    readonly sampledTokens: Uint32Array;
+    readonly last: number | undefined;
     readonly expected: ExpectedReply;
     readonly context: FailureContext;
   },
 ): Finish {
-  const { reason, sampledTokens, expected, context } = input;
-  const said = choice["stop_reason"] ?? null;
-  const last = sampledTokens.at(-1) ?? null;
-  if (typeof said === "number" && reason === "stop" && said !== last) {
-    throw badReply(context, `it stopped at token ${said}, but its last token is ${last}`);
-  }
-  const words = {
-    finish_reason: choice["finish_reason"],
-    ...("stop_reason" in choice ? { stop_reason: choice["stop_reason"] } : {}),
-  };
-  const raw = rawText(words, "stop_reason", context);
+  const { reason, last, expected, context } = input;
+  const { finish_reason, stop_reason } = choice;
+  const said = "stop_reason" in choice ? { finish_reason, stop_reason } : { finish_reason };
+  const raw = rawText(said, "stop_reason", context);
   if (reason !== "stop") return { reason, matched: null, raw };
-  if (typeof said === "number" || typeof said === "string") return { reason, matched: said, raw };
+  if (typeof stop_reason === "number" || typeof stop_reason === "string") return { reason, matched: stop_reason, raw };
   // Of the model's own end token, and on the endpoint of ids, vLLM says nothing; the ids do.
-  return { reason, matched: last !== null && expected.stopTokenIds.includes(last) ? last : null, raw };
+  return { reason, matched: last !== undefined && expected.stopTokenIds.includes(last) ? last : null, raw };
 }
 
 function checkPrompt(choice: Fields, expected: ExpectedReply, context: FailureContext): void {
@@ -142,29 +109,158 @@ function checkPrompt(choice: Fields, expected: ExpectedReply, context: FailureCo
   if (!isOurs) throw badReply(context, "it continues another prompt than was sent", { retryable: false });
 }
 
-function checkCount(
-  sampled: number,
-  input: {
-    readonly finish: Finish;
-    readonly usage: Fields | null;
-    readonly context: FailureContext;
-  },
-): void {
-  const { finish, usage, context } = input;
-  if (finish.reason === "stop" && sampled === 0) throw badReply(context, "it stopped without a token");
-  // An aborted request may be counted a step later than its tokens were taken.
-  const count = usage?.["completion_tokens"] ?? null;
-  if (finish.reason !== "abort" && count !== null && count !== sampled) {
-    throw badReply(context, `completion_tokens is ${JSON.stringify(count)}, but it has ${sampled} tokens`);
+function readTokens(choice: Fields, context: FailureContext): ReturnType<typeof joinTokens> {
+  const value = choice["token_ids"] ?? null;
+  const listed = value === null ? null : readTokenIds(value, "token_ids", context);
+  const logged = readLogged(choice["logprobs"] ?? null, context);
+  if (listed === null && (logged?.ids ?? null) === null) {
+    // An abort before the first token has nothing to list.
+    if (choice["finish_reason"] === "abort" && (logged?.logprobs.length ?? 0) === 0) return noTokens;
+    throw badReply(context, "it has no token ids", { retryable: false, remedy: "use vLLM 0.10.2 or newer" });
+  }
+  return joinTokens(listed, logged, { name: "token_ids", context });
+}
+
+function readLogged(value: unknown, context: FailureContext): LoggedTokens | null {
+  if (value === null) return null;
+  const fields = asFields(value);
+  if (fields === null) throw badReply(context, "logprobs is no object");
+  const content = fields["content"];
+  if (content === undefined) return readParallel(fields, context);
+  // Null in old servers, where there was nothing to report.
+  if (content === null) return null;
+  if (!Array.isArray(content)) throw badReply(context, "logprobs.content is no list");
+  const entries = (content as readonly unknown[]).map(asFields);
+  return logs(
+    // Since 0.32 the endpoint of ids writes the id itself.
+    entries.map((entry) => entry?.["token_id"] ?? entry?.["token"]),
+    entries.map((entry) => entry?.["logprob"]),
+    context,
+  );
+}
+
+function readParallel(fields: Fields, context: FailureContext): LoggedTokens {
+  const { tokens, token_logprobs: numbers } = fields;
+  if (!Array.isArray(tokens) || !Array.isArray(numbers)) throw badReply(context, "logprobs has no lists");
+  if (tokens.length !== numbers.length) {
+    throw badReply(context, `logprobs has ${tokens.length} tokens and ${numbers.length} numbers`);
+  }
+  return logs(tokens as readonly unknown[], numbers as readonly unknown[], context);
+}
+
+function logs(tokens: readonly unknown[], numbers: readonly unknown[], context: FailureContext): LoggedTokens {
+  const logprobs = new Float32Array(numbers.length);
+  for (let index = 0; index < numbers.length; index++) {
+    logprobs[index] = readLogprob(numbers[index], index, context);
+  }
+  return { ids: idsIn(tokens, context), logprobs };
+}
+
+/** `null` when the server wrote text: for all of them, because text may look like an id. */
+function idsIn(tokens: readonly unknown[], context: FailureContext): Uint32Array | null {
+  const ids = new Uint32Array(tokens.length);
+  let count = 0;
+  for (let index = 0; index < tokens.length; index++) {
+    const token = tokens[index];
+    if (typeof token !== "string" && !isTokenId(token)) {
+      throw badReply(context, `token ${index} of the logprobs is neither an id nor text`);
+    }
+    const digits = typeof token === "string" && token.startsWith("token_id:") ? token.slice("token_id:".length) : "";
+    const id = typeof token === "number" ? token : /^\d{1,10}$/.test(digits) ? Number(digits) : null;
+    if (!isTokenId(id)) continue;
+    ids[index] = id;
+    count += 1;
+  }
+  return count === tokens.length ? ids : null;
+}
+
+/** Chunks of a stream hold what is new: ids, logprobs, at last the finish reason; a chunk without choices holds the usage. */
+export class ChoiceFold extends StreamFold {
+  #choice: Record<string, unknown> = {};
+  #usage: unknown = null;
+  #weightVersion: unknown = null;
+  #ids: unknown[] | null = null;
+  #logprobs: Record<string, unknown[]> | null = null;
+
+  /** Whether a chunk had a finish reason. */
+  get saidFinish(): boolean {
+    return (this.#choice["finish_reason"] ?? null) !== null;
+  }
+
+  override whole(): Fields {
+    if (this.saidFinish) return this.#answer({});
+    // A chunk without tokens is not sent, and only that of an aborted request has none: its finish reason is lost.
+    const count = asFields(this.#usage)?.["completion_tokens"];
+    if (this.isDone && count === (this.#ids?.length ?? 0)) return this.aborted();
+    throw this.unfinished();
+  }
+
+  /** The answer as it would be if the server had aborted the request now. */
+  aborted(): Fields {
+    return this.#answer({ finish_reason: "abort", stop_reason: null });
+  }
+
+  protected override get tokenCount(): number {
+    const lists = [this.#ids, ...Object.values(this.#logprobs ?? {})];
+    return Math.max(...lists.map((list) => list?.length ?? 0));
+  }
+
+  protected override takeFrame(frame: Fields): void {
+    const error = errorIn(frame);
+    if (error !== null) throw errorInside(error, this.context);
+    const { choices } = frame;
+    if (!Array.isArray(choices)) throw badReply(this.context, `choices of frame ${this.frames} are missing`);
+    for (const entry of choices as readonly unknown[]) this.#takeChoice(entry);
+    this.#usage = frame["usage"] ?? this.#usage;
+    this.#weightVersion = frame["weight_version"] ?? this.#weightVersion;
+  }
+
+  #answer(change: Fields): Fields {
+    const tokens = { token_ids: this.#ids, logprobs: this.#logprobs };
+    return {
+      choices: [{ ...this.#choice, ...tokens, ...change }],
+      usage: this.#usage,
+      weight_version: this.#weightVersion,
+    };
+  }
+
+  #takeChoice(value: unknown): void {
+    const context = this.context;
+    const choice = asFields(value);
+    if (choice === null) throw badReply(context, `the choice of frame ${this.frames} is no object`);
+    if ((choice["index"] ?? 0) !== 0) {
+      throw badReply(context, "it has several choices", {
+        retryable: false,
+        remedy: 'leave "n" out of sampling.extra',
+      });
+    }
+    if (this.saidFinish) {
+      throw badReply(context, `frame ${this.frames} comes after the finish reason`);
+    }
+    const { token_ids: ids, logprobs, ...rest } = choice;
+    for (const [name, field] of Object.entries(rest)) if (field !== null) this.#choice[name] = field;
+    if ((ids ?? null) !== null) {
+      if (!Array.isArray(ids)) throw badReply(context, `token_ids of frame ${this.frames} is no list`);
+      this.#ids = push(this.#ids, ids);
+    }
+    if ((logprobs ?? null) !== null) this.#takeLogprobs(logprobs);
+  }
+
+  #takeLogprobs(value: unknown): void {
+    const fields = asFields(value);
+    if (fields === null) throw badReply(this.context, `logprobs of frame ${this.frames} is no object`);
+    this.#logprobs ??= {};
+    for (const name of ["content", "tokens", "token_logprobs"]) {
+      const list = fields[name] ?? null;
+      if (list === null) continue;
+      if (!Array.isArray(list)) throw badReply(this.context, `logprobs.${name} of frame ${this.frames} is no list`);
+      this.#logprobs[name] = push(this.#logprobs[name] ?? null, list);
+    }
   }
 }
 
-function checkPromptCount(usage: Fields | null, expected: ExpectedReply, context: FailureContext): void {
-  const count = usage?.["prompt_tokens"];
-  const sent = expected.prompt.length;
-  if (typeof count !== "number" || count === sent) return;
-  throw badReply(context, `the server read ${count} prompt tokens, but was sent ${sent}`, {
-    retryable: false,
-    remedy: "leave truncate_prompt_tokens out of sampling.extra",
-  });
+function push(known: unknown[] | null, more: readonly unknown[]): unknown[] {
+  const list = known ?? [];
+  for (const item of more) list.push(item);
+  return list;
 }

@@ -9,8 +9,7 @@ import {
   type EngineHarness,
   type VllmVersion,
 } from "../../testing/index.ts";
-import { createVllmEngine } from "./vllm-engine.ts";
-import type { VllmEngineOptions } from "./vllm-options.ts";
+import { createVllmEngine, type VllmEngineOptions } from "./vllm-engine.ts";
 
 function harness(version: VllmVersion, options: VllmEngineOptions): EngineHarness {
   return {

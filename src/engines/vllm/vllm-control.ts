@@ -1,84 +1,65 @@
-// What operators and trainers ask of vLLM beside sampling. All of it goes to the one address: routers for vLLM forward
+// What operators and trainers do with vLLM beside sampling. All of it goes to the one address: routers for vLLM forward
 // generations, so behind one, make an engine for each server to control them. Most paths exist only in servers started for
 // training (VLLM_SERVER_DEV_MODE=1, or --tokens-only); where one is missing, the failure says so.
 
+import type { EngineLoad } from "../../core/engine.ts";
+import type { AttributedError } from "../../core/failure.ts";
 import {
-  engineFailure,
   asFields,
+  badReply,
+  type CallOptions,
+  engineFailure,
+  type HttpResponse,
+  isMissing,
   parseJson,
   readWeightVersion,
-  badReply,
-  type EngineServer,
-  type HttpResponse,
+  ServerEngine,
 } from "../../http/index.ts";
-import type { Clock } from "../../lib/clock.ts";
-import type { EngineLoad } from "../../core/engine.ts";
-import type { LiveCalls } from "./live-calls.ts";
-import { serverLoad } from "./load.ts";
 
-export type VllmControlOptions = {
-  readonly server: EngineServer;
-  readonly timeoutMs: number;
-  readonly clock: Clock;
-  readonly calls: LiveCalls;
-};
-
-/** "wait" is vLLM's own: lets what runs end first. */
+/** "wait" is vLLM's own: lets running requests end first. */
 export type VllmPauseMode = "abort" | "retract" | "in-place" | "wait";
 
-type CallOptions = { readonly signal?: AbortSignal };
-
-/** How long an aborted call may go on before its connection is closed: another process of the server may have it. */
+/** How long an aborted call may continue before its connection is closed: another process of the server may have it. */
 const abortGraceMs = 5000;
-/** How long an abort that nobody waits for may take. */
-const abandonTimeoutMs = 5000;
+/** Deadline of an abort that nothing waits for. */
+export const abandonTimeoutMs = 5000;
 
 const pauseModes = { abort: "abort", "in-place": "keep", wait: "wait" } as const;
 
-export class VllmControl {
-  readonly #options: VllmControlOptions;
-  /** Aborts under way that only `settled` waits for. */
-  readonly #abandoned = new Set<Promise<void>>();
-  /** Whether the server aborts by id; `null`: not asked yet. */
+export abstract class VllmControl extends ServerEngine {
+  protected readonly calls = new LiveCalls();
+  /** Whether the server aborts by id; `null`: not known yet. */
   #abortsById: boolean | null = null;
-
-  constructor(options: VllmControlOptions) {
-    this.#options = options;
-  }
-
-  async health(options: CallOptions = {}): Promise<boolean> {
-    const answer = await this.#call("/health", null, options);
-    if (answer.status === 200) return true;
-    // Starting, shutting down or dead: the server is there, and says so.
-    if (answer.status >= 500) return false;
-    throw this.#refusal(answer, "ask for the health of", "/health");
-  }
 
   /** Healthy and, where the server can tell and a gateway before it forbids nothing, not paused. */
   async isReady(options: CallOptions = {}): Promise<boolean> {
     if (!(await this.health(options))) return false;
-    const answer = await this.#call("/is_paused", null, options);
+    const answer = await this.call("/is_paused", null, options);
     return isMissing(answer) || answer.status === 403 || !this.#readPaused(answer);
   }
 
-  /** `null` when the server has no versions, as all but the newest. */
-  load(options: CallOptions = {}): Promise<EngineLoad | null> {
-    const { server, timeoutMs } = this.#options;
-    return serverLoad(server, { signal: options.signal, timeoutMs });
+  /** `null` when the server has no metrics, or not those of vLLM. */
+  async load(options: CallOptions = {}): Promise<EngineLoad | null> {
+    const answer = await this.call("/metrics", null, options);
+    if (isMissing(answer)) return null;
+    if (answer.status !== 200)
+      throw this.server.refusal(answer, this.server.context("read the metrics of", "/metrics"));
+    return readLoad(answer.body.toString());
   }
 
-  async weightVersion(options: CallOptions = {}): Promise<string | null> {
-    const answer = await this.#call("/weight_info", null, options);
+  /** `null` when the server has no versions, as all but the newest. */
+  protected async requestVersion(options: CallOptions = {}): Promise<string | null> {
+    const answer = await this.call("/weight_info", null, options);
     if (isMissing(answer) || answer.status === 403) return null;
-    if (answer.status !== 200) throw this.#refusal(answer, "read the weight version of", "/weight_info");
-    const context = this.#options.server.context("read the weight version of", "/weight_info");
+    if (answer.status !== 200) throw this.refusal(answer, "read the weight version of", "/weight_info");
+    const context = this.server.context("read the weight version of", "/weight_info");
     return readWeightVersion(asFields(parseJson(answer.body, context))?.["weight_version"], context);
   }
 
   /** By id where the server can, and then its reply ends as aborted; else, or when that does nothing, by closing the connection. */
   async abort(requestId: string): Promise<void> {
-    const { calls, clock } = this.#options;
-    if (await this.#abortById(requestId, this.#options.timeoutMs)) {
+    const { calls, clock } = this;
+    if (await this.abortById(requestId)) {
       for (const call of calls.of(requestId)) call.endAfter((action) => clock.after(abortGraceMs, action));
     } else {
       for (const call of calls.of(requestId)) call.end();
@@ -87,70 +68,47 @@ export class VllmControl {
 
   async pause(mode: VllmPauseMode): Promise<void> {
     if (mode === "retract") {
-      throw engineFailure(this.#options.server.context("pause", "/pause"), {
+      throw engineFailure(this.server.context("pause", "/pause"), {
         code: "bad-request",
         retryable: false,
-        state: 'vLLM has no mode "retract", which computes the cache of held requests anew',
+        state: 'vLLM has no mode "retract", which computes the cache of held requests again',
         remedy: 'use "abort" or "in-place"',
       });
     }
-    await this.#tell("pause", "/pause", `?mode=${pauseModes[mode]}`);
+    await this.#post("pause", "/pause", `?mode=${pauseModes[mode]}`);
   }
 
   async continue(): Promise<void> {
-    await this.#tell("continue", "/resume");
+    await this.#post("continue", "/resume");
   }
 
   async isPaused(options: CallOptions = {}): Promise<boolean> {
-    return this.#readPaused(await this.#call("/is_paused", null, options));
+    return this.#readPaused(await this.call("/is_paused", null, options));
   }
 
   #readPaused(answer: HttpResponse): boolean {
-    if (answer.status !== 200) throw this.#refusal(answer, "ask for the pause of", "/is_paused");
-    const context = this.#options.server.context("ask for the pause of", "/is_paused");
+    if (answer.status !== 200) throw this.refusal(answer, "request the pause of", "/is_paused");
+    const context = this.server.context("request the pause of", "/is_paused");
     const isPaused = asFields(parseJson(answer.body, context))?.["is_paused"];
     if (typeof isPaused !== "boolean") throw badReply(context, "is_paused is missing");
     return isPaused;
   }
 
-  /** Aborts by id a request that its caller gave up; nobody waits, and closing the connection ends it anyway. */
-  abandon(requestId: string): void {
-    const task = this.#abortById(requestId, abandonTimeoutMs).then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#abandoned.add(task);
-    void task.finally(() => this.#abandoned.delete(task));
-  }
-
-  /** Resolves when no abandoned request is being aborted any more; within seconds. */
-  async settled(): Promise<void> {
-    await Promise.all(this.#abandoned);
-  }
-
   /** False when the server has no such call. */
-  async #abortById(requestId: string, timeoutMs: number): Promise<boolean> {
+  protected async abortById(requestId: string, timeoutMs: number = this.controlTimeoutMs): Promise<boolean> {
     if (this.#abortsById === false) return false;
     // vLLM puts the endpoint before the id it is given. Ids it does not know do nothing.
     const ids = [requestId, `generate-tokens-${requestId}`, `cmpl-${requestId}-0`];
-    const body = JSON.stringify({ request_ids: ids });
-    const answer = await this.#call("/abort_requests", body, {}, timeoutMs);
+    const answer = await this.call("/abort_requests", JSON.stringify({ request_ids: ids }), {}, { timeoutMs });
     this.#abortsById = !isMissing(answer);
     if (!this.#abortsById) return false;
     if (answer.status === 200) return true;
-    throw this.#refusal(answer, "abort a request of", "/abort_requests");
+    throw this.refusal(answer, "abort a request of", "/abort_requests");
   }
 
-  async #tell(verb: string, path: string, query = ""): Promise<void> {
-    const answer = await this.#call(path + query, "", {});
-    if (answer.status !== 200) throw this.#refusal(answer, verb, path);
-  }
-
-  #refusal(answer: HttpResponse, verb: string, path: string): Error {
-    const { server } = this.#options;
-    const context = server.context(verb, path);
-    if (!isMissing(answer)) return server.refusal(answer, context);
-    return engineFailure(context, {
+  protected override refusal(answer: HttpResponse, verb: string, path: string): AttributedError {
+    if (!isMissing(answer)) return super.refusal(answer, verb, path);
+    return engineFailure(this.server.context(verb, path), {
       code: "bad-request",
       retryable: false,
       state: `the server has no such call (HTTP ${answer.status})`,
@@ -158,17 +116,104 @@ export class VllmControl {
     });
   }
 
-  #call(
-    path: string,
-    body: string | null,
-    options: CallOptions,
-    timeoutMs: number = this.#options.timeoutMs,
-  ): Promise<HttpResponse> {
-    const { server } = this.#options;
-    return server.send(server.request(path, body), { signal: options.signal, timeoutMs });
+  async #post(verb: string, path: string, query = ""): Promise<void> {
+    const answer = await this.call(path + query, "", {});
+    if (answer.status !== 200) throw this.refusal(answer, verb, path);
   }
 }
 
-function isMissing({ status }: HttpResponse): boolean {
-  return status === 404 || status === 405;
+/** One call. Its signal aborts when the caller gives up or when we end it ourselves. */
+export class LiveCall {
+  readonly #controller = new AbortController();
+  #cancelTimer: (() => void) | null = null;
+  #isEnded = false;
+
+  get signal(): AbortSignal {
+    return this.#controller.signal;
+  }
+
+  /** True when `end` ended it, and not its caller. */
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** Closes the connection on behalf of the caller. */
+  cancel(): void {
+    this.#controller.abort();
+  }
+
+  /** Closes the connection because the request was aborted. */
+  end(): void {
+    this.#isEnded = true;
+    this.#controller.abort();
+  }
+
+  /** Ends the call unless it settles first. `after` starts a timer and returns its cancellation. */
+  endAfter(after: (action: () => void) => () => void): void {
+    this.#cancelTimer ??= after(() => this.end());
+  }
+
+  /** To be called when the call is done, in every case. */
+  settle(): void {
+    this.#cancelTimer?.();
+  }
+}
+
+/** The calls of an engine in flight, by request id: for servers that end a request only when its connection closes. */
+export class LiveCalls {
+  readonly #calls = new Map<string, Set<LiveCall>>();
+
+  open(requestId: string): LiveCall {
+    const call = new LiveCall();
+    const known = this.#calls.get(requestId);
+    if (known === undefined) this.#calls.set(requestId, new Set([call]));
+    else known.add(call);
+    return call;
+  }
+
+  /** Those in flight with this id. */
+  of(requestId: string): readonly LiveCall[] {
+    return [...(this.#calls.get(requestId) ?? [])];
+  }
+
+  close(requestId: string, call: LiveCall): void {
+    call.settle();
+    const known = this.#calls.get(requestId);
+    known?.delete(call);
+    if (known?.size === 0) this.#calls.delete(requestId);
+  }
+}
+
+/**
+ * How busy a server is, from gauges among its Prometheus metrics. Several engines behind one address have a line each: requests
+ * are summed, and the fullest cache counts for all.
+ */
+export function readLoad(text: string): EngineLoad | null {
+  const running = gauge(text, "vllm:num_requests_running");
+  const waiting = gauge(text, "vllm:num_requests_waiting");
+  if (running.length === 0 || waiting.length === 0) return null;
+  const newer = gauge(text, "vllm:kv_cache_usage_perc");
+  // Its name until v0.10; either is a share, whatever it is called.
+  const uses = newer.length > 0 ? newer : gauge(text, "vllm:gpu_cache_usage_perc");
+  return {
+    servers: running.length,
+    running: sum(running),
+    waiting: sum(waiting),
+    kvUse: uses.length === 0 ? null : Math.min(1, Math.max(...uses)),
+  };
+}
+
+/** The values of a gauge, one for each set of labels. */
+function gauge(text: string, name: string): number[] {
+  const values: number[] = [];
+  for (const line of text.split("\n")) {
+    if (!line.startsWith(name)) continue;
+    const [, value] = /^(?:\{.*\})?\s+(\S+)/.exec(line.slice(name.length)) ?? [];
+    if (value !== undefined && Number.isFinite(Number(value)) && Number(value) >= 0) values.push(Number(value));
+  }
+  return values;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { vllmDialect } from "./vllm-dialect.ts";
+import { vllmDialect } from "./vllm-engine.ts";
 import { apiKey, failureOf, request } from "../../http/engine-calls.test-helper.ts";
 import { engineOf } from "./vllm.test-helper.ts";
 

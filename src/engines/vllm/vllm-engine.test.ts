@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../core/failure.ts";
 import { createManualClock } from "../../lib/clock.ts";
 import { createFunctionSampler, createVllmFront } from "../../testing/index.ts";
-import type { VllmWarning } from "./logprobs-mode.ts";
+import type { VllmWarning } from "./endpoints.ts";
 import { createVllmEngine } from "./vllm-engine.ts";
 import { apiKey, echo, failureOf, idle, request, stuckSampler } from "../../http/engine-calls.test-helper.ts";
 import { engineOf, engineOn } from "./vllm.test-helper.ts";
@@ -419,9 +419,9 @@ describe("createVllmEngine() refuses settings that cannot work", () => {
   test.each([
     [{ url: "http://h:1/base/inference/v1/generate" }, "it names an endpoint; write http://h:1/base."],
     [{ model: "" }, "model is empty"],
-    [{ routingHeader: "x session" }, "wanted the name of a header"],
-    [{ endpoint: "chat" as "generate" }, 'endpoint is "chat", wanted'],
-    [{ logprobsMode: "cooked" as "raw" }, 'logprobsMode is "cooked", wanted'],
+    [{ routingHeader: "x session" }, "expected the name of a header"],
+    [{ endpoint: "chat" as "generate" }, 'endpoint is "chat", expected'],
+    [{ logprobsMode: "cooked" as "raw" }, 'logprobsMode is "cooked", expected'],
   ])("%j", (options, words) => {
     const make = (): unknown => createVllmEngine(options);
     expect(make).toThrow(ConfigurationError);

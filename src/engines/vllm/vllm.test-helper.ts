@@ -1,10 +1,9 @@
 // Engines in front of functions and of the protocol front, without a socket.
 
-import { createHandlerClient } from "../../http/index.ts";
+import { createHandlerClient } from "../../http/handler-client.test-helper.ts";
 import { apiKey } from "../../http/engine-calls.test-helper.ts";
 import type { VllmFront } from "../../testing/index.ts";
-import { createVllmEngine, type VllmEngine } from "./vllm-engine.ts";
-import type { VllmEngineOptions } from "./vllm-options.ts";
+import { createVllmEngine, type VllmEngine, type VllmEngineOptions } from "./vllm-engine.ts";
 
 /** An engine whose server is a function; it asks for no endpoint unless told to. */
 export function engineOf(

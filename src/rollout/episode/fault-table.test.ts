@@ -8,7 +8,7 @@ import { AttributedError, type Engine, type Episode, type EpisodeEvent } from ".
 import { createGuardedEngine } from "../../engines/guarded/index.ts";
 import { createSglangEngine } from "../../engines/sglang/index.ts";
 import { createVllmEngine } from "../../engines/vllm/index.ts";
-import { createHandlerClient } from "../../http/index.ts";
+import { createHandlerClient } from "../../http/handler-client.test-helper.ts";
 import { createFunctionSampler, createSglangFront, createVllmFront } from "../../testing/index.ts";
 import { createManualClock } from "../../lib/clock.ts";
 import { llmUser } from "../../users/index.ts";

@@ -7,7 +7,7 @@ import type { Engine, EngineControl, Episode, SampleRequest } from "../../core/i
 import { createScriptedEngine } from "../../engines/scripted/index.ts";
 import { createSglangEngine } from "../../engines/sglang/index.ts";
 import { createVllmEngine } from "../../engines/vllm/index.ts";
-import { createHandlerClient } from "../../http/index.ts";
+import { createHandlerClient } from "../../http/handler-client.test-helper.ts";
 import { createManualClock } from "../../lib/clock.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 import { createFunctionSampler, createSglangFront, createVllmFront, type Sampler } from "../../testing/index.ts";

@@ -10,8 +10,7 @@
 //    └── prompt + the tokens so far ◄───────────────────────────────────┘
 
 import type { Engine, SampleRequest, SampleResult } from "../../core/engine.ts";
-import type { Attempt } from "../../core/failure.ts";
-import { attribute, AttributedError } from "../../core/failure.ts";
+import { type Attempt, attribute, AttributedError } from "../../core/failure.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
 import { DeadlineError, type DeadlineRunner } from "../../lib/deadline.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";

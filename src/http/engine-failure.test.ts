@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { parseRetryAfter, serverMessage } from "./server-message.ts";
+import { parseRetryAfter, serverMessage } from "./engine-failure.ts";
 
 test.each([
   ['{"error":{"message":"a"}}', "a"],

@@ -1,10 +1,10 @@
 // The HTTP contract served by a function from `Request` to `Response`, as web frameworks offer one: requests in the same
-// process, without a socket. For tests and for servers embedded in the process that calls them.
+// process, without a socket.
 
 import type { Boundary } from "../core/failure.ts";
 import { systemClock, type Clock } from "../lib/clock.ts";
-import { CallScopes, type CallEnd } from "./call-scope.ts";
-import { endedCall, httpFailure, unusableAnswer } from "./http-failure.ts";
+import { HttpCall } from "./http-call.ts";
+import { endedCall } from "./http-failure.ts";
 import type { HttpCallOptions, HttpClient, HttpRequest, HttpResponse, HttpStream } from "./http-client.ts";
 
 export type HandlerClientOptions = {
@@ -22,55 +22,42 @@ export function createHandlerClient(
   options: HandlerClientOptions,
 ): HttpClient {
   const { boundary, clock = systemClock } = options;
-  const scopes = new CallScopes(clock);
   let closed = false;
 
-  const stream = async (request: HttpRequest, call: HttpCallOptions = {}): Promise<HttpStream> => {
-    const { signal, timeoutMs = null, firstByteTimeoutMs = null, maxBytes = Infinity } = call;
-    const toError = (reason: CallEnd): Error => endedCall(request, { boundary, reason, call });
-    if (closed) throw toError("cancelled");
-    const scope = scopes.open({ signal, timeoutMs, firstByteTimeoutMs, toError });
+  const stream = async (request: HttpRequest, callOptions: HttpCallOptions = {}): Promise<HttpStream> => {
+    const { maxBytes = Infinity } = callOptions;
+    if (closed) throw endedCall(request, { boundary, reason: "cancelled", call: callOptions });
+    const call = new HttpCall(request, callOptions, { boundary, clock });
     const controller = new AbortController();
-    scope.signal.addEventListener("abort", () => controller.abort(scope.error));
-    const fail = (error: unknown): Error => {
-      scope.end();
-      return scope.error ?? httpFailure(error, request, boundary);
-    };
-    const answer = await scope
+    call.addEventListener("abort", () => controller.abort(call.reason));
+    const answer = await call
       .run(async () => handler(toRequest(request, controller.signal)))
       .catch((error: unknown) => {
-        throw fail(error);
+        throw call.fail(error);
       });
-    scope.begun();
+    call.begun();
     const reader = (answer.body as ReadableStream<Uint8Array> | null)?.getReader() ?? null;
+    const close = (): void => {
+      call.end();
+      reader?.cancel().catch(() => undefined);
+    };
     async function* chunks(): AsyncGenerator<Uint8Array> {
       let size = 0;
       try {
         for (;;) {
-          const next = reader === null ? { done: true as const } : await scope.run(() => reader.read());
+          const next = reader === null ? { done: true as const } : await call.run(() => reader.read());
           if (next.done) return;
           size += next.value.length;
-          if (size > maxBytes) {
-            throw unusableAnswer(request, { boundary, state: `the answer is larger than ${maxBytes} bytes` });
-          }
+          if (size > maxBytes) throw call.tooLarge(maxBytes);
           yield next.value;
         }
       } catch (error) {
-        throw fail(error);
+        throw call.fail(error);
       } finally {
-        scope.end();
-        reader?.cancel().catch(() => undefined);
+        close();
       }
     }
-    return {
-      status: answer.status,
-      headers: Object.fromEntries(answer.headers),
-      chunks: chunks(),
-      cancel: () => {
-        scope.end();
-        reader?.cancel().catch(() => undefined);
-      },
-    };
+    return { status: answer.status, headers: Object.fromEntries(answer.headers), chunks: chunks(), cancel: close };
   };
 
   return {
@@ -92,7 +79,7 @@ function toRequest(request: HttpRequest, signal: AbortSignal): Request {
   const { base, path, method, body } = request;
   const headers =
     base.authorization === null ? request.headers : { authorization: base.authorization, ...request.headers };
-  // A `Request` takes no bytes out of memory that could be shared (`body-memory.ts`).
+  // A `Request` takes no bytes out of memory that could be shared (`growing-body.ts`).
   const content = body instanceof Uint8Array ? Buffer.from(body) : body;
   return new Request(base.origin + base.path + path, { method, headers, body: content, signal });
 }

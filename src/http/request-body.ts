@@ -1,10 +1,9 @@
 // The bytes of a body whose prompt grows from turn to turn: a turn writes its new ids and a tail behind those that stand there
-// already, and copies nothing. Keyed by identity, so a fork begins anew. How conversations of a run begin (guidelines and
+// already, and copies nothing. Keyed by identity, so a fork starts afresh. How conversations of a run begin (guidelines and
 // tools, mostly) is written in digits once and copied into their bodies. Measured in `bench/request-body.mjs`.
 
 import type { TokenBuffer } from "../core/token-buffer.ts";
 import { writeDigits } from "../lib/bytes.ts";
-import { giveMemoryBack, takeMemory } from "./body-memory.ts";
 
 /** An id has at most ten digits, and a comma behind it. */
 const mostBytesPerId = 11;
@@ -15,10 +14,10 @@ const leastRoom = 8192;
 const comma = 44;
 
 /**
- * A body to send. Give it back once the server has answered what was asked: it has read it all. After anything else, a refusal
- * too, the rest may still be on its way out; a body that is not given back never changes.
+ * A body to send. Release it once the server has answered the request: it has read it all. After anything else, a refusal too,
+ * the rest may still be on its way out; a body that is not released never changes.
  */
-export type LentBody = { readonly bytes: Buffer; readonly giveBack: () => void };
+export type RequestBody = { readonly bytes: Buffer; readonly release: () => void };
 
 /** Ids and their bytes, a comma behind each. Never changed. */
 type Opening = { readonly ids: Uint32Array; readonly bytes: Buffer };
@@ -35,9 +34,10 @@ export class GrowingBodies {
     this.#head = head;
   }
 
-  /** See {@link GrowingBody.lend}. */
-  lend(prompt: TokenBuffer, tail: string): LentBody {
-    return (this.#bodies.get(prompt) ?? this.#begin(prompt)).lend(prompt, tail);
+  /** The head, the ids of the prompt with commas between them, "]," and `fields`. Throws what `JSON.stringify` throws. */
+  write(prompt: TokenBuffer, fields: object): RequestBody {
+    const tail = `],${JSON.stringify(fields).slice(1)}`;
+    return (this.#bodies.get(prompt) ?? this.#begin(prompt)).write(prompt, tail);
   }
 
   #begin(prompt: TokenBuffer): GrowingBody {
@@ -51,15 +51,15 @@ export class GrowingBodies {
   }
 }
 
-/** `head`, then ids with commas between them, then a tail that is written anew for every body. */
+/** `head`, then ids with commas between them, then a tail of its own for every body. */
 class GrowingBody {
   readonly #opens: boolean;
   /** Head and ids, each with a comma behind it: the first `#end` bytes, which never change. The rest is room. */
   #bytes: Buffer;
   #end: number;
   #count = 0;
-  /** Who reads `#bytes`. */
-  #lent: LentBody | null = null;
+  /** The body that reads `#bytes`. */
+  #reader: RequestBody | null = null;
   #isClosed = false;
 
   /** `capacity`: how many ids the prompt has at first. */
@@ -69,42 +69,42 @@ class GrowingBody {
     this.#end = head.length;
   }
 
-  /** Bodies that are lent never change. */
-  lend(prompt: TokenBuffer, tail: string): LentBody {
+  /** A body that is not released never changes. */
+  write(prompt: TokenBuffer, tail: string): RequestBody {
     const tailBytes = Buffer.byteLength(tail);
     this.#grow(prompt, tailBytes);
     const bytes = this.#bytes;
     // The tail takes the place of the last comma.
     const start = this.#count === 0 ? this.#end : this.#end - 1;
     bytes.write(tail, start);
-    const lent = { bytes: bytes.subarray(0, start + tailBytes), giveBack: () => this.#takeBack(lent) };
-    this.#lent = lent;
-    return lent;
+    const body = { bytes: bytes.subarray(0, start + tailBytes), release: () => this.#release(body) };
+    this.#reader = body;
+    return body;
   }
 
-  /** Whoever lent since then keeps what it has. */
-  #takeBack(body: LentBody): void {
-    if (this.#lent !== body) return;
-    this.#lent = null;
-    if (this.#isClosed) giveMemoryBack(this.#bytes);
+  /** A body written since then is not affected. */
+  #release(body: RequestBody): void {
+    if (this.#reader !== body) return;
+    this.#reader = null;
+    if (this.#isClosed) releaseMemory(this.#bytes);
   }
 
-  /** Nobody will be lent anything any more. */
+  /** Nothing more is written. */
   close(): void {
     this.#isClosed = true;
-    if (this.#lent === null) giveMemoryBack(this.#bytes);
+    if (this.#reader === null) releaseMemory(this.#bytes);
   }
 
-  /** Takes in the ids that the prompt has got since the last time, and makes room for a tail. */
+  /** Appends the ids that the prompt has gained since the last time, and makes room for a tail. */
   #grow(prompt: TokenBuffer, tailBytes: number): void {
     const opening = this.#count === 0 && this.#opens ? this.#open(prompt) : null;
     const known = opening?.ids.length ?? this.#count;
     const most = this.#end + (opening?.bytes.length ?? 0) + (prompt.length - known) * mostBytesPerId + tailBytes;
-    if (this.#lent !== null || most > this.#bytes.length) {
-      const grown = takeMemory(most + Math.max(leastRoom, most >> 3));
+    if (this.#reader !== null || most > this.#bytes.length) {
+      const grown = acquireMemory(most + Math.max(leastRoom, most >> 3));
       grown.set(this.#bytes.subarray(0, this.#end));
-      // Bytes that somebody may still read are not handed on.
-      if (this.#lent === null) giveMemoryBack(this.#bytes);
+      // Bytes that may still be read are not reused.
+      if (this.#reader === null) releaseMemory(this.#bytes);
       this.#bytes = grown;
     }
     if (opening !== null) {
@@ -148,4 +148,43 @@ function writeIds(ids: Uint32Array, bytes: Buffer, offset: number): number {
     bytes[end++] = comma;
   }
   return end;
+}
+
+// Memory of bodies, reused from one conversation to the next. Not ordinary buffers: V8 counts those, and marks its whole heap
+// for every 64 MB that are new, which thousands of conversations need every few seconds. It does not count memory that
+// could be shared with other threads. Measured in `bench/concurrency.mjs`.
+
+/** Smaller ones are not worth keeping. */
+const leastMemory = 8192;
+/** Of memory that is ready and unused. */
+const mostIdleBytes = 64 * 2 ** 20;
+
+/** By size. */
+const idleMemory = new Map<number, Buffer[]>();
+let idleBytes = 0;
+
+/** At least so many bytes, whatever they hold. */
+function acquireMemory(bytes: number): Buffer {
+  const size = sizeFor(bytes);
+  const known = idleMemory.get(size)?.pop();
+  if (known === undefined) return Buffer.from(new SharedArrayBuffer(size));
+  idleBytes -= size;
+  return known;
+}
+
+/** Of memory that `acquireMemory` gave and that is no longer read. */
+function releaseMemory(memory: Buffer): void {
+  if (memory.length < leastMemory || idleBytes + memory.length > mostIdleBytes) return;
+  const others = idleMemory.get(memory.length);
+  if (others === undefined) idleMemory.set(memory.length, [memory]);
+  else others.push(memory);
+  idleBytes += memory.length;
+}
+
+/** Powers of two and what lies halfway between them, so that a third at most goes unused. */
+function sizeFor(bytes: number): number {
+  let size = leastMemory;
+  while (size < bytes) size *= 2;
+  const between = (size / 4) * 3;
+  return between >= bytes && between > leastMemory ? between : size;
 }

@@ -1,0 +1,97 @@
+// The life of one call: a signal from the caller and two deadlines, joined, with everything unhooked when the call ends. Not
+// `lib/deadline.ts`, because a streamed call outlives its promise. Needed at all because undici looks at a signal only once a
+// request has a connection; a queued request would wait on.
+
+import type { AttributedError, Boundary } from "../core/failure.ts";
+import { subscribeToAbort } from "../lib/deadline.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { HttpCallOptions, HttpRequest } from "./http-client.ts";
+import { type CallEnd, endedCall, httpFailure, unusableReply } from "./http-failure.ts";
+
+/**
+ * Ends what it runs when the caller cancels or a deadline passes. Call `end` when the call is done, in every case. It is also
+ * what undici takes for a signal, which uses three members of one: a real one costs as much as parsing a small answer.
+ */
+export class HttpCall {
+  aborted = false;
+  /** Why the call was ended; undefined while it was not. */
+  reason: AttributedError | undefined = undefined;
+  readonly #request: HttpRequest;
+  readonly #boundary: Boundary;
+  readonly #listeners = new Set<() => void>();
+  readonly #hooks: (() => void)[] = [];
+  #cancelFirstByte: (() => void) | null = null;
+  #reject: ((error: Error) => void) | null = null;
+
+  constructor(
+    request: HttpRequest,
+    options: HttpCallOptions,
+    { boundary, clock }: { readonly boundary: Boundary; readonly clock: Clock },
+  ) {
+    this.#request = request;
+    this.#boundary = boundary;
+    const { signal, timeoutMs = null, firstByteTimeoutMs = null } = options;
+    const stop = (end: CallEnd): void => this.#stop(endedCall(request, { boundary, reason: end, call: options }));
+    if (signal?.aborted === true) {
+      stop("cancelled");
+      return;
+    }
+    if (signal !== undefined) this.#hooks.push(subscribeToAbort(signal, () => stop("cancelled")));
+    if (timeoutMs !== null) this.#hooks.push(clock.after(timeoutMs, () => stop("timeout")));
+    if (firstByteTimeoutMs !== null)
+      this.#cancelFirstByte = clock.after(firstByteTimeoutMs, () => stop("no-first-byte"));
+  }
+
+  addEventListener(_type: "abort", listener: () => void): void {
+    this.#listeners.add(listener);
+  }
+
+  removeEventListener(_type: "abort", listener: () => void): void {
+    this.#listeners.delete(listener);
+  }
+
+  /** Settles as `work` does, or rejects at once when the call is ended first. `work` does not begin in an ended call. */
+  run<T>(work: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (this.reason !== undefined) {
+        reject(this.reason);
+        return;
+      }
+      this.#reject = reject;
+      work().then(resolve, reject);
+    });
+  }
+
+  /** The head of the answer is here. */
+  begun(): void {
+    this.#cancelFirstByte?.();
+    this.#cancelFirstByte = null;
+  }
+
+  /** Unhooks the signal and the deadlines. */
+  end(): void {
+    this.begun();
+    for (const unhook of this.#hooks.splice(0)) unhook();
+  }
+
+  /** Ends the call; what it rejects with, given what was thrown. */
+  fail(error: unknown): AttributedError {
+    this.end();
+    return this.reason ?? httpFailure(error, this.#request, this.#boundary);
+  }
+
+  /** The failure of an answer with more bytes than the bound. */
+  tooLarge(maxBytes: number): AttributedError {
+    const state = `the answer is larger than ${maxBytes} bytes`;
+    return unusableReply(this.#request, { boundary: this.#boundary, state });
+  }
+
+  #stop(error: AttributedError): void {
+    if (this.aborted) return;
+    this.aborted = true;
+    this.reason = error;
+    this.end();
+    for (const listener of this.#listeners) listener();
+    this.#reject?.(error);
+  }
+}

@@ -1,0 +1,297 @@
+// What every server's reply must satisfy, whatever its shape: each value is what it should be, ids are of the model, logprobs
+// are probabilities, nothing follows a stop token, counts agree, and weight versions cover the tokens. A reply that breaks one
+// of these was not sampled by the model we know, and nothing of it is trained.
+
+import type { SampleResult } from "../core/engine.ts";
+import type { Finish, FinishReason, WeightSpan } from "../core/turn.ts";
+import { copyIds } from "../lib/bytes.ts";
+import { badReply, type FailureContext } from "./engine-failure.ts";
+
+/** Names in replies are recorded with every turn. */
+const longestName = 1000;
+
+export type Fields = Readonly<Record<string, unknown>>;
+
+/** `null` when the value is no object. */
+export function asFields(value: unknown): Fields | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : null;
+}
+
+export function isTokenId(value: unknown): value is number {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 && value < 2 ** 32;
+}
+
+/** Throws an `AttributedError` with code "bad-reply" that says `name`. */
+export function readTokenIds(value: unknown, name: string, context: FailureContext): Uint32Array {
+  if (!Array.isArray(value)) throw badReply(context, `${name} is no list`);
+  const ids = value as readonly unknown[];
+  const wrong = ids.findIndex((id) => !isTokenId(id));
+  if (wrong >= 0) throw badReply(context, `${name}[${wrong}] is no token id`);
+  return copyIds(ids as readonly number[]);
+}
+
+/** A weight version as servers write it: text, or a number in some; `null` when absent. */
+export function readWeightVersion(value: unknown, context: FailureContext): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string" && value.length <= longestName) return value;
+  if (typeof value === "number" && Number.isFinite(value)) return String(value);
+  throw badReply(context, `weight_version is no text of at most ${longestName} characters`);
+}
+
+/** Part of a reply as it is recorded, as JSON text. Throws an `AttributedError` with code "bad-reply" where it is long. */
+export function rawText(value: unknown, name: string, context: FailureContext): string {
+  const raw = JSON.stringify(value);
+  if (raw.length <= longestRaw) return raw;
+  throw badReply(context, `${name} has ${raw.length} characters, at most ${longestRaw} are expected`);
+}
+
+const longestRaw = 10_000;
+
+/** How many; `null` when that makes no sense. For numbers that people read and nothing depends on. */
+export function readCount(value: unknown): number | null {
+  return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : null;
+}
+
+/** Rounding lifts the logprob of a certain token a little above 0. As the logprobs themselves are kept. */
+const mostLogprob = Math.fround(1e-3);
+
+type SampledTokens = {
+  readonly sampledTokens: Uint32Array;
+  /** Aligned with `sampledTokens`. Low ones pass: grammars and biases make tokens of nearly no probability. */
+  readonly logprobs: Float32Array;
+};
+
+type SampledRules = {
+  /** Tokens that end a turn; empty when the request told the server to sample on. */
+  readonly stopTokenIds: readonly number[];
+  /** Ids are below it; `null`: not known. */
+  readonly vocabularySize: number | null;
+  readonly maxTokens: number | null;
+};
+
+function checkSampled(sampled: SampledTokens, rules: SampledRules, context: FailureContext): void {
+  const { sampledTokens, logprobs } = sampled;
+  const { stopTokenIds, maxTokens } = rules;
+  const vocabularySize = rules.vocabularySize ?? Infinity;
+  const count = sampledTokens.length;
+  if (maxTokens !== null && count > maxTokens) {
+    throw badReply(context, `it has ${count} tokens, expected at most ${maxTokens}`);
+  }
+  for (let index = 0; index < count; index++) {
+    const id = sampledTokens[index] ?? 0;
+    const logprob = logprobs[index] ?? Number.NaN;
+    if (id >= vocabularySize) {
+      throw badReply(context, `sampled token ${index} is ${id}, but the vocabulary has ${vocabularySize} tokens`, {
+        remedy: "check that the server serves the model of --model",
+      });
+    }
+    if (!(logprob <= mostLogprob && logprob > -Infinity)) {
+      throw badReply(context, `the logprob of sampled token ${index} is ${logprob}`);
+    }
+    if (index < count - 1 && stopTokenIds.includes(id)) {
+      throw badReply(context, `${count - 1 - index} tokens follow the stop token ${id}`);
+    }
+  }
+}
+
+/** Whether the request made the server sample past stop tokens. Both SGLang and vLLM know the name. */
+export function ignoresStopTokens(extra: Readonly<Record<string, unknown>>): boolean {
+  return extra["ignore_eos"] === true;
+}
+
+/**
+ * The spans of a reply that names the version of every token (`[{version, start, end}]`); `null` when it does not. They lie
+ * end to end and cover the tokens, or the reply is refused. An aborted reply is written in the middle of a step: its spans
+ * are cut at the tokens, and tokens behind them are of the last span's version or of one between that and `reply`.
+ */
+function readWeightSpans(
+  value: unknown,
+  sampled: { readonly count: number; readonly reply: string | null; readonly isAborted: boolean },
+  context: FailureContext,
+): readonly WeightSpan[] | null {
+  if (value === undefined || value === null) return null;
+  if (!Array.isArray(value)) throw badReply(context, "weight_versions is no list");
+  const { count, reply, isAborted } = sampled;
+  const spans: WeightSpan[] = [];
+  let end = 0;
+  let version: string | null = null;
+  for (const [index, entry] of (value as readonly unknown[]).entries()) {
+    const fields = asFields(entry);
+    const { start, end: next } = fields ?? {};
+    if (start !== end || typeof next !== "number" || !Number.isInteger(next) || next < end) {
+      throw badReply(context, `weight_versions[${index}] does not begin where the last one ends`);
+    }
+    version = readWeightVersion(fields?.["version"], context);
+    if (version === null) throw badReply(context, `weight_versions[${index}] has no version`);
+    const tokenCount = Math.min(next, count) - Math.min(end, count);
+    if (tokenCount > 0) spans.push({ tokenCount, dispatch: version, reply: version });
+    end = next;
+  }
+  if (end !== count && !isAborted) {
+    throw badReply(context, `weight_versions cover ${end} tokens, but it has ${count}`);
+  }
+  if (version === null || count === 0) return null;
+  if (end < count) spans.push({ tokenCount: count - end, dispatch: version, reply: reply ?? version });
+  return spans;
+}
+
+/** What was requested, as far as the reply must fit it. */
+export type ExpectedReply = SampledRules & {
+  readonly promptTokens: number;
+  /** The weight version known when the request left. */
+  readonly dispatchVersion: string | null;
+};
+
+/** A reply in no server's shape. What is unknown is as the server wrote it, and checked. */
+export type ReplyClaims = {
+  readonly sampled: SampledTokens;
+  readonly finish: Finish;
+  readonly promptTokens: unknown;
+  readonly completionTokens: unknown;
+  readonly cachedTokens: unknown;
+  /** Of the reply as a whole. */
+  readonly weightVersion: string | null;
+  /** Of every token: see {@link readWeightSpans}. */
+  readonly weightVersions: unknown;
+  /** Against a server that shortens prompts. */
+  readonly truncationRemedy: string;
+};
+
+/** Throws an `AttributedError` with code "bad-reply" when the claims do not fit each other or the request. */
+export function readSampledReply(claims: ReplyClaims, expected: ExpectedReply, context: FailureContext): SampleResult {
+  const { sampled, finish, promptTokens, completionTokens, weightVersion: reply } = claims;
+  const { sampledTokens, logprobs } = sampled;
+  checkSampled(sampled, expected, context);
+  const count = sampledTokens.length;
+  const last = sampledTokens.at(-1) ?? null;
+  const isAborted = finish.reason === "abort";
+  if (finish.reason === "stop" && last === null) throw badReply(context, "it stopped without a token");
+  if (finish.reason === "stop" && typeof finish.matched === "number" && finish.matched !== last) {
+    throw badReply(context, `it stopped at token ${finish.matched}, but its last token is ${last}`);
+  }
+  // An aborted request is reported mid-step: its count and its tokens may be one step apart.
+  if (!isAborted && completionTokens !== undefined && completionTokens !== null && completionTokens !== count) {
+    throw badReply(context, `completion_tokens is ${JSON.stringify(completionTokens)}, but it has ${count} tokens`);
+  }
+  // The tokens then continue another prompt.
+  if (typeof promptTokens === "number" && promptTokens !== expected.promptTokens) {
+    throw badReply(context, `the server read ${promptTokens} prompt tokens, but was sent ${expected.promptTokens}`, {
+      retryable: false,
+      remedy: claims.truncationRemedy,
+    });
+  }
+  const spans = readWeightSpans(claims.weightVersions, { count, reply, isAborted }, context);
+  return {
+    sampledTokens,
+    logprobs,
+    finish,
+    weightSpans: spans ?? [{ tokenCount: count, dispatch: expected.dispatchVersion, reply }],
+    usage: {
+      promptTokens: expected.promptTokens,
+      completionTokens: count,
+      cachedTokens: readCount(claims.cachedTokens),
+    },
+  };
+}
+
+/** Logprobs and, where their tokens are written as ids, those. */
+export type LoggedTokens = { readonly ids: Uint32Array | null; readonly logprobs: Float32Array };
+
+/** Tokens out of the list of ids (`name`) and that of logprobs, each of which may be missing; where both have ids, they agree. */
+export function joinTokens(
+  listed: Uint32Array | null,
+  logged: LoggedTokens | null,
+  { name, context }: { readonly name: string; readonly context: FailureContext },
+): SampledTokens {
+  const sampledTokens = listed ?? logged?.ids ?? null;
+  if (sampledTokens === null) throw badReply(context, `${name} and logprobs are missing`);
+  if (logged === null) {
+    if (sampledTokens.length > 0) throw badReply(context, "logprobs are missing");
+    return noTokens;
+  }
+  const { ids, logprobs } = logged;
+  if (logprobs.length !== sampledTokens.length) {
+    throw badReply(context, `it has ${sampledTokens.length} ${name} and ${logprobs.length} logprobs`);
+  }
+  const wrong = ids?.findIndex((id, index) => id !== sampledTokens[index]) ?? -1;
+  if (wrong >= 0) {
+    throw badReply(context, `${name}[${wrong}] is ${sampledTokens[wrong]}, but its logprob is of ${ids?.[wrong]}`);
+  }
+  return { sampledTokens, logprobs };
+}
+
+export const noTokens: SampledTokens = { sampledTokens: new Uint32Array(0), logprobs: new Float32Array(0) };
+
+/** A logprob that 32 bits can hold; the server lost any other, and a made-up number would be trained on. */
+export function readLogprob(value: unknown, index: number, context: FailureContext): number {
+  if (typeof value === "number" && Number.isFinite(Math.fround(value))) return value;
+  throw badReply(context, `the logprob of sampled token ${index} is ${JSON.stringify(value)?.slice(0, 40)}`);
+}
+
+const finishReasons: readonly unknown[] = ["stop", "length", "abort"] satisfies FinishReason[];
+
+/** `shown`: the field with all that the server wrote. */
+export function readFinishReason(value: unknown, shown: unknown, context: FailureContext): FinishReason {
+  if (shown === null || shown === undefined) throw badReply(context, "finish_reason is missing");
+  if (finishReasons.includes(value)) return value as FinishReason;
+  throw badReply(context, `finish_reason ${JSON.stringify(shown).slice(0, 100)} is unknown`);
+}
+
+/** Frames without a new token that a stream may have in a row; a server that sends more never ends. */
+const mostIdleFrames = 1000;
+
+/**
+ * Folds the frames of a streamed answer into the one that the same request would get without streaming, so that one reader
+ * judges both. Every method throws an `AttributedError` for what does not fit.
+ */
+export abstract class StreamFold {
+  protected readonly context: FailureContext;
+  protected frames = 0;
+  /** Whether the stream said that it is complete. */
+  protected isDone = false;
+  readonly #maxTokens: number;
+  #idleFrames = 0;
+
+  /** Tokens beyond `maxTokens` are refused as they come; `null`: no bound. */
+  constructor(maxTokens: number | null, context: FailureContext) {
+    this.context = context;
+    this.#maxTokens = maxTokens ?? Infinity;
+  }
+
+  /** Takes the data of one event. */
+  take(data: string): void {
+    if (data === "[DONE]") this.isDone = true;
+    if (this.isDone) return;
+    const frame = asFields(this.#parse(data));
+    if (frame === null) throw badReply(this.context, `frame ${this.frames} is no object`);
+    const before = this.tokenCount;
+    this.takeFrame(frame);
+    const count = this.tokenCount;
+    if (count > this.#maxTokens) {
+      throw badReply(this.context, `it has ${count} tokens, expected at most ${this.#maxTokens}`);
+    }
+    this.#idleFrames = count > before ? 0 : this.#idleFrames + 1;
+    if (this.#idleFrames > mostIdleFrames) {
+      throw badReply(this.context, `${mostIdleFrames} frames in a row brought no token`);
+    }
+    this.frames += 1;
+  }
+
+  /** The whole answer. Throws when the stream ended before its end. */
+  abstract whole(): Fields;
+  /** Tokens so far: of the longest list, for a frame may have any of them. */
+  protected abstract readonly tokenCount: number;
+  protected abstract takeFrame(frame: Fields): void;
+
+  protected unfinished(): Error {
+    return badReply(this.context, `the stream ended after ${this.frames} frames without a finish reason`);
+  }
+
+  #parse(data: string): unknown {
+    try {
+      return JSON.parse(data);
+    } catch {
+      throw badReply(this.context, `frame ${this.frames} of the stream is not JSON`);
+    }
+  }
+}
