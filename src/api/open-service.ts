@@ -107,7 +107,7 @@ export async function openService(
       {
         environment,
         defaultSplit: settings.split ?? environment.splits[0] ?? "train",
-        player: (policy) => observedPlayer(engines.player(policy), metrics),
+        runner: (policy) => observedPlayer(engines.player(policy), metrics),
         store: {
           append: async (episode) => {
             await store.append(episode);

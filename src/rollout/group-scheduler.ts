@@ -35,7 +35,8 @@ export type GroupStore = Pick<RunStore, "append" | "appendGroup">;
 export type ExportSamples = (finished: FinishedEpisode, position: EpisodePosition) => readonly string[];
 
 export type SchedulerOptions = {
-  readonly runEpisode: RunEpisode;
+  /** `null`: the episode did not run, and nothing is recorded of it. */
+  readonly runEpisode: (...run: Parameters<RunEpisode>) => Promise<FinishedEpisode | null>;
   /** Of the run: seeds of episodes derive from it, their group's id and their place in the group. */
   readonly seed: number;
   /** Episodes of a group. */
@@ -279,6 +280,7 @@ export class GroupScheduler {
       },
       ...(onRecorded === undefined ? {} : { onRecorded: (event) => onRecorded(event, plan) }),
     });
+    if (finished === null) return;
     const { episode, origin } = finished;
     // An episode that a cancelled run aborted has not ended: its events are in the journal, and a later process resumes it.
     const isUnfinished = this.#isCancelled && episode.stopReason === "cancelled";

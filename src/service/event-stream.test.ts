@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { EpisodeJob } from "./episode-job.ts";
-import { notStarted } from "./episode-summary.ts";
+import { EpisodeJob, notStarted } from "./jobs.ts";
 import { streamEvents } from "./event-stream.ts";
 
 const task = {
@@ -21,8 +20,8 @@ test("nothing is prepared for a client that does not read", async () => {
   const job = jobOf();
   let written = 0;
   for (let index = 0; index < 1000; index++) job.see({ type: "turn", toJSON: () => ++written });
-  job.end(notStarted, { isKept: true });
-  const reader = streamEvents({ job, forgotten: async () => [], redact: (shown) => shown }, 0).body!.getReader();
+  job.end(notStarted, { isStored: true });
+  const reader = streamEvents({ job, stored: async () => [], redact: (shown) => shown }, 0).body!.getReader();
   await reader.read();
   await new Promise((done) => setImmediate(done));
   expect(written).toBeLessThan(5);
@@ -32,7 +31,7 @@ test("nothing is prepared for a client that does not read", async () => {
 test("the stream of an episode that is cut off ends without its end", async () => {
   const job = jobOf();
   job.see({ type: "turn" });
-  const text = streamEvents({ job, forgotten: async () => [], redact: (shown) => shown }, 0).text();
-  job.cutOff();
+  const text = streamEvents({ job, stored: async () => [], redact: (shown) => shown }, 0).text();
+  job.suspend();
   expect(await text).toBe('id: 1\nevent: turn\ndata: {"type":"turn"}\n\n');
 });

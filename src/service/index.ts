@@ -15,5 +15,5 @@ export {
   type RowFormat,
   type ServiceLimits,
   type ServiceParts,
-} from "./service-parts.ts";
+} from "./service-options.ts";
 export { gatedEngine, TurnGate } from "./turn-gate.ts";

@@ -1,25 +1,22 @@
-// The groups of one producer, from their beginning until they are decided: what the library asks for (a group begins, an
-// episode is played, a group is decided) in terms of the service (jobs, places, log, archive). Which group is next, and
-// when, is the library's.
+// The groups of one producer, from their beginning until they are decided: connects the library's callbacks (a group begins, an
+// episode runs, a group is decided) with the service (jobs, pool, log, archive). Which group is next, and when, is decided by the
+// library's producer.
 
+import type { GroupRecord } from "../core/index.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import type { Clock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/limits.ts";
-import type { GroupRecord } from "../core/index.ts";
-import type { BegunGroup, EpisodeRequest, RunEpisode, FinishedEpisode, ProducerState } from "../rollout/index.ts";
-import type { EpisodeJob } from "./episode-job.ts";
-import type { EpisodeStage } from "./episode-stage.ts";
-import { notPlayed, notStarted, summarize } from "./episode-summary.ts";
-import type { GroupJob } from "./group-job.ts";
-import type { GroupMemory } from "./group-memory.ts";
-import { openGroup } from "./open-group.ts";
-import { groupRequestOf, type ProducerRequest } from "./producer-request.ts";
-import type { ServiceParts } from "./service-parts.ts";
+import type { BegunGroup, EpisodeRequest, FinishedEpisode, ProducerState, RunEpisode } from "../rollout/index.ts";
+import type { EpisodePool } from "./episode-pool.ts";
+import type { JobStore } from "./job-store.ts";
+import { type EpisodeJob, type GroupJob, notRun, notStarted, openGroup, summarize } from "./jobs.ts";
+import { groupRequestOf, type ProducerRequest } from "./producer-job.ts";
+import type { ServiceParts } from "./service-options.ts";
 
-export type ProducerWorld = {
+export type ProducerDependencies = {
   readonly parts: ServiceParts;
-  readonly memory: GroupMemory;
-  readonly stage: EpisodeStage;
+  readonly jobs: JobStore;
+  readonly pool: EpisodePool;
   /** Measures leases. */
   readonly clock: Clock;
 };
@@ -27,7 +24,7 @@ export type ProducerWorld = {
 export type ProducerGroupsOptions = {
   readonly producerId: string;
   readonly request: ProducerRequest;
-  readonly player: RunEpisode;
+  readonly runner: RunEpisode;
   readonly state: () => ProducerState;
 };
 
@@ -38,67 +35,67 @@ type OpenGroup = {
   readonly isEarlier: boolean;
 };
 
-/** Episodes that are read at once when a service goes on with many groups: each is a file that is open. */
+/** Episodes that are read at once when a service resumes many groups: each is an open file. */
 const mostReads = 8;
 
 export class ProducerGroups {
-  readonly #world: ProducerWorld;
+  readonly #dependencies: ProducerDependencies;
   readonly #options: ProducerGroupsOptions;
   readonly #open = new Map<string, OpenGroup>();
   readonly #deciding = new Set<Promise<void>>();
   readonly #reads = createSemaphore(mostReads);
   #isFrozen = false;
 
-  constructor(world: ProducerWorld, options: ProducerGroupsOptions) {
-    this.#world = world;
+  constructor(dependencies: ProducerDependencies, options: ProducerGroupsOptions) {
+    this.#dependencies = dependencies;
     this.#options = options;
   }
 
-  /** A group of an earlier process: it sleeps when nothing more will happen to it. */
-  again(
+  /** Restores a group of an earlier process; a decided one is only loaded when it is requested. */
+  restore(
     begun: { readonly groupId: string; readonly groupIndex: number },
-    { isOver }: { readonly isOver: boolean },
+    { isDecided }: { readonly isDecided: boolean },
   ): void {
-    const { memory } = this.#world;
+    const { jobs } = this.#dependencies;
     const { groupId, groupIndex } = begun;
-    if (isOver) return memory.addAsleep(groupRequestOf(this.#options.request, groupId), this.#identity(begun));
+    if (isDecided) return jobs.addUnloaded(groupRequestOf(this.#options.request, groupId), this.#identity(begun));
     const group = this.#make({ groupId, groupIndex });
-    memory.hold(group);
+    jobs.pin(group);
     this.#open.set(groupId, { group, logged: Promise.resolve(), isEarlier: true });
   }
 
   readonly begin = (begun: BegunGroup): void => {
-    const { memory, parts } = this.#world;
-    const groupIndex = memory.takeNumber();
+    const { jobs, parts } = this.#dependencies;
+    const groupIndex = jobs.nextNumber();
     const group = this.#make({ groupId: begun.groupId, groupIndex });
-    memory.hold(group);
+    jobs.pin(group);
     const { producerId } = this.#options;
     const logged = parts.requests.append({ type: "begin", producerId, groupIndex, ...begun });
-    // Told by its episodes.
+    // Its episodes report the error.
     logged.catch(() => undefined);
     this.#open.set(begun.groupId, { group, logged, isEarlier: false });
   };
 
-  readonly runEpisode: RunEpisode = async (_task, place) => {
-    const { group, logged, isEarlier } = this.#open.get(place.groupId)!;
-    const job = this.#world.memory.place(group, place.sampleIndex);
-    // What stops because of a fault is left to the next process.
-    const leave = subscribeToAbort(place.signal, () =>
-      this.#options.state() === "failed" ? job.cutOff() : job.cancel(),
+  readonly runEpisode: RunEpisode = async (_task, request) => {
+    const { group, logged, isEarlier } = this.#open.get(request.groupId)!;
+    const job = this.#dependencies.jobs.place(group, request.sampleIndex);
+    // Episodes that stop because of a fault are resumed by the next process.
+    const unsubscribe = subscribeToAbort(request.signal, () =>
+      this.#options.state() === "failed" ? job.suspend() : job.cancel(),
     );
     try {
       // On disk before its first token, so that a later process knows how old its tokens are.
       await logged;
-      const kept = isEarlier ? await this.#kept(job, place) : null;
-      const played = kept ?? (await this.#perform(job, place));
-      if (!this.#isFrozen) return played;
+      const stored = isEarlier ? await this.#stored(job, request) : null;
+      const finished = stored ?? (await this.#run(job, request));
+      if (!this.#isFrozen) return finished;
     } catch (error) {
-      if (!job.isCutOff && job.status !== "ended") job.end(notPlayed(error), { isKept: false });
+      if (!job.isSuspended && job.status !== "ended") job.end(notRun(error), { isStored: false });
       if (!this.#isFrozen) throw error;
     } finally {
-      leave();
+      unsubscribe();
     }
-    // The next process hears of it: nothing is decided by closing.
+    // Left to the next process: closing decides nothing.
     return new Promise(() => undefined);
   };
 
@@ -108,12 +105,12 @@ export class ProducerGroups {
     return deciding;
   };
 
-  /** Groups are over though nobody decided them: their producer was cancelled. Those that are handed over just now still are. */
+  /** Closes the groups of a cancelled producer undecided. Those that are being handed over still are. */
   abandon(): void {
     for (const { group } of this.#open.values()) this.#close(group);
   }
 
-  /** Nothing that happens from now on reaches the library. */
+  /** Nothing reaches the library from now on. */
   freeze(): void {
     this.#isFrozen = true;
   }
@@ -128,47 +125,51 @@ export class ProducerGroups {
   }
 
   #make(begun: { readonly groupId: string; readonly groupIndex: number }): GroupJob {
-    return openGroup(groupRequestOf(this.#options.request, begun.groupId), this.#identity(begun), this.#world.parts);
+    return openGroup(
+      groupRequestOf(this.#options.request, begun.groupId),
+      this.#identity(begun),
+      this.#dependencies.parts,
+    );
   }
 
-  /** As an earlier process played it; `null` when it did not end there. */
-  async #kept(job: EpisodeJob, { onRecorded }: EpisodeRequest): Promise<FinishedEpisode | null> {
-    const episode = await this.#reads.run(() => this.#world.parts.archive.find(job.place.episodeId));
+  /** The episode as an earlier process stored it; `null` when it did not end there. */
+  async #stored(job: EpisodeJob, { onRecorded }: EpisodeRequest): Promise<FinishedEpisode | null> {
+    const episode = await this.#reads.run(() => this.#dependencies.parts.archive.find(job.place.episodeId));
     if (episode === null) return null;
     if (onRecorded !== undefined) episode.events.forEach(onRecorded);
-    job.endBefore(summarize(episode));
+    job.endStored(summarize(episode));
     return forDecision({ episode, result: { samples: [], dropped: [] }, origin: "stored" });
   }
 
-  async #perform(job: EpisodeJob, { onEvent, onRecorded }: EpisodeRequest): Promise<FinishedEpisode> {
-    const { player, state } = this.#options;
-    // A group that ends early is decided with all the episodes that had their turn; nobody decides those of a cancelled producer.
-    const endsUnbegun = (): boolean => state() !== "cancelled";
-    const options = { isProduced: true, endsUnbegun, onEvent, onRecorded };
-    const played = await this.#world.stage.play(job, player, options);
-    if (played !== null) return forDecision(played);
-    if (!job.isCutOff) job.end(notStarted, { isKept: false });
-    throw new Error(`Episode "${job.place.episodeId}" was not played.`);
+  async #run(job: EpisodeJob, { onEvent, onRecorded }: EpisodeRequest): Promise<FinishedEpisode> {
+    const { runner, state } = this.#options;
+    // A group that ends early is decided with all its started episodes; groups of a cancelled producer are not decided.
+    const runsCancelled = (): boolean => state() !== "cancelled";
+    const options = { isProduced: true, runsCancelled, onEvent, onRecorded };
+    const finished = await this.#dependencies.pool.run(job, runner, options);
+    if (finished !== null) return forDecision(finished);
+    if (!job.isSuspended) job.end(notStarted, { isStored: false });
+    throw new Error(`Episode "${job.place.episodeId}" did not run.`);
   }
 
   async #decide(record: GroupRecord): Promise<void> {
     const { group } = this.#open.get(record.groupId)!;
-    await this.#world.stage.record({ ...record, groupIndex: group.groupIndex });
+    await this.#dependencies.pool.record({ ...record, groupIndex: group.groupIndex });
     this.#open.delete(record.groupId);
     this.#close(group);
   }
 
   #close(group: GroupJob): void {
-    for (const job of group.jobs) if (job.status !== "ended") job.end(notStarted, { isKept: false });
-    this.#world.memory.letGo(group);
+    for (const job of group.jobs) if (job.status !== "ended") job.end(notStarted, { isStored: false });
+    this.#dependencies.jobs.unpin(group);
   }
 }
 
 const noTokens = new Uint32Array(0);
 
 /**
- * What is needed of an ended episode until its group is decided: how it ended, and how old its tokens are. Everything else is
- * on disk, and many groups may wait.
+ * The part of an ended episode that its group's decision needs: how it ended, and how old its tokens are. Everything else is on
+ * disk, and many groups may wait.
  */
 function forDecision({ episode, origin }: FinishedEpisode): FinishedEpisode {
   const turns = episode.trajectory.turns.map((turn) => ({

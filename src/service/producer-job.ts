@@ -1,22 +1,97 @@
-// One producer as its trainer sees it: numbered batches, each handed over once and given again whenever it is asked for again;
-// pauses and ends. How groups come about is the library's (`runs/producer`).
+// One producer as its trainer sees it: numbered batches, each handed over once and returned again whenever it is requested again;
+// a lease, pauses and ends. How groups come about is decided by the library (`rollout/producer`).
 
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
+import { deriveSeed } from "../lib/random.ts";
 import {
+  createCurriculum,
   createRolloutProducer,
   type EarlierProduction,
-  type RunEpisode,
+  type GroupPolicy,
+  type ProducerOptions,
   type ProducerPlan,
   type ProducerState,
   type ProducerStatus,
   type RolloutProducer,
+  type RunEpisode,
   type TakenGroup,
+  tasksInOrder,
+  type TaskSource,
 } from "../rollout/index.ts";
-import { refuseClosing } from "./asked.ts";
-import { ProducerGroups, type ProducerWorld } from "./producer-groups.ts";
-import { groupIdOf, optionsOf, planOf, type ProducerRequest } from "./producer-request.ts";
+import { findTaskset, type GroupRequest, type TaskOptions } from "./jobs.ts";
+import { type ProducerDependencies, ProducerGroups } from "./producer-groups.ts";
 import type { SteerAction } from "./request-log.ts";
-import { ServiceRefusal } from "./service-refusal.ts";
+import { ServiceError, throwClosing } from "./service-error.ts";
+import type { PolicyRequest } from "./service-options.ts";
+
+export type ProducerRequest = {
+  readonly split: string | null;
+  /** `null`: all tasks of the split. */
+  readonly tasks: readonly number[] | null;
+  /** Passes over the tasks; may be `Infinity`. */
+  readonly passes: number;
+  /** Weighs tasks by how often they are passed, instead of running them in order. */
+  readonly curriculum: boolean;
+  readonly groupSize: number;
+  readonly batchGroups: number;
+  /** `null`: derived from the service's seed and the producer's id. */
+  readonly seed: number | null;
+  readonly policy: PolicyRequest;
+  readonly maxStaleness: number;
+  readonly stale: "drop" | "requeue";
+  /** `null`: the library's default. */
+  readonly bufferGroups: number | null;
+  readonly groups: GroupPolicy;
+  /** What the engine has at the beginning; `null`: what the trainer reported last. */
+  readonly weightVersion: string | null;
+  /** The training it belongs to: only reports that name it reach this producer. `null`: those without a name. */
+  readonly training: string | null;
+  /** Without a request of its trainer for so long, it begins nothing more until the next one. */
+  readonly leaseMs: number;
+};
+
+/** Throws a `ServiceError` for a split or tasks that do not exist. */
+function planOf(request: ProducerRequest, producerId: string, options: TaskOptions): ProducerPlan {
+  const taskset = findTaskset(request.split, request.tasks ?? [], options);
+  const indexes = request.tasks ?? Array.from({ length: taskset.size }, (_, index) => index);
+  const seed = request.seed ?? deriveSeed(options.seed, producerId);
+  return {
+    taskset,
+    tasks: request.curriculum
+      ? curriculumOf(indexes, { seed, passes: request.passes })
+      : tasksInOrder(indexes, request),
+    groupSize: request.groupSize,
+    seed,
+    batchGroups: request.batchGroups,
+  };
+}
+
+/** As many groups as the tasks in order would give. */
+function curriculumOf(
+  taskIndexes: readonly number[],
+  { seed, passes }: { readonly seed: number; readonly passes: number },
+): TaskSource {
+  const source = createCurriculum({ taskIndexes, seed });
+  const groups = taskIndexes.length * passes;
+  return { ...source, next: (groupIndex) => (groupIndex < groups ? source.next(groupIndex) : null) };
+}
+
+function optionsOf(request: ProducerRequest): ProducerOptions {
+  const { maxStaleness, stale, bufferGroups, groups } = request;
+  return { maxStaleness, stale, groups, ...(bufferGroups === null ? {} : { bufferGroups }) };
+}
+
+/** Names task and visit, which a later process reads from it, in characters that a URL may hold. */
+function groupIdOf(producerId: string, taskIndex: number, visit: number): string {
+  return `${producerId}-${taskIndex}-${visit}`;
+}
+
+/** One group of a producer, as a request of its own. */
+export function groupRequestOf(request: ProducerRequest, groupId: string): GroupRequest {
+  const { split, groupSize, seed, policy, groups } = request;
+  const [taskIndex = 0, visit = 1] = groupId.split("-").slice(-2).map(Number);
+  return { split, taskIndex, groupSize, seed, policy, visit, replacements: groups.replacements };
+}
 
 export type Batch = {
   readonly groups: readonly TakenGroup[];
@@ -24,44 +99,44 @@ export type Batch = {
   readonly isLast: boolean;
 };
 
-/** What earlier processes left of it. */
-export type ProducerPast = EarlierProduction & {
+/** The state that earlier processes left. */
+export type ProducerHistory = EarlierProduction & {
   /** Numbers of its groups in the service, by id. */
   readonly numbers: ReadonlyMap<string, number>;
   readonly batches: readonly Batch[];
-  /** Its trainer was not heard, so it is paused. */
+  /** Its lease ran out, so it is paused. */
   readonly hasLapsed: boolean;
-  /** Reported since it lapsed, perhaps by another trainer. */
+  /** Versions reported since it lapsed, perhaps by another trainer. */
   readonly missed: readonly string[];
 };
 
-/** "lapsed": its trainer was not heard for as long as its lease is. */
+/** "lapsed": no request of its trainer came during the lease. */
 export type ProducerJobStatus = Omit<ProducerStatus, "state"> & { readonly state: ProducerState | "lapsed" };
 
-export type BatchWish = {
+export type BatchRequest = {
   /** `null`: as many as the trainer takes for one version. */
   readonly groups: number | null;
   readonly waitMs: number;
-  /** Aborted when the client leaves. */
+  /** Aborted when the client disconnects. */
   readonly signal: AbortSignal;
 };
 
 export type BatchOutcome = { readonly status: "ready" | "waiting" | "ended"; readonly groups: readonly TakenGroup[] };
 
-/** Somebody waits for the next batch; others who want it wait with him. */
+/** A wait for the next batch, shared by all requests for it. */
 type Take = {
   readonly number: number;
-  readonly settled: Promise<"taken" | "ended" | "given-up">;
-  readonly giveUp: AbortController;
+  readonly settled: Promise<"taken" | "ended" | "abandoned">;
+  readonly abandon: AbortController;
   waiting: number;
 };
 
-export type ProducerOrder = {
+export type ProducerJobOptions = {
   readonly producerId: string;
   readonly bodyHash: string;
   readonly request: ProducerRequest;
-  readonly player: RunEpisode;
-  /** Episodes that it may have under way. */
+  readonly runner: RunEpisode;
+  /** Episodes that it may have in flight. */
   readonly concurrency: number;
   /** What the engine has at the beginning. */
   readonly weightVersion: string | null;
@@ -71,8 +146,8 @@ export class ProducerJob {
   readonly producerId: string;
   readonly bodyHash: string;
   readonly request: ProducerRequest;
-  readonly #world: ProducerWorld & { readonly onLapse: (job: ProducerJob) => void };
-  readonly #order: ProducerOrder;
+  readonly #dependencies: ProducerDependencies & { readonly onLapse: (job: ProducerJob) => void };
+  readonly #options: ProducerJobOptions;
   readonly #plan: ProducerPlan;
   readonly #groups: ProducerGroups;
   #batches: Batch[] = [];
@@ -84,21 +159,24 @@ export class ProducerJob {
   #isFrozen = false;
   #hasLapsed = false;
   #missed: string[] = [];
-  /** Runs while it plays: when the lease ends, and how not to be told. */
+  /** Set while it runs: when the lease ends, and how to stop its timer. */
   #lease: { readonly endsAt: number; readonly stop: () => void } | null = null;
 
-  /** Throws a `ServiceRefusal` for tasks that there are not. */
-  constructor(order: ProducerOrder, world: ProducerWorld & { readonly onLapse: (job: ProducerJob) => void }) {
-    const { producerId, bodyHash, request, player } = order;
+  /** Throws a `ServiceError` for tasks that do not exist. */
+  constructor(
+    options: ProducerJobOptions,
+    dependencies: ProducerDependencies & { readonly onLapse: (job: ProducerJob) => void },
+  ) {
+    const { producerId, bodyHash, request, runner } = options;
     this.producerId = producerId;
     this.bodyHash = bodyHash;
     this.request = request;
-    this.#world = world;
-    this.#order = order;
-    this.#plan = planOf(request, producerId, world.parts);
-    this.#weightVersion = order.weightVersion;
+    this.#dependencies = dependencies;
+    this.#options = options;
+    this.#plan = planOf(request, producerId, dependencies.parts);
+    this.#weightVersion = options.weightVersion;
     const state = (): ProducerState => this.#producer?.status.state ?? "running";
-    this.#groups = new ProducerGroups(world, { producerId, request, player, state });
+    this.#groups = new ProducerGroups(dependencies, { producerId, request, runner, state });
   }
 
   get split(): string {
@@ -110,11 +188,11 @@ export class ProducerJob {
     return this.#hasLapsed && status.state === "paused" ? { ...status, state: "lapsed" } : status;
   }
 
-  /** Until it lapses; `null`: nothing lapses. */
+  /** Until it lapses; `null`: it does not. */
   get leaseLeftMs(): number | null {
     return this.#lease === null || this.status.state !== "running"
       ? null
-      : Math.max(0, this.#lease.endsAt - this.#world.clock.now());
+      : Math.max(0, this.#lease.endsAt - this.#dependencies.clock.now());
   }
 
   get weightVersion(): string | null {
@@ -126,21 +204,21 @@ export class ProducerJob {
     return this.#batches.length;
   }
 
-  /** Something may still come of it in this process. */
+  /** It may still hand over groups in this process. */
   get isLive(): boolean {
     const state = this.#producer?.status.state ?? "running";
     return !this.#hasLapsed && (state === "running" || state === "paused" || state === "draining");
   }
 
-  /** Begins, or goes on. */
-  start(past: ProducerPast): void {
-    const { request, concurrency, weightVersion } = this.#order;
-    const earlier = { ...past, versions: [...past.versions, ...this.#early] };
+  /** Begins, or resumes. */
+  start(history: ProducerHistory): void {
+    const { request, concurrency, weightVersion } = this.#options;
+    const earlier = { ...history, versions: [...history.versions, ...this.#early] };
     this.#weightVersion = earlier.versions.at(-1) ?? weightVersion;
-    this.#batches = [...past.batches];
-    for (const { groupId } of past.begun) {
-      const isOver = past.state === "cancelled" || past.decided.has(groupId);
-      this.#groups.again({ groupId, groupIndex: past.numbers.get(groupId) ?? 0 }, { isOver });
+    this.#batches = [...history.batches];
+    for (const { groupId } of history.begun) {
+      const isDecided = history.state === "cancelled" || history.decided.has(groupId);
+      this.#groups.restore({ groupId, groupIndex: history.numbers.get(groupId) ?? 0 }, { isDecided });
     }
     const { begin, runEpisode, decide } = this.#groups;
     this.#producer = createRolloutProducer(
@@ -154,34 +232,34 @@ export class ProducerJob {
         onBegin: begin,
       },
     );
-    this.#hasLapsed = past.hasLapsed;
-    this.#missed = [...past.missed];
+    this.#hasLapsed = history.hasLapsed;
+    this.#missed = [...history.missed];
     this.renew();
   }
 
-  /** Its trainer was heard: the lease begins anew. One that lapsed needs a "continue" first. */
+  /** Its trainer sent a request: the lease begins again. One that lapsed needs a "continue" first. */
   renew(): void {
     this.#lease?.stop();
     this.#lease = null;
     if (this.#isFrozen || this.#producer?.status.state !== "running") return;
-    const { clock } = this.#world;
+    const { clock } = this.#dependencies;
     const { leaseMs } = this.request;
     this.#lease = { endsAt: clock.now() + leaseMs, stop: clock.after(leaseMs, () => this.#lapse()) };
   }
 
   #lapse(): void {
-    // Whoever waits for a batch is heard.
+    // A waiting request for a batch renews the lease.
     if ((this.#take?.waiting ?? 0) > 0) return this.renew();
     this.#lease = null;
     if (this.#isFrozen || this.#producer?.status.state !== "running") return;
     this.#hasLapsed = true;
     this.#producer.pause();
-    this.#world.onLapse(this);
+    this.#dependencies.onLapse(this);
   }
 
   /**
-   * The trainer has new weights. A name of its own says that it is its own trainer, who is heard by it; without one it may be
-   * another, and one that has lapsed is told only when its trainer is back.
+   * The trainer has new weights. With a training's name the report is from its own trainer and renews the lease; without one it may
+   * be from another, and a lapsed producer receives it only when its trainer is back.
    */
   report(version: string): void {
     // The next process reads it in the log.
@@ -220,13 +298,13 @@ export class ProducerJob {
     this.renew();
   }
 
-  /** Throws a `ServiceRefusal` for a number that is not next, and with the fault of a producer that failed. */
-  async batch(number: number, wish: BatchWish): Promise<BatchOutcome> {
+  /** Throws a `ServiceError` for a number that is not next, and with the fault of a producer that failed. */
+  async batch(number: number, wish: BatchRequest): Promise<BatchOutcome> {
     const { maxStaleness, batchGroups } = this.request;
     const most = (maxStaleness + 1) * batchGroups;
     const count = wish.groups ?? batchGroups;
     if (count > most) {
-      throw new ServiceRefusal(
+      throw new ServiceError(
         "bad-request",
         `Cannot read the request: field "groups": it is ${count}, and at most ${most} may ever wait, (max_staleness + 1) * batch_groups.`,
       );
@@ -236,12 +314,12 @@ export class ProducerJob {
       if (known !== undefined) return { status: known.isLast ? "ended" : "ready", groups: known.groups };
       const next = this.#batches.length;
       if (number > next) {
-        throw new ServiceRefusal(
+        throw new ServiceError(
           "batch-out-of-order",
-          `Cannot hand over batch ${number}: the next one is batch ${next}; ask for that one, or for an earlier one again.`,
+          `Cannot hand over batch ${number}: the next one is batch ${next}; request that one, or an earlier one again.`,
         );
       }
-      if (this.#isFrozen) refuseClosing();
+      if (this.#isFrozen) throwClosing();
       this.#take ??= this.#begin(number, count);
       const outcome = await this.#wait(this.#take, wish).finally(() => this.renew());
       if (outcome === "ended") return { status: "ended", groups: [] };
@@ -249,12 +327,12 @@ export class ProducerJob {
     }
   }
 
-  /** Whoever waits is told; nothing is handed over or decided any more. */
+  /** Rejects waiting requests; nothing is handed over or decided any more. */
   freeze(): void {
     this.#isFrozen = true;
     this.renew();
     this.#groups.freeze();
-    this.#take?.giveUp.abort(closing);
+    this.#take?.abandon.abort(closing);
   }
 
   /** Resolves when nothing is being written any more. */
@@ -274,29 +352,29 @@ export class ProducerJob {
   }
 
   #begin(number: number, count: number): Take {
-    const giveUp = new AbortController();
+    const abandon = new AbortController();
     const onTaken = (groups: readonly TakenGroup[]): Promise<void> =>
       this.#handOver(number, { groups, isLast: groups.length < count });
-    const settled = this.#started.take(count, { signal: giveUp.signal, onTaken }).then(
+    const settled = this.#started.take(count, { signal: abandon.signal, onTaken }).then(
       ({ length }) => (length > 0 ? ("taken" as const) : ("ended" as const)),
       (error: unknown) => {
-        if (error === timeUp) return "given-up" as const;
+        if (error === timeUp) return "abandoned" as const;
         throw error;
       },
     );
-    const take = { number, giveUp, waiting: 0, settled: settled.finally(() => (this.#take = null)) };
-    // Told to those who wait; there may be none.
+    const take = { number, abandon, waiting: 0, settled: settled.finally(() => (this.#take = null)) };
+    // Reported to the requests that wait; there may be none.
     take.settled.catch(() => undefined);
     return take;
   }
 
-  /** On disk before anybody has it: from then on this batch is these groups, whatever happens. */
+  /** On disk before it is sent: from then on this batch is these groups, whatever happens. */
   async #handOver(number: number, batch: Batch): Promise<void> {
-    await this.#world.parts.requests.append({ type: "batch", producerId: this.producerId, number, ...batch });
+    await this.#dependencies.parts.requests.append({ type: "batch", producerId: this.producerId, number, ...batch });
     this.#batches.push(batch);
   }
 
-  async #wait(take: Take, { waitMs, signal }: BatchWish): Promise<"taken" | "ended" | "given-up" | "time-up"> {
+  async #wait(take: Take, { waitMs, signal }: BatchRequest): Promise<"taken" | "ended" | "abandoned" | "time-up"> {
     take.waiting++;
     try {
       if (waitMs > 0) return await withDeadline(() => take.settled, { timeoutMs: waitMs, signal });
@@ -306,24 +384,24 @@ export class ProducerJob {
       take.waiting--;
     }
     if (take.waiting > 0) return "time-up";
-    // What is handed over at this very moment is waited for: only the disk is slow then.
-    take.giveUp.abort(timeUp);
+    // A batch that is being handed over is awaited: only the disk is slow then.
+    take.abandon.abort(timeUp);
     const outcome = await take.settled.catch((error: unknown) => {
       throw this.#refusal(error);
     });
-    return outcome === "given-up" ? "time-up" : outcome;
+    return outcome === "abandoned" ? "time-up" : outcome;
   }
 
   #refusal(error: unknown): unknown {
-    if (error === closing) refuseClosing();
+    if (error === closing) throwClosing();
     if (this.status.state !== "failed") return error;
     const fault = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
-    return new ServiceRefusal(
+    return new ServiceError(
       "producer-failed",
-      `Cannot hand over a batch: producer "${this.producerId}" failed: ${fault}. Start the service again to go on.`,
+      `Cannot hand over a batch: producer "${this.producerId}" failed: ${fault}. Start the service again to resume.`,
     );
   }
 }
 
-const timeUp = new Error("Nobody waits for the batch any more.");
+const timeUp = new Error("No request waits for the batch any more.");
 const closing = new Error("The service is closing.");

@@ -52,7 +52,7 @@ describe("the lease of a producer", () => {
     expect(await get(served, producer)).toMatchObject({ state: "lapsed", lease_left_seconds: null });
     expect(served.service.producers).toEqual([]);
     expect(served.said).toEqual([expect.stringContaining('of training "first" begins nothing more')]);
-    expect(served.said[0]).toContain("not heard for 60 s");
+    expect(served.said[0]).toContain("came for 60 s");
     const calls = served.calls();
     await report(served, "1");
     await report(served, "1", "second");

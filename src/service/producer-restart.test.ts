@@ -211,7 +211,7 @@ describe("a service that dies", () => {
           const old = [...disk.records.values()].filter(({ reason }) => reason === "stale").length;
           expect(again).toBeLessThanOrEqual(stale === "requeue" ? old : 0);
           stales += old;
-          // Asked again, by the next process, every batch is the same.
+          // Submission again, by the next process, every batch is the same.
           const { askJson, service } = await live(disk);
           const { id } = await askJson<{ id: string }>("/v1/producers", body, key);
           for (const [number, { groups }] of training.batches.entries()) {

@@ -140,7 +140,7 @@ describe("batches", () => {
   });
 
   test.each([
-    ["batches/1", {}, 409, "the next one is batch 0; ask for that one, or for an earlier one again"],
+    ["batches/1", {}, 409, "the next one is batch 0; request that one, or an earlier one again"],
     ["batches/999999999", {}, 409, "Cannot hand over batch 999999999"],
     ["batches/1e9", {}, 400, "numbered 0, 1, 2"],
     ["batches/-1", {}, 400, "numbered 0, 1, 2"],
@@ -269,7 +269,7 @@ describe("a producer", () => {
   test("that failed says why, without secrets, and what it had is left to the next process", async () => {
     const tested = createTestService({
       redact: (text) => text.replaceAll("sesame", "***"),
-      parts: { player: () => () => Promise.reject(new Error("the server refuses the key sesame.")) },
+      parts: { runner: () => () => Promise.reject(new Error("the server refuses the key sesame.")) },
     });
     const id = await start(tested, synchronous);
     for (const number of [0, 0]) {
@@ -329,10 +329,10 @@ describe("a producer", () => {
     [{ ...synchronous, tasks: [0, 10 ** 9] }, "has no task 1000000000"],
     [{ ...synchronous, split: "dev" }, 'has no split "dev"'],
     [{ ...synchronous, split: "__proto__" }, 'has no split "__proto__"'],
-    [{ ...synchronous, min_group: 3 }, 'field "min_group": it is 3, and a group has 2 samples'],
+    [{ ...synchronous, min_group: 3 }, 'field "min_group": it is 3, and a group has 2 episodes'],
     [{ ...synchronous, samples: 1, filters: ["zero-signal"] }, 'field "filters": zero-signal compares'],
-    [{ ...synchronous, filters: ["reward-range:0.9-0.1"] }, 'field "filters": there are'],
-    [{ ...synchronous, filters: ["./filter.ts"] }, 'field "filters": there are'],
+    [{ ...synchronous, filters: ["reward-range:0.9-0.1"] }, 'field "filters": the filters are'],
+    [{ ...synchronous, filters: ["./filter.ts"] }, 'field "filters": the filters are'],
     [{ ...synchronous, group_timeout_seconds: 1e9 }, 'field "group_timeout_seconds"'],
     [{ ...synchronous, group_cutoff: "drop" }, 'field "group_cutoff"'],
     [{ ...synchronous, batchGroups: 2 }, "batchGroups"],

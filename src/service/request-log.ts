@@ -1,62 +1,90 @@
-// What was asked of the service, on disk before it is acknowledged: after a restart the service knows every request again
-// and goes on with those that have no result. One JSON object a line, only ever appended; a torn last line is cut.
+// Accepted requests, on disk before they are acknowledged: after a restart the service knows every request again and resumes
+// those without a result. One JSON object a line, only ever appended; a torn last line is cut.
 
 import { type FileHandle, open } from "node:fs/promises";
-import { AttributedError } from "../core/index.ts";
-import type { BegunGroup, TakenGroup } from "../rollout/index.ts";
+import { z } from "zod";
+import { AttributedError, messageOf } from "../core/index.ts";
+import type { TakenGroup } from "../rollout/index.ts";
 
-export type LoggedRequest = LoggedGroup | LoggedCancel | LoggedWeights | LoggedOfProducer;
-
-type LoggedCancel = { readonly type: "cancel"; readonly groupId: string; readonly episodeIds: readonly string[] };
-/** The trainer has these weights. Logs of before trainings had names have no `training`. */
-type LoggedWeights = { readonly type: "weights"; readonly version: string; readonly training?: string | null };
-
-export type LoggedOfProducer = LoggedProducer | LoggedBegin | LoggedBatch | LoggedSteer;
-
-type LoggedProducer = {
-  readonly type: "producer";
-  readonly producerId: string;
-  readonly idempotencyKey: string | null;
-  readonly bodyHash: string;
-  readonly body: unknown;
-  /** What the engine had when it was asked for. */
-  readonly weightVersion: string | null;
-};
-
-/** A group of a producer, before its first episode plays. */
-type LoggedBegin = BegunGroup & {
-  readonly type: "begin";
-  readonly producerId: string;
-  /** Number of the group in the service. */
-  readonly groupIndex: number;
-};
-
-/** What is handed over, before it is. */
-export type LoggedBatch = {
-  readonly type: "batch";
-  readonly producerId: string;
-  readonly number: number;
-  readonly groups: readonly TakenGroup[];
-  /** The producer had no more. */
-  readonly isLast: boolean;
-};
-
-export type SteerAction = "pause" | "continue" | "drain" | "cancel";
-/** "lapse": its trainer was not heard; the next "continue" is its return. */
-type LoggedSteer = { readonly type: "steer"; readonly producerId: string; readonly action: SteerAction | "lapse" };
-
-type LoggedGroup = {
-  readonly type: "request";
-  readonly groupId: string;
+const requestLine = z.object({
+  type: z.literal("request"),
+  groupId: z.string(),
   /** Number of the group; rows of its episodes carry it. */
-  readonly groupIndex: number;
+  groupIndex: z.number(),
   /** Of the client; `null`: it gave none. */
-  readonly idempotencyKey: string | null;
-  /** Of the body: a key that comes again must come with the same. */
-  readonly bodyHash: string;
+  idempotencyKey: z.string().nullable().default(null),
+  /** Of the body: a repeated key must come with the same. */
+  bodyHash: z.string(),
   /** The body as it was accepted. */
-  readonly body: unknown;
-};
+  body: z.unknown(),
+});
+
+const cancelLine = z.object({
+  type: z.literal("cancel"),
+  groupId: z.string(),
+  episodeIds: z.array(z.string()).readonly(),
+});
+
+/** The trainer has these weights. Logs from before trainings had names have no `training`. */
+const weightsLine = z.object({
+  type: z.literal("weights"),
+  version: z.string(),
+  training: z.string().nullish(),
+});
+
+const producerLine = z.object({
+  type: z.literal("producer"),
+  producerId: z.string(),
+  idempotencyKey: z.string().nullable().default(null),
+  bodyHash: z.string(),
+  body: z.unknown(),
+  /** Version that the engine had at the request. */
+  weightVersion: z.string().nullable(),
+});
+
+/** A group of a producer, before its first episode runs; see `BegunGroup`. */
+const beginLine = z.object({
+  type: z.literal("begin"),
+  producerId: z.string(),
+  /** Number of the group in the service. */
+  groupIndex: z.number(),
+  groupId: z.string(),
+  taskIndex: z.number(),
+  isRequeued: z.boolean(),
+  version: z.number(),
+});
+
+/** A batch, before it is handed over. */
+const batchLine = z.object({
+  type: z.literal("batch"),
+  producerId: z.string(),
+  number: z.number(),
+  groups: z.array(z.custom<TakenGroup>()).readonly(),
+  /** The producer had no more. */
+  isLast: z.boolean(),
+});
+
+const steerActions = ["pause", "continue", "drain", "cancel"] as const;
+export type SteerAction = (typeof steerActions)[number];
+
+/** "lapse": the lease ran out; the next "continue" is the return of the trainer. */
+const steerLine = z.object({
+  type: z.literal("steer"),
+  producerId: z.string(),
+  action: z.enum([...steerActions, "lapse"]),
+});
+
+const loggedRequest = z.discriminatedUnion("type", [
+  requestLine,
+  cancelLine,
+  weightsLine,
+  producerLine,
+  beginLine,
+  batchLine,
+  steerLine,
+]);
+
+export type LoggedRequest = z.infer<typeof loggedRequest>;
 
 /** Keeps requests. Not promised: that the last ones survive a power cut. */
 export interface RequestLog {
@@ -65,7 +93,7 @@ export interface RequestLog {
   close(): Promise<void>;
 }
 
-/** A log that forgets: for tests and for services that need not survive. */
+/** A log without a file: for tests and for services that need not survive. */
 export function memoryRequestLog(): RequestLog {
   return { append: async () => undefined, close: async () => undefined };
 }
@@ -99,7 +127,7 @@ export function appendTo(
   let { size } = at;
   let isTorn = false;
   const write = async (line: Buffer): Promise<void> => {
-    // What a failed write left would make one broken line with the next, and no later process could read the file.
+    // The remains of a failed write would make one broken line with the next, and no later process could read the file.
     if (isTorn) await file.truncate(size);
     isTorn = true;
     await file.appendFile(line);
@@ -123,51 +151,22 @@ export function appendTo(
 }
 
 function readLine(line: string, { path, index }: { readonly path: string; readonly index: number }): LoggedRequest {
-  try {
-    const value = JSON.parse(line) as (Partial<LoggedRequest> & Readonly<Record<string, unknown>>) | null;
-    if (
-      value?.type === "request" &&
-      typeof value.groupId === "string" &&
-      typeof value.groupIndex === "number" &&
-      typeof value.bodyHash === "string"
-    ) {
-      return { ...value, idempotencyKey: value.idempotencyKey ?? null } as LoggedRequest;
-    }
-    if (value?.type === "cancel" && Array.isArray(value.episodeIds)) return value as LoggedRequest;
-    if (value?.type === "weights" && typeof value.version === "string") return value as LoggedRequest;
-    if (typeof value?.["producerId"] === "string" && isOfProducer(value)) return value;
-  } catch {
-    // Told below.
-  }
+  const read = loggedRequest.safeParse(parseOrNull(line));
+  if (read.success) return read.data;
   throw new AttributedError({
     boundary: "store",
     code: "broken-line",
-    message: `Cannot go on with ${path}: line ${index + 1} is no request of this service; restore the file or begin in a new folder.`,
+    message: `Cannot resume from ${path}: line ${index + 1} is no request of this service; restore the file or begin in a new folder.`,
     retryable: false,
     cause: null,
   });
 }
 
-function isOfProducer(value: Readonly<Record<string, unknown>>): value is LoggedOfProducer {
-  const has = (fields: Readonly<Record<string, "string" | "number" | "boolean">>): boolean =>
-    Object.entries(fields).every(([name, type]) => typeof value[name] === type);
-  switch (value["type"]) {
-    case "producer":
-      return has({ bodyHash: "string" }) && "body" in value && "weightVersion" in value;
-    case "begin":
-      return has({
-        groupId: "string",
-        groupIndex: "number",
-        taskIndex: "number",
-        isRequeued: "boolean",
-        version: "number",
-      });
-    case "batch":
-      return has({ number: "number", isLast: "boolean" }) && Array.isArray(value["groups"]);
-    case "steer":
-      return ["pause", "continue", "drain", "cancel", "lapse"].includes(String(value["action"]));
-    default:
-      return false;
+function parseOrNull(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return null;
   }
 }
 
@@ -175,7 +174,7 @@ async function attributed<T>(work: Promise<T>, path: string): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    const cause = error instanceof Error ? error.message : String(error);
+    const cause = messageOf(error);
     throw new AttributedError(
       {
         boundary: "store",

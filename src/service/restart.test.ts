@@ -60,7 +60,9 @@ test("a broken line in the middle is told with its place", async () => {
   const folder = await mkdtemp(join(tmpdir(), "service-"));
   const path = join(folder, "requests.jsonl");
   await appendFile(path, '{"type":"cancel","groupId":"g","episodeIds":[]}\n{"type":"request"}\n');
-  await expect(openRequestLog(path)).rejects.toThrow(`Cannot go on with ${path}: line 2 is no request of this service`);
+  await expect(openRequestLog(path)).rejects.toThrow(
+    `Cannot resume from ${path}: line 2 is no request of this service`,
+  );
   await rm(folder, { recursive: true });
 });
 

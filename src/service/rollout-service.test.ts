@@ -97,6 +97,19 @@ describe("groups", () => {
     expect(samples).toHaveLength(5);
   });
 
+  test("the size of a group is group_size, and samples as before; it is required and reported under both names", async () => {
+    const { ask, askJson } = createTestService();
+    for (const size of [{ group_size: 2 }, { samples: 2 }, { group_size: 2, samples: 2 }]) {
+      const group = await askJson("/v1/groups", { task_index: 0, ...size });
+      expect(group).toMatchObject({ group_size: 2, samples: 2 });
+    }
+    for (const size of [{}, { group_size: 2, samples: 3 }, { group_size: 0 }]) {
+      expect([size, (await ask("/v1/groups", { task_index: 0, ...size })).status]).toEqual([size, 400]);
+    }
+    const producer = await askJson("/v1/producers", { group_size: 2, batch_groups: 1, passes: 1 });
+    expect(producer).toMatchObject({ group_size: 2, samples: 2 });
+  });
+
   test("samples of a group that plays are refused with what to do", async () => {
     const { ask, askJson, gate } = createTestService();
     gate.close();
@@ -176,7 +189,7 @@ describe("hostile requests", () => {
   test("secrets are taken out of whatever is answered", async () => {
     const { ask, askJson } = createTestService({
       redact: (text) => text.replaceAll("sesame", "***"),
-      parts: { player: () => () => Promise.reject(new Error("the server refuses the key sesame")) },
+      parts: { runner: () => () => Promise.reject(new Error("the server refuses the key sesame")) },
     });
     const { id } = await askJson<EpisodeAnswer>("/v1/episodes", { task_index: 0, ...waiting });
     const answers = [`/v1/episodes/${id}`, `/v1/episodes/${id}/samples`, `/v1/episodes/${id}/events`].map(

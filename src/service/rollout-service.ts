@@ -1,6 +1,7 @@
-// The rollout service: routes behind a router, with the bounds that every request meets first. Not the composition: which
-// environment, engines and files it works with are values.
+// The rollout service: routes behind a router, with the bounds that apply to every request first. Not the composition: environment,
+// engines and files are values.
 
+import { createHash, timingSafeEqual } from "node:crypto";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
@@ -8,33 +9,28 @@ import { Hono } from "hono";
 import { ConfigurationError, type GroupRecord } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { isFromThisMachine, isLoopback } from "../lib/address.ts";
-import { isAllowed } from "./access.ts";
-import { EpisodeStage } from "./episode-stage.ts";
-import { GroupMemory } from "./group-memory.ts";
-import { openGroup } from "./open-group.ts";
-import { ProducerDesk } from "./producer-desk.ts";
-import type { ProducerRequest } from "./producer-request.ts";
-import { producerBody, toProducerRequest } from "./wire/producer-requests.ts";
-import type { ServiceState } from "./operations.ts";
-import { readJson } from "./read-json.ts";
+import { EpisodePool } from "./episode-pool.ts";
+import { GroupRequests } from "./group-requests.ts";
+import { JobStore } from "./job-store.ts";
+import { openGroup } from "./jobs.ts";
+import { openApiDocument, type Route } from "./open-api.ts";
+import type { ProducerRequest } from "./producer-job.ts";
+import { Producers } from "./producers.ts";
 import type { LoggedRequest } from "./request-log.ts";
-import { RolloutDesk } from "./rollout-desk.ts";
-import type { Route } from "./route.ts";
+import { producerBody, readBody, readLoggedGroup, toProducerRequest } from "./requests.ts";
 import { serviceRoutes } from "./routes.ts";
-import { defaultServiceLimits, type ServiceLimits, type ServiceParts } from "./service-parts.ts";
-import { ServiceRefusal } from "./service-refusal.ts";
-import { openApiDocument } from "./wire/open-api.ts";
-import { episodeBody, groupBody, readBody, toGroupRequest } from "./wire/requests.ts";
+import { ServiceError } from "./service-error.ts";
+import { defaultServiceLimits, type ServiceLimits, type ServiceParts } from "./service-options.ts";
 
-/** How long a closing service waits for answers to leave, and how often it looks. */
-const mostPoliteMs = 1000;
-const politeStepMs = 10;
+/** Longest wait of a closing service for responses in flight, and between two checks. */
+const mostClosingMs = 1000;
+const closingStepMs = 10;
 
 export type RolloutServiceOptions = {
   readonly limits?: Partial<ServiceLimits>;
-  /** Demanded as a bearer token by everything but health, readiness and the document. Default `null`: nothing is demanded. */
+  /** Required as a bearer token by everything but health, readiness and the document. Default `null`: none is required. */
   readonly token?: string | null;
-  /** Takes secrets out of answers. Default: nothing is taken out. */
+  /** Takes secrets out of responses. Default: nothing is taken out. */
   readonly redact?: (text: string) => string;
   /** Measures the leases of producers. Default: the real one. */
   readonly clock?: Clock;
@@ -50,44 +46,43 @@ export type ServiceAddress = {
 };
 
 export interface RolloutService {
-  /** Episodes that have a place, and those that wait for one. */
+  /** Episodes that run, and those that wait for a permit. */
   readonly counts: { readonly running: number; readonly waiting: number };
   /** Producers that run, pause or drain; `batches`: number of the next batch. */
   readonly producers: readonly { readonly id: string; readonly state: string; readonly batches: number }[];
-  /** Answers a request without a socket. Never rejects. */
+  /** Responds to a request without a socket. Never rejects. */
   handle(request: Request): Promise<Response>;
-  /** Serves on a socket. Rejects with a `ConfigurationError` when the address cannot be had or is not safe without a token. */
+  /** Serves on a socket. Rejects with a `ConfigurationError` when the address is not available or not safe without a token. */
   listen(address?: ServiceAddress): Promise<{ readonly url: string; close(): Promise<void> }>;
-  /** As `RolloutDesk.restore` and `ProducerDesk.restore`. */
+  /** Resumes what earlier processes accepted. Call before the first request. */
   restore(
     earlier: readonly LoggedRequest[],
     options: { readonly decided: ReadonlyMap<string, GroupRecord> },
   ): Promise<void>;
   /** The document of `/openapi.json`. */
   document(): unknown;
-  /** Takes nothing more; `wait`: until what runs has ended, otherwise it is cut off. */
+  /** Accepts nothing more; `wait`: until what runs has ended, otherwise it is suspended. The next process resumes it. */
   close(options: { readonly wait: boolean }): Promise<void>;
 }
 
 export function createRolloutService(parts: ServiceParts, options: RolloutServiceOptions = {}): RolloutService {
   const { token = null, version = "0", redact = (text) => text, clock = systemClock } = options;
   const limits: ServiceLimits = { ...defaultServiceLimits, ...options.limits };
-  const memory = new GroupMemory({
+  const jobs = new JobStore({
     archive: parts.archive,
     maxRemembered: limits.maxRemembered,
     open: (request, identity) => openGroup(request, identity, parts),
   });
-  const stage = new EpisodeStage(parts, { memory, concurrency: limits.concurrency });
-  const desk = new RolloutDesk(parts, limits, { memory, stage });
-  const producers = new ProducerDesk({ parts, memory, stage, clock }, limits);
-  const state: ServiceState = { desk, producers, stage, parts, limits, redact };
+  const pool = new EpisodePool(parts, { jobs, concurrency: limits.concurrency });
+  const requests = new GroupRequests(parts, limits, { jobs, pool });
+  const producers = new Producers({ parts, jobs, pool, clock }, limits);
   const document = (): unknown => openApiDocument(routes, { version });
-  const routes: readonly Route[] = serviceRoutes(state, document);
+  const routes: readonly Route[] = serviceRoutes({ requests, producers, pool, parts, limits, redact }, document);
   const app = new Hono();
   for (const route of routes) {
     app.on(route.method.toUpperCase(), route.path.replace(/\{(\w+)\}/g, ":$1"), async ({ req }) => {
       if (route.access === "token" && !isAllowed(req.header("authorization") ?? null, token)) {
-        throw new ServiceRefusal(
+        throw new ServiceError(
           "unauthorized",
           "Cannot serve the request: its token is missing or wrong; send Authorization: Bearer <token>.",
         );
@@ -104,18 +99,18 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
   app.notFound(({ req }) => {
     const isKnown = routes.some(({ path }) => matches(path, req.path));
     return isKnown
-      ? new ServiceRefusal("method-not-allowed", `Cannot ${req.method} ${req.path}; see /openapi.json.`).toResponse()
-      : new ServiceRefusal("not-found", "Cannot find this path; see /openapi.json.").toResponse();
+      ? new ServiceError("method-not-allowed", `Cannot ${req.method} ${req.path}; see /openapi.json.`).toResponse()
+      : new ServiceError("not-found", "Cannot find this path; see /openapi.json.").toResponse();
   });
   app.onError((error) =>
-    (error instanceof ServiceRefusal
+    (error instanceof ServiceError
       ? error
-      : new ServiceRefusal("internal", `Cannot serve the request: ${error.message}`)
+      : new ServiceError("internal", `Cannot serve the request: ${error.message}`)
     ).toResponse(redact),
   );
   return {
     get counts() {
-      return { running: stage.running, waiting: stage.waiting };
+      return { running: pool.running, waiting: pool.waiting };
     },
     get producers() {
       return producers.live.map(({ producerId: id, status, batches }) => ({ id, state: status.state, batches }));
@@ -123,31 +118,25 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
     handle: async (request) => app.fetch(request),
     listen: (address = {}) => listen((request) => app.fetch(request), { token, ...address }),
     restore: async (earlier, { decided }) => {
-      await desk.restore(earlier, { decided, read: readLogged });
+      await requests.restore(earlier, { decided, read: readLoggedGroup });
       const read = (body: unknown): ProducerRequest => toProducerRequest(readBody(producerBody, body));
       await producers.restore(earlier, { decided, read });
     },
     document,
     close: async (closing) => {
       producers.freeze();
-      await desk.close(closing);
-      await stage.idle();
+      await requests.close(closing);
+      await pool.idle();
       await producers.idle();
     },
   };
 }
 
-/** Bodies of single episodes and of groups are told apart by what only a group has. */
-function readLogged(body: unknown): ReturnType<typeof toGroupRequest> {
-  const isGroup = typeof body === "object" && body !== null && "samples" in body;
-  return toGroupRequest(readBody(isGroup ? groupBody : episodeBody, body));
-}
-
-function matches(path: string, asked: string): boolean {
+function matches(path: string, requested: string): boolean {
   const pattern = path.split("/");
-  const words = asked.split("/");
+  const parts = requested.split("/");
   return (
-    pattern.length === words.length && pattern.every((part, index) => part.startsWith("{") || part === words[index])
+    pattern.length === parts.length && pattern.every((part, index) => part.startsWith("{") || part === parts[index])
   );
 }
 
@@ -163,7 +152,7 @@ async function listen(
   const guarded = (request: Request): Response | Promise<Response> =>
     token !== null || isFromThisMachine(request.headers)
       ? fetch(request)
-      : new ServiceRefusal(
+      : new ServiceError(
           "forbidden",
           "Cannot serve the request: without a token only programs of this machine are served, under the name localhost; give the service a token.",
         ).toResponse();
@@ -177,17 +166,17 @@ async function listen(
   const { address, family, port: taken } = server.address() as AddressInfo;
   return {
     url: `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`,
-    close: () => closePolitely(server),
+    close: () => closeGracefully(server),
   };
 }
 
-/** Who is being answered gets the answer; who keeps a connection for later, or reads too slowly, does not hold the service up. */
-async function closePolitely(server: Server): Promise<void> {
+/** Responses in flight are sent; idle connections and slow readers do not hold the service up. */
+async function closeGracefully(server: Server): Promise<void> {
   const closed = new Promise<void>((resolve) => {
     server.close(() => resolve());
   });
-  // Connections are idle a moment after their last answer has left, and nobody says when that is.
-  for (let waited = 0; waited < mostPoliteMs; waited += politeStepMs) {
+  // Connections become idle a moment after their last response was sent, and no event says when.
+  for (let waited = 0; waited < mostClosingMs; waited += closingStepMs) {
     server.closeIdleConnections();
     if (await isSettled(closed)) return;
   }
@@ -196,7 +185,7 @@ async function closePolitely(server: Server): Promise<void> {
 }
 
 function isSettled(closed: Promise<void>): Promise<boolean> {
-  return Promise.race([closed.then(() => true), systemClock.sleep(politeStepMs).then(() => false)]);
+  return Promise.race([closed.then(() => true), systemClock.sleep(closingStepMs).then(() => false)]);
 }
 
 function bind(server: Server, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {
@@ -207,4 +196,51 @@ function bind(server: Server, { host, port }: { readonly host: string; readonly 
     });
     server.listen(port, host, resolve);
   });
+}
+
+/** Throws a `ServiceError`. The type must be JSON: a web page of another origin cannot send that without permission. */
+async function readJson(request: Request, maxBytes: number): Promise<unknown> {
+  const type = request.headers.get("content-type")?.split(";", 1)[0]?.trim().toLowerCase();
+  if (type !== "application/json") {
+    throw new ServiceError(
+      "unsupported-media-type",
+      `Cannot read the request: its content-type is ${type === undefined || type === "" ? "missing" : JSON.stringify(type.slice(0, 60))}; send application/json.`,
+    );
+  }
+  const bytes = await readBytes(request, maxBytes);
+  try {
+    return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) as unknown;
+  } catch {
+    throw new ServiceError("bad-request", "Cannot read the request: its body is not JSON.");
+  }
+}
+
+async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+  const tooLarge = (): ServiceError =>
+    new ServiceError("too-large", `Cannot read the request: its body has more than ${maxBytes} bytes.`);
+  if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
+  const parts: Uint8Array[] = [];
+  let size = 0;
+  if (request.body !== null) {
+    const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      size += value.length;
+      if (size > maxBytes) {
+        await reader.cancel().catch(() => undefined);
+        throw tooLarge();
+      }
+      parts.push(value);
+    }
+  }
+  return Buffer.concat(parts);
+}
+
+/** True when no token is required or the header has it; compared in constant time. */
+function isAllowed(authorization: string | null, token: string | null): boolean {
+  if (token === null) return true;
+  if (authorization === null) return false;
+  const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+  return timingSafeEqual(digest(authorization), digest(`Bearer ${token}`));
 }

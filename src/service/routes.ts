@@ -1,23 +1,24 @@
-// What the service offers, once: each operation with its description and its deed. The router and the OpenAPI document are
-// both made from this table.
+// The operations of the service, once: each with its description and its handler. The router and the OpenAPI document are both
+// made from this table; operations on producers are in `producer-routes.ts`.
 
-import { streamEvents } from "./event-stream.ts";
-import { viewEvent } from "./event-view.ts";
-import {
-  groupOf,
-  infoOf,
-  jobOf,
-  json,
-  keyOf,
-  samplesOf,
-  type ServiceState,
-  statusOf,
-  untilEnded,
-  waitOf,
-} from "./operations.ts";
+import { withDeadline } from "../lib/deadline.ts";
+import type { EpisodePool } from "./episode-pool.ts";
+import { streamEvents, viewEvent } from "./event-stream.ts";
+import type { GroupRequests } from "./group-requests.ts";
+import type { EpisodeJob, GroupJob } from "./jobs.ts";
+import { defineRoute, type Route } from "./open-api.ts";
 import { producerRoutes } from "./producer-routes.ts";
-import { none, type Route, secured } from "./route.ts";
-import { ServiceRefusal } from "./service-refusal.ts";
+import type { Producers } from "./producers.ts";
+import {
+  episodeBody,
+  formatQuery,
+  groupBody,
+  readBody,
+  sizeOf,
+  toGroupRequest,
+  waitQuery,
+  weightsBody,
+} from "./requests.ts";
 import {
   answerEpisode,
   answerGroup,
@@ -27,283 +28,326 @@ import {
   okAnswer,
   samplesAnswer,
   weightsAnswer,
-} from "./wire/answers.ts";
-import {
-  episodeBody,
-  formatQuery,
-  groupBody,
-  readBody,
-  toGroupRequest,
-  waitQuery,
-  weightsBody,
-} from "./wire/requests.ts";
+} from "./responses.ts";
+import { ServiceError, throwClosing } from "./service-error.ts";
+import type { EndedEpisode, ServiceLimits, ServiceParts } from "./service-options.ts";
 
-const wait = {
-  wait_seconds: { schema: waitQuery, description: "wait so long for the end before answering" },
+/** The arguments of a handler. */
+export type Call = {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly headers: Headers;
+  /** Parsed JSON; `undefined` where the operation takes no body. */
+  readonly body: unknown;
+  /** Aborted when the client disconnects. */
+  readonly signal: AbortSignal;
 };
+
+export type ServiceContext = {
+  readonly requests: GroupRequests;
+  readonly producers: Producers;
+  readonly pool: EpisodePool;
+  readonly parts: ServiceParts;
+  readonly limits: ServiceLimits;
+  /** Takes secrets out of responses. */
+  readonly redact: (text: string) => string;
+};
+
+const wait = { wait_seconds: { schema: waitQuery, description: "seconds to wait for the end before responding" } };
 const inFormat = {
   format: { schema: formatQuery, description: "layout of the rows; default: the service's first (see /v1/info)" },
 };
+const current = "The current state.";
 
-export function serviceRoutes(state: ServiceState, document: () => unknown): readonly Route[] {
-  const { desk, stage, parts } = state;
+export function serviceRoutes(context: ServiceContext, document: () => unknown): readonly Route[] {
+  const { requests, pool, parts } = context;
   return [
-    {
-      ...none,
-      ...secured,
-      method: "post",
-      path: "/v1/episodes",
+    defineRoute("post", "/v1/episodes", {
       id: "startEpisode",
       summary: "Start an episode of a task.",
       body: episodeBody,
       takesKey: true,
-      answers: {
-        200: { description: "It has ended, or was known.", content: episodeAnswer },
-        202: { description: "It plays.", content: episodeAnswer },
-      },
-      refusals: [400, 401, 409, 413, 415, 429, 503],
+      answers: { 200: ["Ended, or known from an earlier request.", episodeAnswer], 202: ["Started.", episodeAnswer] },
+      errors: [409, 429, 503],
       handle: async (call) => {
         const body = readBody(episodeBody, call.body);
-        const { group, isNew } = await desk.submit(toGroupRequest(body), { key: keyOf(call.headers), body: call.body });
+        const { group, isNew } = await requests.submit(toGroupRequest(body), submissionOf(call));
         const [job] = group.jobs;
-        if (job === undefined) throw new ServiceRefusal("internal", "The episode is gone.");
-        await untilEnded([job], { seconds: body.wait_seconds ?? 0, call, state });
-        return json(state, answerEpisode(job), isNew && job.status !== "ended" ? 202 : 200);
+        if (job === undefined) throw new ServiceError("internal", "The episode does not exist any more.");
+        await untilEnded([job], body.wait_seconds ?? 0, { call, context });
+        return json(context, answerEpisode(job), isNew && job.status !== "ended" ? 202 : 200);
       },
-    },
-    {
-      ...none,
-      ...secured,
-      method: "get",
-      path: "/v1/episodes/{id}",
+    }),
+    defineRoute("get", "/v1/episodes/{id}", {
       id: "getEpisode",
-      summary: "What is known of an episode.",
+      summary: "Get an episode.",
       query: wait,
-      answers: { 200: { description: "As it is now.", content: episodeAnswer } },
-      refusals: [400, 401, 404],
+      answers: { 200: [current, episodeAnswer] },
       handle: async (call) => {
-        const job = await jobOf(desk, call);
-        await untilEnded([job], { seconds: waitOf(call), call, state });
-        return json(state, answerEpisode(job));
+        const job = await findJob(context, call);
+        await untilEnded([job], waitOf(call), { call, context });
+        return json(context, answerEpisode(job));
       },
-    },
-    {
-      ...none,
-      ...secured,
-      method: "get",
-      path: "/v1/episodes/{id}/samples",
+    }),
+    defineRoute("get", "/v1/episodes/{id}/samples", {
       id: "getEpisodeSamples",
-      summary: "The training rows of an episode that has ended.",
+      summary: "Get the training rows of an ended episode.",
       query: inFormat,
-      answers: { 200: { description: "All its rows.", content: samplesAnswer } },
-      refusals: [400, 401, 404, 409],
-      handle: async (call) => json(state, await samplesOf([await jobOf(desk, call)], call, state)),
-    },
-    {
-      ...none,
-      ...secured,
-      method: "get",
-      path: "/v1/episodes/{id}/events",
+      answers: { 200: ["All its rows.", samplesAnswer] },
+      errors: [409],
+      handle: async (call) => json(context, await samplesOf([await findJob(context, call)], call, context)),
+    }),
+    defineRoute("get", "/v1/episodes/{id}/events", {
       id: "streamEpisodeEvents",
-      summary: "What happens in an episode, as server-sent events; Last-Event-ID goes on behind one.",
-      answers: { 200: { description: "Events until the episode has ended.", content: "text/event-stream" } },
-      refusals: [401, 404],
+      summary: "Stream the events of an episode as server-sent events; Last-Event-ID resumes after that event.",
+      answers: { 200: ["Events until the episode has ended.", "text/event-stream"] },
       handle: async (call) => {
-        const job = await jobOf(desk, call);
-        const forgotten = async () => (await stage.ended(job.place.episodeId))?.episode.events.map(viewEvent) ?? [];
+        const job = await findJob(context, call);
+        const stored = async () => (await pool.ended(job.place.episodeId))?.episode.events.map(viewEvent) ?? [];
         const last = Number(call.headers.get("last-event-id") ?? 0);
         const after = Number.isSafeInteger(last) && last > 0 ? last : 0;
-        return streamEvents({ job, forgotten, redact: state.redact }, after);
+        return streamEvents({ job, stored, redact: context.redact }, after);
       },
-    },
-    {
-      ...none,
-      ...secured,
-      method: "post",
-      path: "/v1/episodes/{id}/cancel",
+    }),
+    defineRoute("post", "/v1/episodes/{id}/cancel", {
       id: "cancelEpisode",
-      summary: "End an episode; one that has ended stays as it is.",
-      answers: { 200: { description: "As it is now.", content: episodeAnswer } },
-      refusals: [401, 404, 409],
+      summary: "Cancel an episode; an ended one stays as it is.",
+      answers: { 200: [current, episodeAnswer] },
+      errors: [409],
       handle: async (call) => {
-        const job = await jobOf(desk, call);
-        const group = await desk.group(job.place.groupId);
-        if (group !== null) await desk.cancel(group, [job]);
-        return json(state, answerEpisode(job));
+        const job = await findJob(context, call);
+        const group = await requests.group(job.place.groupId);
+        if (group !== null) await requests.cancel(group, [job]);
+        return json(context, answerEpisode(job));
       },
-    },
-    {
-      ...none,
-      ...secured,
-      method: "post",
-      path: "/v1/groups",
+    }),
+    defineRoute("post", "/v1/groups", {
       id: "startGroup",
       summary: "Start several episodes of one task, whose rewards are compared.",
       body: groupBody,
       takesKey: true,
-      answers: {
-        200: { description: "It has ended, or was known.", content: groupAnswer },
-        202: { description: "It plays.", content: groupAnswer },
-      },
-      refusals: [400, 401, 409, 413, 415, 429, 503],
+      answers: { 200: ["Ended, or known from an earlier request.", groupAnswer], 202: ["Started.", groupAnswer] },
+      errors: [409, 429, 503],
       handle: async (call) => {
         const body = readBody(groupBody, call.body);
-        const { group, isNew } = await desk.submit(toGroupRequest(body), { key: keyOf(call.headers), body: call.body });
-        await untilEnded(group.jobs, { seconds: body.wait_seconds ?? 0, call, state });
+        const { group, isNew } = await requests.submit(toGroupRequest(body, sizeOf(body)), submissionOf(call));
+        await untilEnded(group.jobs, body.wait_seconds ?? 0, { call, context });
         const answer = answerGroup(group);
-        return json(state, answer, isNew && answer.status !== "ended" ? 202 : 200);
+        return json(context, answer, isNew && answer.status !== "ended" ? 202 : 200);
       },
-    },
-    {
-      ...none,
-      ...secured,
-      method: "get",
-      path: "/v1/groups/{id}",
+    }),
+    defineRoute("get", "/v1/groups/{id}", {
       id: "getGroup",
-      summary: "What is known of a group.",
+      summary: "Get a group.",
       query: wait,
-      answers: { 200: { description: "As it is now.", content: groupAnswer } },
-      refusals: [400, 401, 404],
+      answers: { 200: [current, groupAnswer] },
       handle: async (call) => {
-        const group = await groupOf(desk, call);
-        await untilEnded(group.jobs, { seconds: waitOf(call), call, state });
-        return json(state, answerGroup(group));
+        const group = await findGroup(context, call);
+        await untilEnded(group.jobs, waitOf(call), { call, context });
+        return json(context, answerGroup(group));
       },
-    },
-    {
-      ...none,
-      ...secured,
-      method: "get",
-      path: "/v1/groups/{id}/samples",
+    }),
+    defineRoute("get", "/v1/groups/{id}/samples", {
       id: "getGroupSamples",
-      summary: "The training rows of a group that has ended.",
+      summary: "Get the training rows of an ended group.",
       query: inFormat,
-      answers: { 200: { description: "All its rows.", content: samplesAnswer } },
-      refusals: [400, 401, 404, 409],
-      handle: async (call) => json(state, await samplesOf((await groupOf(desk, call)).jobs, call, state)),
-    },
-    {
-      ...none,
-      ...secured,
-      method: "post",
-      path: "/v1/groups/{id}/cancel",
+      answers: { 200: ["All its rows.", samplesAnswer] },
+      errors: [409],
+      handle: async (call) => json(context, await samplesOf((await findGroup(context, call)).jobs, call, context)),
+    }),
+    defineRoute("post", "/v1/groups/{id}/cancel", {
       id: "cancelGroup",
-      summary: "End the episodes of a group; those that have ended stay as they are.",
-      answers: { 200: { description: "As it is now.", content: groupAnswer } },
-      refusals: [401, 404, 409],
+      summary: "Cancel the episodes of a group; ended ones stay as they are.",
+      answers: { 200: [current, groupAnswer] },
+      errors: [409],
       handle: async (call) => {
-        const group = await groupOf(desk, call);
-        await desk.cancel(group);
-        return json(state, answerGroup(group));
+        const group = await findGroup(context, call);
+        await requests.cancel(group);
+        return json(context, answerGroup(group));
       },
-    },
-    ...producerRoutes(state),
-    {
-      ...none,
-      ...secured,
-      method: "post",
-      path: "/v1/pause",
+    }),
+    ...producerRoutes(context),
+    defineRoute("post", "/v1/pause", {
       id: "pause",
       summary: "Hold every episode before its next engine call, while weights change.",
-      answers: { 200: { description: "Held. Engine calls under way go on.", content: okAnswer } },
-      refusals: [401],
+      answers: { 200: ["Paused. Engine calls in flight continue.", okAnswer] },
       handle: () => {
         parts.gate.close();
-        return json(state, { status: statusOf(state) });
+        return json(context, { status: statusOf(context) });
       },
-    },
-    {
-      ...none,
-      ...secured,
-      method: "post",
-      path: "/v1/continue",
+    }),
+    defineRoute("post", "/v1/continue", {
       id: "continue",
-      summary: "Let the episodes go on.",
-      answers: { 200: { description: "They go on.", content: okAnswer } },
-      refusals: [401],
+      summary: "Resume the episodes after a pause.",
+      answers: { 200: ["Resumed.", okAnswer] },
       handle: () => {
         parts.gate.open();
-        return json(state, { status: statusOf(state) });
+        return json(context, { status: statusOf(context) });
       },
-    },
-    {
-      ...none,
-      ...secured,
-      method: "post",
-      path: "/v1/weights",
+    }),
+    defineRoute("post", "/v1/weights", {
       id: "reportWeights",
-      summary: "Tell the version of the trainer's weights, the producers of its training too.",
+      summary: "Report the version of the trainer's weights, to the producers of its training as well.",
       body: weightsBody,
-      answers: { 200: { description: "Noted.", content: weightsAnswer } },
-      refusals: [400, 401, 413, 415],
+      answers: { 200: ["Recorded.", weightsAnswer] },
       handle: async (call) => {
         const body = readBody(weightsBody, call.body);
         const version = String(body.version);
-        await state.producers.report(version, body.training ?? null);
-        return json(state, { weight_version: version });
+        await context.producers.report(version, body.training ?? null);
+        return json(context, { weight_version: version });
       },
-    },
-    {
-      ...none,
-      ...secured,
-      method: "get",
-      path: "/v1/info",
+    }),
+    defineRoute("get", "/v1/info", {
       id: "getInfo",
-      summary: "What this service plays, and how busy it is.",
-      answers: { 200: { description: "As it is now.", content: infoAnswer } },
-      refusals: [401],
-      handle: () => json(state, infoOf(state)),
-    },
-    {
-      ...none,
-      method: "get",
-      path: "/health",
+      summary: "Get the environment, the limits and the load of this service.",
+      answers: { 200: [current, infoAnswer] },
+      handle: () => json(context, infoOf(context)),
+    }),
+    defineRoute("get", "/health", {
       id: "getHealth",
-      summary: "Whether the process answers.",
+      summary: "Check whether the process responds.",
       access: null,
-      answers: { 200: { description: "It does.", content: okAnswer } },
-      refusals: [],
-      handle: () => json(state, { status: statusOf(state) }),
-    },
-    {
-      ...none,
-      method: "get",
-      path: "/ready",
+      answers: { 200: ["It responds.", okAnswer] },
+      handle: () => json(context, { status: statusOf(context) }),
+    }),
+    defineRoute("get", "/ready", {
       id: "getReadiness",
-      summary: "Whether requests are taken.",
+      summary: "Check whether requests are accepted.",
       access: null,
-      answers: { 200: { description: "They are.", content: okAnswer } },
-      refusals: [503],
-      handle: () => {
-        if (!desk.isClosing) return json(state, { status: statusOf(state) });
-        throw new ServiceRefusal("closing", "The service is closing; ask again when it is back.", { retryAfter: 5 });
-      },
-    },
-    {
-      ...none,
-      ...secured,
-      method: "get",
-      path: "/metrics",
+      answers: { 200: ["Requests are accepted.", okAnswer] },
+      errors: [503],
+      handle: () => (requests.isClosing ? throwClosing() : json(context, { status: statusOf(context) })),
+    }),
+    defineRoute("get", "/metrics", {
       id: "getMetrics",
-      summary: "Metrics in Prometheus' format.",
-      answers: { 200: { description: "All metrics.", content: "text/plain" } },
-      refusals: [401, 404],
+      summary: "Get metrics in Prometheus' format.",
+      answers: { 200: ["All metrics.", "text/plain"] },
+      errors: [404],
       handle: async () => {
         const { metrics } = parts;
-        if (metrics === null) throw new ServiceRefusal("not-found", "This service has no metrics.");
+        if (metrics === null) throw new ServiceError("not-found", "This service has no metrics.");
         return new Response(await metrics.page(), { headers: { "content-type": metrics.contentType } });
       },
-    },
-    {
-      ...none,
-      method: "get",
-      path: "/openapi.json",
+    }),
+    defineRoute("get", "/openapi.json", {
       id: "getDocument",
-      summary: "This document.",
+      summary: "Get this document.",
       access: null,
-      answers: { 200: { description: "The document.", content: "application/json" } },
-      refusals: [],
-      handle: () => json(state, document()),
-    },
+      answers: { 200: ["The document.", "application/json"] },
+      handle: () => json(context, document()),
+    }),
   ];
+}
+
+export function json({ redact }: ServiceContext, value: unknown, status = 200): Response {
+  return new Response(redact(JSON.stringify(value)), { status, headers: { "content-type": "application/json" } });
+}
+
+export function submissionOf({ headers, body }: Call): { readonly key: string | null; readonly body: unknown } {
+  const key = headers.get("idempotency-key");
+  if (key === null || (key.length >= 1 && key.length <= 255)) return { key, body };
+  throw new ServiceError("bad-request", "Cannot read the request: Idempotency-Key has 1 to 255 characters.");
+}
+
+export function notFound(what: string, { params }: Call): never {
+  throw new ServiceError(
+    "not-found",
+    `Cannot find the ${what} ${JSON.stringify(params["id"])}: it was never requested.`,
+  );
+}
+
+async function findJob({ requests }: ServiceContext, call: Call): Promise<EpisodeJob> {
+  return (await requests.job(call.params["id"] ?? "")) ?? notFound("episode", call);
+}
+
+async function findGroup({ requests }: ServiceContext, call: Call): Promise<GroupJob> {
+  return (await requests.group(call.params["id"] ?? "")) ?? notFound("group", call);
+}
+
+function waitOf(call: Call): number {
+  return readBody(waitQuery, call.query.get("wait_seconds") ?? undefined);
+}
+
+/** Milliseconds that a request may wait. */
+export function boundedWait(seconds: number, { limits }: ServiceContext): number {
+  return Math.ceil(Math.min(seconds * 1000, limits.maxWaitMs));
+}
+
+/** Waits until all have ended, the time is up, the client disconnects or the service closes. */
+async function untilEnded(
+  jobs: readonly EpisodeJob[],
+  seconds: number,
+  { call, context }: { readonly call: Call; readonly context: ServiceContext },
+): Promise<void> {
+  const timeoutMs = boundedWait(seconds, context);
+  if (timeoutMs <= 0) return;
+  const untilAll = async (signal: AbortSignal): Promise<void> => {
+    for (const job of jobs) while (job.status !== "ended" && !job.isSuspended) await job.changed(signal);
+  };
+  // Not `AbortSignal.any` with a timeout: Node may collect it, and then it never aborts.
+  await withDeadline(untilAll, { timeoutMs, signal: call.signal }).catch(() => undefined);
+}
+
+function statusOf({ requests, parts }: ServiceContext): "open" | "paused" | "closing" {
+  if (requests.isClosing) return "closing";
+  return parts.gate.isOpen ? "open" : "paused";
+}
+
+function infoOf(context: ServiceContext): unknown {
+  const { pool, parts, limits, producers } = context;
+  const { environment, defaultSplit, formats } = parts;
+  return {
+    name: "trainable-agents",
+    environment: environment.name,
+    splits: Object.fromEntries(environment.splits.map((split) => [split, environment.taskset(split).size])),
+    default_split: defaultSplit,
+    formats: [...formats.keys()],
+    status: statusOf(context),
+    weight_version: producers.weightVersion,
+    running: pool.running,
+    waiting: pool.waiting,
+    limits: {
+      concurrency: limits.concurrency,
+      max_waiting: limits.maxWaiting,
+      max_body_bytes: limits.maxBodyBytes,
+      max_wait_seconds: limits.maxWaitMs / 1000,
+    },
+  };
+}
+
+async function samplesOf(
+  jobs: readonly EpisodeJob[],
+  call: Call,
+  { requests, pool, parts }: ServiceContext,
+): Promise<unknown> {
+  const names = [...parts.formats.keys()];
+  const name = call.query.get("format") ?? names[0] ?? "";
+  const format = parts.formats.get(name);
+  if (format === undefined) {
+    throw new ServiceError(
+      "bad-request",
+      `Cannot write rows as ${JSON.stringify(name.slice(0, 64))}: the formats are ${names.join(", ")}.`,
+    );
+  }
+  const open = jobs.find(({ status }) => status !== "ended");
+  if (open !== undefined) {
+    throw new ServiceError(
+      "not-ended",
+      `Cannot give samples: episode "${open.place.episodeId}" is ${open.status}; wait for it with wait_seconds.`,
+    );
+  }
+  const ended: EndedEpisode[] = [];
+  for (const { place } of jobs) {
+    const episode = await pool.ended(place.episodeId);
+    if (episode !== null) ended.push(episode);
+  }
+  const groupIndex = (await requests.group(jobs[0]?.place.groupId ?? ""))?.groupIndex ?? 0;
+  return {
+    format: name,
+    episodes: jobs.map(answerEpisode),
+    samples: format(ended, groupIndex),
+    dropped_tokens: ended.flatMap(({ episode, result }) =>
+      result.dropped.map(({ turn, count, reason }) => ({ episode_id: episode.id, turn, count, reason })),
+    ),
+  };
 }

@@ -87,7 +87,7 @@ export function createTestService(options: TestServiceOptions = {}): TestService
     {
       environment,
       defaultSplit: "train",
-      player: () => player,
+      runner: () => player,
       store: {
         append: async (episode) => void kept.set(episode.id, episode),
         appendGroup: async ({ group, sampleLines }) => {

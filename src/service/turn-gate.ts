@@ -1,13 +1,14 @@
-// Holds the turns of all episodes while a trainer changes weights: an engine behind a gate is asked only while the gate is
-// open. Episodes wait where they are; environments and users notice nothing.
+// Holds the turns of all episodes while a trainer changes weights: an engine behind a gate receives calls only while the gate is
+// open. Episodes wait where they are; environments and users are not affected.
 
 import { AttributedError, type Engine } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
+import { Waiters } from "../lib/waiters.ts";
 
-/** Open or closed. Waiters go on in the order they came. */
+/** Open or closed. Waiters pass in the order they came. */
 export class TurnGate {
-  readonly #waiters = new Set<() => void>();
+  readonly #waiters = new Waiters();
   #isOpen = true;
 
   get isOpen(): boolean {
@@ -20,39 +21,23 @@ export class TurnGate {
 
   open(): void {
     this.#isOpen = true;
-    const waiters = [...this.#waiters];
-    this.#waiters.clear();
-    for (const goOn of waiters) goOn();
+    this.#waiters.wake();
   }
 
   /** Resolves when the gate is open; rejects with the signal's reason when it aborts first. */
   async pass(signal?: AbortSignal): Promise<void> {
-    while (!this.#isOpen) {
-      await new Promise<void>((resolve, reject) => {
-        if (signal?.aborted === true) return reject(signal.reason as Error);
-        const onAbort = (): void => {
-          this.#waiters.delete(goOn);
-          reject(signal?.reason as Error);
-        };
-        const goOn = (): void => {
-          signal?.removeEventListener("abort", onAbort);
-          resolve();
-        };
-        this.#waiters.add(goOn);
-        signal?.addEventListener("abort", onAbort, { once: true });
-      });
-    }
+    while (!this.#isOpen) await this.#waiters.wait(signal);
   }
 }
 
 export type GatedEngineOptions = {
-  /** Bound of one call, in milliseconds; running into it is a retryable fault. What a call waits at the gate is not counted. Default: none. */
+  /** Bound of one call, in milliseconds; running into it is a retryable fault. The wait at the gate is not counted. Default: none. */
   readonly timeoutMs?: number;
   /** Default: the real clock. */
   readonly clock?: Clock;
 };
 
-/** The engine, asked only while the gate is open. Closing it closes the engine. */
+/** The engine, called only while the gate is open. Closing it closes the engine. */
 export function gatedEngine(engine: Engine, gate: TurnGate, options: GatedEngineOptions = {}): Engine {
   const { timeoutMs = Infinity, clock = systemClock } = options;
   return {
@@ -80,7 +65,7 @@ export function gatedEngine(engine: Engine, gate: TurnGate, options: GatedEngine
       }
     },
     // Without it, a call that the server aborted for new weights would be sent again while they load.
-    ...(engine.isReady === undefined ? {} : { isReady: (asked) => engine.isReady!(asked) }),
+    ...(engine.isReady === undefined ? {} : { isReady: (options) => engine.isReady!(options) }),
     close: () => engine.close(),
   };
 }

@@ -82,7 +82,7 @@ export const modules = {
   },
   service: {
     imports: ["core", "lib", "python-semantics", "rollout", "gateway", "store", "queue"],
-    packages: { hono: "*", "@hono/node-server": "*", zod: "service/wire/" },
+    packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
   "learner/model": { imports: ["core", "lib"] },
   learner: { imports: ["core", "lib", "trajectories", "rollout", "learner/model"] },

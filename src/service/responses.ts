@@ -1,9 +1,9 @@
-// Answers of the service as clients read them: the schemas of the document, and what fills them in. snake_case begins here.
+// Responses of the service as clients read them: their schemas, which are also those of the OpenAPI document, and the functions that
+// fill them. snake_case begins here.
 
 import { z } from "zod";
-import type { EpisodeJob } from "../episode-job.ts";
-import type { EpisodeSummary } from "../episode-summary.ts";
-import type { GroupJob } from "../group-job.ts";
+import type { EpisodeJob, EpisodeSummary, GroupJob } from "./jobs.ts";
+import type { ProducerJob } from "./producer-job.ts";
 
 const count = z.int().min(0);
 
@@ -38,7 +38,8 @@ export const groupAnswer = z.object({
   id: z.string(),
   status: z.enum(["waiting", "running", "ended"]),
   task_index: count,
-  samples: count,
+  group_size: count.describe("requested episodes"),
+  samples: count.describe("episodes so far, replacements included"),
   episodes: z.array(episodeAnswer),
 });
 
@@ -107,6 +108,7 @@ export function answerGroup({ groupId, request, jobs }: GroupJob): z.infer<typeo
     id: groupId,
     status: statusOf(jobs),
     task_index: request.taskIndex,
+    group_size: request.groupSize,
     samples: jobs.length,
     episodes: jobs.map(answerEpisode),
   };
@@ -115,4 +117,89 @@ export function answerGroup({ groupId, request, jobs }: GroupJob): z.infer<typeo
 function statusOf(jobs: readonly EpisodeJob[]): "waiting" | "running" | "ended" {
   if (jobs.every(({ status }) => status === "ended")) return "ended";
   return jobs.every(({ status }) => status === "waiting") ? "waiting" : "running";
+}
+
+export const producerAnswer = z.object({
+  id: z.string(),
+  state: z
+    .enum(["running", "paused", "lapsed", "draining", "ended", "cancelled", "failed"])
+    .describe("lapsed: no request of its trainer for lease_seconds; the next one resumes it"),
+  training: z.string().nullable(),
+  lease_seconds: z.number(),
+  lease_left_seconds: z.number().nullable().describe("until it lapses; null: it does not lapse, or has lapsed"),
+  version: count.describe("versions reported since it began"),
+  weight_version: z.string().nullable(),
+  split: z.string(),
+  group_size: count,
+  samples: count.describe("the older name of group_size"),
+  batch_groups: count,
+  max_staleness: count,
+  running_episodes: count.describe("including those that wait for a place"),
+  open_groups: count.describe("groups in flight"),
+  buffered: count.describe("groups that can be taken"),
+  handed_over: count,
+  batches: count.describe("batches handed over; the number of the next one"),
+  dropped: z.record(z.string(), count).describe("dropped groups, by reason"),
+});
+
+export const batchAnswer = z.object({
+  producer_id: z.string(),
+  number: count,
+  status: z
+    .enum(["ready", "waiting", "ended"])
+    .describe("waiting: request it again. ended: with the last groups, or none; no batch follows"),
+  groups: z.array(
+    groupAnswer.extend({
+      staleness: count.describe("versions by which its oldest token was older than the weights at hand-over"),
+    }),
+  ),
+  producer: producerAnswer,
+});
+
+export function answerProducer({
+  producerId,
+  request,
+  split,
+  status,
+  weightVersion,
+  batches,
+  leaseLeftMs,
+}: ProducerJob): z.infer<typeof producerAnswer> {
+  return {
+    id: producerId,
+    state: status.state,
+    training: request.training,
+    lease_seconds: request.leaseMs / 1000,
+    lease_left_seconds: leaseLeftMs === null ? null : leaseLeftMs / 1000,
+    version: status.version,
+    weight_version: weightVersion,
+    split,
+    group_size: request.groupSize,
+    samples: request.groupSize,
+    batch_groups: request.batchGroups,
+    max_staleness: request.maxStaleness,
+    running_episodes: status.runningEpisodes,
+    open_groups: status.openGroups,
+    buffered: status.buffered,
+    handed_over: status.handedOver,
+    batches,
+    dropped: { ...status.dropped },
+  };
+}
+
+export function answerBatch(
+  job: ProducerJob,
+  batch: {
+    readonly number: number;
+    readonly status: "ready" | "waiting" | "ended";
+    readonly groups: readonly { readonly group: GroupJob; readonly staleness: number }[];
+  },
+): z.infer<typeof batchAnswer> {
+  return {
+    producer_id: job.producerId,
+    number: batch.number,
+    status: batch.status,
+    groups: batch.groups.map(({ group, staleness }) => ({ ...answerGroup(group), staleness })),
+    producer: answerProducer(job),
+  };
 }

@@ -149,7 +149,7 @@ test("the record of a group names only episodes that the store has", async () =>
 test("a group with an episode that could not be played is left to the next process", async () => {
   const { records, store } = recordedGroups();
   const { askJson, service } = createTestService({
-    parts: { store, player: () => () => Promise.reject(new Error("the engine is not there")) },
+    parts: { store, runner: () => () => Promise.reject(new Error("the engine is not there")) },
   });
   const group = await askJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 2, ...waiting });
   expect(group.episodes.map(({ outcome }) => outcome)).toEqual(["failed", "failed"]);

@@ -1,6 +1,6 @@
-// An answer that is no success: a status, a stable code that clients match, and a sentence with the remedy.
+// An error response: a status, a stable code that clients match, and a sentence with the remedy.
 
-export type RefusalCode =
+export type ServiceErrorCode =
   | "bad-request"
   | "unauthorized"
   | "forbidden"
@@ -17,7 +17,7 @@ export type RefusalCode =
   | "producer-failed"
   | "internal";
 
-const statuses: Readonly<Record<RefusalCode, number>> = {
+const statuses: Readonly<Record<ServiceErrorCode, number>> = {
   "bad-request": 400,
   unauthorized: 401,
   forbidden: 403,
@@ -35,14 +35,14 @@ const statuses: Readonly<Record<RefusalCode, number>> = {
   internal: 500,
 };
 
-export class ServiceRefusal extends Error {
-  readonly code: RefusalCode;
-  /** Seconds after which to ask again; `null`: asking again changes nothing. */
+export class ServiceError extends Error {
+  readonly code: ServiceErrorCode;
+  /** Seconds after which to try again; `null`: trying again changes nothing. */
   readonly retryAfter: number | null;
 
-  constructor(code: RefusalCode, message: string, options: { readonly retryAfter?: number } = {}) {
+  constructor(code: ServiceErrorCode, message: string, options: { readonly retryAfter?: number } = {}) {
     super(message);
-    this.name = "ServiceRefusal";
+    this.name = "ServiceError";
     this.code = code;
     this.retryAfter = options.retryAfter ?? null;
   }
@@ -59,4 +59,11 @@ export class ServiceRefusal extends Error {
     const body = JSON.stringify({ error: { code: this.code, message: redact(this.message) } });
     return new Response(body, { status: this.status, headers });
   }
+}
+
+/** Throws a `ServiceError`. */
+export function throwClosing(): never {
+  throw new ServiceError("closing", "Cannot accept the request: the service is closing; try again when it is back.", {
+    retryAfter: 5,
+  });
 }
