@@ -14,7 +14,7 @@ import {
   type Task,
   type Taskset,
 } from "../core/index.ts";
-import { Waiters } from "../lib/waiters.ts";
+import { Waiters } from "../lib/deadline.ts";
 import { episodeSeed } from "../rollout/index.ts";
 import type { EventView } from "./event-stream.ts";
 import { ServiceError } from "./service-error.ts";

@@ -3,8 +3,7 @@
 
 import { AttributedError, type Engine } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { DeadlineError, withDeadline } from "../lib/deadline.ts";
-import { Waiters } from "../lib/waiters.ts";
+import { DeadlineError, withDeadline, Waiters } from "../lib/deadline.ts";
 
 /** Open or closed. Waiters pass in the order they came. */
 export class TurnGate {
