@@ -4,9 +4,8 @@
 import { ConfigurationError, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
 import { createSemaphore, type Semaphore } from "../lib/limits.ts";
 import { episodeSamples, type FinishedEpisode, type RunEpisode } from "../rollout/index.ts";
-import { viewEvent } from "./event-stream.ts";
 import type { JobStore } from "./job-store.ts";
-import { type EpisodeJob, summarize } from "./jobs.ts";
+import { type EpisodeJob, summarize, viewEvent } from "./jobs.ts";
 import { ServiceError } from "./service-error.ts";
 import type { EndedEpisode, PolicyRequest, ServiceParts } from "./service-options.ts";
 
@@ -170,6 +169,8 @@ export function runnerAgain(policy: PolicyRequest, parts: Pick<ServiceParts, "ru
   try {
     return runnerFor(policy, parts);
   } catch (error) {
-    return () => Promise.reject(error);
+    return async () => {
+      throw error;
+    };
   }
 }

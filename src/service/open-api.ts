@@ -3,7 +3,17 @@
 
 import { z } from "zod";
 import { errorAnswer } from "./responses.ts";
-import type { Call } from "./routes.ts";
+
+/** The arguments of a handler. */
+export type Call = {
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  readonly headers: Headers;
+  /** Parsed JSON; `undefined` where the operation takes no body. */
+  readonly body: unknown;
+  /** Aborted when the client disconnects. */
+  readonly signal: AbortSignal;
+};
 
 type RouteOptions = {
   readonly id: string;

@@ -10,7 +10,7 @@ import type { BegunGroup, EpisodeRequest, FinishedEpisode, ProducerState, RunEpi
 import type { EpisodePool } from "./episode-pool.ts";
 import type { JobStore } from "./job-store.ts";
 import { type EpisodeJob, type GroupJob, notRun, notStarted, openGroup, summarize } from "./jobs.ts";
-import { groupRequestOf, type ProducerRequest } from "./producer-job.ts";
+import { groupRequestOf, type ProducerRequest } from "./producer-request.ts";
 import type { ServiceParts } from "./service-options.ts";
 
 export type ProducerDependencies = {

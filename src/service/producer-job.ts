@@ -2,96 +2,20 @@
 // a lease, pauses and ends. How groups come about is decided by the library (`rollout/producer`).
 
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
-import { deriveSeed } from "../lib/random.ts";
 import {
-  createCurriculum,
   createRolloutProducer,
   type EarlierProduction,
-  type GroupPolicy,
-  type ProducerOptions,
   type ProducerPlan,
   type ProducerState,
   type ProducerStatus,
   type RolloutProducer,
   type RunEpisode,
   type TakenGroup,
-  tasksInOrder,
-  type TaskSource,
 } from "../rollout/index.ts";
-import { findTaskset, type GroupRequest, type TaskOptions } from "./jobs.ts";
 import { type ProducerDependencies, ProducerGroups } from "./producer-groups.ts";
+import { groupIdOf, optionsOf, planOf, type ProducerRequest } from "./producer-request.ts";
 import type { SteerAction } from "./request-log.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
-import type { PolicyRequest } from "./service-options.ts";
-
-export type ProducerRequest = {
-  readonly split: string | null;
-  /** `null`: all tasks of the split. */
-  readonly tasks: readonly number[] | null;
-  /** Passes over the tasks; may be `Infinity`. */
-  readonly passes: number;
-  /** Weighs tasks by how often they are passed, instead of running them in order. */
-  readonly curriculum: boolean;
-  readonly groupSize: number;
-  readonly batchGroups: number;
-  /** `null`: derived from the service's seed and the producer's id. */
-  readonly seed: number | null;
-  readonly policy: PolicyRequest;
-  readonly maxStaleness: number;
-  readonly stale: "drop" | "requeue";
-  /** `null`: the library's default. */
-  readonly bufferGroups: number | null;
-  readonly groups: GroupPolicy;
-  /** What the engine has at the beginning; `null`: what the trainer reported last. */
-  readonly weightVersion: string | null;
-  /** The training it belongs to: only reports that name it reach this producer. `null`: those without a name. */
-  readonly training: string | null;
-  /** Without a request of its trainer for so long, it begins nothing more until the next one. */
-  readonly leaseMs: number;
-};
-
-/** Throws a `ServiceError` for a split or tasks that do not exist. */
-function planOf(request: ProducerRequest, producerId: string, options: TaskOptions): ProducerPlan {
-  const taskset = findTaskset(request.split, request.tasks ?? [], options);
-  const indexes = request.tasks ?? Array.from({ length: taskset.size }, (_, index) => index);
-  const seed = request.seed ?? deriveSeed(options.seed, producerId);
-  return {
-    taskset,
-    tasks: request.curriculum
-      ? curriculumOf(indexes, { seed, passes: request.passes })
-      : tasksInOrder(indexes, request),
-    groupSize: request.groupSize,
-    seed,
-    batchGroups: request.batchGroups,
-  };
-}
-
-/** As many groups as the tasks in order would give. */
-function curriculumOf(
-  taskIndexes: readonly number[],
-  { seed, passes }: { readonly seed: number; readonly passes: number },
-): TaskSource {
-  const source = createCurriculum({ taskIndexes, seed });
-  const groups = taskIndexes.length * passes;
-  return { ...source, next: (groupIndex) => (groupIndex < groups ? source.next(groupIndex) : null) };
-}
-
-function optionsOf(request: ProducerRequest): ProducerOptions {
-  const { maxStaleness, stale, bufferGroups, groups } = request;
-  return { maxStaleness, stale, groups, ...(bufferGroups === null ? {} : { bufferGroups }) };
-}
-
-/** Names task and visit, which a later process reads from it, in characters that a URL may hold. */
-function groupIdOf(producerId: string, taskIndex: number, visit: number): string {
-  return `${producerId}-${taskIndex}-${visit}`;
-}
-
-/** One group of a producer, as a request of its own. */
-export function groupRequestOf(request: ProducerRequest, groupId: string): GroupRequest {
-  const { split, groupSize, seed, policy, groups } = request;
-  const [taskIndex = 0, visit = 1] = groupId.split("-").slice(-2).map(Number);
-  return { split, taskIndex, groupSize, seed, policy, visit, replacements: groups.replacements };
-}
 
 export type Batch = {
   readonly groups: readonly TakenGroup[];

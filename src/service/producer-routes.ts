@@ -1,11 +1,11 @@
 // The operations on producers: groups without end for a trainer that trains while they run.
 
-import { defineRoute, type Route } from "./open-api.ts";
+import { type Call, defineRoute, type Route } from "./open-api.ts";
 import type { ProducerJob } from "./producer-job.ts";
 import type { SteerAction } from "./request-log.ts";
 import { batchBody, producerBody, readBody, readNumber, toProducerRequest } from "./requests.ts";
 import { answerBatch, answerProducer, batchAnswer, producerAnswer } from "./responses.ts";
-import { boundedWait, type Call, json, notFound, type ServiceContext, submissionOf } from "./routes.ts";
+import { boundedWait, json, notFound, type ServiceContext, submissionOf } from "./routes.ts";
 import { ServiceError } from "./service-error.ts";
 
 /** Summary and answer. */

@@ -8,14 +8,8 @@ import { runnerAgain, runnerFor } from "./episode-pool.ts";
 import { checkSameBody, identify, type Submission } from "./group-requests.ts";
 import { openGroup } from "./jobs.ts";
 import type { ProducerDependencies } from "./producer-groups.ts";
-import {
-  type Batch,
-  groupRequestOf,
-  type ProducerHistory,
-  ProducerJob,
-  type ProducerJobOptions,
-  type ProducerRequest,
-} from "./producer-job.ts";
+import { type Batch, type ProducerHistory, ProducerJob, type ProducerJobOptions } from "./producer-job.ts";
+import { groupRequestOf, type ProducerRequest } from "./producer-request.ts";
 import type { LoggedRequest, SteerAction } from "./request-log.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
 

@@ -7,7 +7,7 @@ import type { SamplingParams } from "../core/index.ts";
 import { httpAddress } from "../lib/address.ts";
 import { dropZeroSignal, type GroupFilter, keepRewardRange, minGradedToTrain } from "../rollout/index.ts";
 import type { GroupRequest } from "./jobs.ts";
-import type { ProducerRequest } from "./producer-job.ts";
+import type { ProducerRequest } from "./producer-request.ts";
 import { ServiceError } from "./service-error.ts";
 import type { PolicyRequest } from "./service-options.ts";
 
@@ -54,11 +54,11 @@ const seed = z
   .max(2 ** 32 - 1)
   .nullish()
   .describe("absent: derived from the service's seed and the request");
-const size = z.int().min(1).max(1024);
+const sizeField = z.int().min(1).max(1024).nullish();
 /** A group's size under both of its names. */
 const sizes = {
-  group_size: size.nullish().describe("episodes of a group; required, under this name or as samples"),
-  samples: size.nullish().describe("the older name of group_size"),
+  group_size: sizeField.describe("episodes of a group; required, under this name or as samples"),
+  samples: sizeField.describe("the older name of group_size"),
 };
 const weightVersion = z.union([z.string().min(1).max(256), z.int()]);
 

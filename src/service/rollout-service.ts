@@ -14,7 +14,8 @@ import { GroupRequests } from "./group-requests.ts";
 import { JobStore } from "./job-store.ts";
 import { openGroup } from "./jobs.ts";
 import { openApiDocument, type Route } from "./open-api.ts";
-import type { ProducerRequest } from "./producer-job.ts";
+import type { ProducerRequest } from "./producer-request.ts";
+import { producerRoutes } from "./producer-routes.ts";
 import { Producers } from "./producers.ts";
 import type { LoggedRequest } from "./request-log.ts";
 import { producerBody, readBody, readLoggedGroup, toProducerRequest } from "./requests.ts";
@@ -76,8 +77,9 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
   const pool = new EpisodePool(parts, { jobs, concurrency: limits.concurrency });
   const requests = new GroupRequests(parts, limits, { jobs, pool });
   const producers = new Producers({ parts, jobs, pool, clock }, limits);
+  const context = { requests, producers, pool, parts, limits, redact };
   const document = (): unknown => openApiDocument(routes, { version });
-  const routes: readonly Route[] = serviceRoutes({ requests, producers, pool, parts, limits, redact }, document);
+  const routes: readonly Route[] = [...serviceRoutes(context, document), ...producerRoutes(context)];
   const app = new Hono();
   for (const route of routes) {
     app.on(route.method.toUpperCase(), route.path.replace(/\{(\w+)\}/g, ":$1"), async ({ req }) => {

@@ -3,11 +3,10 @@
 
 import { withDeadline } from "../lib/deadline.ts";
 import type { EpisodePool } from "./episode-pool.ts";
-import { streamEvents, viewEvent } from "./event-stream.ts";
+import { streamEvents } from "./event-stream.ts";
 import type { GroupRequests } from "./group-requests.ts";
-import type { EpisodeJob, GroupJob } from "./jobs.ts";
-import { defineRoute, type Route } from "./open-api.ts";
-import { producerRoutes } from "./producer-routes.ts";
+import { type EpisodeJob, type GroupJob, viewEvent } from "./jobs.ts";
+import { type Call, defineRoute, type Route } from "./open-api.ts";
 import type { Producers } from "./producers.ts";
 import {
   episodeBody,
@@ -31,17 +30,6 @@ import {
 } from "./responses.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
 import type { EndedEpisode, ServiceLimits, ServiceParts } from "./service-options.ts";
-
-/** The arguments of a handler. */
-export type Call = {
-  readonly params: Readonly<Record<string, string>>;
-  readonly query: URLSearchParams;
-  readonly headers: Headers;
-  /** Parsed JSON; `undefined` where the operation takes no body. */
-  readonly body: unknown;
-  /** Aborted when the client disconnects. */
-  readonly signal: AbortSignal;
-};
 
 export type ServiceContext = {
   readonly requests: GroupRequests;
@@ -166,7 +154,6 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
         return json(context, answerGroup(group));
       },
     }),
-    ...producerRoutes(context),
     defineRoute("post", "/v1/pause", {
       id: "pause",
       summary: "Hold every episode before its next engine call, while weights change.",

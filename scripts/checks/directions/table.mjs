@@ -81,7 +81,7 @@ export const modules = {
     packages: { hono: "*", "@hono/node-server": "*" },
   },
   service: {
-    imports: ["core", "lib", "python-semantics", "rollout", "gateway", "store", "queue"],
+    imports: ["core", "lib", "python-semantics", "rollout", "gateway", "queue"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
   "learner/model": { imports: ["core", "lib"] },
