@@ -64,7 +64,7 @@ export function gatedEngine(engine: Engine, gate: TurnGate, options: GatedEngine
       }
     },
     // Without it, a call that the server aborted for new weights would be sent again while they load.
-    ...(engine.isReady === undefined ? {} : { isReady: (options) => engine.isReady!(options) }),
+    ...(engine.isReady === undefined ? {} : { isReady: (given) => engine.isReady!(given) }),
     close: () => engine.close(),
   };
 }
