@@ -18,7 +18,7 @@ class TensorBoard(unittest.TestCase):
     def test_reads_the_scalars_of_a_run(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
             out = Path(folder) / "run"
-            flags = ("--engine", "expert", "--tasks", "0-3", "--samples-per-task", "2", "--metrics", "tensorboard", "--quiet")
+            flags = ("--engine", "expert", "--tasks", "0-3", "--group-size", "2", "--metrics", "tensorboard", "--quiet")
             subprocess.run(["node", str(MAIN), "rollout", *flags, "--out", str(out)], check=True, capture_output=True)
             [file] = out.rglob("events.out.tfevents.*")
             scalars: dict[str, list[float]] = {}

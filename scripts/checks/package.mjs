@@ -84,7 +84,7 @@ async function useCommandLine(folder) {
   /** @type {string[]} */
   const problems = [];
   for (const engine of ["expert", "embedded"]) {
-    const rollout = `rollout --env bookshop --engine ${engine} --tasks 0-3 --samples-per-task 2 --seed 1 --write-samples --out run-${engine}`;
+    const rollout = `rollout --env bookshop --engine ${engine} --tasks 0-3 --group-size 2 --seed 1 --write-samples --out run-${engine}`;
     const { code, output } = await trainableAgents(...rollout.split(" "));
     if (code !== 0) problems.push(`A bookshop rollout with engine "${engine}" ended with code ${code}:\n${output}`);
     const empty = ["run.json", "episodes.jsonl", "samples.jsonl"].filter((name) => {

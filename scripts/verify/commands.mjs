@@ -52,7 +52,7 @@ export async function verifyCommands() {
     cpSync(join(work, "examples", "conversation.json"), join(work, "my-conversation.json"));
     for (const [seed, run] of ["one", "two", "my-run"].entries())
       await check(
-        `npx trainable-agents rollout --engine embedded --samples-per-task 8 --seed ${seed} --out runs/${run}`,
+        `npx trainable-agents rollout --engine embedded --group-size 8 --seed ${seed} --out runs/${run}`,
         work,
       );
 

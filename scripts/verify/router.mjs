@@ -129,7 +129,7 @@ export async function verifyRouter({ newest }) {
     ...["--health-check-interval-secs", "2", "--health-failure-threshold", "2"],
   );
   await report.check("128 episodes, one of two workers killed in the middle", async () => {
-    const flags = ["--url", bare.url, "--model", folder, "--tasks", "0-31", "--samples-per-task", "4"];
+    const flags = ["--url", bare.url, "--model", folder, "--tasks", "0-31", "--group-size", "4"];
     const inTheMiddle = async () => workers[0]?.kill();
     const played = await playEpisodes([...flags, "--concurrency", "32"], { episodes: 128, inTheMiddle });
     const figure = `${played.figure}; ${played.before} episodes had ended before the kill`;

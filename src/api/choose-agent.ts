@@ -4,8 +4,7 @@
 import { chatAgent } from "../chat-models/index.ts";
 import { type ChatAgent, ConfigurationError, defaultSampling } from "../core/index.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { concurrencyBounds } from "./concurrency-setting.ts";
-import type { RolloutSettings } from "./rollout-settings.ts";
+import { type RolloutSettings, concurrencyBounds } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
 
 /** Settings of an engine, which nothing would read; by their flags. */

@@ -10,8 +10,7 @@ import { createLlamaCppEngine, type LlamaCppEngineOptions } from "../engines/lla
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { createVllmEngine, type VllmEngineOptions } from "../engines/vllm/index.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { concurrencyBounds } from "./concurrency-setting.ts";
-import type { RolloutSettings } from "./rollout-settings.ts";
+import { type RolloutSettings, concurrencyBounds } from "./rollout-settings.ts";
 import { findPreset } from "./presets.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";

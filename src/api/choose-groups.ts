@@ -16,8 +16,14 @@ import {
 import { openRunFolder } from "../store/index.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { importDefault } from "./load-environment.ts";
-import { concurrencyBounds, type ConcurrencyValue } from "./concurrency-setting.ts";
-import { type RolloutSettings, rolloutSettings, type SettingName, settingKey } from "./rollout-settings.ts";
+import {
+  type ConcurrencyValue,
+  type RolloutSettings,
+  type SettingName,
+  concurrencyBounds,
+  rolloutSettings,
+} from "./rollout-settings.ts";
+import { keyOf } from "./setting.ts";
 
 export type GroupOptions = Required<Pick<RolloutOptions, "groups" | "quota">> & Pick<RolloutOptions, "tasks">;
 
@@ -30,17 +36,17 @@ export async function chooseGroups(
   plan: RolloutPlan,
   options: Pick<Surroundings, "cwd" | "parts"> & { readonly environment: string },
 ): Promise<GroupOptions> {
-  const { groups, samplesPerTask, replacements, groupTimeout, groupCutoff, oversample, keepOrder } = settings;
+  const { groups, groupSize, replacements, groupTimeout, groupCutoff, oversample, keepOrder } = settings;
   const lonely = needGroups.find((name) => settings[name] !== rolloutSettings[name].default);
   if (groups === null && lonely !== undefined) {
     throw new ConfigurationError(
-      `Cannot use --${settingKey(lonely)}: it says how a number of groups is reached, and none is wanted; give --groups <n>.`,
+      `Cannot use --${keyOf(lonely)}: it says how a number of groups is reached, and none is wanted; give --groups <n>.`,
     );
   }
-  const minGroup = settings.minGroup ?? (groups === null ? 1 : minGradedToTrain(samplesPerTask));
-  if (minGroup > samplesPerTask) {
+  const minGroup = settings.minGroup ?? (groups === null ? 1 : minGradedToTrain(groupSize));
+  if (minGroup > groupSize) {
     throw new ConfigurationError(
-      `Cannot keep groups of at least ${minGroup} graded episodes: they have ${samplesPerTask}; lower --min-group or raise --samples-per-task.`,
+      `Cannot keep groups of at least ${minGroup} graded episodes: they have ${groupSize}; lower --min-group or raise --group-size.`,
     );
   }
   const maxGroups = settings.maxGroups ?? (groups === null ? Infinity : 8 * groups);
@@ -65,15 +71,15 @@ export function concurrencyOf(value: ConcurrencyValue, load: EngineLoadSource | 
   return floor === ceiling ? floor : { floor, ceiling, load };
 }
 
-async function chooseFilters({ filter, samplesPerTask }: RolloutSettings, cwd: string): Promise<GroupFilter[]> {
+async function chooseFilters({ filter, groupSize }: RolloutSettings, cwd: string): Promise<GroupFilter[]> {
   if (filter === null) return [];
   return Promise.all(
     filter.split(",").map(async (part) => {
       const name = part.trim();
       if (name === "zero-signal") {
-        if (samplesPerTask > 1) return dropZeroSignal();
+        if (groupSize > 1) return dropZeroSignal();
         throw new ConfigurationError(
-          "Cannot filter by zero-signal: a group of one episode has nothing to compare; give --samples-per-task of at least 2.",
+          "Cannot filter by zero-signal: a group of one episode has nothing to compare; give --group-size of at least 2.",
         );
       }
       const [, min, max] = /^reward-range:(-?[\d.]+)-(-?[\d.]+)$/.exec(name) ?? [];

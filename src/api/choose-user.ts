@@ -5,8 +5,8 @@ import { ConfigurationError, type EnvironmentSource, type UserSource } from "../
 import { loadUserPrompts, type TauUserPrompts } from "../environments/tau-bench/index.ts";
 import { type ModelUserOptions, parseUserExchanges, selectUser, userNames } from "../users/index.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { nearest } from "./nearest.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
+import { nearest } from "./setting.ts";
 import { readSettingFile } from "./choose-model.ts";
 import { readKey } from "./secrets.ts";
 

@@ -4,8 +4,8 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 import { ConfigurationError } from "../core/index.ts";
-import { nearest } from "./nearest.ts";
-import { type SettingName, settingKey, settingNames, settingOfKey } from "./rollout-settings.ts";
+import { type SettingName, settingNames, settingOfKey } from "./rollout-settings.ts";
+import { keyOf, nearest } from "./setting.ts";
 
 export type ConfigFile = {
   /** As the user named it. */
@@ -59,7 +59,7 @@ function unknownKey(key: string, where: string): ConfigurationError {
       `Cannot read ${where}: keys do not belong into configuration files; put the key into an environment variable and write "${key}-env: NAME".`,
     );
   }
-  const near = nearest(key, settingNames.map(settingKey));
+  const near = nearest(key, settingNames.map(keyOf));
   const hint = near === null ? 'the names are those of the flags, see "rollout --help"' : `did you mean "${near}"?`;
   return new ConfigurationError(`Cannot read ${where}: there is no setting "${key}"; ${hint}`);
 }

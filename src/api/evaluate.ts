@@ -25,15 +25,14 @@ import {
 } from "../graders/index.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { openRunFolder } from "../store/index.ts";
-import { type EvalSettings, evalSettingNames, evalSettings } from "./eval-settings.ts";
+import { type EvalSettings, evalSettings } from "./eval-settings.ts";
 import { checkChatModel } from "./first-contact.ts";
-import { groupSettings } from "./group-settings.ts";
+import { type RolloutSettings, groupSettings } from "./rollout-settings.ts";
+import { readFlags } from "./setting.ts";
 import { loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
-import { readFlag } from "./resolve-settings.ts";
 import { rolloutFrom, type RolloutOptions, type RolloutResult } from "./rollout.ts";
-import type { RolloutSettings } from "./rollout-settings.ts";
 import type { RunToResume } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -85,9 +84,9 @@ export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateR
   if (asked.from !== null) return scoreFrom(asked.from, plan, scoring, options);
   const settings = await orderTasks(given, asked, surroundings);
   const largest = Math.max(0, ...(asked.passK ?? []));
-  if (largest > settings.samplesPerTask) {
+  if (largest > settings.groupSize) {
     throw new ConfigurationError(
-      `Cannot compute pass^${largest} from ${settings.samplesPerTask} trials: give --trials ${largest}, or a smaller --pass-k.`,
+      `Cannot compute pass^${largest} from ${settings.groupSize} trials: give --trials ${largest}, or a smaller --pass-k.`,
     );
   }
   const rollout =
@@ -117,9 +116,7 @@ const noGroups = Object.fromEntries(
 ) as Pick<RolloutSettings, keyof typeof groupSettings>;
 
 async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan> {
-  const asked = Object.fromEntries(
-    evalSettingNames.map((name) => [name, readFlag<unknown>(evalSettings[name], options[name])]),
-  ) as EvalSettings;
+  const asked = readFlags(evalSettings, options);
   if (asked.from !== null && asked.format !== "summary") {
     throw new ConfigurationError(
       `Cannot write "${asked.from}" in format "${asked.format}": what --from names is read and left as it is; leave --format out.`,
@@ -129,7 +126,7 @@ async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan>
   if (asked.taskIds !== null && options.tasks !== undefined) {
     throw new ConfigurationError("Cannot use --tasks and --task-ids together: leave one of both out.");
   }
-  const given = { ...settings, ...noGroups, samplesPerTask: asked.trials ?? settings.samplesPerTask };
+  const given = { ...settings, ...noGroups, groupSize: asked.trials ?? settings.groupSize };
   return { asked, given, surroundings, resume };
 }
 

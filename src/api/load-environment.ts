@@ -8,7 +8,7 @@ import { ConfigurationError, type EnvironmentSource, messageOf } from "../core/i
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
 import { defaultTimeouts } from "../rollout/index.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "./setting.ts";
 import { placeOfFault } from "./syntax-error-place.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
 import type { GivenParts } from "./surroundings.ts";

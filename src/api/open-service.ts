@@ -21,8 +21,7 @@ import {
 import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
 import { type CircuitChange, createRunMetrics } from "../telemetry/index.ts";
 import { packageVersion, runManifest } from "./run-manifest.ts";
-import { concurrencyBounds } from "./concurrency-setting.ts";
-import type { RolloutSettings } from "./rollout-settings.ts";
+import { type RolloutSettings, concurrencyBounds } from "./rollout-settings.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";

@@ -105,7 +105,7 @@ export async function prepareRollout(
   const plan: RolloutPlan = {
     taskset,
     taskIndexes: readTaskList(tasks, taskset),
-    groupSize: settings.samplesPerTask,
+    groupSize: settings.groupSize,
     seed: settings.seed,
   };
   return {

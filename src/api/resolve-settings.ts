@@ -1,16 +1,13 @@
-// Flags over configuration file over preset over defaults. Each value is read by its setting's schema once; the first that does not fit
-// is refused with the place it came from.
+// Flags over configuration file over preset over defaults, and settings as text again: YAML that a configuration file can hold,
+// and the JSON of run.json. Settings name where keys are and never hold one; addresses are shown without credentials.
 
-import { ConfigurationError } from "../core/index.ts";
+import { stringify } from "yaml";
+import { showAddress } from "../http/index.ts";
+import { fromPlain } from "../python-semantics/json/plain.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import type { ConfigFile } from "./config-file.ts";
-import {
-  type RolloutSettings,
-  rolloutSettings,
-  type SettingName,
-  settingKey,
-  settingNames,
-} from "./rollout-settings.ts";
-import type { Flag, Setting } from "./setting.ts";
+import { type RolloutSettings, rolloutSettings, type SettingName, settingNames } from "./rollout-settings.ts";
+import { keyOf, readValue, type Setting } from "./setting.ts";
 
 /** Values as the command line gave them; absent flags are absent. */
 export type FlagValues = Readonly<Partial<Record<SettingName, unknown>>>;
@@ -32,42 +29,38 @@ export function resolveSettings(
   file: ConfigFile | null,
   presetDefaults: FlagValues = {},
 ): RolloutSettings {
-  const resolved = settingNames.map((name) => [name, resolveOne(name, flags, file) ?? presetDefaults[name]] as const);
+  const resolveOne = (name: SettingName): unknown => {
+    const setting: Setting<unknown> = rolloutSettings[name];
+    const isShown = !neverShown.has(name);
+    if (flags[name] !== undefined) return readValue(setting, flags[name], { where: `--${keyOf(name)}`, isShown });
+    const entry = file?.values.get(name);
+    if (entry === undefined) return undefined;
+    return readValue(setting, entry.value, { where: `"${keyOf(name)}" at ${entry.where}`, isShown });
+  };
+  const valueOf = (name: SettingName): unknown =>
+    resolveOne(name) ?? presetDefaults[name] ?? rolloutSettings[name].default;
+  return Object.fromEntries(settingNames.map((name) => [name, valueOf(name)])) as RolloutSettings;
+}
+
+const addresses: ReadonlySet<SettingName> = new Set(["url", "userUrl"]);
+
+/** One entry a setting, named as in a configuration file. */
+export function settingsRecord(settings: RolloutSettings): Record<string, unknown> {
   return Object.fromEntries(
-    resolved.map(([name, value]) => [name, value ?? rolloutSettings[name].default]),
-  ) as RolloutSettings;
+    settingNames.map((name) => {
+      const value = settings[name];
+      return [keyOf(name), addresses.has(name) && typeof value === "string" ? showAddress(value) : value];
+    }),
+  );
 }
 
-function resolveOne(name: SettingName, flags: FlagValues, file: ConfigFile | null): unknown {
-  const setting: Setting<unknown> = rolloutSettings[name];
-  const flag = flags[name];
-  if (flag !== undefined) return read(setting, flag, { name, where: `--${settingKey(name)}` });
-  const entry = file?.values.get(name);
-  if (entry !== undefined)
-    return read(setting, entry.value, { name, where: `"${settingKey(name)}" at ${entry.where}` });
-  return undefined;
+/** YAML for `--dry-run`; feeding it to `--config` gives the same settings. */
+export function settingsYaml(settings: RolloutSettings): string {
+  return stringify(settingsRecord(settings), { lineWidth: 0 });
 }
 
-function read(
-  setting: Setting<unknown>,
-  value: unknown,
-  source: { readonly name: SettingName; readonly where: string },
-): unknown {
-  const result = setting.schema.safeParse(value);
-  if (result.success) return result.data;
-  throw misfit(setting, source.where, neverShown.has(source.name) ? null : value);
-}
-
-/** The value of a flag that is no setting of a rollout; its default when it is absent. */
-export function readFlag<T>(flag: Flag<T>, value: unknown): T {
-  if (value === undefined) return flag.default;
-  const result = flag.schema.safeParse(value);
-  if (result.success) return result.data;
-  throw misfit(flag, flag.flag.split(" ")[0] ?? flag.flag, value);
-}
-
-/** `null`: the value is not shown. */
-function misfit(setting: Pick<Flag<unknown>, "wanted">, where: string, value: unknown): ConfigurationError {
-  const state = value === null ? "its value does not fit" : `it is ${JSON.stringify(value)}`;
-  return new ConfigurationError(`Cannot use ${where}: ${state}, ${setting.wanted} is needed.`);
+export function settingsJson(settings: RolloutSettings): JsonObject {
+  return new Map<string, JsonValue>(
+    Object.entries(settingsRecord(settings)).map(([key, value]) => [key, fromPlain(value)]),
+  );
 }

@@ -16,7 +16,7 @@ afterEach(() => rm(cwd, { recursive: true }));
 
 it("does what the command does, with options by the flags' names, and prints nothing", async () => {
   const events: RolloutEvent[] = [];
-  const options = { env: "bookshop", engine: "expert", samplesPerTask: 2, tasks: [0, 1], out: "run", cwd } as const;
+  const options = { env: "bookshop", engine: "expert", groupSize: 2, tasks: [0, 1], out: "run", cwd } as const;
   const result = await rollout({ ...options, onEvent: (event) => events.push(event) });
   expect(result).toMatchObject({ folder: "run", status: "done", totals: { episodesFinished: 4, groupsFinished: 2 } });
   const types = new Set(events.map(({ type }) => type));
@@ -29,7 +29,7 @@ it("takes environment, engine, user and filters as values", async () => {
   try {
     const result = await rollout({
       ...{ env: bookshopSource(), engine, model: "bookshop-1m", user: agendaUser(), cwd, out: "run" },
-      ...{ tasks: "0", samplesPerTask: 2, maxTurns: 2, filter: () => "none is kept" },
+      ...{ tasks: "0", groupSize: 2, maxTurns: 2, filter: () => "none is kept" },
     });
     expect(result.totals).toMatchObject({ episodesFinished: 2, groupsKept: 0, groupsDropped: { "none is kept": 1 } });
     const { configuration } = JSON.parse(await readFile(join(cwd, "run/run.json"), "utf8")) as {
@@ -42,9 +42,7 @@ it("takes environment, engine, user and filters as values", async () => {
 });
 
 it("refuses what does not fit before a folder is made, and stops at a signal", async () => {
-  await expect(rollout({ samplesPerTask: 0, cwd })).rejects.toThrow(
-    "Cannot use --samples-per-task: it is 0, a whole number",
-  );
+  await expect(rollout({ groupSize: 0, cwd })).rejects.toThrow("Cannot use --group-size: it is 0, a whole number");
   await expect(planRollout({ env: "bookshpo", cwd })).rejects.toThrow('did you mean "bookshop"?');
   const drain = AbortSignal.abort();
   const result = rollout({ engine: "expert", tasks: "0-3", out: "run", cwd, drain });

@@ -6,8 +6,8 @@ import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import type { RunTotals } from "../rollout/index.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
 import type { PreparedRollout } from "./prepare-rollout.ts";
+import { settingsJson } from "./resolve-settings.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
-import { settingsJson } from "./settings-text.ts";
 
 export type RunFacts = {
   /** Random; the same after a resume and in a copy of the folder. */

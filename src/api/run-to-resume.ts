@@ -9,15 +9,16 @@ import type { RunTotals } from "../rollout/index.ts";
 import { checkResumable, openRunFolder } from "../store/index.ts";
 import { textTable } from "../lib/text.ts";
 import type { ConfigFile } from "./config-file.ts";
+import { settingsJson } from "./resolve-settings.ts";
 import {
   type RolloutSettings,
-  rolloutSettings,
   type SettingName,
-  settingKey,
+  renamedSettings,
+  rolloutSettings,
   settingNames,
   settingOfKey,
 } from "./rollout-settings.ts";
-import { settingsJson } from "./settings-text.ts";
+import { keyOf } from "./setting.ts";
 
 export type RunToResume = {
   /** As the user named it. */
@@ -82,7 +83,7 @@ export async function readRunToResume(folder: string, cwd: string): Promise<RunT
   return {
     folder,
     settings: { path: `${folder}/run.json`, values: settingValues(configuration, folder) },
-    configuration,
+    configuration: new Map([...configuration].map(([key, value]) => [renamedSettings.get(key) ?? key, value])),
     id: typeof id === "string" ? id : null,
     begun: new Date(begun),
     resumed: typeof resumed === "number" ? resumed : 0,
@@ -110,7 +111,7 @@ function settingValues(configuration: JsonObject, folder: string): ConfigFile["v
 export function checkSameSettings({ folder, configuration }: RunToResume, settings: RolloutSettings): void {
   const now = settingsJson(settings);
   const differences = settingNames.flatMap((name) => {
-    const key = settingKey(name);
+    const key = keyOf(name);
     const [before, after] = [configuration.get(key), now.get(key)].map((value) =>
       dumpJson(value ?? fromPlain(rolloutSettings[name].default)),
     );

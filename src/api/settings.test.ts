@@ -2,11 +2,10 @@ import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
 import { findPreset, presetDefaults } from "./presets.ts";
 import { parseConfig } from "./config-file.ts";
-import { nearest } from "./nearest.ts";
-import { resolveSettings } from "./resolve-settings.ts";
-import { resolveTrainSettings } from "./resolve-train-settings.ts";
-import { rolloutSettings, settingKey, settingNames } from "./rollout-settings.ts";
-import { settingsJson, settingsYaml } from "./settings-text.ts";
+import { resolveSettings, settingsJson, settingsYaml } from "./resolve-settings.ts";
+import { rolloutSettings, settingNames } from "./rollout-settings.ts";
+import { keyOf, nearest } from "./setting.ts";
+import { resolveTrainSettings } from "./train-settings.ts";
 import { isTaskList, readTaskList } from "./task-list.ts";
 
 const split = { environment: "desk", split: "test", size: 20 };
@@ -19,7 +18,7 @@ describe("resolveSettings()", () => {
     );
     const settings = resolveSettings({ temperature: "0.25" }, file);
     expect(settings).toMatchObject({
-      samplesPerTask: 4,
+      groupSize: 4,
       temperature: 0.25,
       tasks: "1,2,5-7",
       seedTurns: true,
@@ -48,7 +47,7 @@ describe("resolveSettings()", () => {
     for (const name of settingNames) {
       const { schema, default: value, flag } = rolloutSettings[name];
       expect(schema.safeParse(value).success).toBe(true);
-      expect(flag.split(" ")[0]).toBe(`--${settingKey(name)}`);
+      expect(flag.split(" ")[0]).toBe(`--${keyOf(name)}`);
     }
   });
 
@@ -62,8 +61,8 @@ describe("resolveSettings()", () => {
       }
       return "";
     };
-    expect(wrong({ samplesPerTask: "0" })).toBe(
-      'Cannot use --samples-per-task: it is "0", a whole number of at least 1 is needed.',
+    expect(wrong({ groupSize: "0" })).toBe(
+      'Cannot use --group-size: it is "0", a whole number of at least 1 is needed.',
     );
     expect(wrong({ concurrency: "1e99" })).toContain("--concurrency");
     expect(wrong({ topK: "0" })).toContain("-1 or a whole number of at least 1");
@@ -86,8 +85,8 @@ describe("parseConfig()", () => {
       /Cannot read x\.yaml:\d+:\d+: it is not YAML .*; write one "name: value" a line/,
     );
     expect(() => parseConfig("- 1", "x.yaml")).toThrow("x.yaml:1:1: these are no settings; write one");
-    expect(() => parseConfig("seed: 1\nsample-per-task: 2", "x.yaml")).toThrow(
-      'x.yaml:2:1: there is no setting "sample-per-task"; did you mean "samples-per-task"?',
+    expect(() => parseConfig("seed: 1\ngrop-size: 2", "x.yaml")).toThrow(
+      'x.yaml:2:1: there is no setting "grop-size"; did you mean "group-size"?',
     );
     expect(() => parseConfig("seed: 1\nseed: 2", "x.yaml")).toThrow("x.yaml:2:1");
   });
@@ -142,7 +141,7 @@ describe("readTaskList()", () => {
 
 describe("nearest()", () => {
   it("finds what was meant, and nothing when nothing is near", () => {
-    expect(nearest("sample-per-task", settingNames.map(settingKey))).toBe("samples-per-task");
-    expect(nearest("banana", settingNames.map(settingKey))).toBeNull();
+    expect(nearest("grop-size", settingNames.map(keyOf))).toBe("group-size");
+    expect(nearest("banana", settingNames.map(keyOf))).toBeNull();
   });
 });

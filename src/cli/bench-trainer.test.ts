@@ -6,7 +6,7 @@ import { fasterClock } from "./simulation/faster-clock.ts";
 describe("bench trainer", () => {
   test("waits for batches, trains every token once, and keeps within the staleness", async () => {
     const { run } = await createTestCli();
-    const flags = ["--steps", "3", "--batch-groups", "2", "--samples-per-task", "2", "--concurrency", "8"];
+    const flags = ["--steps", "3", "--batch-groups", "2", "--group-size", "2", "--concurrency", "8"];
     const times = ["--step-seconds", "5", "--update-seconds", "1", "--engine-seconds", "1", "--user-seconds", "0.5"];
     const { code, stdout } = await run("bench", "trainer", ...flags, ...times, "--speed", "100");
     expect(code).toBe(0);

@@ -6,7 +6,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { createTestCli, type TestCli } from "./cli.test-helper.ts";
 
 let cli: TestCli;
-const rollout = ["rollout", "--engine", "expert", "--quiet", "--tasks", "0-3", "--samples-per-task", "3"] as const;
+const rollout = ["rollout", "--engine", "expert", "--quiet", "--tasks", "0-3", "--group-size", "3"] as const;
 const withSamples = [...rollout, "--write-samples"] as const;
 
 beforeAll(async () => {
@@ -97,7 +97,7 @@ describe("export", () => {
   });
 
   it("keeps groups whole for TRL, names those that are not, and says which datasets of messages need marks", async () => {
-    await cli.run(...rollout, "--samples-per-task", "2", "--out", "runs/pairs");
+    await cli.run(...rollout, "--group-size", "2", "--out", "runs/pairs");
     const trl = await cli.run("export", "runs/one", "runs/pairs", "--format", "trl", "--output", "trl.jsonl");
     const sizes = new Map<unknown, number>();
     for (const { group_id: id } of await lines("trl.jsonl")) sizes.set(id, (sizes.get(id) ?? 0) + 1);

@@ -4,8 +4,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { createTestCli } from "./cli.test-helper.ts";
-import { concurrencyBounds } from "../api/concurrency-setting.ts";
 import { resolveSettings } from "../api/resolve-settings.ts";
+import { concurrencyBounds } from "../api/rollout-settings.ts";
 
 type Line = Readonly<Record<string, unknown>>;
 
@@ -25,7 +25,7 @@ describe("rollout with groups", () => {
       "3",
       "--filter",
       "zero-signal",
-      "--samples-per-task",
+      "--group-size",
       "4",
       "--tasks",
       "0-3",
@@ -75,7 +75,7 @@ describe("rollout with groups", () => {
     [["--curriculum", "on"], "give --groups <n>"],
     [["--filter", "zero"], "there are zero-signal and reward-range:<min>-<max>"],
     [["--filter", "zero-signal"], "a group of one episode has nothing to compare"],
-    [["--min-group", "3", "--samples-per-task", "2"], "lower --min-group or raise --samples-per-task"],
+    [["--min-group", "3", "--group-size", "2"], "lower --min-group or raise --group-size"],
     [["--groups", "10", "--max-groups", "3"], "raise --max-groups or lower --groups"],
     [["--filter", "./none.ts"], 'Cannot load filter "./none.ts"'],
     [["--groups", "1", "--curriculum", "nowhere"], "there is no such folder"],

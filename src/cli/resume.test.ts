@@ -5,7 +5,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { readEpisodes } from "../store/index.ts";
 import { createTestCli, type TestCli } from "./cli.test-helper.ts";
 
-const flags = ["--tasks", "0-5", "--samples-per-task", "2", "--expert-noise", "0.2", "--seed", "3", "--write-samples"];
+const flags = ["--tasks", "0-5", "--group-size", "2", "--expert-noise", "0.2", "--seed", "3", "--write-samples"];
 
 let cli: TestCli;
 

@@ -93,7 +93,7 @@ describe("rollout", () => {
       "rollout",
       "--tasks",
       "3,1",
-      "--samples-per-task",
+      "--group-size",
       "2",
       "--seed",
       "7",
@@ -115,7 +115,7 @@ describe("rollout", () => {
       model: { folder: null, tokenizer: "readable", renderer: "qwen2.5-instruct" },
       engine: { name: "expert" },
       user: "agenda",
-      configuration: { "samples-per-task": 2, temperature: 1, "top-p": 1, "top-k": -1 },
+      configuration: { "group-size": 2, temperature: 1, "top-p": 1, "top-k": -1 },
       totals: { episodesFinished: 4, outcomes: { completed: 4 } },
       error: null,
     });
@@ -158,7 +158,7 @@ describe("rollout", () => {
         "rollout",
         "--tasks",
         "0-5",
-        "--samples-per-task",
+        "--group-size",
         "3",
         "--expert-noise",
         "0.2",
@@ -204,17 +204,7 @@ describe("rollout", () => {
 
   it("warns once of sampling that spoils learning", async () => {
     const { run } = await createTestCli();
-    const { stderr } = await run(
-      "rollout",
-      "--tasks",
-      "0",
-      "--samples-per-task",
-      "2",
-      "--temperature",
-      "0",
-      "--top-p",
-      "1",
-    );
+    const { stderr } = await run("rollout", "--tasks", "0", "--group-size", "2", "--temperature", "0", "--top-p", "1");
     expect(stderr.match(/Warning: Temperature 0 with 2 samples/g)).toHaveLength(1);
     const truncated = await run("rollout", "--tasks", "0", "--top-p", "0.9", "--top-k", "50");
     expect(truncated.stderr.match(/Warning: Truncated sampling \(top-p 0.9, top-k 50\)/g)).toHaveLength(1);
@@ -360,7 +350,7 @@ describe("Ctrl-C", () => {
 describe("inspect", () => {
   it("lists, filters and shows a run; a torn last line is told and left out", async () => {
     const { run, folder } = await createTestCli({ FORCE_COLOR: "1" });
-    await run("rollout", "--tasks", "0-7", "--samples-per-task", "4", "--expert-noise", "0.3", "--quiet", "--out", "r");
+    await run("rollout", "--tasks", "0-7", "--group-size", "4", "--expert-noise", "0.3", "--quiet", "--out", "r");
     const all = await run("inspect", "r");
     expect(all.stdout).toContain("32 of 32 episodes");
     const failing = await run("inspect", "r", "--outcome", "failing");

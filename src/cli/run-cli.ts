@@ -20,7 +20,7 @@ import { tokensCommand } from "./commands/tokens-command.ts";
 import { redactorFor } from "../api/secrets.ts";
 import { coloursFor } from "./display/terminal-text.ts";
 import { packageVersion } from "../api/run-manifest.ts";
-import { renamedSettings } from "../api/rollout-settings.ts";
+import { withTodaysNames } from "./flags.ts";
 import { usageMessage } from "./usage-message.ts";
 
 /** Runs one command line, `argv` without program and script. Never rejects. */
@@ -35,15 +35,6 @@ export async function runCli(argv: readonly string[], context: CliContext): Prom
   } catch (error) {
     return report(error, { program, argv, context });
   }
-}
-
-/** Flags by the names that they have now. */
-function withTodaysNames(argv: readonly string[]): string[] {
-  return argv.map((word) => {
-    const [, key = "", rest = ""] = /^--([\w-]+)(=.*)?$/s.exec(word) ?? [];
-    const name = renamedSettings.get(key);
-    return name === undefined ? word : `--${name}${rest}`;
-  });
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Command, CommanderError } from "commander";
-import { nearest } from "../api/nearest.ts";
+import { nearest } from "../api/setting.ts";
 
 /**
  * A mistake on the command line as one sentence with the remedy. Repeats names and never values: a value may be a key that

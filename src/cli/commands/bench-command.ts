@@ -2,7 +2,7 @@
 // simulated durations of the model, the user and the training.
 
 import { performance } from "node:perf_hooks";
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import { createToolCalling } from "../../agents/index.ts";
 import { ConfigurationError, defaultSampling } from "../../core/index.ts";
 import { bookshopSource } from "../../environments/bookshop/index.ts";
@@ -17,64 +17,38 @@ import { textTable } from "../../lib/text.ts";
 import { fasterClock } from "../simulation/faster-clock.ts";
 import { simulateTrainer, type TrainerStep } from "../simulation/simulate-trainer.ts";
 import { createSimulatedEngine, slowUser } from "../simulation/simulated-parts.ts";
-import { readFlag } from "../../api/resolve-settings.ts";
-import { number, whole } from "../../api/setting.ts";
+import { type SettingValues, number, readFlags, section, whole } from "../../api/setting.ts";
+import { addSettings } from "../flags.ts";
 import type { RunCommand } from "./command-result.ts";
 import { sayWhenInterrupted } from "../until-aborted.ts";
 
-const numbers = {
-  steps: { flag: "--steps <n>", help: "training steps", default: 10, least: 1, whole: true },
-  batchGroups: { flag: "--batch-groups <n>", help: "groups that a step trains", default: 16, least: 1, whole: true },
-  samplesPerTask: { flag: "--samples-per-task <n>", help: "episodes of a group", default: 8, least: 1, whole: true },
-  stepSeconds: {
-    flag: "--step-seconds <s>",
-    help: "how long a training step takes",
-    default: 60,
-    least: 0,
-    whole: false,
-  },
-  updateSeconds: {
-    flag: "--update-seconds <s>",
-    help: "how long new weights take to reach the engines; no episode begins meanwhile",
-    default: 5,
-    least: 0,
-    whole: false,
-  },
-  engineSeconds: {
-    flag: "--engine-seconds <s>",
-    help: "median time of an engine call",
-    default: 4,
-    least: 0,
-    whole: false,
-  },
-  userSeconds: {
-    flag: "--user-seconds <s>",
-    help: "median time of a line of the user",
-    default: 2,
-    least: 0,
-    whole: false,
-  },
-  spread: {
-    flag: "--spread <sigma>",
-    help: "spread of these times (of their logarithm): 0 none, 0.5 usual, 1 a long tail",
-    default: 0.5,
-    least: 0,
-    whole: false,
-  },
-  concurrency: { flag: "--concurrency <n>", help: "episodes at once", default: 256, least: 1, whole: true },
-  maxStaleness: {
-    flag: "--max-staleness <n>",
-    help: "weight versions that a token may be old; 0 is synchronous",
-    default: 1,
-    least: 0,
-    whole: true,
-  },
-  speed: { flag: "--speed <factor>", help: "simulated seconds in a real one", default: 20, least: 0.01, whole: false },
-} as const;
+const positive = { min: 0, max: Number.MAX_VALUE };
 
-type Name = keyof typeof numbers;
-type Numbers = Readonly<Record<Name, number>>;
-type Flags = Readonly<Partial<Record<Name, string>>>;
+const trainerFlags = section("The trainer", {
+  steps: whole("<n>", "training steps", 10),
+  batchGroups: whole("<n>", "groups that a step trains", 16),
+  groupSize: whole("<n>", "episodes of a group", 8),
+  stepSeconds: number("<s>", "how long a training step takes", 60, positive),
+  updateSeconds: number(
+    "<s>",
+    "how long new weights take to reach the engines; no episode begins meanwhile",
+    5,
+    positive,
+  ),
+  engineSeconds: number("<s>", "median time of an engine call", 4, positive),
+  userSeconds: number("<s>", "median time of a line of the user", 2, positive),
+  spread: number(
+    "<sigma>",
+    "spread of these times (of their logarithm): 0 none, 0.5 usual, 1 a long tail",
+    0.5,
+    positive,
+  ),
+  concurrency: whole("<n>", "episodes at once", 256),
+  maxStaleness: whole("<n>", "weight versions that a token may be old; 0 is synchronous", 1, { min: 0 }),
+  speed: number("<factor>", "simulated seconds in a real one", 20, { min: 0.01, max: Number.MAX_VALUE }),
+});
+
+type Numbers = SettingValues<typeof trainerFlags>;
 
 export function benchCommand(run: RunCommand): Command {
   const command = new Command("bench")
@@ -84,9 +58,7 @@ export function benchCommand(run: RunCommand): Command {
         "and a user that take as long as yours, and tells how long the trainer waited and how old its tokens were.",
     )
     .argument("<what>", "trainer");
-  for (const { flag, help, default: value } of Object.values(numbers)) {
-    command.addOption(new Option(flag, `${help} (default: ${value})`));
-  }
+  addSettings(command, trainerFlags);
   return command
     .addHelpText(
       "after",
@@ -95,22 +67,12 @@ Examples:
   $ npx trainable-agents bench trainer
   $ npx trainable-agents bench trainer --step-seconds 30 --batch-groups 32 --concurrency 512 --max-staleness 2`,
     )
-    .action(async (what: string, flags: Flags) =>
+    .action(async (what: string, flags: Readonly<Record<string, unknown>>) =>
       run((context) => {
-        if (what === "trainer") return benchTrainer(read(flags), context);
+        if (what === "trainer") return benchTrainer(readFlags(trainerFlags, flags), context);
         throw new ConfigurationError(`Cannot bench "${what}": there is trainer; write "bench trainer".`);
       }),
     );
-}
-
-function read(flags: Flags): Numbers {
-  return Object.fromEntries(
-    Object.entries(numbers).map(([name, { flag, help, default: value, least, whole: isWhole }]) => {
-      const wanted = `a ${isWhole ? "whole " : ""}number of at least ${least}`;
-      const schema = isWhole ? whole(least) : number({ min: least, max: Number.MAX_VALUE });
-      return [name, readFlag<number>({ flag, help, wanted, schema, default: value }, flags[name as Name])];
-    }),
-  ) as Numbers;
 }
 
 async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: CliContext): Promise<number> {
@@ -137,7 +99,7 @@ async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: C
     {
       taskset,
       tasks: tasksInOrder(indexes, { passes: Infinity }),
-      groupSize: asked.samplesPerTask,
+      groupSize: asked.groupSize,
       seed: 0,
       batchGroups: asked.batchGroups,
     },

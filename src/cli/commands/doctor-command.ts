@@ -14,8 +14,8 @@ import { auditTemplate } from "../doctor/audit-template.ts";
 import { examineServer, type ServerFlags } from "../doctor/examine-server.ts";
 import { auditView } from "../doctor/audit-view.ts";
 import type { TemplateAudit } from "../doctor/template-audit.ts";
-import { readFlag } from "../../api/resolve-settings.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
+import { readFlag } from "../../api/setting.ts";
 import type { RunCommand } from "./command-result.ts";
 import { quoted } from "../rollout-display.ts";
 

@@ -10,8 +10,7 @@ import { loadTokenizer } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { modelPath } from "../../api/choose-model.ts";
 import { readKey } from "../../api/secrets.ts";
-import { readFlag } from "../../api/resolve-settings.ts";
-import { type Flag, whole } from "../../api/setting.ts";
+import { readFlags, section, whole } from "../../api/setting.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { isLoopback } from "../../lib/address.ts";
 import { readEndTokens } from "../../api/end-tokens.ts";
@@ -27,21 +26,10 @@ type EngineFlags = {
   readonly weightVersion: string;
 };
 
-const portFlag: Flag<number> = {
-  flag: "--port <n>",
-  help: "port to listen on; 0 takes a free one (default: 30000)",
-  wanted: "a port from 0 to 65535",
-  schema: whole(0, 65_535),
-  default: 30_000,
-};
-
-const threadsFlag: Flag<number | null> = {
-  flag: "--threads <n>",
-  help: "worker threads (default: one for each core, 8 at most)",
-  wanted: "a whole number from 1 to 64",
-  schema: whole(1, 64).nullable(),
-  default: null,
-};
+const engineFlags = section("Options", {
+  port: whole("<n>", "port to listen on; 0 takes a free one (default: 30000)", 30_000, { min: 0, max: 65_535 }),
+  threads: whole("<n>", "worker threads (default: one for each core, 8 at most)", null, { min: 1, max: 64 }),
+});
 
 export function engineCommand(run: RunCommand): Command {
   return new Command("engine")
@@ -59,8 +47,8 @@ export function engineCommand(run: RunCommand): Command {
       ).default(shippedCheckpoints[0]),
     )
     .addOption(new Option("--host <name>", "address to listen on").default("127.0.0.1"))
-    .addOption(new Option(portFlag.flag, portFlag.help))
-    .addOption(new Option(threadsFlag.flag, threadsFlag.help))
+    .addOption(new Option(engineFlags.port.flag, engineFlags.port.help))
+    .addOption(new Option(engineFlags.threads.flag, engineFlags.threads.help))
     .addOption(new Option("--api-key-env <variable>", "environment variable with the key that clients must send"))
     .addOption(new Option("--weight-version <name>", "what the first weights are called").default("default"))
     .addHelpText(
@@ -68,15 +56,14 @@ export function engineCommand(run: RunCommand): Command {
       `
 Examples:
   $ npx trainable-agents engine
-  $ npx trainable-agents rollout --url http://127.0.0.1:30000 --model bookshop-1m --samples-per-task 8`,
+  $ npx trainable-agents rollout --url http://127.0.0.1:30000 --model bookshop-1m --group-size 8`,
     )
     .action(async (flags: EngineFlags) => run((context) => serve(flags, context)));
 }
 
 async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
   const { stdout, stderr, drain, cancel, cwd } = context;
-  const port = readFlag(portFlag, flags.port);
-  const threads = readFlag(threadsFlag, flags.threads);
+  const { port, threads } = readFlags(engineFlags, flags);
   const apiKey = readKey(context.env, flags.apiKeyEnv ?? null, "--api-key-env");
   if (apiKey === null && !isLoopback(flags.host)) {
     throw new ConfigurationError(

@@ -1,19 +1,17 @@
 // `eval`: parses flags, calls evaluate(), prints.
 
 import { resolve } from "node:path";
-import { Command, Option } from "commander";
-import { evalSettingNames, evalSettings } from "../../api/eval-settings.ts";
+import { Command } from "commander";
+import { evalSettings } from "../../api/eval-settings.ts";
 import { evaluate, type EvaluateOptions, planEvaluation } from "../../api/evaluate.ts";
-import { groupSettings } from "../../api/group-settings.ts";
-import { rolloutSettings, settingNames } from "../../api/rollout-settings.ts";
-import type { Setting } from "../../api/setting.ts";
-import { settingsYaml } from "../../api/settings-text.ts";
+import { settingsYaml } from "../../api/resolve-settings.ts";
+import { groupSettings, rolloutSettings, settingNames } from "../../api/rollout-settings.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { evaluationView } from "../display/evaluation-view.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { exitCodeOf, noteLines, quoted, showRollout, writtenFiles } from "../rollout-display.ts";
+import { addSettings, configOption, dryRunOption, resumeOption } from "../flags.ts";
 import type { RunCommand } from "./command-result.ts";
-import { resumeOption } from "./rollout-command.ts";
 
 export function evalCommand(runCommand: RunCommand): Command {
   const command = new Command("eval")
@@ -22,20 +20,10 @@ export function evalCommand(runCommand: RunCommand): Command {
       "Runs episodes like rollout and prints pass^k, pass@k, the mean reward with its interval, every task, errors, faults, cost and " +
         "time; or scores results that exist. Writes results.json into the run folder.",
     );
-  const add = ({ group, flag, help, default: value }: Setting<unknown>): void => {
-    const isShown = typeof value === "number" || (typeof value === "string" && !help.includes("(default"));
-    command.addOption(new Option(flag, isShown ? `${help} (default: ${value})` : help).helpGroup(`${group}:`));
-  };
-  for (const name of evalSettingNames) add(evalSettings[name]);
-  for (const name of settingNames)
-    if (name !== "samplesPerTask" && !Object.hasOwn(groupSettings, name)) add(rolloutSettings[name]);
-  command.addOption(
-    new Option("--config <file>", "YAML with the settings of a rollout; flags win").helpGroup("Output:"),
-  );
-  command.addOption(
-    new Option("--dry-run", "check everything but the server, print the configuration and stop").helpGroup("Output:"),
-  );
-  command.addOption(resumeOption());
+  addSettings(command, evalSettings);
+  const names = settingNames.filter((name) => name !== "groupSize" && !Object.hasOwn(groupSettings, name));
+  addSettings(command, rolloutSettings, { names });
+  command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption());
   command.addHelpText("after", examples);
   command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
   return command;

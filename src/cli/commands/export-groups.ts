@@ -68,7 +68,7 @@ export async function* readExportGroups(
 async function episodesPerGroup(reader: RunReader): Promise<number> {
   const configuration = (await reader.manifest()).get("configuration");
   const number = (key: string): number => Number((configuration instanceof Map && configuration.get(key)) || 0);
-  return (number("group-size") || number("samples-per-task") || 1) + number("replacements");
+  return (number("group-size") || number("group-size") || 1) + number("replacements");
 }
 
 /** Episodes that were read and whose group was not. */

@@ -1,10 +1,11 @@
 // `rollout`: parses flags, calls rollout(), prints.
 
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import { planRollout, rollout, type RolloutOptions } from "../../api/rollout.ts";
-import { rolloutSettings, settingNames } from "../../api/rollout-settings.ts";
-import { settingsYaml } from "../../api/settings-text.ts";
+import { settingsYaml } from "../../api/resolve-settings.ts";
+import { commonSettings, rolloutSettings } from "../../api/rollout-settings.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
+import { addSettings, configOption, dryRunOption, resumeOption, shortHelp } from "../flags.ts";
 import { exitCodeOf, showRollout, showTable } from "../rollout-display.ts";
 import type { RunCommand } from "./command-result.ts";
 
@@ -12,19 +13,9 @@ export function rolloutCommand(runCommand: RunCommand): Command {
   const command = new Command("rollout")
     .summary("play episodes and write a run folder with samples for a trainer")
     .description("Plays episodes of an environment and writes a run folder with samples for a trainer.");
-  for (const name of settingNames) {
-    const { group, flag, help, default: value } = rolloutSettings[name];
-    const isShown = typeof value === "number" || typeof value === "string";
-    const option = new Option(flag, isShown ? `${help} (default: ${value})` : help);
-    command.addOption(option.helpGroup(`${group}:`));
-  }
-  command.addOption(
-    new Option("--config <file>", "YAML with the same names, without the dashes; flags win").helpGroup("Output:"),
-  );
-  command.addOption(
-    new Option("--dry-run", "check everything but the server, print the configuration and stop").helpGroup("Output:"),
-  );
-  command.addOption(resumeOption());
+  addSettings(command, rolloutSettings);
+  command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption());
+  shortHelp(command, new Set([...commonSettings, "config"]));
   command.addHelpText("after", examples);
   command.action(async (flags: Readonly<Record<string, unknown>>) => runCommand((context) => run(flags, context)));
   return command;
@@ -35,10 +26,10 @@ Paths are read from the current folder. Exit codes: 0 done, 1 every episode fail
 
 Examples:
   # The bookshop, played by a scripted expert. Needs nothing.
-  $ npx trainable-agents rollout --samples-per-task 8
+  $ npx trainable-agents rollout --group-size 8
 
   # A model behind SGLang on tau-bench.
-  $ npx trainable-agents rollout --env tau-bench/retail --data ./tau-bench --tasks 0-49 --samples-per-task 8 \\
+  $ npx trainable-agents rollout --env tau-bench/retail --data ./tau-bench --tasks 0-49 --group-size 8 \\
       --url http://router:30000 --model ./Qwen3-4B-Instruct-2507 --user-model openai/gpt-4o
 
   # A run that was interrupted or killed: what has ended is kept, the rest goes on at the turn where it stopped.
@@ -61,11 +52,4 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
   const result = await showRollout(context, "rollout", (call) => rollout({ ...options, ...call }));
   showTable(result, context);
   return exitCodeOf(result);
-}
-
-export function resumeOption(): Option {
-  return new Option(
-    "--resume <run>",
-    "continue the run in this folder, with its settings; only addresses, keys, concurrency and the like may be given again",
-  ).helpGroup("Output:");
 }

@@ -11,11 +11,12 @@ import { type OpenedService, openService } from "../../api/open-service.ts";
 import { readRunToResume } from "../../api/run-to-resume.ts";
 import { formatCount } from "../display/terminal-text.ts";
 import { readConfigFile } from "../../api/config-file.ts";
-import { type FlagValues, readFlag, resolveSettings } from "../../api/resolve-settings.ts";
-import { type Flag, whole } from "../../api/setting.ts";
+import { type FlagValues, resolveSettings } from "../../api/resolve-settings.ts";
+import { type SettingName, groupSettings, rolloutSettings, settingNames } from "../../api/rollout-settings.ts";
+import { readFlag, section, whole } from "../../api/setting.ts";
+import { addSettings, configOption } from "../flags.ts";
 import { untilAborted } from "../until-aborted.ts";
 import { readKey } from "../../api/secrets.ts";
-import { rolloutSettings, type SettingName, settingNames } from "../../api/rollout-settings.ts";
 import type { RunCommand } from "./command-result.ts";
 
 type ServeFlags = FlagValues & {
@@ -28,7 +29,7 @@ type ServeFlags = FlagValues & {
 /** What a plan, an agent behind an API or a terminal needs. */
 const notServed: ReadonlySet<SettingName> = new Set([
   "tasks",
-  "samplesPerTask",
+  "groupSize",
   "agentModel",
   "agentUrl",
   "agentApiKeyEnv",
@@ -41,15 +42,11 @@ const notServed: ReadonlySet<SettingName> = new Set([
   "replayUsers",
 ]);
 
-const servedGroups = new Set(["What is played", "The policy", "Sampling", "The user", "Limits", "Output"]);
-
-const maxWaitingFlag: Flag<number> = {
-  flag: "--max-waiting <n>",
-  help: "requested episodes that may wait; more are refused with 429 (default: 4096)",
-  wanted: "a whole number of at least 1",
-  schema: whole(1, 10_000_000),
-  default: 4096,
-};
+const { maxWaiting: maxWaitingFlag } = section("The service", {
+  maxWaiting: whole("<n>", "requested episodes that may wait; more are refused with 429 (default: 4096)", 4096, {
+    max: 10_000_000,
+  }),
+});
 
 export function serveCommand(run: RunCommand): Command {
   const command = new Command("serve")
@@ -71,16 +68,10 @@ export function serveCommand(run: RunCommand): Command {
       ).helpGroup("The service:"),
     )
     .addOption(new Option(maxWaitingFlag.flag, maxWaitingFlag.help).helpGroup("The service:"));
-  for (const name of settingNames) {
-    const { group, flag, help, default: value } = rolloutSettings[name];
-    if (notServed.has(name) || !servedGroups.has(group)) continue;
-    const isShown = typeof value === "number" || typeof value === "string";
-    command.addOption(new Option(flag, isShown ? `${help} (default: ${value})` : help).helpGroup(`${group}:`));
-  }
+  const names = settingNames.filter((name) => !notServed.has(name) && !Object.hasOwn(groupSettings, name));
+  addSettings(command, rolloutSettings, { names });
   return command
-    .addOption(
-      new Option("--config <file>", "YAML with the same names, without the dashes; flags win").helpGroup("Output:"),
-    )
+    .addOption(configOption())
     .addHelpText("after", examples)
     .action(async (flags: ServeFlags) => run((context) => serve(flags, context)));
 }

@@ -20,7 +20,7 @@ const demonstration: RolloutOptions = {
   env: "bookshop",
   split: "test",
   tasks: "0-7",
-  samplesPerTask: 8,
+  groupSize: 8,
   user: "agenda",
   seedTurns: true,
   writeSamples: true,
@@ -135,7 +135,7 @@ function showCommands(folder: string, failing: number, { stdout, program, env }:
       "Let the model learn from its own episodes, in twelve minutes:",
       `  ${train}`,
       "Roll out a model of yours behind SGLang:",
-      `  ${program} rollout --url http://127.0.0.1:30000 --model <folder of the model> --samples-per-task 8`,
+      `  ${program} rollout --url http://127.0.0.1:30000 --model <folder of the model> --group-size 8`,
       "",
     ].join("\n"),
   );

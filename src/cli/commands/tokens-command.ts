@@ -14,9 +14,8 @@ import type { CliContext } from "../cli-context.ts";
 import { modelPath, readableModel, tokenizerOf } from "../../api/choose-model.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import type { AuditInput } from "../doctor/audited-template.ts";
-import { readFlag } from "../../api/resolve-settings.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
-import { setting, whole } from "../../api/setting.ts";
+import { readFlag, section, whole } from "../../api/setting.ts";
 import { episodeStory } from "../tokens/episode-story.ts";
 import { playConversation } from "../tokens/play-conversation.ts";
 import { readConversation } from "../tokens/read-conversation.ts";
@@ -35,13 +34,8 @@ type TokensFlags = {
   readonly json?: boolean;
 };
 
-const lineSetting = setting<number | null>({
-  group: "Output",
-  flag: "--line <n>",
-  help: "which conversation of a file of JSON lines (default: 1)",
-  wanted: "a whole number of at least 1",
-  schema: whole(1).nullable(),
-  default: null,
+const { line: lineFlag } = section("Output", {
+  line: whole("<n>", "which conversation of a file of JSON lines (default: 1)", null),
 });
 
 export function tokensCommand(run: RunCommand): Command {
@@ -60,7 +54,7 @@ export function tokensCommand(run: RunCommand): Command {
     .addOption(new Option(rolloutSettings.renderer.flag, rolloutSettings.renderer.help))
     .addOption(new Option(rolloutSettings.history.flag, `${rolloutSettings.history.help} (default: keep-reasoning)`))
     .addOption(new Option(rolloutSettings.thinking.flag, rolloutSettings.thinking.help))
-    .addOption(new Option(lineSetting.flag, lineSetting.help))
+    .addOption(new Option(lineFlag.flag, lineFlag.help))
     .option("--full", "do not fold long prompts and observations")
     .option("--json", "print the tokens as JSON")
     .addHelpText(
@@ -97,7 +91,7 @@ async function storyOfFile({ conversation, episode, flags }: Asked, { cwd }: Cli
       `Cannot show episode "${episode}" of "${conversation}": it is no run folder; leave the episode out, or name the folder of a run.`,
     );
   }
-  const line = readFlag(lineSetting, flags.line);
+  const line = readFlag(lineFlag, flags.line);
   const input = await modelInput(flags, cwd);
   return playConversation(await readConversation(conversation, { cwd, line }), input);
 }

@@ -2,7 +2,7 @@
 
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { coloursFor } from "../display/terminal-text.ts";
@@ -10,18 +10,20 @@ import { comparisonTable } from "../learning/comparison.ts";
 import { readFields } from "../learning/learning-folder.ts";
 import { endLine, trainPolicy, type TrainingResult } from "../learning/train-policy.ts";
 import { readConfigFile } from "../../api/config-file.ts";
-import { type FlagValues, readFlag, resolveSettings } from "../../api/resolve-settings.ts";
+import { type FlagValues, resolveSettings } from "../../api/resolve-settings.ts";
+import { type RolloutSettings, type SettingName, rolloutSettings } from "../../api/rollout-settings.ts";
+import { keyOf, readFlag } from "../../api/setting.ts";
 import {
+  type TrainFlags,
+  type TrainSettings,
   readTrainSettings,
   resolveTrainSettings,
   rolloutDefaults,
-  type TrainFlags,
-} from "../../api/resolve-train-settings.ts";
-import { rolloutSettings, type RolloutSettings, type SettingName, settingKey } from "../../api/rollout-settings.ts";
-import type { Setting } from "../../api/setting.ts";
-import { type TrainSettings, trainSettingNames, trainSettings } from "../../api/train-settings.ts";
+  trainSettings,
+} from "../../api/train-settings.ts";
 import type { RunCommand } from "./command-result.ts";
 import { newFolder } from "../../api/rollout.ts";
+import { addSettings, configOption } from "../flags.ts";
 import { quoted } from "../rollout-display.ts";
 
 type CommandFlags = TrainFlags & { readonly config?: string };
@@ -50,15 +52,9 @@ export function trainCommand(run: RunCommand): Command {
       "Trains the embedded model by reinforcement learning (or by imitation) through the same episodes, masks and samples as a " +
         "rollout, and compares it before and after on the same held-out tasks.",
     );
-  const add = ({ group, flag, help, default: value }: Setting<unknown>, shown: unknown = value): void => {
-    const isShown = (typeof shown === "number" || typeof shown === "string") && !help.includes("(default");
-    command.addOption(new Option(flag, isShown ? `${help} (default: ${shown})` : help).helpGroup(`${group}:`));
-  };
-  for (const name of trainSettingNames) add(trainSettings[name]);
-  for (const name of sharedFlags) add(rolloutSettings[name], rolloutDefaults[name] ?? rolloutSettings[name].default);
-  command.addOption(
-    new Option("--config <file>", "YAML with the settings of a rollout; flags win").helpGroup("Output:"),
-  );
+  addSettings(command, trainSettings);
+  addSettings(command, rolloutSettings, { names: sharedFlags, initial: rolloutDefaults });
+  command.addOption(configOption());
   command.addHelpText("after", examples);
   command.action(async (flags: CommandFlags) => run((context) => train(flags, context)));
   return command;
@@ -110,7 +106,7 @@ async function goOn(folder: string, flags: CommandFlags, { cwd }: CliContext): P
   const given = Object.keys(flags).find((name) => !changeable.has(name));
   if (given !== undefined) {
     throw new ConfigurationError(
-      `Cannot resume "${folder}" with --${settingKey(given as SettingName)}: a run goes on as it began; only --steps and --minutes may change.`,
+      `Cannot resume "${folder}" with --${keyOf(given as SettingName)}: a run goes on as it began; only --steps and --minutes may change.`,
     );
   }
   const facts = await readFields(resolve(cwd, folder, "train.json"));
@@ -120,7 +116,7 @@ async function goOn(folder: string, flags: CommandFlags, { cwd }: CliContext): P
   }
   const values = Object.keys(rolloutSettings).map((name) => [
     name,
-    configuration[settingKey(name as SettingName)] ?? undefined,
+    configuration[keyOf(name as SettingName)] ?? undefined,
   ]);
   const base = resolveSettings(Object.fromEntries(values) as FlagValues, null);
   const settings = readTrainSettings({ ...learning, threads, ...flags });

@@ -9,8 +9,8 @@ import { type CheckOutcome, examineEngine } from "../../testing/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { readKey } from "../../api/secrets.ts";
 import { coloursFor } from "../display/terminal-text.ts";
-import { readFlag } from "../../api/resolve-settings.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
+import { readFlag } from "../../api/setting.ts";
 
 export type ServerFlags = {
   readonly url?: string;

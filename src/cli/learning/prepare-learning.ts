@@ -13,8 +13,8 @@ import { chooseStrategy } from "../../api/choose-strategy.ts";
 import { chooseUser } from "../../api/choose-user.ts";
 import { loadEnvironment } from "../../api/load-environment.ts";
 import type { RolloutSettings } from "../../api/rollout-settings.ts";
-import { readTaskList } from "../../api/task-list.ts";
 import type { TrainSettings } from "../../api/train-settings.ts";
+import { readTaskList } from "../../api/task-list.ts";
 
 export type HeldOutTasks = {
   readonly taskset: Taskset;

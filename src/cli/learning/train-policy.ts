@@ -10,7 +10,7 @@ import { CollapseWatch, createTrainer, firstState, type Trainer } from "../../le
 import { loadKernels } from "../../learner/model/index.ts";
 import { formatDuration, formatPercent } from "../display/terminal-text.ts";
 import { packageVersion } from "../../api/run-manifest.ts";
-import { settingsRecord } from "../../api/settings-text.ts";
+import { settingsRecord } from "../../api/resolve-settings.ts";
 import { compare, type ComparedKind } from "./comparison.ts";
 import { evaluatePolicy, passRateOf, type TaskOutcome } from "./evaluate-policy.ts";
 import { createLearningDisplay, type LearningDisplay } from "./learning-display.ts";

@@ -1,0 +1,59 @@
+// Flags of commands out of tables of settings, and those that several commands share.
+
+import { type Command, Option } from "commander";
+import { renamedSettings } from "../api/rollout-settings.ts";
+import type { Setting } from "../api/setting.ts";
+
+type Table = Readonly<Record<string, Setting<unknown>>>;
+
+/**
+ * Adds the settings of a table, each under its heading with its default. `initial`: defaults of this command.
+ */
+export function addSettings(
+  command: Command,
+  table: Table,
+  {
+    names = Object.keys(table),
+    initial = {},
+  }: { readonly names?: readonly string[]; readonly initial?: Readonly<Record<string, unknown>> } = {},
+): void {
+  for (const name of names) {
+    const { group, flag, help, default: value } = table[name]!;
+    const shown = initial[name] ?? value;
+    const isShown = (typeof shown === "number" || typeof shown === "string") && !help.includes("(default");
+    command.addOption(new Option(flag, isShown ? `${help} (default: ${shown})` : help).helpGroup(`${group}:`));
+  }
+}
+
+export const configOption = (): Option =>
+  new Option("--config <file>", "YAML with the settings of a rollout; flags win").helpGroup("Output:");
+
+export const dryRunOption = (): Option =>
+  new Option("--dry-run", "check everything but the server, print the configuration and stop").helpGroup("Output:");
+
+export const resumeOption = (): Option =>
+  new Option(
+    "--resume <run>",
+    "continue the run in this folder, with its settings; only addresses, keys, concurrency and the like may be given again",
+  ).helpGroup("Output:");
+
+/** Flags by the names that they have now: earlier ones are read and never shown. */
+export function withTodaysNames(argv: readonly string[]): string[] {
+  return argv.map((word) => {
+    const [, key = "", rest = ""] = /^--([\w-]+)(=.*)?$/s.exec(word) ?? [];
+    const name = renamedSettings.get(key);
+    return name === undefined ? word : `--${name}${rest}`;
+  });
+}
+
+/** The help lists the flags that most people need; `--help-all` lists all. */
+export function shortHelp(command: Command, common: ReadonlySet<string>): Command {
+  const hidden = command.options.filter((option) => !common.has(option.attributeName()));
+  for (const option of hidden) option.hidden = true;
+  command.addOption(new Option("--help-all", "show all flags"));
+  command.on("option:help-all", () => {
+    for (const option of hidden) option.hidden = false;
+    command.help();
+  });
+  return command;
+}
