@@ -107,7 +107,6 @@ export const trainSettings = section("Learning", {
 
 export type TrainSettings = SettingValues<typeof trainSettings>;
 export type TrainSettingName = keyof TrainSettings;
-export const trainSettingNames = Object.keys(trainSettings) as readonly TrainSettingName[];
 
 export type TrainFlags = FlagValues & Readonly<Partial<Record<TrainSettingName, unknown>>>;
 

@@ -106,7 +106,7 @@ async function goOn(folder: string, flags: CommandFlags, { cwd }: CliContext): P
   const given = Object.keys(flags).find((name) => !changeable.has(name));
   if (given !== undefined) {
     throw new ConfigurationError(
-      `Cannot resume "${folder}" with --${keyOf(given as SettingName)}: a run goes on as it began; only --steps and --minutes may change.`,
+      `Cannot resume "${folder}" with --${keyOf(given)}: a run goes on as it began; only --steps and --minutes may change.`,
     );
   }
   const facts = await readFields(resolve(cwd, folder, "train.json"));
