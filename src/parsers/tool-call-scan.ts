@@ -10,7 +10,6 @@ import {
   parseJson,
 } from "../python-semantics/json/index.ts";
 import {
-  dumpPython,
   isTruthy,
   PythonError,
   pythonExceptionType,
@@ -149,7 +148,7 @@ export class ToolCallScan {
 
   /** The call of a name and arguments that a format has read itself; none when the tool is unknown. */
   named(name: string, toolArguments: PythonValue, source: string): DetectedCall[] {
-    return this.isCallable(name, source) ? [this.call(name, dumpPython(toolArguments))] : [];
+    return this.isCallable(name, source) ? [this.call(name, dumpJson(toolArguments))] : [];
   }
 
   /** A call as the reference's record takes it: names that are no strings are refused there. */

@@ -1,23 +1,117 @@
-// Door of Python's text and value semantics, where ours must match byte for byte. Not an interpreter.
+// Public entry of Python's values, where ours must match byte for byte: their arithmetic, order, text and literals. Lossless
+// JSON is in `json/`. Not an interpreter.
 
-export { pythonAdd, pythonMultiply, pythonNegate, pythonSubtract } from "./arithmetic.ts";
-export { compareCodePoints } from "./compare.ts";
-export { isOrEquals, pythonEquals } from "./equal.ts";
-export { evaluateExpression } from "./expression/evaluate.ts";
-export { floatRepr } from "./float-repr.ts";
-export { pythonLess } from "./less.ts";
-export { pythonLower } from "./lower.ts";
-export { PythonError } from "./python-error.ts";
-export { pythonRepr, pythonStr, stringRepr } from "./repr.ts";
-export { pythonRound, roundFloat } from "./round.ts";
-export { pythonLstrip, pythonRstrip, pythonStrip } from "./strip.ts";
-export { type PythonTypeName, pythonTypeName } from "./type-name.ts";
-export { argumentValue, callsOf } from "./literals/calls.ts";
-export { pythonExceptionType, unlessRaised } from "./literals/exception.ts";
-export { evaluateLiteral, literalErrors } from "./literals/literal.ts";
-export { compile, findPattern, literal, many, maybe, one, type Piece, sequence } from "./literals/pattern-matcher.ts";
-export { isSpace, space, spaced, verbatim, wordCharacters } from "./literals/patterns.ts";
-export { parseFirstStatementValue } from "./literals/syntax.ts";
-export { isTruthy } from "./literals/truth.ts";
-export { dumpPython, isDict, isList, makeDict, pythonText, type PythonValue } from "./literals/value.ts";
-export { integerOf, narrowFloat, pythonFloat, pythonInt } from "./number-text.ts";
+export { bindArguments, bindPositional, expectText } from "./arguments.ts";
+export { PythonError, pythonExceptionType, typeError, unlessRaised, valueError } from "./errors.ts";
+export { evaluateExpression } from "./evaluate.ts";
+export { formatBraces, formatMap, formatPercent, originOfValue, textOf } from "./format.ts";
+export { pythonTypeName } from "./json/value.ts";
+export { checkTextLength, itemsMade, limitError } from "./limits.ts";
+export { argumentValue, callsOf, evaluateLiteral, literalErrors, makeDict } from "./literals.ts";
+export {
+  capitalize,
+  fillText,
+  isLower,
+  isUpper,
+  joinTexts,
+  methodOf,
+  replaceText,
+  splitLines,
+  strip,
+} from "./methods.ts";
+export {
+  floatRepr,
+  integerOf,
+  narrowFloat,
+  normalInteger,
+  pythonFloat,
+  pythonInt,
+  pythonRound,
+  roundFloat,
+} from "./number-text.ts";
+export {
+  type BinaryOperator,
+  calculateNumbers,
+  type IntegerBudget,
+  numberOf,
+  pythonAdd,
+  pythonMultiply,
+  pythonNegate,
+  pythonSubtract,
+  toFloat,
+} from "./numbers.ts";
+export {
+  applySign,
+  calculate,
+  compareValues,
+  contains,
+  expectIndex,
+  isIterable,
+  isOrdered,
+  isOrEquals,
+  isSame,
+  itemAt,
+  itemsOf,
+  iteratorOf,
+  lengthOf,
+  type OrderOperator,
+  pythonEquals,
+  pythonLess,
+  sizedItems,
+  sliceValue,
+} from "./operations.ts";
+export { compile, findPattern, literal, many, maybe, one, type Piece, sequence } from "./pattern-matcher.ts";
+export {
+  codePointLength,
+  compareCodePoints,
+  isSpace,
+  pythonLower,
+  pythonLstrip,
+  pythonRstrip,
+  pythonStrip,
+  space,
+  spaced,
+  unitOffset,
+  verbatim,
+  whitespaceClass,
+  wordCharacters,
+} from "./strings.ts";
+export { stringRepr } from "./string-repr.ts";
+export { parseFirstStatementValue } from "./syntax.ts";
+export {
+  concatTexts,
+  emptyText,
+  escapeText,
+  type Origin,
+  originOf,
+  runsOf,
+  templateOrigin,
+  templateText,
+  toolsOrigin,
+  TracedText,
+  unknownOrigin,
+} from "./traced-text.ts";
+export {
+  Callable,
+  type CallArguments,
+  type DictEntry,
+  DictView,
+  fromJson,
+  hashKey,
+  isDict,
+  isList,
+  isTruthy,
+  lengthIn,
+  Namespace,
+  orUndefined,
+  PythonDict,
+  PythonIterator,
+  PythonList,
+  PythonObject,
+  PythonRange,
+  pythonRepr,
+  pythonStr,
+  PythonTuple,
+  type PythonValue,
+  Undefined,
+} from "./values.ts";

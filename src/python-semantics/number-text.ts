@@ -1,29 +1,41 @@
-// Numbers out of text and floats as Python reads them: `int(text)`, `float(text)`, `int(float)`. White space around,
-// underscores between digits, digits of any script, and limits that JavaScript does not have.
+// Numbers in and out of text as Python has them: `int(text)`, `float(text)`, `int(float)`, `repr(float)`, `round`. White space
+// around, underscores between digits, digits of any script, and limits that JavaScript does not have.
 
-import { JsonFloat, type JsonValue } from "./json/value.ts";
-import { PythonError } from "./python-error.ts";
-import { stringRepr } from "./repr.ts";
-import { pythonStrip } from "./strip.ts";
-import { pythonTypeName } from "./type-name.ts";
+import { JsonFloat, type JsonValue, pythonTypeName } from "./json/value.ts";
+import { PythonError } from "./errors.ts";
+import { stringRepr } from "./string-repr.ts";
+import { pythonStrip } from "./strings.ts";
 
 /** Longest integer CPython converts (`sys.get_int_max_str_digits()`). */
 export const maxIntegerDigits = 4300;
 
-/** `int(text)`. Throws a `PythonError` where Python raises; a value that is no text is a "TypeError" here. */
-export function pythonInt(value: JsonValue): number | bigint {
-  if (typeof value !== "string") {
-    const message = `int() argument must be a string, a bytes-like object or a real number, not '${pythonTypeName(value)}'`;
+/** `int(text, base)`. Throws a `PythonError` where Python raises; a value that is no text is a "TypeError" here. */
+export function pythonInt(text: JsonValue, base = 10): number | bigint {
+  if (typeof text !== "string") {
+    const message = `int() argument must be a string, a bytes-like object or a real number, not '${pythonTypeName(text)}'`;
     throw new PythonError("TypeError", message);
   }
-  const stripped = plainNumber(value);
-  if (!/^[+-]?\d+(?:_\d+)*$/.test(stripped)) {
-    throw new PythonError("ValueError", `invalid literal for int() with base 10: ${stringRepr(value)}`);
+  const invalid = (): PythonError =>
+    new PythonError("ValueError", `invalid literal for int() with base ${base}: ${stringRepr(text)}`);
+  const [, sign = "", marked = ""] = /^([+-]?)(.*)$/s.exec(plainNumber(text).toLowerCase()) ?? [];
+  const mark = { "0b": 2, "0o": 8, "0x": 16 }[marked.slice(0, 2)];
+  const hasMark = mark !== undefined && (base === 0 || base === mark);
+  const radix = hasMark ? mark : base === 0 ? 10 : base;
+  const body = hasMark ? marked.slice(2).replace(/^_/, "") : marked;
+  if (!/^[\da-z]+(?:_[\da-z]+)*$/.test(body)) throw invalid();
+  const written = body.replaceAll("_", "");
+  if (radix === 10) {
+    if (!/^\d+$/.test(written)) throw invalid();
+    if (written.length > maxIntegerDigits) throw new PythonError("ValueError", tooManyDigits(written.length));
+    return normalInteger(sign === "-" ? -BigInt(written) : BigInt(written));
   }
-  const digits = stripped.replaceAll("_", "").replace(/^\+/, "");
-  const count = digits.replace("-", "").length;
-  if (count > maxIntegerDigits) throw new PythonError("ValueError", tooManyDigits(count));
-  return normalInteger(BigInt(digits));
+  let value = 0n;
+  for (const digit of written) {
+    const place = parseInt(digit, 36);
+    if (place >= radix) throw invalid();
+    value = value * BigInt(radix) + BigInt(place);
+  }
+  return normalInteger(sign === "-" ? -value : value);
 }
 
 /** What Python says of a text with so many digits. */
@@ -31,8 +43,11 @@ export function tooManyDigits(count: number): string {
   return `Exceeds the limit (${maxIntegerDigits} digits) for integer string conversion: value has ${count} digits; use sys.set_int_max_str_digits() to increase the limit`;
 }
 
-const digits = String.raw`\d+(?:_\d+)*`;
-const floatPattern = new RegExp(`^[+-]?(?:(?:${digits})?\\.${digits}|${digits}\\.?)(?:e[+-]?${digits})?$`, "i");
+const digitGroups = String.raw`\d+(?:_\d+)*`;
+const floatPattern = new RegExp(
+  `^[+-]?(?:(?:${digitGroups})?\\.${digitGroups}|${digitGroups}\\.?)(?:e[+-]?${digitGroups})?$`,
+  "i",
+);
 
 /** `float(text)`. Throws a `PythonError` "ValueError". */
 export function pythonFloat(text: string): JsonFloat {
@@ -78,4 +93,43 @@ function decimalDigit(character: string): string {
   let zero = code;
   while (/^\p{Nd}$/u.test(String.fromCodePoint(zero - 1))) zero--;
   return String((code - zero) % 10);
+}
+
+/** `repr(float)`: always with a point or an exponent, exponent form below 1e-4 and from 1e16; `inf`, `-inf`, `nan`. */
+export function floatRepr(value: number): string {
+  if (!Number.isFinite(value)) return value !== value ? "nan" : value > 0 ? "inf" : "-inf";
+  const magnitude = Math.abs(value);
+  if (magnitude === 0 || (magnitude >= 1e-4 && magnitude < 1e16)) {
+    const text = Object.is(value, -0) ? "-0" : String(value);
+    return Number.isInteger(value) ? `${text}.0` : text;
+  }
+  const [digits, exponent] = value.toExponential().split("e") as [string, string];
+  const sign = exponent.startsWith("-") ? "-" : "+";
+  return `${digits}e${sign}${exponent.slice(1).padStart(2, "0")}`;
+}
+
+/**
+ * `round(x, digits)` of a float: the correctly rounded decimal of the exact binary value, ties to even. `toFixed` rounds ties
+ * away from zero (0.125 gives 0.13, Python 0.12) and changes its format from 1e21 up. `digits` is an integer from 0 to 22; anything else throws a
+ * `RangeError`.
+ */
+export function roundFloat(value: number, digits: number): number {
+  if (!Number.isInteger(digits) || digits < 0 || digits > 22) {
+    throw new RangeError(`Cannot round to ${digits} digits: give an integer from 0 to 22.`);
+  }
+  // From 2^52 up every float is an integer; the sign of a zero does not survive toFixed.
+  if (!(Math.abs(value) < 4503599627370496) || value === 0) return value;
+  const fixed = value.toFixed(digits);
+  // A tie is an odd multiple of 2^-(digits + 1): no other binary fraction stands half-way between two decimals.
+  const scaled = value * 2 ** (digits + 1);
+  if (!Number.isInteger(scaled) || scaled % 2 === 0) return Number(fixed);
+  // toFixed went away from zero; an odd last digit is one too far.
+  const last = fixed.charCodeAt(fixed.length - 1) - 0x30;
+  return last % 2 === 0 ? Number(fixed) : Number(fixed.slice(0, -1) + String(last - 1));
+}
+
+/** `round(x, digits)` of any Python number: an int stays an int, a bool becomes one. */
+export function pythonRound(value: number | bigint | boolean | JsonFloat, digits: number): number | bigint | JsonFloat {
+  if (value instanceof JsonFloat) return new JsonFloat(roundFloat(value.value, digits));
+  return typeof value === "boolean" ? Number(value) : value;
 }

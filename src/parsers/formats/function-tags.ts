@@ -2,9 +2,8 @@
 // the same, and no parser in SGLang) and MiMo. A value is read by its declared type: the names of many type systems are
 // understood, and what does not fit its type stays text.
 
-import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
-  dumpPython,
   evaluateLiteral,
   integerOf,
   literalErrors,
@@ -53,7 +52,7 @@ function createFunctionTagParser(name: string, opening: string, closing: string)
         const tool = source.slice(0, nameEnd);
         scan.reportUnknown(tool, source);
         const parameters = readParameters(source.slice(nameEnd + 1), propertiesOf(tool, scan));
-        scan.add([{ name: tool, parameters: dumpPython(parameters), toolIndex: count++ }]);
+        scan.add([{ name: tool, parameters: dumpJson(parameters), toolIndex: count++ }]);
       }
       if (count === 0) scan.report("unterminated-call", text.slice(start), "The tags hold no function.");
       return text.slice(0, start);

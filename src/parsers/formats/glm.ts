@@ -2,9 +2,8 @@
 // arguments follow at once, and all text outside of calls stays). Arguments are key and value tags: a value is read as JSON, as
 // JSON with escapes, as a Python literal, or as it stands; where the schema declares a string it becomes one again.
 
-import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { dumpJson, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import {
-  dumpPython,
   evaluateLiteral,
   isDict,
   isList,
@@ -14,7 +13,7 @@ import {
   pythonInt,
   pythonLower,
   pythonStrip,
-  pythonText,
+  pythonStr,
   type PythonValue,
   space,
   unlessRaised,
@@ -130,5 +129,5 @@ function numberOr(text: string): PythonValue {
 }
 
 function asText(value: PythonValue): string {
-  return isDict(value) || isList(value) ? dumpPython(value) : pythonText(value);
+  return isDict(value) || isList(value) ? dumpJson(value) : pythonStr(value);
 }

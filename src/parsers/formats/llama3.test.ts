@@ -2,8 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import { systemClock } from "../../lib/clock.ts";
-import { type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
-import { dumpPython, evaluateLiteral, isDict, pythonStrip } from "../../python-semantics/index.ts";
+import { dumpJson, type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
+import { evaluateLiteral, isDict, pythonStrip } from "../../python-semantics/index.ts";
 import { exampleTools as tools } from "./format-examples.test-helper.ts";
 import { llama3 } from "./llama3.ts";
 
@@ -27,7 +27,7 @@ function dictAt(text: string, start: number): { readonly value: JsonValue; reado
     if (text[end] === "}" && --depth === 0) {
       try {
         const literal = evaluateLiteral(pythonStrip(text.slice(start, end + 1)));
-        return isDict(literal) ? { value: parseJson(dumpPython(literal)), end: end + 1 } : null;
+        return isDict(literal) ? { value: parseJson(dumpJson(literal)), end: end + 1 } : null;
       } catch {
         return null;
       }

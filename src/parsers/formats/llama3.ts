@@ -1,8 +1,8 @@
 // Tool calls of Llama 3: JSON objects after `<|python_tag|>`, or from the very beginning of the text, with one character
 // between them (nominally ";"). A Python dict is accepted where JSON is not.
 
-import { type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
-import { dumpPython, evaluateLiteral, isDict, pythonStrip, unlessRaised } from "../../python-semantics/index.ts";
+import { dumpJson, type JsonValue, parseJson, parseJsonPrefix } from "../../python-semantics/json/index.ts";
+import { evaluateLiteral, isDict, pythonStrip, unlessRaised } from "../../python-semantics/index.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import { guessName, type ToolCallScan } from "../tool-call-scan.ts";
 
@@ -96,7 +96,7 @@ class DictReader {
 function readPythonDict(source: string, end: number): Step | null {
   const json = unlessRaised(null, () => {
     const literal = evaluateLiteral(pythonStrip(source));
-    return isDict(literal) ? dumpPython(literal) : source;
+    return isDict(literal) ? dumpJson(literal) : source;
   });
   const value = json === undefined || json === source ? undefined : unlessRaised(null, () => parseJson(json));
   return value === undefined ? null : { value, end };

@@ -1,12 +1,11 @@
 // Tool calls written as Python calls with keyword arguments: Llama 4 (`pythonic`) and LFM2. Calls are numbered by their place in
 // the list.
 
-import { JsonSyntaxError } from "../../python-semantics/json/index.ts";
+import { dumpJson, JsonSyntaxError } from "../../python-semantics/json/index.ts";
 import {
   argumentValue,
   callsOf,
   compile,
-  dumpPython,
   findPattern,
   isSpace,
   literal,
@@ -105,7 +104,7 @@ function readCalls(source: string, scan: ToolCallScan, isLenient: boolean): read
         return [];
       }
     }
-    return [scan.call(name, dumpPython(makeDict(entries)), index)];
+    return [scan.call(name, dumpJson(makeDict(entries)), index)];
   });
 }
 

@@ -1,8 +1,12 @@
 // Python's `json.dumps`, byte for byte. Observations, prompts and rows that a Python program would have written are made
 // here, never by `JSON.stringify`.
 
-import { floatRepr } from "../float-repr.ts";
-import { JsonFloat, type JsonValue } from "./value.ts";
+import { PythonError, typeError } from "../errors.ts";
+import { floatRepr } from "../number-text.ts";
+import { compareCodePoints } from "../strings.ts";
+import { PythonDict, PythonList, PythonObject, PythonTuple, type PythonValue, textIn } from "../values.ts";
+import { maxJsonDepth } from "./parse-json.ts";
+import { JsonFloat, pythonTypeName } from "./value.ts";
 
 export type DumpJsonOptions = {
   /** Write everything outside 0x20..0x7e as `\uXXXX`. Default false (Python's own default is true). */
@@ -11,6 +15,8 @@ export type DumpJsonOptions = {
   readonly indent?: number;
   /** Between items, and between key and value. Default `", "` and `": "`; with `indent` `","` and `": "`. */
   readonly separators?: readonly [item: string, key: string];
+  /** Keys by code point. Default false: as they come. */
+  readonly sortKeys?: boolean;
 };
 
 type Style = {
@@ -18,31 +24,99 @@ type Style = {
   readonly indent: number | null;
   readonly item: string;
   readonly key: string;
+  readonly sortKeys: boolean;
 };
 
-/** Writes a value as one JSON text. Non-finite floats come out bare (`NaN`, `Infinity`), as Python writes them. */
-export function dumpJson(value: JsonValue, options: DumpJsonOptions = {}): string {
+/**
+ * Writes a value as one JSON text. Non-finite floats come out bare (`NaN`, `Infinity`), as Python writes them. Tuples are
+ * lists, keys become text. Throws a `PythonError`: "TypeError" for what JSON cannot hold, "RecursionError" for what is nested
+ * deeper than `parseJson` would read.
+ */
+export function dumpJson(value: PythonValue, options: DumpJsonOptions = {}): string {
   const indent = options.indent ?? null;
   const [item, key] = options.separators ?? [indent === null ? ", " : ",", ": "];
   const quote = options.ensureAscii === true ? quoteAscii : quoteUnicode;
-  return write(value, { quote, indent, item, key }, "\n");
+  return new Writer({ quote, indent, item, key, sortKeys: options.sortKeys === true }).write(value, "\n");
 }
 
-function write(value: JsonValue, style: Style, lineBreak: string): string {
-  if (typeof value === "string") return style.quote(value);
-  if (value === null) return "null";
-  if (value instanceof JsonFloat) return jsonFloatText(value.value);
-  if (typeof value !== "object") return String(value);
-  const inner = style.indent === null ? "" : lineBreak + " ".repeat(style.indent);
-  const parts: string[] = [];
-  if (Array.isArray(value)) {
-    for (const element of value) parts.push(write(element, style, inner));
-  } else {
-    for (const [key, element] of value) parts.push(style.quote(key) + style.key + write(element, style, inner));
+class Writer {
+  readonly #style: Style;
+  #depth = 0;
+
+  constructor(style: Style) {
+    this.#style = style;
   }
-  const [opening, closing] = Array.isArray(value) ? "[]" : "{}";
-  if (parts.length === 0) return `${opening}${closing}`;
-  return opening + inner + parts.join(style.item + inner) + (style.indent === null ? "" : lineBreak) + closing;
+
+  write(value: PythonValue, lineBreak: string): string {
+    if (typeof value === "string") return this.#style.quote(value);
+    if (value === null) return "null";
+    if (value instanceof JsonFloat) return jsonFloatText(value.value);
+    if (typeof value !== "object") return String(value);
+    if (value instanceof PythonObject || textIn(value) !== null) return this.#writeObject(value, lineBreak);
+    const parts: string[] = [];
+    const inner = this.#enter(lineBreak);
+    if (Array.isArray(value)) {
+      for (const element of value as readonly PythonValue[]) parts.push(this.write(element, inner));
+    } else {
+      const entries = value as ReadonlyMap<string, PythonValue>;
+      const { quote, key: colon } = this.#style;
+      for (const [key, element] of this.#style.sortKeys ? sorted(entries) : entries) {
+        parts.push(quote(key) + colon + this.write(element, inner));
+      }
+    }
+    return this.#leave(Array.isArray(value) ? "[]" : "{}", parts, [inner, lineBreak]);
+  }
+
+  #writeObject(value: PythonValue, lineBreak: string): string {
+    if (value instanceof PythonList && value.json !== null) return this.write(value.json, lineBreak);
+    if (value instanceof PythonDict && value.json !== null) return this.write(value.json, lineBreak);
+    if (value instanceof PythonList || value instanceof PythonTuple) return this.write(value.items(), lineBreak);
+    const text = textIn(value);
+    if (text !== null) return this.#style.quote(text);
+    if (!(value instanceof PythonDict)) {
+      throw typeError(`Object of type ${pythonTypeName(value)} is not JSON serializable`);
+    }
+    let entries = Array.from(value.entries.values(), (entry) => [entry.key, entry.value] as const);
+    if (this.#style.sortKeys) {
+      const texts = entries.map(([key, element]) => [textIn(key) ?? unsortable(), element] as const);
+      entries = sorted(texts);
+    }
+    const inner = this.#enter(lineBreak);
+    const { quote, key: colon } = this.#style;
+    const parts = entries.map(([key, element]) => quote(keyText(key)) + colon + this.write(element, inner));
+    return this.#leave("{}", parts, [inner, lineBreak]);
+  }
+
+  #enter(lineBreak: string): string {
+    if (++this.#depth > maxJsonDepth + 1) {
+      throw new PythonError("RecursionError", "maximum recursion depth exceeded while encoding a JSON object");
+    }
+    return this.#style.indent === null ? "" : lineBreak + " ".repeat(this.#style.indent);
+  }
+
+  #leave(brackets: string, parts: readonly string[], [inner, outer]: readonly [string, string]): string {
+    this.#depth--;
+    if (parts.length === 0) return brackets;
+    const end = this.#style.indent === null ? "" : outer;
+    return brackets[0] + inner + parts.join(this.#style.item + inner) + end + brackets[1];
+  }
+}
+
+function sorted<T>(entries: Iterable<readonly [string, T]>): (readonly [string, T])[] {
+  return [...entries].sort(([left], [right]) => compareCodePoints(left, right));
+}
+
+function unsortable(): never {
+  throw typeError("'<' not supported between keys of different types");
+}
+
+function keyText(key: PythonValue): string {
+  const text = textIn(key);
+  if (text !== null) return text;
+  if (key !== null && typeof key === "object" && !(key instanceof JsonFloat)) {
+    throw typeError(`keys must be str, int, float, bool or None, not ${pythonTypeName(key)}`);
+  }
+  return key instanceof JsonFloat ? jsonFloatText(key.value) : String(key);
 }
 
 function jsonFloatText(value: number): string {

@@ -18,3 +18,26 @@ export type JsonValue = null | boolean | number | bigint | JsonFloat | string | 
 
 /** A JSON object in the order of its keys; `__proto__` and digits are ordinary keys. */
 export type JsonObject = Map<string, JsonValue>;
+
+/** Python's names of the types that JSON has. */
+type JsonTypeName = "NoneType" | "bool" | "int" | "float" | "str" | "list" | "dict";
+
+/** `type(value).__name__`, as Python's error texts show it; what is no JSON names its type itself. */
+export function pythonTypeName(value: JsonValue): JsonTypeName;
+export function pythonTypeName(value: Typed): string;
+export function pythonTypeName(value: Typed): string {
+  if (value === null) return "NoneType";
+  if (typeof value === "object") {
+    if (value instanceof JsonFloat) return "float";
+    if ("typeName" in value) return value.typeName;
+    return value instanceof Map ? "dict" : "list";
+  }
+  return typeof value === "boolean" ? "bool" : typeof value === "string" ? "str" : "int";
+}
+
+type Typed =
+  | Exclude<JsonValue, object>
+  | JsonFloat
+  | readonly unknown[]
+  | ReadonlyMap<string, unknown>
+  | { readonly typeName: string };

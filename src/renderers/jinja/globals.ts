@@ -1,24 +1,36 @@
 // The functions that every template finds: Jinja's own, and the two that transformers adds.
 
+import {
+  bindArguments,
+  bindPositional,
+  Callable,
+  type CallArguments,
+  type DictEntry,
+  emptyText,
+  itemsOf,
+  Namespace,
+  PythonDict,
+  PythonError,
+  PythonObject,
+  PythonRange,
+  pythonTypeName,
+  type PythonValue,
+  templateText,
+  textOf,
+  TracedText,
+  typeError,
+  Undefined,
+  valueError,
+} from "../../python-semantics/index.ts";
 import { ChatTemplateError } from "../chat-template.ts";
-import { bindArguments, bindPositional } from "./operations/bind-arguments.ts";
 import { formatTime, parseLocalTime } from "./strftime.ts";
-import { AttributeObject } from "./values/attribute-object.ts";
-import { type DictEntry, PythonDict } from "./values/containers.ts";
-import { PythonRange } from "./values/iterables.ts";
-import { itemsOf } from "./values/iteration.ts";
-import { pythonError, typeError, valueError } from "./values/raise.ts";
-import { emptyText, templateText, TracedText } from "./values/traced-text.ts";
-import { typeNameOf } from "./values/type-name.ts";
-import { Callable, type CallArguments, Namespace, Undefined, type Value } from "./values/value.ts";
-import { textOf } from "./values/value-text.ts";
 
 /** The sandbox lets no longer range be made. */
 const maxRange = 100_000;
 
 /** `now` is what `strftime_now` writes: local time, ISO without a zone; `null` makes it raise "no-clock". */
-export function templateGlobals(now: string | null): Map<string, Value> {
-  return new Map<string, Value>([
+export function templateGlobals(now: string | null): Map<string, PythonValue> {
+  return new Map<string, PythonValue>([
     ["range", new Callable("range", makeRange)],
     ["dict", new Callable("dict", makeDict, "type")],
     ["namespace", new Callable("namespace", makeNamespace, "type")],
@@ -33,12 +45,12 @@ export function templateGlobals(now: string | null): Map<string, Value> {
 function makeRange(args: CallArguments): PythonRange {
   const bounds = bindPositional("range", args, 1, 3).map((value) => {
     if (typeof value === "number" || typeof value === "boolean") return Number(value);
-    throw typeError(`a range wants integers, not a ${typeNameOf(value)}`);
+    throw typeError(`a range wants integers, not a ${pythonTypeName(value)}`);
   });
   const [start, stop, step = 1] = bounds.length === 1 ? [0, bounds[0]!] : (bounds as [number, number, number?]);
   if (step === 0) throw valueError("the step of a range is zero");
   const range = new PythonRange(start, stop, step);
-  if (range.length > maxRange) throw pythonError("OverflowError", `a range has more than ${maxRange} items`);
+  if (range.length > maxRange) throw new PythonError("OverflowError", `a range has more than ${maxRange} items`);
   return range;
 }
 
@@ -51,7 +63,7 @@ function makeDict(args: CallArguments): PythonDict {
   return PythonDict.of([...entries, ...named]);
 }
 
-function pairOf(value: Value): DictEntry {
+function pairOf(value: PythonValue): DictEntry {
   const pair = itemsOf(value);
   if (pair.length !== 2) throw valueError("a dict is made of pairs");
   return { key: pair[0]!, value: pair[1]! };
@@ -65,7 +77,7 @@ function makeNamespace(args: CallArguments): Namespace {
 function makeJoiner(args: CallArguments): Callable {
   const [separator = templateText(", ")] = bindArguments("joiner", args, ["sep"]);
   let isUsed = false;
-  const join = (): Value => {
+  const join = (): PythonValue => {
     const text = isUsed ? separator : emptyText;
     isUsed = true;
     return text;
@@ -73,18 +85,18 @@ function makeJoiner(args: CallArguments): Callable {
   return new Callable("joiner", join, "Joiner");
 }
 
-class Cycler extends AttributeObject {
+class Cycler extends PythonObject {
   readonly typeName = "Cycler";
-  readonly #items: readonly Value[];
+  readonly #items: readonly PythonValue[];
   #position = 0;
 
-  constructor(items: readonly Value[]) {
+  constructor(items: readonly PythonValue[]) {
     super();
-    if (items.length === 0) throw pythonError("RuntimeError", "there is nothing to cycle through");
+    if (items.length === 0) throw new PythonError("RuntimeError", "there is nothing to cycle through");
     this.#items = items;
   }
 
-  attribute(name: string): Value | undefined {
+  override attribute(name: string): PythonValue | undefined {
     if (name === "current") return this.#items[this.#position]!;
     if (name === "next") return new Callable("next", () => this.#items[this.#advance()]!);
     return name === "reset" ? new Callable("reset", () => ((this.#position = 0), null)) : undefined;
@@ -106,12 +118,12 @@ function raise(args: CallArguments): never {
 function writeTime(args: CallArguments, now: string | null): TracedText {
   const [format] = bindArguments("strftime_now", args, ["format"], 1);
   if (format instanceof Undefined || !(format instanceof TracedText)) {
-    throw typeError(`strftime_now wants a text, not a ${typeNameOf(format!)}`);
+    throw typeError(`strftime_now wants a text, not a ${pythonTypeName(format!)}`);
   }
-  if (now === null) throw pythonError("no-clock", "it asks for the time and there is no clock; give one as `now`");
+  if (now === null) throw new PythonError("no-clock", "it asks for the time and there is no clock; give one as `now`");
   return templateText(formatTime(parseLocalTime(now), format.text));
 }
 
 function refuse(name: string): never {
-  throw pythonError("unsupported", `"${name}" is not supported`);
+  throw new PythonError("unsupported", `"${name}" is not supported`);
 }

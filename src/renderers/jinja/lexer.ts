@@ -2,9 +2,7 @@
 // configures it: the newline after a block tag goes, and so do the blanks before one that starts a line; `-` takes all white
 // space, `+` takes none. Brackets must close before a tag can end; numbers have underscores and exponents; names are Unicode.
 
-import { pythonRstrip } from "../../python-semantics/index.ts";
-import { pythonError } from "./values/raise.ts";
-import { whitespaceClass } from "./values/whitespace.ts";
+import { PythonError, pythonRstrip, whitespaceClass } from "../../python-semantics/index.ts";
 import { ChatTemplateError } from "../chat-template.ts";
 
 /** "statement" and "expression" begin a tag, "end" ends one; an operator's value is its sign. */
@@ -157,7 +155,7 @@ function trackBracket(open: string[], sign: string): void {
   if (sign === "(" || sign === "[" || sign === "{") {
     open.push(sign);
     if (open.length > maxNesting) {
-      throw pythonError("RecursionError", `brackets are nested more than ${maxNesting} deep`);
+      throw new PythonError("RecursionError", `brackets are nested more than ${maxNesting} deep`);
     }
   } else if (sign === ")" || sign === "]" || sign === "}") {
     if (!["()", "[]", "{}"].includes(`${open.pop()}${sign}`)) throw syntaxError(`a "${sign}" closes nothing`);

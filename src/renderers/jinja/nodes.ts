@@ -1,8 +1,6 @@
 // The tree of a template, in the terms of Jinja's own: what the compiler reads. Data.
 
-import type { ArithmeticOperator } from "./operations/arithmetic.ts";
-import type { OrderOperator } from "./operations/order.ts";
-import type { Value } from "./values/value.ts";
+import type { BinaryOperator, OrderOperator, PythonValue } from "../../python-semantics/index.ts";
 
 export type CompareOperator = "==" | "!=" | OrderOperator | "in" | "not in";
 
@@ -18,7 +16,7 @@ export type ArgumentNodes = {
 export type FilterNode = { readonly name: string; readonly args: ArgumentNodes };
 
 export type Expression =
-  | { readonly type: "constant"; readonly value: Value }
+  | { readonly type: "constant"; readonly value: PythonValue }
   | { readonly type: "name"; readonly name: string }
   | { readonly type: "attribute"; readonly object: Expression; readonly name: string }
   | { readonly type: "item"; readonly object: Expression; readonly key: Expression }
@@ -44,7 +42,7 @@ export type Expression =
   | { readonly type: "sign"; readonly operator: "+" | "-"; readonly operand: Expression }
   | {
       readonly type: "arithmetic";
-      readonly operator: ArithmeticOperator;
+      readonly operator: BinaryOperator;
       readonly left: Expression;
       readonly right: Expression;
     }

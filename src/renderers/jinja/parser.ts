@@ -1,12 +1,10 @@
 // A template's text to its tree: Jinja's own grammar, rule for rule (`jinja2/parser.py` of 3.1), with transformers' tag
 // `generation` and the loop controls. Template inheritance, imports and autoescape are refused by name.
 
+import { type BinaryOperator, normalInteger, templateText } from "../../python-semantics/index.ts";
 import { JsonFloat } from "../../python-semantics/json/index.ts";
 import { syntaxError, TokenCursor, tokenizeTemplate, unsupportedSyntax } from "./lexer.ts";
 import type { ArgumentNodes, CompareOperator, Expression, FilterNode, Parameter, Statement, Target } from "./nodes.ts";
-import type { ArithmeticOperator } from "./operations/arithmetic.ts";
-import { normalizeInteger } from "./operations/division.ts";
-import { templateText } from "./values/traced-text.ts";
 
 /** Throws a `ChatTemplateError` for a template that Jinja cannot compile, or that we do not support. */
 export function parseTemplate(template: string): Statement[] {
@@ -251,7 +249,7 @@ class Parser extends TokenCursor {
     return this.#chain(["*", "/", "//", "%"], () => this.#chain(["**"], () => this.#unary(true)));
   }
 
-  #chain(operators: readonly ArithmeticOperator[], operand: () => Expression): Expression {
+  #chain(operators: readonly BinaryOperator[], operand: () => Expression): Expression {
     let left = operand();
     for (;;) {
       const operator = operators.find((sign) => this.takes(sign));
@@ -285,7 +283,7 @@ class Parser extends TokenCursor {
         return { type: "constant", value: templateText(text) };
       }
       case "integer":
-        return { type: "constant", value: normalizeInteger(BigInt(token.value)) };
+        return { type: "constant", value: normalInteger(BigInt(token.value)) };
       case "float":
         return { type: "constant", value: new JsonFloat(Number(token.value)) };
       default:
@@ -339,7 +337,7 @@ class Parser extends TokenCursor {
     const token = this.next();
     if (token.type === "name") return { type: "attribute", object, name: token.value };
     if (token.type !== "integer") throw syntaxError("a point is followed by neither name nor number");
-    return { type: "item", object, key: { type: "constant", value: normalizeInteger(BigInt(token.value)) } };
+    return { type: "item", object, key: { type: "constant", value: normalInteger(BigInt(token.value)) } };
   }
 
   #subscript(object: Expression): Expression {

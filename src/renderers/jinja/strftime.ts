@@ -1,6 +1,6 @@
 // Python's `datetime.strftime` in the C locale, of a local time without a zone, as glibc writes it.
 
-import { limitError, valueError } from "./values/raise.ts";
+import { limitError, valueError } from "../../python-semantics/index.ts";
 
 const days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const months = [

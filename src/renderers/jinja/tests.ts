@@ -1,23 +1,33 @@
 // Every test of Jinja (`value is name`), by name, but for `is filter`, which the compiler answers.
 
+import {
+  bindPositional,
+  calculate,
+  Callable,
+  type CallArguments,
+  contains,
+  DictView,
+  isIterable,
+  isLower,
+  isOrdered,
+  isSame,
+  isUpper,
+  lengthIn,
+  numberOf,
+  type OrderOperator,
+  PythonDict,
+  pythonEquals,
+  PythonError,
+  type PythonValue,
+  textOf,
+  TracedText,
+  Undefined,
+} from "../../python-semantics/index.ts";
 import { JsonFloat } from "../../python-semantics/json/index.ts";
-import { calculate } from "./operations/arithmetic.ts";
-import { bindPositional } from "./operations/bind-arguments.ts";
-import { areEqual, areSame, contains } from "./operations/equality.ts";
-import { isOrdered, type OrderOperator } from "./operations/order.ts";
-import { isLower, isUpper } from "./methods/text-questions.ts";
-import { PythonDict } from "./values/containers.ts";
-import { DictView } from "./values/iterables.ts";
-import { isIterable, isSized } from "./values/iteration.ts";
-import { numberOf } from "./values/number.ts";
-import { pythonError } from "./values/raise.ts";
-import { TracedText } from "./values/traced-text.ts";
-import { Callable, type CallArguments, Undefined, type Value } from "./values/value.ts";
-import { textOf } from "./values/value-text.ts";
 
-type Test = (value: Value, args: CallArguments) => boolean;
+type Test = (value: PythonValue, args: CallArguments) => boolean;
 
-function plain(name: string, test: (value: Value) => boolean): readonly [string, Test] {
+function plain(name: string, test: (value: PythonValue) => boolean): readonly [string, Test] {
   return [
     name,
     (value, args) => {
@@ -27,7 +37,10 @@ function plain(name: string, test: (value: Value) => boolean): readonly [string,
   ];
 }
 
-function pair(test: (value: Value, other: Value) => boolean, ...names: readonly string[]): (readonly [string, Test])[] {
+function pair(
+  test: (value: PythonValue, other: PythonValue) => boolean,
+  ...names: readonly string[]
+): (readonly [string, Test])[] {
   return names.map((name) => [
     name,
     (value, args) => {
@@ -41,10 +54,10 @@ function order(operator: OrderOperator, ...names: readonly string[]): (readonly 
   return pair((value, other) => isOrdered(operator, value, other), operator, ...names);
 }
 
-const remainderIs = (value: Value, divisor: Value, wanted: number): boolean =>
-  areEqual(calculate("%", value, divisor), wanted);
+const remainderIs = (value: PythonValue, divisor: PythonValue, wanted: number): boolean =>
+  pythonEquals(calculate("%", value, divisor), wanted);
 
-const isInteger = (value: Value): boolean => typeof value === "number" || typeof value === "bigint";
+const isInteger = (value: PythonValue): boolean => typeof value === "number" || typeof value === "bigint";
 
 const tests: ReadonlyMap<string, Test> = new Map<string, Test>([
   plain("defined", (value) => !(value instanceof Undefined)),
@@ -59,7 +72,7 @@ const tests: ReadonlyMap<string, Test> = new Map<string, Test>([
   plain("string", (value) => value instanceof TracedText),
   plain("mapping", (value) => value instanceof PythonDict),
   // An undefined value has a length and can be looped over and called, so Jinja's answers are odd but these.
-  plain("sequence", (value) => isSized(value) && !(value instanceof DictView)),
+  plain("sequence", (value) => lengthIn(value) !== null && !(value instanceof DictView)),
   plain("iterable", isIterable),
   plain("callable", (value) => value instanceof Callable || value instanceof Undefined),
   plain("escaped", (value) => value instanceof TracedText && value.isMarkup),
@@ -69,10 +82,10 @@ const tests: ReadonlyMap<string, Test> = new Map<string, Test>([
   plain("even", (value) => remainderIs(value, 2, 0)),
   plain("test", (value) => value instanceof TracedText && hasTest(value.text)),
   ...pair((value, divisor) => remainderIs(value, divisor, 0), "divisibleby"),
-  ...pair(areSame, "sameas"),
+  ...pair(isSame, "sameas"),
   ...pair((value, container) => contains(container, value), "in"),
-  ...pair(areEqual, "==", "eq", "equalto"),
-  ...pair((value, other) => !areEqual(value, other), "!=", "ne"),
+  ...pair(pythonEquals, "==", "eq", "equalto"),
+  ...pair((value, other) => !pythonEquals(value, other), "!=", "ne"),
   ...order(">", "gt", "greaterthan"),
   ...order(">=", "ge"),
   ...order("<", "lt", "lessthan"),
@@ -84,8 +97,8 @@ export function hasTest(name: string): boolean {
 }
 
 /** `value is name(args)`. Throws a "TemplateRuntimeError" for an unknown test. */
-export function runTest(name: string, value: Value, args: CallArguments): boolean {
+export function runTest(name: string, value: PythonValue, args: CallArguments): boolean {
   const test = tests.get(name);
-  if (test === undefined) throw pythonError("TemplateRuntimeError", `there is no test "${name}"`);
+  if (test === undefined) throw new PythonError("TemplateRuntimeError", `there is no test "${name}"`);
   return test(value, args);
 }

@@ -1,0 +1,345 @@
+// Python's three ways to write values into text: `format(value, spec)`, `text.format(...)` and `text % values`. Numbers are
+// rounded as the exact binary value demands, ties to even.
+
+import { PythonError, typeError, valueError } from "./errors.ts";
+import { JsonFloat, pythonTypeName } from "./json/value.ts";
+import { checkTextLength, limitError } from "./limits.ts";
+import { floatRepr, integerOf, roundFloat } from "./number-text.ts";
+import { type Int, numberOf, type PythonNumber, toFloat } from "./numbers.ts";
+import { codePointLength, unitOffset } from "./strings.ts";
+import { concatTexts, escapeText, type Origin, TracedText, unknownOrigin } from "./traced-text.ts";
+import {
+  type CallArguments,
+  PythonDict,
+  PythonList,
+  pythonRepr,
+  pythonStr,
+  PythonTuple,
+  type PythonValue,
+  Undefined,
+} from "./values.ts";
+
+/** `str(value)` that still knows where it came from. */
+export function textOf(value: PythonValue): TracedText {
+  if (value instanceof TracedText) return value.asMarkup(false);
+  return new TracedText(pythonStr(value), originOfValue(value));
+}
+
+/** Where what a value shows came from: scalars do not say, so theirs is unknown. */
+export function originOfValue(value: PythonValue): Origin {
+  return value instanceof PythonList || value instanceof PythonDict ? value.origin : unknownOrigin;
+}
+
+type FormatSpec = {
+  readonly fill: string;
+  readonly align: string;
+  readonly sign: string;
+  readonly isAlternate: boolean;
+  readonly width: number;
+  readonly grouping: string;
+  readonly precision: number | null;
+  readonly type: string;
+};
+
+const pattern = /^(?:(.)?([<>=^]))?([-+ ]?)(#?)(0?)(\d*)([,_]?)(?:\.(\d+))?([bcdeEfFgGnosxX%]?)$/su;
+
+/** Throws a "ValueError" for a spec that Python does not know. */
+function parseFormatSpec(spec: string): FormatSpec {
+  const match = pattern.exec(spec);
+  if (match === null) throw valueError(`"${spec}" is no format`);
+  const [, fill, align, sign, alternate, zero, width, grouping, precision, type] = match;
+  return {
+    fill: fill ?? (zero === "0" ? "0" : " "),
+    align: align ?? (zero === "0" ? "=" : ""),
+    sign: sign ?? "",
+    isAlternate: alternate === "#",
+    width: Number(width),
+    grouping: grouping ?? "",
+    precision: precision === undefined ? null : Number(precision),
+    type: type ?? "",
+  };
+}
+
+/** `format(value, spec)`. */
+function formatValue(value: PythonValue, spec: string): TracedText {
+  if (spec === "") return textOf(value);
+  const parsed = parseFormatSpec(spec);
+  if (value instanceof TracedText) return formatText(value, parsed);
+  if (value instanceof JsonFloat) return formatFloat(value.value, parsed);
+  if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") {
+    return formatInteger(typeof value === "boolean" ? Number(value) : value, parsed);
+  }
+  throw typeError(`a ${pythonTypeName(value)} takes no format`);
+}
+
+function formatText(value: TracedText, spec: FormatSpec): TracedText {
+  if (spec.type !== "" && spec.type !== "s") throw valueError(`the format "${spec.type}" does not take a text`);
+  const cut = spec.precision === null ? value : value.slice(0, unitOffset(value.text, spec.precision));
+  return pad(cut, "", { ...spec, align: spec.align === "" ? "<" : spec.align });
+}
+
+function formatInteger(value: Int, spec: FormatSpec): TracedText {
+  const type = spec.type.toLowerCase();
+  if (["e", "f", "g", "%"].includes(type)) return formatFloat(Number(value), spec);
+  if (type === "c") return pad(new TracedText(String.fromCodePoint(Number(value)), unknownOrigin), "", spec);
+  if (type === "s") throw valueError('the format "s" does not take an integer');
+  const magnitude = BigInt(value) < 0n ? -BigInt(value) : BigInt(value);
+  const digits = group(integerDigits(magnitude, type), spec.grouping, type === "" || type === "d" ? 3 : 4);
+  const prefix = spec.isAlternate && type !== "d" && type !== "" ? `0${type}` : "";
+  const shown = spec.type === "X" ? digits.toUpperCase() : digits;
+  return pad(new TracedText(shown, unknownOrigin), signText(value < 0, spec) + prefix, spec);
+}
+
+function formatFloat(value: number, spec: FormatSpec): TracedText {
+  const isNegative = value < 0 || Object.is(value, -0);
+  const magnitude = Math.abs(value);
+  const type = spec.type.toLowerCase();
+  if (type !== "" && !"efgn%".includes(type)) throw valueError(`the format "${spec.type}" does not take a float`);
+  let digits: string;
+  if (!Number.isFinite(magnitude)) digits = Number.isNaN(magnitude) ? "nan" : "inf";
+  else if (type === "" && spec.precision === null) digits = floatRepr(magnitude);
+  else digits = floatDigits(magnitude, type === "" ? "g" : type, spec.precision ?? 6, spec.isAlternate);
+  const [whole, ...rest] = digits.split(/(?=[.e%])/);
+  const grouped = group(whole ?? "", spec.grouping, 3) + rest.join("");
+  const shown = /[EFG]/.test(spec.type) ? grouped.toUpperCase() : grouped;
+  return pad(new TracedText(shown, unknownOrigin), signText(isNegative, spec), spec);
+}
+
+function signText(isNegative: boolean, spec: FormatSpec): string {
+  return isNegative ? "-" : spec.sign === "-" ? "" : spec.sign;
+}
+
+function group(digits: string, separator: string, size: number): string {
+  if (separator === "") return digits;
+  return digits.replace(new RegExp(`(?<=\\w)(?=(?:\\w{${size}})+$)`, "g"), separator);
+}
+
+/** Numbers stand right, texts left; with "=" the fill goes between sign and digits. */
+function pad(body: TracedText, sign: string, spec: FormatSpec): TracedText {
+  const signed = concatTexts([new TracedText(sign, unknownOrigin), body]);
+  const missing = spec.width - codePointLength(signed.text);
+  if (missing <= 0) return signed;
+  checkTextLength(spec.width);
+  const fill = (count: number): TracedText => new TracedText(spec.fill.repeat(count), unknownOrigin);
+  switch (spec.align) {
+    case "<":
+      return concatTexts([signed, fill(missing)]);
+    case "^":
+      return concatTexts([fill(Math.floor(missing / 2)), signed, fill(Math.ceil(missing / 2))]);
+    case "=":
+      return concatTexts([new TracedText(sign, unknownOrigin), fill(missing), body]);
+    default:
+      return concatTexts([fill(missing), signed]);
+  }
+}
+
+/** Digits after the point that are worked out exactly; JavaScript offers no more. */
+const maxPrecision = 100;
+
+/** The digits of a non-negative finite float in format `f`, `e`, `g` (or `%`, which multiplies first). */
+function floatDigits(value: number, type: string, precision: number, isAlternate = false): string {
+  if (precision > maxPrecision) throw limitError(`it asks for more than ${maxPrecision} digits`);
+  switch (type) {
+    case "%":
+      return `${fixed(value * 100, precision)}%`;
+    case "e":
+      return exponential(value, precision);
+    case "g":
+      return general(value, precision === 0 ? 1 : precision, isAlternate);
+    default:
+      return fixed(value, precision);
+  }
+}
+
+/** The digits of a non-negative integer in base 2, 8, 10 or 16. */
+function integerDigits(value: bigint, type: string): string {
+  return value.toString({ b: 2, o: 8, x: 16 }[type] ?? 10);
+}
+
+function fixed(value: number, precision: number): string {
+  if (value >= 1e21) return BigInt(value).toString() + (precision > 0 ? `.${"0".repeat(precision)}` : "");
+  return precision <= 22 ? roundFloat(value, precision).toFixed(precision) : value.toFixed(precision);
+}
+
+function exponential(value: number, precision: number): string {
+  const [digits, exponent] = value.toExponential(precision).split("e") as [string, string];
+  return `${digits}e${exponent[0]}${exponent.slice(1).padStart(2, "0")}`;
+}
+
+/** Significant digits, without trailing zeros, in exponent form for what is very small or large. */
+function general(value: number, precision: number, isAlternate: boolean): string {
+  const exponent = value === 0 ? 0 : Number(value.toExponential(precision - 1).split("e")[1]);
+  const isExponential = exponent < -4 || exponent >= precision;
+  const text = isExponential ? exponential(value, precision - 1) : fixed(value, precision - 1 - exponent);
+  if (isAlternate || !text.includes(".")) return text;
+  return text.replace(/\.?0+(?=e|$)/, "");
+}
+
+/** A doubled brace, a field with its conversion and format, or a brace that stands alone. */
+const field = /\{\{|\}\}|\{([^{}!:]*)(?:!([^{}:]*))?(?::((?:[^{}]|\{[^{}]*\})*))?\}|[{}]/g;
+
+/** Follows `.name` or `[key]` from a value. */
+export type Step = (value: PythonValue, access: string) => PythonValue;
+
+/** `format.format(*args, **kwargs)`. Throws an "IndexError" or a "KeyError" for a field without a value. */
+export function formatBraces(format: TracedText, args: CallArguments, step: Step): TracedText {
+  const parts: TracedText[] = [];
+  let offset = 0;
+  let automatic = 0;
+  const fieldValue = (name: string): PythonValue => {
+    const [first = "", ...rest] = name.split(/(?=[.[])/);
+    const key = first === "" ? String(automatic++) : first;
+    const start = /^\d+$/.test(key) ? args.positional[Number(key)] : args.named.get(key);
+    if (start === undefined) {
+      throw new PythonError(
+        /^\d+$/.test(key) ? "IndexError" : "KeyError",
+        `a format has no value for the field "${key}"`,
+      );
+    }
+    return rest.reduce(step, start);
+  };
+  for (const match of format.text.matchAll(field)) {
+    const [whole, name, conversion, spec = ""] = match;
+    parts.push(format.slice(offset, match.index));
+    offset = match.index + whole.length;
+    if (name === undefined) {
+      if (whole.length === 1) throw valueError("a format has a brace that stands alone");
+      parts.push(format.slice(offset - 1, offset));
+      continue;
+    }
+    const value = fieldValue(name);
+    const inner = spec.replace(/\{([^{}]*)\}/g, (_, nested: string) => textOf(fieldValue(nested)).text);
+    const text = formatField(value, conversion, inner);
+    const isSafe = value instanceof TracedText && value.isMarkup;
+    parts.push(format.isMarkup ? escapeText(text.asMarkup(isSafe)) : text);
+  }
+  parts.push(format.slice(offset));
+  return concatTexts(parts).asMarkup(format.isMarkup);
+}
+
+/** `format.format_map(values)`. */
+export function formatMap(format: TracedText, values: PythonValue, step: Step): TracedText {
+  const named = new Map<string, PythonValue>();
+  if (values instanceof PythonDict) {
+    for (const { key, value } of values.entries.values()) if (key instanceof TracedText) named.set(key.text, value);
+  }
+  return formatBraces(format, { positional: [], named }, step);
+}
+
+function formatField(value: PythonValue, conversion: string | undefined, spec: string): TracedText {
+  switch (conversion) {
+    case undefined:
+      return value instanceof Undefined && spec === "" ? textOf(value) : formatValue(value, spec);
+    case "s":
+      return formatValue(textOf(value), spec);
+    case "r":
+    case "a":
+      return formatValue(new TracedText(pythonRepr(value), unknownOrigin), spec);
+    default:
+      throw valueError(`"${conversion}" is no conversion of a format`);
+  }
+}
+
+const conversion = /%(?:\(([^)]*)\))?([#0\- +]*)(\*|\d+)?(?:\.(\*|\d*))?[hlL]?(.)?/gs;
+
+/** Throws a "TypeError" for too few or too many values, or one of the wrong type. */
+export function formatPercent(format: TracedText, values: PythonValue): TracedText {
+  const isTuple = values instanceof PythonTuple;
+  const queue = isTuple ? [...values.items()] : [values];
+  const parts: TracedText[] = [];
+  let offset = 0;
+  let isKeyed = false;
+  const take = (): PythonValue => {
+    const next = queue.shift();
+    if (next === undefined) throw typeError("a format wants more values than it is given");
+    return next;
+  };
+  for (const match of format.text.matchAll(conversion)) {
+    const [whole, key, flags = "", width, precision, type] = match;
+    parts.push(format.slice(offset, match.index));
+    offset = match.index + whole.length;
+    if (type === "%") {
+      parts.push(format.slice(offset - 1, offset));
+      continue;
+    }
+    if (type === undefined) throw valueError("a format ends within a conversion");
+    const asNumber = (text: string | undefined): number => Number(text === "*" ? take() : (text ?? 0));
+    const spec = specOf(flags, asNumber(width), precision === undefined ? null : asNumber(precision), type);
+    isKeyed ||= key !== undefined;
+    const value = key === undefined ? take() : valueOf(values, key);
+    const text = convert(value, spec, type);
+    parts.push(format.isMarkup ? escapeText(text.asMarkup(value instanceof TracedText && value.isMarkup)) : text);
+  }
+  // What has keys counts as a mapping, and of that nothing need be used.
+  const hasKeys = values instanceof PythonDict || values instanceof PythonList || values instanceof Undefined;
+  if (queue.length > 0 && (isTuple || !(isKeyed || hasKeys))) throw typeError("not all values are used by the format");
+  parts.push(format.slice(offset));
+  return concatTexts(parts).asMarkup(format.isMarkup);
+}
+
+function valueOf(values: PythonValue, key: string): PythonValue {
+  if (!(values instanceof PythonDict)) throw typeError("a format with keys wants a dict");
+  const value = values.get(key);
+  if (value === undefined) throw new PythonError("KeyError", `a format asks for the missing key "${key}"`);
+  return value;
+}
+
+function specOf(flags: string, width: number, precision: number | null, type: string): FormatSpec {
+  checkTextLength(width);
+  const isLeft = flags.includes("-");
+  const isZero = flags.includes("0") && !isLeft;
+  return {
+    fill: isZero ? "0" : " ",
+    align: isLeft ? "<" : isZero ? "=" : ">",
+    sign: flags.includes("+") ? "+" : flags.includes(" ") ? " " : "",
+    isAlternate: flags.includes("#"),
+    width,
+    grouping: "",
+    precision,
+    type,
+  };
+}
+
+function convert(value: PythonValue, spec: FormatSpec, type: string): TracedText {
+  switch (type) {
+    case "s":
+      return formatText(textOf(value), { ...spec, fill: " ", align: spec.align === "<" ? "<" : ">" });
+    case "r":
+    case "a":
+      return formatText(new TracedText(pythonRepr(value), unknownOrigin), { ...spec, fill: " ", type: "s" });
+    case "c":
+      if (value instanceof TracedText && codePointLength(value.text) !== 1) throw typeError("%c wants one character");
+      return value instanceof TracedText
+        ? formatText(value, { ...spec, type: "s" })
+        : formatInteger(integerIn(value), spec);
+    case "d":
+    case "i":
+    case "u":
+      return formatInteger(integerIn(value), { ...spec, type: "d" });
+    case "x":
+    case "X":
+    case "o":
+      return formatInteger(integerIn(value), spec);
+    case "e":
+    case "E":
+    case "f":
+    case "F":
+    case "g":
+    case "G":
+      return formatFloat(toFloat(numeric(value)), { ...spec, precision: spec.precision ?? 6 });
+    default:
+      throw valueError(`"${type}" is no conversion of a format`);
+  }
+}
+
+function numeric(value: PythonValue): PythonNumber {
+  const number = numberOf(value);
+  if (value instanceof Undefined) throw value.error;
+  if (number === null) throw typeError(`a real number is required, not ${pythonTypeName(value)}`);
+  return number;
+}
+
+function integerIn(value: PythonValue): Int {
+  const number = numeric(value);
+  return number instanceof JsonFloat ? integerOf(number.value) : number;
+}

@@ -1,0 +1,134 @@
+// Python literals as values: `ast.literal_eval` (literals and containers of them, signed and complex numbers, `set()`, and
+// nothing else), and source that is a list of calls with literal keyword arguments, as two formats write their tool calls.
+
+import { PythonError, valueError } from "./errors.ts";
+import { JsonFloat } from "./json/value.ts";
+import { numberOf, pythonNegate } from "./numbers.ts";
+import { parseExpression, type PythonKeyword, type PythonNode } from "./syntax.ts";
+import {
+  hashKey,
+  PythonComplex,
+  PythonDict,
+  PythonOpaque,
+  pythonRepr,
+  PythonTuple,
+  type PythonValue,
+} from "./values.ts";
+
+/** `ast.literal_eval(text)`. Throws a `PythonError` ("SyntaxError", "ValueError", "TypeError"). */
+export function evaluateLiteral(text: string): PythonValue {
+  return evaluate(parseExpression(text.replace(/^[ \t]+/, "")));
+}
+
+/** The Python exceptions a malformed literal may raise, those with a class of their own below them included. */
+export const literalErrors: readonly string[] = ["SyntaxError", "IndentationError", "ValueError", "UnicodeEncodeError"];
+
+function evaluate(node: PythonNode): PythonValue {
+  switch (node.type) {
+    case "constant":
+      return node.value;
+    case "list":
+      return node.items.map(evaluate);
+    case "tuple":
+      return new PythonTuple(node.items.map(evaluate));
+    case "set":
+      return makeSet(node.items.map(evaluate));
+    case "dict":
+      return makeDict(
+        node.entries.map(([key, value]) => [key === null ? malformed() : evaluate(key), evaluate(value)]),
+      );
+    case "call": {
+      const isEmptySet = node.callee.type === "name" && node.callee.name === "set" && node.keywords.length === 0;
+      return isEmptySet && !node.hasPositional ? makeSet([]) : malformed();
+    }
+    case "unary":
+      return signed(node);
+    case "binary": {
+      const left = signed(node.left);
+      const right = node.right.type === "constant" ? node.right.value : null;
+      const isSum = node.operator === "+" || node.operator === "-";
+      if (!isSum || !(right instanceof PythonComplex) || left instanceof PythonComplex) return malformed();
+      const sign = node.operator === "+" ? 1 : -1;
+      return new PythonComplex(toNumber(left) + sign * right.real, sign * right.imaginary);
+    }
+    case "name":
+    case "other":
+      return malformed();
+    default:
+      return node satisfies never;
+  }
+}
+
+/** A number with at most one sign. */
+function signed(node: PythonNode): PythonValue {
+  if (node.type === "constant") return number(node.value);
+  if (node.type !== "unary" || (node.operator !== "-" && node.operator !== "+")) return malformed();
+  const operand = node.operand.type === "constant" ? number(node.operand.value) : malformed();
+  return node.operator === "-" ? negate(operand) : operand;
+}
+
+function number(value: PythonValue): PythonValue {
+  const isNumber = typeof value !== "boolean" && numberOf(value) !== null;
+  return isNumber || value instanceof PythonComplex ? value : malformed();
+}
+
+function toNumber(value: PythonValue): number {
+  return value instanceof JsonFloat ? value.value : Number(value);
+}
+
+/** `-value` of a number or a boolean. */
+function negate(value: PythonValue): PythonValue {
+  return value instanceof PythonComplex ? new PythonComplex(-value.real, -value.imaginary) : pythonNegate(value);
+}
+
+function malformed(): never {
+  throw valueError("malformed node or string");
+}
+
+/** A dict of evaluated entries: of equal keys the first stays with the last value. Throws "TypeError" for unhashable keys. */
+export function makeDict(entries: readonly (readonly [PythonValue, PythonValue])[]): PythonDict {
+  return PythonDict.of(entries.map(([key, value]) => ({ key, value })));
+}
+
+/** A set; its `repr` shows each value once, in the order written. */
+function makeSet(items: readonly PythonValue[]): PythonOpaque {
+  const unique = new Map(items.map((item) => [hashKey(item), item]));
+  return new PythonOpaque(
+    "set",
+    unique.size === 0 ? "set()" : `{${Array.from(unique.values(), pythonRepr).join(", ")}}`,
+  );
+}
+
+export type PythonCall = { readonly name: string | null; readonly keywords: readonly PythonKeyword[] };
+
+/** The calls of nodes; `null` when one of them is no call. A callee that is no plain name gives the name `null`. */
+export function callsOf(nodes: readonly PythonNode[]): readonly PythonCall[] | null {
+  const calls: PythonCall[] = [];
+  for (const node of nodes) {
+    if (node.type !== "call") return null;
+    calls.push({ name: node.callee.type === "name" ? node.callee.name : null, keywords: node.keywords });
+  }
+  return calls;
+}
+
+/** Constants, lists and dicts of constants; with `isLenient` also tuples and negative numbers. Throws a "ValueError". */
+export function argumentValue(node: PythonNode, isLenient: boolean): PythonValue {
+  const read = (inner: PythonNode): PythonValue => argumentValue(inner, isLenient);
+  if (node.type === "constant") return node.value;
+  if (node.type === "list") return node.items.map(read);
+  if (node.type === "dict") {
+    const entries = node.entries.filter(([key]) => key !== null || !isLenient);
+    return makeDict(entries.map(([key, value]) => [dictKey(key, isLenient), read(value)]));
+  }
+  if (isLenient && node.type === "tuple") return new PythonTuple(node.items.map(read));
+  if (isLenient && node.type === "unary" && node.operator === "-") {
+    const operand = read(node.operand);
+    if (numberOf(operand) !== null) return negate(operand);
+  }
+  throw new PythonError("ValueError", "an argument that is no literal");
+}
+
+function dictKey(node: PythonNode | null, isLenient: boolean): PythonValue {
+  if (node !== null && (isLenient || node.type === "constant")) return argumentValue(node, isLenient);
+  throw new PythonError("AttributeError", "a key that is no constant");
+}

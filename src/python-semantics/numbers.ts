@@ -1,0 +1,269 @@
+// Python's arithmetic: int with int stays int and exact, a float makes a float, a bool counts as 0 or 1. Floats are
+// JavaScript's, except for `//` and `%` (the fmod scheme) and `**` (`power.ts`). Errors have CPython's texts.
+
+import { addComplex, type Complex, divideComplex, multiplyComplex, powerComplex, subtractComplex } from "./complex.ts";
+import { PythonError, typeError } from "./errors.ts";
+import { JsonFloat, type JsonValue, pythonTypeName } from "./json/value.ts";
+import { normalInteger } from "./number-text.ts";
+import { bitLength, positivePower, roundRatio } from "./power.ts";
+import { PythonComplex, type PythonValue } from "./values.ts";
+
+export type Int = number | bigint;
+export type PythonNumber = Int | JsonFloat;
+export type BinaryOperator = "+" | "-" | "*" | "/" | "//" | "%" | "**";
+
+/** What keeps exact integers from running away; Python has no bound. */
+export interface IntegerBudget {
+  /** Announces a result (or operand) of so many bits. Throws when that is too much. */
+  spend(bits: number): void;
+}
+
+const noBudget: IntegerBudget = { spend: () => {} };
+
+/** An int, a float, or a bool as the int it is; `null` for anything else. */
+export function numberOf(value: PythonValue): PythonNumber | null {
+  if (typeof value === "number" || typeof value === "bigint" || value instanceof JsonFloat) return value;
+  return typeof value === "boolean" ? Number(value) : null;
+}
+
+/** As JavaScript compares it, exactly across number and bigint; `null` for what is no real number. */
+export function scalarOf(value: PythonValue): Int | null {
+  const number = numberOf(value);
+  return number instanceof JsonFloat ? number.value : number;
+}
+
+/** `float(number)`. Throws an "OverflowError" for integers that no float holds. */
+export function toFloat(value: PythonNumber): number {
+  if (value instanceof JsonFloat) return value.value;
+  const float = Number(value);
+  if (Number.isFinite(float)) return float;
+  throw new PythonError("OverflowError", "int too large to convert to float");
+}
+
+/** `left + right`, or `left += right`, which only names itself in its error. */
+export function pythonAdd(left: JsonValue, right: JsonValue, operator: "+" | "+=" = "+"): PythonNumber {
+  return calculateReal(left, right, operator);
+}
+
+/** `left - right`, or `left -= right`. */
+export function pythonSubtract(left: JsonValue, right: JsonValue, operator: "-" | "-=" = "-"): PythonNumber {
+  return calculateReal(left, right, operator);
+}
+
+/** `left * right` of numbers alone. */
+export function pythonMultiply(left: JsonValue, right: JsonValue): PythonNumber {
+  return calculateReal(left, right, "*");
+}
+
+function calculateReal(left: JsonValue, right: JsonValue, operator: "+" | "+=" | "-" | "-=" | "*"): PythonNumber {
+  const [a, b] = [numberOf(left), numberOf(right)];
+  if (a === null || b === null) throw unsupportedOperands(operator, left, right);
+  return calculateNumbers(operator[0] as "+" | "-" | "*", [a, b]);
+}
+
+/** `-value` of a number: the int 0 stays 0, the float 0.0 becomes -0.0. */
+export function pythonNegate(value: PythonValue): PythonNumber {
+  const number = numberOf(value);
+  if (number === null) throw typeError(`bad operand type for unary -: '${pythonTypeName(value)}'`);
+  if (number instanceof JsonFloat) return new JsonFloat(-number.value);
+  return typeof number === "number" ? 0 - number : normalInteger(-number);
+}
+
+export function unsupportedOperands(operator: string, left: PythonValue, right: PythonValue): PythonError {
+  const names = `'${pythonTypeName(left)}' and '${pythonTypeName(right)}'`;
+  return typeError(`unsupported operand type(s) for ${operator === "**" ? "** or pow()" : operator}: ${names}`);
+}
+
+type Operands<T> = readonly [left: T, right: T];
+
+/** Two numbers; a power of a negative float may be complex. */
+export function calculateNumbers(operator: "+" | "-" | "*", operands: Operands<PythonNumber>): PythonNumber;
+export function calculateNumbers(
+  operator: BinaryOperator,
+  operands: Operands<PythonNumber>,
+  budget?: IntegerBudget,
+): PythonNumber | PythonComplex;
+export function calculateNumbers(
+  operator: BinaryOperator,
+  [left, right]: Operands<PythonNumber>,
+  budget: IntegerBudget = noBudget,
+): PythonNumber | PythonComplex {
+  if (left instanceof JsonFloat || right instanceof JsonFloat) {
+    return calculateFloats(operator, toFloat(left), toFloat(right));
+  }
+  if (typeof left === "number" && typeof right === "number") {
+    const result = calculateSafe(operator, left, right);
+    if (result !== null) return result;
+  }
+  return calculateIntegers(operator, [BigInt(left), BigInt(right)], budget);
+}
+
+/** Small integers; `null` where the result may be large, or no integer. The sums turn the -0 of JavaScript into 0. */
+function calculateSafe(operator: BinaryOperator, left: number, right: number): number | JsonFloat | null {
+  let result: number;
+  switch (operator) {
+    case "+":
+      result = left + right;
+      break;
+    case "-":
+      result = left - right;
+      break;
+    case "*":
+      result = left * right;
+      break;
+    case "/":
+      return right === 0 ? null : new JsonFloat(left / right);
+    case "%":
+    case "//": {
+      if (right === 0) return null;
+      const rest = (left % right) + 0;
+      const shifted = rest !== 0 && rest < 0 !== right < 0 ? rest + right : rest;
+      return operator === "%" ? shifted : (left - shifted) / right + 0;
+    }
+    case "**":
+      return null;
+    default:
+      return operator satisfies never;
+  }
+  return Number.isSafeInteger(result) ? result + 0 : null;
+}
+
+function calculateIntegers(
+  operator: BinaryOperator,
+  [left, right]: Operands<bigint>,
+  budget: IntegerBudget,
+): PythonNumber | PythonComplex {
+  switch (operator) {
+    case "+":
+      return normalInteger(left + right);
+    case "-":
+      return normalInteger(left - right);
+    case "*":
+      budget.spend(bitLength(left) + bitLength(right));
+      return normalInteger(left * right);
+    case "/": {
+      if (right === 0n) throw zeroDivision("division by zero");
+      budget.spend(bitLength(left));
+      const quotient = roundRatio(left, right);
+      if (Number.isFinite(quotient)) return new JsonFloat(quotient);
+      throw new PythonError("OverflowError", "integer division result too large for a float");
+    }
+    case "//":
+    case "%": {
+      if (right === 0n) throw zeroDivision("integer division or modulo by zero");
+      budget.spend(bitLength(left));
+      let rest = left % right;
+      if (rest !== 0n && rest < 0n !== right < 0n) rest += right;
+      return normalInteger(operator === "%" ? rest : (left - rest) / right);
+    }
+    case "**":
+      if (right < 0n) return calculateFloats("**", toFloat(left), toFloat(right));
+      if (left >= -1n && left <= 1n) return normalInteger(right === 0n ? 1n : left ** (2n - (right & 1n)));
+      budget.spend((bitLength(left) - 1) * Number(right));
+      return normalInteger(left ** right);
+    default:
+      return operator satisfies never;
+  }
+}
+
+function calculateFloats(operator: BinaryOperator, left: number, right: number): JsonFloat | PythonComplex {
+  switch (operator) {
+    case "+":
+      return new JsonFloat(left + right);
+    case "-":
+      return new JsonFloat(left - right);
+    case "*":
+      return new JsonFloat(left * right);
+    case "/":
+      if (right === 0) throw zeroDivision("float division by zero");
+      return new JsonFloat(left / right);
+    case "//":
+      if (right === 0) throw zeroDivision("float floor division by zero");
+      return new JsonFloat(floorDivide(left, right));
+    case "%":
+      if (right === 0) throw zeroDivision("float modulo");
+      return new JsonFloat(remainder(left, right));
+    case "**": {
+      const power = powerFloats(left, right);
+      if (power !== null) return new JsonFloat(power);
+      return complexOf(powerComplex({ real: left, imaginary: 0 }, { real: right, imaginary: 0 }));
+    }
+    default:
+      return operator satisfies never;
+  }
+}
+
+/** C's `fmod`, moved to the sign of the divisor; a zero gets that sign too. */
+function remainder(dividend: number, divisor: number): number {
+  const rest = dividend % divisor;
+  if (rest === 0) return divisor < 0 ? -0 : 0;
+  return rest < 0 !== divisor < 0 ? rest + divisor : rest;
+}
+
+function floorDivide(left: number, right: number): number {
+  let rest = left % right;
+  let quotient = (left - rest) / right;
+  if (rest !== 0 && right < 0 !== rest < 0) {
+    rest += right;
+    quotient -= 1;
+  }
+  if (quotient === 0) return left / right < 0 || Object.is(left / right, -0) ? -0 : 0;
+  const floor = Math.floor(quotient);
+  return quotient - floor > 0.5 ? floor + 1 : floor;
+}
+
+/** `null` when the result is complex: a negative base with a broken exponent. */
+function powerFloats(base: number, exponent: number): number | null {
+  if (exponent === 0) return 1;
+  if (base !== base) return base;
+  if (exponent !== exponent) return base === 1 ? 1 : exponent;
+  const isOdd = Math.abs(exponent % 2) === 1;
+  if (Math.abs(exponent) === Infinity) {
+    if (Math.abs(base) === 1) return 1;
+    return exponent > 0 === Math.abs(base) > 1 ? Infinity : 0;
+  }
+  if (Math.abs(base) === Infinity || base === 0) {
+    if (base === 0 && exponent < 0) {
+      throw zeroDivision("0.0 cannot be raised to a negative power");
+    }
+    const magnitude = exponent > 0 ? Math.abs(base) : 0;
+    return isOdd && (base < 0 || Object.is(base, -0)) ? -magnitude : magnitude;
+  }
+  if (base < 0 && !Number.isInteger(exponent)) return null;
+  const magnitude = Math.abs(base) === 1 ? 1 : positivePower(Math.abs(base), exponent);
+  if (magnitude === Infinity) throw new PythonError("OverflowError", "(34, 'Numerical result out of range')");
+  return base < 0 && isOdd ? -magnitude : magnitude;
+}
+
+const complexOperations: Readonly<Record<string, (left: Complex, right: Complex) => Complex>> = {
+  "+": addComplex,
+  "-": subtractComplex,
+  "*": multiplyComplex,
+  "/": divideComplex,
+  "**": powerComplex,
+};
+
+/** Where a complex number takes part; `null` for the operators that it has not. */
+export function calculateComplex(
+  operator: BinaryOperator,
+  left: PythonValue,
+  right: PythonValue,
+): PythonComplex | null {
+  const [a, b] = [asComplex(left), asComplex(right)];
+  const operation = complexOperations[operator];
+  return a === null || b === null || operation === undefined ? null : complexOf(operation(a, b));
+}
+
+function asComplex(value: PythonValue): Complex | null {
+  if (value instanceof PythonComplex) return value;
+  const number = numberOf(value);
+  return number === null ? null : { real: toFloat(number), imaginary: 0 };
+}
+
+function complexOf({ real, imaginary }: Complex): PythonComplex {
+  return new PythonComplex(real, imaginary);
+}
+
+function zeroDivision(message: string): PythonError {
+  return new PythonError("ZeroDivisionError", message);
+}

@@ -1,0 +1,494 @@
+// Python's values: JSON without loss, and what Python and Jinja add to it. Lists and dicts come in two forms, as JSON has them
+// (arrays, maps) and as objects that convert a level of a conversation's JSON when it is first looked into and know where
+// their texts come from: most of a conversation is only ever written out whole. All of them immutable, as Jinja's sandbox
+// demands, but for `Namespace`. Not Python's object model: only what literals write and chat templates reach.
+
+import { PythonError, typeError, valueError } from "./errors.ts";
+import { JsonFloat, type JsonObject, type JsonValue, pythonTypeName } from "./json/value.ts";
+import { countItems } from "./limits.ts";
+import { floatRepr, maxIntegerDigits } from "./number-text.ts";
+import { stringRepr } from "./string-repr.ts";
+import { codePointLength } from "./strings.ts";
+import { type Origin, templateOrigin, TracedText, unknownOrigin } from "./traced-text.ts";
+
+/** Integers are a `number` while safe, a `bigint` beyond; `null` is None. An unset variable is JavaScript's `undefined`. */
+export type PythonValue =
+  | null
+  | boolean
+  | number
+  | bigint
+  | JsonFloat
+  | string
+  | TracedText
+  | readonly PythonValue[]
+  | ReadonlyMap<string, PythonValue>
+  | PythonObject;
+
+/** What a call passes on. */
+export type CallArguments = {
+  readonly positional: readonly PythonValue[];
+  readonly named: ReadonlyMap<string, PythonValue>;
+};
+
+/** Everything that is neither a scalar nor text nor JSON. What it overrides is what it can do. */
+export abstract class PythonObject {
+  /** `type(value).__name__`. */
+  abstract readonly typeName: string;
+
+  /** `len(value)`; `null` when it has none. */
+  get length(): number | null {
+    return null;
+  }
+
+  /** The items of what has a length. */
+  items(): readonly PythonValue[] {
+    return [];
+  }
+
+  /** `repr(value)`. Python shows an address by default, which nobody can expect. */
+  repr(): string {
+    return `<${this.typeName}>`;
+  }
+
+  /** An attribute of its own; `undefined` when there is no such attribute. Methods are for `methods.ts`. */
+  attribute(_name: string): PythonValue | undefined {
+    return undefined;
+  }
+
+  /** Throws a "TypeError" unless the object can be called. */
+  call(_args: CallArguments): PythonValue {
+    throw typeError(`'${this.typeName}' object is not callable`);
+  }
+}
+
+export class PythonList extends PythonObject {
+  readonly typeName = "list";
+  /** What it was made of, when that is JSON. */
+  readonly json: JsonValue[] | null;
+  readonly origin: Origin;
+  #items: readonly PythonValue[] | null;
+
+  private constructor(items: readonly PythonValue[] | null, json: JsonValue[] | null, origin: Origin) {
+    super();
+    this.#items = items;
+    this.json = json;
+    this.origin = origin;
+  }
+
+  static of(items: readonly PythonValue[]): PythonList {
+    countItems(items.length);
+    return new PythonList(items, null, unknownOrigin);
+  }
+
+  static fromJson(json: JsonValue[], origin: Origin): PythonList {
+    return new PythonList(null, json, origin);
+  }
+
+  override get length(): number {
+    return this.#items?.length ?? this.json?.length ?? 0;
+  }
+
+  override items(): readonly PythonValue[] {
+    this.#items ??= (this.json ?? []).map((item) => fromJson(item, this.origin));
+    return this.#items;
+  }
+
+  override repr(): string {
+    return `[${this.items().map(pythonRepr).join(", ")}]`;
+  }
+}
+
+export class PythonTuple extends PythonObject {
+  readonly typeName: string = "tuple";
+  readonly #items: readonly PythonValue[];
+
+  constructor(items: readonly PythonValue[]) {
+    super();
+    countItems(items.length);
+    this.#items = items;
+  }
+
+  override get length(): number {
+    return this.#items.length;
+  }
+
+  override items(): readonly PythonValue[] {
+    return this.#items;
+  }
+
+  override repr(): string {
+    return this.length === 1 ? `(${pythonRepr(this.#items[0]!)},)` : `(${this.#items.map(pythonRepr).join(", ")})`;
+  }
+}
+
+export type DictEntry = { readonly key: PythonValue; readonly value: PythonValue };
+
+export class PythonDict extends PythonObject {
+  readonly typeName = "dict";
+  readonly json: JsonObject | null;
+  readonly origin: Origin;
+  /** Place among the messages of the conversation, when it is one of them. */
+  readonly message: number | null;
+  #entries: Map<HashKey, DictEntry> | null;
+
+  private constructor(
+    entries: Map<HashKey, DictEntry> | null,
+    json: JsonObject | null,
+    place: { readonly origin: Origin; readonly message: number | null },
+  ) {
+    super();
+    this.#entries = entries;
+    this.json = json;
+    this.origin = place.origin;
+    this.message = place.message;
+  }
+
+  /** Later entries of one key replace the value of earlier ones, as in Python. Throws a "TypeError" for an unhashable key. */
+  static of(entries: Iterable<DictEntry>): PythonDict {
+    const map = new Map<HashKey, DictEntry>();
+    for (const { key, value } of entries) {
+      const hash = hashKey(key);
+      map.set(hash, { key: map.get(hash)?.key ?? key, value });
+    }
+    countItems(map.size);
+    return new PythonDict(map, null, { origin: unknownOrigin, message: null });
+  }
+
+  static named(values: ReadonlyMap<string, PythonValue>, origin: Origin = templateOrigin): PythonDict {
+    return PythonDict.of(Array.from(values, ([key, value]) => ({ key: new TracedText(key, origin), value })));
+  }
+
+  static fromJson(json: JsonObject, origin: Origin, message: number | null = null): PythonDict {
+    return new PythonDict(null, json, { origin, message });
+  }
+
+  /** By the hash of the key, in order. */
+  get entries(): ReadonlyMap<HashKey, DictEntry> {
+    if (this.#entries === null) {
+      this.#entries = new Map();
+      for (const [key, value] of this.json ?? []) {
+        const origin = this.message !== null && isRole(key, value) ? templateOrigin : this.origin;
+        this.#entries.set(key, { key: new TracedText(key, this.origin), value: fromJson(value, origin) });
+      }
+    }
+    return this.#entries;
+  }
+
+  override get length(): number {
+    return this.#entries?.size ?? this.json?.size ?? 0;
+  }
+
+  /** The keys. */
+  override items(): readonly PythonValue[] {
+    return Array.from(this.entries.values(), ({ key }) => key);
+  }
+
+  pairs(): PythonTuple[] {
+    return Array.from(this.entries.values(), ({ key, value }) => new PythonTuple([key, value]));
+  }
+
+  /** The value of a key. Throws a "TypeError" for an unhashable one. */
+  get(key: PythonValue): PythonValue | undefined {
+    return this.entries.get(hashKey(key))?.value;
+  }
+
+  override repr(): string {
+    const parts = Array.from(this.entries.values(), ({ key, value }) => `${pythonRepr(key)}: ${pythonRepr(value)}`);
+    return `{${parts.join(", ")}}`;
+  }
+}
+
+/** Templates make control tokens of roles ("<|" + role + "|>"), which are part of the format and not of any message. */
+function isRole(key: string, value: JsonValue): boolean {
+  return (
+    key === "role" && typeof value === "string" && /^(?:system|developer|user|assistant|tool|function)$/.test(value)
+  );
+}
+
+/** JSON as templates see it, every text of it marked with where it came from. */
+export function fromJson(json: JsonValue, origin: Origin): PythonValue {
+  if (typeof json === "string") return new TracedText(json, origin);
+  if (json === null || typeof json !== "object" || json instanceof JsonFloat) return json;
+  return Array.isArray(json) ? PythonList.fromJson(json, origin) : PythonDict.fromJson(json, origin);
+}
+
+/** Gives its items once. Jinja's lazy filters make such, and a template can tell: no length, and used up after one loop. */
+export class PythonIterator extends PythonObject {
+  readonly typeName: string;
+  /** The next item; `undefined` at the end. */
+  readonly next: () => PythonValue | undefined;
+
+  constructor(next: () => PythonValue | undefined, typeName = "generator") {
+    super();
+    this.next = next;
+    this.typeName = typeName;
+  }
+
+  /** Over items that are worked out, or refused, only when the first is requested. */
+  static later(makeItems: () => Iterable<PythonValue>): PythonIterator {
+    let source: PythonIterator | null = null;
+    return new PythonIterator(() => {
+      source ??= PythonIterator.over(makeItems());
+      return source.next();
+    });
+  }
+
+  static over(items: Iterable<PythonValue>, typeName?: string): PythonIterator {
+    const iterator = items[Symbol.iterator]();
+    return new PythonIterator(() => {
+      const step = iterator.next();
+      return step.done === true ? undefined : step.value;
+    }, typeName);
+  }
+
+  override repr(): string {
+    return `<${this.typeName} object>`;
+  }
+}
+
+export class PythonRange extends PythonObject {
+  readonly typeName = "range";
+  readonly start: number;
+  readonly stop: number;
+  readonly step: number;
+
+  constructor(start: number, stop: number, step: number) {
+    super();
+    this.start = start;
+    this.stop = stop;
+    this.step = step;
+  }
+
+  override get length(): number {
+    return Math.max(0, Math.ceil((this.stop - this.start) / this.step));
+  }
+
+  at(index: number): number {
+    return this.start + index * this.step;
+  }
+
+  override items(): number[] {
+    return Array.from({ length: this.length }, (_, index) => this.at(index));
+  }
+
+  override repr(): string {
+    const { start, stop, step } = this;
+    return step === 1 ? `range(${start}, ${stop})` : `range(${start}, ${stop}, ${step})`;
+  }
+
+  override attribute(name: string): PythonValue | undefined {
+    return name === "start" || name === "stop" || name === "step" ? this[name] : undefined;
+  }
+}
+
+/** `dict.keys()`, `dict.values()`, `dict.items()`. */
+export class DictView extends PythonObject {
+  readonly kind: "keys" | "values" | "items";
+  readonly dict: PythonDict;
+
+  constructor(dict: PythonDict, kind: "keys" | "values" | "items") {
+    super();
+    this.dict = dict;
+    this.kind = kind;
+  }
+
+  get typeName(): string {
+    return `dict_${this.kind}`;
+  }
+
+  override get length(): number {
+    return this.dict.length;
+  }
+
+  override items(): readonly PythonValue[] {
+    if (this.kind === "keys") return this.dict.items();
+    if (this.kind === "items") return this.dict.pairs();
+    return Array.from(this.dict.entries.values(), ({ value }) => value);
+  }
+
+  override repr(): string {
+    return `${this.typeName}([${this.items().map(pythonRepr).join(", ")}])`;
+  }
+}
+
+/** A value that JSON refuses and nothing looks into: a set, bytes, an ellipsis, a complex number. */
+export class PythonOpaque extends PythonObject {
+  readonly typeName: string;
+  readonly #repr: string;
+
+  constructor(typeName: string, repr: string) {
+    super();
+    this.typeName = typeName;
+    this.#repr = repr;
+  }
+
+  /** The order within a set is that of its writing, which Python does not promise. */
+  override repr(): string {
+    return this.#repr;
+  }
+}
+
+export class PythonComplex extends PythonOpaque {
+  readonly real: number;
+  readonly imaginary: number;
+
+  constructor(real: number, imaginary: number) {
+    const part = (value: number): string => floatRepr(value).replace(/\.0$/, "");
+    const sign = imaginary < 0 || Object.is(imaginary, -0) ? "" : "+";
+    super("complex", Object.is(real, 0) ? `${part(imaginary)}j` : `(${part(real)}${sign}${part(imaginary)}j)`);
+    this.real = real;
+    this.imaginary = imaginary;
+  }
+}
+
+/** Anything that can be called: methods, macros, globals. */
+export class Callable extends PythonObject {
+  readonly typeName: string;
+  readonly name: string;
+  readonly #call: (args: CallArguments) => PythonValue;
+
+  constructor(name: string, call: (args: CallArguments) => PythonValue, typeName = "builtin_function_or_method") {
+    super();
+    this.typeName = typeName;
+    this.name = name;
+    this.#call = call;
+  }
+
+  override call(args: CallArguments): PythonValue {
+    return this.#call(args);
+  }
+
+  override repr(): string {
+    return this.typeName === "Macro" ? `<Macro ${stringRepr(this.name)}>` : super.repr();
+  }
+}
+
+/** A missing variable, key or attribute of Jinja: prints as nothing and is false; nearly everything else raises. */
+export class Undefined extends PythonObject {
+  readonly typeName = "Undefined";
+  /** What using it raises: "undefined", or "security" for what the sandbox hides. */
+  readonly error: PythonError;
+
+  constructor(reason: string, kind: "undefined" | "security" = "undefined") {
+    super();
+    this.error = new PythonError(kind, reason);
+  }
+
+  override get length(): number {
+    return 0;
+  }
+
+  override repr(): string {
+    return "Undefined";
+  }
+
+  override call(): PythonValue {
+    throw this.error;
+  }
+}
+
+/** The value, None included; where there is none, an undefined one that says why. */
+export function orUndefined(value: PythonValue | undefined, reason: string): PythonValue {
+  return value === undefined ? new Undefined(reason) : value;
+}
+
+/** Jinja's one mutable object: `{% set ns.x = ... %}`. */
+export class Namespace extends PythonObject {
+  readonly typeName = "Namespace";
+  readonly attributes: Map<string, PythonValue>;
+
+  constructor(attributes: Map<string, PythonValue>) {
+    super();
+    this.attributes = attributes;
+  }
+
+  override attribute(name: string): PythonValue | undefined {
+    return this.attributes.get(name);
+  }
+
+  override repr(): string {
+    return `<Namespace ${PythonDict.named(this.attributes).repr()}>`;
+  }
+}
+
+/** One JavaScript value for all Python values that are equal: what dict keys compare. */
+export type HashKey = string | number | bigint | symbol | null | PythonObject;
+
+/** Throws a "TypeError" for lists, dicts and sets, which are unhashable. */
+export function hashKey(value: PythonValue): HashKey {
+  if (value instanceof TracedText) return value.text;
+  if (value instanceof JsonFloat) {
+    // A whole float equals the integer of its value.
+    return Number.isInteger(value.value) && !Number.isSafeInteger(value.value) ? BigInt(value.value) : value.value;
+  }
+  if (value === null || typeof value !== "object") return typeof value === "boolean" ? Number(value) : value;
+  const typeName = pythonTypeName(value);
+  if (!(value instanceof PythonObject) || ["list", "dict", "set"].includes(typeName)) {
+    throw typeError(`unhashable type: '${typeName}'`);
+  }
+  if (value instanceof Undefined || value instanceof PythonOpaque) return Symbol.for(`${typeName}:${value.repr()}`);
+  if (!(value instanceof PythonTuple)) return value;
+  // Equal tuples share a registered symbol; one that holds objects is a key of its own.
+  const parts: string[] = [];
+  for (const part of value.items().map(hashKey)) {
+    if (part !== null && typeof part === "object") return value;
+    parts.push(`${typeof part}:${JSON.stringify(String(part))}`);
+  }
+  return Symbol.for(parts.join());
+}
+
+/** A text of either form; `null` for anything else. */
+export function textIn(value: PythonValue): string | null {
+  if (typeof value === "string") return value;
+  return value instanceof TracedText ? value.text : null;
+}
+
+/** `len(value)`; `null` when it has none. */
+export function lengthIn(value: PythonValue): number | null {
+  if (value === null || typeof value !== "object" || value instanceof JsonFloat) {
+    return typeof value === "string" ? codePointLength(value) : null;
+  }
+  if (value instanceof TracedText) return codePointLength(value.text);
+  return value instanceof Map ? value.size : (value as readonly PythonValue[] | PythonObject).length;
+}
+
+/** `bool(value)`. */
+export function isTruthy(value: PythonValue): boolean {
+  if (value === null || typeof value !== "object") return Boolean(value);
+  if (value instanceof TracedText) return value.text !== "";
+  return value instanceof JsonFloat ? value.value !== 0 : lengthIn(value) !== 0;
+}
+
+/** `repr(value)`. Throws a "ValueError" for integers of more digits than CPython writes. */
+export function pythonRepr(value: PythonValue): string {
+  if (typeof value === "string") return stringRepr(value);
+  if (value === null) return "None";
+  if (typeof value === "boolean") return value ? "True" : "False";
+  if (typeof value !== "object") {
+    const digits = String(value);
+    if (digits.length <= maxIntegerDigits + (value < 0 ? 1 : 0)) return digits;
+    throw valueError(`Exceeds the limit (${maxIntegerDigits} digits) for integer string conversion`);
+  }
+  if (value instanceof JsonFloat) return floatRepr(value.value);
+  if (value instanceof TracedText) return value.isMarkup ? `Markup(${stringRepr(value.text)})` : stringRepr(value.text);
+  if (value instanceof PythonObject) return value.repr();
+  if (isList(value)) return `[${value.map(pythonRepr).join(", ")}]`;
+  let body = "";
+  for (const [key, element] of value) {
+    body += `${body === "" ? "" : ", "}${stringRepr(key)}: ${pythonRepr(element)}`;
+  }
+  return `{${body}}`;
+}
+
+/** `str(value)`: a text as it is, everything else as `repr` shows it; nothing of what is undefined. */
+export function pythonStr(value: PythonValue): string {
+  return value instanceof Undefined ? "" : (textIn(value) ?? pythonRepr(value));
+}
+
+export function isList(value: PythonValue): value is readonly PythonValue[] {
+  return Array.isArray(value);
+}
+
+export function isDict(value: PythonValue): value is PythonDict | ReadonlyMap<string, PythonValue> {
+  return value instanceof PythonDict || value instanceof Map;
+}

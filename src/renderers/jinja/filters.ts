@@ -1,0 +1,356 @@
+// Every filter of Jinja that is built, by name, and the names of those that are not.
+
+import {
+  bindArguments,
+  calculate,
+  calculateNumbers,
+  type CallArguments,
+  capitalize,
+  checkTextLength,
+  codePointLength,
+  concatTexts,
+  escapeText,
+  expectIndex,
+  expectText,
+  fillText,
+  formatPercent,
+  integerOf,
+  isTruthy,
+  iteratorOf,
+  joinTexts,
+  lengthOf,
+  limitError,
+  numberOf,
+  originOf,
+  originOfValue,
+  orUndefined,
+  PythonDict,
+  PythonError,
+  pythonFloat,
+  pythonInt,
+  PythonIterator,
+  PythonList,
+  pythonLower,
+  pythonMultiply,
+  pythonNegate,
+  pythonRound,
+  PythonTuple,
+  pythonTypeName,
+  type PythonValue,
+  replaceText,
+  splitLines,
+  strip,
+  templateText,
+  textOf,
+  toFloat,
+  TracedText,
+  typeError,
+  Undefined,
+  unitOffset,
+  unlessRaised,
+  whitespaceClass,
+} from "../../python-semantics/index.ts";
+import { dumpJson, type DumpJsonOptions, JsonFloat } from "../../python-semantics/json/index.ts";
+import { pythonAttribute } from "./lookup.ts";
+import { type Filter, type Meter } from "./run.ts";
+import { attributeGetter, type Getter, orderFilters, sequenceFilters } from "./sequence-filters.ts";
+import { runTest } from "./tests.ts";
+
+/** `soft_str(value)`: as `str`, but Markup stays Markup. */
+function softTextOf(value: PythonValue): TracedText {
+  return value instanceof TracedText ? value : textOf(value);
+}
+
+function mapped(name: string, map: (text: TracedText) => TracedText): readonly [string, Filter] {
+  return [
+    name,
+    (value, args) => {
+      bindArguments(name, args, []);
+      return map(softTextOf(value));
+    },
+  ];
+}
+
+const wordStart = new RegExp(`([-${whitespaceClass}({[<]+)`);
+
+/** Jinja's own title case: words begin after white space, hyphens and opening brackets. */
+function titleText(text: string): string {
+  return text
+    .split(wordStart)
+    .map((word) => {
+      const [first = ""] = word;
+      return first.toUpperCase() + pythonLower(word.slice(first.length));
+    })
+    .join("");
+}
+
+const trim: Filter = (value, args) => {
+  const [characters = null] = bindArguments("trim", args, ["chars"]);
+  return strip(softTextOf(value), characters);
+};
+
+const replace: Filter = (value, args) => {
+  const [old, replacement, count = null] = bindArguments("replace", args, ["old", "new", "count"], 2);
+  const most = count === null ? -1 : expectIndex(count);
+  return replaceText(textOf(value), textOf(old!), textOf(replacement!), most);
+};
+
+/** Lines after the first, and only those that hold something, unless asked otherwise. */
+const indent: Filter = (value, args) => {
+  const [width = 4, first = false, blank = false] = bindArguments("indent", args, ["width", "first", "blank"]);
+  // Jinja adds a line end first, which a list takes and then is no text.
+  if (value instanceof PythonList) throw new PythonError("AttributeError", "a list has no lines");
+  const text = calculate("+", value, templateText("\n")) as TracedText;
+  const isText = width instanceof TracedText;
+  if (!isText) checkTextLength(expectIndex(width));
+  const indentation = isText ? width : templateText(" ".repeat(Math.max(0, expectIndex(width))));
+  const lines = splitLines(text).map((line, index) => {
+    const isIndented = index === 0 ? isTruthy(first) : isTruthy(blank) || line.text !== "";
+    return isIndented ? concatTexts([indentation, line]) : line;
+  });
+  return joinTexts(templateText("\n"), lines).asMarkup(text.isMarkup);
+};
+
+const truncate: Filter = (value, args) => {
+  const bound = bindArguments("truncate", args, ["length", "killwords", "end", "leeway"]);
+  const [length = 255, killWords = false, end = templateText("..."), leeway = null] = bound;
+  const ending = expectText(end, "truncate");
+  const kept = expectIndex(length) - codePointLength(ending.text);
+  const tolerance = leeway === null ? 5 : expectIndex(leeway);
+  if (kept < 0 || tolerance < 0) throw new PythonError("AssertionError", "a text is truncated to less than its ending");
+  if (lengthOf(value) <= expectIndex(length) + tolerance) return value;
+  const text = expectText(value, "truncate");
+  const cut = text.slice(0, unitOffset(text.text, kept));
+  const lastSpace = cut.text.lastIndexOf(" ");
+  const whole = isTruthy(killWords) || lastSpace === -1 ? cut : cut.slice(0, lastSpace);
+  return concatTexts([whole, ending]);
+};
+
+const center: Filter = (value, args) => {
+  const [width = 80] = bindArguments("center", args, ["width"]);
+  return fillText(softTextOf(value), expectIndex(width), { side: "both", fill: " " });
+};
+
+const format: Filter = (value, args) => {
+  const { positional, named } = args;
+  if (positional.length > 0 && named.size > 0) {
+    throw new PythonError("FilterArgumentError", "format takes positional or keyword arguments, not both");
+  }
+  return formatPercent(softTextOf(value), named.size > 0 ? PythonDict.named(named) : new PythonTuple(positional));
+};
+
+export const textFilters: readonly (readonly [string, Filter])[] = [
+  mapped("upper", (text) => text.with(text.text.toUpperCase())),
+  mapped("lower", (text) => text.with(pythonLower(text.text))),
+  mapped("capitalize", (text) => text.with(capitalize(text.text))),
+  mapped("title", (text) => text.with(titleText(text.text)).asMarkup(false)),
+  mapped("string", (text) => text),
+  mapped("e", escapeText),
+  mapped("escape", escapeText),
+  mapped("safe", (text) => text.asMarkup(true)),
+  mapped("forceescape", (text) => escapeText(text.asMarkup(false))),
+  ["trim", trim],
+  ["replace", replace],
+  ["indent", indent],
+  ["truncate", truncate],
+  ["center", center],
+  ["format", format],
+  ["wordcount", (value): PythonValue => softTextOf(value).text.match(/[\p{L}\p{N}_]+/gu)?.length ?? 0],
+];
+
+/** Never fails on a text: what is no number gives the default. */
+const integer: Filter = (value, args) => {
+  const [otherwise = 0, base = 10] = bindArguments("int", args, ["default", "base"]);
+  if (value instanceof Undefined) throw value.error;
+  if (value instanceof TracedText) {
+    const { text } = value;
+    const whole = unlessRaised(["ValueError"], () => pythonInt(text, expectIndex(base)));
+    if (whole !== undefined) return whole;
+    return unlessRaised(["ValueError", "OverflowError"], () => integerOf(pythonFloat(text).value)) ?? otherwise;
+  }
+  const number = numberOf(value);
+  if (number === null || (number instanceof JsonFloat && Number.isNaN(number.value))) return otherwise;
+  return number instanceof JsonFloat ? integerOf(number.value) : number;
+};
+
+const float: Filter = (value, args) => {
+  const [otherwise = new JsonFloat(0)] = bindArguments("float", args, ["default"]);
+  if (value instanceof Undefined) throw value.error;
+  if (value instanceof TracedText) {
+    const { text } = value;
+    return unlessRaised(["ValueError"], () => pythonFloat(text)) ?? otherwise;
+  }
+  const number = numberOf(value);
+  return number === null ? otherwise : new JsonFloat(toFloat(number));
+};
+
+const absolute: Filter = (value, args) => {
+  bindArguments("abs", args, []);
+  const number = numberOf(value);
+  if (number === null) throw typeError(`a ${pythonTypeName(value)} has no absolute value`);
+  if (number instanceof JsonFloat) return new JsonFloat(Math.abs(number.value));
+  return number < 0 ? pythonNegate(number) : number;
+};
+
+/** Ties round to even, as Python's `round` does; an integer stays one. */
+const round: Filter = (value, args) => {
+  const [precision = 0, method = null] = bindArguments("round", args, ["precision", "method"]);
+  const how = method === null ? "common" : method instanceof TracedText ? method.text : "";
+  if (how !== "common" && how !== "ceil" && how !== "floor") {
+    throw new PythonError("FilterArgumentError", "round knows the methods common, ceil and floor");
+  }
+  if (value instanceof Undefined) throw undefinedRound(value, how);
+  const number = numberOf(value);
+  if (number === null) throw typeError(`a ${pythonTypeName(value)} cannot be rounded`);
+  const digits = expectIndex(precision);
+  if (digits < 0 || digits > 22) throw limitError(`it rounds to ${digits} digits`);
+  if (how === "common") return pythonRound(number, digits);
+  const scale = 10 ** digits;
+  const scaled: PythonValue = pythonMultiply(number, scale);
+  const whole = scaled instanceof JsonFloat ? integerOf(Math[how](scaled.value)) : scaled;
+  return calculateNumbers("/", [whole, scale]);
+};
+
+/** `round(undefined)` finds no method; the other two multiply first, which raises. */
+function undefinedRound(value: Undefined, method: string): Error {
+  return method === "common" ? typeError("an undefined value cannot be rounded") : value.error;
+}
+
+export const numberFilters: readonly (readonly [string, Filter])[] = [
+  ["int", integer],
+  ["float", float],
+  ["abs", absolute],
+  ["round", round],
+];
+
+const parameters = ["ensure_ascii", "indent", "separators", "sort_keys"];
+
+export const toJson: Filter = (value, args) => {
+  const [ensureAscii = false, indentBy = null, separators = null, sortKeys = false] = bindArguments(
+    "tojson",
+    args,
+    parameters,
+  );
+  const options: DumpJsonOptions = {
+    ensureAscii: isTruthy(ensureAscii),
+    sortKeys: isTruthy(sortKeys),
+    ...(indentBy === null ? {} : { indent: indentWidth(indentBy) }),
+    ...(separators === null ? {} : { separators: separatorPair(separators) }),
+  };
+  const text = dumpJson(value, options);
+  return new TracedText(text, value instanceof TracedText ? originOf(value) : originOfValue(value));
+};
+
+function indentWidth(value: PythonValue): number {
+  if (!(value instanceof TracedText)) return Math.max(0, expectIndex(value));
+  if (/^ *$/.test(value.text)) return value.text.length;
+  throw limitError("it indents JSON with something else than spaces");
+}
+
+function separatorPair(separators: PythonValue): readonly [string, string] {
+  const items = separators instanceof PythonTuple || separators instanceof PythonList ? separators.items() : [];
+  const [item, key] = items;
+  if (items.length === 2 && item instanceof TracedText && key instanceof TracedText) return [item.text, key.text];
+  throw typeError("tojson wants two texts as separators");
+}
+
+/** Starts with the first item that is asked for; a false value has none, and nothing else is looked at. */
+function lazily(value: PythonValue, start: (source: PythonIterator) => () => PythonValue | undefined): PythonIterator {
+  let next: (() => PythonValue | undefined) | null = null;
+  return new PythonIterator(() => {
+    next ??= isTruthy(value) ? start(iteratorOf(value)) : () => undefined;
+    return next();
+  });
+}
+
+/** `map(attribute=...)` or `map("filter", ...)`, with a way to find the other filters. */
+export function createMapFilter(find: (name: string) => Filter | undefined): Filter {
+  return (value, args, meter) =>
+    lazily(value, (source) => {
+      const change = mapping(args, { find, meter });
+      return () => {
+        const item = source.next();
+        return item === undefined ? undefined : change(item);
+      };
+    });
+}
+
+function mapping(
+  args: CallArguments,
+  { find, meter }: { readonly find: (name: string) => Filter | undefined; readonly meter: Meter },
+): Getter {
+  const [name, ...rest] = args.positional;
+  if (name === undefined) {
+    if (!args.named.has("attribute"))
+      throw new PythonError("FilterArgumentError", "map wants a filter or an attribute");
+    const [attribute, otherwise = null] = bindArguments("map", args, ["attribute", "default"]);
+    return attributeGetter(attribute!, otherwise);
+  }
+  const filter = name instanceof TracedText ? find(name.text) : undefined;
+  if (filter === undefined) throw unknownName("filter", name);
+  return (item) => filter(item, { positional: rest, named: args.named }, meter);
+}
+
+function selecting(options: { readonly isKept: boolean; readonly byAttribute: boolean }): Filter {
+  return (value, args) =>
+    lazily(value, (source) => {
+      const isChosen = choosing(args, options.byAttribute);
+      return () => {
+        for (let item = source.next(); item !== undefined; item = source.next()) {
+          if (isChosen(item) === options.isKept) return item;
+        }
+        return undefined;
+      };
+    });
+}
+
+function choosing(args: CallArguments, byAttribute: boolean): (item: PythonValue) => boolean {
+  const [attribute, name, ...rest] = byAttribute ? args.positional : [null, ...args.positional];
+  if (attribute === undefined) throw new PythonError("FilterArgumentError", "an attribute to select by is missing");
+  const get = attributeGetter(attribute);
+  if (name === undefined) return (item) => isTruthy(get(item));
+  if (!(name instanceof TracedText)) throw unknownName("test", name);
+  return (item) => runTest(name.text, get(item), { positional: rest, named: args.named });
+}
+
+function unknownName(what: string, name: PythonValue): Error {
+  if (name instanceof Undefined) return name.error;
+  return new PythonError("TemplateRuntimeError", `there is no such ${what}`);
+}
+
+export const selectFilters: readonly (readonly [string, Filter])[] = [
+  ["select", selecting({ isKept: true, byAttribute: false })],
+  ["reject", selecting({ isKept: false, byAttribute: false })],
+  ["selectattr", selecting({ isKept: true, byAttribute: true })],
+  ["rejectattr", selecting({ isKept: false, byAttribute: true })],
+];
+
+const attribute: Filter = (value, args) => {
+  const [name] = bindArguments("attr", args, ["name"], 1);
+  const key = expectText(name!, "attr").text;
+  if (value instanceof Undefined) throw value.error;
+  return orUndefined(pythonAttribute(value, key), `there is no attribute "${key}"`);
+};
+
+export const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>([
+  ...textFilters,
+  ...sequenceFilters,
+  ...orderFilters,
+  ...numberFilters,
+  ...selectFilters,
+  ["map", createMapFilter((name) => filters.get(name))],
+  ["tojson", toJson],
+  ["attr", attribute],
+]);
+
+/** Filters that Jinja has and we have not: made for web pages, or random. A template that names one is refused. */
+export const unsupportedFilters: ReadonlySet<string> = new Set([
+  "filesizeformat",
+  "pprint",
+  "random",
+  "striptags",
+  "urlencode",
+  "urlize",
+  "wordwrap",
+  "xmlattr",
+]);

@@ -1,0 +1,181 @@
+// What a template may use up. Python bounds nothing but ranges, so these bounds lie far above what conversations need: they
+// stop a hostile template, which then raises "limit", before it stops the process.
+
+import {
+  type CallArguments,
+  checkTextLength,
+  concatTexts,
+  itemsMade,
+  limitError,
+  type Origin,
+  PythonError,
+  type PythonValue,
+  runsOf,
+  TracedText,
+} from "../../python-semantics/index.ts";
+import type { TemplateSegment } from "../chat-template.ts";
+
+/** Characters and items read or written by all operations of one rendering together: a thousand times the longest prompts. */
+const maxWork = 2 ** 30;
+/** Characters of a template. Published ones have up to 40,000. */
+export const maxTemplateLength = 2 ** 20;
+/** For compiling a template, and for one rendering. Prompts of 128,000 tokens take a twentieth of a second. */
+export const maxTimeMs = 10_000;
+/** Iterations of all loops of one rendering together: a loop over all messages within a loop over 2,800 of them. */
+const maxIterations = 2 ** 23;
+/** Macros within macros; CPython's own recursion limit stops near 250. */
+const maxDepth = 200;
+/** Bits of an integer. */
+export const maxIntegerBits = 2 ** 14;
+/** Items of all lists, tuples and dicts that one rendering makes. */
+const maxAllItems = 2 ** 23;
+
+/** What one rendering has used up. */
+export class Meter {
+  #work = 0;
+  #iterations = 0;
+  #depth = 0;
+  readonly #itemsBefore = itemsMade();
+
+  /** Throws when all operations together have touched too much text. */
+  work(amount: number): void {
+    this.#work += amount;
+    if (this.#work > maxWork) throw limitError(`it works on more than ${maxWork} characters`);
+    if (itemsMade() - this.#itemsBefore > maxAllItems) {
+      throw limitError(`it makes lists of more than ${maxAllItems} items together`);
+    }
+  }
+
+  iteration(): void {
+    if (++this.#iterations > maxIterations) throw limitError(`its loops run more than ${maxIterations} times`);
+  }
+
+  /** Runs a macro one level deeper. */
+  descend<T>(run: () => T): T {
+    if (++this.#depth > maxDepth)
+      throw new PythonError("RecursionError", `its macros call each other more than ${maxDepth} deep`);
+    try {
+      return run();
+    } finally {
+      this.#depth--;
+    }
+  }
+}
+
+/** A filter; `args` are those after the value. Throws what Jinja throws for values and arguments that do not fit. */
+export type Filter = (value: PythonValue, args: CallArguments, meter: Meter) => PythonValue;
+
+type Piece = { readonly origin: Origin; text: string };
+
+export class OutputBuffer {
+  readonly #pieces: Piece[] = [];
+  #length = 0;
+
+  /** Throws "limit" when too much has been written. */
+  write(text: TracedText, place: (origin: Origin) => Origin): void {
+    checkTextLength((this.#length += text.text.length));
+    let offset = 0;
+    for (const run of runsOf(text)) {
+      const origin = place(run.origin);
+      const piece = text.text.slice(offset, (offset += run.length));
+      const last = this.#pieces.at(-1);
+      if (last !== undefined && isSameOrigin(last.origin, origin)) last.text += piece;
+      else this.#pieces.push({ origin, text: piece });
+    }
+  }
+
+  toText(): TracedText {
+    return concatTexts(this.#pieces.map(({ origin, text }) => new TracedText(text, origin)));
+  }
+
+  toSegments(): TemplateSegment[] {
+    return this.#pieces.map(({ origin, text }) => ({ message: origin.message, source: origin.source, text }));
+  }
+}
+
+function isSameOrigin(left: Origin, right: Origin): boolean {
+  return left === right || (left.source === right.source && left.message === right.message);
+}
+
+/** What ends a statement: nothing special, or leaving the loop around it. */
+export type Signal = "next" | "break" | "continue";
+
+export type Evaluate = (frame: Frame) => PythonValue;
+export type Execute = (frame: Frame) => Signal;
+
+export class Frame {
+  /** By the slots of `Symbols`; `undefined` is not set. */
+  readonly slots: (PythonValue | undefined)[];
+  /** The frame around a macro's own. */
+  readonly parent: Frame | null;
+  readonly run: Run;
+
+  constructor(size: number, parent: Frame | null, run: Run) {
+    this.slots = Array.from<PythonValue | undefined>({ length: size });
+    this.parent = parent;
+    this.run = run;
+  }
+}
+
+export class Run {
+  readonly variables: ReadonlyMap<string, PythonValue>;
+  readonly meter = new Meter();
+  #output = new OutputBuffer();
+  /** Place of the message whose loop iteration is running; loops over messages set it. */
+  message: number | null = null;
+  /** Origins of this message, by what they were before. */
+  #placed = new Map<Origin, Origin>();
+  #placedMessage: number | null = null;
+
+  constructor(variables: ReadonlyMap<string, PythonValue>) {
+    this.variables = variables;
+  }
+
+  get output(): OutputBuffer {
+    return this.#output;
+  }
+
+  /** Writes text; what has no message of its own belongs to the one that the template is at. */
+  write(text: TracedText): void {
+    this.meter.work(text.text.length);
+    const message = this.message ?? soleMessage(text);
+    this.#output.write(text, (origin) => this.#place(origin, message));
+  }
+
+  /** What `write`s within `execute` give together; they go nowhere else. */
+  capture(execute: () => unknown): TracedText {
+    const outer = this.#output;
+    this.#output = new OutputBuffer();
+    try {
+      execute();
+      return this.#output.toText();
+    } finally {
+      this.#output = outer;
+    }
+  }
+
+  #place(origin: Origin, message: number | null): Origin {
+    if (origin.message !== null || message === null) return origin;
+    if (this.#placedMessage !== message) {
+      this.#placed = new Map();
+      this.#placedMessage = message;
+    }
+    let placed = this.#placed.get(origin);
+    if (placed === undefined) {
+      placed = { source: origin.source, message };
+      this.#placed.set(origin, placed);
+    }
+    return placed;
+  }
+}
+
+/** Words of one message with text of the template around them, written at once, belong to that message as a whole. */
+function soleMessage(text: TracedText): number | null {
+  let sole: number | null = null;
+  for (const { origin } of runsOf(text)) {
+    if (origin.message === null) continue;
+    if (sole !== null && sole !== origin.message) return null;
+    sole = origin.message;
+  }
+  return sole;
+}
