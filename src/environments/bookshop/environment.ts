@@ -8,13 +8,11 @@ import type { Tool } from "../../core/message.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { mentions } from "../../lib/text.ts";
 import { applyChange, readChange, textOf } from "./change.ts";
-import { describeRecord } from "./describe.ts";
+import { describeRecord, copyShop, type Shop, shopText } from "./shop.ts";
 import type { Fact } from "./goals/index.ts";
-import { guidelines } from "./guidelines.ts";
+import { guidelines, tools } from "./tool-definitions.ts";
 import { brokenRules } from "./rules.ts";
 import type { Scenario } from "./scenario.ts";
-import { copyShop, type Shop, shopText } from "./shop.ts";
-import { tools } from "./tool-definitions.ts";
 
 export class BookshopEnvironment implements Environment {
   readonly task: Task;

@@ -1,11 +1,37 @@
 // The expert as something that continues token ids: it decodes the prompt it was sent, reads nothing but its text, and
-// encodes its action. It fits the sampler that `testing` puts behind its protocol front, by shape: rooms of
-// environments import none of it.
+// encodes its action. It fits the sampler that `testing` puts behind its protocol front, by shape: environments
+// import none of it. And the same as an engine in this process, without a server: for dialogues to clone, simulations, tests.
 
+import type { Engine } from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import type { Tokenizer } from "../../core/renderer.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { expertAction, type ExpertOptions } from "./expert.ts";
+
+export type ExpertEngineOptions = ExpertSamplerOptions & {
+  /** What its weights are called. Default `null`: it has none. */
+  readonly weightVersion?: string | null;
+};
+
+/** Throws what `createExpertSampler` throws. */
+export function createExpertEngine(options: ExpertEngineOptions): Engine {
+  const { weightVersion: version = null } = options;
+  const sampler = createExpertSampler(options);
+  return {
+    name: "expert",
+    sample: async ({ prompt, sampling }) => {
+      const { ids, logprobs } = await sampler.sample({ promptIds: prompt.view(), params: { seed: sampling.seed } });
+      return {
+        sampledTokens: Uint32Array.from(ids),
+        logprobs: Float32Array.from(logprobs),
+        finish: { reason: "stop", matched: null, raw: null },
+        weightSpans: [{ tokenCount: ids.length, dispatch: version, reply: version }],
+        usage: { promptTokens: prompt.length, completionTokens: ids.length, cachedTokens: null },
+      };
+    },
+    close: async () => {},
+  };
+}
 
 export type ExpertSamplerOptions = ExpertOptions & {
   /** Of the model family that the prompts are rendered for; it must know `<|im_end|>`. */

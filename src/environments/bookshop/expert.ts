@@ -2,10 +2,9 @@
 // whole path, and for dialogues to clone from. Not an agent: it understands the simulated user's phrases and no more.
 
 import { createRandom, deriveSeed } from "../../lib/random.ts";
-import { actionText } from "./expert/action-text.ts";
-import { readConversation } from "./expert/conversation.ts";
+import { actionText, type MistakeName, mistakesOf } from "./expert/mistakes.ts";
+import { readConversation } from "./expert/records.ts";
 import { readDesk } from "./expert/desk.ts";
-import { type MistakeName, mistakesOf } from "./expert/mistakes.ts";
 import { nextStep } from "./expert/next-step.ts";
 
 export type ExpertOptions = {

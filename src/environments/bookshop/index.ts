@@ -1,13 +1,14 @@
-// Door of the bookshop: the environment, and the expert that plays it.
+// Public entry of the bookshop: the environment, and the expert that plays it.
 
 export { expertAction, type ExpertAction, type ExpertOptions } from "./expert.ts";
-export { createExpertEngine, type ExpertEngineOptions } from "./expert-engine.ts";
 export {
+  createExpertEngine,
+  type ExpertEngineOptions,
   createExpertSampler,
   type ExpertOutput,
   type ExpertRequest,
   type ExpertSampler,
   type ExpertSamplerOptions,
 } from "./expert-sampler.ts";
-export { type Kind, kinds, type Level, levels } from "./kinds.ts";
+export { type Kind, kinds, type Level, levels } from "./world.ts";
 export { bookshopSource, type BookshopOptions } from "./source.ts";

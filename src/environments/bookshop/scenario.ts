@@ -4,12 +4,10 @@
 import { createHash } from "node:crypto";
 import type { Agenda } from "../../core/environment.ts";
 import { deriveSeed } from "../../lib/random.ts";
-import { belongsTo, type BookshopSplit, Draw } from "./draw.ts";
+import { belongsTo, type BookshopSplit, Draw, type Kind, kinds, type Level, levels, World } from "./world.ts";
 import { type Goal, type GoalCase, goalCases } from "./goals/index.ts";
-import { type Kind, kinds, type Level, levels } from "./kinds.ts";
 import { type Shop, shopText } from "./shop.ts";
 import { farewells, greetings } from "./words.ts";
-import { World } from "./world.ts";
 
 export type Scenario = {
   readonly kind: Kind;

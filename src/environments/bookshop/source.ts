@@ -3,9 +3,8 @@
 
 import type { EnvironmentSource, Task, Taskset } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
-import type { BookshopSplit } from "./draw.ts";
+import { type BookshopSplit, type Kind, kinds, type Level, levels } from "./world.ts";
 import { BookshopEnvironment } from "./environment.ts";
-import { type Kind, kinds, type Level, levels } from "./kinds.ts";
 import { createScenario, cycleLength, placeInCycle, type Scenario } from "./scenario.ts";
 
 export type BookshopOptions = {

@@ -1,9 +1,20 @@
 // Builds the records of one task: the member who writes, another member, and what goals ask for. Every name, title,
-// address and id is new in the task and belongs to its split.
+// address and id is new in the task and belongs to its split. Drawing is seeded and has a law that keeps train and test apart: a
+// combination belongs to the test split exactly when the sum of its parts (places in lists, pairs of digits) is divisible by
+// four. So both splits use every word and every pair of digits, and share no id, no full name, no title and no address.
 
-import type { Draw } from "./draw.ts";
-import { type Card, type Edition, type Format, formats, type Member, type Order, type OrderedBook } from "./shop.ts";
-import type { OrderStatus, Shop } from "./shop.ts";
+import { createRandom, type Random } from "../../lib/random.ts";
+import {
+  type Card,
+  type Edition,
+  type Format,
+  formats,
+  type Member,
+  type Order,
+  type OrderedBook,
+  type OrderStatus,
+  type Shop,
+} from "./shop.ts";
 import { firstNames, lastNames, streetKinds, streetNames, titleEndings, titleOpenings } from "./words.ts";
 
 export type OrderWish = {
@@ -91,6 +102,10 @@ export class World {
     return order.books.map((book) => this.editionOf(book).title);
   }
 
+  totalOf(order: Order): number {
+    return order.books.reduce((sum, book) => sum + this.editionOf(book).price, 0);
+  }
+
   editionOf(book: OrderedBook): Edition {
     return this.#editions.get(book.edition)!;
   }
@@ -131,4 +146,79 @@ function priceOf(draw: Draw, format: Format): number {
 
 function daysOf(draw: Draw, status: OrderStatus): number {
   return status === "delivered" ? draw.between(3, 28) : draw.between(2, 8);
+}
+
+export const kinds = ["question", "cancel", "address", "return", "swap", "top_up", "owner"] as const;
+export type Kind = (typeof kinds)[number];
+
+/** 1: one plain goal. 2: one goal with a rule that forbids it, a fact to be found or a change of mind. 3: two goals. */
+export const levels = [1, 2, 3] as const;
+export type Level = (typeof levels)[number];
+
+export type BookshopSplit = "train" | "test";
+type IdKind = "M" | "W" | "B" | "C";
+
+/** Whether a combination, given by the sum of its parts, belongs to the split. */
+export function belongsTo(split: BookshopSplit, sum: number): boolean {
+  return (sum % 4 === 0) === (split === "test");
+}
+
+export class Draw {
+  readonly split: BookshopSplit;
+  readonly #random: Random;
+  readonly #used = new Set<string>();
+
+  constructor(split: BookshopSplit, seed: number) {
+    this.split = split;
+    this.#random = createRandom(seed);
+  }
+
+  chance(probability: number): boolean {
+    return this.#random.next() < probability;
+  }
+
+  /** Uniform in [low, high]. */
+  between(low: number, high: number): number {
+    return low + this.#random.integer(high - low + 1);
+  }
+
+  pick<T>(items: readonly T[]): T {
+    return this.#random.pick(items);
+  }
+
+  shuffle<T>(items: readonly T[]): T[] {
+    return this.#random.shuffle(items);
+  }
+
+  /** Two items whose combination belongs to the split and was not drawn before. */
+  pair<A, B>(first: readonly A[], second: readonly B[]): readonly [A, B] {
+    const [a, b] = this.#fresh(first.length, second.length, "pair");
+    return [first[a]!, second[b]!];
+  }
+
+  /** A typed id such as `#W1042`, new in this task. */
+  id(kind: IdKind): string {
+    const [high, low] = this.#fresh(90, 100, kind, 10);
+    return `#${kind}${high}${String(low).padStart(2, "0")}`;
+  }
+
+  /** An amount in [low, high] that belongs to the split. */
+  amount(low: number, high: number): number {
+    const wanted = this.between(low, high);
+    for (let step = 0; ; step++) {
+      const amount = low + ((wanted - low + step) % (high - low + 1));
+      if (belongsTo(this.split, amount) || step > high - low) return amount;
+    }
+  }
+
+  #fresh(firstLength: number, secondLength: number, space: string, offset = 0): readonly [number, number] {
+    for (;;) {
+      const first = offset + this.#random.integer(firstLength);
+      const second = this.#random.integer(secondLength);
+      const name = `${space}/${firstLength}/${first}/${second}`;
+      if (!belongsTo(this.split, first + second) || this.#used.has(name)) continue;
+      this.#used.add(name);
+      return [first, second];
+    }
+  }
 }

@@ -1,8 +1,18 @@
 // The mistakes of a tired clerk, one at a time: what a language model does wrong on the way to being good.
 
 import type { Random } from "../../../lib/random.ts";
-import { actionText } from "./action-text.ts";
+import { dumpJson, type JsonObject } from "../../../python-semantics/json/index.ts";
 import type { Action, Step } from "./next-step.ts";
+
+export function actionText(action: Action): string {
+  if (action.type === "say") return action.words;
+  const { name, arguments: args } = action.call;
+  const body: JsonObject = new Map<string, string | JsonObject>([
+    ["name", name],
+    ["arguments", args],
+  ]);
+  return `<tool_call>\n${dumpJson(body)}\n</tool_call>`;
+}
 
 export const mistakeNames = [
   "wrong-id",

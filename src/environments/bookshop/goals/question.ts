@@ -1,71 +1,63 @@
 // Questions that a look-up answers. Nothing changes; the answer has to be said.
 
-import type { AgendaGoal } from "../../../core/environment.ts";
 import { formats, type Order } from "../shop.ts";
 import { streetKinds } from "../words.ts";
 import type { World } from "../world.ts";
-import type { Fact, Goal, GoalCase } from "./goal.ts";
 import {
+  agendaOf,
   amountFact,
-  call,
   cardReference,
   daysFact,
+  type Fact,
+  forbidden,
+  goalCase,
+  type GoalCase,
+  type GoalParts,
   type Knowledge,
-  objectionsOf,
   orderReference,
   plainKnowledge,
   requestsOf,
   told,
-} from "./parts.ts";
+  type Wish,
+} from "./goal.ts";
 
-type Parts = Omit<Goal, "kind" | "caseName">;
 type Aspect = "when" | "total" | "where";
 
 export const questionCases: readonly GoalCase[] = [
-  questionCase("when", 1, (world) => aboutOrder(world, "when", plainKnowledge(world))),
-  questionCase("total", 1, (world) => aboutOrder(world, "total", plainKnowledge(world))),
-  questionCase("where", 1, (world) => aboutOrder(world, "where", plainKnowledge(world))),
-  questionCase("balance", 1, (world) => aboutCard(world, plainKnowledge(world))),
-  questionCase("price", 1, aboutPrice),
-  questionCase("lost", 2, (world) => aboutOrder(world, world.draw.pick(["when", "total", "where"]), "lost")),
-  questionCase("lost-card", 2, (world) => aboutCard(world, "lost")),
-  questionCase("foreign", 2, aboutForeignOrder),
+  goalCase("question", "when", 1, (world) => aboutOrder(world, "when", plainKnowledge(world))),
+  goalCase("question", "total", 1, (world) => aboutOrder(world, "total", plainKnowledge(world))),
+  goalCase("question", "where", 1, (world) => aboutOrder(world, "where", plainKnowledge(world))),
+  goalCase("question", "balance", 1, (world) => aboutCard(world, plainKnowledge(world))),
+  goalCase("question", "price", 1, aboutPrice),
+  goalCase("question", "lost", 2, (world) => aboutOrder(world, world.draw.pick(["when", "total", "where"]), "lost")),
+  goalCase("question", "lost-card", 2, (world) => aboutCard(world, "lost")),
+  goalCase("question", "foreign", 2, aboutForeignOrder),
 ];
 
-function questionCase(name: string, level: 1 | 2, build: (world: World) => Parts): GoalCase {
-  return { kind: "question", name, level, needsGold: false, build };
-}
-
-function aboutOrder(world: World, aspect: Aspect, knowledge: Knowledge): Parts {
+function aboutOrder(world: World, aspect: Aspect, knowledge: Knowledge): GoalParts {
   const order = anyOrder(world);
   const { agenda, instruction } = orderQuestion(world, order, { aspect, knowledge });
   const titles = world.titlesOf(order).join();
   return { agenda, instruction, gold: [], facts: [answerOf(world, order, aspect)], combination: `${aspect} ${titles}` };
 }
 
-function aboutForeignOrder(world: World): Parts {
+function aboutForeignOrder(world: World): GoalParts {
   const order = world.order({ status: world.draw.pick(["pending", "shipped"]), member: world.stranger });
   const aspect = world.draw.pick(["when", "total", "where"] as const);
-  const { agenda, instruction } = orderQuestion(world, order, { aspect, knowledge: plainKnowledge(world) });
-  return {
-    agenda: { ...agenda, objections: objectionsOf(world) },
-    instruction,
-    gold: [call("decline", { id: order.id, rule: 1 })],
-    facts: [],
-    combination: `${aspect} ${world.titlesOf(order).join()}`,
-  };
+  const wish = orderQuestion(world, order, { aspect, knowledge: plainKnowledge(world) });
+  const combination = `${aspect} ${world.titlesOf(order).join()}`;
+  return forbidden(world, wish, { id: order.id, rule: 1, said: [], combination });
 }
 
-function aboutCard(world: World, knowledge: Knowledge): Parts {
+function aboutCard(world: World, knowledge: Knowledge): GoalParts {
   const card = world.card();
   const reference = cardReference(card, knowledge);
   const requests = [`How much is left on ${reference.phrase}?`, `What is the balance of ${reference.phrase}?`];
   return {
-    agenda: {
-      ...plainQuestion("balance", requestsOf(world, "question", requests)),
+    agenda: agendaOf("balance", requestsOf(world, "question", requests), {
       slots: [reference.slot],
       settledBy: ["$", "dollars"],
-    },
+    }),
     instruction: `You want to know how much is left on ${reference.prose}.`,
     gold: [],
     facts: [amountFact(world, card.balance)],
@@ -73,23 +65,18 @@ function aboutCard(world: World, knowledge: Knowledge): Parts {
   };
 }
 
-function aboutPrice(world: World): Parts {
+function aboutPrice(world: World): GoalParts {
   const [known, wanted] = world.draw.shuffle(formats);
   const title = world.title();
   const book = world.edition(title, known!);
   const other = world.edition(title, wanted!);
   const kind = wanted === "audio" ? "an audio book" : `a ${wanted}`;
+  const requests = requestsOf(world, "question", [
+    `What does ${title}, ${book.id}, cost as ${kind}?`,
+    `I saw ${title}, ${book.id}, in the window. How much is it as ${kind}?`,
+  ]);
   return {
-    agenda: {
-      ...plainQuestion(
-        "price",
-        requestsOf(world, "question", [
-          `What does ${title}, ${book.id}, cost as ${kind}?`,
-          `I saw ${title}, ${book.id}, in the window. How much is it as ${kind}?`,
-        ]),
-      ),
-      settledBy: ["$", "dollars"],
-    },
+    agenda: agendaOf("price", requests, { settledBy: ["$", "dollars"] }),
     instruction: `You saw "${title}" (book ${book.id}) and want to know what it costs as ${kind}.`,
     gold: [],
     facts: [amountFact(world, other.price)],
@@ -105,13 +92,12 @@ function orderQuestion(
   world: World,
   order: Order,
   { aspect, knowledge }: { aspect: Aspect; knowledge: Knowledge },
-): Pick<Goal, "agenda" | "instruction"> {
+): Wish {
   const reference = orderReference(world, order, knowledge);
-  const agenda = {
-    ...plainQuestion(aspect, requestsOf(world, "question", questionsOf(aspect, reference.phrase))),
+  const agenda = agendaOf(aspect, requestsOf(world, "question", questionsOf(aspect, reference.phrase)), {
     slots: [reference.slot],
     settledBy: { when: ["days", "day"], total: ["$", "dollars"], where: streetKinds }[aspect],
-  };
+  });
   const wanted = { when: "when it comes or came", total: "what it cost", where: "to which address it goes" }[aspect];
   return { agenda, instruction: `You want to know about ${reference.prose}: ${wanted}.` };
 }
@@ -134,18 +120,10 @@ function answerOf(world: World, order: Order, aspect: Aspect): Fact {
     case "when":
       return daysFact(world, order.days);
     case "total":
-      return amountFact(
-        world,
-        order.books.reduce((sum, book) => sum + world.editionOf(book).price, 0),
-      );
+      return amountFact(world, world.totalOf(order));
     case "where":
       return told(world, { source: order.address, said: [order.address] });
     default:
       return aspect satisfies never;
   }
-}
-
-/** A goal with nothing to say yes to. */
-function plainQuestion(name: string, requests: readonly string[]): AgendaGoal {
-  return { name, requests, slots: [], confirmation: null, secondThought: null, settledBy: [], objections: [] };
 }

@@ -1,0 +1,216 @@
+// "Take it back": delivered, in time, unsigned; gold members have twice the time, which the desk has to look up. And "another
+// edition, please": same title, in stock, and the order still pending.
+
+import type { AgendaConfirmation, AgendaSlot } from "../../../core/environment.ts";
+import { type Edition, type Format, formats, type Order, type OrderStatus } from "../shop.ts";
+import type { World } from "../world.ts";
+import {
+  agendaOf,
+  amountFact,
+  call,
+  forbidden,
+  goalCase,
+  type GoalCase,
+  type GoalParts,
+  granted,
+  type Knowledge,
+  orderReference,
+  plainKnowledge,
+  type Reference,
+  requestsOf,
+  type Wish,
+} from "./goal.ts";
+
+export const returnCases: readonly GoalCase[] = [
+  goalCase("return", "plain", 1, (world) =>
+    takeBack(world, world.order({ status: "delivered" }), plainKnowledge(world)),
+  ),
+  goalCase("return", "one-of-two", 1, (world) =>
+    takeBack(world, world.order({ status: "delivered", books: 2 }), plainKnowledge(world)),
+  ),
+  goalCase("return", "lost", 2, (world) => takeBack(world, world.order({ status: "delivered" }), "lost")),
+  {
+    ...goalCase("return", "late-but-gold", 2, (world) =>
+      takeBack(world, world.order({ status: "delivered", days: world.draw.between(33, 58) }), plainKnowledge(world)),
+    ),
+    needsGold: true,
+  },
+  goalCase("return", "late", 2, (world) => {
+    const [low, high] = world.member.tier === "gold" ? [63, 90] : [33, 90];
+    const order = world.order({ status: "delivered", days: world.draw.between(low, high) });
+    return noReturn(world, order, [`${order.days} days`, "30 days", "60 days", "too late"]);
+  }),
+  goalCase("return", "signed", 2, (world) =>
+    noReturn(world, world.order({ status: "delivered", isSigned: true }), ["signed"]),
+  ),
+  goalCase("return", "on-its-way", 2, (world) =>
+    noReturn(world, world.order({ status: world.draw.pick(["pending", "shipped"]) }), [
+      "pending",
+      "shipped",
+      "not delivered",
+      "not been delivered",
+      "not yet delivered",
+      "delivered yet",
+    ]),
+  ),
+  goalCase("return", "other-book", 2, (world) =>
+    takeBack(world, world.order({ status: "delivered", books: 2 }), plainKnowledge(world), true),
+  ),
+];
+
+/** With `changesMind`, the user thinks of the other book of the order when asked to confirm. */
+function takeBack(world: World, order: Order, knowledge: Knowledge, changesMind = false): GoalParts {
+  const [first, second] = order.books.map((book) => world.editionOf(book));
+  const wish = returnWish(world, order, { book: first!, knowledge });
+  const final = changesMind ? second! : first!;
+  return granted(wish, {
+    gold: call("return_book", { order_id: order.id, book_id: final.id }),
+    fact: amountFact(world, final.price),
+    combination: `${first!.title} > ${final.title}`,
+    change: !changesMind
+      ? null
+      : {
+          to: {
+            words: [`Wait, I keep that one. Take ${final.title}.`, `No, the other one. ${final.title}, please.`],
+            slots: [wish.reference.slot, bookSlot(final)],
+            confirmation: returnConfirmation(wish.reference, final),
+          },
+          instruction: `you return "${final.title}" instead.`,
+        },
+  });
+}
+
+function noReturn(world: World, order: Order, said: readonly string[]): GoalParts {
+  const book = world.editionOf(order.books[0]!);
+  const wish = returnWish(world, order, { book, knowledge: plainKnowledge(world) });
+  return forbidden(world, wish, { id: order.id, rule: 6, said, combination: book.title });
+}
+
+function returnWish(
+  world: World,
+  order: Order,
+  { book, knowledge }: { book: Edition; knowledge: Knowledge },
+): Wish & { readonly reference: Reference } {
+  const reference = orderReference(world, order, knowledge);
+  const from = knowledge === "given" ? ` from ${reference.phrase}` : "";
+  const thing = knowledge === "given" && world.draw.chance(0.4) ? "a book" : book.title;
+  const requests = requestsOf(world, "return", [
+    `I would like to return ${thing}${from}.`,
+    `Please take back ${thing}${from}.`,
+    `Can I give back ${thing}${from}?`,
+  ]);
+  const agenda = agendaOf("return", requests, {
+    slots: [reference.slot, bookSlot(book)],
+    confirmation: returnConfirmation(reference, book),
+    settledBy: ["comes back", "taken back", "been returned", "is returned", "have returned", "refund of", "been noted"],
+  });
+  return { reference, agenda, instruction: `You want to return "${book.title}" from ${reference.prose}.` };
+}
+
+function bookSlot(book: Edition): AgendaSlot {
+  const askedBy = ["which book", "what book", "which title", "which item", "book id", "title"];
+  return { name: "book", askedBy, answers: [`${book.title}.`, `It is ${book.title}.`] };
+}
+
+function returnConfirmation(reference: Reference, book: Edition): AgendaConfirmation {
+  return {
+    mustName: [[book.title, book.id]],
+    corrections: [`No, it is ${book.title} from ${reference.exact} that I want to return.`],
+  };
+}
+
+export const swapCases: readonly GoalCase[] = [
+  goalCase("swap", "plain", 1, (world) => swap(world, shelf(world, {}), plainKnowledge(world))),
+  goalCase("swap", "lost", 2, (world) => swap(world, shelf(world, {}), "lost")),
+  goalCase("swap", "sold-out", 2, (world) => {
+    const said = ["sold out", "out of stock", "not in stock", "no stock"];
+    return noSwap(world, shelf(world, { isInStock: false }), { rule: 5, said });
+  }),
+  goalCase("swap", "shipped", 2, (world) => {
+    const said = ["shipped", "not pending", "no longer pending", "on its way"];
+    return noSwap(world, shelf(world, { status: "shipped" }), { rule: 4, said });
+  }),
+  goalCase("swap", "other-format", 2, (world) => swap(world, shelf(world, {}), plainKnowledge(world), true)),
+];
+
+type Shelf = { readonly order: Order; readonly has: Edition; readonly wants: Edition; readonly third: Edition };
+
+/** An order of one book whose title comes in all formats. */
+function shelf(world: World, wish: { isInStock?: boolean; status?: OrderStatus }): Shelf {
+  const title = world.title();
+  const [had, wanted, other] = world.draw.shuffle(formats);
+  const isInStock = wish.isInStock ?? true;
+  const has = world.edition(title, had!);
+  const wants = world.edition(title, wanted!, { isInStock });
+  const third = world.edition(title, other!);
+  const books = [{ edition: has.id, isSigned: false, isReturned: false }];
+  return { order: world.orderOf(books, { status: wish.status ?? "pending" }), has, wants, third };
+}
+
+/** With `changesMind`, the user wants the third format when asked to confirm. */
+function swap(world: World, { order, has, wants, third }: Shelf, knowledge: Knowledge, changesMind = false): GoalParts {
+  const wish = swapWish(world, { order, wants, knowledge });
+  const final = changesMind ? third : wants;
+  const format = spoken(final.format);
+  return granted(wish, {
+    gold: call("swap_book", { order_id: order.id, book_id: has.id, new_book_id: final.id }),
+    fact: amountFact(world, Math.abs(final.price - has.price)),
+    combination: `${has.title} ${has.format} > ${wants.format} > ${final.format}`,
+    change: !changesMind
+      ? null
+      : {
+          to: {
+            words: [`Wait. ${capital(format)}, if you have it.`, `No, ${format} after all.`],
+            slots: [wish.reference.slot, formatSlot(final)],
+            confirmation: swapConfirmation(wish.reference, final),
+          },
+          instruction: `you want ${format}.`,
+        },
+  });
+}
+
+function noSwap(world: World, { order, wants }: Shelf, why: { rule: number; said: readonly string[] }): GoalParts {
+  const wish = swapWish(world, { order, wants, knowledge: plainKnowledge(world) });
+  const combination = `${wants.title} ${wants.format}`;
+  // Where the stock is the reason, the book has to be looked up; its line names the edition's format and id.
+  const source = why.rule === 5 ? wants.id : `${order.id} of`;
+  return forbidden(world, wish, { id: order.id, ...why, source, combination });
+}
+
+function swapWish(
+  world: World,
+  { order, wants, knowledge }: { order: Order; wants: Edition; knowledge: Knowledge },
+): Wish & { readonly reference: Reference } {
+  const reference = orderReference(world, order, knowledge);
+  const where = knowledge === "given" ? ` in ${reference.phrase}` : "";
+  const wishes = world.draw.chance(0.6)
+    ? [
+        `Can I have ${wants.title}${where} as ${spoken(wants.format)} instead?`,
+        `Please swap ${wants.title}${where} for ${spoken(wants.format)}.`,
+      ]
+    : [`Please swap ${wants.title}${where} for another edition.`, `I need another edition of ${wants.title}${where}.`];
+  const agenda = agendaOf("swap", requestsOf(world, "swap", wishes), {
+    slots: [reference.slot, formatSlot(wants)],
+    confirmation: swapConfirmation(reference, wants),
+    settledBy: ["now holds", "been swapped", "have swapped", "is swapped", "been changed", "updated", "exchanged"],
+  });
+  const instruction = `You want "${wants.title}" in ${reference.prose} as ${spoken(wants.format)} instead.`;
+  return { reference, agenda, instruction };
+}
+
+function formatSlot(wants: Edition): AgendaSlot {
+  const askedBy = ["which edition", "what edition", "which format", "what format", "which version", "new book"];
+  const format = spoken(wants.format);
+  return { name: "edition", askedBy, answers: [`${capital(format)}, please.`, `I would like ${format}.`] };
+}
+
+function swapConfirmation(reference: Reference, wants: Edition): AgendaConfirmation {
+  return {
+    mustName: [[wants.format, wants.id, ...(wants.format === "audio" ? ["audiobook"] : [])]],
+    corrections: [`No, in ${reference.exact} I want ${spoken(wants.format)}.`],
+  };
+}
+
+const spoken = (format: Format): string => (format === "audio" ? "an audio book" : `a ${format}`);
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
