@@ -1,5 +1,5 @@
 // The word lists of the shop: names, titles, streets and what members say on the side. A catalogue; what is combined of
-// it is split between train and test in `draw.ts`, so order and length of the lists decide which task holds what.
+// it is split between train and test in `world.ts`, so order and length of the lists decide which task holds what.
 
 export const firstNames = words(
   "Ada Anna Ben Clara David Emma Felix Grace Hugo Iris James Kate Leo Mia Nora Oscar Paul Quinn Rosa Sam Tom Uma Victor Wendy",
