@@ -179,11 +179,11 @@ function isStep(value: Step | TillThing): value is Step {
 
 type TillThing = CardRecord | OrderRecord;
 
-function ending(desk: Desk, { call, text }: { readonly call: Call; readonly text: string }): string {
+function ending(desk: Desk, { call: made, text }: { readonly call: Call; readonly text: string }): string {
   const amount = /\$\d+/.exec(text)?.[0];
   const id = /#\w+/.exec(text)?.[0];
   const told = (words: string): string => `${words} Anything else?`;
-  switch (call.name) {
+  switch (made.name) {
     case "cancel_order":
       return told(`Order ${id} is cancelled, ${amount} comes back to you.`);
     case "change_address":
@@ -195,7 +195,7 @@ function ending(desk: Desk, { call, text }: { readonly call: Call; readonly text
     case "top_up_card":
       return told(`Done, card ${id} has a balance of ${amount}.`);
     case "decline":
-      return told(`I am sorry, I cannot: ${reason(desk, id ?? "", Number(call.arguments.get("rule")))}.`);
+      return told(`I am sorry, I cannot: ${reason(desk, id ?? "", Number(made.arguments.get("rule")))}.`);
     default:
       return told("Done.");
   }
