@@ -24,7 +24,7 @@ import {
   viewOf,
 } from "./groups.ts";
 import { type RunTotals, TotalsCounter } from "./run-totals.ts";
-import { tasksInOrder, type TaskSource } from "./tasks/task-source.ts";
+import { tasksInOrder, type TaskSource } from "./tasks.ts";
 
 /** The tasks of a run. */
 export type RolloutPlan = {

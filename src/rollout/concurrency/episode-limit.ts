@@ -4,8 +4,7 @@
 import type { EngineLoad, EngineLoadSource, EpisodeEvent } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { withDeadline } from "../../lib/deadline.ts";
-import { checkBounds, type ConcurrencyBounds } from "./concurrency-bounds.ts";
-import { firstLimit, type LimitState, nextLimit } from "./next-limit.ts";
+import { checkBounds, type ConcurrencyBounds, firstLimit, type LimitState, nextLimit } from "./next-limit.ts";
 
 /** Follows the servers between two bounds. */
 export type AdaptiveConcurrency = ConcurrencyBounds & {

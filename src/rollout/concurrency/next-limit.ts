@@ -11,7 +11,28 @@
 //    └───── pressure ──┴──► drain ──running <= limit──► hold
 
 import type { EngineLoad } from "../../core/index.ts";
-import { type ConcurrencyBounds, within } from "./concurrency-bounds.ts";
+
+export type ConcurrencyBounds = {
+  /** Never fewer episodes at once. */
+  readonly floor: number;
+  /** Never more. */
+  readonly ceiling: number;
+};
+
+/** Throws a `RangeError` unless 1 <= floor <= ceiling, both whole. */
+export function checkBounds({ floor, ceiling }: ConcurrencyBounds): ConcurrencyBounds {
+  const isWhole = Number.isSafeInteger(floor) && Number.isSafeInteger(ceiling);
+  if (!isWhole || floor < 1 || ceiling < floor) {
+    throw new RangeError(
+      `Cannot bound the concurrency: it is ${floor} to ${ceiling}, whole numbers with 1 <= floor <= ceiling are needed.`,
+    );
+  }
+  return { floor, ceiling };
+}
+
+function within(value: number, { floor, ceiling }: ConcurrencyBounds): number {
+  return Math.min(ceiling, Math.max(floor, Math.round(value)));
+}
 
 /** What happened since the last observation. */
 export type LimitObservation = {

@@ -3,8 +3,7 @@
 
 import type { EngineLoad } from "../../core/index.ts";
 import { createRandom } from "../../lib/random.ts";
-import type { ConcurrencyBounds } from "./concurrency-bounds.ts";
-import { firstLimit, type LimitObservation, nextLimit } from "./next-limit.ts";
+import { type ConcurrencyBounds, firstLimit, type LimitObservation, nextLimit } from "./next-limit.ts";
 
 export type SimulatedServer = {
   /** Seconds of one decoding step: `base` and so much more for each request in the batch. */

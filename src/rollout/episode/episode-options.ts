@@ -9,7 +9,6 @@ import type { Renderer } from "../../core/renderer.ts";
 import type { UserSource } from "../../core/user.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { RetryPolicy } from "../../lib/limits.ts";
-import { checkEngineAbort, defaultEngineAbort, type EngineAbortPolicy } from "./engine-abort.ts";
 
 /** The implementations an episode is played with. All are shared by concurrent episodes. */
 export type EpisodeParts = {
@@ -41,6 +40,40 @@ export type PhaseTimeouts = {
   readonly userMs: number;
   readonly graderMs: number;
 };
+
+/** What a turn does when the server aborts its call, as servers do to load new weights. */
+export type EngineAbortPolicy = {
+  /**
+   * "continue": the turn continues from its partial tokens under the weights that the server then has; its weight spans say
+   * which tokens came from which. "restart": the partial tokens are dropped with reason "discarded-turn" and the turn is
+   * sampled again. "end": the episode ends as aborted, and nothing of it is trained.
+   */
+  readonly onAbort: "continue" | "restart" | "end";
+  /** An abort of one turn beyond this many ends the episode as aborted. At least 0. */
+  readonly maxAborts: number;
+  /**
+   * How long an aborted turn waits for a server that does not take requests (paused, loading weights, starting), in
+   * milliseconds; after that the episode fails with code "timeout".
+   */
+  readonly maxPauseMs: number;
+};
+
+/** Long turns live through many weight updates, and loading large weights takes minutes. */
+export const defaultEngineAbort: EngineAbortPolicy = Object.freeze({
+  onAbort: "continue",
+  maxAborts: 32,
+  maxPauseMs: 900_000,
+});
+
+/** Throws a `RangeError` that names the option and its value. */
+function checkEngineAbort({ onAbort, maxAborts, maxPauseMs }: EngineAbortPolicy): void {
+  const refuse = (name: string, value: unknown, expected: string): never => {
+    throw new RangeError(`Cannot play an episode: engineAbort.${name} is ${String(value)}, ${expected} is needed.`);
+  };
+  if (!["continue", "restart", "end"].includes(onAbort)) refuse("onAbort", onAbort, "continue, restart or end");
+  if (!Number.isInteger(maxAborts) || maxAborts < 0) refuse("maxAborts", maxAborts, "a whole number of at least 0");
+  if (!(maxPauseMs >= 0)) refuse("maxPauseMs", maxPauseMs, "at least 0");
+}
 
 export type EpisodeOptions = {
   /** Default: `<task id>#<sample index>`. Unique within a run. */

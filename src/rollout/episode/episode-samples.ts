@@ -1,8 +1,9 @@
 // Which tokens of an episode are trained. Aborted and failed episodes train nothing by default: their rewards are unknown,
 // and an unknown reward is not zero.
 
-import type { DroppedTokens } from "../../core/turn.ts";
 import type { Episode, EpisodeSamples } from "../../core/episode.ts";
+import type { DroppedTokens } from "../../core/turn.ts";
+import { addUsage, freeUsage, type ModelUsage } from "../../core/user.ts";
 import { conservationViolations, toSamples } from "../../trajectories/index.ts";
 
 /** The training rows of an episode and what is in none of them, checked for conservation; nothing for an agent behind an API. Throws when a token would be lost or trained twice. */
@@ -35,4 +36,17 @@ function dropReason(episode: Episode): DroppedTokens["reason"] | null {
   if (episode.outcome === "failed") return "episode-failed";
   if (episode.outcome === "aborted") return "episode-aborted";
   return episode.reward === null ? "not-graded" : null;
+}
+
+/** What the models behind APIs cost in an episode, by whom they played. */
+export type EpisodeUsage = { readonly agent: ModelUsage; readonly user: ModelUsage };
+
+/** Sums every call of an episode, retries and checks included. Nothing for an agent with an engine, or a user without a model. */
+export function episodeUsage({ events }: Pick<Episode, "events">): EpisodeUsage {
+  let [agent, user] = [freeUsage, freeUsage];
+  for (const event of events) {
+    if (event.type === "agent-reply") agent = addUsage(agent, event.usage);
+    if (event.type === "user-line") user = addUsage(user, event.line.usage);
+  }
+  return { agent, user };
 }

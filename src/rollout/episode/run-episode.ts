@@ -1,16 +1,47 @@
-// One episode with an engine: token-exact, trainable.
+// The loop: one attempt at one task, from the first observation to the stop. It requests an action, steps environment or user,
+// and shows the result. It imports no implementation, retries nothing itself, and turns every fault into data. An episode whose
+// process died walks its recorded events first (`recorded-events.ts`): the same steps, without engine and user.
+//
+//   open ─► act ─► read action ─┬─ call ─► environment ─┬─► show ─► act ...
+//                               ├─ say ──► user ────────┤
+//                               └─ format error ─► feedback ─┘   ending ─► grade ─► episode
 
-import type { ChatAgent } from "../../core/agent.ts";
-import type { Episode } from "../../core/episode.ts";
-import { attribute, ConfigurationError } from "../../core/failure.ts";
-import type { Task } from "../../core/environment.ts";
-import type { UserSimulator, UserSource } from "../../core/user.ts";
+import type { ChatAgent, AgentStrategy, Decision } from "../../core/agent.ts";
+import type { Task, EnvironmentSource } from "../../core/environment.ts";
+import type { Episode, EpisodeEvent } from "../../core/episode.ts";
+import {
+  attribute,
+  ConfigurationError,
+  AttributedError,
+  type Boundary,
+  type Failure,
+  outcomeOf,
+  type StopReason,
+} from "../../core/failure.ts";
+import type { Message } from "../../core/message.ts";
+import type { ParsedAction } from "../../core/renderer.ts";
+import type { UserSimulator, UserSource, UserLine } from "../../core/user.ts";
+import { DeadlineError, DeadlineRunner } from "../../lib/deadline.ts";
 import { deriveSeed } from "../../lib/random.ts";
-import { ChatActions } from "./chat-actions.ts";
-import { EngineActions } from "./engine-actions.ts";
+import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
+import type { JsonObject } from "../../python-semantics/json/value.ts";
+import { type CheckedEnvironment, cutResult, openChecked, readTask, readUserLine } from "./checked-environment.ts";
+import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
-import { EpisodeRun } from "./episode-run.ts";
-import { spokenLines } from "./recorded-events.ts";
+import { spokenLines, type EventOf, RecordedEvents } from "./recorded-events.ts";
+import { Stop } from "./stop.ts";
+
+/**
+ * Plays one episode of `task`. Resolves with an `Episode` whatever happens in it; throws a `RangeError` for options out of
+ * bounds and a `ConfigurationError` when the user simulator cannot play the task, both before any side effect.
+ */
+export async function runEpisode(task: Task, parts: EpisodeParts, options: EpisodeOptions = {}): Promise<Episode> {
+  const resolved = resolveOptions(task.id, options);
+  const { environment, strategy } = parts;
+  const user = makeUser(parts.user, task, resolved);
+  const actions = new EngineActions(parts, resolved);
+  return new EpisodeRun(task, { environment, strategy, user, actions }, resolved).play();
+}
 
 /** As {@link EpisodeParts}, with an agent in place of engine and renderer. */
 export type ChatEpisodeParts = Omit<EpisodeParts, "engine" | "renderer"> & { readonly agent: ChatAgent };
@@ -32,11 +63,277 @@ export async function runChatEpisode(
   return new EpisodeRun(task, { environment, strategy, user, actions }, resolved).play();
 }
 
+/** What every episode has, whoever acts in it. `user` and `actions` are this episode's own. */
+type RunParts = {
+  readonly environment: EnvironmentSource;
+  readonly strategy: AgentStrategy;
+  readonly user: UserSimulator;
+  readonly actions: ActionSource;
+};
+
+type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result">;
+
+/** What is waited for beside the engine. */
+const phases = {
+  environment: { option: "environmentMs", what: "carry out a call in" },
+  user: { option: "userMs", what: "get a line of the user of" },
+  grader: { option: "graderMs", what: "grade" },
+} as const;
+
+/** One episode under way. Single use: `play` resolves with an `Episode` whatever happens in it. */
+class EpisodeRun {
+  /** As it was given, which its environment may know it by, and as it is recorded. */
+  readonly #given: Task;
+  readonly #task: Task;
+  readonly #parts: RunParts;
+  readonly #options: ResolvedOptions;
+  readonly #events: EpisodeEvent[] = [];
+  readonly #messages: Message[] = [];
+  readonly #deadlines: DeadlineRunner;
+  readonly #recorded: RecordedEvents;
+  #info: JsonObject = new Map();
+
+  /** Throws a `ConfigurationError` for a task that is none. */
+  constructor(task: Task, parts: RunParts, options: ResolvedOptions) {
+    this.#given = task;
+    this.#task = readTask(task);
+    this.#parts = parts;
+    this.#options = options;
+    this.#deadlines = new DeadlineRunner({ clock: options.clock, signal: options.signal ?? undefined });
+    this.#recorded = new RecordedEvents(options.resumeFrom);
+  }
+
+  async play(): Promise<Episode> {
+    const { seed, episodeId } = this.#options;
+    let environment: CheckedEnvironment | null = null;
+    let stopReason: StopReason;
+    let failure: Failure | null = null;
+    let grade: Episode["grade"] = null;
+    try {
+      await this.#confirm({ type: "episode-start", episodeId, taskId: this.#task.id, seed }, "environment");
+      const opened = await this.#guard("environment", () =>
+        this.#unlessSync("environment", openChecked(this.#parts.environment, this.#given)),
+      );
+      environment = opened;
+      this.#merge(opened.info);
+      stopReason = await this.#converse(opened);
+    } catch (error) {
+      ({ stopReason, failure } = this.#ending(error));
+    }
+    // Cut short or gone astray, the recorded episode is not walked to its end.
+    if (this.#recorded.ending() === null) this.#recorded.drop();
+    const outcome = outcomeOf(stopReason);
+    if (environment !== null && (outcome === "completed" || outcome === "truncated")) {
+      const graded = environment;
+      try {
+        ({ grade } = await this.#step("grade", "grader", async () => {
+          const { result, durationMs } = await this.#timed("grader", () =>
+            this.#unlessSync("grader", graded.grade({ outcome })),
+          );
+          return { type: "grade", grade: result, durationMs };
+        }));
+        this.#merge(grade.info);
+      } catch (error) {
+        ({ stopReason, failure } = this.#ending(error));
+      }
+    }
+    try {
+      const recorded = this.#recorded.take("episode-end");
+      if (recorded?.stopReason === stopReason) this.#events.push(recorded);
+      else await this.#emit({ type: "episode-end", stopReason, failure });
+    } catch (error) {
+      ({ stopReason, failure } = this.#ending(error));
+    }
+    this.#parts.actions.close();
+    return this.#finish(stopReason, failure, grade);
+  }
+
+  #finish(stopReason: StopReason, failure: Failure | null, grade: Episode["grade"]): Episode {
+    const { episodeId, groupId, sampleIndex, seed } = this.#options;
+    return {
+      id: episodeId,
+      groupId,
+      sampleIndex,
+      task: this.#task,
+      seed,
+      outcome: outcomeOf(stopReason),
+      stopReason,
+      failure,
+      reward: failure === null ? (grade?.reward ?? null) : null,
+      grade,
+      info: this.#info,
+      messages: this.#messages,
+      trajectory: this.#parts.actions.trajectory,
+      historyPolicy: this.#parts.actions.historyPolicy,
+      events: this.#events,
+      problems: this.#events.flatMap((event) => (event.type === "decision" ? event.decision.problems : [])),
+    };
+  }
+
+  /** Plays turns until something stops the episode; throws `Stop` or an attributed fault otherwise. */
+  async #converse(environment: CheckedEnvironment): Promise<StopReason> {
+    const { strategy, actions, user } = this.#parts;
+    const { tools, guidelines } = environment;
+    const firstUtterance = await this.#userLine((options) => user.open(options));
+    const opening = strategy.open({ guidelines, tools, firstUtterance, seed: deriveSeed(this.#options.seed, "agent") });
+    this.#messages.push(...opening.messages);
+    await this.#guard("renderer", () => actions.open({ messages: this.#messages, shownTools: opening.tools, tools }));
+
+    for (let turn = 0; turn < this.#options.limits.maxTurns; turn++) {
+      const action = await this.#guard("parser", await this.#ask(turn));
+      const { argumentErrors } = this.#parts.environment;
+      const decision = strategy.decide(action, { tools, argumentErrors, turn });
+      this.#messages.push(actions.asMessage(action, decision));
+      await this.#confirm({ type: "decision", turn, action, decision }, "parser");
+      const observation = await this.#carryOut(decision, environment, turn);
+      const history = [...this.#messages];
+      const newMessages = [strategy.observe(decision, observation)];
+      this.#messages.push(...newMessages);
+      await this.#guard("renderer", () => actions.show({ history, newMessages }));
+    }
+    return "max_turns";
+  }
+
+  /** Asks for the action of a turn until one is to be read. */
+  async #ask(turn: number): Promise<() => ParsedAction> {
+    const { actions } = this.#parts;
+    for (;;) {
+      const recorded = this.#recorded.take(actions.eventType, "engine");
+      const { event, next } =
+        recorded === null
+          ? await actions.ask(turn)
+          : await this.#guard("renderer", () => actions.replay(recorded, { turn, recorded: this.#recorded }));
+      if (recorded === null) await this.#emit(event);
+      else this.#events.push(event);
+      if (next.type === "read") return next.read;
+      if (next.type === "end") throw next.error;
+    }
+  }
+
+  /** Does what was decided and returns what the policy gets to read. */
+  async #carryOut(decision: Decision, environment: CheckedEnvironment, turn: number): Promise<string> {
+    switch (decision.type) {
+      case "call": {
+        const call = { name: decision.call.name, arguments: decision.arguments };
+        const { result: whole, durationMs } = await this.#timed("environment", () =>
+          this.#unlessSync("environment", environment.call(call)),
+        );
+        const { result, cutFrom } = cutResult(whole, this.#options.maxResultCharacters);
+        await this.#confirm({ type: "tool-result", turn, result, cutFrom, durationMs }, "environment");
+        this.#merge(result.info);
+        if (result.endsEpisode) throw new Stop("tool_ended");
+        return result.text;
+      }
+      case "say":
+        await this.#guard("environment", () => this.#unlessSync("environment", environment.hear(decision.words)));
+        return this.#userLine((options) => this.#parts.user.reply(decision.words, options));
+      case "observe":
+        return decision.feedback;
+      case "end":
+        throw new Stop("bad_action");
+      case "abort":
+        throw new Stop("bad_action_aborted");
+      default:
+        return decision satisfies never;
+    }
+  }
+
+  async #userLine(speak: (options: { readonly signal: AbortSignal }) => Promise<UserLine>): Promise<string> {
+    const { line } = await this.#step("user-line", "user", async () => {
+      const { result, durationMs } = await this.#timed("user", async () =>
+        readUserLine(await this.#bounded("user", async (signal) => speak({ signal }))),
+      );
+      return { type: "user-line", line: result, durationMs };
+    });
+    if (line.type === "hang-up") throw new Stop("user_hung_up");
+    return line.text;
+  }
+
+  #ending(error: unknown): { stopReason: StopReason; failure: Failure | null } {
+    if (error instanceof Stop) return { stopReason: error.reason, failure: null };
+    if (this.#options.signal?.aborted) return { stopReason: "cancelled", failure: null };
+    const { failure } = attribute(error, "environment");
+    if (failure.boundary === "engine" && failure.code === "context-length") {
+      return { stopReason: "context_length", failure: null };
+    }
+    return { stopReason: "fault", failure };
+  }
+
+  /** Runs extension code and attributes what escapes from it. */
+  async #guard<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<T> {
+    if (this.#options.signal?.aborted) throw new Stop("cancelled");
+    try {
+      return await action();
+    } catch (error) {
+      throw attribute(error, boundary);
+    }
+  }
+
+  /** Most environments live in this process and have answered already. */
+  #unlessSync<T>(boundary: keyof typeof phases, result: T | Promise<T>): T | Promise<T> {
+    return result instanceof Promise ? this.#bounded(boundary, () => result) : result;
+  }
+
+  async #bounded<T>(boundary: keyof typeof phases, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { timeouts, episodeId } = this.#options;
+    const { option, what } = phases[boundary];
+    try {
+      return await this.#deadlines.run(action, timeouts[option]);
+    } catch (error) {
+      if (!(error instanceof DeadlineError)) throw error;
+      const message = `Cannot ${what} episode "${episodeId}": nothing came within ${error.timeoutMs} ms; raise timeouts.${option}, or see why it takes so long.`;
+      throw new AttributedError({ boundary, code: "timeout", message, retryable: true, cause: null }, { cause: error });
+    }
+  }
+
+  async #timed<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<{ result: T; durationMs: number }> {
+    const start = this.#options.clock.now();
+    const result = await this.#guard(boundary, action);
+    return { result, durationMs: this.#options.clock.now() - start };
+  }
+
+  /** What comes from outside: as it is recorded, or live. */
+  async #step<T extends EpisodeEvent["type"]>(
+    type: T,
+    boundary: Boundary,
+    live: () => Promise<EventOf<T>>,
+  ): Promise<EventOf<T>> {
+    const recorded = this.#recorded.take(type, boundary);
+    const event = recorded ?? (await live());
+    if (recorded === null) await this.#emit(event);
+    else this.#events.push(event);
+    return event;
+  }
+
+  /** What is computed again where it is recorded, and must then be the same. */
+  async #confirm(event: ComputedEvent, boundary: Boundary): Promise<void> {
+    const recorded = this.#recorded.take(event.type, boundary);
+    if (recorded === null) return this.#emit(event);
+    if (!isSameValue({ ...recorded, durationMs: 0 }, { ...event, durationMs: 0 })) {
+      throw this.#recorded.diverged(boundary, `the recorded "${event.type}" is another one`);
+    }
+    this.#events.push(recorded);
+  }
+
+  async #emit(event: EpisodeEvent): Promise<void> {
+    try {
+      await this.#options.onEvent?.(event);
+    } catch (error) {
+      throw attribute(error, "store", "event-not-recorded");
+    }
+    this.#events.push(event);
+  }
+
+  #merge(info: JsonObject): void {
+    this.#info = new Map([...this.#info, ...info]);
+  }
+}
+
 /**
  * The user of an episode, where the conversation stands. Throws a `ConfigurationError` when the source cannot make it; whatever
  * else it throws is a failure of the episode, at its first line.
  */
-export function makeUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
+function makeUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
   try {
     return createUser(source, task, options);
   } catch (error) {
@@ -56,16 +353,4 @@ function createUser(source: UserSource, task: Task, options: ResolvedOptions): U
     `Cannot go on with episode "${options.episodeId}" after ${spoken.length} lines of user "${source.name}": it cannot take up ` +
       "a conversation; give it a resume method (see UserSource), or play the task anew.",
   );
-}
-
-/**
- * Plays one episode of `task`. Resolves with an `Episode` whatever happens in it; throws a `RangeError` for options out of
- * bounds and a `ConfigurationError` when the user simulator cannot play the task, both before any side effect.
- */
-export async function runEpisode(task: Task, parts: EpisodeParts, options: EpisodeOptions = {}): Promise<Episode> {
-  const resolved = resolveOptions(task.id, options);
-  const { environment, strategy } = parts;
-  const user = makeUser(parts.user, task, resolved);
-  const actions = new EngineActions(parts, resolved);
-  return new EpisodeRun(task, { environment, strategy, user, actions }, resolved).play();
 }

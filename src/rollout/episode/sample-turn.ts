@@ -10,15 +10,15 @@
 //    └── prompt + the tokens so far ◄───────────────────────────────────┘
 
 import type { Engine, SampleRequest, SampleResult } from "../../core/engine.ts";
-import { type Attempt, attribute, AttributedError } from "../../core/failure.ts";
+import { type Attempt, attribute, AttributedError, type Failure } from "../../core/failure.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
+import type { Finish } from "../../core/turn.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { DeadlineError, type DeadlineRunner } from "../../lib/deadline.ts";
-import { createRandom, deriveSeed } from "../../lib/random.ts";
 import { retry } from "../../lib/limits.ts";
-import { Stop } from "./stop.ts";
-import { abortFailure, untilReady } from "./engine-abort.ts";
+import { createRandom, deriveSeed } from "../../lib/random.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
-import { joinParts, sampledIn } from "./join-parts.ts";
+import { Stop } from "./stop.ts";
 
 export type TurnRequest = {
   readonly prompt: TokenBuffer;
@@ -219,4 +219,99 @@ function newTokens(request: TurnRequest, options: ResolvedOptions): number | nul
     bounds.push(room);
   }
   return bounds.length === 0 ? null : Math.min(...bounds);
+}
+
+/** At least one part. Ends as the last part does, or with `finish`. The prompt is that of the first. */
+function joinParts(parts: readonly SampleResult[], finish: Finish | null = null): SampleResult {
+  const first = parts[0]!;
+  const last = parts.at(-1)!;
+  if (parts.length === 1) return finish === null ? first : { ...first, finish };
+  const total = sampledIn(parts);
+  const sampledTokens = new Uint32Array(total);
+  const hasLogprobs = parts.every((part) => part.logprobs !== null || part.sampledTokens.length === 0);
+  const logprobs = hasLogprobs ? new Float32Array(total) : null;
+  let at = 0;
+  for (const part of parts) {
+    sampledTokens.set(part.sampledTokens, at);
+    if (part.logprobs !== null) logprobs?.set(part.logprobs, at);
+    at += part.sampledTokens.length;
+  }
+  return {
+    sampledTokens,
+    logprobs,
+    finish: finish ?? last.finish,
+    weightSpans: parts.flatMap(({ weightSpans }) => weightSpans.filter(({ tokenCount }) => tokenCount > 0)),
+    usage: { ...first.usage, completionTokens: total },
+  };
+}
+
+/** How many tokens the parts have together. */
+function sampledIn(parts: readonly SampleResult[]): number {
+  return parts.reduce((sum, part) => sum + part.sampledTokens.length, 0);
+}
+
+/** As an entry in the log of a turn. */
+function abortFailure(engine: Engine, sampled: number): Failure {
+  return {
+    boundary: "engine",
+    code: "aborted",
+    message: `Engine "${engine.name}" aborted the call after ${sampled} tokens.`,
+    retryable: true,
+    cause: null,
+  };
+}
+
+/**
+ * A trainer that aborts is about to pause the server or to load weights: asked again at once, the server would sample on
+ * with the old ones. Waits double up to the longest.
+ */
+const firstWaitMs = 100;
+const longestWaitMs = 5000;
+
+/**
+ * Resolves with the milliseconds waited once the server takes requests again; after one short wait when nobody can tell.
+ * Rejects with an `AttributedError` when the time is up, or with the reason of `signal`.
+ */
+async function untilReady(
+  engine: Engine,
+  options: {
+    readonly maxPauseMs: number;
+    readonly clock: Clock;
+    readonly random: () => number;
+    readonly signal: AbortSignal | null;
+  },
+): Promise<number> {
+  const { maxPauseMs, clock, random, signal } = options;
+  const start = clock.now();
+  for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
+    await clock.sleep(waitMs * (0.5 + random() / 2), signal ?? undefined);
+    const waited = clock.now() - start;
+    if (await isReady(engine)) return waited;
+    if (waited < maxPauseMs) continue;
+    throw new AttributedError({
+      boundary: "engine",
+      code: "timeout",
+      message:
+        `Cannot go on with a turn that engine "${engine.name}" aborted: the server has taken no requests for ${Math.round(waited)} ms, ` +
+        `at most ${maxPauseMs} ms are waited; continue it, or raise engineAbort.maxPauseMs (--max-pause).`,
+      retryable: true,
+      cause: null,
+    });
+  }
+}
+
+/** One question for all turns that wait for the same engine: an update aborts thousands of them at once. */
+const asked = new WeakMap<Engine, Promise<boolean>>();
+
+function isReady(engine: Engine): Promise<boolean> {
+  if (engine.isReady === undefined) return Promise.resolve(true);
+  const known = asked.get(engine);
+  if (known !== undefined) return known;
+  const question = engine
+    .isReady()
+    // A fault that will not pass is told by the next call, in its own words.
+    .catch((error: unknown) => !(error instanceof AttributedError && error.failure.retryable))
+    .finally(() => asked.delete(engine));
+  asked.set(engine, question);
+  return question;
 }

@@ -6,7 +6,7 @@ import type { AdaptiveConcurrency } from "../concurrency/episode-limit.ts";
 import type { FinishedEpisode, RunEpisode } from "../episode-runner.ts";
 import type { ExportSamples, GroupStore } from "../group-scheduler.ts";
 import type { GroupPolicy } from "../groups.ts";
-import type { TaskSource } from "../tasks/task-source.ts";
+import type { TaskSource } from "../tasks.ts";
 
 export type ProducerPlan = {
   readonly taskset: Taskset;

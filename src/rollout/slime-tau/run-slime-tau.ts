@@ -2,18 +2,183 @@
 // text-delta tokens, first call only, abort on whatever goes wrong. Not the loop of this project (`run-episode.ts`), and
 // nothing here is shared with it. Everything arrives as values; the oracle is the set of records made by the Python original.
 
-import { PythonError } from "../../python-semantics/index.ts";
-import { callToAction, respondAction } from "./call-to-action.ts";
-import {
-  type SlimeTauMessage,
-  type SlimeTauParse,
-  type SlimeTauResult,
-  type SlimeTauStatus,
-  templateMessage,
-} from "./interaction-result.ts";
-import { readReply } from "./read-reply.ts";
-import type { SlimeTauEnvironment, SlimeTauParts } from "./slime-tau-parts.ts";
-import { tokenDelta } from "./token-delta.ts";
+import type { Environment } from "../../core/environment.ts";
+import type { Tokenizer } from "../../core/renderer.ts";
+import type { Sample } from "../../core/turn.ts";
+import type { UserLine, UserSimulator } from "../../core/user.ts";
+import { PythonError, pythonStr } from "../../python-semantics/index.ts";
+import { parseJson } from "../../python-semantics/json/parse-json.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/value.ts";
+
+/** Tokens and mask that the last message adds. */
+function tokenDelta(
+  messages: readonly JsonObject[],
+  parts: Pick<SlimeTauParts, "renderText" | "tokenizer">,
+): { readonly tokens: Uint32Array; readonly mask: number } {
+  const isReply = messages.at(-1)?.get("role") === "assistant";
+  const whole = parts.renderText({ messages: [...messages], tools: null, addGenerationPrompt: false });
+  const before = parts.renderText({ messages: messages.slice(0, -1), tools: null, addGenerationPrompt: isReply });
+  return { tokens: parts.tokenizer.encode(cut(whole, before)), mask: isReply ? 1 : 0 };
+}
+
+/** Python's `whole[len(before):]`, which counts code points and does not ask whether `before` is a prefix. */
+function cut(whole: string, before: string): string {
+  return whole.startsWith(before)
+    ? whole.slice(before.length)
+    : Array.from(whole).slice(Array.from(before).length).join("");
+}
+
+/** τ-bench's environment as the reference has it: the user lives inside. What it throws ends the episode as aborted. */
+export interface SlimeTauEnvironment {
+  /** `null`: a task drawn at random, as the reference does it. */
+  reset(taskIndex: number | null): Promise<{ readonly observation: string; readonly info: JsonObject }>;
+  step(action: SlimeTauAction): Promise<{
+    readonly observation: string;
+    readonly reward: number;
+    readonly done: boolean;
+    readonly info: JsonObject;
+  }>;
+}
+
+export type SlimeTauParts = {
+  /** The model's own chat template. `tools: null` renders none. */
+  readonly renderText: (input: {
+    readonly messages: JsonValue[];
+    readonly tools: JsonValue[] | null;
+    readonly addGenerationPrompt: boolean;
+  }) => string;
+  readonly tokenizer: Tokenizer;
+  /** Sends a payload to SGLang and resolves with the parsed answer; never retries here. */
+  readonly post: (url: string, payload: SlimeTauPayload) => Promise<unknown>;
+  /** SGLang's qwen25 detector behind the seed's adapter. What it throws aborts the episode. */
+  readonly parse: (text: string) => SlimeTauParse;
+  readonly environment: SlimeTauEnvironment;
+  /** OpenAI entries, in order. */
+  readonly tools: JsonValue[];
+  readonly wiki: string;
+};
+
+export type SlimeTauPayload = { readonly text: string; readonly sampling_params: Readonly<Record<string, unknown>> };
+
+const endMark = "<|im_end|>";
+
+/**
+ * The seed's reading of a server's answer: abort or text, one trailing end mark taken off. An answer of another shape
+ * throws what Python's subscripts raise, since the seed catches none of it.
+ */
+function readReply(output: unknown): { readonly isAborted: boolean; readonly text: string } {
+  const finish = subscript(subscript(output, "meta_info"), "finish_reason");
+  if (subscript(finish, "type") === "abort") return { isAborted: true, text: "" };
+  const text = subscript(output, "text");
+  if (typeof text !== "string") {
+    throw new PythonError("AttributeError", `'${pythonTypeName(text)}' object has no attribute 'endswith'`);
+  }
+  return { isAborted: false, text: text.endsWith(endMark) ? text.slice(0, -endMark.length) : text };
+}
+
+function subscript(value: unknown, key: string): unknown {
+  if (typeof value !== "object" || value === null) {
+    throw new PythonError("TypeError", `'${pythonTypeName(value)}' object is not subscriptable`);
+  }
+  if (Array.isArray(value)) throw new PythonError("TypeError", "list indices must be integers or slices, not str");
+  if (!Object.hasOwn(value, key)) throw new PythonError("KeyError", `'${key}'`);
+  return (value as Record<string, unknown>)[key];
+}
+
+function pythonTypeName(value: unknown): string {
+  if (value === null) return "NoneType";
+  if (Array.isArray(value)) return "list";
+  const names: Record<string, string> = { boolean: "bool", string: "str", object: "dict" };
+  return names[typeof value] ?? (Number.isInteger(value) ? "int" : "float");
+}
+
+export type SlimeTauStatus = "completed" | "truncated" | "aborted";
+
+/** A message of the seed's history. Replies are kept raw; `name` stands on tool results only, which the templates do not render. */
+export type SlimeTauMessage =
+  | { readonly role: "system" | "user" | "assistant"; readonly content: string }
+  | { readonly role: "tool"; readonly name: string; readonly content: string };
+
+/** What the environment is told to do: a tool call, or speech when the name is "respond". */
+export type SlimeTauAction = { readonly name: string; readonly kwargs: JsonObject };
+
+/** What the seed's adapter around SGLang's parser answers. */
+export type SlimeTauParse =
+  | { readonly success: true; readonly error: null; readonly parsedResult: SlimeTauParsed }
+  | { readonly success: false; readonly error: string; readonly parsedResult: null };
+
+export type SlimeTauParsed = {
+  readonly normalText: string;
+  readonly calls: readonly {
+    /** `null` when the call had none and unknown tools are let through. */
+    readonly name: string | null;
+    /** JSON text. */
+    readonly parameters: string;
+    readonly toolIndex: number;
+  }[];
+};
+
+/** The seed's `InteractionResult`, every field. */
+export type SlimeTauResult = {
+  /** Text of the first request. */
+  readonly prompt: string;
+  /** Of the last step, never a sum. */
+  readonly reward: number;
+  readonly messages: readonly SlimeTauMessage[];
+  /** Info of reset overwritten by that of every step. */
+  readonly info: JsonObject;
+  /** The assistant contents, joined with nothing between. */
+  readonly response: string;
+  /** Response part only, one per token after the prompt. */
+  readonly lossMask: readonly number[];
+  /** Prompt and response. Text-delta accounting: re-encoded text, not what was sampled. */
+  readonly tokens: Uint32Array;
+  readonly responseLength: number;
+  readonly status: SlimeTauStatus;
+  /** Marks every sample made from it; exporters refuse them without a flag. */
+  readonly tokenAccounting: "text-delta";
+};
+
+/** A message as a chat template reads it. */
+function templateMessage(message: SlimeTauMessage): JsonObject {
+  const entries: [string, JsonValue][] = [["role", message.role]];
+  if (message.role === "tool") entries.push(["name", message.name]);
+  entries.push(["content", message.content]);
+  return new Map(entries);
+}
+
+/** The action name by which τ-bench means speech. */
+export const respondAction = "respond";
+
+/**
+ * The seed's reading of a parsed reply: the first call is carried out, parameters that are no object turn it into speech, no
+ * call is speech. Throws what the seed lets escape: a call without a name is a `ValidationError`.
+ */
+export function callToAction(parsed: SlimeTauParsed): SlimeTauAction {
+  const speech: SlimeTauAction = { name: respondAction, kwargs: new Map([["content", parsed.normalText]]) };
+  const call = parsed.calls[0];
+  if (call === undefined) return speech;
+  const parameters = parseJson(call.parameters);
+  if (!(parameters instanceof Map)) return speech;
+  if (call.name === null) throw new PythonError("ValidationError", "Action: name is None, a string is needed.");
+  return { name: call.name, kwargs: parameters };
+}
+
+/** What of a tool-call parser's result the adapter reads; `raised` names the exception the original would let out. */
+type Detection = {
+  readonly normalText: string;
+  readonly calls: readonly { readonly name: string | null; readonly parameters: string; readonly toolIndex: number }[];
+  readonly raised: string | null;
+};
+
+/** The seed's adapter around SGLang's parser: an exception of the parser becomes an unsuccessful result. */
+export function adaptParser(parse: (text: string) => Detection): (text: string) => SlimeTauParse {
+  return (text) => {
+    const { normalText, calls, raised } = parse(text);
+    if (raised !== null) return { success: false, error: raised, parsedResult: null };
+    return { success: true, error: null, parsedResult: { normalText, calls } };
+  };
+}
 
 export type SlimeTauOptions = {
   /** Where slime's router listens; `null` fails as the seed's own default does (it reads a dict by attribute). */
@@ -127,4 +292,63 @@ function concatenate(parts: readonly Uint32Array[]): Uint32Array {
     at += part.length;
   }
   return whole;
+}
+
+/** `reset` ignores the index: the environment is that of one task already. */
+export function slimeTauEnvironment(environment: Environment, user: UserSimulator): SlimeTauEnvironment {
+  const grade = async (): Promise<{ reward: number; info: Environment["info"] }> =>
+    environment.grade({ outcome: "completed" });
+  return {
+    reset: async () => ({ observation: (await user.open()).text, info: environment.info }),
+    step: async ({ name, kwargs }) => {
+      if (name === respondAction) {
+        const content = kwargs.get("content");
+        if (content === undefined) throw new PythonError("KeyError", "'content'");
+        const words = typeof content === "string" ? content : pythonStr(content);
+        environment.hear(words);
+        const line: UserLine = await user.reply(words);
+        if (line.type === "words") return { observation: line.text, reward: 0, done: false, info: new Map() };
+        return { observation: line.text, done: true, ...(await grade()) };
+      }
+      const { text, endsEpisode, info } = await environment.call({ name, arguments: kwargs });
+      if (!endsEpisode) return { observation: text, reward: 0, done: false, info };
+      const graded = await grade();
+      return { observation: text, done: true, reward: graded.reward, info: new Map([...info, ...graded.info]) };
+    },
+  };
+}
+
+/**
+ * The training row of a `slime-tau` episode. Marked "text-delta": what its mask calls sampled is re-encoded text, closing
+ * newlines included, so exporters refuse it without a flag. There are no logprobs and no weight versions, as in the seed.
+ */
+export function slimeTauSample(
+  result: SlimeTauResult,
+  origin: Pick<Sample, "episodeId" | "groupId" | "taskId">,
+): Sample {
+  const length = result.tokens.length;
+  const lossMask = new Uint8Array(length);
+  lossMask.set(result.lossMask, length - result.responseLength);
+  const weightRanges: Sample["weightRanges"][number][] = [];
+  for (let start = 0; start < length; start++) {
+    if (lossMask[start] !== 1) continue;
+    let end = start;
+    while (lossMask[end] === 1) end++;
+    weightRanges.push({ start, end, tokenCount: end - start, dispatch: null, reply: null });
+    start = end;
+  }
+  return {
+    ...origin,
+    id: `${origin.episodeId}/0`,
+    branch: 0,
+    tokens: result.tokens,
+    sampledMask: lossMask.slice(),
+    lossMask,
+    logprobs: null,
+    weightRanges,
+    reward: result.status === "aborted" ? null : result.reward,
+    tokenAccounting: "text-delta",
+    historyPolicy: "append-only",
+    deviations: [],
+  };
 }

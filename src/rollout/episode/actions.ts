@@ -1,19 +1,135 @@
-// Actions sampled by an engine: prompts are rendered once and then extended, every token is recorded, and a history that
-// the template rewrites becomes a branch. Nothing is ever encoded again.
+// Where the actions of an episode come from: an engine that continues tokens, or an agent behind an API that answers messages.
+// The loop calls both in the same way. With an engine, prompts are rendered once and then extended, every token is recorded,
+// and a history that the template rewrites becomes a branch; nothing is ever encoded again. Of an agent behind an API
+// nothing is recorded that could be trained: its sampled tokens are unknown.
 
+import type { Decision, ChatAgent } from "../../core/agent.ts";
 import type { Engine } from "../../core/engine.ts";
-import type { Attempt } from "../../core/failure.ts";
+import type { Episode, EpisodeEvent } from "../../core/episode.ts";
+import { type Attempt, type AttributedError, attribute } from "../../core/failure.ts";
 import type { AssistantMessage, Message, Tool } from "../../core/message.ts";
 import type { ParsedAction, Renderer } from "../../core/renderer.ts";
 import type { Trajectory, Turn } from "../../core/turn.ts";
 import { DeadlineRunner } from "../../lib/deadline.ts";
+import { deriveSeed } from "../../lib/random.ts";
 import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
 import { TrajectoryRecorder } from "../../trajectories/index.ts";
-import type { ActionEvent, ActionSource, AskedAction, Shown } from "./action-source.ts";
-import { Stop } from "./stop.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 import type { RecordedEvents } from "./recorded-events.ts";
 import { sampleTurn, type SampledTurn } from "./sample-turn.ts";
+import { Stop } from "./stop.ts";
+
+/** The event of an action; which of the two is up to its source. */
+export type ActionEvent = Extract<EpisodeEvent, { type: "turn" | "agent-reply" }>;
+
+/** What was asked for and came. */
+export type AskedAction = {
+  /** Emitted before anything is made of the action. */
+  readonly event: ActionEvent;
+  readonly next:
+    | { readonly type: "read"; readonly read: () => ParsedAction }
+    /** The action is discarded; the same turn is asked for once more. */
+    | { readonly type: "again" }
+    /** The episode ends with this action, unread. */
+    | { readonly type: "end"; readonly error: Stop | AttributedError };
+};
+
+/** What the agent is shown next. */
+export type Shown = {
+  /** The conversation up to and including the last action. */
+  readonly history: readonly Message[];
+  readonly newMessages: readonly Message[];
+};
+
+/** Single use; calls arrive one at a time, `open` first. What it throws is attributed by the loop. */
+export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolicy"> {
+  /** `shownTools`: those of the opening; calls may be of any of `tools`. */
+  open(opening: {
+    readonly messages: readonly Message[];
+    readonly shownTools: readonly Tool[];
+    readonly tools: readonly Tool[];
+  }): void;
+  readonly eventType: ActionEvent["type"];
+  /** Asks for the next action; may throw `Stop` before asking. */
+  ask(turn: number): Promise<AskedAction>;
+  /** In place of `ask`: the action that is recorded, with what follows it. Throws a divergence when it cannot have been asked for here. */
+  replay(event: ActionEvent, rest: { readonly turn: number; readonly recorded: RecordedEvents }): AskedAction;
+  /** The action as it stands in the history. */
+  asMessage(action: ParsedAction, decision: Decision): AssistantMessage;
+  show(shown: Shown): void;
+  /** The episode is over. */
+  close(): void;
+}
+
+export class ChatActions implements ActionSource {
+  readonly eventType = "agent-reply";
+  readonly historyPolicy = "no-tokens";
+  readonly trajectory = { turns: [] };
+  readonly #agent: ChatAgent;
+  readonly #options: ResolvedOptions;
+  #messages: readonly Message[] = [];
+  #tools: readonly Tool[] = [];
+  #outputTokens = 0;
+
+  constructor(agent: ChatAgent, options: ResolvedOptions) {
+    this.#agent = agent;
+    this.#options = options;
+  }
+
+  open(opening: Parameters<ActionSource["open"]>[0]): void {
+    this.#messages = [...opening.messages];
+    this.#tools = opening.shownTools;
+  }
+
+  async ask(turn: number): Promise<AskedAction> {
+    const { clock, limits, seed, seedTurns, sampling, signal } = this.#options;
+    if (limits.maxSampledTokens !== null && this.#outputTokens >= limits.maxSampledTokens) throw new Stop("max_tokens");
+    const start = clock.now();
+    const request = {
+      messages: this.#messages,
+      tools: this.#tools,
+      turn,
+      seed: seedTurns ? deriveSeed(seed, "turn", turn) : sampling.seed,
+    };
+    const answer = this.#agent.reply(request, signal === null ? {} : { signal });
+    const { action, usage, attempts } = await answer.catch((error: unknown) => {
+      throw attribute(error, "engine");
+    });
+    this.#outputTokens += usage.outputTokens;
+    return {
+      event: { type: "agent-reply", turn, attempts, usage, durationMs: clock.now() - start },
+      next: { type: "read", read: () => action },
+    };
+  }
+
+  /** What the agent said stands in the decision about it. */
+  replay(event: ActionEvent, { recorded }: Parameters<ActionSource["replay"]>[1]): AskedAction {
+    if (event.type === "agent-reply") this.#outputTokens += event.usage.outputTokens;
+    const next = recorded.peek();
+    if (next?.type === "decision") return { event, next: { type: "read", read: () => next.action } };
+    const error = recorded.ending() ?? recorded.diverged("engine", "the answer of the agent is missing");
+    return { event, next: { type: "end", error } };
+  }
+
+  /** With the one call that gets an answer: servers refuse a history in which a call has none. */
+  asMessage({ content, reasoning, toolCalls }: ParsedAction, decision: Decision): AssistantMessage {
+    const answered = decision.type === "call" || decision.type === "observe" ? decision.call : null;
+    return {
+      role: "assistant",
+      content,
+      reasoning,
+      toolCalls: answered !== null && toolCalls.includes(answered) ? [answered] : [],
+    };
+  }
+
+  show({ history, newMessages }: Shown): void {
+    this.#messages = [...history, ...newMessages];
+  }
+
+  close(): void {
+    // An agent behind an API keeps nothing here.
+  }
+}
 
 const restarted = "the engine aborted the turn before, which is discarded";
 

@@ -1,10 +1,41 @@
-// A task source that prefers what the policy can learn from: tasks lie in pools by how often they were passed, and a strategy
-// draws from the pools. What a draw may know is fixed by the plan, not by the clock: the draw of group n sees exactly the
-// groups before n - lookahead. So the same seed gives the same tasks, whatever ended first; where those groups are not
-// decided yet, the source says "later".
+// The task of each group. The plain source goes through a list; a curriculum prefers tasks that the policy can learn from: tasks
+// lie in pools by how often they were passed, and a strategy draws from the pools. A draw depends on the plan, not on the
+// clock: the draw of group n uses exactly the groups before n - lookahead. So equal seeds give equal tasks, whatever finished
+// first; where those groups are not decided yet, the source says "later".
 
-import { createRandom, deriveSeed, type Random } from "../../lib/random.ts";
-import type { GroupResult, TaskSource } from "./task-source.ts";
+import type { Task, Taskset } from "../core/environment.ts";
+import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
+
+/** What became of a group. `rewards` are of its graded episodes; none for a group that was cancelled. */
+export type GroupResult = {
+  readonly groupIndex: number;
+  readonly taskIndex: number;
+  readonly rewards: readonly number[];
+};
+
+export interface TaskSource {
+  /**
+   * The index of the task of group `groupIndex`; asked once for each group, in order, unless the answer was "later": it
+   * cannot say before further groups are decided. `null`: there are no further groups.
+   */
+  next(groupIndex: number): number | "later" | null;
+  report(result: GroupResult): void;
+}
+
+/** The tasks in their order, and over again `passes` times in all. */
+export function tasksInOrder(taskIndexes: readonly number[], options: { readonly passes: number }): TaskSource {
+  const groups = taskIndexes.length * options.passes;
+  return {
+    next: (groupIndex) => (groupIndex < groups ? taskIndexes[groupIndex % taskIndexes.length]! : null),
+    report: () => undefined,
+  };
+}
+
+/** A copy in which tasks of higher priority come first; equals keep their order. */
+export function byPriority(taskIndexes: readonly number[], priorityOf: (taskIndex: number) => number): number[] {
+  const priorities = new Map(taskIndexes.map((taskIndex) => [taskIndex, priorityOf(taskIndex)]));
+  return taskIndexes.toSorted((left, right) => priorities.get(right)! - priorities.get(left)!);
+}
 
 /** What is known of one task. */
 export type TaskRecord = {
@@ -116,4 +147,11 @@ export function createCurriculum(options: CurriculumOptions): TaskSource {
     },
     report: (result) => void results.set(result.groupIndex, result),
   };
+}
+
+/** The task at `index`, or, when it is `null`, one drawn uniformly by the seed. (The reference draws one index too many.) */
+export function chooseTask(taskset: Taskset, index: number | null, options: { readonly seed: number }): Task {
+  return taskset.task(
+    index ?? createRandom(deriveSeed(options.seed, "choose-task", taskset.split)).integer(taskset.size),
+  );
 }

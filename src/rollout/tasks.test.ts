@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createRandom, deriveSeed } from "../../lib/random.ts";
-import { createCurriculum, drawByPools, poolOf, type TaskRecord } from "./curriculum.ts";
+import { createRandom, deriveSeed } from "../lib/random.ts";
+import { createCurriculum, drawByPools, poolOf, type TaskRecord } from "./tasks.ts";
 
 const record = (changes: Partial<TaskRecord>): TaskRecord => ({
   taskIndex: 0,
