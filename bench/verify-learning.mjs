@@ -12,7 +12,7 @@ import { learningRun } from "./lib/learning-run.mjs";
 /** The least that the lower bound of the gain may be, as a share of the tasks. */
 const margin = 0.08;
 
-const { comparisonTable } = await import("../dist/cli/learning/comparison.js");
+const { comparisonTable } = await import("../dist/cli/display/training-display.js");
 const { shippedCheckpoint } = await import("../dist/learner/model/index.js");
 
 const flags = {
@@ -47,7 +47,7 @@ console.log(
 );
 if (right.gainInterval.low < margin) {
   problems.push(
-    `the lower bound of the gain is ${points(right.gainInterval.low)} points, ${points(margin)} are wanted`,
+    `the lower bound of the gain is ${points(right.gainInterval.low)} points, ${points(margin)} are expected`,
   );
 }
 console.log("The control: the loss mask shifted by one token, nothing checked.");
@@ -55,7 +55,7 @@ const shifted = await train("shifted-mask");
 console.log(`With a mask shifted by one token the gain is ${points(shifted.gain)} points.`);
 if (shifted.gain >= right.gain / 2) {
   problems.push(
-    `a mask that is shifted gains ${points(shifted.gain)} points, less than half of the right one is wanted`,
+    `a mask that is shifted gains ${points(shifted.gain)} points, less than half of the right one is expected`,
   );
 }
 if (problems.length > 0) console.log(`Cannot show that the model learns from its rewards: ${problems.join("; ")}.`);

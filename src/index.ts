@@ -51,3 +51,4 @@ export {
   type StartedRun,
 } from "./api/rollout.ts";
 export { evaluate, type EvaluateOptions, type EvaluateResult, planEvaluation } from "./api/evaluate.ts";
+export { train, type TrainOptions, type TrainResult } from "./api/train.ts";

@@ -5,7 +5,6 @@ import { parseConfig } from "./config-file.ts";
 import { resolveSettings, settingsJson, settingsYaml } from "./resolve-settings.ts";
 import { rolloutSettings, settingNames } from "./rollout-settings.ts";
 import { keyOf, nearest } from "./setting.ts";
-import { resolveTrainSettings } from "./train-settings.ts";
 import { isTaskList, readTaskList } from "./task-list.ts";
 
 const split = { environment: "desk", split: "test", size: 20 };
@@ -112,14 +111,6 @@ describe("settingsYaml()", () => {
     const settings = resolveSettings({ url: "http://me:canary@host:1/", userUrl: "http://x/v1?key=canary" }, null);
     expect(settingsYaml(settings)).not.toContain("canary");
     expect(settingsJson(settings).get("url")).toBe("http://host:1/");
-  });
-});
-
-describe("resolveTrainSettings()", () => {
-  it("compares a short training on fewer tasks, so that it has time to learn", () => {
-    const finalTasks = (flags: Record<string, string>): number => resolveTrainSettings(flags, null).settings.finalTasks;
-    expect([finalTasks({}), finalTasks({ minutes: "2" }), finalTasks({ minutes: "0.1" })]).toEqual([1050, 210, 21]);
-    expect(finalTasks({ minutes: "2", finalTasks: "1050" })).toBe(1050);
   });
 });
 

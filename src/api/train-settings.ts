@@ -2,20 +2,7 @@
 // docs/learner-log.md holds what else was tried.
 
 import { z } from "zod";
-import type { ConfigFile } from "./config-file.ts";
-import { type FlagValues, resolveSettings } from "./resolve-settings.ts";
-import type { RolloutSettings } from "./rollout-settings.ts";
-import {
-  choice,
-  custom,
-  number,
-  numberWithin,
-  readFlags,
-  section,
-  type SettingValues,
-  text,
-  whole,
-} from "./setting.ts";
+import { choice, custom, number, numberWithin, section, type SettingValues, text, whole } from "./setting.ts";
 
 const switchable = z.preprocess((value) => (value === "none" ? null : value), numberWithin({ above: 0 }).nullable());
 
@@ -106,27 +93,3 @@ export const trainSettings = section("Learning", {
 });
 
 export type TrainSettings = SettingValues<typeof trainSettings>;
-export type TrainSettingName = keyof TrainSettings;
-
-export type TrainFlags = FlagValues & Readonly<Partial<Record<TrainSettingName, unknown>>>;
-
-/** Of the rollouts of a training. A small model talks in short turns; one that does not end its own is cut off soon. */
-export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
-
-/** Throws a `ConfigurationError` that names the flag, or the line of the file. */
-export function resolveTrainSettings(
-  flags: TrainFlags,
-  file: ConfigFile | null,
-): { readonly settings: TrainSettings; readonly base: RolloutSettings } {
-  const settings = readTrainSettings(flags);
-  // A short training that compared on all of them would do little else.
-  const finalTasks =
-    flags.finalTasks === undefined
-      ? Math.min(settings.finalTasks, Math.max(21, Math.round(settings.minutes * 105)))
-      : settings.finalTasks;
-  return { settings: { ...settings, finalTasks }, base: resolveSettings(flags, file, rolloutDefaults) };
-}
-
-export function readTrainSettings(flags: Readonly<Partial<Record<TrainSettingName, unknown>>>): TrainSettings {
-  return readFlags(trainSettings, flags);
-}

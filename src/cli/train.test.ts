@@ -116,7 +116,7 @@ describe("train", () => {
 
     expect((await run(...sft, "--steps", "3", "--out", "parts")).code).toBe(0);
     const refused = await run("train", "--resume", "parts", "--lr", "1");
-    expect(refused.stderr).toContain("a run goes on as it began");
+    expect(refused.stderr).toContain("a run continues as it began");
     const progress = join(folder, "parts/checkpoints/step-000003/training.json");
     const saved = await readFile(progress, "utf8");
     await writeFile(progress, saved.replace('"format": 1', '"format": 2'));

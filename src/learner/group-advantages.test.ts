@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { groupAdvantages, isDead } from "./group-advantages.ts";
+import { groupAdvantages, hasZeroVariance } from "./group-advantages.ts";
 
 describe("groupAdvantages()", () => {
   test("compares within a group, in units of its standard deviation", () => {
@@ -36,7 +36,7 @@ describe("groupAdvantages()", () => {
   });
 
   test("a group of one, or of equals, teaches nothing", () => {
-    expect([[], [1], [0, 0], [0.5, 0.5]].map(isDead)).toEqual([true, true, true, true]);
-    expect(isDead([0, 1])).toBe(false);
+    expect([[], [1], [0, 0], [0.5, 0.5]].map(hasZeroVariance)).toEqual([true, true, true, true]);
+    expect(hasZeroVariance([0, 1])).toBe(false);
   });
 });

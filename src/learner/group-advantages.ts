@@ -28,12 +28,12 @@ export function groupAdvantages(
 }
 
 /** True when a group teaches nothing: fewer than two rewards, or all of them equal. */
-export function isDead(rewards: readonly number[]): boolean {
+export function hasZeroVariance(rewards: readonly number[]): boolean {
   return rewards.every((reward) => reward === rewards[0]);
 }
 
 function centred(rewards: readonly number[], among: readonly number[], normalize: boolean): number[] {
-  if (isDead(among)) return rewards.map(() => 0);
+  if (hasZeroVariance(among)) return rewards.map(() => 0);
   const mean = among.reduce((sum, reward) => sum + reward, 0) / among.length;
   const variance = among.reduce((sum, reward) => sum + (reward - mean) ** 2, 0) / among.length;
   const scale = normalize ? 1 / (Math.sqrt(variance) + epsilon) : 1;

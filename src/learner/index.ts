@@ -1,22 +1,10 @@
-// Door of the learner: training of the embedded model. A trainer makes gradients and updates on threads; a policy learner
-// plays episodes and learns from their rewards; cloning imitates samples that are there. Engines, environments and everything
-// else that plays arrive as values.
+// Public entry of the learner: training of the embedded model. A trainer makes gradients and updates on threads; a policy
+// learner runs episodes and learns from their rewards; cloning imitates given samples; a training run measures, learns and
+// measures again. Engines, environments and everything else arrive as values.
 
-export { CloningLearner, type ClonedSample, type CloningOptions } from "./cloning-learner.ts";
+export { type ClonedSample, CloningLearner, type CloningOptions, readClonedSamples } from "./cloning-learner.ts";
 export { type CollapseLimits, CollapseWatch, defaultCollapseLimits } from "./collapse-watch.ts";
-export {
-  type PlayedGroup,
-  DisagreementError,
-  firstState,
-  type LearnerState,
-  PolicyLearner,
-  type PolicyOptions,
-  type PolicyParts,
-  type PolicyStep,
-  type PolicyUpdate,
-  type StepMetrics,
-  stepMetrics,
-} from "./policy-learner.ts";
+export { compare, type ComparedKind, type TaskOutcome } from "./comparison.ts";
 export {
   type AdvantageOptions,
   type Baseline,
@@ -26,14 +14,39 @@ export {
   type WeightedSample,
 } from "./group-advantages.ts";
 export {
-  cloningSequence,
-  type LossSequence,
-  type LossOptions,
   agreementLimits,
+  cloningSequence,
   disagreement,
   type LogprobAgreement,
   logprobAgreement,
+  type LossOptions,
+  type LossSequence,
+  type SequenceOutcome,
 } from "./loss.ts";
-export { createTaskOrder, type TaskOrder } from "./task-order.ts";
-export type { SequenceOutcome } from "./loss.ts";
+export {
+  createTaskOrder,
+  DisagreementError,
+  firstState,
+  type LearnerState,
+  PolicyLearner,
+  type PolicyOptions,
+  type PolicyParts,
+  type PolicyStep,
+  type PolicyUpdate,
+  type StepGroup,
+  type StepMetrics,
+  stepMetrics,
+  type TaskOrder,
+} from "./policy-learner.ts";
 export { createTrainer, type LossOutcome, type Trainer, type TrainerOptions } from "./trainer.ts";
+export { loadTraining, type PassRateCurve, readFields, type SavedTraining } from "./training-folder.ts";
+export {
+  type HeldOutTasks,
+  type Learner,
+  type TrainingEnd,
+  type TrainingEvent,
+  type TrainingProgress,
+  type TrainingResult,
+  TrainingRun,
+  type TrainingRunOptions,
+} from "./training-run.ts";

@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { afterEach, describe, expect, test } from "vitest";
 
 import {
-  type PlayedGroup,
+  type StepGroup,
   DisagreementError,
   type PolicyOptions,
   type PolicyStep,
@@ -77,9 +77,9 @@ describe("a policy learner", () => {
   });
 
   test("plays further tasks in place of groups that teach nothing, and up to the bound", async () => {
-    const { learner } = await learnerOf({ samples: 2, groups: 6, maxGroups: 10 });
+    const { learner } = await learnerOf({ groupSize: 2, groups: 6, maxGroups: 10 });
     const { groups } = (await learner.step(never))!;
-    const live = groups.filter((group) => !group.isDead).length;
+    const live = groups.filter((group) => !group.hasZeroVariance).length;
     expect(live < 5 ? groups.length : 10).toBe(10);
     expect(groups.length).toBeGreaterThan(6);
     expect(learner.state).toEqual({ step: 1, groups: groups.length, liveShare: live / groups.length });
@@ -87,10 +87,10 @@ describe("a policy learner", () => {
   });
 
   test("learns from groups that differ, and elsewhere from the rules that were broken", async () => {
-    const { groups, update } = (await (await learnerOf({ penalty: 0.3, samples: 2 })).learner.step(never))!;
-    const violators = (group: PlayedGroup): number =>
+    const { groups, update } = (await (await learnerOf({ penalty: 0.3, groupSize: 2 })).learner.step(never))!;
+    const violators = (group: StepGroup): number =>
       group.episodes.filter(({ episode }) => (episode.grade?.metrics["ruleViolations"] ?? 0) > 0).length;
-    const dead = groups.filter(({ isDead }) => isDead);
+    const dead = groups.filter(({ hasZeroVariance }) => hasZeroVariance);
     const live = groups.length - dead.length;
     const priced = dead.reduce((sum, group) => sum + violators(group), 0);
     expect(Math.min(live, priced)).toBeGreaterThan(0);

@@ -3,18 +3,17 @@
 // stop, what to evaluate and what to keep is the caller's.
 
 import type { Taskset, Task, Episode } from "../core/index.ts";
-import { deriveSeed } from "../lib/random.ts";
-import type { RunEpisode, FinishedEpisode } from "../rollout/index.ts";
+import { deriveSeed, createRandom } from "../lib/random.ts";
+import { type FinishedEpisode, type RunEpisode, runGroups } from "../rollout/index.ts";
 import {
   type Baseline,
   weighSamples,
   policySequences,
   type Sabotage,
   type WeightedSample,
-  isDead,
+  hasZeroVariance,
 } from "./group-advantages.ts";
 import { disagreement, type LogprobAgreement, logprobAgreement, type LossSequence, type LossOptions } from "./loss.ts";
-import type { TaskOrder } from "./task-order.ts";
 import type { LossOutcome, Trainer } from "./trainer.ts";
 
 export type PolicyOptions = {
@@ -23,7 +22,7 @@ export type PolicyOptions = {
   /** Most groups of a step, dead ones included. */
   readonly maxGroups: number;
   /** Episodes of a group. */
-  readonly samples: number;
+  readonly groupSize: number;
   readonly baseline: Baseline;
   readonly normalizeAdvantages: boolean;
   readonly loss: LossOptions;
@@ -68,7 +67,7 @@ export type PolicyStep = {
   readonly step: number;
   /** The version of the weights that the step played with. */
   readonly weightVersion: string;
-  readonly groups: readonly PlayedGroup[];
+  readonly groups: readonly StepGroup[];
   /** `null`: no group taught anything, and the weights are as before. */
   readonly update: PolicyUpdate | null;
   readonly rolloutMs: number;
@@ -126,24 +125,16 @@ export class PolicyLearner {
    * Rejects with a {@link DisagreementError}, or an `Error` for samples that are not aligned, before anything is updated.
    */
   async step(signal: AbortSignal): Promise<PolicyStep | null> {
-    const { samples, maxGroups, seed, baseline, penalty } = this.#options;
+    const { baseline, penalty } = this.#options;
     const state = this.#state;
     const begun = performance.now();
-    const groups = await collectGroups(this.#parts, {
-      groups: this.#options.groups,
-      samples,
-      maxGroups,
-      seed,
-      firstGroup: state.groups,
-      liveShare: state.liveShare,
-      signal,
-    });
+    const groups = await collectGroups(this.#parts, this.#options, state, signal);
     if (signal.aborted) return null;
     const { weightVersion } = this;
     const played = performance.now();
     const rows = weighSamples(groups, { baseline, normalize: this.#options.normalizeAdvantages, penalty });
     const update = rows.length === 0 ? null : await this.#update(rows);
-    const live = groups.filter((group) => !group.isDead).length;
+    const live = groups.filter((group) => !group.hasZeroVariance).length;
     this.#state = { step: state.step + 1, groups: state.groups + groups.length, liveShare: live / groups.length };
     await this.#parts.publish(this.#parts.trainer.weights(), this.weightVersion);
     const [rolloutMs, trainMs] = [played - begun, performance.now() - played];
@@ -189,76 +180,50 @@ function summary({ loss, entropy, kl, clipped, targets }: LossOutcome) {
   return { tokens: targets, loss, entropy, kl, clipped: targets === 0 ? 0 : clipped / targets };
 }
 
-export type PlayedGroup = {
+export type StepGroup = {
   readonly task: Task;
   readonly episodes: readonly FinishedEpisode[];
-  readonly isDead: boolean;
-};
-
-type CollectOptions = {
-  /** Groups that teach something which a step wants. */
-  readonly groups: number;
-  /** Episodes of a group. */
-  readonly samples: number;
-  /** Most groups of a step, dead ones included; at least `groups`. */
-  readonly maxGroups: number;
-  /** Of the run. */
-  readonly seed: number;
-  /** Which share of the groups is expected to teach something; that of the step before is a good guess. */
-  readonly liveShare: number;
-  /** The place of the step's first group in the order of tasks. */
-  readonly firstGroup: number;
-  readonly signal: AbortSignal;
-};
-
-type CollectParts = {
-  readonly runEpisode: RunEpisode;
-  readonly taskset: Taskset;
-  readonly order: TaskOrder;
+  /** All rewards are equal: there is nothing to compare. */
+  readonly hasZeroVariance: boolean;
 };
 
 /** A wave for less than this share of the groups costs more than it teaches: small batches are slow. */
 const worthAWave = 0.25;
 
-/** Resolves with all groups that were played, in the order of tasks. */
-async function collectGroups(parts: CollectParts, options: CollectOptions): Promise<readonly PlayedGroup[]> {
-  const { groups, maxGroups, firstGroup, signal } = options;
-  const played: PlayedGroup[] = [];
-  let { liveShare } = options;
+/**
+ * The groups of one step, run with the current weights, in the order of tasks. A group without variance teaches nothing; further
+ * tasks take its place, wave after wave, up to a bound. Waves make the outcome independent of which episode ends first.
+ */
+async function collectGroups(
+  { runEpisode, taskset, order }: PolicyParts,
+  { groups, groupSize, maxGroups, seed }: PolicyOptions,
+  state: LearnerState,
+  signal: AbortSignal,
+): Promise<readonly StepGroup[]> {
+  const collected: StepGroup[] = [];
+  // The share of the step before is a good guess.
+  let { liveShare } = state;
   let missing = groups;
   do {
-    const wave = Math.min(Math.ceil(missing / Math.max(liveShare, groups / maxGroups)), maxGroups - played.length);
-    const numbers = Array.from({ length: wave }, (_, index) => firstGroup + played.length + index);
-    played.push(...(await Promise.all(numbers.map((number) => playGroup(number, parts, options)))));
-    const live = played.filter((group) => !group.isDead).length;
+    const wave = Math.min(Math.ceil(missing / Math.max(liveShare, groups / maxGroups)), maxGroups - collected.length);
+    const plans = Array.from({ length: wave }, (_, index) => {
+      const groupIndex = state.groups + collected.length + index;
+      const task = taskset.task(order.taskIndex(groupIndex));
+      // A task may come up again after all others did: then it is another group.
+      return { groupId: `${task.id}@${groupIndex}`, task, groupIndex };
+    });
+    const finished = await runGroups(plans, { runEpisode, groupSize, seed, signal });
+    for (const { plan, members } of finished) {
+      const episodes = members.map((member) => member.finished);
+      const rewards = episodes.flatMap(({ episode }) => episode.reward ?? []);
+      collected.push({ task: plan.task, episodes, hasZeroVariance: hasZeroVariance(rewards) });
+    }
+    if (signal.aborted) break;
+    const live = collected.filter((group) => !group.hasZeroVariance).length;
     missing = groups - live;
-    liveShare = live / played.length;
-  } while (missing > groups * worthAWave && played.length < maxGroups && !signal.aborted);
-  return played;
-}
-
-async function playGroup(
-  number: number,
-  { runEpisode, taskset, order }: CollectParts,
-  { samples, seed, signal }: CollectOptions,
-): Promise<PlayedGroup> {
-  const task = taskset.task(order.taskIndex(number));
-  // A task may come up again after all others did: then it is another group.
-  const groupId = `${task.id}@${number}`;
-  const episodes = await Promise.all(
-    Array.from({ length: samples }, (_, sampleIndex) =>
-      runEpisode(task, {
-        episodeId: `${groupId}#${sampleIndex}`,
-        groupId,
-        sampleIndex,
-        seed: deriveSeed(seed, groupId, sampleIndex),
-        signal,
-        onEvent: () => undefined,
-      }),
-    ),
-  );
-  const rewards = episodes.flatMap(({ episode }) => episode.reward ?? []);
-  return { task, episodes, isDead: isDead(rewards) };
+    liveShare = live / collected.length;
+  } while (missing > groups * worthAWave && collected.length < maxGroups);
+  return collected;
 }
 
 /** Numbers by name, in the order of columns. */
@@ -277,7 +242,7 @@ export function stepMetrics(step: PolicyStep): StepMetrics {
     pass_rate: mean(rewards.map((reward) => (reward === 1 ? 1 : 0))),
     mean_reward: mean(rewards),
     groups: groups.length,
-    live_groups: groups.filter((group) => !group.isDead).length,
+    live_groups: groups.filter((group) => !group.hasZeroVariance).length,
     episodes: episodes.length,
     failed_episodes: episodes.filter(({ outcome }) => outcome === "failed").length,
     truncated_episodes: episodes.filter(({ outcome }) => outcome === "truncated").length,
@@ -317,4 +282,46 @@ function commonestBehaviour(episodes: readonly Episode[]): number | null {
 
 function mean(values: readonly number[]): number | null {
   return values.length === 0 ? null : values.reduce((sum, value) => sum + value, 0) / values.length;
+}
+
+export type TaskOrder = {
+  /** Of the `number`-th group of a run, from 0. All tasks of a kind come up before one of them comes up again. */
+  taskIndex(number: number): number;
+};
+
+type TaskOrderOptions = {
+  /** Indexes to choose from. */
+  readonly indexes: readonly number[];
+  readonly kindOf: (index: number) => string;
+  readonly seed: number;
+};
+
+export function createTaskOrder({ indexes, kindOf, seed }: TaskOrderOptions): TaskOrder {
+  if (indexes.length === 0) throw new RangeError("Cannot order tasks: there are none.");
+  const byKind = new Map<string, number[]>();
+  for (const index of indexes) {
+    const kind = kindOf(index);
+    const list = byKind.get(kind);
+    if (list === undefined) byKind.set(kind, [index]);
+    else list.push(index);
+  }
+  const kinds = [...byKind.keys()].toSorted();
+  const rounds = new Map<string, readonly number[]>();
+  const shuffled = (kind: string, round: number): readonly number[] => {
+    const key = `${kind} ${round}`;
+    const known = rounds.get(key);
+    if (known !== undefined) return known;
+    const list = createRandom(deriveSeed(seed, "task-order", kind, round)).shuffle(byKind.get(kind)!);
+    rounds.set(key, list);
+    return list;
+  };
+  return {
+    taskIndex: (number) => {
+      const turn = Math.floor(number / kinds.length);
+      // Within a turn the kinds are shuffled too, so that a step of fewer groups than kinds favours none.
+      const kind = createRandom(deriveSeed(seed, "kind-order", turn)).shuffle(kinds)[number % kinds.length]!;
+      const size = byKind.get(kind)!.length;
+      return shuffled(kind, Math.floor(turn / size))[turn % size]!;
+    },
+  };
 }

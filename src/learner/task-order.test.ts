@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { createTaskOrder } from "./task-order.ts";
+import { createTaskOrder } from "./policy-learner.ts";
 
 const kindOf = (index: number): string => (index % 10 < 7 ? "often" : index % 10 < 9 ? "now and then" : "seldom");
 const indexes = Array.from({ length: 100 }, (_, index) => index);

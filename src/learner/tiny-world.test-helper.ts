@@ -10,8 +10,7 @@ import { rendererFor } from "../renderers/index.ts";
 import { type RunEpisode, episodeRunner } from "../rollout/index.ts";
 import { createTokenizer, trainChatTokenizer } from "../tokenizers/index.ts";
 import { selectUser } from "../users/index.ts";
-import { type LearnerState, PolicyLearner, type PolicyOptions } from "./policy-learner.ts";
-import { createTaskOrder } from "./task-order.ts";
+import { type LearnerState, PolicyLearner, type PolicyOptions, createTaskOrder } from "./policy-learner.ts";
 import { createTrainer, type Trainer } from "./trainer.ts";
 
 export const tinyConfig = {
@@ -43,7 +42,7 @@ const environment = defineEnvironment({
 export const tinyOptions: PolicyOptions = {
   groups: 6,
   maxGroups: 12,
-  samples: 6,
+  groupSize: 6,
   baseline: "group",
   normalizeAdvantages: true,
   loss: {},

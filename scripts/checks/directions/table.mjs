@@ -85,7 +85,7 @@ export const modules = {
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
   "learner/model": { imports: ["core", "lib"] },
-  learner: { imports: ["core", "lib", "trajectories", "rollout", "learner/model"] },
+  learner: { imports: ["core", "lib", "trajectories", "rollout", "store", "graders", "learner/model"] },
   // Makes the checkpoints that are shipped; composes the learner with the environment they are for.
   "learner/pretraining": {
     imports: [

@@ -3,11 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 
-import { compare, comparisonTable } from "./comparison.ts";
-import type { TaskOutcome } from "./evaluate-policy.ts";
-import { appendMetrics, readMetrics, writeMetrics } from "./metrics-file.ts";
-import { passRatePlot } from "./pass-rate-plot.ts";
-import { terminalChart } from "./terminal-chart.ts";
+import { compare, type TaskOutcome } from "./comparison.ts";
+import { appendMetrics, readMetrics, writeMetrics, passRatePlot } from "./training-folder.ts";
 
 const folder = await mkdtemp(join(tmpdir(), "metrics-"));
 afterAll(() => rm(folder, { recursive: true }));
@@ -33,17 +30,6 @@ describe("compare()", () => {
     expect(odd!.gainInterval!.high).toBeGreaterThan(0.1);
     expect(all!.gainInterval!.low).toBeGreaterThan(0.19);
     expect(all!.gainInterval!.high).toBeLessThan(0.55);
-  });
-
-  test("as a table, with a minus where it fell", () => {
-    const lines = comparisonTable(
-      compare(
-        outcomes(() => true, 0),
-        outcomes(() => false, 2),
-      ),
-    );
-    expect(lines[0]).toContain("violations an episode");
-    expect(lines[1]).toMatch(/all +40 +100\.0 .* -100\.0 .* 0\.000 -> 2\.000/);
   });
 });
 
@@ -71,17 +57,6 @@ const data = {
     { step: 30, rate: 0.49 },
   ],
 };
-
-test("terminalChart() shows a rising curve between labelled axes", () => {
-  const lines = terminalChart(data, { width: 47, height: 5 });
-  expect(lines).toHaveLength(6);
-  expect(lines[0]).toMatch(/^ 50 % ┤ +.*◆$/);
-  expect(lines[4]).toMatch(/^  0 % ┤/);
-  expect(lines[5]).toMatch(/└─+ step 30$/);
-  const columnOf = (line: string): number => line.search(/[•◆]/);
-  expect(columnOf(lines[1]!)).toBeLessThan(columnOf(lines[0]!));
-  expect(terminalChart({ training: [], evaluations: [] }, { width: 40, height: 3 })).toHaveLength(4);
-});
 
 test("passRatePlot() draws every point, and escapes its title", () => {
   const svg = passRatePlot(data, "a < b & c");

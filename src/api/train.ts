@@ -1,0 +1,355 @@
+// train(): a small model learns from episodes on this machine. The same environment, user, strategy, renderer and loop as in a
+// rollout; the engine and the trainer hold the same weights.
+
+import { existsSync } from "node:fs";
+import { setMaxListeners } from "node:events";
+import { mkdir, writeFile } from "node:fs/promises";
+import { availableParallelism } from "node:os";
+import { join, resolve } from "node:path";
+import { ConfigurationError, type Taskset } from "../core/index.ts";
+import { createEmbeddedEngine } from "../engines/embedded/index.ts";
+import {
+  CloningLearner,
+  createTaskOrder,
+  createTrainer,
+  firstState,
+  type HeldOutTasks,
+  type Learner,
+  type LearnerState,
+  loadTraining,
+  PolicyLearner,
+  type PolicyParts,
+  readClonedSamples,
+  readFields,
+  type Sabotage,
+  stepMetrics,
+  type TrainingEvent,
+  type TrainingResult,
+  TrainingRun,
+} from "../learner/index.ts";
+import { loadKernels, readCheckpoint } from "../learner/model/index.ts";
+import { episodeRunner } from "../rollout/index.ts";
+import { chooseModel, modelPath, withShippedModel } from "./choose-model.ts";
+import { samplingOf } from "./choose-policy.ts";
+import { chooseStrategy } from "./choose-strategy.ts";
+import { chooseUser } from "./choose-user.ts";
+import { loadEnvironment } from "./load-environment.ts";
+import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
+import { type FlagValues, resolveSettings, settingsRecord } from "./resolve-settings.ts";
+import { newFolder } from "./rollout.ts";
+import { type RolloutSettings, rolloutSettings } from "./rollout-settings.ts";
+import { packageVersion } from "./run-manifest.ts";
+import { keyOf, readFlag, readFlags } from "./setting.ts";
+import type { Surroundings } from "./surroundings.ts";
+import { readTaskList } from "./task-list.ts";
+import { type TrainSettings, trainSettings } from "./train-settings.ts";
+
+/**
+ * Options of {@link train}: the settings of the command `train` by their flags' names in camelCase, and those of the rollouts
+ * that it makes.
+ *
+ * @example
+ * { env: "bookshop", minutes: 2, out: "runs/first-training" }
+ */
+export type TrainOptions = Omit<RolloutSettingOptions, keyof TrainSettings> &
+  Partial<TrainSettings> &
+  CallOptions & {
+    /** YAML file with settings of rollouts, by the names of flags without the dashes. @default none */
+    readonly config?: string;
+    /** Receives what happens, synchronously; must be quick and must not throw. @default nothing does */
+    readonly onEvent?: (event: TrainingEvent) => void;
+  };
+
+/** What a training left. */
+export type TrainResult = TrainingResult & {
+  /** As commands take it: relative to `cwd`, or as it was given. Holds train.json, metrics.csv, pass-rate.svg and checkpoints/. */
+  readonly folder: string;
+};
+
+/**
+ * Trains a small model by reinforcement learning, or by imitation, and compares it before and after on the same held-out tasks.
+ * Resolves when time or steps are over, the policy has collapsed, or a signal interrupted it; every checkpoint can be loaded and
+ * resumed. The same options and number of threads give the same weights. Rejects with a `ConfigurationError` for whatever the
+ * caller can correct, before anything is made; with a `DisagreementError` where sampling and training disagree about logprobs.
+ *
+ * @example
+ * const { comparison, checkpoint } = await train({ minutes: 2, model: "bookshop-nano" });
+ * console.log(`${checkpoint}: ${comparison?.[0]?.before} before, ${comparison?.[0]?.after} after`);
+ */
+export async function train(options: TrainOptions = {}): Promise<TrainResult> {
+  return trainFrom(await readTraining(options), options);
+}
+
+const never = new AbortController().signal;
+
+/** {@link train}, from settings. `sabotage`: for experiments that show what the checks are for; default "none". */
+export async function trainFrom(
+  given: TrainingSettings,
+  {
+    signal = never,
+    drain = never,
+    onEvent = () => undefined,
+    sabotage = "none",
+  }: Pick<TrainOptions, "signal" | "drain" | "onEvent"> & { readonly sabotage?: Sabotage },
+): Promise<TrainResult> {
+  const { settings, surroundings, folder } = given;
+  const place = resolve(surroundings.cwd, folder);
+  const prepared = await prepareTraining(given);
+  const { environment, split, modelFolder, heldOut, endTokenId, base } = prepared;
+  const saved = settings.resume === null ? null : await loadTraining(place);
+  const threads = settings.threads ?? Math.min(8, availableParallelism());
+  const checkpoint = saved?.checkpoint ?? prepared.checkpoint;
+  await mkdir(place, { recursive: true });
+  // Every episode that runs listens to them, and all of them run at once.
+  setMaxListeners(0, signal, drain);
+  const optimizer = saved === null ? {} : { optimizer: saved.optimizer };
+  const trainer = await createTrainer(checkpoint, { threads, ...optimizer });
+  const state = saved?.state ?? firstState;
+  const engine = createEmbeddedEngine({
+    ...{ checkpoint, weightVersion: `step-${state.step}`, seed: base.seed },
+    ...(settings.threads === null ? {} : { threads: settings.threads }),
+  });
+  try {
+    const { user, strategy, renderer } = prepared;
+    const runEpisode = episodeRunner(
+      { environment, user, engine, renderer, strategy },
+      {
+        sampling: samplingOf(base),
+        // Every turn has a seed of its own, so that a run can be repeated and a resumed one continues alike.
+        seedTurns: true,
+        limits: {
+          maxTurns: base.maxTurns,
+          maxSampledTokens: base.maxSampledTokens,
+          maxContextTokens: checkpoint.config.contextLength,
+        },
+      },
+    );
+    const publish: PolicyParts["publish"] = (weights, version) => engine.updateWeights(weights, version);
+    const parts = { ...{ trainer, runEpisode, publish }, taskset: prepared.trainTasks, order: prepared.order };
+    const reference = prepared.checkpoint.weights;
+    const learner = await createLearner(given, { ...parts, reference }, { base, modelFolder, state, sabotage });
+    if (saved === null) {
+      const facts = {
+        format: 1,
+        versions: { "trainable-agents": packageVersion(), node: process.versions.node },
+        kernels: loadKernels().build,
+        threads,
+        environment: environment.name,
+        split,
+        model: modelFolder,
+        learning: settings,
+        configuration: settingsRecord(base),
+      };
+      await writeFile(join(place, "train.json"), `${JSON.stringify(facts, null, 2)}\n`);
+    }
+    const { algorithm, minutes, steps, evalEvery, checkpointEvery } = settings;
+    onEvent({
+      type: "notice",
+      message: `${environment.name} (${split}), ${modelFolder}, ${algorithm}; writing to ${folder}`,
+    });
+    const run = new TrainingRun({
+      ...{ learner, trainer, runEpisode, heldOut, endTokenId, saved, drain, signal, onEvent },
+      ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place },
+      modelFolder: resolve(surroundings.cwd, modelFolder),
+      title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
+      stopsAtCollapse: sabotage === "none",
+    });
+    return { ...(await run.run()), folder };
+  } finally {
+    await Promise.all([engine.close(), trainer.close()]);
+  }
+}
+
+export type TrainingSettings = {
+  readonly settings: TrainSettings;
+  /** Of its rollouts. */
+  readonly base: RolloutSettings;
+  readonly folder: string;
+  readonly surroundings: Surroundings;
+};
+
+/** Of the rollouts of a training. A small model talks in short turns; one that does not end its own is cut off soon. */
+export const rolloutDefaults: FlagValues = { maxNewTokens: 96, maxTurns: 20 };
+
+/** May be given again to a training that is resumed. */
+const changeable: ReadonlySet<string> = new Set([
+  ...["resume", "steps", "minutes", "quiet"],
+  ...["cwd", "variables", "signal", "drain", "onEvent"],
+]);
+
+/** Options to settings. Throws a `ConfigurationError` that names the flag, or file, line and column. */
+export async function readTraining({ resume, ...options }: TrainOptions): Promise<TrainingSettings> {
+  const folder = readFlag(trainSettings.resume, resume);
+  if (folder !== null) return readTrainingToResume(folder, options);
+  const settings = readFlags(trainSettings, options);
+  const { settings: base, surroundings } = await readOptions(options, rolloutDefaults);
+  const out = base.out ?? newFolder(`${base.env}-train`, surroundings.cwd);
+  if (existsSync(resolve(surroundings.cwd, out, "train.json"))) {
+    throw new ConfigurationError(
+      `Cannot train in "${out}": it holds a training; continue it with --resume ${out}, or name another --out.`,
+    );
+  }
+  // A short training that compared on all of them would do little else.
+  const finalTasks =
+    options.finalTasks === undefined
+      ? Math.min(settings.finalTasks, Math.max(21, Math.round(settings.minutes * 105)))
+      : settings.finalTasks;
+  return { settings: { ...settings, finalTasks }, base, folder: out, surroundings };
+}
+
+/** The settings of the run, as they were; a few may be given again, and so may parts that only a program has. */
+async function readTrainingToResume(folder: string, options: TrainOptions): Promise<TrainingSettings> {
+  const parts = Object.entries(options).filter(([name, value]) => !changeable.has(name) && typeof value === "object");
+  const given = Object.keys(options).find((name) => !changeable.has(name) && !parts.some(([part]) => part === name));
+  if (given !== undefined) {
+    throw new ConfigurationError(
+      `Cannot resume "${folder}" with --${keyOf(given)}: a run continues as it began; only --steps and --minutes may change.`,
+    );
+  }
+  const { cwd, variables } = options;
+  const call = { ...(cwd === undefined ? {} : { cwd }), ...(variables === undefined ? {} : { variables }) };
+  const { surroundings } = await readOptions({ ...Object.fromEntries(parts), ...call });
+  const facts = await readFields(resolve(surroundings.cwd, folder, "train.json"));
+  const { learning, configuration, threads } = facts as Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  if (learning === undefined || configuration === undefined) {
+    throw new ConfigurationError(`Cannot resume "${folder}": its train.json does not say how it was trained.`);
+  }
+  const values = Object.keys(rolloutSettings).map((name) => [name, configuration[keyOf(name)] ?? undefined]);
+  const base = resolveSettings(Object.fromEntries(values) as FlagValues, null);
+  const settings = readFlags(trainSettings, { ...learning, threads, ...options, resume: folder });
+  return { settings, base: { ...base, quiet: options.quiet === true }, folder, surroundings };
+}
+
+/** Throws a `ConfigurationError` for whatever the caller can correct. */
+async function prepareTraining({ settings, base: given, surroundings }: TrainingSettings) {
+  const base = withShippedModel({ ...given, engine: "embedded" });
+  const { cwd } = surroundings;
+  const { source: environment, defaultSplit } = await loadEnvironment(base.env, { data: base.data, ...surroundings });
+  const split = splitOf(environment, base.split ?? defaultSplit, "--split");
+  const evalSplit = splitOf(
+    environment,
+    settings.evalSplit ?? (environment.splits.includes("test") ? "test" : split),
+    "--eval-split",
+  );
+  const modelFolder = base.model ?? "";
+  const [checkpoint, { tokenizer, renderer }, user, strategy] = await Promise.all([
+    readCheckpoint(modelPath(modelFolder, cwd)),
+    chooseModel(base, cwd),
+    chooseUser(base, environment, surroundings),
+    chooseStrategy(base, environment, surroundings),
+  ]);
+  if (tokenizer.vocabularySize > checkpoint.config.vocabularySize) {
+    throw new ConfigurationError(
+      `Cannot train "${modelFolder}": its tokenizer has ${tokenizer.vocabularySize} tokens, its config.json says ` +
+        `${checkpoint.config.vocabularySize}; give the files of one model.`,
+    );
+  }
+  /** Of a task, for balance and for tables; "all" where an environment names none. */
+  const kindOf = (taskset: Taskset, index: number): string => {
+    const kind = environment.open(taskset.task(index)).info.get("kind");
+    return typeof kind === "string" ? kind : "all";
+  };
+  const { finalFrom, finalTasks, evalTasks } = settings;
+  const trainTasks = environment.taskset(split);
+  const taskset = environment.taskset(evalSplit);
+  const indexes = readTaskList(base.tasks ?? "all", trainTasks);
+  const [held, trained] =
+    evalSplit === split ? holdOut(indexes, finalFrom + finalTasks) : [[...Array(taskset.size).keys()], indexes];
+  if (finalFrom > Math.max(0, held.length - 2)) {
+    throw new ConfigurationError(
+      `Cannot compare on held-out tasks from ${finalFrom}: there are ${held.length}, and two at least are compared; lower --final-from.`,
+    );
+  }
+  const final = held.slice(finalFrom, finalFrom + finalTasks);
+  const heldOut: HeldOutTasks = { taskset, final, periodic: final.slice(0, evalTasks), kindOf };
+  const order = createTaskOrder({ indexes: trained, kindOf: (index) => kindOf(trainTasks, index), seed: base.seed });
+  const endTokenId = renderer.stopTokenIds[0] ?? 0;
+  return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, trainTasks, order, heldOut, endTokenId }; // prettier-ignore
+}
+
+function splitOf(
+  environment: { readonly name: string; readonly splits: readonly string[] },
+  split: string,
+  flag: string,
+): string {
+  if (environment.splits.includes(split)) return split;
+  throw new ConfigurationError(
+    `Cannot run split "${split}" of "${environment.name}": it has ${environment.splits.join(", ")}; correct ${flag}.`,
+  );
+}
+
+/** Where there is one split alone, its first tasks are kept for evaluation, a third of them at most. */
+function holdOut(indexes: readonly number[], count: number): [readonly number[], readonly number[]] {
+  const held = Math.min(count, Math.floor(indexes.length / 3));
+  if (held < 1) {
+    throw new ConfigurationError(
+      `Cannot train on ${indexes.length} tasks: a third of them is held out to see what was learnt; give 3 or more with --tasks.`,
+    );
+  }
+  return [indexes.slice(0, held), indexes.slice(held)];
+}
+
+/** The algorithm: learning from rewards runs episodes; cloning reads samples and runs none. */
+async function createLearner(
+  { settings, surroundings }: TrainingSettings,
+  parts: PolicyParts,
+  from: {
+    readonly base: RolloutSettings;
+    readonly modelFolder: string;
+    readonly state: LearnerState;
+    readonly sabotage: Sabotage;
+  },
+): Promise<Learner> {
+  const { algorithm, lr, warmUp: warmUpSteps, maxGradNorm: maxGradientNorm, weightDecay } = settings;
+  const { base, modelFolder, state, sabotage } = from;
+  const isCloning = algorithm === "sft";
+  if (isCloning !== (settings.from !== null)) {
+    throw new ConfigurationError(
+      isCloning
+        ? "Cannot imitate: no samples are named; give --from <file|folder>."
+        : `Cannot use --from with --algorithm ${algorithm}: it learns from episodes that it runs; use --algorithm sft.`,
+    );
+  }
+  const updates = { learningRate: lr ?? (isCloning ? 1e-3 : 3e-4), warmUpSteps, maxGradientNorm, weightDecay };
+  const { seed } = base;
+  if (settings.from === null) {
+    const { groups, samples: groupSize, maxGroups, penalty, clip, kl, entropy } = settings;
+    const policy = new PolicyLearner(
+      parts,
+      {
+        ...{ ...updates, groups, groupSize, penalty, seed, sabotage },
+        maxGroups: Math.max(groups, maxGroups ?? 2 * groups),
+        baseline: algorithm === "reinforce" ? "batch" : "group",
+        normalizeAdvantages: settings.normalize === "std",
+        loss: { clip: clip === null ? null : { low: clip, high: clip }, kl, entropy },
+      },
+      state,
+    );
+    return {
+      get state() {
+        return policy.state;
+      },
+      step: async (signal) => {
+        const step = await policy.step(signal);
+        return step === null ? null : stepMetrics(step);
+      },
+    };
+  }
+  const samples = await readClonedSamples(settings.from, {
+    ...{ cwd: surroundings.cwd, minReward: settings.minReward, modelFolder },
+    vocabularySize: parts.trainer.config.vocabularySize,
+  });
+  const cloning = new CloningLearner(parts.trainer, samples, {
+    ...{ ...updates, seed, batch: settings.batch, step: state.step },
+  });
+  return {
+    get state() {
+      return { ...state, step: cloning.stepsMade };
+    },
+    step: async () => {
+      const metrics = await cloning.step();
+      await parts.publish(parts.trainer.weights(), `step-${cloning.stepsMade}`);
+      return metrics;
+    },
+  };
+}

@@ -1,0 +1,182 @@
+// What a training looks like: in a terminal a chart that repaints itself, one line a step elsewhere, both on stderr, so that
+// stdout holds results alone; and the table of before and after.
+
+import { createLogUpdate } from "log-update";
+import type { Interval } from "../../graders/index.ts";
+import type { ComparedKind, PassRateCurve, StepMetrics, TrainingProgress } from "../../learner/index.ts";
+import { textTable } from "../../lib/text.ts";
+import type { CliContext } from "../cli-context.ts";
+import { isLiveTerminal } from "./progress-display.ts";
+import { type Colours, coloursFor, formatDuration, formatPercent } from "./terminal-text.ts";
+
+export interface TrainingDisplay {
+  update(progress: TrainingProgress): void;
+  /** A line that stays. */
+  note(line: string): void;
+  /** Leaves the last state standing, and lets go of the terminal. */
+  stop(): void;
+}
+
+export function createTrainingDisplay(
+  context: Pick<CliContext, "stderr" | "env">,
+  options: { readonly quiet: boolean },
+): TrainingDisplay {
+  const { stderr, env } = context;
+  const note = (line: string): void => void stderr.write(`${line}\n`);
+  if (options.quiet) return { update: () => undefined, note, stop: () => undefined };
+  return isLiveTerminal(stderr, env) ? liveDisplay(coloursFor(stderr, env)) : plainDisplay(note);
+}
+
+function plainDisplay(note: (line: string) => void): TrainingDisplay {
+  let shown = 0;
+  return {
+    update: ({ metrics }) => {
+      const step = metrics?.["step"] ?? 0;
+      if (metrics === null || step <= shown) return;
+      shown = step;
+      note(stepLine(metrics));
+    },
+    note,
+    stop: () => undefined,
+  };
+}
+
+function liveDisplay(colours: Colours): TrainingDisplay {
+  const block = createLogUpdate(process.stderr, { showCursor: true });
+  let latest: TrainingProgress | null = null;
+  const paint = (): void => {
+    if (latest !== null) block(trainingBlock(latest, colours, process.stderr.columns));
+  };
+  return {
+    update: (progress) => {
+      latest = progress;
+      paint();
+    },
+    note: (line) => {
+      block.clear();
+      process.stderr.write(`${line}\n`);
+      paint();
+    },
+    stop: () => block.done(),
+  };
+}
+
+/** The block: the curve, the last step, the time. */
+export function trainingBlock(progress: TrainingProgress, colours: Colours, columns = 80): string {
+  const { curve, metrics, activity, elapsedMs, budgetMs } = progress;
+  const hasPoints = curve.training.length + curve.evaluations.length > 0;
+  const size = { width: Math.min(100, columns - 2), height: 9 };
+  return [
+    ...(hasPoints ? terminalChart(curve, size) : []),
+    colours.dim("• pass rate of the step   ◆ on held-out tasks"),
+    ...(metrics === null ? [] : [stepLine(metrics)]),
+    `${activity}  ${formatDuration(elapsedMs)} of ${formatDuration(budgetMs)}`,
+  ].join("\n");
+}
+
+/** One step in one line. */
+export function stepLine(metrics: StepMetrics): string {
+  const value = (name: string): number | null => metrics[name] ?? null;
+  const show = (name: string, digits: number): string => value(name)?.toFixed(digits) ?? "–";
+  const scientific = (name: string): string => value(name)?.toExponential(1) ?? "–";
+  const seconds = (value("rollout_seconds") ?? 0) + (value("train_seconds") ?? 0);
+  const parts = [
+    `step ${show("step", 0)}`,
+    ...(value("pass_rate") === null ? [] : [`pass ${formatPercent(value("pass_rate"))}`]),
+    ...(value("groups") === null ? [] : [`live groups ${show("live_groups", 0)} of ${show("groups", 0)}`]),
+    `loss ${show("loss", 4)}`,
+    `entropy ${show("entropy", 3)}`,
+    `gradient ${show("gradient_norm", 2)}`,
+    ...(value("logprob_difference_mean") === null
+      ? []
+      : [
+          `logprobs differ ${scientific("logprob_difference_mean")}, at most ${scientific("logprob_difference_largest")}`,
+        ]),
+    `${seconds.toFixed(1)} s`,
+  ];
+  const held = value("held_out_pass_rate");
+  return [...parts, ...(held === null ? [] : [`held-out ${formatPercent(held)}`])].join(", ");
+}
+
+type ChartSize = { readonly width: number; readonly height: number };
+
+const axisWidth = 7;
+
+/**
+ * Pass rates over steps as lines of text: a point for each step (or the mean of several, when there are more steps than
+ * columns), a diamond where held-out tasks were evaluated. `height` lines of curve and one of steps. The vertical axis goes from 0 to the next ten per cent above all points.
+ */
+export function terminalChart({ training, evaluations }: PassRateCurve, { width, height }: ChartSize): string[] {
+  const columns = Math.max(10, width - axisWidth);
+  const last = Math.max(1, ...[...training, ...evaluations].map(({ step }) => step));
+  const highest = Math.max(0.1, ...[...training, ...evaluations].map(({ rate }) => rate));
+  const top = Math.ceil(highest * 10 - 1e-9) / 10;
+  const cells = Array.from({ length: height }, () => Array<string>(columns).fill(" "));
+  const columnOf = (step: number): number => Math.min(columns - 1, Math.floor((step / last) * (columns - 1)));
+  const rowOf = (rate: number): number =>
+    Math.min(height - 1, Math.max(0, Math.round((1 - rate / top) * (height - 1))));
+  const byColumn = new Map<number, number[]>();
+  for (const { step, rate } of training) {
+    const column = columnOf(step);
+    byColumn.set(column, [...(byColumn.get(column) ?? []), rate]);
+  }
+  for (const [column, rates] of byColumn) {
+    cells[rowOf(rates.reduce((sum, rate) => sum + rate, 0) / rates.length)]![column] = "•";
+  }
+  for (const { step, rate } of evaluations) cells[rowOf(rate)]![columnOf(step)] = "◆";
+  const lines = cells.map((row, index) => {
+    const isLabelled = index === 0 || index === height - 1 || index === Math.floor((height - 1) / 2);
+    const rate = top * (1 - index / (height - 1));
+    const label = isLabelled ? `${(rate * 100).toFixed(0)} %` : "";
+    return `${label.padStart(axisWidth - 2)} ${isLabelled ? "┤" : "│"}${row.join("")}`.trimEnd();
+  });
+  const end = `step ${last}`;
+  return [...lines, `${" ".repeat(axisWidth - 1)}└${"─".repeat(Math.max(0, columns - end.length - 1))} ${end}`];
+}
+
+/** As lines; intervals are at 95 %. */
+export function comparisonTable(rows: readonly ComparedKind[]): string[] {
+  const hasViolations = rows.some(({ violationsBefore }) => violationsBefore !== null);
+  return textTable(
+    [
+      { title: "tasks", align: "left" },
+      { title: "n", align: "right" },
+      { title: "before", align: "right" },
+      { title: "95 %", align: "right" },
+      { title: "after", align: "right" },
+      { title: "95 %", align: "right" },
+      { title: "gain", align: "right" },
+      { title: "95 %", align: "right" },
+      ...(hasViolations ? [{ title: "violations an episode", align: "right" } as const] : []),
+    ],
+    rows.map((row) => [
+      row.kind,
+      String(row.tasks),
+      percent(row.before),
+      interval(row.beforeInterval, false),
+      percent(row.after),
+      interval(row.afterInterval, false),
+      signed(row.gain),
+      interval(row.gainInterval, true),
+      ...(hasViolations ? [`${decimals(row.violationsBefore)} -> ${decimals(row.violationsAfter)}`] : []),
+    ]),
+  );
+}
+
+function percent(share: number): string {
+  return (share * 100).toFixed(1);
+}
+
+function signed(share: number): string {
+  return `${share < 0 ? "" : "+"}${percent(share)}`;
+}
+
+function interval(bounds: Interval | null, isGain: boolean): string {
+  if (bounds === null) return "";
+  const text = isGain ? signed : percent;
+  return `${text(bounds.low)} to ${text(bounds.high)}`;
+}
+
+function decimals(value: number | null): string {
+  return value === null ? "–" : value.toFixed(3);
+}

@@ -1,0 +1,233 @@
+// The folder of a training: train.json (what it is), metrics.csv, pass-rate.svg, the outcomes of evaluations, and checkpoints
+// that other programs can load and from which --resume continues. A checkpoint is made under another name and renamed when it
+// is whole, so a run that is killed never leaves half of one.
+
+import { existsSync } from "node:fs";
+import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile, appendFile } from "node:fs/promises";
+import { join } from "node:path";
+
+import { ConfigurationError } from "../core/index.ts";
+import type { TaskOutcome } from "./comparison.ts";
+import type { LearnerState, StepMetrics } from "./policy-learner.ts";
+import {
+  type Checkpoint,
+  type OptimizerState,
+  readCheckpoint,
+  readSafetensors,
+  writeCheckpoint,
+  writeSafetensors,
+} from "./model/index.ts";
+
+/** A checkpoint of a training, to continue from. */
+export type SavedTraining = {
+  readonly folder: string;
+  readonly state: LearnerState;
+  /** Of all processes together. */
+  readonly elapsedMs: number;
+  readonly checkpoint: Checkpoint;
+  readonly optimizer: OptimizerState;
+};
+
+/** Of training.json. */
+const trainingFormat = 1;
+/** Kept besides the newest, should its disk fail while it is written. */
+const kept = 2;
+const modelFiles = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
+
+export async function saveTraining(
+  run: string,
+  saved: Omit<SavedTraining, "folder"> & { readonly modelFolder: string; readonly endTokenId: number },
+): Promise<string> {
+  const { state, elapsedMs, checkpoint, optimizer } = saved;
+  const folder = join(run, "checkpoints", `step-${String(state.step).padStart(6, "0")}`);
+  const unfinished = `${folder}.unfinished`;
+  await rm(unfinished, { recursive: true, force: true });
+  await mkdir(unfinished, { recursive: true });
+  await writeCheckpoint(unfinished, checkpoint, { endTokenId: saved.endTokenId });
+  const shape = [optimizer.means.length];
+  const moments = { means: { shape, values: optimizer.means }, variances: { shape, values: optimizer.variances } };
+  await writeFile(join(unfinished, "optimizer.safetensors"), writeSafetensors(new Map(Object.entries(moments))));
+  const progress = {
+    format: trainingFormat,
+    optimizerStep: optimizer.step,
+    ...state,
+    elapsedMs: Math.round(elapsedMs),
+  };
+  await writeFile(join(unfinished, "training.json"), `${JSON.stringify(progress, null, 2)}\n`);
+  for (const file of modelFiles.filter((name) => existsSync(join(saved.modelFolder, name)))) {
+    await copyFile(join(saved.modelFolder, file), join(unfinished, file));
+  }
+  await rm(folder, { recursive: true, force: true });
+  await rename(unfinished, folder);
+  const older = (await checkpointsOf(run)).slice(0, -kept);
+  for (const name of older) await rm(join(run, "checkpoints", name), { recursive: true, force: true });
+  return folder;
+}
+
+/** The last whole checkpoint. Rejects with a `ConfigurationError` when there is none. */
+export async function loadTraining(run: string): Promise<SavedTraining> {
+  const name = (await checkpointsOf(run)).at(-1);
+  if (name === undefined) {
+    throw new ConfigurationError(
+      `Cannot resume "${run}": it has no checkpoint; begin again without --resume, or name the folder of a training run.`,
+    );
+  }
+  const folder = join(run, "checkpoints", name);
+  const path = join(folder, "training.json");
+  const fields = await readFields(path);
+  if (fields["format"] !== trainingFormat) {
+    throw new ConfigurationError(
+      `Cannot resume "${run}": "${path}" has format ${JSON.stringify(fields["format"] ?? null)}, this version writes format ` +
+        `${trainingFormat}; resume it with the version that began it (see train.json), or begin again.`,
+    );
+  }
+  const number = (field: string): number => {
+    const value = fields[field];
+    if (typeof value === "number") return value;
+    throw new ConfigurationError(`Cannot resume "${run}": "${path}" has no number "${field}"; begin again.`);
+  };
+  const tensorFile = join(folder, "optimizer.safetensors");
+  const tensors = readSafetensors(await readFile(tensorFile), tensorFile);
+  const moment = (tensor: string): Float32Array => tensors.get(tensor)?.values ?? new Float32Array(0);
+  return {
+    folder,
+    checkpoint: await readCheckpoint(folder),
+    optimizer: { step: number("optimizerStep"), means: moment("means"), variances: moment("variances") },
+    state: { step: number("step"), groups: number("groups"), liveShare: number("liveShare") },
+    elapsedMs: number("elapsedMs"),
+  };
+}
+
+/** A JSON object from a file of the run. */
+export async function readFields(path: string): Promise<Readonly<Record<string, unknown>>> {
+  let value: unknown;
+  try {
+    value = JSON.parse(await readFile(path, "utf8"));
+  } catch (cause) {
+    const reason = cause instanceof Error ? cause.message : String(cause);
+    throw new ConfigurationError(`Cannot read "${path}": ${reason}; name the folder of a training run.`, { cause });
+  }
+  return (typeof value === "object" && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
+}
+
+/** Names of whole checkpoints, oldest first. */
+async function checkpointsOf(run: string): Promise<readonly string[]> {
+  const names = await readdir(join(run, "checkpoints")).catch(() => []);
+  return names.filter((name) => /^step-\d+$/.test(name)).toSorted();
+}
+
+/** One line per task. */
+export async function writeOutcomes(path: string, outcomes: readonly TaskOutcome[]): Promise<void> {
+  await writeFile(path, outcomes.map((outcome) => `${JSON.stringify(outcome)}\n`).join(""));
+}
+
+/** `null`: there is no such file, or it is of another number of tasks. */
+export async function readOutcomes(path: string, count: number): Promise<readonly TaskOutcome[] | null> {
+  const text = await readFile(path, "utf8").catch(() => null);
+  if (text === null) return null;
+  try {
+    const lines = text.split("\n").filter((line) => line !== "");
+    return lines.length === count ? lines.map((line) => JSON.parse(line) as TaskOutcome) : null;
+  } catch (cause) {
+    throw new ConfigurationError(`Cannot resume: "${path}" is broken; remove it, and it is made again.`, { cause });
+  }
+}
+
+/** Appends a row; the first one brings the header. */
+export async function appendMetrics(path: string, row: StepMetrics, isFirst: boolean): Promise<void> {
+  const header = isFirst ? `${Object.keys(row).join(",")}\n` : "";
+  await appendFile(path, `${header}${lineOf(row)}`);
+}
+
+/** Replaces the file: a resumed run drops the steps after its checkpoint. */
+export async function writeMetrics(path: string, rows: readonly StepMetrics[]): Promise<void> {
+  const [first] = rows;
+  const header = first === undefined ? "" : `${Object.keys(first).join(",")}\n`;
+  await writeFile(path, header + rows.map(lineOf).join(""));
+}
+
+/** Rejects with a `ConfigurationError` for a file that is not one of ours. */
+export async function readMetrics(path: string): Promise<readonly StepMetrics[]> {
+  const [header = "", ...lines] = (await readFile(path, "utf8")).split("\n").filter((line) => line !== "");
+  const names = header.split(",");
+  return lines.map((line, index) => {
+    const cells = line.split(",");
+    const values = cells.map((cell) => (cell === "" ? null : Number(cell)));
+    if (cells.length !== names.length || values.some(Number.isNaN)) {
+      throw new ConfigurationError(
+        `Cannot read "${path}" at line ${index + 2}: it does not fit the header; remove the line, or begin a new run.`,
+      );
+    }
+    return Object.fromEntries(names.map((name, place) => [name, values[place]!]));
+  });
+}
+
+function lineOf(row: StepMetrics): string {
+  return `${Object.values(row)
+    .map((value) => (value === null || Number.isNaN(value) ? "" : String(value)))
+    .join(",")}\n`;
+}
+
+export type CurvePoint = { readonly step: number; readonly rate: number };
+
+/** Pass rates over steps. */
+export type PassRateCurve = {
+  readonly training: readonly CurvePoint[];
+  /** On held-out tasks. */
+  readonly evaluations: readonly CurvePoint[];
+};
+
+const size = { width: 720, height: 400, left: 56, right: 16, top: 40, bottom: 44 } as const;
+const innerWidth = size.width - size.left - size.right;
+const innerHeight = size.height - size.top - size.bottom;
+
+/** Steps that a point of the smoothed line averages. */
+const smoothing = 5;
+
+/** One SVG without scripts, fonts or colours of its own theme, that a README or a paper can show. */
+export function passRatePlot({ training, evaluations }: PassRateCurve, title: string): string {
+  const last = Math.max(1, ...[...training, ...evaluations].map(({ step }) => step));
+  const x = (step: number): string => (size.left + (step / last) * innerWidth).toFixed(1);
+  const y = (rate: number): string => (size.top + (1 - rate) * innerHeight).toFixed(1);
+  const place = ({ step, rate }: CurvePoint): string => `${x(step)},${y(rate)}`;
+  const smooth = training.map(({ step }, index) => {
+    const window = training.slice(Math.max(0, index - smoothing + 1), index + 1);
+    return { step, rate: window.reduce((sum, { rate }) => sum + rate, 0) / window.length };
+  });
+  const grid = [0, 0.2, 0.4, 0.6, 0.8, 1].map(
+    (rate) =>
+      `<line x1="${size.left}" x2="${size.width - size.right}" y1="${y(rate)}" y2="${y(rate)}" stroke="#ddd"/>` +
+      `<text x="${size.left - 8}" y="${y(rate)}" text-anchor="end" dominant-baseline="middle">${rate * 100} %</text>`,
+  );
+  const steps = ticks(last).map(
+    (step) => `<text x="${x(step)}" y="${size.height - size.bottom + 18}" text-anchor="middle">${step}</text>`,
+  );
+  return [
+    `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${size.width} ${size.height}" font-family="sans-serif" font-size="12" fill="#333">`,
+    `<rect width="100%" height="100%" fill="#fff"/>`,
+    `<text x="${size.left}" y="22" font-size="14">${escaped(title)}</text>`,
+    ...grid,
+    ...steps,
+    `<text x="${size.left + innerWidth / 2}" y="${size.height - 8}" text-anchor="middle">step</text>`,
+    ...training.map((point) => `<circle cx="${x(point.step)}" cy="${y(point.rate)}" r="2" fill="#9bb8d3"/>`),
+    `<polyline fill="none" stroke="#2b6ca3" stroke-width="2" points="${smooth.map(place).join(" ")}"/>`,
+    `<polyline fill="none" stroke="#b5532a" stroke-dasharray="4 3" points="${evaluations.map(place).join(" ")}"/>`,
+    ...evaluations.map((point) => `<circle cx="${x(point.step)}" cy="${y(point.rate)}" r="4" fill="#b5532a"/>`),
+    `<text x="${size.width - size.right}" y="22" text-anchor="end"><tspan fill="#2b6ca3">training, mean of ${smoothing} steps</tspan>  <tspan fill="#b5532a">held-out tasks</tspan></text>`,
+    "</svg>",
+    "",
+  ].join("\n");
+}
+
+/** At most six whole numbers from 0 to the last step. */
+function ticks(last: number): number[] {
+  const rough = last / 5;
+  const power = 10 ** Math.floor(Math.log10(Math.max(1, rough)));
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= rough) ?? last;
+  const whole = Math.max(1, Math.round(step));
+  return Array.from({ length: Math.floor(last / whole) + 1 }, (_, index) => index * whole);
+}
+
+function escaped(text: string): string {
+  return text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+}
