@@ -1,17 +1,34 @@
 // A user without a model: it follows the structured goal of its task by an agenda (Schatzmann et al. 2007), a stack of what
-// it still has to say. The agent's words push answers on top; what was asked is popped, and nothing else; below wait the
-// next goals and, at the bottom, goodbye. The same task, seed and agent's words give the same lines.
+// it still has to say. What the agent says pushes answers on top; what was requested is popped, and nothing else; below wait the
+// next goals and, at the bottom, goodbye. The same task, seed and agent's messages give the same lines.
 //
-//   agent's words ─► listen ─► push acts ─► pop what is ready ─► line
+//   agent's message ─► listen ─► push acts ─► pop what is ready ─► line
 //                                stack: [inform order][request goal 2][goodbye]
 
-import { type Agenda, type AgendaGoal, ConfigurationError, freeUsage, type Task } from "../core/index.ts";
-import type { UserLine, UserSimulator, UserSource } from "../core/index.ts";
+import type { AgendaSlot } from "../core/environment.ts";
+import {
+  type Agenda,
+  type AgendaGoal,
+  ConfigurationError,
+  freeUsage,
+  type Task,
+  type UserLine,
+  type UserSimulator,
+  type UserSource,
+} from "../core/index.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
-import { type Heard, listen, namesAll, saysAny, slotsAskedFor } from "./agenda-listening.ts";
-import { phrases } from "./agenda-phrases.ts";
-import { CallOrder } from "./call-order.ts";
-import { rehearsedUser } from "./rehearsed-user.ts";
+import { mentions } from "../lib/text.ts";
+import { CallOrder, rehearsedUser } from "./call-order.ts";
+
+const phrases = {
+  yes: ["Yes, please.", "Yes.", "Yes, go ahead.", "Yes, I confirm."],
+  yesAgain: ["Yes, as I said.", "Still yes."],
+  nothingToConfirm: ["No, nothing shall be changed.", "No, I only asked."],
+  unknown: ["I do not know.", "I cannot tell you that.", "I am not sure what you mean."],
+  waiting: ["And?", "I am waiting.", "Yes, and now?"],
+  next: ["One more thing.", "While I am here:", "And another matter."],
+  outOfPatience: ["I give up. Goodbye.", "This leads nowhere. Goodbye.", "I will come by in person. Goodbye."],
+} as const satisfies Readonly<Record<string, readonly string[]>>;
 
 /** Plays tasks that carry an agenda; refuses others with a `ConfigurationError` that names the users that can. */
 export function agendaUser(): UserSource {
@@ -43,7 +60,7 @@ class AgendaUser implements UserSimulator {
   readonly #random: Random;
   /** The top is the end. */
   readonly #stack: UserAct[];
-  readonly #told = new Set<string>();
+  readonly #given = new Set<string>();
   #goal: AgendaGoal;
   /** The request as it was said, for saying it again. */
   #request = "";
@@ -83,14 +100,14 @@ class AgendaUser implements UserSimulator {
   /** Pushes what the agent's words call for; where they call for nothing, the acts below come up: the goal is settled. */
   #react(heard: Heard): void {
     const goal = this.#goal;
-    const asked = slotsAskedFor(heard, [...goal.slots, ...this.#agenda.slots]);
+    const requested = slotsAskedFor(heard, [...goal.slots, ...this.#agenda.slots]);
     const { confirmation } = goal;
     if (heard.asksForYes && confirmation !== null && namesAll(heard, confirmation.mustName)) {
       this.#decide(goal);
-    } else if (asked.length > 0) {
-      if (asked.every((slot) => this.#told.has(slot.name))) this.#patience--;
-      for (const slot of asked.toReversed()) {
-        this.#told.add(slot.name);
+    } else if (requested.length > 0) {
+      if (requested.every((slot) => this.#given.has(slot.name))) this.#patience--;
+      for (const slot of requested.toReversed()) {
+        this.#given.add(slot.name);
         this.#push(this.#choose(slot.answers));
       }
     } else if (heard.asksForYes) {
@@ -113,7 +130,7 @@ class AgendaUser implements UserSimulator {
       const { words, slots, confirmation } = goal.secondThought;
       this.#goal = { ...goal, slots, confirmation, secondThought: null };
       this.#request = this.#choose(words);
-      for (const slot of slots) this.#told.delete(slot.name);
+      for (const slot of slots) this.#given.delete(slot.name);
       this.#push(this.#request);
       return;
     }
@@ -144,7 +161,7 @@ class AgendaUser implements UserSimulator {
         this.#request = this.#choose(act.goal.requests);
         this.#isConfirmed = false;
         this.#objections = [...act.goal.objections];
-        for (const slot of act.goal.slots) this.#told.delete(slot.name);
+        for (const slot of act.goal.slots) this.#given.delete(slot.name);
         const before = this.#choose(act.isFirst ? this.#agenda.greetings : phrases.next);
         return { type: "words", text: `${before} ${this.#request}`.trim(), usage: freeUsage };
       }
@@ -162,4 +179,69 @@ class AgendaUser implements UserSimulator {
   #choose(ways: readonly string[]): string {
     return ways.length === 0 ? "" : this.#random.pick(ways);
   }
+}
+
+/** What an utterance of the agent does; several can hold at once. */
+type Heard = {
+  readonly words: string;
+  /** It requests a yes or a no to what it is about to do. */
+  readonly asksForYes: boolean;
+  /** It says that something cannot or may not be done. */
+  readonly refuses: boolean;
+  /** It asks whether there is anything else. */
+  readonly offersMore: boolean;
+  /** It says something that is neither a question nor a plea for time. */
+  readonly states: boolean;
+  /** The sentences that ask for something. */
+  readonly questions: readonly string[];
+};
+
+const yesRequested =
+  /\b(confirm|shall i|should i|do you want me to|would you like me to|want to proceed|may i (proceed|go ahead)|(is|are) (this|that|it|these|everything) (right|correct|ok|okay|fine|all right)|proceed|go ahead|do you agree|okay|ok)\b/;
+const yesDemanded = /\b(please confirm|confirm (with|by)|reply (with )?["'(]?yes|yes\s*(\/|or)\s*no)\b|\(yes\b/;
+const refusal =
+  /\b(cannot|can not|can't|could not|couldn't|unable|unfortunately|impossible|not (possible|allowed|permitted|able|eligible)|no longer (be )?(possible|eligible)|forbids?|forbidden|against (our|the) (rules|policy|guidelines)|must (refuse|decline)|have to (refuse|decline)|won't be able|will not be able)\b/;
+const offer = /\b(anything else|something else|any other|further (help|assistance|questions?)|what else)\b/;
+const plea =
+  /\b(one moment|just a moment|moment please|please wait|hold on|let me (check|look|see)|checking|bear with me)\b/;
+const asking =
+  /\b(please (give|provide|share|tell|send|enter|let)|(give|tell|send) me|let me know|may i (have|ask|know)|i (will )?need|could you|can you|would you)\b/;
+
+function listen(words: string): Heard {
+  const text = words.toLowerCase().replaceAll("’", "'");
+  const sentences = text.split(/(?<=[.!?])\s+|\n+/).filter((sentence) => sentence.trim() !== "");
+  const isQuestion = (sentence: string): boolean => /\?["')\s]*$/.test(sentence);
+  const offersMore = sentences.some((sentence) => offer.test(sentence));
+  return {
+    words: text,
+    asksForYes:
+      yesDemanded.test(text) ||
+      sentences.some((sentence) => isQuestion(sentence) && !offer.test(sentence) && yesRequested.test(sentence)),
+    refuses: refusal.test(text),
+    offersMore,
+    states: sentences.some((sentence) => !isQuestion(sentence) && !plea.test(sentence)),
+    questions: sentences.filter((sentence) => isQuestion(sentence) || asking.test(sentence)),
+  };
+}
+
+/** The slots that the agent asks for, in their own order. */
+function slotsAskedFor(heard: Heard, slots: readonly AgendaSlot[]): readonly AgendaSlot[] {
+  return slots.filter((slot) =>
+    slot.askedBy.some((phrase) => heard.questions.some((question) => holdsWords(question, phrase))),
+  );
+}
+
+/** Whether each thing is named in one of its ways. */
+function namesAll(heard: Heard, things: readonly (readonly string[])[]): boolean {
+  return things.every((ways) => ways.some((way) => mentions(heard.words, way)));
+}
+
+function saysAny(heard: Heard, phrases: readonly string[]): boolean {
+  return phrases.some((phrase) => mentions(heard.words, phrase));
+}
+
+/** Each word of the phrase begins a word of the sentence. */
+function holdsWords(sentence: string, phrase: string): boolean {
+  const words = sentence.split(/[^\p{L}\p{N}']+/u);
+  return phrase.split(" ").every((part) => words.some((word) => word.startsWith(part)));
 }

@@ -5,8 +5,7 @@ import { createInterface, type Interface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { ConfigurationError, freeUsage, type Task, type UserLine, type UserSource } from "../core/index.ts";
 import { createSemaphore } from "../lib/limits.ts";
-import { CallOrder } from "./call-order.ts";
-import { lineFrom, stopMarker } from "./stop-marker.ts";
+import { CallOrder, lineFrom, stopMarker } from "./call-order.ts";
 import { cancelledFailure } from "./user-failure.ts";
 
 export type HumanUserOptions = {
@@ -20,7 +19,7 @@ const help = `Answer as the user. /quit, ${stopMarker} or the end of input hangs
 
 /**
  * Shows what the agent says and reads one line for it. `/quit` and the end of input hang up without words; empty lines are
- * asked again. Throws a `ConfigurationError` when stdin is no terminal and no `input` is given.
+ * requested again. Throws a `ConfigurationError` when stdin is no terminal and no `input` is given.
  */
 export function humanUser(options: HumanUserOptions = {}): UserSource {
   if (options.input === undefined && !process.stdin.isTTY) {
@@ -90,7 +89,7 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
   };
 }
 
-/** Lines of a stream, one when asked. Between questions the stream rests, so that it does not keep the process alive. */
+/** Lines of a stream, one per request. Between requests the stream rests, so that it does not keep the process alive. */
 class LineReader {
   readonly #input: Readable;
   readonly #lines: string[] = [];

@@ -1,20 +1,24 @@
-// The door of the room: simulated users. Which one plays an episode is chosen in the composition root.
+// Public entry: simulated users. Which one an episode talks with is chosen in the composition root.
 
 export { agendaUser } from "./agenda.ts";
 export { humanUser, type HumanUserOptions } from "./human-user.ts";
-export type { UserCompat } from "./llm-strategy.ts";
-export { llmUser, reactUser, reflectionUser, verifyUser, type ModelUserOptions } from "./llm-user.ts";
+export type { UserCompat } from "./strategies.ts";
+export { llmUser, reactUser, reflectionUser, verifyUser, type ModelUserOptions } from "./model-user.ts";
 export { ownPrompts, type ReviewInput, type UserPrompts } from "./prompts.ts";
-export { recordingUser, type ExchangeSink } from "./recording-user.ts";
-export { replayingUser } from "./replaying-user.ts";
 export {
+  recordingUser,
+  type ExchangeSink,
+  replayingUser,
+  parseUserExchanges,
+  type UserExchange,
+} from "./recording-user.ts";
+export {
+  type ScriptedUser,
   scriptedUser,
   scriptedUsers,
-  type ScriptedUser,
   type ScriptedUserSource,
   type UserStep,
 } from "./scripted-user.ts";
-export { selectUser, userNames, type SelectUserOptions } from "./select-user.ts";
-export { stopMarker } from "./stop-marker.ts";
-export { parseUserExchanges, type UserExchange } from "./user-exchange.ts";
+export { selectUser, type SelectUserOptions, userNames } from "./select-user.ts";
+export { stopMarker } from "./call-order.ts";
 export type { UserFailureCode } from "./user-failure.ts";

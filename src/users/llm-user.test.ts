@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { createManualClock } from "../lib/clock.ts";
 import { answering, bodyOf, fakeServer, says } from "../chat-models/fake-chat.test-helper.ts";
-import { llmUser, type ModelUserOptions } from "./llm-user.ts";
+import { llmUser, type ModelUserOptions } from "./model-user.ts";
 import { testTask } from "./test-task.test-helper.ts";
 
 const url = "http://127.0.0.1:8000";

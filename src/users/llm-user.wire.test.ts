@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { says } from "../chat-models/fake-chat.test-helper.ts";
-import { llmUser, type ModelUserOptions } from "./llm-user.ts";
+import { llmUser, type ModelUserOptions } from "./model-user.ts";
 import { testTask } from "./test-task.test-helper.ts";
 
 const cleanups: (() => Promise<void>)[] = [];

@@ -1,8 +1,16 @@
-// The user simulated by a model, whatever its strategy: makes the conversation, hands each call to the strategy, sums the
-// usage and recognises the hang-up. The roles are turned round: the model answers as "assistant" and is the user; the
-// agent's words come to it as "user".
+// A user simulated by a model that is called for each line, in a conversation of its own. How a line is found is the
+// strategy's; calls, retries and usage are those of `chat-models`.
 
-import { type ChatWords, type ModelCaller, UsageMeter } from "../chat-models/index.ts";
+import {
+  type CallLimits,
+  type ChatModel,
+  type ChatModelOptions,
+  type ChatWords,
+  createChatModel,
+  createModelCaller,
+  type ModelCaller,
+  UsageMeter,
+} from "../chat-models/index.ts";
 import {
   ConfigurationError,
   type SpokenLine,
@@ -11,54 +19,69 @@ import {
   type UserSimulator,
   type UserSource,
 } from "../core/index.ts";
-import { CallOrder } from "./call-order.ts";
-import type { UserPrompts } from "./prompts.ts";
-import { lineFrom } from "./stop-marker.ts";
+import { CallOrder, lineFrom } from "./call-order.ts";
+import { ownPrompts, type UserPrompts } from "./prompts.ts";
+import {
+  llmStrategy,
+  reactStrategy,
+  reflectionStrategy,
+  type UserCompat,
+  type UserStrategy,
+  verifyStrategy,
+} from "./strategies.ts";
 
-/** What a strategy sees of one episode. */
-export type Conversation = {
-  readonly instruction: string | null;
-  /** What the model is shown. The strategy appends what it is to remember. */
-  readonly messages: ChatWords[];
-  readonly prompts: UserPrompts;
-  /** Asks the model; `read` turns the reply into what the strategy needs, and its retryable failures are asked again. */
-  readonly ask: <T>(messages: readonly ChatWords[], read: (reply: string) => T) => Promise<T>;
-};
+export type ModelUserOptions = ChatModelOptions &
+  CallLimits & {
+    /** Replaces single prompts. Default: our own. */
+    readonly prompts?: Partial<UserPrompts>;
+    /** Default "sane". "upstream" keeps the quirks of the τ-bench reference, for comparison with it. */
+    readonly compat?: UserCompat;
+    /** A model of your own, instead of `model`, `url` and `provider`. */
+    readonly chat?: ChatModel;
+  };
 
-/** How the next line is found. A frozen value: the state of an episode is in its conversation. */
-export type UserStrategy = {
-  readonly name: string;
-  readonly systemPrompt: (prompts: UserPrompts, instruction: string | null) => string;
-  readonly nextLine: (conversation: Conversation) => Promise<string>;
-  /**
-   * What the model is shown of a line that it has said, when a conversation is taken up: only the lines are recorded, so
-   * what it thought beside them is gone.
-   */
-  readonly asRemembered: (line: string) => string;
-  /** Conversations begun without an instruction and thrown away before the real one (a habit of upstream's constructors). */
-  readonly rehearsals: number;
-};
+/**
+ * A user simulated by a model that answers each line with one call. Asynchronous throughout; usage is summed per line.
+ * Throws a `ConfigurationError` for settings that cannot work, before any call; `create` throws one for a task without an
+ * instruction.
+ *
+ * @example
+ * llmUser({ model: "Qwen/Qwen3-8B", url: "http://127.0.0.1:8000/v1" });
+ */
+export const llmUser = (options: ModelUserOptions): UserSource => modelUser(llmStrategy, options);
 
-export type ModelUserParts = {
+/** Thinks before each line, in the same call. Otherwise as {@link llmUser}. */
+export const reactUser = (options: ModelUserOptions): UserSource => modelUser(reactStrategy, options);
+
+/** Has each line checked by a second call, and made again when refused: 2 to 6 calls a line. Otherwise as {@link llmUser}. */
+export const verifyUser = (options: ModelUserOptions): UserSource => modelUser(verifyStrategy, options);
+
+/** Has each line checked, and after a refusal reflects on it: 2 or 3 calls a line. Otherwise as {@link llmUser}. */
+export const reflectionUser = (options: ModelUserOptions): UserSource => modelUser(reflectionStrategy, options);
+
+function modelUser(strategyOf: (compat: UserCompat) => UserStrategy, options: ModelUserOptions): UserSource {
+  const strategy = strategyOf(options.compat ?? "sane");
+  const { name } = strategy;
+  const chat = options.chat ?? createChatModel({ part: "user", title: `user "${name}"` }, options);
+  const caller = createModelCaller(chat, "user", options);
+  const parts: ModelUserParts = { strategy, caller, prompts: { ...ownPrompts, ...options.prompts } };
+  return {
+    name,
+    create: (task) => new ModelUser(parts, instructionOf(task, name)),
+    resume: (task, { spoken }) => new ModelUser(parts, instructionOf(task, name), spoken),
+  };
+}
+
+type ModelUserParts = {
   readonly strategy: UserStrategy;
   readonly caller: ModelCaller;
   readonly prompts: UserPrompts;
 };
 
-/** Users that follow a strategy; `create` throws a `ConfigurationError` for a task without an instruction. */
-export function modelUsers({ strategy, caller, prompts }: ModelUserParts): UserSource {
-  return {
-    name: strategy.name,
-    create: (task) => new ModelUser({ strategy, caller, prompts }, instructionOf(task, strategy.name)),
-    resume: (task, { spoken }) =>
-      new ModelUser({ strategy, caller, prompts }, instructionOf(task, strategy.name), spoken),
-  };
-}
-
 function instructionOf(task: Task, name: string): string {
   if (task.instruction !== null) return task.instruction;
   throw new ConfigurationError(
-    `Cannot play task "${task.id}" as user "${name}": the task has no instruction in words; ` +
+    `Cannot play task "${task.id}" as user "${name}": the task has no instruction in prose; ` +
       'choose a user that needs none, such as "agenda", "scripted" or "human".',
   );
 }
@@ -92,10 +115,10 @@ class ModelUser implements UserSimulator {
     });
   }
 
-  reply(words: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<UserLine> {
+  reply(utterance: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<UserLine> {
     return this.#order.run("reply", async () => {
       const meter = new UsageMeter();
-      this.#messages.push({ role: "user", content: words });
+      this.#messages.push({ role: "user", content: utterance });
       return lineFrom(await this.#next(this.#instruction, meter, signal), meter.total());
     });
   }

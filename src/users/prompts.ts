@@ -1,7 +1,7 @@
-// The texts that make a model play a user, in our own words, as values: an environment with prompts of its own (a τ-bench
-// checkout, say) puts its texts in their place. Nothing here decides the flow of messages; see the strategies.
+// The prompts that make a model play a user, in our own wording, as values: an environment with prompts of its own (a τ-bench
+// checkout, say) puts them in their place. Nothing here decides the flow of messages; see the strategies.
 
-import { stopMarker } from "./stop-marker.ts";
+import { stopMarker } from "./call-order.ts";
 
 /** What a checker or a reflection is shown. */
 export type ReviewInput = {

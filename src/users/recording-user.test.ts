@@ -1,10 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { AttributedError, ConfigurationError, type UserSimulator, type UserSource } from "../core/index.ts";
-import { recordingUser } from "./recording-user.ts";
-import { replayingUser } from "./replaying-user.ts";
+import { recordingUser, replayingUser, parseUserExchanges, type UserExchange } from "./recording-user.ts";
 import { scriptedUsers } from "./scripted-user.ts";
 import { testTask } from "./test-task.test-helper.ts";
-import { parseUserExchanges, type UserExchange } from "./user-exchange.ts";
 
 const usage = { modelCalls: 2, inputTokens: 30, outputTokens: 4, cost: null };
 

@@ -62,7 +62,7 @@ describe("UserSource.resume", () => {
   it("fails with replay-mismatch when the user would have said something else", async () => {
     const [first] = await talk(agendaUser().create(task, { seed: 4 }), [null]);
     const user = agendaUser().resume!(task, { seed: 5, spoken: [first!] });
-    await expect(user.reply("Hello?")).rejects.toThrow("Cannot take up the conversation of the user: line 0");
+    await expect(user.reply("Hello?")).rejects.toThrow("Cannot resume the conversation of the user: line 0");
   });
 
   const models: readonly (readonly [string, (options: ModelUserOptions) => UserSource, (line: string) => string])[] = [

@@ -23,7 +23,7 @@ describe("scriptedUser()", () => {
   it("fails in verify() when lines are left", async () => {
     const user = scriptedUser(["hello", "unused"]);
     await user.open();
-    expect(() => user.verify()).toThrow('1 of 2 lines were never asked for; the next is "unused"');
+    expect(() => user.verify()).toThrow('1 of 2 lines were never requested; the next is "unused"');
   });
 
   it("plays faults at boundary user", async () => {
@@ -35,14 +35,14 @@ describe("scriptedUser()", () => {
   });
 
   it("refuses calls out of order", async () => {
-    await expect(scriptedUser(["a"]).reply("first")).rejects.toThrow('"new", "open" is wanted');
+    await expect(scriptedUser(["a"]).reply("first")).rejects.toThrow('"new", "open" is expected');
     const twice = scriptedUser(["a", "b"]);
     await twice.open();
-    await expect(twice.open()).rejects.toThrow('"open", "new" is wanted');
+    await expect(twice.open()).rejects.toThrow('"open", "new" is expected');
     const overlapping = scriptedUser(["a", "b", "c"]);
     await overlapping.open();
     const first = overlapping.reply("one");
-    await expect(overlapping.reply("two")).rejects.toThrow('"asked", "open" is wanted');
+    await expect(overlapping.reply("two")).rejects.toThrow('"answering", "open" is expected');
     expect((await first).text).toBe("b");
     const gone = scriptedUser(["###STOP###", "more"]);
     await gone.open();
@@ -61,11 +61,11 @@ describe("scriptedUser()", () => {
 describe("scriptedUsers()", () => {
   it("gives each episode a user of its own and verifies them all", async () => {
     const source = scriptedUsers(["a"]);
-    expect(() => source.verify()).toThrow("no episode asked for one");
+    expect(() => source.verify()).toThrow("no episode has created one");
     const task = testTask();
     const [one, two] = [source.create(task, { seed: 1 }), source.create(task, { seed: 2 })];
     await one.open();
-    expect(() => source.verify()).toThrow("never asked for");
+    expect(() => source.verify()).toThrow("never requested");
     await two.open();
     source.verify();
   });

@@ -1,10 +1,8 @@
 // A user that says given lines, for tests, goldens and docs. Not a mock: it plays the whole contract, faults included,
-// and both a call it has no line for and a line nobody asked for are errors.
+// and both a call it has no line for and a line that was never requested are errors.
 
 import { freeUsage, type UserLine, type UserSimulator, type UserSource } from "../core/index.ts";
-import { CallOrder } from "./call-order.ts";
-import { rehearsedUser } from "./rehearsed-user.ts";
-import { lineFrom } from "./stop-marker.ts";
+import { CallOrder, lineFrom, rehearsedUser } from "./call-order.ts";
 import { cancelledFailure, userFailure, type UserFailureCode } from "./user-failure.ts";
 
 /** Words (a hang-up when they hold the stop marker), a whole line, or a fault. */
@@ -53,7 +51,7 @@ export function scriptedUser(steps: readonly UserStep[]): ScriptedUser {
       if (unexpected.length > 0) throw new Error(unexpected[0]);
       if (played < steps.length) {
         throw new Error(
-          `Cannot accept the scripted conversation: ${steps.length - played} of ${steps.length} lines were never asked for; ` +
+          `Cannot accept the scripted conversation: ${steps.length - played} of ${steps.length} lines were never requested; ` +
             `the next is ${JSON.stringify(steps[played])}.`,
         );
       }
@@ -82,7 +80,7 @@ export function scriptedUsers(steps: readonly UserStep[]): ScriptedUserSource {
     create,
     resume: (_, { spoken }) => rehearsedUser(create(), spoken),
     verify: () => {
-      if (users.length === 0) throw new Error("Cannot accept the scripted users: no episode asked for one.");
+      if (users.length === 0) throw new Error("Cannot accept the scripted users: no episode has created one.");
       for (const user of users) user.verify();
     },
   };

@@ -3,10 +3,9 @@
 import { ConfigurationError, type UserSource } from "../core/index.ts";
 import { agendaUser } from "./agenda.ts";
 import { humanUser, type HumanUserOptions } from "./human-user.ts";
-import { llmUser, reactUser, reflectionUser, verifyUser, type ModelUserOptions } from "./llm-user.ts";
-import { replayingUser } from "./replaying-user.ts";
+import { llmUser, type ModelUserOptions, reactUser, reflectionUser, verifyUser } from "./model-user.ts";
+import { replayingUser, type UserExchange } from "./recording-user.ts";
 import { scriptedUsers, type UserStep } from "./scripted-user.ts";
-import type { UserExchange } from "./user-exchange.ts";
 
 /** What each user needs; only those of the chosen one are read. */
 export type SelectUserOptions = {

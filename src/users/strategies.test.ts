@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { type ChatMessage, type ChatModel, wordsReply } from "../chat-models/index.ts";
-import { reactUser, reflectionUser, verifyUser, type ModelUserOptions } from "./llm-user.ts";
+import { reactUser, reflectionUser, verifyUser, type ModelUserOptions } from "./model-user.ts";
 import type { UserPrompts } from "./prompts.ts";
 import { testTask } from "./test-task.test-helper.ts";
 

@@ -1,4 +1,4 @@
-// A task for the tests of this room.
+// A task for the tests of this module.
 
 import type { Task } from "../core/index.ts";
 

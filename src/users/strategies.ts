@@ -1,0 +1,230 @@
+// How a model finds the user's next line: at once, after a thought, after a check, after a reflection on a refused line. Each in
+// two ways: sensibly, or as the τ-bench reference does, quirks included.
+
+import type { ChatWords } from "../chat-models/index.ts";
+import type { AttributedError } from "../core/index.ts";
+import { pythonRepr, pythonStrip } from "../python-semantics/index.ts";
+import { stopMarker } from "./call-order.ts";
+import type { UserPrompts } from "./prompts.ts";
+import { readRaw, readWords, userFailure } from "./user-failure.ts";
+
+/** Whether a strategy behaves sensibly or as the τ-bench reference does, quirks included. */
+export type UserCompat = "sane" | "upstream";
+
+/** What a strategy sees of one episode. */
+export type Conversation = {
+  readonly instruction: string | null;
+  /** What the model is shown. The strategy appends what it is to remember. */
+  readonly messages: ChatWords[];
+  readonly prompts: UserPrompts;
+  /** Calls the model; `read` turns the reply into what the strategy needs, and its retryable failures are tried again. */
+  readonly ask: <T>(messages: readonly ChatWords[], read: (reply: string) => T) => Promise<T>;
+};
+
+/** How the next line is found. A frozen value: the state of an episode is in its conversation. */
+export type UserStrategy = {
+  readonly name: string;
+  readonly systemPrompt: (prompts: UserPrompts, instruction: string | null) => string;
+  readonly nextLine: (conversation: Conversation) => Promise<string>;
+  /**
+   * What the model is shown of a line that it has said, when a conversation is resumed: only the lines are recorded, so
+   * what it thought beside them is gone.
+   */
+  readonly asRemembered: (line: string) => string;
+  /** Conversations begun without an instruction and thrown away before the real one (a habit of upstream's constructors). */
+  readonly rehearsals: number;
+};
+
+/** A strategy without thoughts of its own. Upstream takes replies untrimmed, thinking included. */
+function strategy(
+  name: string,
+  compat: UserCompat,
+  nextLine: (conversation: Conversation, read: (reply: string) => string) => Promise<string>,
+): UserStrategy {
+  const read = compat === "upstream" ? readRaw : readWords;
+  return {
+    name,
+    systemPrompt: (prompts, instruction) => prompts.system(instruction),
+    rehearsals: compat === "upstream" ? 1 : 0,
+    asRemembered: (line) => line,
+    nextLine: (conversation) => nextLine(conversation, read),
+  };
+}
+
+function remember({ messages }: Conversation, line: string): string {
+  messages.push({ role: "assistant", content: line });
+  return line;
+}
+
+/** One call a line. */
+export const llmStrategy = (compat: UserCompat): UserStrategy =>
+  strategy("llm", compat, async (conversation, read) =>
+    remember(conversation, await conversation.ask(conversation.messages, read)),
+  );
+
+/**
+ * One call whose reply holds a thought and the line. Upstream's reading lets the thought and the heading through to the agent,
+ * hangs up when a mere thought names the stop marker, and gives up on a reply it cannot read; ours sends the line alone and
+ * tries again. Both remember the whole reply.
+ */
+export const reactStrategy = (compat: UserCompat): UserStrategy => ({
+  ...strategy("react", compat, async (conversation) => {
+    const { messages, ask } = conversation;
+    if (compat === "upstream") return readReactAsUpstream(remember(conversation, await ask(messages, readRaw)));
+    const { reply, line } = await ask(messages, (text) => {
+      const words = readWords(text);
+      return { reply: words, line: readReact(words) };
+    });
+    remember(conversation, reply);
+    return line;
+  }),
+  systemPrompt: (prompts, instruction) => prompts.reactSystem(instruction),
+  // Upstream's base constructor and its own both begin a conversation.
+  rehearsals: compat === "upstream" ? 2 : 0,
+  asRemembered: (line) => `User Response:\n${line}`,
+});
+
+/** What stands under the one heading `User Response:`. */
+function readReact(reply: string): string {
+  const parts = reply.split(/^[ \t*#]*User Response:[ \t*]*/m);
+  const line = parts[1]?.trim() ?? "";
+  if (parts.length === 2 && line !== "") return line;
+  throw malformedReact(
+    reply,
+    `it has ${parts.length - 1} headings "User Response:", one with words below it is expected`,
+  );
+}
+
+function readReactAsUpstream(reply: string): string {
+  if (reply.includes(stopMarker)) return stopMarker;
+  for (const heading of ["Thought:", "User Response:"]) {
+    const parts = reply.split(heading);
+    if (parts.length === 2) return pythonStrip(parts[1] ?? "");
+    if (parts.length > 2) {
+      const problem = `it has ${parts.length - 1} headings "${heading}", one is expected`;
+      throw malformedReact(reply, problem, "ValueError: too many values to unpack (expected 2)");
+    }
+  }
+  throw malformedReact(reply, 'it has no heading "User Response:"', `ValueError: Invalid response format: ${reply}`);
+}
+
+/** `cause`: what the reference raises there. */
+function malformedReact(reply: string, problem: string, cause: string = excerpt(reply)): AttributedError {
+  return userFailure("malformed-reply", `Cannot read the line of user "react" out of its reply: ${problem}.`, {
+    cause,
+  });
+}
+
+const excerpt = (reply: string): string => JSON.stringify(reply.slice(0, 300));
+
+const maxAttempts = 3;
+
+/**
+ * A checker reads each line before it is sent; a refused one is made again, up to three times in all. When all are refused, the
+ * last line is sent. Upstream then forgets it, so that the model sees two messages of the agent in a row, and shows its checker
+ * the message object instead of its text; ours remembers what it sent.
+ */
+export const verifyStrategy = (compat: UserCompat): UserStrategy =>
+  strategy("verify", compat, async (conversation, read) => {
+    const { messages, ask } = conversation;
+    for (let attempt = 1; ; attempt++) {
+      const line = await ask(messages, read);
+      const response = compat === "upstream" ? messageObject(line) : line;
+      const isAccepted = await mayBeSent(conversation, { messages, response, compat });
+      if (isAccepted || (attempt === maxAttempts && compat === "sane")) remember(conversation, line);
+      if (isAccepted || attempt === maxAttempts) return line;
+    }
+  });
+
+/** How upstream's client library prints a message. */
+const messageObject = (content: string): string =>
+  `Message(content=${pythonRepr(content)}, role='assistant', tool_calls=None, function_call=None)`;
+
+/**
+ * A checker reads each line before it is sent; after a refusal the model is asked what is wrong with the line and for a better
+ * one, which is sent. The model remembers only what was sent.
+ */
+export const reflectionStrategy = (compat: UserCompat): UserStrategy =>
+  strategy("reflection", compat, async (conversation, read) => {
+    if (compat === "upstream") return reflectAsUpstream(conversation);
+    const { messages, ask } = conversation;
+    const draft = await ask(messages, read);
+    const isAccepted = await mayBeSent(conversation, { messages, response: draft, compat });
+    return remember(conversation, isAccepted ? draft : await betterLine(conversation, draft, compat));
+  });
+
+/**
+ * Upstream takes the better line for something the agent said, completes once more, and has that checked; refused again, it
+ * sends the first line after all. Both replies stay in the conversation, whichever was sent.
+ */
+async function reflectAsUpstream(conversation: Conversation): Promise<string> {
+  const { messages, ask } = conversation;
+  const compat = "upstream";
+  const shown = [...messages];
+  const first = remember(conversation, await ask(shown, readRaw));
+  if (await mayBeSent(conversation, { messages: shown, response: first, compat })) return first;
+  shown.push({ role: "user", content: await betterLine({ ...conversation, messages: shown }, first, compat) });
+  const second = remember(conversation, await ask(shown, readRaw));
+  return (await mayBeSent(conversation, { messages: shown, response: second, compat })) ? second : first;
+}
+
+async function betterLine(conversation: Conversation, response: string, compat: UserCompat): Promise<string> {
+  const { instruction, messages, prompts, ask } = conversation;
+  const question = prompts.reflect({ instruction, transcript: transcriptOf(messages, compat), response });
+  const request = [{ role: "user", content: question }] as const;
+  // What upstream cannot read ends its run; ours tries again.
+  return compat === "upstream" ? readBetterAsUpstream(await ask(request, readRaw)) : ask(request, readBetter);
+}
+
+/** What stands under the last heading `Response:`. */
+function readBetter(reply: string): string {
+  const parts = readWords(reply).split(/^[ \t*#]*Response:[ \t*]*/m);
+  const line = parts.slice(1).at(-1)?.trim() ?? "";
+  if (line !== "") return line;
+  throw malformedReflection('there are no words below a heading "Response:", a line is expected', excerpt(reply));
+}
+
+function readBetterAsUpstream(reply: string): string {
+  const parts = reply.split("Response:");
+  if (parts.length === 2) return pythonStrip(parts[1] ?? "");
+  const cause = `ValueError: ${parts.length === 1 ? "not enough" : "too many"} values to unpack (expected 2${parts.length === 1 ? ", got 1" : ""})`;
+  throw malformedReflection(`it has ${parts.length - 1} headings "Response:", one is expected`, cause);
+}
+
+function malformedReflection(problem: string, cause: string): AttributedError {
+  return userFailure("malformed-reply", `Cannot read the reflection of user "reflection": ${problem}.`, { cause });
+}
+
+const labels = {
+  // The model under review answers as "assistant" and has the customer's part.
+  sane: { system: "System", user: "Agent", assistant: "Customer" },
+  // Upstream labels by role, which calls each side by the other's name.
+  upstream: { system: "System", user: "Customer", assistant: "Agent" },
+} as const;
+
+/** One `Label: text` a line. Upstream's shows the system prompt too; ours leaves it out, since checkers get the instruction. */
+function transcriptOf(messages: readonly ChatWords[], compat: UserCompat): string {
+  return messages
+    .filter(({ role }) => compat === "upstream" || role !== "system")
+    .map(({ role, content }) => `${labels[compat][role]}: ${content}`)
+    .join("\n");
+}
+
+/** Asks whether a response may be sent as the next line after `messages`. */
+function mayBeSent(
+  { instruction, prompts, ask }: Conversation,
+  input: { readonly messages: readonly ChatWords[]; readonly response: string; readonly compat: UserCompat },
+): Promise<boolean> {
+  const transcript = transcriptOf(input.messages, input.compat);
+  const question = prompts.check({ instruction, transcript, response: input.response });
+  return ask([{ role: "user", content: question }], (answer) =>
+    input.compat === "upstream" ? answer.toLowerCase().includes("true") : lastVerdict(answer) === "true",
+  );
+}
+
+/** The last "true" or "false" of an answer counts, so that a checker may think aloud; an answer without either refuses. */
+const lastVerdict = (answer: string): string | undefined =>
+  answer
+    .match(/\b(true|false)\b/gi)
+    ?.at(-1)
+    ?.toLowerCase();
