@@ -236,8 +236,8 @@ function namesAll(heard: Heard, things: readonly (readonly string[])[]): boolean
   return things.every((ways) => ways.some((way) => mentions(heard.words, way)));
 }
 
-function saysAny(heard: Heard, phrases: readonly string[]): boolean {
-  return phrases.some((phrase) => mentions(heard.words, phrase));
+function saysAny(heard: Heard, ways: readonly string[]): boolean {
+  return ways.some((way) => mentions(heard.words, way));
 }
 
 /** Each word of the phrase begins a word of the sentence. */
