@@ -5,7 +5,7 @@ import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { rendererFor } from "../renderers/index.ts";
 import { agentFactory, strategyNames } from "./agent-factory.ts";
 import { createProblemPolicy } from "./problem-policy.ts";
-import { defaultToolInstruction, toolInstructionEdit } from "./tool-instruction.ts";
+import { defaultToolInstruction, toolInstructionEdit } from "./tool-calling.ts";
 
 describe("agentFactory()", () => {
   test("makes the tool-calling strategy, which opens with guidelines and the user's first words", () => {

@@ -2,11 +2,9 @@
 // trainable, and with a model behind an API, for evaluation.
 
 import { type AgentStrategy, ConfigurationError } from "../core/index.ts";
-import { createAct } from "./act.ts";
-import { createFewShot } from "./few-shot.ts";
+import { createAct, createReact } from "./text-strategy.ts";
+import { createFewShot, createToolCalling } from "./tool-calling.ts";
 import type { ProblemPolicy } from "./problem-policy.ts";
-import { createReact } from "./react.ts";
-import { createToolCalling } from "./tool-calling.ts";
 
 /** What each strategy needs; only what the chosen one knows is read. */
 export type AgentFactoryOptions = {
@@ -14,7 +12,7 @@ export type AgentFactoryOptions = {
   readonly strategy?: string;
   /** Changes to the strategy's problem policy. */
   readonly problemPolicy?: Partial<ProblemPolicy>;
-  /** For "act" and "react": how actions are written, in other words than ours. */
+  /** For "act" and "react": replaces our description of how actions are written. */
   readonly instruction?: string;
   /** For "few-shot": example conversations. */
   readonly displays?: readonly string[];

@@ -21,7 +21,7 @@ const options = {
   strict: false,
   // Formats are annotations for tools; a library that checks them is not worth a dependency.
   validateFormats: false,
-  // Keys such as "constructor" are the model's words, not JavaScript's.
+  // Keys such as "constructor" come from the model, not from JavaScript.
   ownProperties: true,
   addUsedSchema: false,
   logger: false,

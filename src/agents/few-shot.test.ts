@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 
 import { ConfigurationError } from "../core/index.ts";
-import { createFewShot, parseDisplays } from "./few-shot.ts";
+import { createFewShot, parseDisplays } from "./tool-calling.ts";
 
 const displays = ["a", "b", "c", "d", "e", "f", "g"].map((name) => `user: ${name}\nassistant: None`);
 const systemOf = (seed: number, displayCount?: number): string => {

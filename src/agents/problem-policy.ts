@@ -1,9 +1,9 @@
-// What is done about each kind of problem. A frozen value handed to the judge; counting happens whatever it says.
+// What is done about each kind of problem. A frozen value handed to `decideAction`; problems are counted whatever it says.
 
 import { type ActionProblemCode, ConfigurationError } from "../core/index.ts";
 
 /**
- * - `observe`: nothing is carried out; the policy reads what was wrong and goes on.
+ * - `observe`: nothing is carried out; the policy reads what was wrong, and the episode continues.
  * - `words`: what was said beside the call goes to the user, the call is forgotten.
  * - `first`: the first call is carried out, the others are forgotten.
  * - `forward`: the call goes to the environment as it is.
@@ -17,7 +17,7 @@ export type ProblemPolicy = Readonly<Record<ActionProblemCode, ProblemDispositio
  * A call that came out is carried out even where other text of the action is a problem; the policy decides when none did.
  *
  * - `not-an-object` and `several-calls` behave as τ-bench and its trainers do, so that numbers compare.
- * - `schema-violation`: "observe" means that whoever words argument errors answers, the environment or the loop.
+ * - `schema-violation`: "observe" means that the environment or the loop answers, whichever reports argument errors.
  * - `unknown-tool`: "forward" needs a renderer that lets unknown calls through; without one it is observed.
  * - `repaired`: the call that repair mode made out of a near-miss is carried out; "end" and "abort" are the alternatives.
  * - `no-call`: "words" is ordinary speech and then not counted as a problem.

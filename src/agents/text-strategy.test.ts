@@ -3,9 +3,7 @@ import { describe, expect, test } from "vitest";
 
 import { type Decision, type ParsedAction, type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, JsonFloat, type JsonObject } from "../python-semantics/json/index.ts";
-import { createAct } from "./act.ts";
-import { createReact } from "./react.ts";
-import type { TextStrategyOptions } from "./text-strategy.ts";
+import { createAct, createReact, type TextStrategyOptions } from "./text-strategy.ts";
 
 const parameters = { type: "object", properties: { id: { type: "string" } }, required: ["id"] };
 const tool = toolFromDefinition(

@@ -1,26 +1,80 @@
-// What `act` and `react` share: tools described in the system message instead of the chat template, actions read from text,
-// results given back in the user's place. They differ in their instruction alone.
+// The strategies `act` and `react`: tools described in the system message instead of the chat template, actions read from text,
+// results given back in the user's place. An action is what stands behind the last `Action:`, as JSON, or speech when it is no
+// JSON; whether a call can be carried out is validated as for every other strategy. The two differ in their instruction alone.
 
-import type { AgentStrategy, Decision } from "../core/index.ts";
-import { dumpJson } from "../python-semantics/json/index.ts";
-import { judgeAction } from "./judge-action.ts";
+import {
+  type AgentStrategy,
+  type Decision,
+  type ParsedAction,
+  type ParseProblem,
+  type Tool,
+  toolFromDefinition,
+} from "../core/index.ts";
+import { pythonStrip, unlessRaised } from "../python-semantics/index.ts";
+import { dumpJson, fromPlain, type JsonObject, parseJson } from "../python-semantics/json/index.ts";
+import { decideAction } from "./decide-action.ts";
 import { createProblemPolicy, type ProblemPolicy } from "./problem-policy.ts";
-import { readTextAction, respondName, respondTool } from "./text-action.ts";
 
 export type TextStrategyOptions = {
   /** Changes to the default problem policy; arguments that are no object are observed here unless it says otherwise. */
   readonly problemPolicy?: Partial<ProblemPolicy>;
-  /** How actions are written, in other words than ours. Put directly behind the tools, so it begins with a line break. */
+  /** Replaces our description of how actions are written. Put directly behind the tools, so it begins with a line break. */
   readonly instruction?: string;
 };
 
-/** Throws a `ConfigurationError` when the problem policy does not fit. */
-export function createTextStrategy(
+const actInstruction = `
+
+# How to act
+You are the agent. Help the user with the tools above, and keep to the policy at the beginning.
+
+Every message of yours is one action and nothing else, in this form:
+Action:
+{"name": "<name of a tool>", "arguments": {<the arguments of the tool, as JSON>}}
+
+To say something to the user, use the action "respond":
+Action:
+{"name": "respond", "arguments": {"content": "<what you say>"}}
+
+What stands behind "Action:" is read by a program: it must be one valid JSON object. Take arguments from the conversation or from the output of a tool; never invent them. The output of a tool comes back to you as the next message, beginning with "API output:".
+`;
+
+/** Acts without thinking aloud: each turn is one action, written as JSON. Throws a `ConfigurationError` when the problem policy does not fit. */
+export const createAct = (options: TextStrategyOptions = {}): AgentStrategy =>
+  createTextStrategy("act", { instruction: actInstruction, ...options });
+
+const reactInstruction = `
+
+# How to act
+You are the agent. Help the user with the tools above, and keep to the policy at the beginning.
+
+Every message of yours is one thought and one action, in this form:
+Thought:
+<one line: what you know, and what follows from it>
+Action:
+{"name": "<name of a tool>", "arguments": {<the arguments of the tool, as JSON>}}
+
+To say something to the user, use the action "respond":
+Thought:
+<one line>
+Action:
+{"name": "respond", "arguments": {"content": "<what you say>"}}
+
+Nobody but you reads the thought. What stands behind "Action:" is read by a program: it must be one valid JSON object. Take arguments from the conversation or from the output of a tool; never invent them. The output of a tool comes back to you as the next message, beginning with "API output:".
+`;
+
+/**
+ * Writes a thought before each action (Yao et al. 2022). The thought stays in the history; the user never hears it. Throws a
+ * `ConfigurationError` when the problem policy does not fit.
+ */
+export const createReact = (options: TextStrategyOptions = {}): AgentStrategy =>
+  createTextStrategy("react", { instruction: reactInstruction, ...options });
+
+function createTextStrategy(
   name: string,
   { instruction, problemPolicy }: TextStrategyOptions & { readonly instruction: string },
 ): AgentStrategy {
   const policy = createProblemPolicy({ "not-an-object": "observe", ...problemPolicy });
-  // There is nobody to forward speech to that has no words.
+  // Nothing takes speech that has no content.
   const speechPolicy: ProblemPolicy =
     policy["schema-violation"] === "forward" ? { ...policy, "schema-violation": "observe" } : policy;
   return {
@@ -42,7 +96,7 @@ export function createTextStrategy(
     decide: (action, { tools, argumentErrors, turn }): Decision => {
       const read = readTextAction(action, turn);
       const isSpeech = read.toolCalls[0]?.name === respondName;
-      const decision = judgeAction(read, {
+      const decision = decideAction(read, {
         tools: [respondTool, ...tools],
         argumentErrors: isSpeech ? "loop" : argumentErrors,
         policy: isSpeech ? speechPolicy : policy,
@@ -61,4 +115,61 @@ export function createTextStrategy(
 /** As the τ-bench reference lays it out; the JSON is Python's, byte for byte. */
 function systemText(guidelines: string, definitions: Parameters<typeof dumpJson>[0][], instruction: string): string {
   return `${guidelines}\n#Available tools\n${dumpJson(definitions, { ensureAscii: true })}${instruction}`;
+}
+
+/** The action by which a policy speaks to the user. */
+const respondName = "respond";
+
+/** Judged and listed like a tool, but not one: its content is speech. */
+const respondTool: Tool = toolFromDefinition(
+  fromPlain({
+    type: "function",
+    function: {
+      name: respondName,
+      parameters: { type: "object", properties: { content: { type: "string" } }, required: ["content"] },
+    },
+  }) as JsonObject,
+);
+
+const marker = "Action:";
+
+/**
+ * The action as read from its text: at most one call, and as `content` the part that was read. Never throws.
+ *
+ * Where it is no JSON, the part is speech, unless the policy made a call in its model family's own syntax: that syntax is
+ * not shown to it here, and a user cannot read it.
+ */
+function readTextAction(action: ParsedAction, turn: number): ParsedAction {
+  const text = spokenText(action);
+  const at = text.lastIndexOf(marker);
+  const content = pythonStrip(at < 0 ? text : text.slice(at + marker.length));
+  const read = (changes: Partial<ParsedAction>): ParsedAction => ({
+    ...action,
+    content,
+    toolCalls: [],
+    problems: [],
+    ...changes,
+  });
+  const problem = (code: ParseProblem["code"], detail: string): ParsedAction =>
+    read({ problems: [{ code, text: content, toolName: null, detail }] });
+
+  const value = unlessRaised(null, () => parseJson(content));
+  if (value === undefined) {
+    if (action.toolCalls.length === 0) return read({});
+    return problem("not-json", `A call stands behind "${marker}", as one JSON object and in no other form.`);
+  }
+  if (!(value instanceof Map)) {
+    return problem("not-an-object", 'An action is one JSON object with "name" and "arguments".');
+  }
+  const name = value.get("name");
+  if (typeof name !== "string") return problem("no-name", 'The action has no "name".');
+  const argumentsText = dumpJson(value.get("arguments") ?? null);
+  return read({ toolCalls: [{ id: `call_${turn}_0`, name, argumentsText }] });
+}
+
+/** What was written beside thinking. Calls that a parser took out of it are text like any other here. */
+function spokenText({ text, reasoning, content, toolCalls }: ParsedAction): string {
+  if (toolCalls.length === 0) return content;
+  const at = reasoning === null ? -1 : text.indexOf(reasoning);
+  return at < 0 ? text : text.slice(at + (reasoning ?? "").length);
 }

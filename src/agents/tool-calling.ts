@@ -1,7 +1,12 @@
-// The strategy that most trained agents use: tools in the chat template's own form, one call or words a turn.
+// The strategy that most trained agents use: tools in the chat template's own form, one call or message a turn; the instruction
+// that tells a policy how to use them; and the same strategy for a policy that is shown example conversations first. Examples are
+// data of a benchmark, read at run time; none are part of this package.
 
-import type { AgentStrategy, Message } from "../core/index.ts";
-import { judgeAction } from "./judge-action.ts";
+import { type AgentStrategy, type Message, ConfigurationError } from "../core/index.ts";
+import { createRandom } from "../lib/random.ts";
+import { unlessRaised } from "../python-semantics/index.ts";
+import { parseJson } from "../python-semantics/json/index.ts";
+import { decideAction } from "./decide-action.ts";
 import { createProblemPolicy, type ProblemPolicy } from "./problem-policy.ts";
 
 export type ToolCallingOptions = {
@@ -21,7 +26,7 @@ export function createToolCalling(options: ToolCallingOptions = {}): AgentStrate
       ],
       tools,
     }),
-    decide: (action, { tools, argumentErrors }) => judgeAction(action, { tools, argumentErrors, policy }),
+    decide: (action, { tools, argumentErrors }) => decideAction(action, { tools, argumentErrors, policy }),
     observe: (decision, observation): Message => {
       if (decision.type === "say") return { role: "user", content: observation };
       // Feedback speaks as a tool even where no call could be read. The user's voice stays the user's, so a policy never
@@ -36,4 +41,70 @@ export function createToolCalling(options: ToolCallingOptions = {}): AgentStrate
       };
     },
   };
+}
+
+/** The sentence of the Qwen templates that the instruction replaces. */
+const replacedSentence = "You may call one or more functions to assist with the user query.";
+
+export const defaultToolInstruction =
+  "In every turn, call at most one function. " +
+  "Only a function call changes anything: to make, modify or cancel something, call the function that does it. " +
+  "The result of a call is shown to you before your next turn; " +
+  "never tell the user that something is done before a result says so.";
+
+/** The edit for a renderer's `promptEdits` that puts an instruction in place. */
+export function toolInstructionEdit(instruction: string = defaultToolInstruction): {
+  readonly replace: string;
+  readonly with: string;
+} {
+  return { replace: replacedSentence, with: instruction };
+}
+
+export type FewShotOptions = ToolCallingOptions & {
+  /** Example conversations as text; see {@link parseDisplays}. */
+  readonly displays?: readonly string[];
+  /** How many of them an episode is shown, drawn by its seed. Default 5, as in τ-bench. */
+  readonly displayCount?: number;
+};
+
+/** Throws a `ConfigurationError` when there are fewer displays than are to be shown, or the problem policy does not fit. */
+export function createFewShot(options: FewShotOptions = {}): AgentStrategy {
+  const { displays = [], displayCount = 5, ...rest } = options;
+  if (!Number.isInteger(displayCount) || displayCount < 1) {
+    throw new ConfigurationError(
+      `Cannot make an agent with strategy "few-shot": displayCount is ${displayCount}, a whole number of at least 1 is needed.`,
+    );
+  }
+  if (displays.length < displayCount) {
+    throw new ConfigurationError(
+      `Cannot make an agent with strategy "few-shot": there are ${displays.length} displays, ${displayCount} are to be shown; ` +
+        "give a file with more of them, or show fewer.",
+    );
+  }
+  const toolCalling = createToolCalling(rest);
+  return {
+    ...toolCalling,
+    name: "few-shot",
+    open: (input) => {
+      const drawn = createRandom(input.seed).shuffle(displays).slice(0, displayCount);
+      const examples = drawn.map((display, index) => `Example ${index + 1}:\n${display}`).join("\n\n");
+      return toolCalling.open({ ...input, guidelines: `${input.guidelines}\n\n${examples}` });
+    },
+  };
+}
+
+/**
+ * The displays in a file of τ-bench's layout: one JSON object a line, with the conversation as text in "messages_display".
+ * Throws a `ConfigurationError` that names file and line.
+ */
+export function parseDisplays(text: string, path: string): string[] {
+  return text.split("\n").flatMap((line, index) => {
+    if (line.trim() === "") return [];
+    const value = unlessRaised(null, () => parseJson(line));
+    const display = value instanceof Map ? value.get("messages_display") : undefined;
+    if (typeof display === "string") return [display];
+    throw new ConfigurationError(
+      `Cannot read displays from "${path}", line ${index + 1}: it is no JSON object with a text "messages_display"; correct the line, or name another file.`,
+    );
+  });
 }

@@ -1,35 +1,35 @@
-// From a read action to a decision: the closed taxonomy of problems, and what the problem policy makes of each. Pure.
-// Parsers report syntax; here it is asked whether the call can be carried out.
+// From a read action to a decision: the closed taxonomy of problems, what the problem policy makes of each, and what a policy reads
+// when its action was not carried out. Pure. Parsers report syntax; here a call is validated. Feedback is short, names the tool
+// and the place, and says nothing about the syntax of calls, which differs between model families and stands in the prompt.
 
 import type { ActionProblem, Decision, ParsedAction, ParseProblem, Tool, ToolCall } from "../core/index.ts";
 import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import { findViolation } from "./argument-validator.ts";
-import { feedbackOn } from "./feedback.ts";
 import type { ProblemDisposition, ProblemPolicy } from "./problem-policy.ts";
 
-export type JudgeOptions = {
+export type DecideOptions = {
   readonly tools: readonly Tool[];
   readonly argumentErrors: "environment" | "loop";
   readonly policy: ProblemPolicy;
 };
 
 /** Never throws on model output. */
-export function judgeAction(action: ParsedAction, options: JudgeOptions): Decision {
+export function decideAction(action: ParsedAction, options: DecideOptions): Decision {
   const [call] = action.toolCalls;
-  return call === undefined ? judgeWithoutCall(action, options) : judgeCall(action, call, options);
+  return call === undefined ? decideWithoutCall(action, options) : decideCall(action, call, options);
 }
 
-function judgeWithoutCall(action: ParsedAction, options: JudgeOptions): Decision {
+function decideWithoutCall(action: ParsedAction, options: DecideOptions): Decision {
   const { policy } = options;
   const parsed = action.problems.map(asActionProblem);
-  if (!action.isTerminated) return judgeCutOff(action, null, options);
+  if (!action.isTerminated) return decideCutOff(action, null, options);
   if (parsed.length > 0) return settle(action, null, parsed, options);
   if (policy["no-call"] === "words") return { type: "say", words: action.content, problems: [] };
   return settle(action, null, [{ code: "no-call", toolName: null, detail: "No tool was called." }], options);
 }
 
 /** A call that stands whole in it may not be the one that was meant: more of it, or others, would have come. */
-function judgeCutOff(action: ParsedAction, call: ToolCall | null, options: JudgeOptions): Decision {
+function decideCutOff(action: ParsedAction, call: ToolCall | null, options: DecideOptions): Decision {
   const parsed = action.problems.map(asActionProblem);
   // An unfinished call is what being cut off looks like; once is enough.
   const others = parsed.filter(({ code }) => code !== "unterminated-call");
@@ -39,8 +39,8 @@ function judgeCutOff(action: ParsedAction, call: ToolCall | null, options: Judge
   return settle(action, attempt, [cutOff], options, others);
 }
 
-function judgeCall(action: ParsedAction, call: ToolCall, options: JudgeOptions): Decision {
-  if (!action.isTerminated) return judgeCutOff(action, call, options);
+function decideCall(action: ParsedAction, call: ToolCall, options: DecideOptions): Decision {
+  if (!action.isTerminated) return decideCutOff(action, call, options);
   const found: ActionProblem[] = [];
   const count = action.toolCalls.length;
   if (count > 1) {
@@ -66,7 +66,7 @@ function settle(
   action: ParsedAction,
   attempt: { readonly call: ToolCall; readonly arguments: JsonObject } | null,
   found: readonly ActionProblem[],
-  options: JudgeOptions,
+  options: DecideOptions,
   beside: readonly ActionProblem[] = [],
 ): Decision {
   const { policy } = options;
@@ -86,7 +86,7 @@ function settle(
   return { type: "call", ...attempt, problems };
 }
 
-function dispositionOf(problem: ActionProblem, options: JudgeOptions, hasCall: boolean): ProblemDisposition {
+function dispositionOf(problem: ActionProblem, options: DecideOptions, hasCall: boolean): ProblemDisposition {
   const disposition = options.policy[problem.code];
   if (problem.code === "schema-violation" && disposition === "observe" && options.argumentErrors === "environment") {
     return "forward";
@@ -121,7 +121,7 @@ function findCallProblems(call: ToolCall, toolArguments: JsonObject, tools: read
 
 /**
  * The taxonomy is about calls, so a call that is JSON but no object (`5`, `["get_order"]`) is as unreadable as one that is
- * no JSON, and one without a name asks for a tool that does not exist. "not-an-object" is kept for arguments.
+ * no JSON, and one without a name calls a tool that does not exist. "not-an-object" is reserved for arguments.
  */
 function asActionProblem({ code, toolName, detail }: ParseProblem): ActionProblem {
   switch (code) {
@@ -132,4 +132,37 @@ function asActionProblem({ code, toolName, detail }: ParseProblem): ActionProble
     default:
       return { code, toolName, detail };
   }
+}
+
+/** Names at most this many tools; longer lists would cost more context than they help. */
+const shownTools = 40;
+
+function feedbackOn(problem: ActionProblem, tools: readonly Tool[]): string {
+  const call = problem.toolName === null ? "the tool call" : `the call of "${problem.toolName}"`;
+  switch (problem.code) {
+    case "not-json":
+    case "not-an-object":
+    case "unterminated-call":
+    case "spoofed-marker":
+    case "repaired":
+      return `Error: ${call} was not carried out. ${problem.detail} Repeat it in the format that the tools section shows.`;
+    case "unknown-tool":
+      return `Error: ${call} was not carried out. ${problem.detail} ${listTools(tools)}`;
+    case "schema-violation":
+      return `Error: ${call} was not carried out. ${problem.detail}`;
+    case "several-calls":
+      return `Error: nothing was carried out. ${problem.detail} Call one tool at a time.`;
+    case "cut-off":
+      return `Error: nothing was carried out and nobody read your message. ${problem.detail} Be shorter.`;
+    case "no-call":
+      return `Error: nothing was carried out and nobody read your message. ${problem.detail} ${listTools(tools)}`;
+    default:
+      return problem.code satisfies never;
+  }
+}
+
+function listTools(tools: readonly Tool[]): string {
+  if (tools.length === 0) return "There are no tools.";
+  const names = tools.slice(0, shownTools).map((tool) => tool.name);
+  return `The tools are ${names.join(", ")}${tools.length > shownTools ? ", ..." : ""}.`;
 }

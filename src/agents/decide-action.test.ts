@@ -9,7 +9,7 @@ import {
   toolFromDefinition,
 } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
-import { judgeAction } from "./judge-action.ts";
+import { decideAction } from "./decide-action.ts";
 import { createProblemPolicy, type ProblemPolicy } from "./problem-policy.ts";
 
 const parameters = { type: "object", properties: { id: { type: "string" } }, required: ["id"] };
@@ -30,7 +30,7 @@ const actionWith = ({ calls = [], ...rest }: Shape): ParsedAction => ({
 });
 
 const judge = (shape: Shape, changes: Partial<ProblemPolicy> = {}, argumentErrors: "environment" | "loop" = "loop") =>
-  judgeAction(actionWith(shape), { tools, argumentErrors, policy: createProblemPolicy(changes) });
+  decideAction(actionWith(shape), { tools, argumentErrors, policy: createProblemPolicy(changes) });
 const codes = (decision: { readonly problems: readonly { readonly code: ActionProblemCode }[] }) =>
   decision.problems.map(({ code }) => code);
 const problem = (code: ParseProblem["code"], toolName: string | null = null): ParseProblem => ({
@@ -38,7 +38,7 @@ const problem = (code: ParseProblem["code"], toolName: string | null = null): Pa
 
 const good = ["get_order", '{"id": "#W1"}'] as const;
 
-describe("judgeAction() by default", () => {
+describe("decideAction() by default", () => {
   test("carries out a call", () => {
     expect(judge({ calls: [good] })).toEqual({
       type: "call",
@@ -116,7 +116,7 @@ describe("judgeAction() by default", () => {
   });
 });
 
-describe("judgeAction() with another policy", () => {
+describe("decideAction() with another policy", () => {
   test.each([
     ["end", "end"],
     ["abort", "abort"],
@@ -158,7 +158,7 @@ describe("judgeAction() with another policy", () => {
   });
 });
 
-test("judgeAction() never throws, and what it carries out is a call of the action", () => {
+test("decideAction() never throws, and what it carries out is a call of the action", () => {
   const codeOf = fc.constantFrom<ParseProblem["code"]>("not-json", "not-an-object", "no-name", "unknown-tool", "unterminated-call", "spoofed-marker"); // prettier-ignore
   const shapes = fc.record({
     calls: fc.array(fc.tuple(fc.constantFrom("get_order", "fly", ""), fc.oneof(fc.json(), fc.string())), {
@@ -180,7 +180,7 @@ test("judgeAction() never throws, and what it carries out is a call of the actio
   );
 });
 
-test("judgeAction() carries out a repaired call and counts the repair; only a policy that says so ends on it", () => {
+test("decideAction() carries out a repaired call and counts the repair; only a policy that says so ends on it", () => {
   const shape = { calls: [good], problems: [problem("repaired", "get_order")] };
   expect(judge(shape)).toMatchObject({ type: "call", problems: [{ code: "repaired", toolName: "get_order" }] });
   expect(judge(shape, { repaired: "end" })).toMatchObject({ type: "end", problems: [{ code: "repaired" }] });
