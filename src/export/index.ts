@@ -1,38 +1,49 @@
-// Exporters: samples to the rows that trainers read, and rows to files.
+// Exports: samples to the rows that trainers read, and rows to files.
 
-export { type AtroposRow, toAtroposRow } from "./atropos.ts";
-export { type ChatMessage, type ChatToolCall, type Conversation, conversationOf } from "./chat-messages.ts";
+export { type AnyRow, type Columns, type ColumnType, rowLine } from "./columns.ts";
+export {
+  type ChatMessage,
+  type ChatToolCall,
+  type Conversation,
+  conversationOf,
+  type PreferenceFacts,
+  type PreferenceRow,
+  type SftRow,
+  toPreferenceRows,
+  toSftRow,
+} from "./conversations.ts";
+export { createJsonLinesFile, createParquetFile, type RowFile } from "./files.ts";
 export {
   type EpisodeToExport,
   type ExportContext,
+  type ExportedGroup,
   type ExportedRow,
   type ExportFormat,
   type ExportFormatName,
   exportFormatNames,
   exportFormats,
-} from "./export-format.ts";
-export { type ExportedGroup, exportGroup, type GroupToExport, type LeftOut } from "./export-group.ts";
-export type { ExportOrigin } from "./export-origin.ts";
-export { createJsonLinesFile } from "./json-lines-file.ts";
-export { createParquetFile } from "./parquet-file.ts";
-export { type PreferenceFacts, type PreferenceRow, toPreferenceRows } from "./preferences.ts";
-export { type AnyRow, type Columns, type ColumnType, rowLine } from "./row-columns.ts";
-export type { EpisodeFacts, SampleFacts, WeightSpanFacts } from "./row-facts.ts";
-export type { RowFile } from "./row-file.ts";
-export { type SftRow, toSftRow } from "./sft.ts";
-export { type SftTokensRow, toSftTokensRow } from "./sft-tokens.ts";
+  exportGroup,
+  type GroupToExport,
+  type LeftOut,
+} from "./formats.ts";
+export type { EpisodeFacts, ExportOrigin, SampleFacts, WeightSpanFacts } from "./samples.ts";
 export {
+  type AtroposRow,
+  type SftTokensRow,
   type SlimeMetadata,
   type SlimeOptions,
   type SlimeOrigin,
   type SlimeRow,
   slimeRowLine,
+  type TinkerRow,
+  toAtroposRow,
+  toSftTokensRow,
   toSlimeRow,
-} from "./slime.ts";
-export { type TinkerRow, toTinkerRow } from "./tinker.ts";
-export { toTrlRow, type TrlRow } from "./trl.ts";
+  toTinkerRow,
+  toTrlRow,
+  toVerlRow,
+  type TrlRow,
+  type VerlRow,
+} from "./trainers.ts";
 export { toVerifiersRow, type VerifiersNode, type VerifiersRow, type VerifiersTrace } from "./verifiers.ts";
-export { toVerlRow, type VerlRow } from "./verl.ts";
-export { parseWhere, type Where } from "./where/parse-where.ts";
-export { WhereError } from "./where/where-error.ts";
-export { type WhereFieldName, whereFieldKinds, type WhereFields } from "./where/where-fields.ts";
+export { parseWhere, type Where, WhereError, type WhereFieldName, whereFieldKinds, type WhereFields } from "./where.ts";

@@ -6,20 +6,9 @@
 // own, unsampled, as their generation prompt stands there; nodes of shown messages hold none.
 
 import type { DroppedTokens, Episode, Message, Turn } from "../core/index.ts";
-import { openingLength } from "./chat-messages.ts";
-import { type ExportOrigin, withRun } from "./export-origin.ts";
-import { type Columns, shortestFloat32 } from "./row-columns.ts";
-import { episodeFacts, type EpisodeFacts } from "./row-facts.ts";
-
-export type VerifiersRow = {
-  readonly id: string;
-  readonly env: { readonly id: string };
-  readonly task: VerifiersTask;
-  readonly group: { readonly id: string };
-  readonly ok: boolean;
-  readonly errors: readonly [];
-  readonly traces: readonly [VerifiersTrace];
-};
+import { openingLength } from "./conversations.ts";
+import { type ExportOrigin, withRun, episodeFacts, type EpisodeFacts } from "./samples.ts";
+import { columns, flag, json, type RowOf, shortestFloat32, string } from "./columns.ts";
 
 export type VerifiersTask = {
   readonly type: string;
@@ -73,15 +62,17 @@ export type VerifiersMessage =
   | { readonly role: "system" | "user" | "assistant"; readonly content: string }
   | { readonly role: "tool"; readonly content: string; readonly tool_call_id: string; readonly name: string };
 
-export const verifiersColumns: Columns<VerifiersRow> = [
-  { name: "id", type: "text" },
-  { name: "env", type: "json" },
-  { name: "task", type: "json" },
-  { name: "group", type: "json" },
-  { name: "ok", type: "boolean" },
-  { name: "errors", type: "json" },
-  { name: "traces", type: "json" },
-];
+export const verifiersColumns = columns({
+  id: string(),
+  env: json<{ readonly id: string }>(),
+  task: json<VerifiersTask>(),
+  group: json<{ readonly id: string }>(),
+  ok: flag(),
+  errors: json<readonly []>(),
+  traces: json<readonly [VerifiersTrace]>("one: its nodes are the tree of the episode's messages and tokens"),
+});
+
+export type VerifiersRow = RowOf<typeof verifiersColumns>;
 
 /** Throws a plain error for an episode that was not graded. `dropped` as `toSamples` reports it. */
 export function toVerifiersRow(
@@ -128,7 +119,7 @@ export function toVerifiersRow(
   };
 }
 
-/** Their words for limits, so that their readers see a truncated episode as one. */
+/** Their terms for limits, so that their readers see a truncated episode as one. */
 function stopCondition(stopReason: string): string {
   if (stopReason === "max_tokens") return "max_output_tokens";
   if (stopReason === "context_length") return "max_total_tokens";

@@ -74,7 +74,7 @@ export const modules = {
   store: { imports: ["core", "lib", "python-semantics"], entries: ["run-store.ts"] },
   queue: { imports: ["core", "lib", "python-semantics"], entries: ["job-queue.ts"] },
   rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"] },
-  export: { imports: ["core", "trajectories"], packages: { "hyparquet-writer": "export/parquet-file.ts" } },
+  export: { imports: ["core", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
 
   gateway: {
     imports: ["core", "lib", "python-semantics", "trajectories"],

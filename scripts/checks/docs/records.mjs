@@ -32,7 +32,17 @@ async function recordsPage() {
   /** @type {unknown} */
   const store = await import(pathToFileURL(join(root, "dist/store/index.js")).href);
   const { recordReferences } = /** @type {typeof import("../../../dist/store/index.js")} */ (store);
-  return `${head}\n${sectionsOf(recordReferences).join("\n\n")}\n`;
+  /** @type {unknown} */
+  const exporting = await import(pathToFileURL(join(root, "dist/export/index.js")).href);
+  const { exportFormats } = /** @type {typeof import("../../../dist/export/index.js")} */ (exporting);
+  const rows = Object.entries(exportFormats).map(([name, { columns }]) =>
+    sectionOf({
+      name: name === "slime" ? "Rows of slime, and `samples.jsonl`" : `Rows of ${name}`,
+      fields: columns.map(({ name: field, type, meaning }) => ({ variant: null, name: field, title: type, meaning })),
+      parts: [],
+    }),
+  );
+  return `${head}\n${[...sectionsOf(recordReferences), ...rows].join("\n\n")}\n`;
 }
 
 /** @param {readonly RecordReference[]} references */
@@ -59,7 +69,7 @@ function sectionOf({ name, fields }) {
     meaning,
   ]);
   const lines = [titles, titles.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`);
-  return `## ${name.includes(".") ? `\`${name}\`` : name}\n\n${lines.join("\n")}`;
+  return `## ${/^\w+\.jsonl?$|^run\.json$/.test(name) ? `\`${name}\`` : name}\n\n${lines.join("\n")}`;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

@@ -1,15 +1,96 @@
-// Rows as Parquet: lists of int32 and float32, texts, and messages as a list of structs, so that trainers read them as they
-// are; whatever has no fixed shape is JSON text. Written a row group at a time.
+// Rows into a file, which has its name only when it is whole: JSON lines, or Parquet with lists of int32 and float32, texts, and
+// messages as a list of structs, so that trainers read them as they are; whatever has no fixed shape is JSON text.
+
+import { type FileHandle, open, rename, rm } from "node:fs/promises";
 
 import { ByteWriter, ParquetWriter, type SchemaElement } from "hyparquet-writer";
-import { PartialFile } from "./partial-file.ts";
-import type { AnyRow, Columns, ColumnType } from "./row-columns.ts";
-import type { RowFile } from "./row-file.ts";
+
+import { type AnyRow, type Columns, type ColumnType, rowLine } from "./columns.ts";
+
+/**
+ * Takes rows in order. Memory does not grow with their number.
+ *
+ * Guarantees: `write` resolves once its rows may be forgotten; after `close` the file is whole and has its name, and until
+ * then there is no file of that name. After `abandon` nothing is left.
+ */
+export interface RowFile {
+  write(rows: readonly AnyRow[]): Promise<void>;
+  /** Bytes written. */
+  close(): Promise<number>;
+  abandon(): Promise<void>;
+}
+
+/** A file that has its name only when it is whole: written beside, renamed at the end. */
+class PartialFile {
+  readonly #path: string;
+  #handle: FileHandle;
+  #bytes = 0;
+
+  private constructor(path: string, handle: FileHandle) {
+    this.#path = path;
+    this.#handle = handle;
+  }
+
+  static async open(path: string): Promise<PartialFile> {
+    return new PartialFile(path, await open(`${path}.part`, "w"));
+  }
+
+  async append(bytes: Uint8Array | string): Promise<void> {
+    const data = typeof bytes === "string" ? Buffer.from(bytes, "utf8") : bytes;
+    this.#bytes += data.length;
+    await this.#handle.appendFile(data);
+  }
+
+  /** Bytes written. */
+  async close(): Promise<number> {
+    await this.#handle.datasync();
+    await this.#handle.close();
+    await rename(`${this.#path}.part`, this.#path);
+    return this.#bytes;
+  }
+
+  async abandon(): Promise<void> {
+    await this.#handle.close().catch(() => undefined);
+    await rm(`${this.#path}.part`, { force: true });
+  }
+}
+
+/** Characters that are written together. */
+const batchLength = 1 << 20;
+
+/** One object a line, numbers as Python reads them. */
+export async function createJsonLinesFile(path: string, columns: Columns<AnyRow>): Promise<RowFile> {
+  const file = await PartialFile.open(path);
+  let waiting: string[] = [];
+  let length = 0;
+  const flush = async (): Promise<void> => {
+    const text = waiting.join("");
+    waiting = [];
+    length = 0;
+    await file.append(text);
+  };
+  return {
+    write: async (rows) => {
+      for (const row of rows) {
+        const line = `${rowLine(row, columns)}\n`;
+        waiting.push(line);
+        length += line.length;
+        if (length >= batchLength) await flush();
+      }
+    },
+    close: async () => {
+      await flush();
+      return file.close();
+    },
+    abandon: () => file.abandon(),
+  };
+}
 
 /** Values (of lists, too) in a row group: as many rows as have these are held at once, about 100 MB while they are encoded. */
 const valuesPerGroup = 1 << 20;
 const maxRowsPerGroup = 10_000;
 
+/** Written a row group at a time. */
 export async function createParquetFile(path: string, columns: Columns<AnyRow>): Promise<RowFile> {
   const file = await PartialFile.open(path);
   const bytes = new ByteWriter();
@@ -25,7 +106,7 @@ export async function createParquetFile(path: string, columns: Columns<AnyRow>):
   const drain = async (): Promise<void> => {
     const chunk = bytes.getBytes();
     await file.append(chunk);
-    // `offset` goes on counting from the beginning of the file; only the buffer is used again.
+    // `offset` counts from the beginning of the file; only the buffer is used again.
     bytes.index = 0;
   };
   const flush = async (): Promise<void> => {

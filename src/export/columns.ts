@@ -1,4 +1,5 @@
-// The columns of a format, once, for every kind of file; and a row as one line of JSON. Lists of numbers are lists in both
+// The columns of a format, once: they give the type of its rows, every kind of file, and the reference in docs/records.md. And
+// a row as one line of JSON. Lists of numbers are lists in both
 // kinds of file; "json" is any value, which Parquet holds as JSON text.
 
 /** How a column's values look; any of them may be null. "messages": a list of `ChatMessage`. */
@@ -16,15 +17,63 @@ export type ColumnType =
   | "json"
   | "messages";
 
-/** Columns stand in the order in which they are written. */
-export type Columns<Row> = readonly { readonly name: keyof Row & string; readonly type: ColumnType }[];
+/** A column with values of type `T`, and what they mean where the name does not say it. */
+export type Column<T> = {
+  readonly type: ColumnType;
+  readonly meaning: string;
+  /** Never set: it carries the type. */
+  readonly value?: T;
+};
+
+/** The columns of a format, in the order in which they are written. */
+export type Columns<Row> = readonly { readonly name: string; readonly type: ColumnType; readonly meaning: string }[] & {
+  /** Never set: it carries the type. */
+  readonly row?: Row;
+};
+
+/** The row that columns describe. */
+export type RowOf<C> = C extends { readonly row?: infer Row } ? NonNullable<Row> : never;
 
 /** A row whose columns are only known at run time. */
 export type AnyRow = Readonly<Record<string, unknown>>;
 
+export function columns<Row extends AnyRow>(table: { readonly [K in keyof Row]: Column<Row[K]> }): Columns<
+  Readonly<Row>
+> {
+  return Object.entries<Column<unknown>>(table).map(([name, { type, meaning }]) => ({ name, type, meaning }));
+}
+
+function kind<T>(type: ColumnType): (meaning?: string) => Column<T> {
+  return (meaning = "") => ({ type, meaning });
+}
+
+export const int = kind<number>("int");
+export const double = kind<number>("double");
+export const flag = kind<boolean>("boolean");
+export const string = kind<string>("text");
+export const ints = kind<readonly number[]>("ints");
+export const floats = kind<readonly number[]>("floats");
+export const doubles = kind<readonly number[]>("doubles");
+export const strings = kind<readonly string[]>("texts");
+export const intLists = kind<readonly (readonly number[])[]>("int-lists");
+export const floatLists = kind<readonly (readonly number[])[]>("float-lists");
+
+/** A list of `ChatMessage`. */
+export function messageList<T>(meaning = ""): Column<readonly T[]> {
+  return { type: "messages", meaning };
+}
+
+export function json<T>(meaning = ""): Column<T> {
+  return { type: "json", meaning };
+}
+
+export function orNull<T>(column: Column<T>): Column<T | null> {
+  return column;
+}
+
 /** The row as one line of JSON, without the line end. Numbers are written as Python reads them, infinities included. */
-export function rowLine<Row>(row: Row, columns: Columns<Row>): string {
-  const written = columns.map(({ name, type }) => `${JSON.stringify(name)}:${valueText(row[name], type)}`);
+export function rowLine<Row extends object>(row: Row, of: Columns<Row>): string {
+  const written = of.map(({ name, type }) => `${JSON.stringify(name)}:${valueText((row as AnyRow)[name], type)}`);
   return `{${written.join(",")}}`;
 }
 

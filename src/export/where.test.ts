@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { ConfigurationError } from "../../core/index.ts";
-import { createRandom, type Random } from "../../lib/random.ts";
-import { parseWhere, type WhereFields } from "../index.ts";
+import { ConfigurationError } from "../core/index.ts";
+import { createRandom, type Random } from "../lib/random.ts";
+import { parseWhere, type WhereFields } from "./index.ts";
 
 const fields: WhereFields = {
   reward: 0.5,

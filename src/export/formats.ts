@@ -1,0 +1,318 @@
+// The table of formats: what a row of each stands for, how it is made, and how many trained tokens it holds, counted in the row
+// itself. And one group through a format, with the check that every sampled token is either in a row or left out with a reason.
+// Pure; reading runs and writing files is done elsewhere.
+
+import type { Episode, EpisodeSamples, GroupRecord, Sample } from "../core/index.ts";
+import { countOnes } from "../trajectories/index.ts";
+import type { AnyRow, Columns } from "./columns.ts";
+import { preferenceColumns, toPreferenceRows, sftColumns, toSftRow } from "./conversations.ts";
+import { type ExportOrigin, countLabels } from "./samples.ts";
+import {
+  atroposColumns,
+  sftTokensColumns,
+  slimeColumns,
+  tinkerColumns,
+  toAtroposRow,
+  toSftTokensRow,
+  toSlimeRow,
+  toTinkerRow,
+  toTrlRow,
+  toVerlRow,
+  trlColumns,
+  verlColumns,
+} from "./trainers.ts";
+import { toVerifiersRow, verifiersColumns } from "./verifiers.ts";
+import { type WhereFields, whereFields } from "./where.ts";
+
+export type EpisodeToExport = { readonly origin: ExportOrigin; readonly result: EpisodeSamples };
+
+/** What a format may need beyond episodes. */
+export type ExportContext = {
+  /** Text of tokens, for formats with `needsText`. */
+  readonly decode: (tokens: Uint32Array, origin: ExportOrigin) => string;
+  /** JSON text of the tools that the episode's template shows; `null` where none are known. */
+  readonly toolsOf: (origin: ExportOrigin) => string | null;
+};
+
+/** A row and the episodes that are in it. */
+export type ExportedRow = { readonly row: AnyRow; readonly episodes: readonly ExportOrigin[] };
+
+export type ExportFormat = {
+  readonly columns: Columns<AnyRow>;
+  /** Trainers of policies get kept groups alone: groups are dropped for their sake. Datasets of text take all. */
+  readonly takes: "kept-groups" | "all-groups";
+  /** True: `decode` is called. */
+  readonly needsText: boolean;
+  /** The trainer finds groups by position: a file holds whole groups of one size. */
+  readonly wholeGroups: boolean;
+  /** The rows of one group; `episodes` is not empty. */
+  readonly rowsOf: (episodes: readonly EpisodeToExport[], context: ExportContext) => readonly ExportedRow[];
+  /** Tokens of the row that enter the loss; `null` for formats without tokens. */
+  readonly trainedTokens: (row: AnyRow) => number | null;
+  /** Why an episode that was offered is in no row. */
+  readonly whyLeftOut: string;
+};
+
+const noTokens = "no token that could be trained is recorded";
+
+export const exportFormats = {
+  slime: formatOf(slimeColumns, {
+    rowsOf: eachSample((sample, origin, { decode }) =>
+      toSlimeRow(sample, origin, { decode: (tokens) => decode(tokens, origin) }),
+    ),
+    trainedTokens: ({ loss_mask }) => countOnesIn(loss_mask),
+    needsText: true,
+  }),
+  verl: formatOf(verlColumns, {
+    rowsOf: eachSample(toVerlRow),
+    trainedTokens: ({ response_mask }) => countOnesIn(response_mask),
+  }),
+  atropos: formatOf(atroposColumns, {
+    rowsOf: (all) => {
+      const episodes = withSamples(all);
+      const samples = episodes.flatMap(({ origin, result }) => result.samples.map((sample) => ({ sample, origin })));
+      if (samples.length === 0) return [];
+      return [{ row: toAtroposRow(samples), episodes: episodes.map(({ origin }) => origin) }];
+    },
+    trainedTokens: ({ masks }) => masks.reduce((sum, mask) => sum + countLabels(mask), 0),
+  }),
+  verifiers: formatOf(verifiersColumns, {
+    rowsOf: (episodes) =>
+      withSamples(episodes).map(({ origin, result }) => ({
+        row: toVerifiersRow(origin, result.dropped),
+        episodes: [origin],
+      })),
+    trainedTokens: ({ traces }) => traces[0].nodes.reduce((sum, { mask }) => sum + mask.filter(Boolean).length, 0),
+  }),
+  tinker: formatOf(tinkerColumns, { rowsOf: eachSample(toTinkerRow), trainedTokens: ({ mask }) => countOnesIn(mask) }),
+  trl: formatOf(trlColumns, {
+    rowsOf: eachSample(toTrlRow),
+    trainedTokens: ({ env_mask }) => countOnesIn(env_mask),
+    wholeGroups: true,
+  }),
+  sft: formatOf(sftColumns, {
+    takes: "all-groups",
+    rowsOf: (episodes, { toolsOf }) =>
+      episodes
+        .filter(({ origin }) => origin.episode.messages.some(({ role }) => role === "assistant"))
+        .map(({ origin }) => ({ row: toSftRow(origin, toolsOf(origin)), episodes: [origin] })),
+    whyLeftOut: "it holds no action",
+  }),
+  "sft-tokens": formatOf(sftTokensColumns, {
+    takes: "all-groups",
+    rowsOf: eachSample(toSftTokensRow),
+    trainedTokens: ({ labels }) => countLabels(labels),
+  }),
+  preferences: formatOf(preferenceColumns, {
+    takes: "all-groups",
+    rowsOf: (episodes, { toolsOf }) => {
+      const origins = episodes.map(({ origin }) => origin);
+      return toPreferenceRows(origins, toolsOf).map((row) => {
+        const { chosen_episode_id: chosen, rejected_episode_id: rejected } = row.metadata;
+        return { row, episodes: origins.filter(({ episode: { id } }) => id === chosen || id === rejected) };
+      });
+    },
+    whyLeftOut: "neither the best nor the worst of those that began alike",
+  }),
+} as const satisfies Readonly<Record<string, ExportFormat>>;
+
+export type ExportFormatName = keyof typeof exportFormats;
+
+// `Object.keys` forgets the type of the keys.
+export const exportFormatNames = Object.keys(exportFormats) as readonly ExportFormatName[];
+
+type RowsOf<Row> = (
+  episodes: readonly EpisodeToExport[],
+  context: ExportContext,
+) => readonly { readonly row: Row; readonly episodes: readonly ExportOrigin[] }[];
+
+function formatOf<Row extends AnyRow>(
+  columns: Columns<Row>,
+  parts: Partial<Pick<ExportFormat, "takes" | "needsText" | "wholeGroups" | "whyLeftOut">> & {
+    readonly rowsOf: RowsOf<Row>;
+    readonly trainedTokens?: (row: Row) => number;
+  },
+): ExportFormat {
+  return {
+    columns,
+    takes: "kept-groups",
+    needsText: false,
+    wholeGroups: false,
+    whyLeftOut: noTokens,
+    ...parts,
+    // Rows come back to the format that made them.
+    trainedTokens: (row) => parts.trainedTokens?.(row as Row) ?? null,
+  };
+}
+
+function eachSample<Row>(toRow: (sample: Sample, origin: ExportOrigin, context: ExportContext) => Row): RowsOf<Row> {
+  return (episodes, context) =>
+    episodes.flatMap(({ origin, result }) =>
+      result.samples.map((sample) => ({ row: toRow(sample, origin, context), episodes: [origin] })),
+    );
+}
+
+function withSamples(episodes: readonly EpisodeToExport[]): EpisodeToExport[] {
+  return episodes.filter(({ result }) => result.samples.length > 0);
+}
+
+function countOnesIn(mask: readonly number[]): number {
+  let ones = 0;
+  for (const entry of mask) if (entry === 1) ones++;
+  return ones;
+}
+
+export type GroupToExport = {
+  readonly run: string | null;
+  /** Number of the group in the export. */
+  readonly groupIndex: number;
+  /** "undecided": the run was stopped, or is in progress. */
+  readonly decision: GroupRecord["decision"] | "undecided";
+  /** Why it was dropped; `null` when it was not. */
+  readonly reason: string | null;
+  readonly episodes: readonly {
+    readonly episode: Episode;
+    readonly result: EpisodeSamples;
+    /** Number of the episode in the export. */
+    readonly index: number;
+  }[];
+};
+
+export type LeftOut = { readonly reason: string; readonly episodes: number; readonly sampledTokens: number };
+
+export type ExportedGroup = {
+  readonly rows: readonly AnyRow[];
+  /** Episodes that are in a row. */
+  readonly episodes: number;
+  /** Of these episodes; each is counted once. `null` for formats without tokens. */
+  readonly trainedTokens: number | null;
+  readonly leftOut: readonly LeftOut[];
+};
+
+/**
+ * Throws a plain error when a sample must not be exported, and when the rows do not hold exactly the tokens of their
+ * episodes that are to be trained: an export that lost or doubled a token must not be finished.
+ */
+export function exportGroup(
+  group: GroupToExport,
+  format: ExportFormat,
+  options: ExportContext & {
+    readonly where: (fields: WhereFields) => boolean;
+    /** For formats of whole groups: rows of the groups so far, `null` before the first. Default: groups of any size are taken. */
+    readonly groupSize?: number | null;
+  },
+): ExportedGroup {
+  const groupMean = meanReward(group);
+  const leftOut = new LeftOutCounter();
+  const taken: EpisodeToExport[] = [];
+  for (const { episode, result, index } of group.episodes) {
+    const sampleCount = result.samples.length;
+    const origin = { episode, index, groupIndex: group.groupIndex, run: group.run, sampleCount, groupMean };
+    const reason = whyNot(group, { format, origin, result, where: options.where });
+    if (reason === null) taken.push({ origin, result });
+    else leftOut.add(reason, episode);
+  }
+  const exported = taken.length === 0 ? [] : format.rowsOf(taken, options);
+  if (format.wholeGroups && options.groupSize !== undefined && exported.length > 0) {
+    const reason = whyNotWhole(group, exported.length, options.groupSize);
+    if (reason !== null) {
+      for (const { origin } of taken) leftOut.add(reason, origin.episode);
+      return { rows: [], episodes: 0, trainedTokens: null, leftOut: leftOut.list() };
+    }
+  }
+  const inRows = new Set(exported.flatMap(({ episodes }) => episodes.map(({ index }) => index)));
+  for (const { origin } of taken) if (!inRows.has(origin.index)) leftOut.add(format.whyLeftOut, origin.episode);
+  const rows = exported.map(({ row }) => row);
+  const written = taken.filter(({ origin }) => inRows.has(origin.index));
+  return {
+    rows,
+    episodes: written.length,
+    trainedTokens: checkTokens(rows, written, format),
+    leftOut: leftOut.list(),
+  };
+}
+
+function whyNot(
+  group: GroupToExport,
+  through: {
+    readonly format: ExportFormat;
+    readonly origin: ExportOrigin;
+    readonly result: EpisodeSamples;
+    readonly where: (fields: WhereFields) => boolean;
+  },
+): string | null {
+  const { format, origin, result, where } = through;
+  const { outcome, reward } = origin.episode;
+  if (outcome === "failed" || outcome === "aborted") return `it was ${outcome}`;
+  if (reward === null) return "it was not graded";
+  if (isFilteredOut(result)) return "the run's fault policy took it out";
+  if (format.takes === "kept-groups" && group.decision === "dropped") return `its group was dropped: ${group.reason}`;
+  if (format.takes === "kept-groups" && group.decision === "undecided") return "its group is not decided yet";
+  return where(whereFields(origin, { decision: group.decision, samples: result.samples })) ? null : "--where";
+}
+
+/** A trainer that finds groups by position needs one row for each episode, in groups of one size. */
+function whyNotWhole({ episodes }: GroupToExport, rows: number, size: number | null): string | null {
+  const name = `its group "${episodes[0]?.episode.groupId}"`;
+  if (rows !== episodes.length) return `${name} is not whole: ${rows} rows of ${episodes.length} episodes`;
+  return size === null || rows === size ? null : `${name} has ${rows} rows, the groups before it have ${size}`;
+}
+
+/** A run may take the rows of an episode out of its group: then its reward is not compared with the others either. */
+function isFilteredOut({ samples, dropped }: EpisodeSamples): boolean {
+  return samples.length === 0 && dropped.some(({ reason }) => reason === "filtered");
+}
+
+/** Trained tokens of the episodes, which must be those of the rows. */
+function checkTokens(
+  rows: readonly AnyRow[],
+  written: readonly EpisodeToExport[],
+  format: ExportFormat,
+): number | null {
+  let inRows: number | null = null;
+  for (const row of rows) {
+    const count = format.trainedTokens(row);
+    if (count !== null) inRows = (inRows ?? 0) + count;
+  }
+  if (inRows === null) return null;
+  let expected = 0;
+  for (const { origin, result } of written) {
+    const trained = result.samples.reduce((sum, { lossMask }) => sum + countOnes(lossMask), 0);
+    const dropped = result.dropped.reduce((sum, { count }) => sum + count, 0);
+    const sampled = sampledTokens(origin.episode);
+    if (trained + dropped !== sampled) throw lost(origin.episode.id, `${trained} + ${dropped}`, sampled);
+    expected += trained;
+  }
+  if (inRows !== expected)
+    throw lost(written.map(({ origin }) => origin.episode.id).join('", "'), `${inRows}`, expected);
+  return inRows;
+}
+
+function lost(episodes: string, found: string, expected: number): Error {
+  return new Error(
+    `Cannot export episodes "${episodes}": ${found} tokens are trained or dropped, ${expected} are to be. This is a bug of trainable-agents.`,
+  );
+}
+
+function meanReward({ episodes }: GroupToExport): number | null {
+  const rewards = episodes.flatMap(({ episode: { reward }, result }) => (isFilteredOut(result) ? [] : (reward ?? [])));
+  return rewards.length === 0 ? null : rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
+}
+
+function sampledTokens({ trajectory }: Episode): number {
+  return trajectory.turns.reduce((sum, turn) => sum + turn.sampledTokens.length, 0);
+}
+
+class LeftOutCounter {
+  readonly #byReason = new Map<string, LeftOut>();
+
+  add(reason: string, episode: Episode): void {
+    const before = this.#byReason.get(reason) ?? { reason, episodes: 0, sampledTokens: 0 };
+    const sampled = before.sampledTokens + sampledTokens(episode);
+    this.#byReason.set(reason, { reason, episodes: before.episodes + 1, sampledTokens: sampled });
+  }
+
+  list(): LeftOut[] {
+    return [...this.#byReason.values()];
+  }
+}

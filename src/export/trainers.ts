@@ -1,0 +1,336 @@
+// Rows of trainers: slime, verl, tinker, TRL, Atropos, and tokens with labels. Each format is its columns and a function of a
+// sample. A core sample covers all tokens; most trainers have masks and logprobs of the response alone, which begins at the
+// first sampled token. Every function throws a plain error for a sample that must not be exported (see `checkExportable`).
+
+import type { Episode, Sample } from "../core/index.ts";
+import {
+  columns,
+  double,
+  doubles,
+  floatLists,
+  floats,
+  int,
+  intLists,
+  ints,
+  json,
+  orNull,
+  type RowOf,
+  rowLine,
+  string,
+  strings,
+} from "./columns.ts";
+import {
+  branchTurns,
+  checkExportable,
+  type ExportOrigin,
+  labelsOf,
+  sampleFacts,
+  type SampleFacts,
+  splitResponse,
+  withRun,
+  zeroWhereUnsampled,
+} from "./samples.ts";
+
+const logprobMeaning = "0.0 where not sampled; null when the engine reported none";
+
+/** What slime's `Sample.from_dict` reads. `loss_mask` and `rollout_log_probs` have `response_length` entries. */
+export const slimeColumns = columns({
+  index: int("number of the episode; rows of one episode (branches) share it"),
+  group_index: int("number of the group"),
+  rollout_id: int("as `index`, so that a trainer averages within an episode"),
+  prompt: string("text before the first action"),
+  tokens: ints("prompt and response"),
+  response: string("text from the first action on, observations included"),
+  response_length: int(),
+  reward: orNull(double("null: the episode was not graded")),
+  loss_mask: ints("1 where the token enters the loss"),
+  rollout_log_probs: orNull(floats(logprobMeaning)),
+  weight_versions: strings("one per reply of the engine that names one"),
+  status: string("completed, truncated or aborted"),
+  metadata: json<SlimeMetadata>("facts of episode and branch; `weight` is 1/K for an episode with K rows"),
+});
+
+export type SlimeRow = RowOf<typeof slimeColumns>;
+
+export type SlimeMetadata = {
+  /** The environment's name; slime's metrics are split by it. */
+  readonly source_name: string;
+  readonly task_id: string;
+  readonly group_id: string;
+  readonly episode_id: string;
+  readonly branch: number;
+  /** 1/K for an episode with K samples: for trainers that average over rows and not over episodes. */
+  readonly weight: number;
+  readonly history_policy: Sample["historyPolicy"];
+  readonly token_accounting: Sample["tokenAccounting"];
+  /** Where observations are not what the template writes, beyond what `history_policy` says. */
+  readonly deviations: Sample["deviations"];
+  readonly stop_reason: string;
+  /** Number of format errors of the episode's actions. */
+  readonly problems: number;
+  /** The grader's numbers of the episode, such as broken rules; none where it was not graded. */
+  readonly metrics: Readonly<Record<string, number>>;
+};
+
+export type SlimeOrigin = Pick<ExportOrigin, "index" | "groupIndex" | "sampleCount"> & {
+  readonly episode: Pick<Episode, "grade" | "outcome" | "problems" | "stopReason" | "task">;
+};
+
+export type SlimeOptions = {
+  readonly decode: (tokens: Uint32Array) => string;
+  /** Lets samples pass whose tokens are re-encoded text. Default: false. */
+  readonly allowTextDelta?: boolean;
+};
+
+export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOptions): SlimeRow {
+  const { prompt, response, lossMask, logprobs } = splitResponse(sample, options);
+  const { outcome, task, stopReason, problems, grade } = origin.episode;
+  return {
+    index: origin.index,
+    group_index: origin.groupIndex,
+    rollout_id: origin.index,
+    prompt: options.decode(prompt),
+    tokens: [...sample.tokens],
+    response: options.decode(response),
+    response_length: response.length,
+    reward: sample.reward,
+    loss_mask: [...lossMask],
+    rollout_log_probs: logprobs,
+    weight_versions: sample.weightRanges.flatMap(({ reply, dispatch }) => reply ?? dispatch ?? []),
+    status: outcome === "failed" ? "aborted" : outcome,
+    metadata: {
+      source_name: task.environment,
+      task_id: sample.taskId,
+      group_id: sample.groupId,
+      episode_id: sample.episodeId,
+      branch: sample.branch,
+      weight: 1 / origin.sampleCount,
+      history_policy: sample.historyPolicy,
+      token_accounting: sample.tokenAccounting,
+      deviations: sample.deviations,
+      stop_reason: stopReason,
+      problems: problems.length,
+      metrics: grade?.metrics ?? {},
+    },
+  };
+}
+
+/** The row as one line of JSON, without the line end. Numbers are written as Python reads them, infinities included. */
+export function slimeRowLine(row: SlimeRow): string {
+  return rowLine(row, slimeColumns);
+}
+
+/**
+ * `AgentLoopOutput` of verl's agent loop (verl/experimental/agent_loop/agent_loop.py, verl 0.9.1), one for each branch, whose
+ * list a loop may return since then.
+ */
+export const verlColumns = columns({
+  prompt_ids: ints(),
+  response_ids: ints(),
+  response_mask: ints("the loss mask, aligned with `response_ids`: 0 where an earlier branch trains the token"),
+  response_logprobs: orNull(floats(logprobMeaning)),
+  reward_score: orNull(double()),
+  num_turns: int("messages beside the system's: two for each engine call of the branch"),
+  metrics: json<{
+    readonly generate_sequences: number;
+    readonly tool_calls: number;
+    readonly compute_score: number;
+  }>("seconds of the whole episode"),
+  extra_fields: json<VerlExtraFields>("facts; `uid` is what verl compares rewards within"),
+});
+
+export type VerlRow = RowOf<typeof verlColumns>;
+
+type VerlExtraFields = SampleFacts & {
+  readonly uid: string;
+  /** Oldest and newest weights of the sample; `null` unless every version is a whole number. */
+  readonly min_global_steps: number | null;
+  readonly max_global_steps: number | null;
+};
+
+export function toVerlRow(sample: Sample, origin: ExportOrigin): VerlRow {
+  const { prompt, response, lossMask, logprobs } = splitResponse(sample);
+  const seconds = { turn: 0, "tool-result": 0, grade: 0 };
+  for (const event of origin.episode.events) {
+    if (event.type === "turn" || event.type === "tool-result" || event.type === "grade")
+      seconds[event.type] += event.durationMs / 1000;
+  }
+  return {
+    prompt_ids: [...prompt],
+    response_ids: [...response],
+    response_mask: [...lossMask],
+    response_logprobs: logprobs,
+    reward_score: sample.reward,
+    num_turns: 2 * branchTurns(sample, origin),
+    metrics: {
+      generate_sequences: seconds.turn,
+      tool_calls: seconds["tool-result"],
+      compute_score: seconds.grade,
+    },
+    extra_fields: { ...sampleFacts(sample, origin), uid: withRun(origin.run, sample.groupId), ...stepsOf(sample) },
+  };
+}
+
+function stepsOf(sample: Sample): Pick<VerlExtraFields, "min_global_steps" | "max_global_steps"> {
+  const versions = sample.weightRanges.flatMap(({ dispatch, reply }) => [dispatch ?? reply, reply ?? dispatch]);
+  const steps = versions.map((version) => (version !== null && /^\d{1,15}$/.test(version) ? Number(version) : null));
+  const known = steps.filter((step) => step !== null);
+  if (known.length === 0 || known.length < steps.length) return { min_global_steps: null, max_global_steps: null };
+  return {
+    min_global_steps: known.reduce((least, step) => Math.min(least, step)),
+    max_global_steps: known.reduce((most, step) => Math.max(most, step)),
+  };
+}
+
+/**
+ * The parts of a tinker `Datum` (tinker 0.38): inputs without the last token, targets without the first, and logprobs,
+ * advantages and mask beside the targets. As its cookbook does it (rl/data_processing.py), the advantage is the reward minus
+ * the mean of the group, on trained tokens alone; that mean counts every episode once, however many samples it has. Nothing is
+ * divided by K: the service adds up over tokens, and each token is in one sample.
+ */
+export const tinkerColumns = columns({
+  model_input: ints("all tokens but the last"),
+  target_tokens: ints("all tokens but the first; what follows is aligned with it"),
+  logprobs: orNull(floats(logprobMeaning)),
+  advantages: floats("0.0 where the token does not enter the loss"),
+  mask: floats("1.0 where the token enters the loss"),
+  reward: double(),
+  metadata: json<SampleFacts>(),
+});
+
+export type TinkerRow = RowOf<typeof tinkerColumns>;
+
+/** Throws for a sample without a reward, too, and for one whose first token is trained: it could not be a target. */
+export function toTinkerRow(sample: Sample, origin: ExportOrigin): TinkerRow {
+  checkExportable(sample, { allowTextDelta: false });
+  const { reward, tokens, lossMask } = sample;
+  if (reward === null || origin.groupMean === null)
+    throw new Error(`Cannot export sample "${sample.id}" to tinker: it has no reward, and so no advantage.`);
+  if (lossMask[0] === 1) {
+    throw new Error(
+      `Cannot export sample "${sample.id}" to tinker: its first token is trained, and nothing precedes it from which it could be predicted.`,
+    );
+  }
+  const mask = Array.from(lossMask.subarray(1));
+  // Once, in the precision that is written.
+  const advantage = Math.fround(reward - origin.groupMean);
+  return {
+    model_input: [...tokens.subarray(0, -1)],
+    target_tokens: [...tokens.subarray(1)],
+    logprobs: zeroWhereUnsampled(sample.logprobs?.subarray(1) ?? null),
+    advantages: mask.map((isTrained) => (isTrained === 1 ? advantage : 0)),
+    mask,
+    reward,
+    metadata: sampleFacts(sample, origin),
+  };
+}
+
+/**
+ * What a rollout function of TRL's GRPO trainer returns, one row each (trl/trainer/grpo_trainer.py, TRL 1.16). The trainer takes
+ * lists over rows; every further column goes to the reward functions, which is where the reward comes from.
+ */
+export const trlColumns = columns({
+  prompt_ids: ints(),
+  completion_ids: ints(),
+  logprobs: orNull(floats(logprobMeaning)),
+  env_mask: ints("1 where the token enters the loss"),
+  reward: orNull(double()),
+  group_id: string(),
+  metadata: json<SampleFacts>(),
+});
+
+export type TrlRow = RowOf<typeof trlColumns>;
+
+export function toTrlRow(sample: Sample, origin: ExportOrigin): TrlRow {
+  const { prompt, response, lossMask, logprobs } = splitResponse(sample);
+  return {
+    prompt_ids: [...prompt],
+    completion_ids: [...response],
+    logprobs,
+    env_mask: [...lossMask],
+    reward: sample.reward,
+    group_id: withRun(origin.run, sample.groupId),
+    metadata: sampleFacts(sample, origin),
+  };
+}
+
+/**
+ * Supervised training on the very tokens that were sampled. Trainers of the transformers family (TRL's SFT trainer among them)
+ * take such rows as they are.
+ */
+export const sftTokensColumns = columns({
+  input_ids: ints(),
+  labels: ints("the token itself where it is trained, else -100; not shifted"),
+  reward: orNull(double()),
+  metadata: json<SampleFacts>(),
+});
+
+export type SftTokensRow = RowOf<typeof sftTokensColumns>;
+
+export function toSftTokensRow(sample: Sample, origin: ExportOrigin): SftTokensRow {
+  checkExportable(sample, { allowTextDelta: false });
+  return {
+    input_ids: [...sample.tokens],
+    labels: labelsOf(sample),
+    reward: sample.reward,
+    metadata: sampleFacts(sample, origin),
+  };
+}
+
+/** A logprob that cannot be one marks tokens without. */
+const noLogprob = 1;
+
+/**
+ * A group as Atropos' server takes it on `/scored_data` (`ScoredDataGroup`; atroposlib/api/README.md, 0.4.0): lists over the
+ * samples of the group. A token that is sampled and not trained (a later branch repeats it) loses its logprob here.
+ */
+export const atroposColumns = columns({
+  tokens: intLists(),
+  masks: intLists("the token itself where it is trained, else -100"),
+  scores: doubles(),
+  advantages: orNull(floatLists("null: left to the trainer, which compares the scores of the group")),
+  ref_logprobs: orNull(floatLists()),
+  inference_logprobs: orNull(floatLists("1.0 where the mask is -100; null when some sample has none")),
+  messages: json<null>(),
+  generation_params: json<null>(),
+  overrides: json<readonly SampleFacts[]>("facts of each sample; no trainer acts upon them"),
+  group_overrides: json<{ readonly group_id: string; readonly task_id: string }>(),
+  images: json<null>(),
+});
+
+export type AtroposRow = RowOf<typeof atroposColumns>;
+
+/** The samples of one group, in order. Throws a plain error without samples, too, and for a sample without a reward. */
+export function toAtroposRow(
+  samples: readonly { readonly sample: Sample; readonly origin: ExportOrigin }[],
+): AtroposRow {
+  const [first] = samples;
+  if (first === undefined) throw new Error("Cannot export a group to Atropos: it has no samples.");
+  for (const { sample } of samples) checkExportable(sample, { allowTextDelta: false });
+  const overrides = samples.map(({ sample, origin }) => sampleFacts(sample, origin));
+  const logprobs = samples.map(({ sample }) => trainedLogprobs(sample));
+  return {
+    tokens: samples.map(({ sample }) => [...sample.tokens]),
+    masks: samples.map(({ sample }) => labelsOf(sample)),
+    scores: samples.map(({ sample }) => scoreOf(sample)),
+    advantages: null,
+    ref_logprobs: null,
+    inference_logprobs: logprobs.every((list) => list !== null) ? logprobs : null,
+    messages: null,
+    generation_params: null,
+    overrides,
+    group_overrides: { group_id: overrides[0]?.group_id ?? first.sample.groupId, task_id: first.sample.taskId },
+    images: null,
+  };
+}
+
+function scoreOf(sample: Sample): number {
+  if (sample.reward === null)
+    throw new Error(`Cannot export sample "${sample.id}" to Atropos: it has no reward; leave out what was not graded.`);
+  return sample.reward;
+}
+
+function trainedLogprobs({ logprobs, lossMask }: Sample): number[] | null {
+  if (logprobs === null) return null;
+  return Array.from(logprobs, (logprob, at) => (lossMask[at] === 1 ? logprob : noLogprob));
+}
