@@ -30,6 +30,7 @@ const targets = {
   router: async () => (await import("./verify/router.mjs")).verifyRouter(values),
   sglang: async () => (await import("./verify/sglang.mjs")).verifySglang(values),
   vllm: async () => (await import("./verify/vllm.mjs")).verifyVllm(values),
+  templates: async () => (await import("./verify/templates.mjs")).verifyTemplates(values),
   trainers: async () => (await import("./verify/trainers.mjs")).verifyTrainers(values),
   python: async () => (await import("./verify/python-suite.mjs")).verifyPython(),
   learning: () => runAttached([join(root, "bench", "verify-learning.mjs"), ...positionals.slice(1)]),
@@ -38,7 +39,8 @@ const targets = {
 };
 
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]
-  --model <folder>, --prompts <n>, --write   of transformers and llama-cpp: what is read, how much, and whether the outcome is kept
+  --model <folder>, --prompts <n>, --write   of transformers and llama-cpp: what is read, how much, and whether the outcome is recorded
+                                             (--write: of templates too)
   --newest                                   of servers and trainers: the newest version on PyPI in place of the pinned one
   --full                                     of trainers: plain torch trains for 12 minutes
 `;
