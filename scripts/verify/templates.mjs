@@ -78,27 +78,13 @@ export async function verifyTemplates({ write }) {
  * @param {string} chatTemplate
  */
 async function renderAll(name, chatTemplate) {
-  const { chooseRenderer, ChatTemplateError, rendererFamily, rendererFamilyNames, familyFromTemplate, wireMessages } =
+  const { chooseRenderer, ChatTemplateError, rendererFamily, wireMessages } =
     await import("../../dist/renderers/index.js");
   const { toolFromDefinition } = await import("../../dist/core/index.js");
   const { dumpJson, fromPlain } = await import("../../dist/python-semantics/json/index.js");
   const { createRandom } = await import("../../dist/lib/random.js");
-  const isRow = rendererFamilyNames.includes(name);
-  const row = isRow ? rendererFamily(name) : null;
-  const tokenizer = await byteTokenizer(
-    chatTemplate,
-    row === null ? ["<seed:bos>", "<seed:eos>"] : [row.startToken, ...row.stopTokens],
-  );
-  const family =
-    row ??
-    familyFromTemplate({
-      tokenizer,
-      chatTemplate,
-      specialTokens: new Map([
-        ["bos_token", "<s>"],
-        ["eos_token", "</s>"],
-      ]),
-    });
+  const family = rendererFamily(name);
+  const tokenizer = await byteTokenizer(chatTemplate, [family.startToken, ...family.stopTokens]);
   const tools = toolDefinitions.map((definition) =>
     toolFromDefinition(
       /** @type {import("../../dist/python-semantics/json/index.js").JsonObject} */ (fromPlain(definition)),

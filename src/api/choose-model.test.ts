@@ -1,5 +1,10 @@
-import { describe, expect, it } from "vitest";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { describe, expect, it, onTestFinished } from "vitest";
 import { shippedCheckpoint } from "../learner/model/index.ts";
+import { trainChatTokenizer } from "../tokenizers/index.ts";
 import { chooseModel, withShippedModel } from "./choose-model.ts";
 
 const settings = {
@@ -16,9 +21,22 @@ const settings = {
   repair: false,
 } as const;
 
+const withoutTools = "{% for m in messages %}{{ '<|im_start|>' + m.role + m.content + '<|im_end|>' }}{% endfor %}";
+
+/** A model folder without weights; `null`: it has no chat template. */
+async function folderWith(chatTemplate: string | null): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), "model-"));
+  onTestFinished(async () => rm(folder, { recursive: true }));
+  const { tokenizerJson, tokenizerConfig } = trainChatTokenizer([], { vocabularySize: 265 });
+  await writeFile(join(folder, "tokenizer.json"), JSON.stringify(tokenizerJson));
+  const config = { ...tokenizerConfig, chat_template: chatTemplate ?? undefined };
+  await writeFile(join(folder, "tokenizer_config.json"), JSON.stringify(config));
+  return folder;
+}
+
 describe("chooseModel()", () => {
   it("puts our tool instruction where the template has a place for it, and refuses nothing for want of one", async () => {
-    const { renderer } = await chooseModel({ ...settings, model: null, renderer: "qwen3-coder" }, ".");
+    const { renderer } = await chooseModel({ ...settings, model: await folderWith(withoutTools), renderer: "qwen3-coder" }, "."); // prettier-ignore
     expect(renderer.family).toBe("qwen3-coder");
     const qwen = await chooseModel({ ...settings, model: null, renderer: null }, ".");
     expect(qwen.renderer.family).toBe("qwen2.5-instruct");
@@ -40,9 +58,23 @@ describe("chooseModel()", () => {
     await expect(chooseModel({ ...chosen, reasoningParser: "gpt-9" }, ".")).rejects.toThrow('parser "gpt-9"');
   });
 
+  it("refuses a folder without a chat template, naming the file, whatever family is named", async () => {
+    const model = await folderWith(null);
+    for (const renderer of [null, "qwen3"]) {
+      await expect(chooseModel({ ...settings, model, renderer }, ".")).rejects.toThrow(
+        "the folder has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json)",
+      );
+    }
+  });
+
   it("refuses wording that was asked for where the template has no place for it", async () => {
-    const asked = { ...settings, model: null, renderer: "qwen3-coder", toolInstruction: "LICENSE" };
-    await expect(chooseModel(asked, ".")).rejects.toThrow("Cannot edit the prompt");
+    const requested = {
+      ...settings,
+      model: await folderWith(withoutTools),
+      renderer: "qwen3-coder",
+      toolInstruction: "LICENSE",
+    };
+    await expect(chooseModel(requested, ".")).rejects.toThrow("Cannot edit the prompt");
   });
 });
 

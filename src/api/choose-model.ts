@@ -7,8 +7,8 @@ import { resolve } from "node:path";
 import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts";
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
-import { chooseRenderer, rendererFor } from "../renderers/index.ts";
-import { createReadableTokenizer, loadModelFolder, trainedChatTemplate } from "../tokenizers/index.ts";
+import { bundledChatTemplate, chooseRenderer, rendererFor } from "../renderers/index.ts";
+import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 
 /** Names the tokenizer of the demonstrations instead of a folder: for fake servers and tests, which need no files then. */
@@ -19,6 +19,9 @@ export type ChosenModel = {
   readonly folder: string | null;
   readonly tokenizer: Tokenizer;
   readonly renderer: Renderer;
+  readonly chatTemplate: string;
+  /** `bos_token`, ... of tokenizer_config.json. */
+  readonly specialTokens: ReadonlyMap<string, string>;
 };
 
 type ModelSettings = Pick<
@@ -75,7 +78,7 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
     // Our own wording goes where a template has the sentence it replaces; wording that was asked for must find its place.
     // The models that this package trains are too small for other words than those they were trained with.
     promptEdits:
-      instruction === null || (settings.toolInstruction === null && template === trainedChatTemplate)
+      instruction === null || (settings.toolInstruction === null && template === bundledChatTemplate)
         ? []
         : [
             {
@@ -92,27 +95,23 @@ export async function chooseModel(settings: ModelSettings, cwd: string): Promise
   });
   if (settings.model === null || settings.model === readableModel) {
     const tokenizer = createReadableTokenizer();
-    return {
-      folder: null,
-      tokenizer,
-      renderer: rendererFor(settings.renderer ?? "qwen2.5-instruct", tokenizer, optionsFor(null)),
-    };
+    const chatTemplate = bundledChatTemplate;
+    const options = { ...optionsFor(null), chatTemplate };
+    const renderer = rendererFor(settings.renderer ?? "qwen2.5-instruct", tokenizer, options);
+    return { folder: null, tokenizer, renderer, chatTemplate, specialTokens: new Map() };
   }
-  const { tokenizer, vocabularySize, chatTemplate, specialTokens } = await loadModelFolder(
-    modelPath(settings.model, cwd),
-  );
-  const options = { ...optionsFor(chatTemplate), vocabularySize };
-  if (settings.renderer !== null) {
-    return { folder: settings.model, tokenizer, renderer: rendererFor(settings.renderer, tokenizer, options) };
-  }
+  const folder = settings.model;
+  const { tokenizer, vocabularySize, chatTemplate, specialTokens } = await loadModelFolder(modelPath(folder, cwd));
   if (chatTemplate === null) {
     throw new ConfigurationError(
-      `Cannot render prompts for "${settings.model}": the folder has no chat template (chat_template.jinja, or chat_template ` +
-        "in tokenizer_config.json); add it, or name the model family with --renderer.",
+      `Cannot render prompts for "${folder}": the folder has no chat template (chat_template.jinja, or chat_template in ` +
+        "tokenizer_config.json); add the file from the model's publisher.",
     );
   }
-  const renderer = chooseRenderer({ ...options, tokenizer, chatTemplate, specialTokens });
-  return { folder: settings.model, tokenizer, renderer };
+  const options = { ...optionsFor(chatTemplate), vocabularySize, tokenizer, chatTemplate, specialTokens };
+  const renderer =
+    settings.renderer === null ? chooseRenderer(options) : rendererFor(settings.renderer, tokenizer, options);
+  return { folder, tokenizer, renderer, chatTemplate, specialTokens };
 }
 
 /** The decoder of a kept run; `null` when its model folder is gone. */

@@ -26,7 +26,7 @@ import { openChecked } from "../rollout/index.ts";
 import { createHttpPool, parseBaseUrl } from "../http/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { toolCallParser } from "../parsers/index.ts";
-import { rendererFamily, segmentsText } from "../renderers/index.ts";
+import { type ChatTemplate, compileChatTemplate, segmentsText } from "../renderers/index.ts";
 import type { EpisodeRequest, FinishedEpisode } from "../rollout/index.ts";
 import type { Preset, PresetParts } from "./preset.ts";
 
@@ -36,7 +36,8 @@ export const slimeTauPreset: Preset = {
   createPlayer: (parts) => {
     const post = postTo(parts);
     const toolInstruction = readToolInstruction(parts);
-    return (task, place) => playEpisode(parts, { task, place, post, toolInstruction });
+    const template = compileChatTemplate(parts.model.chatTemplate);
+    return (task, place) => playEpisode(parts, { task, place, post, toolInstruction, template });
   },
 };
 
@@ -47,14 +48,15 @@ type Call = {
   readonly place: EpisodeRequest;
   readonly post: Post;
   readonly toolInstruction: SlimeTauOptions["toolInstruction"];
+  readonly template: ChatTemplate;
 };
 
-async function playEpisode(parts: PresetParts, { task, place, post, toolInstruction }: Call): Promise<FinishedEpisode> {
+async function playEpisode(parts: PresetParts, call: Call): Promise<FinishedEpisode> {
+  const { task, place, post, toolInstruction, template } = call;
   const { settings, model } = parts;
   const user = parts.user.create(task, { seed: deriveSeed(place.seed, "user") });
   const parser = toolCallParser("qwen25");
-  const { template } = rendererFamily(model.renderer.family);
-  const context = { specialTokens: new Map(), now: null };
+  const context = { specialTokens: new Map(model.specialTokens), now: null };
   try {
     const environment = await openChecked(parts.environment, task);
     const result = await runSlimeTau(

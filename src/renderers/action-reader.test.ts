@@ -5,13 +5,15 @@ import { type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { rendererFor } from "./choose-renderer.ts";
+import { bundledChatTemplate } from "./template-text.ts";
 
 const tokenizer = createReadableTokenizer();
 const tools: readonly Tool[] = [
   toolFromDefinition(fromPlain({ type: "function", function: { name: "find_order" } }) as JsonObject),
 ];
+const qwen3 = { chatTemplate: bundledChatTemplate };
 const plain = rendererFor("qwen2.5-instruct", tokenizer);
-const thinking = rendererFor("qwen3", tokenizer);
+const thinking = rendererFor("qwen3", tokenizer, qwen3);
 const call = '<tool_call>\n{"name": "find_order", "arguments": {"order_id": "#W1"}}\n</tool_call>';
 const argumentsText = '{"order_id": "#W1"}';
 const ids = (text: string): Uint32Array => tokenizer.encode(text);
@@ -94,7 +96,7 @@ describe("parseAction()", () => {
 
   test("unknown tools come through to the judge when asked for", () => {
     const text = '<tool_call>\n{"name": "fly"}\n</tool_call>';
-    const forwarding = rendererFor("qwen3", tokenizer, { forwardUnknownTools: true });
+    const forwarding = rendererFor("qwen3", tokenizer, { ...qwen3, forwardUnknownTools: true });
     expect(forwarding.parseAction(ids(text), { tools, turn: 1 })).toMatchObject({
       toolCalls: [{ id: "call_1_0", name: "fly", argumentsText: "{}" }],
       problems: [{ code: "unknown-tool", toolName: "fly" }],
@@ -124,13 +126,13 @@ describe("parseAction()", () => {
   });
 
   test("reads with the parsers that are named", () => {
-    const named = rendererFor("qwen3", tokenizer, { toolCallParser: "llama3", reasoningParser: "none" });
+    const named = rendererFor("qwen3", tokenizer, { ...qwen3, toolCallParser: "llama3", reasoningParser: "none" });
     const text = '<think>{"name": "find_order"}</think>';
     const action = named.parseAction(ids(text), { tools, turn: 0 });
     expect(action).toMatchObject({ reasoning: null, content: text, toolCalls: [] });
     const bare = named.parseAction(ids('{"name": "find_order", "parameters": {}}'), { tools, turn: 0 });
     expect(bare.toolCalls).toMatchObject([{ name: "find_order" }]);
-    expect(() => rendererFor("qwen3", tokenizer, { reasoningParser: "gpt-9" })).toThrow('parser "gpt-9"');
+    expect(() => rendererFor("qwen3", tokenizer, { ...qwen3, reasoningParser: "gpt-9" })).toThrow('parser "gpt-9"');
   });
 
   test("never throws, whatever is sampled", () => {

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import type { Message, Renderer } from "../core/index.ts";
-import { createQwenRenderer } from "./qwen/qwen-renderer.ts";
+import { rendererFor } from "./choose-renderer.ts";
+import { models, publishedRenderer } from "./published-templates.test-helper.ts";
 import {
   type Conversation,
   conversations,
@@ -15,7 +16,8 @@ import {
 import { testTokenizers } from "./tokenizers.test-helper.ts";
 
 const appendOnly = ["qwen2.5-instruct", "qwen3-instruct-2507"];
-const hybrid = ["qwen3", "qwen3-rev2"];
+/** Need ../shared/models. */
+const hybrid = models === null ? [] : ["qwen3", "qwen3-rev2"];
 
 describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenizer) => {
   // Checking means encoding whole histories again, which is slow for real vocabularies.
@@ -24,7 +26,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
   const asDecoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));
 
   test.each(appendOnly)("%s: bridged tokens are the template's, when actions are encoded canonically", (family) => {
-    const renderer = createQwenRenderer({ tokenizer, family, controlTokens: "parse" });
+    const renderer = publishedRenderer(family, tokenizer, { controlTokens: "parse" });
     fc.assert(
       fc.property(conversations(plainActions), (conversation) => {
         play(renderer, conversation, { tokenizer }, ({ tokens, messages }) => {
@@ -38,7 +40,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
   test.each(appendOnly)(
     "%s: sampled ids that no encoder gives stay as they are, and the text is the template's",
     (family) => {
-      const renderer = createQwenRenderer({ tokenizer, family });
+      const renderer = publishedRenderer(family, tokenizer);
       const sample = (text: string): number[] =>
         Array.from(text).flatMap((character) => [...tokenizer.encode(character)]);
       fc.assert(
@@ -61,7 +63,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
   test.each(hybrid)(
     '%s with "keep-reasoning": never refuses; the stream is a template that keeps all it is given',
     (family) => {
-      const renderer = createQwenRenderer({ tokenizer, family });
+      const renderer = publishedRenderer(family, tokenizer);
       const actions = fc.oneof(plainActions, thinkingActions);
       fc.assert(
         fc.property(conversations(actions), (conversation) => {
@@ -77,7 +79,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
   );
 
   test.each(hybrid)('%s with "keep-reasoning" and thinking off: every turn keeps its empty think block', (family) => {
-    const renderer = createQwenRenderer({ tokenizer, family, thinking: false });
+    const renderer = publishedRenderer(family, tokenizer, { thinking: false });
     fc.assert(
       fc.property(conversations(plainActions), (conversation) => {
         play(neverRefusing(renderer), conversation, { tokenizer }, ({ tokens, messages }) => {
@@ -95,7 +97,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
 
   test.each(hybrid)('%s with "branch": every prompt reads as the template writes it, whatever is sampled', (family) => {
     for (const thinking of [true, false]) {
-      const renderer = createQwenRenderer({ tokenizer, family, thinking, historyPolicy: "branch" });
+      const renderer = publishedRenderer(family, tokenizer, { thinking, historyPolicy: "branch" });
       const kwargs = new Map([["enable_thinking", thinking]]);
       fc.assert(
         fc.property(conversations(fc.oneof(plainActions, thinkingActions, words)), (conversation) => {
@@ -113,7 +115,7 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
   test.each(hybrid)(
     '%s with "branch": refuses exactly when thinking is stripped, or an empty block comes or goes',
     (family) => {
-      const renderer = createQwenRenderer({ tokenizer, family, historyPolicy: "branch" });
+      const renderer = publishedRenderer(family, tokenizer, { historyPolicy: "branch" });
       const plain = fc.constantFrom("Hello!", "One moment.", '<tool_call>\n{"name": "find_order"}\n</tool_call>');
       fc.assert(
         fc.property(conversations(fc.oneof(plain, thinkingActions)), (generated) => {
@@ -128,22 +130,25 @@ describe.each(await testTokenizers())("bridge() with tokenizer $name", (tokenize
     },
   );
 
-  test('qwen3 with thinking off and "branch": refuses every time, because the template drops the block it prompted with', () => {
-    const renderer = createQwenRenderer({ tokenizer, family: "qwen3", thinking: false, historyPolicy: "branch" });
-    const refused: boolean[] = [];
-    fc.assert(
-      fc.property(conversations(fc.constantFrom("Hello!", "Sure.")), (conversation) => {
-        play(recordingRefusals(renderer, refused), conversation, { tokenizer }, () => {});
-        expect(refused.every(Boolean)).toBe(true);
-      }),
-      settings,
-    );
-  });
+  test.skipIf(models === null)(
+    'qwen3 with thinking off and "branch": refuses every time, because the template drops the block it prompted with',
+    () => {
+      const renderer = publishedRenderer("qwen3", tokenizer, { thinking: false, historyPolicy: "branch" });
+      const refused: boolean[] = [];
+      fc.assert(
+        fc.property(conversations(fc.constantFrom("Hello!", "Sure.")), (conversation) => {
+          play(recordingRefusals(renderer, refused), conversation, { tokenizer }, () => {});
+          expect(refused.every(Boolean)).toBe(true);
+        }),
+        settings,
+      );
+    },
+  );
 });
 
 describe("bridge()", async () => {
   const [tokenizer] = await testTokenizers();
-  const renderer = createQwenRenderer({ tokenizer: tokenizer!, family: "qwen2.5-instruct" });
+  const renderer = rendererFor("qwen2.5-instruct", tokenizer!);
   const messages: readonly Message[] = [
     { role: "user", content: "hi" },
     { role: "assistant", content: "hello", reasoning: null, toolCalls: [] },
@@ -178,11 +183,7 @@ describe("bridge()", async () => {
   });
 
   test('with "branch", a turn that ended with another stop token starts a branch, where histories are append-only too', () => {
-    const branching = createQwenRenderer({
-      tokenizer: tokenizer!,
-      family: "qwen2.5-instruct",
-      historyPolicy: "branch",
-    });
+    const branching = rendererFor("qwen2.5-instruct", tokenizer!, { historyPolicy: "branch" });
     const outcome = (action: string) => {
       const lastAction = tokenizer!.encode(action);
       return branching.bridge({ messages, tools: [], lastAction, newMessages: [{ role: "user", content: "yes" }] });
@@ -194,8 +195,8 @@ describe("bridge()", async () => {
     expect(outcome("hello<|im_end|>").type).toBe("extended");
   });
 
-  test('names the message that the template rewrites when it refuses ("branch")', () => {
-    const branching = createQwenRenderer({ tokenizer: tokenizer!, family: "qwen3", historyPolicy: "branch" });
+  test.skipIf(models === null)('names the message that the template rewrites when it refuses ("branch")', () => {
+    const branching = publishedRenderer("qwen3", tokenizer!, { historyPolicy: "branch" });
     const action = "<think>\na\n</think>\n\nhello";
     const history: readonly Message[] = [messages[0]!, { ...messages[1]!, content: action }];
     const lastAction = tokenizer!.encode(`${action}<|im_end|>`);

@@ -1,11 +1,10 @@
-// What a chat template is: messages in, text out. A pure function over lossless JSON in the OpenAI wire shape, so that a
-// native template can be checked character for character, errors included, against the Jinja program it stands for.
-// Not a renderer: it knows no tokens and no history policy.
+// What a chat template is: messages in, text out. A pure function over lossless JSON in the OpenAI wire shape. Not a renderer:
+// it knows no tokens and no history policy.
 
 import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
 
 export type TemplateInput = {
-  /** OpenAI wire shape; odd shapes are the template's to refuse. */
+  /** OpenAI wire shape; the template refuses odd shapes itself. */
   readonly messages: readonly JsonValue[];
   /** OpenAI entries; `null`: none given. */
   readonly tools: JsonValue;
@@ -15,7 +14,7 @@ export type TemplateInput = {
   readonly context: TemplateContext;
 };
 
-/** What a template may know beside the conversation. */
+/** What a template can read beside the conversation. */
 export type TemplateContext = {
   /** By the names of `tokenizer_config.json`: `bos_token`, `eos_token`, ... */
   readonly specialTokens: JsonObject;
@@ -53,41 +52,5 @@ export class ChatTemplateError extends Error {
     super(message);
     this.name = "ChatTemplateError";
     this.kind = kind;
-  }
-}
-
-/** Collects segments; neighbours of one origin become one. */
-export class SegmentWriter {
-  readonly #segments: TemplateSegment[] = [];
-  #message: number | null = null;
-
-  /** What follows belongs to this message; `null`: to none. */
-  begin(message: number | null): void {
-    this.#message = message;
-  }
-
-  template(text: string): void {
-    this.#write("template", text);
-  }
-
-  words(text: string): void {
-    this.#write("words", text);
-  }
-
-  tools(text: string): void {
-    this.#write("tools", text);
-  }
-
-  finish(): readonly TemplateSegment[] {
-    return this.#segments;
-  }
-
-  #write(source: TemplateSegment["source"], text: string): void {
-    const last = this.#segments.at(-1);
-    if (last !== undefined && last.source === source && last.message === this.#message) {
-      this.#segments[this.#segments.length - 1] = { ...last, text: last.text + text };
-    } else if (text !== "") {
-      this.#segments.push({ message: this.#message, source, text });
-    }
   }
 }

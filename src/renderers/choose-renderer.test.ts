@@ -1,21 +1,17 @@
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-
 import { describe, expect, test } from "vitest";
 
-import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import { ConfigurationError } from "../core/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
-import { chooseRenderer, familyOfChatTemplate, rendererFor } from "./choose-renderer.ts";
-import { rendererFamilyNames } from "./families.ts";
-import { createQwenRenderer } from "./qwen/qwen-renderer.ts";
+import { chooseRenderer, createQwenRenderer, rendererFor } from "./choose-renderer.ts";
+import { familyFromTemplate } from "./detection/detect-family.ts";
+import { familyOfChatTemplate, rendererFamily, rendererFamilyNames } from "./families.ts";
+import { models, publishedRenderer, publishedTemplate as template } from "./published-templates.test-helper.ts";
+import { createTemplateRenderer } from "./template-renderer.ts";
+import { bundledChatTemplate } from "./template-text.ts";
 
-const models = sharedFolder("models");
 const tokenizer = createReadableTokenizer();
 
 describe.skipIf(models === null)("chooseRenderer() on published templates (skipped without ../shared/models)", () => {
-  const template = (family: string): string => readFileSync(join(models ?? "", family, "chat_template.jinja"), "utf8");
-
   test.each(rendererFamilyNames)("knows the template of %s, with either line end", (family) => {
     expect(familyOfChatTemplate(template(family))).toBe(family);
     expect(familyOfChatTemplate(`\n${template(family).replaceAll(/\r?\n/g, "\r\n")}\n`)).toBe(family);
@@ -32,13 +28,29 @@ describe.skipIf(models === null)("chooseRenderer() on published templates (skipp
     expect(() => familyOfChatTemplate(changed)).toThrow(rendererFamilyNames.join(", "));
   });
 
-  test('renders a known template by itself too, with renderWith: "template"', () => {
+  test("a known template renders the same where its family is detected", () => {
     const messages = [{ role: "user", content: "hi" } as const];
-    const [native, byItself] = (["native", "template"] as const).map((renderWith) =>
-      chooseRenderer({ tokenizer, chatTemplate: template("qwen3"), renderWith }),
+    const chatTemplate = template("qwen3");
+    const detected = createTemplateRenderer(familyFromTemplate({ tokenizer, chatTemplate }), tokenizer, {
+      chatTemplate,
+    });
+    const known = chooseRenderer({ tokenizer, chatTemplate });
+    expect([known.family, detected.historyPolicy]).toEqual(["qwen3", "branch"]);
+    expect(detected.renderPrompt(messages, [])).toEqual(known.renderPrompt(messages, []));
+  });
+
+  test("a named family takes a template that is not known, with its own facts", () => {
+    const chatTemplate = template("qwen3").replace("'</think>'", "'</Think>'");
+    const renderer = rendererFor("qwen3", tokenizer, { chatTemplate });
+    expect([renderer.family, renderer.historyPolicy]).toEqual(["qwen3", "keep-reasoning"]);
+  });
+
+  test("a prompt with thinking off ends in an empty think block", () => {
+    const { text } = publishedRenderer("qwen3", tokenizer, { thinking: false }).renderPrompt(
+      [{ role: "user", content: "hi" }],
+      [],
     );
-    expect(byItself!.family).not.toBe(native!.family);
-    expect(byItself!.renderPrompt(messages, [])).toEqual(native!.renderPrompt(messages, []));
+    expect(text).toBe("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n");
   });
 });
 
@@ -49,20 +61,40 @@ describe("rendererFor()", () => {
     expect(() => createQwenRenderer({ tokenizer, family: "gpt-9" })).toThrow("use one of qwen2.5-instruct, ");
   });
 
+  test.each(rendererFamilyNames)(
+    "%s without a template: the bundled one, or an error that names the file",
+    (family) => {
+      if (rendererFamily(family).isBundledFormat) {
+        expect(rendererFor(family, tokenizer).family).toBe(family);
+      } else {
+        expect(() => rendererFor(family, tokenizer)).toThrow(ConfigurationError);
+        expect(() => rendererFor(family, tokenizer)).toThrow(
+          "chat_template.jinja, or chat_template in tokenizer_config.json",
+        );
+      }
+    },
+  );
+
   test("refuses a tokenizer without the family's tokens", () => {
     const other = { ...tokenizer, name: "other", tokenId: () => null };
-    expect(() => rendererFor("qwen3", other)).toThrow('tokenizer "other": it has no token "<|im_end|>"');
+    expect(() => rendererFor("qwen3", other, { chatTemplate: bundledChatTemplate })).toThrow(
+      'tokenizer "other": it has no token "<|im_end|>"',
+    );
   });
 
   test("refuses to switch thinking where the template has no switch", () => {
     expect(() => rendererFor("qwen2.5-instruct", tokenizer, { thinking: false })).toThrow("Cannot switch thinking");
-    expect(() => rendererFor("qwen3", tokenizer, { toolCallParser: "gpt-9" })).toThrow(ConfigurationError);
+    expect(() => rendererFor("qwen2.5-instruct", tokenizer, { toolCallParser: "gpt-9" })).toThrow(ConfigurationError);
   });
 
   test("states its history policy and the tokens that stop sampling, the end token first", () => {
     const stops = ["<|im_end|>", "<|endoftext|>"].map((text) => tokenizer.tokenId(text));
-    expect(rendererFor("qwen3", tokenizer)).toMatchObject({ historyPolicy: "keep-reasoning", stopTokenIds: stops });
-    expect(rendererFor("qwen3", tokenizer, { historyPolicy: "branch" }).historyPolicy).toBe("branch");
+    const qwen3 = { chatTemplate: bundledChatTemplate };
+    expect(rendererFor("qwen3", tokenizer, qwen3)).toMatchObject({
+      historyPolicy: "keep-reasoning",
+      stopTokenIds: stops,
+    });
+    expect(rendererFor("qwen3", tokenizer, { ...qwen3, historyPolicy: "branch" }).historyPolicy).toBe("branch");
     expect(rendererFor("qwen2.5-instruct", tokenizer, { historyPolicy: "branch" }).historyPolicy).toBe("append-only");
   });
 
@@ -82,13 +114,5 @@ describe("rendererFor()", () => {
       expect(render).toThrow(expect.objectContaining({ failure: expect.objectContaining(failure) as unknown }));
       expect(render).toThrow(`is token ${vocabularySize} to tokenizer "readable"`);
     }
-  });
-
-  test("a prompt with thinking off ends in an empty think block", () => {
-    const { text } = rendererFor("qwen3", tokenizer, { thinking: false }).renderPrompt(
-      [{ role: "user", content: "hi" }],
-      [],
-    );
-    expect(text).toBe("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n\n</think>\n\n");
   });
 });

@@ -1,21 +1,16 @@
 // What every family promises, whatever its template does: prompts are the template's, and a bridge appends exactly what the
 // template writes for the new messages after the whole history, or follows the named history policy.
 
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import type { BridgeInput, Message, Renderer, Tokenizer } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import { segmentsText, type TemplateSegment } from "./chat-template.ts";
 import { rendererFamily, rendererFamilyNames } from "./families.ts";
-import { familyFromTemplate } from "./fallback/fallback-family.ts";
-import { knownTemplateNames, withKnowledge } from "./fallback/known-templates.ts";
 import { familySamples } from "./family-samples.test-helper.ts";
 import { byteTokenizer, mergingTokenizer } from "./marker-tokenizer.test-helper.ts";
+import { publishedTemplate, testedFamilies } from "./published-templates.test-helper.ts";
 import {
   conversations,
   play,
@@ -25,32 +20,21 @@ import {
   words,
 } from "./random-conversation.test-helper.ts";
 import type { RendererFamily } from "./renderer-family.ts";
-import { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
+import { createTemplateRenderer, historyEnd, type RendererOptions } from "./template-renderer.ts";
 
 test("every family has its samples here", () => {
-  expect(Object.keys(familySamples).toSorted()).toEqual([...rendererFamilyNames, ...knownTemplateNames].toSorted());
+  expect(Object.keys(familySamples).toSorted()).toEqual([...rendererFamilyNames].toSorted());
 });
-
-const models = sharedFolder("models");
-/** Families that are run by their own templates need the template. */
-const names = [...rendererFamilyNames, ...(models === null ? [] : knownTemplateNames)];
-
-function familyOf(name: string, tokenizer: Tokenizer): RendererFamily {
-  if (rendererFamilyNames.includes(name)) return rendererFamily(name);
-  const chatTemplate = readFileSync(join(models ?? "", name, "chat_template.jinja"), "utf8");
-  const specialTokens = new Map(familySamples[name]!.specialTokens ?? []);
-  return withKnowledge(familyFromTemplate({ tokenizer, chatTemplate, specialTokens }), chatTemplate);
-}
 
 type Setting = { readonly options: RendererOptions; readonly kwargs: JsonObject };
 
-describe.each(names)("%s", async (name) => {
+describe.each(testedFamilies)("%s", async (name) => {
   const sample = familySamples[name]!;
-  const native = rendererFamilyNames.includes(name) ? rendererFamily(name) : null;
+  const family = rendererFamily(name);
+  const chatTemplate = publishedTemplate(name);
   const markers = [
-    ...(native === null ? [] : [native.startToken, ...native.stopTokens]),
-    ...sample.markers,
-    ...[...(native?.specialTokens.values() ?? [])].map(String),
+    ...[family.startToken, ...family.stopTokens, ...sample.markers],
+    ...[...family.specialTokens.values()].map(String),
   ];
   const merging = await mergingTokenizer(markers);
   const tokenizers = [await byteTokenizer(markers), ...(merging === null ? [] : [merging])];
@@ -74,15 +58,15 @@ describe.each(names)("%s", async (name) => {
   }));
   const settings: readonly Setting[] = [
     { options: { now }, kwargs: new Map() },
-    ...(native === null || native.thinkingVariable === null ? [] : [true, false]).map((thinking) => ({
+    ...(family.thinkingVariable === null ? [] : [true, false]).map((thinking) => ({
       options: { now, thinking },
-      kwargs: new Map([[native!.thinkingVariable!, thinking]]),
+      kwargs: new Map([[family.thinkingVariable!, thinking]]),
     })),
   ];
 
   describe.each(tokenizers)("with tokenizer $name", (tokenizer) => {
-    const family = familyOf(name, tokenizer);
-    const create = (options: RendererOptions): Renderer => createTemplateRenderer(family, tokenizer, options);
+    const create = (options: RendererOptions): Renderer =>
+      createTemplateRenderer(family, tokenizer, { chatTemplate, ...options });
     // Every step compares whole prompts, which costs more with a vocabulary to search.
     const numRuns = tokenizer.name === "bytes" ? 20 : 8;
     const stop = (action: string): number | null =>
@@ -111,7 +95,16 @@ describe.each(names)("%s", async (name) => {
         const renderer = create({ ...options, controlTokens: "parse" });
         fc.assert(
           fc.property(generated, (conversation) => {
-            play(checkedBridge(renderer, { family, tokenizer, kwargs }), conversation, { tokenizer, stop }, () => {});
+            const checked = checkedBridge(renderer, { family, tokenizer, kwargs });
+            const extending: Renderer = {
+              ...checked,
+              bridge: (input) => {
+                const result = checked.bridge(input);
+                expect(result.type).toBe("extended");
+                return result;
+              },
+            };
+            play(extending, conversation, { tokenizer, stop }, () => {});
           }),
           { seed: 5, numRuns },
         );
@@ -218,9 +211,7 @@ function checkedBridge(renderer: Renderer, { family, tokenizer, kwargs }: Check)
       const first = isMoved && messages[0]?.role === "system" ? 1 : 0;
       const whole = [...messages.slice(first), ...newMessages];
       const segments = templateSegments(family, whole, { tools: isMoved ? [] : tools, kwargs });
-      const lastSegment = segments.findLastIndex(
-        ({ message }) => message !== null && message < messages.length - first,
-      );
+      const { end: lastSegment } = historyEnd(segments, messages.length - first);
       const history = segmentsText(segments.slice(0, lastSegment + 1));
       expect(ends.some((end) => history.endsWith(end + closing))).toBe(true);
       const hasEnd = endToken === null || ends.some((end) => lastAction.at(-1) === tokenizer.tokenId(end));

@@ -1,38 +1,223 @@
-// Every family there is a native renderer for.
+// The known model families, a table: one row per published chat template. The templates themselves are in the model folders;
+// rows say what a template does not: tokens, parsers, how it treats history. To add one, see docs/adding-a-model.md.
 
 import { ConfigurationError } from "../core/index.ts";
-import { deepseekFamilies } from "./deepseek/families.ts";
-import { glmFamilies } from "./glm/families.ts";
-import { gptOssFamilies } from "./gpt-oss/families.ts";
-import { hermesFamilies } from "./hermes/families.ts";
-import { kimiFamilies } from "./kimi/families.ts";
-import { llamaFamilies } from "./llama/families.ts";
-import { minimaxFamilies } from "./minimax/families.ts";
-import { qwenFamilies } from "./qwen/families.ts";
-import { smollm3Families } from "./smollm3/families.ts";
-import type { RendererFamily } from "./renderer-family.ts";
+import { reasoningParser, toolCallParser } from "../parsers/index.ts";
+import {
+  harmonyMessage,
+  harmonyStandIn,
+  minimaxMessage,
+  minimaxStandIn,
+  mistralStandIn,
+  restateCalls,
+  standInAfterResults,
+} from "./calls-in-history.ts";
+import { familyDefaults, type RendererFamily, shortestHistory } from "./renderer-family.ts";
+import { templateFingerprint } from "./template-text.ts";
 
-const families: ReadonlyMap<string, RendererFamily> = new Map(
-  [
-    ...qwenFamilies,
-    ...llamaFamilies,
-    ...hermesFamilies,
-    ...glmFamilies,
-    ...kimiFamilies,
-    ...deepseekFamilies,
-    ...smollm3Families,
-    ...gptOssFamilies,
-    ...minimaxFamilies,
-  ].map((family) => [family.name, family]),
+const chatMl = {
+  ...familyDefaults,
+  startToken: "<|im_start|>",
+  endToken: "<|im_end|>",
+  closing: "\n",
+  stopTokens: ["<|im_end|>", "<|endoftext|>"],
+  toolCallParser: toolCallParser("qwen25"),
+} as const;
+const appending = { ...chatMl, history: "append-only" } as const;
+const thinking = { ...chatMl, reasoningParser: reasoningParser("qwen3") } as const;
+const hybrid = { ...thinking, thinkingVariable: "enable_thinking" } as const;
+const tagged = { toolCallParser: toolCallParser("qwen3_coder") } as const;
+
+/** What was sampled is written back trimmed, so a history with blanks around an answer is rewritten. */
+const llama = {
+  ...familyDefaults,
+  specialTokens: new Map([["bos_token", "<|begin_of_text|>"]]),
+  startToken: "<|start_header_id|>",
+  endToken: "<|eot_id|>",
+  stopTokens: ["<|eot_id|>", "<|eom_id|>", "<|end_of_text|>"],
+  toolCallParser: toolCallParser("llama3"),
+} as const;
+
+/** A model stops with the token that opens the next message: the user's, or that of tool results. */
+const glm = {
+  ...familyDefaults,
+  startToken: "<|user|>",
+  endToken: null,
+  stopTokens: ["<|user|>", "<|observation|>", "<|endoftext|>"],
+  reasoningParser: reasoningParser("glm45"),
+  toolCallParser: toolCallParser("glm45"),
+  thinkingVariable: "enable_thinking",
+} as const;
+
+const kimi = {
+  ...familyDefaults,
+  startToken: "<|im_user|>",
+  endToken: "<|im_end|>",
+  stopTokens: ["<|im_end|>", "[EOS]"],
+  toolCallParser: toolCallParser("kimi_k2"),
+} as const;
+
+const deepseek = {
+  ...familyDefaults,
+  specialTokens: new Map([["bos_token", "<｜begin▁of▁sentence｜>"]]),
+  startToken: "<｜User｜>",
+  endToken: "<｜end▁of▁sentence｜>",
+  stopTokens: ["<｜end▁of▁sentence｜>"],
+  toolCallParser: toolCallParser("deepseekv3"),
+} as const;
+const deepseekV31 = {
+  ...deepseek,
+  reasoningParser: reasoningParser("deepseek-v3"),
+  toolCallParser: toolCallParser("deepseekv31"),
+  thinkingVariable: "thinking",
+} as const;
+
+/** A result must follow a structured call and bear its id. */
+const mistral = {
+  ...familyDefaults,
+  specialTokens: new Map([
+    ["bos_token", "<s>"],
+    ["eos_token", "</s>"],
+  ]),
+  startToken: "[INST]",
+  endToken: "</s>",
+  stopTokens: ["</s>"],
+  toolCallParser: toolCallParser("mistral_ids"),
+  restate: restateCalls(toolCallParser("mistral_ids"), { always: false }),
+  standIn: mistralStandIn,
+} as const;
+
+const rows: readonly RendererFamily[] = [
+  { ...appending, name: "qwen2.5-instruct", fingerprints: ["30944e76e21d167d"], isBundledFormat: true },
+  {
+    ...appending,
+    name: "qwen3-instruct-2507",
+    // The second one is the bundled template.
+    fingerprints: ["65b40f304f91638b", "1c4c6e4edbaaeec9"],
+    isBundledFormat: true,
+  },
+  { ...hybrid, name: "qwen3", fingerprints: ["6668575de86e1aae"] },
+  { ...hybrid, name: "qwen3-rev2", fingerprints: ["4e73afe01bae85c9"] },
+  { ...hybrid, name: "qwen3-miles-fixed", fingerprints: ["ac6c595863fdcd2b"] },
+  { ...hybrid, name: "qwen3-skyrl-acc-thinking", fingerprints: ["ad7270a9190b05c8"] },
+  { ...appending, ...tagged, name: "qwen3-coder", fingerprints: ["14958839f75cb6eb"] },
+  { ...hybrid, ...tagged, name: "qwen3.5", fingerprints: ["b5a3b51b13dff0a0"] },
+  { ...thinking, name: "qwq-32b", fingerprints: ["90a33a1a188655e9"] },
+  { ...llama, name: "llama-3.1-instruct", fingerprints: ["6cfeb92a6436cd38"] },
+  { ...llama, name: "llama-3.2-instruct", fingerprints: ["7a0e4fcdd113cf54"] },
+  {
+    ...chatMl,
+    name: "hermes-3-tool-use",
+    fingerprints: ["836d83f1cdfcaaf3"],
+    specialTokens: llama.specialTokens,
+    // Its tool template loops over tools.
+    noTools: [],
+    stopTokens: ["<|im_end|>", "<|end_of_text|>"],
+    toolCallParser: toolCallParser("hermes"),
+  },
+  { ...glm, name: "glm-4.5", fingerprints: ["0cab2dca160a8949"] },
+  { ...glm, name: "glm-4.6", fingerprints: ["016c9891aa073350"] },
+  { ...glm, name: "glm-4.7-flash", fingerprints: ["639365fdea05c09e"], toolCallParser: toolCallParser("glm47") },
+  { ...kimi, name: "kimi-k2", fingerprints: ["5d5cd143f364921e"], history: "append-only" },
+  {
+    ...kimi,
+    name: "kimi-k2-thinking",
+    fingerprints: ["e14902e2ccc522e0"],
+    reasoningParser: reasoningParser("kimi_k2"),
+  },
+  { ...deepseekV31, name: "deepseek-v3.1", fingerprints: ["8980afae8fe1e4a6"] },
+  { ...deepseekV31, name: "deepseek-v3.1-sglang-tools", fingerprints: ["b4b163afc32c40cf"] },
+  {
+    ...deepseek,
+    name: "deepseek-v3-sglang-tools",
+    fingerprints: ["63a740cf1f3dc6a1"],
+    standIn: standInAfterResults((message) => message.role === "assistant" && message.toolCalls.length > 0),
+  },
+  {
+    ...deepseek,
+    name: "deepseek-r1",
+    fingerprints: ["15bb4ee75f2e9581"],
+    reasoningParser: reasoningParser("deepseek-r1"),
+    standIn: standInAfterResults(() => false),
+  },
+  {
+    ...hybrid,
+    name: "smollm3",
+    fingerprints: ["a231deb8d1331f27"],
+    stopTokens: ["<|im_end|>", "<|end_of_text|>"],
+    toolCallParser: toolCallParser("hermes"),
+    // How it writes later turns depends on the system message.
+    standIn: (history) => [...history.slice(0, 1).filter(({ role }) => role === "system"), ...shortestHistory],
+  },
+  {
+    ...familyDefaults,
+    name: "gpt-oss",
+    fingerprints: ["ab396a6522c2e304"],
+    startToken: "<|start|>",
+    // An action is a run of blocks that ends with an answer (`<|return|>`) or a call (`<|call|>`).
+    endToken: "<|end|>",
+    otherEnds: ["<|return|>", "<|call|>"],
+    stopTokens: ["<|return|>", "<|call|>", "<|endoftext|>"],
+    reasoningParser: reasoningParser("gpt-oss"),
+    toolCallParser: toolCallParser("gpt-oss"),
+    actionFrame: "<|start|>assistant",
+    wire: harmonyMessage,
+    standIn: harmonyStandIn,
+  },
+  {
+    ...familyDefaults,
+    name: "minimax-m3",
+    fingerprints: ["02a9cc9890a41233"],
+    startToken: "]~b]",
+    endToken: "[e~[",
+    closing: "\n",
+    stopTokens: ["[e~["],
+    reasoningParser: reasoningParser("minimax-m3"),
+    toolCallParser: toolCallParser("minimax-m2"),
+    wire: minimaxMessage,
+    standIn: minimaxStandIn,
+  },
+  { ...mistral, name: "mistral-nemo-2407", fingerprints: ["fccf0ecad5e3f753"] },
+  { ...mistral, name: "mistral-small-3.2", fingerprints: ["e82384abef5763d5"] },
+  {
+    ...familyDefaults,
+    name: "seed-oss",
+    fingerprints: ["b73f8af41b998f38"],
+    startToken: "<seed:bos>",
+    endToken: "<seed:eos>",
+    stopTokens: ["<seed:eos>"],
+    reasoningParser: reasoningParser("seed_oss"),
+    toolCallParser: toolCallParser("seed_oss"),
+  },
+];
+
+const byName: ReadonlyMap<string, RendererFamily> = new Map(rows.map((row) => [row.name, row]));
+const byFingerprint: ReadonlyMap<string, RendererFamily> = new Map(
+  rows.flatMap((row) => row.fingerprints.map((fingerprint) => [fingerprint, row] as const)),
 );
 
-export const rendererFamilyNames: readonly string[] = [...families.keys()];
+export const rendererFamilyNames: readonly string[] = [...byName.keys()];
 
 /** The family of a name. Throws a `ConfigurationError` that lists the names there are. */
 export function rendererFamily(name: string): RendererFamily {
-  const family = families.get(name);
+  const family = byName.get(name);
   if (family !== undefined) return family;
   throw new ConfigurationError(
     `Cannot render for model family "${name}": it is not known; use one of ${rendererFamilyNames.join(", ")}.`,
+  );
+}
+
+/** The family of a published chat template; `null` for any other: one that differs in a character may render differently. */
+export function knownFamily(chatTemplate: string): RendererFamily | null {
+  return byFingerprint.get(templateFingerprint(chatTemplate)) ?? null;
+}
+
+/** The name of the family whose published chat template this is. Throws a `ConfigurationError` for any other template. */
+export function familyOfChatTemplate(chatTemplate: string): string {
+  const family = knownFamily(chatTemplate);
+  if (family !== null) return family.name;
+  throw new ConfigurationError(
+    `Cannot name a model family: the chat template (fingerprint ${templateFingerprint(chatTemplate)}) is not a known one; ` +
+      `name the family whose format it follows, one of ${rendererFamilyNames.join(", ")}.`,
   );
 }

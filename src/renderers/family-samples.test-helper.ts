@@ -15,8 +15,6 @@ export type FamilySample = {
   readonly movesTools?: boolean;
   /** True when the template does not close an answer of blanks only. */
   readonly leavesBlankOpen?: boolean;
-  /** Where the family is run by its own template: what the template is told of the tokenizer. */
-  readonly specialTokens?: ReadonlyMap<string, string>;
 };
 
 const toolMarkers = ["<tool_call>", "</tool_call>"];
@@ -64,10 +62,6 @@ const mistral = {
     ...["<s>", "</s>", "[INST]", "[/INST]", "[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[CALL_ID]"],
     ...["[ARGS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CONTENT]", "[SYSTEM_PROMPT]", "[/SYSTEM_PROMPT]"],
   ],
-  specialTokens: new Map([
-    ["bos_token", "<s>"],
-    ["eos_token", "</s>"],
-  ]),
   thought: null,
   needsCallBeforeResults: true,
   movesTools: true,

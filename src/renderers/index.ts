@@ -1,5 +1,15 @@
-// Messages to tokens and back, one folder per model family.
+// Messages to tokens and back, by the model's own chat template and what is known of its family.
 
+export { auditTemplate } from "./audit/audit-template.ts";
+export { AuditedTemplate, type AuditTemplateOptions } from "./audit/audited-template.ts";
+export type {
+  Difference,
+  HistoryChange,
+  HistoryFinding,
+  RoundTripFinding,
+  TemplateAudit,
+} from "./audit/template-audit.ts";
+export { answerFrame, openerOf, type WrittenAnswer, writtenAnswer } from "./audit/written-answer.ts";
 export {
   type ChatTemplate,
   ChatTemplateError,
@@ -8,12 +18,17 @@ export {
   type TemplateInput,
   type TemplateSegment,
 } from "./chat-template.ts";
-export { chooseRenderer, type ChooseRendererOptions, familyOfChatTemplate, rendererFor } from "./choose-renderer.ts";
-export { type FallbackFamilyOptions, familyFromTemplate } from "./fallback/fallback-family.ts";
-export { rendererFamily, rendererFamilyNames } from "./families.ts";
+export {
+  chooseRenderer,
+  type ChooseRendererOptions,
+  createQwenRenderer,
+  type QwenRendererOptions,
+  rendererFor,
+} from "./choose-renderer.ts";
+export { type DetectFamilyOptions, familyFromTemplate } from "./detection/detect-family.ts";
+export { familyOfChatTemplate, rendererFamily, rendererFamilyNames } from "./families.ts";
 export { compileChatTemplate } from "./jinja/compile-chat-template.ts";
 export type { PromptEdit } from "./prompt-edit.ts";
-export { createQwenRenderer, type QwenRendererOptions } from "./qwen/qwen-renderer.ts";
-export { knownTemplateNames } from "./fallback/known-templates.ts";
 export { type RendererFamily, wireMessages } from "./renderer-family.ts";
 export { createTemplateRenderer, type RendererOptions } from "./template-renderer.ts";
+export { bundledChatTemplate } from "./template-text.ts";

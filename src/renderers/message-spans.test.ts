@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
 import type { Message } from "../core/index.ts";
-import { rendererFor } from "./choose-renderer.ts";
+import { models, publishedRenderer, testedFamilies } from "./published-templates.test-helper.ts";
 import {
   type Conversation,
   conversations,
@@ -13,13 +13,15 @@ import {
 import { testTokenizers } from "./tokenizers.test-helper.ts";
 
 /** Families whose messages all open with `<|im_start|>` and a role, and whose prompt ends with just that. */
-const chatMl = ["qwen2.5-instruct", "qwen3-instruct-2507", "qwen3", "qwen3-rev2"];
+const chatMl = ["qwen2.5-instruct", "qwen3-instruct-2507", "qwen3", "qwen3-rev2"].filter((name) =>
+  testedFamilies.includes(name),
+);
 
 describe.each(await testTokenizers())("renderPrompt() with tokenizer $name", (tokenizer) => {
   const asDecoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));
 
   test.each(chatMl)("%s: tokens are the template's, and spans cut them at the messages", (family) => {
-    const renderer = rendererFor(family, tokenizer, { controlTokens: "parse" });
+    const renderer = publishedRenderer(family, tokenizer, { controlTokens: "parse" });
     const generated = conversations(fc.oneof(plainActions, thinkingActions));
     fc.assert(
       fc.property(generated, (conversation) => {
@@ -37,7 +39,8 @@ describe.each(await testTokenizers())("renderPrompt() with tokenizer $name", (to
         expect(rest).toBe("<|im_start|>assistant\n");
         expect(asDecoded(text).endsWith(shown.join("") + rest)).toBe(true);
         messages.forEach((message, index) => {
-          if (message.role === "assistant") return;
+          // Nothing of empty guidelines stands in the text, so nothing says where they are.
+          if (message.role === "assistant" || (message.role === "system" && message.content === "")) return;
           expect(shown[index]).toContain(asDecoded(message.content.trim()));
           const role = message.role === "tool" ? "user" : message.role;
           const isFirstOfTurn = message.role !== "tool" || messages[index - 1]?.role !== "tool";
@@ -48,17 +51,22 @@ describe.each(await testTokenizers())("renderPrompt() with tokenizer $name", (to
     );
   });
 
-  test("a default system turn belongs to no message; what is not rendered has an empty span", () => {
-    const renderer = rendererFor("qwen2.5-instruct", tokenizer);
-    const messages: readonly Message[] = [{ role: "user", content: "hi" }];
-    const { tokens, spans } = renderer.renderPrompt(messages, []);
-    expect(tokenizer.decode(tokens.subarray(0, spans[0]!.start))).toMatch(/^<\|im_start\|>system\nYou are Qwen/);
-    expect(tokenizer.decode(tokens.subarray(spans[0]!.start, spans[0]!.end))).toBe("<|im_start|>user\nhi<|im_end|>\n");
-    const hidden = { role: "critic", content: "hm" } as unknown as Message;
-    const withHidden = renderer.renderPrompt([...messages, hidden], []);
-    expect(withHidden.spans[1]).toEqual({ message: 1, start: spans[0]!.end, end: spans[0]!.end });
-    expect([...withHidden.tokens]).toEqual([...tokens]);
-  });
+  test.skipIf(models === null)(
+    "a default system turn belongs to no message; what is not rendered has an empty span",
+    () => {
+      const renderer = publishedRenderer("qwen2.5-instruct", tokenizer);
+      const messages: readonly Message[] = [{ role: "user", content: "hi" }];
+      const { tokens, spans } = renderer.renderPrompt(messages, []);
+      expect(tokenizer.decode(tokens.subarray(0, spans[0]!.start))).toMatch(/^<\|im_start\|>system\nYou are Qwen/);
+      expect(tokenizer.decode(tokens.subarray(spans[0]!.start, spans[0]!.end))).toBe(
+        "<|im_start|>user\nhi<|im_end|>\n",
+      );
+      const hidden = { role: "critic", content: "hm" } as unknown as Message;
+      const withHidden = renderer.renderPrompt([...messages, hidden], []);
+      expect(withHidden.spans[1]).toEqual({ message: 1, start: spans[0]!.end, end: spans[0]!.end });
+      expect([...withHidden.tokens]).toEqual([...tokens]);
+    },
+  );
 });
 
 function allMessages(conversation: Conversation): Message[] {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { ConfigurationError, type Message, type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
-import { rendererFor } from "./choose-renderer.ts";
+import { publishedRenderer, testedFamilies } from "./published-templates.test-helper.ts";
 
 const sentence = "You may call one or more functions to assist with the user query.";
 const edit = { replace: sentence, with: "One call at most: $& $1." };
@@ -12,32 +12,34 @@ const tool = (description: string): Tool =>
   toolFromDefinition(fromPlain({ type: "function", function: { name: "f", description } }) as JsonObject);
 
 describe("prompt edits", () => {
-  test.each(["qwen2.5-instruct", "qwen3-instruct-2507", "qwen3", "qwen3-rev2", "qwen3-miles-fixed"])(
-    "%s: change what the template writes, literally, and nothing that anybody said",
-    (family) => {
-      const renderer = rendererFor(family, tokenizer, { promptEdits: [edit] });
-      const messages: readonly Message[] = [
-        { role: "system", content: sentence },
-        { role: "user", content: sentence },
-        { role: "assistant", content: sentence, reasoning: null, toolCalls: [] },
-        { role: "tool", content: sentence, name: "f", callId: null },
-      ];
-      const { text } = renderer.renderPrompt(messages, [tool(sentence)]);
-      expect(text.split(sentence)).toHaveLength(messages.length + 2);
-      expect(text.split(edit.with)).toHaveLength(2);
-      expect(text).toContain(`# Tools\n\n${edit.with}\n\nYou are provided`);
-    },
-  );
+  test.each(
+    ["qwen2.5-instruct", "qwen3-instruct-2507", "qwen3", "qwen3-rev2", "qwen3-miles-fixed"].filter((name) =>
+      testedFamilies.includes(name),
+    ),
+  )("%s: change what the template writes, literally, and nothing that anybody said", (family) => {
+    const renderer = publishedRenderer(family, tokenizer, { promptEdits: [edit] });
+    const messages: readonly Message[] = [
+      { role: "system", content: sentence },
+      { role: "user", content: sentence },
+      { role: "assistant", content: sentence, reasoning: null, toolCalls: [] },
+      { role: "tool", content: sentence, name: "f", callId: null },
+    ];
+    const { text } = renderer.renderPrompt(messages, [tool(sentence)]);
+    expect(text.split(sentence)).toHaveLength(messages.length + 2);
+    expect(text.split(edit.with)).toHaveLength(2);
+    expect(text).toContain(`# Tools\n\n${edit.with}\n\nYou are provided`);
+  });
 
   test("apply in order, each to what the one before left", () => {
     const second = { replace: "One call at most", with: "At most one call" };
-    const renderer = rendererFor("qwen3", tokenizer, { promptEdits: [edit, second] });
+    const renderer = publishedRenderer("qwen3-instruct-2507", tokenizer, { promptEdits: [edit, second] });
     const { text } = renderer.renderPrompt([{ role: "user", content: "hi" }], [tool("")]);
     expect(text).toContain("At most one call: ");
   });
 
   test.each(["no such words", ""])("that would change nothing are refused at construction: %j", (replace) => {
-    const construct = () => rendererFor("qwen3", tokenizer, { promptEdits: [{ replace, with: "x" }] });
+    const construct = () =>
+      publishedRenderer("qwen3-instruct-2507", tokenizer, { promptEdits: [{ replace, with: "x" }] });
     expect(construct).toThrow(ConfigurationError);
     expect(construct).toThrow("its template does not write");
   });

@@ -1,16 +1,22 @@
-// Changes to the words that a chat template itself writes. Replacing in the whole prompt would also change what users and
+// Changes to the text that a chat template itself writes. Replacing in the whole prompt would also change what users and
 // tools said, so edits look only at the template's own text.
 
 import { ConfigurationError } from "../core/index.ts";
 import { fromPlain } from "../python-semantics/json/index.ts";
-import type { TemplateContext, TemplateSegment } from "./chat-template.ts";
+import type { ChatTemplate, TemplateContext, TemplateSegment } from "./chat-template.ts";
 import type { RendererFamily } from "./renderer-family.ts";
 
 export type PromptEdit = {
   readonly replace: string;
   readonly with: string;
-  /** What happens when the template does not write the words: the default "refuse" throws, "skip" leaves the template as it is. */
+  /** What happens when the template does not write the text: the default "refuse" throws, "skip" leaves the template as it is. */
   readonly whenMissing?: "refuse" | "skip";
+};
+
+type EditedTemplate = {
+  readonly family: RendererFamily;
+  readonly template: ChatTemplate;
+  readonly context: TemplateContext;
 };
 
 /** Applies edits in order, each to every occurrence in the template's own text. */
@@ -27,15 +33,15 @@ export function applyPromptEdits(
 }
 
 /**
- * Throws a `ConfigurationError` for an edit that would change nothing: its words would be missing without a trace. Edits that
- * say "skip" are meant for whatever template comes.
+ * Throws a `ConfigurationError` for an edit that would change nothing, unless it says "skip": its text would be missing
+ * without a trace.
  */
-export function checkPromptEdits(family: RendererFamily, edits: readonly PromptEdit[], context: TemplateContext): void {
+export function checkPromptEdits({ family, template, context }: EditedTemplate, edits: readonly PromptEdit[]): void {
   if (edits.length === 0) return;
   const tools = fromPlain([
     { type: "function", function: { name: "probe", description: "", parameters: { type: "object", properties: {} } } },
   ]);
-  const probe = family.template({
+  const probe = template({
     messages: [
       { role: "system", content: "" },
       { role: "user", content: "" },
@@ -52,7 +58,7 @@ export function checkPromptEdits(family: RendererFamily, edits: readonly PromptE
     if (isFound || edit.whenMissing === "skip") return;
     throw new ConfigurationError(
       `Cannot edit the prompt of model family "${family.name}": its template does not write "${edit.replace}"; ` +
-        "give words that the template writes itself, or leave the edit out.",
+        "give text that the template writes itself, or leave the edit out.",
     );
   });
 }

@@ -8,7 +8,9 @@ import { toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { segmentsText, type TemplateSegment } from "./chat-template.ts";
 import { rendererFamily } from "./families.ts";
+import { publishedTemplate } from "./published-templates.test-helper.ts";
 import { type RendererFamily, wireMessages } from "./renderer-family.ts";
+import { compiledTemplate } from "./template-text.ts";
 
 export type Step = {
   /** Text of the action, without its end token. */
@@ -89,11 +91,16 @@ export const testTime = "2026-01-15T12:00:00";
 export function templateSegments(
   family: string | RendererFamily,
   messages: readonly Message[],
-  options: { readonly tools: readonly Tool[]; readonly kwargs: JsonObject },
+  options: {
+    readonly tools: readonly Tool[];
+    readonly kwargs: JsonObject;
+    /** Default: the published one of the family. */
+    readonly chatTemplate?: string;
+  },
 ): readonly TemplateSegment[] {
   const known = typeof family === "string" ? rendererFamily(family) : family;
-  const { template, specialTokens, noTools } = known;
-  return template({
+  const { specialTokens, noTools } = known;
+  return compiledTemplate(options.chatTemplate ?? publishedTemplate(known.name))({
     messages: wireMessages(known, messages),
     tools: options.tools.length === 0 ? noTools : options.tools.map((tool) => tool.definition),
     addGenerationPrompt: true,

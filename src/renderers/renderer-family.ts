@@ -1,15 +1,16 @@
-// What a model family has to say to become a renderer: its template, its tokens, how its template treats history, and
-// which parsers read its output. Data; `template-renderer.ts` does the work for all families.
+// What the renderer must know of a model family beside its chat template: its tokens, how its template treats history, and
+// which parsers read its output. Data, and functions only where data do not do; `template-renderer.ts` does the work.
 
-import type { Message } from "../core/index.ts";
-import type { JsonObject, JsonValue } from "../python-semantics/json/index.ts";
+import type { Message, ToolCall } from "../core/index.ts";
+import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import type { ReasoningParser, ToolCallParser } from "../parsers/index.ts";
-import type { ChatTemplate } from "./chat-template.ts";
-import { wireMessage } from "./wire-message.ts";
 
 export type RendererFamily = {
   readonly name: string;
-  readonly template: ChatTemplate;
+  /** Of the published chat templates that the row describes; see `templateFingerprint`. */
+  readonly fingerprints: readonly string[];
+  /** True when the bundled ChatML template writes the family's format, so that none has to be given. */
+  readonly isBundledFormat: boolean;
   /** A token that opens messages and stands nowhere else in rendered text unless a message spells it out. */
   readonly startToken: string;
   /** The token that ends an action. `null`: none of its own; an action ends with the token that opens the next message. */
@@ -31,11 +32,11 @@ export type RendererFamily = {
   readonly toolCallParser: ToolCallParser;
   /** The template's variable that turns thinking on and off; `null`: there is none. */
   readonly thinkingVariable: "enable_thinking" | "thinking" | null;
-  /** What the template is told of the tokenizer: `bos_token`, ... */
+  /** `bos_token`, ... as the template reads them, where the model folder gives none. */
   readonly specialTokens: JsonObject;
   /** What the template is given as `tools` when there are none: an empty list where it cannot do without. */
   readonly noTools: JsonValue;
-  /** Messages, one for one, as the template can read them: for templates that ask what stands around a message. */
+  /** Messages, one for one, as the template can read them: for templates that depend on the messages around one. */
   readonly restate: (messages: readonly Message[]) => readonly Message[];
   /** Our message, restated, in the shape that the template reads. */
   readonly wire: (message: Message) => JsonObject;
@@ -45,8 +46,8 @@ export type RendererFamily = {
    */
   readonly actionFrame: string | null;
   /**
-   * A history as short as can be that ends with an assistant message and after which the template writes new messages as
-   * it does after the given one.
+   * The shortest history that ends with an assistant message and after which the template writes new messages as it does
+   * after the given one.
    */
   readonly standIn: (history: readonly Message[]) => readonly Message[];
 };
@@ -56,17 +57,62 @@ export function wireMessages(family: RendererFamily, messages: readonly Message[
   return family.restate(messages).map((message) => family.wire(message));
 }
 
-const shortestHistory: readonly [Message, Message] = [
+/** A message in the OpenAI wire shape. Absent parts are left out: templates tell a missing key from a null. */
+export function wireMessage(message: Message): JsonObject {
+  const wire: JsonObject = new Map<string, JsonValue>([
+    ["role", message.role],
+    ["content", message.content],
+  ]);
+  if (message.role === "assistant") {
+    if (message.reasoning !== null) wire.set("reasoning_content", message.reasoning);
+    if (message.toolCalls.length > 0) wire.set("tool_calls", message.toolCalls.map(wireCall));
+  }
+  if (message.role === "tool") {
+    wire.set("name", message.name);
+    if (message.callId !== null) wire.set("tool_call_id", message.callId);
+  }
+  return wire;
+}
+
+/** Servers decode the arguments before a template sees them; text that is no JSON stays text. */
+function wireCall(call: ToolCall): JsonObject {
+  const body: JsonObject = new Map<string, JsonValue>([
+    ["name", call.name],
+    ["arguments", decodeArguments(call.argumentsText)],
+  ]);
+  return new Map<string, JsonValue>([
+    ["id", call.id],
+    ["type", "function"],
+    ["function", body],
+  ]);
+}
+
+function decodeArguments(text: string): JsonValue {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return text;
+    throw error;
+  }
+}
+
+/** A question and an answer: enough where templates look only at the message right before. */
+export const shortestHistory: readonly [Message, Message] = [
   { role: "user", content: "?" },
   { role: "assistant", content: "!", reasoning: null, toolCalls: [] },
 ];
 
-/** What holds for most families: templates ask only what came right before a message. */
+/** What holds for most families. */
 export const familyDefaults = {
+  fingerprints: [],
+  isBundledFormat: false,
+  history: "rewrites",
+  reasoningParser: null,
   thinkingVariable: null,
   specialTokens: new Map(),
   noTools: null,
   otherEnds: [],
+  closing: "",
   restate: (messages) => messages,
   wire: wireMessage,
   actionFrame: null,

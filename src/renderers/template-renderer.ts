@@ -1,19 +1,26 @@
-// The renderer of any family that has a chat template: whole prompts by the template, later turns by a bridge that encodes
-// only what is new, actions by the family's parsers. Generated text is never encoded again.
+// The renderer of a chat template with what is known of its family: whole prompts by the template, later turns by a bridge that
+// encodes only what is new, actions by the family's parsers. Generated text is never encoded again.
 
 import type { BridgeInput, BridgeResult, Message, RenderedPrompt, Renderer, Tokenizer, Tool } from "../core/index.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/index.ts";
 import { createActionReader } from "./action-reader.ts";
-import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
-import { type EncodedSegments, encodeSegments } from "./encode-segments.ts";
-import { messageSpans } from "./message-spans.ts";
+import { ChatTemplateError, segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
+import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-prompt.ts";
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
 import { type RendererFamily, wireMessages } from "./renderer-family.ts";
+import { bundledChatTemplate, compiledTemplate, templateRefusal } from "./template-text.ts";
 
 export type RendererOptions = {
-  /** Changes to the words of the template itself, never to those of a message. Default none. */
+  /**
+   * The model's chat template, a Jinja program. Default: the bundled one, for families in its format; the others have to be
+   * given theirs.
+   */
+  readonly chatTemplate?: string;
+  /** `bos_token`, `eos_token`, ... of the model's tokenizer_config.json. Default: the family's. */
+  readonly specialTokens?: ReadonlyMap<string, string>;
+  /** Changes to the text of the template itself, never to that of a message. Default none. */
   readonly promptEdits?: readonly PromptEdit[];
   /**
    * What happens where the template rewrites history. Default "keep-reasoning": history is only appended to, against the
@@ -32,7 +39,7 @@ export type RendererOptions = {
   readonly reasoningParser?: string;
   /** Default "tokens": a marker spelled out by other tokens is text. "text" reads as SGLang does. */
   readonly parseMode?: "tokens" | "text";
-  /** Let calls of unknown tools through to the judge. Default false: they are reported as problems only, as in SGLang. */
+  /** Forward calls of unknown tools to their validation. Default false: they are reported as format errors only, as in SGLang. */
   readonly forwardUnknownTools?: boolean;
   /** As in `Renderer`, from `ModelFolder`. Default: what the tokenizer knows. */
   readonly vocabularySize?: number;
@@ -52,14 +59,16 @@ export function createTemplateRenderer(
   tokenizer: Tokenizer,
   options: RendererOptions = {},
 ): Renderer {
+  const text = templateTextOf(family, options.chatTemplate);
+  const template = compiledTemplate(text);
+  const specialTokens = new Map([...family.specialTokens, ...(options.specialTokens ?? [])]);
+  const context: TemplateContext = { specialTokens, now: options.now ?? localTime(new Date()) };
   const edits = options.promptEdits ?? [];
-  const context: TemplateContext = { specialTokens: family.specialTokens, now: options.now ?? localTime(new Date()) };
-  checkPromptEdits(family, edits, context);
+  const kwargs = thinkingVariables(family, options.thinking);
   const endId = family.endToken === null ? null : requireToken(family, tokenizer, family.endToken);
   const endIds = [endId, ...family.otherEnds.map((text) => requireToken(family, tokenizer, text))];
   requireToken(family, tokenizer, family.startToken);
   const stopTokenIds = family.stopTokens.flatMap((text) => tokenizer.tokenId(text) ?? []);
-  const kwargs = thinkingVariables(family, options.thinking);
   const historyPolicy = historyPolicyOf(family, options.historyPolicy);
 
   const vocabularySize = options.vocabularySize ?? tokenizer.vocabularySize;
@@ -77,7 +86,7 @@ export function createTemplateRenderer(
   };
 
   const render = (messages: readonly Message[], tools: readonly Tool[]): readonly TemplateSegment[] => {
-    const segments = family.template({
+    const segments = template({
       messages: wireMessages(family, messages),
       tools: tools.length === 0 ? family.noTools : tools.map((tool) => tool.definition),
       addGenerationPrompt: true,
@@ -86,6 +95,10 @@ export function createTemplateRenderer(
     });
     return applyPromptEdits(segments, edits);
   };
+  const actionPrompt = probe(text, () => {
+    checkPromptEdits({ family, template, context }, edits);
+    return generationPrompt(render);
+  });
 
   const renderPrompt = (messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt => {
     const segments = render(messages, tools);
@@ -112,10 +125,9 @@ export function createTemplateRenderer(
     const standIn = family.standIn(messages);
     const shown = [...standIn, ...newMessages];
     const segments = render(shown, []);
-    const historyEnd = segments.findLastIndex(({ message }) => message !== null && message < standIn.length);
-    const moved = segments.slice(0, historyEnd).find(({ message }) => message !== null && message >= standIn.length);
-    if (moved !== undefined) {
-      const place = messages.length + moved.message! - standIn.length;
+    const { end, moved } = historyEnd(segments, standIn.length);
+    if (moved !== null) {
+      const place = messages.length + moved - standIn.length;
       return { type: "refused", reason: `the chat template of "${family.name}" moves message ${place} to the front` };
     }
     const ending: TemplateSegment = {
@@ -123,7 +135,7 @@ export function createTemplateRenderer(
       source: "template",
       text: missingEnd(lastAction) + family.closing,
     };
-    const { tokens, spelledTokens } = encode([ending, ...segments.slice(historyEnd + 1)], shown);
+    const { tokens, spelledTokens } = encode([ending, ...segments.slice(end + 1)], shown);
     // Where an action ends with the token that opens the next message, that token has been sampled already.
     const last = lastAction.at(-1);
     const isOpened = endId === null && tokens.length > 0 && tokens[0] === last;
@@ -169,7 +181,7 @@ export function createTemplateRenderer(
       tokenizer,
       stopTokenIds,
       toolCallParser: calls,
-      reasoningParser: openedReasoning(reasoning, generationPrompt(render)),
+      reasoningParser: openedReasoning(reasoning, actionPrompt),
       frame: family.actionFrame,
       parseMode,
       forwardUnknownTools: options.forwardUnknownTools ?? false,
@@ -177,6 +189,43 @@ export function createTemplateRenderer(
     }),
     decode: (tokens) => tokenizer.decode(tokens),
   };
+}
+
+function templateTextOf(family: RendererFamily, chatTemplate: string | undefined): string {
+  if (chatTemplate !== undefined) return chatTemplate;
+  if (family.isBundledFormat) return bundledChatTemplate;
+  throw new ConfigurationError(
+    `Cannot render for model family "${family.name}" without its chat template: give that of the model folder ` +
+      "(chat_template.jinja, or chat_template in tokenizer_config.json).",
+  );
+}
+
+/** A template that refuses a single question is refused when the renderer is made. */
+function probe<T>(chatTemplate: string, run: () => T): T {
+  try {
+    return run();
+  } catch (error) {
+    if (error instanceof ChatTemplateError) {
+      throw templateRefusal(chatTemplate, `it refuses a question: ${error.message}`, error);
+    }
+    throw error;
+  }
+}
+
+/**
+ * Where the first `count` messages end, before the first text of a later one; what they give to later messages, such as the name
+ * of a call to its result, does not count. `moved`: a message that the template writes before one of them.
+ */
+export function historyEnd(
+  segments: readonly TemplateSegment[],
+  count: number,
+): { readonly end: number; readonly moved: number | null } {
+  const firstNew = segments.findIndex(({ message }) => message !== null && message >= count);
+  const before = firstNew === -1 ? segments : segments.slice(0, firstNew);
+  const isOfHistory = ({ message }: TemplateSegment): boolean => message !== null && message < count;
+  const seen = new Set(before.map(({ message }) => message));
+  const isMoved = segments.some((segment) => isOfHistory(segment) && !seen.has(segment.message));
+  return { end: before.findLastIndex(isOfHistory), moved: isMoved ? segments[firstNew]!.message : null };
 }
 
 /** Where nothing is known of a template, only comparing renderings is safe, and that is what "branch" does. */

@@ -3,7 +3,6 @@
 export { createTokenizer, type TokenizerDefinition } from "./create-tokenizer.ts";
 export { loadModelFolder, loadTokenizer, type ModelFolder } from "./load-tokenizer.ts";
 export { createReadableTokenizer } from "./readable-tokenizer.ts";
-export { chatTemplate as trainedChatTemplate } from "./training/chat-template-text.ts";
 export {
   type ChatTokenizerFiles,
   trainChatTokenizer,

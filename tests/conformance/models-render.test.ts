@@ -1,3 +1,8 @@
+import { mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
 import { describe, expect, test } from "vitest";
 
 import { rendererFamilyNames } from "../../src/renderers/index.ts";
@@ -32,11 +37,16 @@ const counts: Readonly<Record<string, readonly [render: number, prefix: number]>
   smollm3: [68, 43],
   "gpt-oss": [73, 31],
   "minimax-m3": [70, 31],
+  "mistral-nemo-2407": [59, 29],
+  "mistral-small-3.2": [61, 29],
+  "seed-oss": [60, 43],
 };
 
 describe.skipIf(folder === null)("template goldens (skipped without ../shared/models/goldens)", () => {
-  test("every native family has its goldens counted here", () => {
+  test("every family has its two files counted here", () => {
     expect(Object.keys(counts).toSorted()).toEqual(rendererFamilyNames.toSorted());
+    const files = readdirSync(folder ?? "").filter((file) => /^(render|prefix)\./.test(file));
+    expect(files.length).toBe(2 * rendererFamilyNames.length);
   });
 
   const files = Object.entries(counts).flatMap(([name, [render, prefix]]) => [
@@ -44,8 +54,31 @@ describe.skipIf(folder === null)("template goldens (skipped without ../shared/mo
     [`prefix.${name}.jsonl`, prefix] as const,
   ]);
   test.each(files)("%s: all %i records agree with transformers", async (file, passed) => {
-    expect(await runRenderGoldens(folder ?? "", file)).toEqual({
+    expect(await runRenderGoldens(folder ?? "", file, { data: null })).toEqual({
       file, passed, failed: 0, unsupported: 0, failures: [], unsupportedReason: null,
     }); // prettier-ignore
   });
+});
+
+test("templates come from the data that is named, and a missing one is said to be missing", async () => {
+  const place = await mkdtemp(join(tmpdir(), "goldens-"));
+  try {
+    const record = { messages: [{ role: "user", content: "hi" }], expected: { text: "[hi]" } };
+    writeFileSync(join(place, "render.made-up.jsonl"), `${JSON.stringify(record)}\n`);
+    const missing = await runRenderGoldens(place, "render.made-up.jsonl", { data: null });
+    expect(missing).toMatchObject({
+      unsupported: 1,
+      unsupportedReason: "no chat template of made-up in the data (made-up/chat_template.jinja)",
+    });
+    mkdirSync(join(place, "data", "made-up"), { recursive: true });
+    writeFileSync(
+      join(place, "data", "made-up", "chat_template.jinja"),
+      "{% for m in messages %}[{{ m.content }}]{% endfor %}",
+    );
+    const found = await runRenderGoldens(place, "render.made-up.jsonl", { data: join(place, "data") });
+    expect(found).toMatchObject({ passed: 1, failed: 0, unsupported: 0 });
+    expect(await runRenderGoldens(place, "encode.made-up.jsonl", { data: null })).toBe(null);
+  } finally {
+    await rm(place, { recursive: true });
+  }
 });

@@ -1,56 +1,50 @@
 // Golden files `render.NAME` and `prefix.NAME`: what transformers' own template compiler renders, and whether adding a
-// message leaves the text before it as it was. Here through the native renderers; `models-template.ts` plays the same files
-// through the fallback. Part of the suite `models`.
+// message leaves the text before it as it was. Each is played with the chat template found in the data folder. Part of the
+// suite `models`.
 
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts";
-import {
-  type ChatTemplate,
-  ChatTemplateError,
-  rendererFamily,
-  rendererFamilyNames,
-  segmentsText,
-} from "#src/renderers/index.ts";
+import { ConfigurationError } from "#src/core/index.ts";
+import { type JsonObject, type JsonValue, parseJson } from "#src/python-semantics/json/index.ts";
+import { type ChatTemplate, ChatTemplateError, compileChatTemplate, segmentsText } from "#src/renderers/index.ts";
+import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
-import type { GoldenFileReport } from "./suite.ts";
+import type { GoldenFileReport, GoldenSuiteOptions } from "./suite.ts";
 
 const names = /^(render|prefix)\.(.+)\.jsonl$/;
 
-/** What a file's name says; `null` when it is none of ours. */
-export function renderFileName(file: string): { readonly kind: string; readonly name: string } | null {
+/** Plays one file; `null` when its name is none of ours. Records whose chat template is missing are unsupported. */
+export async function runRenderGoldens(
+  folder: string,
+  file: string,
+  options: GoldenSuiteOptions,
+): Promise<GoldenFileReport | null> {
   const [, kind, name] = names.exec(file) ?? [];
-  return kind === undefined || name === undefined ? null : { kind, name };
-}
-
-/** Plays one file; `null` when its name is none of ours. Records of a template without a native renderer are unsupported. */
-export async function runRenderGoldens(folder: string, file: string): Promise<GoldenFileReport | null> {
-  const parts = renderFileName(file);
-  if (parts === null) return null;
-  const { kind, name } = parts;
+  if (kind === undefined || name === undefined) return null;
   const tally = new GoldenTally(file);
+  const compiled = new Map<string, ChatTemplate | null>();
   for (const record of await readGoldenFile(join(folder, file))) {
-    const template = nativeTemplate(textOf(record, "template") ?? name);
-    if (template === null) tally.unsupported(`no native renderer for ${name} yet`);
+    const templateName = textOf(record, "template") ?? name;
+    if (!compiled.has(templateName)) compiled.set(templateName, compileFound(templateName, folder, options));
+    const template = compiled.get(templateName) ?? null;
+    if (template === null)
+      tally.unsupported(`no chat template of ${templateName} in the data (${templateName}/chat_template.jinja)`);
     else playTemplateRecord(tally, { kind, template, record });
   }
   return tally.report();
 }
 
-export type TemplateRecord = { readonly kind: string; readonly template: ChatTemplate; readonly record: JsonObject };
+type TemplateRecord = { readonly kind: string; readonly template: ChatTemplate; readonly record: JsonObject };
 
 /** Compares what the template makes of one record with what was recorded. */
-export function playTemplateRecord(tally: GoldenTally, { kind, template, record }: TemplateRecord): void {
+function playTemplateRecord(tally: GoldenTally, { kind, template, record }: TemplateRecord): void {
   const expected = record.get("expected") ?? null;
   if (kind === "prefix") tally.compare(record, expected, () => playPrefix(template, record));
   else tally.compare(record, withoutMessage(expected), () => playRender(template, record));
 }
 
-function nativeTemplate(name: string): ChatTemplate | null {
-  return rendererFamilyNames.includes(name) ? rendererFamily(name).template : null;
-}
-
-/** The words of an error are compared only where the template itself chose them. */
+/** The message of an error is compared only where the template itself chose it. */
 function withoutMessage(expected: JsonValue): JsonValue {
   if (!(expected instanceof Map) || !expected.has("error") || expected.get("error") === "raise") return expected;
   return new Map([["error", expected.get("error")!]]);
@@ -112,4 +106,25 @@ function render(
 function listOf(record: JsonObject, key: string): readonly JsonValue[] {
   const value = record.get(key);
   return Array.isArray(value) ? value : [];
+}
+
+function compileFound(name: string, goldens: string, options: GoldenSuiteOptions): ChatTemplate | null {
+  const text = findChatTemplate(name, goldens, options);
+  return text === null ? null : compileChatTemplate(text);
+}
+
+/** The chat template of a model in the data folder; `null`: there is none. */
+export function findChatTemplate(name: string, goldens: string, { data }: GoldenSuiteOptions): string | null {
+  for (const file of ["chat_template.jinja", "tokenizer_config.json"]) {
+    const path = join(name, file);
+    try {
+      const text = readFileSync(join(findData("models", { data, goldens, mustContain: [path] }), path), "utf8");
+      const config = file.endsWith(".jinja") ? null : parseJson(text);
+      const template = config === null ? text : config instanceof Map ? textOf(config, "chat_template") : null;
+      if (template !== null) return template;
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+    }
+  }
+  return null;
 }

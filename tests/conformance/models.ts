@@ -5,9 +5,8 @@ import { join } from "node:path";
 
 import { GoldenTally, readGoldenFile } from "./golden-file.ts";
 import { runRenderGoldens } from "./models-render.ts";
-import { runTemplateGoldens } from "./models-template.ts";
 import { runTokenizerGoldens } from "./models-tokenizer.ts";
-import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
+import type { GoldenFileReport, GoldenSuite } from "./suite.ts";
 
 export const modelsSuite: GoldenSuite = {
   name: "models",
@@ -16,22 +15,10 @@ export const modelsSuite: GoldenSuite = {
     for (const file of files) {
       const ofTokenizer = await runTokenizerGoldens(folder, file, options);
       if (ofTokenizer !== null) yield ofTokenizer;
-      else yield* await runTemplateFile(folder, file, options);
+      else yield (await runRenderGoldens(folder, file, options)) ?? (await countUnknown(folder, file));
     }
   },
 };
-
-/** Native renderers where there is one, and the fallback always. */
-async function runTemplateFile(
-  folder: string,
-  file: string,
-  options: GoldenSuiteOptions,
-): Promise<readonly GoldenFileReport[]> {
-  const native = await runRenderGoldens(folder, file);
-  const template = await runTemplateGoldens(folder, file, options);
-  if (native === null || template === null) return [await countUnknown(folder, file)];
-  return native.passed + native.failed > 0 ? [native, template] : [template];
-}
 
 async function countUnknown(folder: string, file: string): Promise<GoldenFileReport> {
   const tally = new GoldenTally(file);

@@ -14,12 +14,12 @@ import { fromPlain, JsonFloat, type JsonObject, type JsonValue, toPlain } from "
 import { PythonError } from "#src/python-semantics/index.ts";
 import { createRandom } from "#src/lib/random.ts";
 import { toolCallParser } from "#src/parsers/index.ts";
-import { rendererFamily, segmentsText } from "#src/renderers/index.ts";
+import { compileChatTemplate, segmentsText } from "#src/renderers/index.ts";
 import { describeDifference, textOf } from "./golden-file.ts";
 
 /** What all records of one set share. */
 export type SeedSet = {
-  readonly family: string;
+  readonly chatTemplate: string;
   readonly tokenizer: Tokenizer;
   /** The rendered text and ids that every prompt begins with. */
   readonly prefix: { readonly text: string; readonly ids: readonly number[] };
@@ -53,7 +53,7 @@ export async function playSeedRecord(record: JsonObject, set: SeedSet): Promise<
   const scriptSampling = fromPlain(toPlain(record.get("sampling_params") ?? null));
 
   const tools = data.tools.map(({ definition }) => definition);
-  const template = rendererFamily(set.family).template;
+  const template = compileChatTemplate(set.chatTemplate);
   const parser = toolCallParser("qwen25");
   const forwardUnknownTools = record.get("forward_unknown_tools") === true;
   const parse = adaptParser((text) => parser.parse(text, { tools: data.tools, forwardUnknownTools }));

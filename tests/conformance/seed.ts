@@ -5,6 +5,7 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 
+import { ConfigurationError } from "#src/core/index.ts";
 import { type SlimeTauMessage, type SlimeTauResult } from "#src/rollout/slime-tau/index.ts";
 import {
   dumpJson,
@@ -18,6 +19,7 @@ import { PythonError } from "#src/python-semantics/index.ts";
 import { rendererFamily, rendererFamilyNames } from "#src/renderers/index.ts";
 import { loadTokenizer } from "#src/tokenizers/index.ts";
 import { findData } from "./find-data.ts";
+import { findChatTemplate } from "./models-render.ts";
 import { GoldenTally, readGoldenFile, textOf } from "./golden-file.ts";
 import { playSeedRecord, type SeedPlay, type SeedSet } from "./seed-play.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
@@ -65,8 +67,15 @@ async function loadSet(name: string, folder: string, options: GoldenSuiteOptions
   const tauBench = findEither("tau-bench", "retail/orders.json", { folder, data: options.data });
   const instruction = parseObject(await readFile(join(folder, "tool-instruction.txt"), "utf8"));
   const prefix = parseObject(await readFile(join(folder, `prefix-${name}.json`), "utf8"));
+  const chatTemplate =
+    findChatTemplate(name, folder, options) ?? findChatTemplate(name, folder, { ...options, data: null });
+  if (chatTemplate === null) {
+    throw new ConfigurationError(
+      `Cannot play the goldens of "${name}": ${name}/chat_template.jinja is not in the data.`,
+    );
+  }
   return {
-    family: name,
+    chatTemplate,
     tokenizer: await loadTokenizer(join(models, tokenizerFolder)),
     prefix: { text: textOf(prefix, "text") ?? "", ids: (prefix.get("ids") ?? []) as number[] },
     toolInstruction: {

@@ -27,7 +27,7 @@ export const modules = {
   core: { imports: ["lib", "python-semantics"], browser: true, open: true },
 
   tokenizers: {
-    imports: ["core", "lib", "python-semantics"],
+    imports: ["core", "lib", "python-semantics", "renderers"],
     packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts" },
   },
   parsers: { imports: ["core", "python-semantics"], packages: { entities: "parsers/unescape-html.ts" }, browser: true },

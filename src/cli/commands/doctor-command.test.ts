@@ -26,7 +26,7 @@ describe("doctor template", () => {
     const { run } = await withModel(chatMl);
     const { code, stdout, stderr } = await run("doctor", "template", "model");
     expect([code, stderr]).toEqual([0, ""]);
-    expect(stdout).toMatch(/^renderer +template-[0-9a-f]{16} \(template\): the template is none that is known/m);
+    expect(stdout).toMatch(/^renderer +template-[0-9a-f]{16} \(template\): the template is not a known one/m);
     expect(stdout).toMatch(/^calls +parser qwen25: the usual one/m);
     expect(stdout).toMatch(/^stops at +"<\|im_end\|>" \d+/m);
     expect(stdout).toMatch(/^answer, user +keeps all +appends it$/m);

@@ -6,14 +6,13 @@ import { resolve } from "node:path";
 import { Command, Option } from "commander";
 
 import { ConfigurationError } from "../../core/index.ts";
+import { auditTemplate, type TemplateAudit } from "../../renderers/index.ts";
 import { loadModelFolder, type ModelFolder } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { modelPath } from "../../api/choose-model.ts";
 import { coloursFor } from "../display/terminal-text.ts";
-import { auditTemplate } from "../doctor/audit-template.ts";
 import { examineServer, type ServerFlags } from "../doctor/examine-server.ts";
 import { auditView } from "../doctor/audit-view.ts";
-import type { TemplateAudit } from "../doctor/template-audit.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { readFlag } from "../../api/setting.ts";
 import type { RunCommand } from "./command-result.ts";
@@ -91,14 +90,14 @@ async function examine(
   }
   const { cwd, stdout, env } = context;
   const thinking = readFlag(rolloutSettings.thinking, flags.thinking);
-  const historyPolicy = readFlag(rolloutSettings.history, flags.history);
+  const history = readFlag(rolloutSettings.history, flags.history);
   const model = await loadModelFolder(modelPath(folder, cwd));
   const audit = auditTemplate({
     tokenizer: model.tokenizer,
     chatTemplate: await templateOf(model, { folder, file: flags.template ?? null, cwd }),
     specialTokens: model.specialTokens,
-    family: readFlag(rolloutSettings.renderer, flags.renderer),
-    historyPolicy,
+    renderer: readFlag(rolloutSettings.renderer, flags.renderer),
+    history,
     thinking: thinking === null ? null : thinking === "on",
   });
   const noted = { ...audit, notes: [...audit.notes, ...otherTemplates(model, flags.template ?? null)] };
@@ -115,21 +114,24 @@ async function templateOf(
   { chatTemplate }: ModelFolder,
   { folder, file, cwd }: { readonly folder: string; readonly file: string | null; readonly cwd: string },
 ): Promise<string> {
-  if (file !== null) {
-    try {
-      return await readFile(resolve(cwd, file), "utf8");
-    } catch (error) {
-      throw new ConfigurationError(
-        `Cannot read "${file}": it is not there or not readable; correct --template, which names a Jinja file.`,
-        { cause: error },
-      );
-    }
-  }
+  if (file !== null) return readTemplateFile(file, cwd);
   if (chatTemplate !== null) return chatTemplate;
   throw new ConfigurationError(
     `Cannot examine the template of "${folder}": the folder has none (chat_template.jinja, or chat_template in ` +
       "tokenizer_config.json); add it, or name a file with --template.",
   );
+}
+
+/** The Jinja file that --template names. */
+export async function readTemplateFile(file: string, cwd: string): Promise<string> {
+  try {
+    return await readFile(resolve(cwd, file), "utf8");
+  } catch (error) {
+    throw new ConfigurationError(
+      `Cannot read "${file}": it is not there or not readable; correct --template, which names a Jinja file.`,
+      { cause: error },
+    );
+  }
 }
 
 /** Models with several templates have one for tools under another name, which is easily missed. */

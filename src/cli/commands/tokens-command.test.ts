@@ -71,11 +71,17 @@ describe("tokens of a conversation file", () => {
   });
 
   test("keeps thinking in one row, or starts a branch, as --history says", async () => {
-    const kept = await story(thoughts, "--renderer", "qwen3");
+    const template = [
+      "--template",
+      join(repositoryRoot(), "examples", "thinking-template.jinja"),
+      "--renderer",
+      "qwen3",
+    ];
+    const kept = await story(thoughts, ...template);
     expect(kept.samples.map(({ tokens }) => textOf(tokens.filter(({ isTrained }) => isTrained)))).toEqual([
       "<think>\nI greet.\n</think>\n\nHello!<|im_end|>Bye.<|im_end|>",
     ]);
-    const { samples } = await story(thoughts, "--renderer", "qwen3", "--history", "branch");
+    const { samples } = await story(thoughts, ...template, "--history", "branch");
     expect(samples.map(({ rewriteReason }) => rewriteReason)).toEqual([
       null,
       'the chat template of "qwen3" rewrites message 1',

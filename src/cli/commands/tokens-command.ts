@@ -7,13 +7,12 @@ import { resolve } from "node:path";
 import { Command, Option } from "commander";
 
 import { ConfigurationError } from "../../core/index.ts";
-import { rendererFamilyNames } from "../../renderers/index.ts";
+import { type AuditTemplateOptions, bundledChatTemplate } from "../../renderers/index.ts";
 import { openRunFolder } from "../../store/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { modelPath, readableModel, tokenizerOf } from "../../api/choose-model.ts";
 import { coloursFor } from "../display/terminal-text.ts";
-import type { AuditInput } from "../doctor/audited-template.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { readFlag, section, whole } from "../../api/setting.ts";
 import { episodeStory } from "../tokens/episode-story.ts";
@@ -22,10 +21,12 @@ import { readConversation } from "../tokens/read-conversation.ts";
 import { storyView } from "../tokens/story-view.ts";
 import type { TokenStory } from "../tokens/token-story.ts";
 import type { RunCommand } from "./command-result.ts";
+import { readTemplateFile } from "./doctor-command.ts";
 import { findEpisode } from "./inspect-command.ts";
 
 type TokensFlags = {
   readonly model?: string;
+  readonly template?: string;
   readonly renderer?: string;
   readonly history?: string;
   readonly thinking?: string;
@@ -51,6 +52,7 @@ export function tokensCommand(run: RunCommand): Command {
     .addOption(
       new Option("--model <folder>", `model folder (default: ${readableModel}, the tokenizer of the demonstrations)`),
     ) // prettier-ignore
+    .addOption(new Option("--template <file>", "a Jinja file in place of the model's chat template"))
     .addOption(new Option(rolloutSettings.renderer.flag, rolloutSettings.renderer.help))
     .addOption(new Option(rolloutSettings.history.flag, `${rolloutSettings.history.help} (default: keep-reasoning)`))
     .addOption(new Option(rolloutSettings.thinking.flag, rolloutSettings.thinking.help))
@@ -96,26 +98,29 @@ async function storyOfFile({ conversation, episode, flags }: Asked, { cwd }: Cli
   return playConversation(await readConversation(conversation, { cwd, line }), input);
 }
 
-async function modelInput(flags: TokensFlags, cwd: string): Promise<AuditInput> {
+async function modelInput(flags: TokensFlags, cwd: string): Promise<AuditTemplateOptions> {
   const thinking = readFlag(rolloutSettings.thinking, flags.thinking);
-  const family = readFlag(rolloutSettings.renderer, flags.renderer);
   const options = {
-    historyPolicy: readFlag(rolloutSettings.history, flags.history),
+    renderer: readFlag(rolloutSettings.renderer, flags.renderer),
+    history: readFlag(rolloutSettings.history, flags.history),
     thinking: thinking === null ? null : thinking === "on",
   };
+  const given = flags.template === undefined ? null : await readTemplateFile(flags.template, cwd);
   const named = flags.model ?? readableModel;
   if (named === readableModel) {
-    const readable = { tokenizer: createReadableTokenizer(), chatTemplate: null, specialTokens: new Map() };
-    return { ...readable, ...options, family: family ?? "qwen2.5-instruct" };
+    const renderer = options.renderer ?? (given === null ? "qwen2.5-instruct" : null);
+    return { ...options, tokenizer: createReadableTokenizer(), chatTemplate: given ?? bundledChatTemplate, renderer };
   }
-  const { tokenizer, chatTemplate, specialTokens } = await loadModelFolder(modelPath(named, cwd));
-  if (chatTemplate === null && family === null) {
+  const model = await loadModelFolder(modelPath(named, cwd));
+  const { tokenizer, specialTokens } = model;
+  const chatTemplate = given ?? model.chatTemplate;
+  if (chatTemplate === null) {
     throw new ConfigurationError(
       `Cannot render with "${named}": the folder has no chat template (chat_template.jinja, or chat_template in ` +
-        `tokenizer_config.json); add it, or name the model family with --renderer, one of ${rendererFamilyNames.join(", ")}.`,
+        "tokenizer_config.json); add the file from the model's publisher.",
     );
   }
-  return { tokenizer, chatTemplate, specialTokens, family, ...options };
+  return { tokenizer, chatTemplate, specialTokens, ...options };
 }
 
 async function storyOfRun({ conversation, episode, flags }: Asked, { cwd, stderr }: CliContext): Promise<TokenStory> {
@@ -124,7 +129,9 @@ async function storyOfRun({ conversation, episode, flags }: Asked, { cwd, stderr
       `Cannot show tokens of the whole run "${conversation}": name an episode, by its number in the list or its id.`,
     );
   }
-  const unused = (["renderer", "history", "thinking", "line"] as const).find((name) => flags[name] !== undefined);
+  const unused = (["template", "renderer", "history", "thinking", "line"] as const).find(
+    (name) => flags[name] !== undefined,
+  );
   if (unused !== undefined) {
     throw new ConfigurationError(`Cannot use --${unused} with a run: its tokens are shown as they were recorded; leave it out.`); // prettier-ignore
   }

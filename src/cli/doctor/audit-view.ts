@@ -1,8 +1,14 @@
 // An audit as people read it: what renders, what happens to history, what an answer loses when it is read and rendered again.
 
+import type {
+  Difference,
+  HistoryChange,
+  HistoryFinding,
+  RoundTripFinding,
+  TemplateAudit,
+} from "../../renderers/index.ts";
 import { type Colours, printable } from "../display/terminal-text.ts";
 import { textTable } from "../../lib/text.ts";
-import type { Difference, HistoryChange, HistoryFinding, RoundTripFinding, TemplateAudit } from "./template-audit.ts";
 
 export type AuditViewOptions = {
   /** As the user named the folder. */

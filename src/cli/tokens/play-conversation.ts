@@ -2,16 +2,22 @@
 // and masks. Answers are encoded here because there is only their text; in a rollout the sampled ids stay as they are.
 
 import { type AssistantMessage, ConfigurationError, type Message, type Tokenizer } from "../../core/index.ts";
-import { ChatTemplateError } from "../../renderers/index.ts";
+import {
+  answerFrame,
+  AuditedTemplate,
+  type AuditTemplateOptions,
+  ChatTemplateError,
+  openerOf,
+  type WrittenAnswer,
+  writtenAnswer,
+} from "../../renderers/index.ts";
 import { toSamples, TrajectoryRecorder } from "../../trajectories/index.ts";
-import { type AuditInput, AuditedTemplate } from "../doctor/audited-template.ts";
-import { answerFrame, openerOf, type WrittenAnswer, writtenAnswer } from "../doctor/written-answer.ts";
 import type { Conversation } from "./read-conversation.ts";
 import { observedTokens, storySamples } from "./story-samples.ts";
 import type { TokenRole, TokenStory } from "./token-story.ts";
 
 /** Throws a `ConfigurationError` for a conversation that cannot be one of a policy, or that the template refuses. */
-export function playConversation(conversation: Conversation, input: AuditInput): TokenStory {
+export function playConversation(conversation: Conversation, input: AuditTemplateOptions): TokenStory {
   const template = new AuditedTemplate(input, conversation.tools);
   try {
     return new Player(template, conversation).play();
@@ -183,7 +189,9 @@ class Player {
       samples: [...(isExtended ? rows.slice(0, -1) : rows), ...ending],
       notes: [
         ...this.#notes,
-        ...(this.#template.strayed === null ? [] : [`The renderer is not this template: ${this.#template.strayed}.`]),
+        ...(this.#template.mismatch === null
+          ? []
+          : [`The family does not describe this template: ${this.#template.mismatch}.`]),
       ],
     };
   }

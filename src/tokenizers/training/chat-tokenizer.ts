@@ -3,10 +3,10 @@
 // tokens wherever they stand, so digits go in pairs, and capitalised words and the marker of an id ("#W") never take the
 // space or the quote before them along. What is never copied may be long: the skeleton of JSON.
 
+import { bundledChatTemplate } from "../../renderers/index.ts";
 import { byteCharacters } from "../byte-alphabet.ts";
 import { splitText } from "../pre-tokenizer.ts";
 import { translatePattern } from "../split-pattern.ts";
-import { chatTemplate } from "./chat-template-text.ts";
 import { trainMerges } from "./train-merges.ts";
 
 /** Tokens that are cut out of text before anything else, in the order of their ids. */
@@ -110,7 +110,7 @@ export function trainChatTokenizer(texts: Iterable<string>, options: TrainChatTo
       clean_up_tokenization_spaces: false,
       model_max_length: contextLength,
       added_tokens_decoder: Object.fromEntries(addedTokens.map(({ id, ...token }) => [id, token])),
-      chat_template: chatTemplate,
+      chat_template: bundledChatTemplate,
     },
   };
 }

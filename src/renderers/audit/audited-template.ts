@@ -1,0 +1,118 @@
+// A chat template under audit, beside the renderer that the loop would use for it.
+
+import type { Message, ParsedAction, Renderer, Tokenizer, Tool } from "../../core/index.ts";
+import { toolFromDefinition } from "../../core/index.ts";
+import { fromPlain, type JsonObject } from "../../python-semantics/json/index.ts";
+import type { ChatTemplate } from "../chat-template.ts";
+import { familyFromTemplate } from "../detection/detect-family.ts";
+import { probeTime, type Rendering, tryTemplate } from "../detection/template-prober.ts";
+import { knownFamily, rendererFamily } from "../families.ts";
+import { type RendererFamily, wireMessages } from "../renderer-family.ts";
+import { createTemplateRenderer } from "../template-renderer.ts";
+import { compiledTemplate } from "../template-text.ts";
+
+export type AuditTemplateOptions = {
+  readonly tokenizer: Tokenizer;
+  /** The Jinja program. */
+  readonly chatTemplate: string;
+  /** `bos_token`, ... of the model folder. @default none */
+  readonly specialTokens?: ReadonlyMap<string, string>;
+  /** The family to render with, by name. @default the one that the loop chooses */
+  readonly renderer?: string | null;
+  /** What the loop does where the template rewrites history. @default "keep-reasoning" */
+  readonly history?: "keep-reasoning" | "branch";
+  /** Turns thinking on or off. @default as the template has it */
+  readonly thinking?: boolean | null;
+};
+
+/** The tool that every audited conversation may call. */
+export const auditTool: Tool = toolFromDefinition(
+  fromPlain({
+    type: "function",
+    function: {
+      name: "find_order",
+      description: "Finds an order.",
+      parameters: {
+        type: "object",
+        properties: { order_id: { type: "string", description: "Number of the order." } },
+        required: ["order_id"],
+      },
+    },
+  }) as JsonObject,
+);
+
+export class AuditedTemplate {
+  readonly tokenizer: Tokenizer;
+  readonly family: RendererFamily;
+  readonly renderer: Renderer;
+  /** "family": a row of the table, named or recognised. "template": detected. */
+  readonly kind: "family" | "template";
+  /** How a family that was named differs from what is detected of the template; `null`: it does not. */
+  readonly mismatch: string | null;
+  readonly #template: ChatTemplate;
+  readonly #specialTokens: JsonObject;
+  readonly #kwargs: JsonObject;
+  readonly #tools: readonly Tool[];
+
+  /** Throws a `ConfigurationError` when no renderer can be made, with the reason. */
+  constructor(options: AuditTemplateOptions, tools: readonly Tool[] = [auditTool]) {
+    const { tokenizer, chatTemplate, specialTokens = new Map<string, string>(), renderer, thinking } = options;
+    const known = knownFamily(chatTemplate);
+    const named = renderer === undefined || renderer === null ? known : rendererFamily(renderer);
+    this.kind = named === null ? "template" : "family";
+    this.family = named ?? familyFromTemplate({ tokenizer, chatTemplate, specialTokens });
+    this.mismatch =
+      named === known ? null : mismatchOf(this.family, familyFromTemplate({ tokenizer, chatTemplate, specialTokens }));
+    this.tokenizer = tokenizer;
+    this.renderer = createTemplateRenderer(this.family, tokenizer, {
+      chatTemplate,
+      specialTokens,
+      historyPolicy: options.history ?? "keep-reasoning",
+      now: probeTime,
+      ...(thinking === undefined || thinking === null ? {} : { thinking }),
+    });
+    const { thinkingVariable } = this.family;
+    const isSwitched = thinking !== undefined && thinking !== null && thinkingVariable !== null;
+    this.#template = compiledTemplate(chatTemplate);
+    this.#specialTokens = new Map([...this.family.specialTokens, ...specialTokens]);
+    this.#kwargs = new Map(isSwitched ? [[thinkingVariable, thinking]] : []);
+    this.#tools = tools;
+  }
+
+  /** What the template writes for messages as the loop gives them to it. */
+  render(messages: readonly Message[], options: { readonly addGenerationPrompt: boolean }): Rendering {
+    return this.renderWire(wireMessages(this.family, messages), options);
+  }
+
+  /** The same for messages in the wire shape. */
+  renderWire(messages: readonly JsonObject[], options: { readonly addGenerationPrompt: boolean }): Rendering {
+    return tryTemplate(this.#template, {
+      messages,
+      ...options,
+      tools: this.#tools.length === 0 ? this.family.noTools : this.#tools.map(({ definition }) => definition),
+      kwargs: this.#kwargs,
+      context: { specialTokens: this.#specialTokens, now: probeTime },
+    });
+  }
+
+  /** What the loop would read in an answer. */
+  read({ body, end }: { readonly body: string; readonly end: string | null }, turn: number): ParsedAction {
+    const { stopTokenIds } = this.renderer;
+    const stop = end === null ? stopTokenIds[0] : this.tokenizer.tokenId(end);
+    const tokens = [...this.tokenizer.encode(body), ...(stop === undefined || stop === null ? [] : [stop])];
+    return this.renderer.parseAction(Uint32Array.from(tokens), { tools: this.#tools, turn });
+  }
+}
+
+function mismatchOf(family: RendererFamily, detected: RendererFamily): string | null {
+  const shown = (value: string | null): string => JSON.stringify(value) ?? "null";
+  for (const [fact, name] of [
+    ["endToken", "an answer ends with"],
+    ["closing", "after an answer it writes"],
+    ["thinkingVariable", "thinking is switched by"],
+  ] as const) {
+    const [expected, found] = [family[fact], detected[fact]];
+    if (expected !== found) return `${name} ${shown(found)}, not ${shown(expected)}`;
+  }
+  return null;
+}

@@ -1,0 +1,154 @@
+// Calls read back out of what was sampled. The loop's history holds an action as the text that the model wrote; some templates
+// refuse that text, or need the name or the id of the call to write its result, and so must be shown calls as structure.
+// A bridge then extends only where the template writes those calls exactly as they were sampled.
+
+import { type AssistantMessage, type Message, type Tool, type ToolCall, toolFromDefinition } from "../core/index.ts";
+import type { JsonObject } from "../python-semantics/json/index.ts";
+import { reasoningParser, type ToolCallParser, toolCallParser, writtenCallIds } from "../parsers/index.ts";
+import { type RendererFamily, shortestHistory, wireMessage } from "./renderer-family.ts";
+
+/** Parsers look for calls only where there are tools; all names pass. */
+const anyTool: readonly Tool[] = [toolFromDefinition(new Map([["function", new Map([["name", "any"]])]]))];
+
+type ReadBack = { readonly calls: readonly ToolCall[]; readonly rest: string };
+
+function readCalls(
+  text: string,
+  { parser, idOf }: { readonly parser: ToolCallParser; readonly idOf: (place: number) => string },
+): ReadBack {
+  const { calls, normalText } = parser.parse(text, { tools: anyTool, forwardUnknownTools: true });
+  return {
+    rest: normalText,
+    calls: calls.map(({ name, parameters }, place) => ({
+      id: idOf(place),
+      name: name ?? "",
+      argumentsText: parameters,
+    })),
+  };
+}
+
+/**
+ * For templates whose results must follow a structured call, bearing its id. `always`: false where calls that no result
+ * follows may stay text.
+ */
+export function restateCalls(
+  parser: ToolCallParser,
+  { always }: { readonly always: boolean },
+): RendererFamily["restate"] {
+  return (messages) => {
+    let ids: readonly string[] = [];
+    let results = 0;
+    return messages.map((message, index): Message => {
+      if (message.role === "tool") {
+        const id = ids[placeOf(message.callId) ?? results];
+        results++;
+        return { ...message, callId: id ?? callId(null, results - 1) };
+      }
+      [ids, results] = [[], 0];
+      if (message.role !== "assistant" || (!always && messages[index + 1]?.role !== "tool")) return message;
+      const structured = structure(message, parser);
+      ids = structured.toolCalls.map(({ id }) => id);
+      return structured;
+    });
+  };
+}
+
+function structure(message: AssistantMessage, parser: ToolCallParser): AssistantMessage {
+  if (message.toolCalls.length > 0) {
+    return { ...message, toolCalls: message.toolCalls.map((call, place) => ({ ...call, id: callId(call.id, place) })) };
+  }
+  const written = writtenCallIds(message.content);
+  const { calls, rest } = readCalls(message.content, {
+    parser,
+    idOf: (place) => callId(written[place] ?? null, place),
+  });
+  return calls.length === 0 ? message : { ...message, content: rest, toolCalls: calls };
+}
+
+/** The id that the model wrote where it is one that Mistral's templates take, as the strictest; else one by the call's place. */
+function callId(written: string | null, place: number): string {
+  return written !== null && /^[A-Za-z0-9]{9}$/.test(written) ? written : String(place).padStart(9, "0");
+}
+
+/** The place of the call that a result answers, out of our own ids (`call_3_0`). */
+function placeOf(id: string | null): number | null {
+  const place = id === null ? undefined : /^call_\d+_(\d+)$/.exec(id)?.[1];
+  return place === undefined ? null : Number(place);
+}
+
+const ownId = (place: number): string => `call_${place}`;
+
+/** gpt-oss: the template refuses channel tags in contents; thinking, content and one call each have their own place. */
+function readHarmony(message: AssistantMessage): AssistantMessage {
+  const { content } = message;
+  if (message.toolCalls.length > 0 || !content.includes("<|channel|>")) return message;
+  // The prompt opened the message, and the stop token that closed it is not part of the text: a call's if it ends with one.
+  const header = content.slice(content.lastIndexOf("<|channel|>"), content.lastIndexOf("<|message|>"));
+  const end = header.includes(" to=") ? "<|call|>" : "<|return|>";
+  const { reasoning, normalText } = reasoningParser("gpt-oss").split(`<|start|>assistant${content}${end}`);
+  const { calls, rest } = readCalls(normalText, { parser: toolCallParser("gpt-oss"), idOf: ownId });
+  return {
+    role: "assistant",
+    content: calls.length === 0 ? rest : "",
+    reasoning: reasoning === "" ? null : reasoning,
+    toolCalls: calls,
+  };
+}
+
+/** A message as the template of gpt-oss reads it. */
+export function harmonyMessage(message: Message): JsonObject {
+  if (message.role !== "assistant") return wireMessage(message);
+  const read = readHarmony(message);
+  const wire = wireMessage({ ...read, reasoning: null });
+  if (read.reasoning !== null) wire.set("thinking", read.reasoning);
+  return wire;
+}
+
+const minimaxCalls = toolCallParser("minimax-m2");
+const minimaxThinkEnd = "</mm:think>";
+
+/** MiniMax: results are closed with the name of the call. A call inside thinking is a thought. */
+function readMinimax(message: AssistantMessage): AssistantMessage {
+  if (message.toolCalls.length > 0) return message;
+  const tagAt = message.content.lastIndexOf(minimaxThinkEnd);
+  const thoughtEnd = tagAt === -1 ? 0 : tagAt + minimaxThinkEnd.length;
+  const { calls, rest } = readCalls(message.content.slice(thoughtEnd), { parser: minimaxCalls, idOf: ownId });
+  return { ...message, content: message.content.slice(0, thoughtEnd) + rest, toolCalls: calls };
+}
+
+/** A message as the template of MiniMax reads it. */
+export function minimaxMessage(message: Message): JsonObject {
+  return wireMessage(message.role === "assistant" ? readMinimax(message) : message);
+}
+
+/** A stand-in with the last action, where results bear something of the calls before them. */
+function withLastCalls(
+  read: (message: AssistantMessage) => AssistantMessage,
+  content: string,
+): RendererFamily["standIn"] {
+  return (history) => {
+    const [question, answer] = shortestHistory;
+    const last = history.at(-1);
+    const action = last?.role === "assistant" ? read(last) : null;
+    if (action === null || action.toolCalls.length === 0) return [question, answer];
+    return [question, { ...action, reasoning: null, content }];
+  };
+}
+
+export const harmonyStandIn = withLastCalls(readHarmony, "");
+export const minimaxStandIn = withLastCalls(readMinimax, "!");
+
+/** The last action as it is: `restateCalls` reads it. */
+export const mistralStandIn: RendererFamily["standIn"] = (history) => {
+  const [question, answer] = shortestHistory;
+  return [question, history.findLast(({ role }) => role === "assistant") ?? answer];
+};
+
+/** DeepSeek opens the section of results with the first ones after `isReset`, so a stand-in has results where the history had. */
+export function standInAfterResults(isReset: (message: Message) => boolean): RendererFamily["standIn"] {
+  return (history) => {
+    const start = history.findLastIndex(isReset) + 1;
+    if (!history.slice(start).some(({ role }) => role === "tool")) return shortestHistory;
+    return [shortestHistory[0], { role: "tool", content: "", name: "", callId: null }, shortestHistory[1]];
+  };
+}

@@ -1,0 +1,177 @@
+// The facts of a chat template that is not in the table, found by rendering small conversations with it: its tokens, its
+// parsers, its switch for thinking. Less is known than of a row of the table, so a detected family never appends without
+// comparing: see `history` in `RendererFamily`.
+
+import type { Tokenizer } from "../../core/index.ts";
+import { type ReasoningParser, reasoningParser, type ToolCallParser, toolCallParser } from "../../parsers/index.ts";
+import { restateCalls } from "../calls-in-history.ts";
+import { type ChatTemplate, ChatTemplateError, segmentsText, type TemplateSegment } from "../chat-template.ts";
+import { familyDefaults, type RendererFamily } from "../renderer-family.ts";
+import { compiledTemplate, templateName, templateRefusal } from "../template-text.ts";
+import { detectReasoningParser, detectToolCallParser, writtenCall } from "./detect-parsers.ts";
+import {
+  answer,
+  callMessage,
+  nextQuestion,
+  probeTexts,
+  question,
+  resultMessage,
+  TemplateProber,
+} from "./template-prober.ts";
+
+export type DetectFamilyOptions = {
+  readonly tokenizer: Tokenizer;
+  /** The Jinja program. */
+  readonly chatTemplate: string;
+  /** `bos_token`, `eos_token`, ... of tokenizer_config.json. Default: none, which templates write as nothing. */
+  readonly specialTokens?: ReadonlyMap<string, string>;
+  /** Tokens that stop sampling beside those that are detected. Default none. */
+  readonly stopTokens?: readonly string[];
+  /** Name of the tool-call parser. Default: one that reads back a call as the template writes it, else `qwen25`. */
+  readonly toolCallParser?: string;
+  /** Name of the reasoning parser, or "none". Default: by the tags in the template. */
+  readonly reasoningParser?: string;
+};
+
+/**
+ * The family of a chat template. Throws a `ConfigurationError` for a template that cannot be compiled, that refuses a
+ * question with an answer, or that writes no special token of the tokenizer.
+ */
+export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily {
+  const { chatTemplate, tokenizer } = options;
+  const specialTokens = new Map(options.specialTokens ?? []);
+  const prober = proberOf(chatTemplate, specialTokens);
+  const turns = detectTurns(prober, tokenizer);
+  if (turns === null) throw templateRefusal(chatTemplate, "it refuses a question with an answer");
+  const eosToken = specialTokens.get("eos_token") ?? null;
+  const startToken = turns.startToken ?? turns.endToken ?? eosToken;
+  if (startToken === null) {
+    const state = `it writes no special token of tokenizer "${tokenizer.name}"; give the tokenizer of its model`;
+    throw templateRefusal(chatTemplate, state);
+  }
+  const call = writtenCall(prober, turns);
+  const calls =
+    options.toolCallParser === undefined
+      ? detectToolCallParser(call, chatTemplate)
+      : toolCallParser(options.toolCallParser);
+  // The end of an answer, else what opens the next message; then the tokenizer's own end and what the caller adds.
+  const ends = turns.endToken === null ? turns.openers : [turns.endToken];
+  const further = [...(eosToken === null ? [] : [eosToken]), ...(options.stopTokens ?? [])];
+  return {
+    ...familyDefaults,
+    name: templateName(chatTemplate),
+    startToken,
+    endToken: turns.endToken,
+    closing: turns.closing,
+    stopTokens: [...new Set([...ends, ...further])],
+    history: "unproven",
+    reasoningParser: chooseReasoningParser(options),
+    toolCallParser: calls,
+    restate: detectRestating(prober, { call, calls }),
+    thinkingVariable: detectThinkingVariable(prober),
+    specialTokens,
+    noTools: prober.noTools,
+  };
+}
+
+function proberOf(chatTemplate: string, specialTokens: ReadonlyMap<string, string>): TemplateProber {
+  const template: ChatTemplate = compiledTemplate(chatTemplate);
+  try {
+    return new TemplateProber(template, new Map(specialTokens));
+  } catch (error) {
+    if (error instanceof ChatTemplateError) {
+      throw templateRefusal(chatTemplate, `it refuses a question: ${error.message}`, error);
+    }
+    throw error;
+  }
+}
+
+function chooseReasoningParser({ chatTemplate, reasoningParser: name }: DetectFamilyOptions): ReasoningParser | null {
+  if (name === undefined) return detectReasoningParser(chatTemplate);
+  return name === "none" ? null : reasoningParser(name);
+}
+
+/** The switch that changes what stands before an action. */
+function detectThinkingVariable(prober: TemplateProber): RendererFamily["thinkingVariable"] {
+  const prompt = (variable: string, isOn: boolean): string =>
+    prober.text([question], { addGenerationPrompt: true, kwargs: { [variable]: isOn } });
+  const variables = ["enable_thinking", "thinking"] as const;
+  return variables.find((variable) => prompt(variable, true) !== prompt(variable, false)) ?? null;
+}
+
+/** Some templates refuse a result, or what follows it, unless the message before it holds its call as structure. */
+function detectRestating(
+  prober: TemplateProber,
+  { call, calls }: { readonly call: string; readonly calls: ToolCallParser },
+): RendererFamily["restate"] {
+  const isRefused = (messages: readonly object[]): boolean => prober.render(messages, { withTool: true }) === null;
+  const asText = { role: "assistant", content: call };
+  const results = [resultMessage, answer];
+  if (!isRefused([question, asText, ...results]) || isRefused([question, callMessage(), ...results])) {
+    return familyDefaults.restate;
+  }
+  return restateCalls(calls, { always: isRefused([question, asText, nextQuestion]) });
+}
+
+export type DetectedTurns = {
+  /** `null`: nothing special stands in the text. */
+  readonly startToken: string | null;
+  /** `null`: an answer ends with the token that opens the next message, or with none that can be recognised. */
+  readonly endToken: string | null;
+  /** What stands between the end token and the next message. */
+  readonly closing: string;
+  /** Tokens that open what follows an answer, where the answer has no end of its own. */
+  readonly openers: readonly string[];
+};
+
+/** A token counts only when the tokenizer marks it as special. `null` when the template refuses a question with an answer. */
+function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurns | null {
+  const closed = prober.render([question, answer]);
+  if (closed === null) return null;
+  const tail = textAfter(segmentsText(closed), probeTexts.answer);
+  const endToken = leadingSpecial(tail, tokenizer);
+  const followed = prober.render([question, answer, nextQuestion]);
+  const next = followed === null ? "" : textAfter(segmentsText(followed), probeTexts.answer);
+  return {
+    startToken: startToken(followed ?? closed, tokenizer),
+    endToken,
+    closing: endToken === null ? "" : tail.slice(endToken.length),
+    openers: endToken === null && tail === "" ? distinct([next, textAfterCall(prober)], tokenizer) : [],
+  };
+}
+
+/** The special token that a text begins with. */
+function leadingSpecial(text: string, tokenizer: Tokenizer): string | null {
+  const [id] = tokenizer.encode(text);
+  if (id === undefined || !tokenizer.isSpecial(id)) return null;
+  const token = tokenizer.decode([id]);
+  return text.startsWith(token) ? token : null;
+}
+
+/** The first special token of the last message, else of the whole text. */
+function startToken(segments: readonly TemplateSegment[], tokenizer: Tokenizer): string | null {
+  const last = Math.max(...segments.map(({ message }) => message ?? -1));
+  const ofMessage = segmentsText(segments.filter(({ message }) => message === last));
+  return firstSpecial(ofMessage, tokenizer) ?? firstSpecial(segmentsText(segments), tokenizer);
+}
+
+function firstSpecial(text: string, tokenizer: Tokenizer): string | null {
+  const id = tokenizer.encode(text).find((candidate) => tokenizer.isSpecial(candidate));
+  return id === undefined ? null : tokenizer.decode([id]);
+}
+
+/** What the template writes for a tool result, as far as it is distinct from the call before it. */
+function textAfterCall(prober: TemplateProber): string {
+  const segments = prober.render([question, callMessage(), resultMessage], { withTool: true }) ?? [];
+  return segmentsText(segments.filter(({ message }) => message === 2));
+}
+
+function textAfter(text: string, part: string): string {
+  const at = text.lastIndexOf(part);
+  return at === -1 ? "" : text.slice(at + part.length);
+}
+
+function distinct(texts: readonly string[], tokenizer: Tokenizer): string[] {
+  const tokens = texts.map((text) => leadingSpecial(text, tokenizer)).filter((token) => token !== null);
+  return [...new Set(tokens)];
+}

@@ -1,0 +1,110 @@
+// Finds out what a chat template does by rendering small conversations with it. A rendering that the template refuses is
+// `null`, which is a finding too.
+
+import { fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import {
+  type ChatTemplate,
+  ChatTemplateError,
+  segmentsText,
+  type TemplateInput,
+  type TemplateSegment,
+} from "../chat-template.ts";
+
+/** Texts that no template writes by itself. */
+export const probeTexts = {
+  question: "zqzq-question",
+  answer: "zqzq-answer",
+  next: "zqzq-next",
+  result: "zqzq-result",
+};
+export const probeTool: JsonObject = fromPlain({
+  type: "function",
+  function: {
+    name: "probe_tool",
+    description: "Probes.",
+    parameters: { type: "object", properties: { probe_key: { type: "string", description: "A key." } } },
+  },
+}) as JsonObject;
+export const probeArguments = { probe_key: "probe value" };
+
+export const question = { role: "user", content: probeTexts.question };
+export const answer = { role: "assistant", content: probeTexts.answer };
+export const nextQuestion = { role: "user", content: probeTexts.next };
+
+/** An answer that calls the probe tool; some templates expect the arguments as JSON text. */
+export function callMessage(given: object | string = probeArguments): object {
+  const call = { id: "probe0001", type: "function", function: { name: "probe_tool", arguments: given } };
+  return { role: "assistant", content: "", tool_calls: [call] };
+}
+
+export const resultMessage = {
+  role: "tool",
+  name: "probe_tool",
+  tool_call_id: "probe0001",
+  content: probeTexts.result,
+};
+
+/** Any time, the same for all probes. */
+export const probeTime = "2026-01-31T12:00:00";
+export type ProbeOptions = {
+  readonly addGenerationPrompt?: boolean;
+  readonly kwargs?: Record<string, boolean>;
+  readonly withTool?: boolean;
+};
+
+export type Rendering =
+  | { readonly type: "text"; readonly text: string; readonly segments: readonly TemplateSegment[] }
+  | { readonly type: "refused"; readonly error: ChatTemplateError };
+
+/** A rendering, or the template's refusal as a value. */
+export function tryTemplate(template: ChatTemplate, input: TemplateInput): Rendering {
+  try {
+    const segments = template(input);
+    return { type: "text", text: segmentsText(segments), segments };
+  } catch (error) {
+    if (error instanceof ChatTemplateError) return { type: "refused", error };
+    throw error;
+  }
+}
+
+export class TemplateProber {
+  readonly #template: ChatTemplate;
+  readonly #specialTokens: JsonObject;
+  /** What the template is given when there are no tools. */
+  readonly noTools: JsonValue;
+
+  /** Throws the template's own `ChatTemplateError` when it refuses even a single question. */
+  constructor(template: ChatTemplate, specialTokens: JsonObject) {
+    this.#template = template;
+    this.#specialTokens = specialTokens;
+    const takes = (tools: JsonValue): boolean => this.#render([question], tools, {}).type === "text";
+    // Some templates loop over tools without testing whether there are any.
+    this.noTools = takes(null) || !takes([]) ? null : [];
+    const first = this.#render([question], this.noTools, {});
+    if (first.type === "refused") throw first.error;
+  }
+
+  /** The segments; `null` when the template refuses. */
+  render(messages: readonly object[], options: ProbeOptions = {}): readonly TemplateSegment[] | null {
+    const rendering = this.#render(messages, options.withTool === true ? [probeTool] : this.noTools, options);
+    return rendering.type === "text" ? rendering.segments : null;
+  }
+
+  /** The text; empty when the template refuses. */
+  text(messages: readonly object[], options: ProbeOptions = {}): string {
+    return segmentsText(this.render(messages, options) ?? []);
+  }
+
+  #render(messages: readonly object[], tools: JsonValue, options: ProbeOptions): Rendering {
+    const rendering = tryTemplate(this.#template, {
+      messages: messages.map(fromPlain),
+      tools,
+      addGenerationPrompt: options.addGenerationPrompt ?? false,
+      kwargs: new Map(Object.entries(options.kwargs ?? {})),
+      context: { specialTokens: this.#specialTokens, now: probeTime },
+    });
+    // A template that exceeds the limits in one probe would exceed them in all.
+    if (rendering.type === "refused" && rendering.error.kind === "limit") throw rendering.error;
+    return rendering;
+  }
+}
