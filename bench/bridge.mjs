@@ -3,7 +3,7 @@
 // the same at 2, 8 and 32 thousand tokens; the ratio says whether it does. CPU time of this thread, interleaved, medians.
 // Run: npm run bench -- bridge [family]
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 import { rendererFor } from "../dist/renderers/index.js";
@@ -17,11 +17,15 @@ const turns = 200;
 
 const folder = fileURLToPath(new URL("../../shared/models/qwen3", import.meta.url));
 const tokenizer = existsSync(folder) ? await loadTokenizer(folder) : createReadableTokenizer();
-const renderer = rendererFor(family, tokenizer, { now: "2026-01-15T12:00:00" });
+const template = fileURLToPath(new URL(`../../shared/models/${family}/chat_template.jinja`, import.meta.url));
+const renderer = rendererFor(family, tokenizer, {
+  now: "2026-01-15T12:00:00",
+  ...(existsSync(template) ? { chatTemplate: readFileSync(template, "utf8") } : {}),
+});
 const stop = renderer.stopTokenIds.slice(0, 1);
 const tools = [];
 
-/** Different words in every turn, so that nothing is remembered from the last one. */
+/** Other content in every turn, so that nothing is remembered from the last one. */
 let serial = 0;
 const result = () =>
   `{"order_id": "#W${(serial += 7919)}", "status": "shipped", "total": ${serial / 100}, "items": ["a", "b"]}`;

@@ -1,6 +1,6 @@
-// What rendering a whole prompt costs: 61 messages (30 turns with tool calls and results) and 16 tools, by the native template,
-// by the fallback (the model's own Jinja program with our evaluator) and by @huggingface/jinja, for comparison. Templates come
-// from ../shared; interleaved rounds, CPU time, medians with their range; the ratios are what to read.
+// What rendering a whole prompt costs: 61 messages (30 turns with tool calls and results) and 16 tools, by the model's own
+// template with our Jinja and with @huggingface/jinja, for comparison. Templates come from ../shared; interleaved rounds, CPU
+// time, medians with their range; the ratios are what to read.
 // Run: npm run bench -- templates [rounds]
 
 import { existsSync, readFileSync } from "node:fs";
@@ -10,7 +10,7 @@ import { Template } from "@huggingface/jinja";
 
 import { fromPlain, toPlain } from "../dist/python-semantics/json/index.js";
 import { createRandom } from "../dist/lib/random.js";
-import { compileChatTemplate, rendererFamily, rendererFamilyNames, segmentsText } from "../dist/renderers/index.js";
+import { compileChatTemplate, segmentsText } from "../dist/renderers/index.js";
 import { readableWords } from "../dist/tokenizers/readable-words.js";
 import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
 
@@ -74,10 +74,8 @@ function contestants(name) {
   const source = readFileSync(path, "utf8");
   const library = new Template(source);
   const compiled = compileChatTemplate(source);
-  const native = rendererFamilyNames.includes(name) ? rendererFamily(name).template : null;
   return {
-    native: native === null ? null : () => segmentsText(native(input)),
-    fallback: () => segmentsText(compiled(input)),
+    ours: () => segmentsText(compiled(input)),
     library: () => library.render(plain),
   };
 }
@@ -112,18 +110,17 @@ for (const name of names) {
     console.log(`${name}: no ../shared/models/${name}/chat_template.jinja`);
     continue;
   }
-  const playing = Object.entries(all).filter(([, render]) => render !== null && !isRefused(render));
+  const playing = Object.entries(all).filter(([, render]) => !isRefused(render));
   const times = Object.fromEntries(playing.map(([contestant]) => [contestant, []]));
   for (const [, render] of playing) await time(render);
   for (let round = 0; round < rounds; round++) {
     for (const [contestant, render] of playing) times[contestant].push(await time(render));
   }
-  const length = all.fallback().length;
+  const length = all.ours().length;
   console.log(`${name} (${length} characters)`);
   for (const [contestant] of Object.entries(all)) {
     const values = times[contestant];
-    const ratio =
-      values === undefined ? "" : `   ${(median(values) / median(times.fallback)).toFixed(2)} of the fallback`;
+    const ratio = values === undefined ? "" : `   ${(median(values) / median(times.ours)).toFixed(2)} of ours`;
     console.log(`  ${contestant.padEnd(9)} ${values === undefined ? "does not render it" : spread(values, 3)}${ratio}`);
   }
 }

@@ -91,7 +91,7 @@ async function renderAll(name, chatTemplate) {
     ),
   );
   const thinkingChoices = family.thinkingVariable === null ? [null] : [null, true, false];
-  const specialTokens = new Map([...family.specialTokens].map(([key, text]) => [key, String(text)]));
+  const specialTokens = /** @type {ReadonlyMap<string, string>} */ (family.specialTokens);
   const renderers = thinkingChoices.map((thinking) =>
     chooseRenderer({ tokenizer, chatTemplate, specialTokens, now, ...(thinking === null ? {} : { thinking }) }),
   );
@@ -126,7 +126,7 @@ async function renderAll(name, chatTemplate) {
       ),
     );
   }
-  return { outcomes, requests, specialTokens: dumpJson(specialTokens) };
+  return { outcomes, requests, specialTokens: dumpJson(family.specialTokens) };
 }
 
 /**

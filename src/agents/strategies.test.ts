@@ -12,8 +12,9 @@ import { createScriptedEngine } from "../engines/scripted/index.ts";
 import { bookshopSource, expertAction } from "../environments/bookshop/index.ts";
 import { tauBenchSource } from "../environments/tau-bench/index.ts";
 import { episodeSamples, runChatEpisode, runEpisode } from "../rollout/index.ts";
-import { rendererFamily, rendererFamilyNames, rendererFor } from "../renderers/index.ts";
+import { rendererFamily, rendererFor } from "../renderers/index.ts";
 import { byteTokenizer } from "../renderers/marker-tokenizer.test-helper.ts";
+import { publishedRenderer, testedFamilies, thinkingTemplate } from "../renderers/published-templates.test-helper.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
 import { conservationViolations } from "../trajectories/index.ts";
 import { agendaUser, scriptedUser } from "../users/index.ts";
@@ -111,31 +112,35 @@ describe.each(strategyNames)("%s in the bookshop", (name) => {
   const tasks = environment.taskset("test");
   const indexes = Array.from({ length: 7 }, (_, index) => index);
 
-  it.each([
+  const policies = [
     ["qwen2.5-instruct", "branch"],
     ["qwen3-instruct-2507", "branch"],
     ["qwen3-rev2", "branch"],
     ["qwen3", "branch"],
     ["qwen3", "keep-reasoning"],
-  ] as const)("is played to the end with %s and %s, token by token", async (family, historyPolicy) => {
-    const tokenizer = createReadableTokenizer();
-    const renderer = rendererFor(family, tokenizer, { historyPolicy });
-    for (const index of indexes) {
-      const prompts: string[] = [];
-      const engine = createScriptedEngine({
-        tokenizer,
-        script: ({ prompt }) => {
-          const text = tokenizer.decode(prompt.view());
-          prompts.push(text);
-          return write(expertMove(promptMessages(text)), strategy) + end;
-        },
-      });
-      const parts = { environment, user: agendaUser(), engine, renderer, strategy };
-      const episode = await runEpisode(tasks.task(index), parts, { seed: index });
-      expect([index, episode.reward, episode.problems]).toEqual([index, 1, []]);
-      checkTokens(episode, prompts, renderer, isText(strategy) ? [] : environment.open(tasks.task(index)).tools);
-    }
-  });
+  ] as const;
+  it.each(policies.filter(([family]) => testedFamilies.includes(family)))(
+    "is played to the end with %s and %s, token by token",
+    async (family, historyPolicy) => {
+      const tokenizer = createReadableTokenizer();
+      const renderer = publishedRenderer(family, tokenizer, { historyPolicy });
+      for (const index of indexes) {
+        const prompts: string[] = [];
+        const engine = createScriptedEngine({
+          tokenizer,
+          script: ({ prompt }) => {
+            const text = tokenizer.decode(prompt.view());
+            prompts.push(text);
+            return write(expertMove(promptMessages(text)), strategy) + end;
+          },
+        });
+        const parts = { environment, user: agendaUser(), engine, renderer, strategy };
+        const episode = await runEpisode(tasks.task(index), parts, { seed: index });
+        expect([index, episode.reward, episode.problems]).toEqual([index, 1, []]);
+        checkTokens(episode, prompts, renderer, isText(strategy) ? [] : environment.open(tasks.task(index)).tools);
+      }
+    },
+  );
 
   it("is played to the end by a model behind an API", async () => {
     const agent = chatAgent({ chat: movingModel(strategy, (messages) => expertMove(shownMessages(messages))) });
@@ -147,7 +152,7 @@ describe.each(strategyNames)("%s in the bookshop", (name) => {
   });
 });
 
-describe.each(rendererFamilyNames)("with the renderer of %s", async (name) => {
+describe.each(testedFamilies)("with the renderer of %s", async (name) => {
   const family = rendererFamily(name);
   const tokenizer = await byteTokenizer([
     ...[family.startToken, ...family.stopTokens, ...[...family.specialTokens.values()].map(String)],
@@ -156,7 +161,7 @@ describe.each(rendererFamilyNames)("with the renderer of %s", async (name) => {
   const environment = bookshopSource();
 
   it.each(["act", "react"])("%s is played to the end, token by token", async (strategyName) => {
-    const renderer = rendererFor(name, tokenizer, { historyPolicy: "branch" });
+    const renderer = publishedRenderer(name, tokenizer, { historyPolicy: "branch" });
     // Some families speak in a channel of its own, or after the end of a thought.
     const before = ["", "Hm.</think>", "Hm.</mm:think>", "<|channel|>final<|message|>"].find((start) => {
       const sampled = [...tokenizer.encode(`${start}words`), renderer.stopTokenIds[0]!];
@@ -198,7 +203,7 @@ describe.each(rendererFamilyNames)("with the renderer of %s", async (name) => {
 it.each(strategyNames)("%s loses no token and ends in no fault, whatever is sampled", async (name) => {
   const tokenizer = createReadableTokenizer();
   const environment = bookshopSource();
-  const renderer = rendererFor("qwen3", tokenizer, { historyPolicy: "branch" });
+  const renderer = rendererFor("qwen3", tokenizer, { chatTemplate: thinkingTemplate, historyPolicy: "branch" });
   const marks = [
     "",
     "Action:",
@@ -249,7 +254,7 @@ describe.skipIf(shared === null)("in tau-bench retail (skipped without ../shared
     const lines = (await readFile(`${shared}/tau-bench/goldens/retail/tasks.jsonl`, "utf8")).trim().split("\n");
     const goldens = lines.map((line) => JSON.parse(line) as Golden).filter(({ split }) => split === "test");
     const { tokenizer } = await loadModelFolder(`${shared}/models/qwen2.5-instruct`);
-    const renderer = rendererFor("qwen2.5-instruct", tokenizer);
+    const renderer = publishedRenderer("qwen2.5-instruct", tokenizer);
     const environment = await tauBenchSource({ domain: "retail", folder: `${shared}/tau-bench` });
     const taskset = environment.taskset("test");
     const user = { name: "scripted", create: () => scriptedUser(["Hello.", "Please go on.", "###STOP###"]) };

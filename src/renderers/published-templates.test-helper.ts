@@ -4,7 +4,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 
-import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
+import { repositoryRoot, sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import type { Renderer, Tokenizer } from "../core/index.ts";
 import { rendererFor } from "./choose-renderer.ts";
 import { rendererFamily, rendererFamilyNames } from "./families.ts";
@@ -22,6 +22,9 @@ export const testedFamilies: readonly string[] = rendererFamilyNames.filter(
 export function publishedTemplate(name: string): string {
   return models === null ? bundledChatTemplate : readFileSync(join(models, name, "chat_template.jinja"), "utf8");
 }
+
+/** Of our own making: leaves the thinking of earlier turns out, as Qwen3's does. */
+export const thinkingTemplate = readFileSync(join(repositoryRoot(), "examples", "thinking-template.jinja"), "utf8");
 
 /** The renderer of a family with its published template. */
 export function publishedRenderer(name: string, tokenizer: Tokenizer, options: RendererOptions = {}): Renderer {

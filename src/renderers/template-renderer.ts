@@ -59,8 +59,8 @@ export function createTemplateRenderer(
   tokenizer: Tokenizer,
   options: RendererOptions = {},
 ): Renderer {
-  const text = templateTextOf(family, options.chatTemplate);
-  const template = compiledTemplate(text);
+  const chatTemplate = templateTextOf(family, options.chatTemplate);
+  const template = compiledTemplate(chatTemplate);
   const specialTokens = new Map([...family.specialTokens, ...(options.specialTokens ?? [])]);
   const context: TemplateContext = { specialTokens, now: options.now ?? localTime(new Date()) };
   const edits = options.promptEdits ?? [];
@@ -95,7 +95,7 @@ export function createTemplateRenderer(
     });
     return applyPromptEdits(segments, edits);
   };
-  const actionPrompt = probe(text, () => {
+  const actionPrompt = probe(chatTemplate, () => {
     checkPromptEdits({ family, template, context }, edits);
     return generationPrompt(render);
   });

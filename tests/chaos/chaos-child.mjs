@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { bookshopSource, expertAction } from "../../dist/environments/bookshop/index.js";
 // Rooms with libraries that are not needed here are entered by the side: this process is started often.
 import { createToolCalling } from "../../dist/agents/tool-calling.js";
-import { createQwenRenderer } from "../../dist/renderers/qwen/qwen-renderer.js";
+import { createQwenRenderer } from "../../dist/renderers/index.js";
 import { dropZeroSignal, resumableRunner, runRollout, episodeRunner } from "../../dist/rollout/index.js";
 import { createFileRunStore, resumeFileRunStore } from "../../dist/store/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/readable-tokenizer.js";

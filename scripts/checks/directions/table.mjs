@@ -138,5 +138,7 @@ export const openToTests = [
   "http/engine-calls.test-helper.ts",
   "http/handler-client.test-helper.ts",
   "renderers/marker-tokenizer.test-helper.ts",
+  "renderers/published-templates.test-helper.ts",
+  "tokenizers/training/dialogues.test-helper.ts",
   "sampling/plain-params.test-helper.ts",
 ];

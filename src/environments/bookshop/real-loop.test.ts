@@ -6,6 +6,7 @@ import { agentFactory } from "../../agents/index.ts";
 import type { Engine, Episode } from "../../core/index.ts";
 import { runEpisode } from "../../rollout/index.ts";
 import { rendererFor } from "../../renderers/index.ts";
+import { thinkingTemplate } from "../../renderers/published-templates.test-helper.ts";
 import type { Sampler, SamplerOptions } from "../../testing/index.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { agendaUser } from "../../users/index.ts";
@@ -50,7 +51,7 @@ function engineOf(noise: number): Engine {
 }
 
 async function run(family: string, noise: number, sampleIndex = 0): Promise<Episode[]> {
-  const renderer = rendererFor(family, tokenizer);
+  const renderer = rendererFor(family, tokenizer, family === "qwen3" ? { chatTemplate: thinkingTemplate } : {});
   const parts = { environment, user: agendaUser(), engine: engineOf(noise), renderer, strategy: agentFactory() };
   const tasks = environment.taskset("test");
   const episodes: Episode[] = [];

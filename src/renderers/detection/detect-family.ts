@@ -133,7 +133,7 @@ function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurn
   const followed = prober.render([question, answer, nextQuestion]);
   const next = followed === null ? "" : textAfter(segmentsText(followed), probeTexts.answer);
   return {
-    startToken: startToken(followed ?? closed, tokenizer),
+    startToken: openerOfMessages(followed ?? closed, tokenizer),
     endToken,
     closing: endToken === null ? "" : tail.slice(endToken.length),
     openers: endToken === null && tail === "" ? distinct([next, textAfterCall(prober)], tokenizer) : [],
@@ -149,7 +149,7 @@ function leadingSpecial(text: string, tokenizer: Tokenizer): string | null {
 }
 
 /** The first special token of the last message, else of the whole text. */
-function startToken(segments: readonly TemplateSegment[], tokenizer: Tokenizer): string | null {
+function openerOfMessages(segments: readonly TemplateSegment[], tokenizer: Tokenizer): string | null {
   const last = Math.max(...segments.map(({ message }) => message ?? -1));
   const ofMessage = segmentsText(segments.filter(({ message }) => message === last));
   return firstSpecial(ofMessage, tokenizer) ?? firstSpecial(segmentsText(segments), tokenizer);

@@ -12,6 +12,7 @@ import { createToolCalling, type ToolCallingOptions } from "../../agents/index.t
 import { defineEnvironment } from "../../environments/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { createQwenRenderer } from "../../renderers/index.ts";
+import { thinkingTemplate } from "../../renderers/published-templates.test-helper.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { scriptedUsers, type UserStep } from "../../users/index.ts";
 import type { EpisodeParts } from "../index.ts";
@@ -122,6 +123,7 @@ export function world(
   const renderer = createQwenRenderer({
     tokenizer,
     family,
+    ...(family === "qwen3" ? { chatTemplate: thinkingTemplate } : {}),
     ...(historyPolicy === undefined ? {} : { historyPolicy }),
   });
   const user = scriptedUsers(lines);
