@@ -1,4 +1,4 @@
-// Is a definition one? Asked once, when it is loaded, so that a misspelt field is a sentence before the run and not a fault of
+// Is a definition one? Checked once, when it is loaded, so that a misspelt field is a sentence before the run and not a fault of
 // every episode. Modules of users are JavaScript as often as TypeScript, so nothing is believed.
 
 import { ConfigurationError, messageOf } from "../core/failure.ts";
@@ -63,7 +63,7 @@ const orNull =
     if (value !== null) check(value, at);
   };
 
-/** Of an object, by name; those of `optional` may be left out. A name that nobody knows is a misspelt one. */
+/** Of an object, by name; those of `optional` may be left out. An unknown name is a misspelt one. */
 const fields =
   (required: Readonly<Record<string, Check>>, optional: Readonly<Record<string, Check>> = {}): Check =>
   (value, at) => {
@@ -84,11 +84,11 @@ const fields =
     }
   };
 
-const texts = listOf(text);
+const strings = listOf(text);
 /** One of them is chosen. */
 const choice = listOf(text, 1);
-const slots = listOf(fields({ name: text, askedBy: texts, answers: choice }));
-const confirmation = fields({ mustName: listOf(texts), corrections: choice });
+const slots = listOf(fields({ name: text, askedBy: strings, answers: choice }));
+const confirmation = fields({ mustName: listOf(strings), corrections: choice });
 
 const patience: Check = (value, at) => {
   if (typeof value !== "number" || !(value >= 1)) throw misfit(value, at, "a number of at least 1");
@@ -104,8 +104,8 @@ const agenda = fields({
       slots,
       confirmation: orNull(confirmation),
       secondThought: orNull(fields({ words: choice, slots, confirmation })),
-      settledBy: texts,
-      objections: texts,
+      settledBy: strings,
+      objections: strings,
     }),
     1,
   ),
@@ -123,7 +123,7 @@ const schema: Check = (value, at) => {
   const unknown = types.findIndex((one) => !jsonTypes.includes(one));
   if (unknown !== -1) throw misfit(types[unknown], `${at}.type`, `one of ${jsonTypes.join(", ")}`);
   if (properties !== undefined) recordOf(schema)(properties, `${at}.properties`);
-  if (required !== undefined) texts(required, `${at}.required`);
+  if (required !== undefined) strings(required, `${at}.required`);
   if (items !== undefined && !Array.isArray(items)) schema(items, `${at}.items`);
 };
 

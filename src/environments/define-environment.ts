@@ -38,7 +38,7 @@ export type ToolSpec<State> = {
 };
 
 export type TaskSpec<State> = {
-  /** What a user simulated by a model is told. */
+  /** What a user simulated by a model is instructed with. */
   readonly instruction?: string;
   /** What the agenda-based user follows. */
   readonly agenda?: Agenda;
@@ -159,13 +159,13 @@ class DefinedEnvironment<State> implements Environment {
     return isPromise ? Promise.resolve(answer).then(answerWith, refuse) : answerWith(answer);
   }
 
-  hear(words: string): void {
-    this.#said.push(words);
+  hear(utterance: string): void {
+    this.#said.push(utterance);
   }
 
   grade({ outcome }: Ending): Grade | Promise<Grade> {
     if (outcome !== "completed") return gradeOf(0);
-    // What the grader does to them is not there when it is asked again.
+    // What the grader does to them is gone when it is called again.
     const [initial, said] = [structuredClone(this.#initial), [...this.#said]];
     const reward = this.#definition.grade({ state: this.#state, initial, said });
     return typeof reward === "number" ? gradeOf(reward) : Promise.resolve(reward).then(gradeOf);

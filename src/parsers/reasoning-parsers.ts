@@ -3,9 +3,9 @@
 // who may force reasoning. Streaming splits a text as `split` does with the whole, as far as that can be known on the way.
 
 import { ConfigurationError } from "../core/index.ts";
-import { pythonLstrip, pythonRstrip, pythonStrip } from "../python-semantics/index.ts";
+import { pythonLstrip, pythonStrip } from "../python-semantics/index.ts";
 import { harmonyMarkers, readHarmony } from "./harmony.ts";
-import { beginningOfOne } from "./text-pieces.ts";
+import { beginningOfOne, stripping } from "./text-pieces.ts";
 
 export type ReasoningSplit = { readonly reasoning: string; readonly normalText: string };
 
@@ -35,7 +35,7 @@ export type TagReasoningFormat = {
 
 /**
  * Reasoning between two tags. All opening tags are deleted, the whole is stripped, and the first closing tag splits it, so
- * words before the opening tag count as reasoning and unclosed reasoning swallows everything.
+ * text before the opening tag counts as reasoning and unclosed reasoning swallows everything.
  */
 export function createTagReasoningParser(format: TagReasoningFormat): ReasoningParser {
   const { name, start, end, forced } = format;
@@ -216,24 +216,5 @@ function until(end: string): (piece: string) => { readonly before: string; reado
     const length = beginningOfOne(text, text.length, [end]);
     held = text.slice(text.length - length);
     return { before: text.slice(0, text.length - length), after: null };
-  };
-}
-
-/** Drops white space at the beginning of a stream, and holds it back at its end unless the piece is the last. */
-function stripping(): (piece: string, isLast: boolean) => string {
-  let blanks: string[] = [];
-  let hasBegun = false;
-  return (piece, isLast) => {
-    const shown = hasBegun ? piece : pythonLstrip(piece);
-    const words = isLast ? shown : pythonRstrip(shown);
-    const blank = shown.slice(words.length);
-    if (words === "" && !(isLast && hasBegun)) {
-      if (hasBegun) blanks.push(blank);
-      return "";
-    }
-    const all = blanks.join("") + words;
-    blanks = [blank];
-    hasBegun = true;
-    return all;
   };
 }

@@ -3,8 +3,8 @@
 // that strict reading takes without a problem is never touched.
 
 import type { ParseProblem } from "../core/index.ts";
-import { dumpJson, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
-import { pythonRstrip } from "../python-semantics/index.ts";
+import { dumpJson, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { pythonRstrip, unlessRaised } from "../python-semantics/index.ts";
 import type { FormatHints, ToolCallParse } from "./tool-call-parser.ts";
 import type { DetectedCall } from "./tool-call-scan.ts";
 import { readTolerantJson } from "./tolerant-json.ts";
@@ -128,20 +128,11 @@ function closeJson(text: string, { nesting }: FormatHints): Rewrite | null {
 
 /** Arguments that are a JSON text holding an object, or nearly JSON; `null` when they are fine or past mending. */
 function mendArguments(call: DetectedCall): Rewrite | null {
-  const strict = strictValue(call.parameters);
+  const strict = unlessRaised(null, () => parseJson(call.parameters));
   if (strict instanceof Map) return null;
   const inner = typeof strict === "string" ? strict : call.parameters;
   const json = readTolerantJson(inner);
   if (!(json?.value instanceof Map)) return null;
   const unpacked = typeof strict === "string" ? ["taking JSON out of a JSON text"] : [];
   return { text: dumpJson(json.value), what: [...unpacked, ...json.repairs].join(", ") };
-}
-
-function strictValue(text: string): JsonValue | undefined {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    if (error instanceof JsonSyntaxError) return undefined;
-    throw error;
-  }
 }

@@ -2,10 +2,10 @@
 // is as much of it as is certain. Not a second reading of the formats: it cuts the stream where content may end, and has
 // calls read by the format itself.
 
-import { pythonLstrip, pythonRstrip } from "../python-semantics/index.ts";
+import { pythonLstrip } from "../python-semantics/index.ts";
 import type { ReasoningOptions, ReasoningParser } from "./reasoning-parsers.ts";
-import { beginningOfOne } from "./text-pieces.ts";
-import type { ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
+import { beginningOfOne, stripping } from "./text-pieces.ts";
+import type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
 import type { DetectedCall } from "./tool-call-scan.ts";
 
 export type ParseDelta =
@@ -26,7 +26,7 @@ export type StreamedParse = {
   readonly parse: ToolCallParse;
   /** What was held back and still has to be shown. */
   readonly deltas: readonly ParseDelta[];
-  /** False when something shown is not in the result: formats drop all calls for one bad one, and words before a late reasoning tag turn into reasoning. Then only the result counts. */
+  /** False when something shown is not in the result: formats drop all calls for one bad one, and text before a late reasoning tag turns into reasoning. Then only the result counts. */
   readonly isAsShown: boolean;
 };
 
@@ -47,13 +47,13 @@ export interface StreamingParser {
 
 export function startParsing(options: StreamingOptions): StreamingParser {
   const { toolCallParser, reasoningParser } = options;
-  const { contentEnd, contentEndAtStart, callEnds } = toolCallParser.hints;
+  const { callEnds } = toolCallParser.hints;
   // Repair may change any text that has problems, so no call is sure before the end.
   const early = options.repair === true ? [] : callEnds;
   const pieces: string[] = [];
   const reasoningStage = reasoningParser?.startSplitting(options);
-  const words = new WordsStage({ ends: contentEnd, endsAtStart: contentEndAtStart });
-  const callStage = new CallStage<DetectedCall>(early, (text) => toolCallParser.parse(text, options).calls);
+  const showContent = contentStage(toolCallParser.hints);
+  const findCalls = callStage(early, (text) => toolCallParser.parse(text, options).calls);
   const shown = { reasoning: [] as string[], text: [] as string[], calls: [] as DetectedCall[] };
 
   const show = (reasoning: string, text: string, calls: readonly DetectedCall[]): readonly ParseDelta[] => {
@@ -74,7 +74,7 @@ export function startParsing(options: StreamingOptions): StreamingParser {
     push: (piece) => {
       pieces.push(piece);
       const { reasoning, rest } = reasoningStage?.push(piece) ?? { reasoning: "", rest: piece };
-      return show(reasoning, words.push(rest), callStage.push(rest));
+      return show(reasoning, showContent(rest), findCalls(rest));
     },
     finish: () => {
       const whole = pieces.join("");
@@ -109,42 +109,31 @@ const growth = 1.25;
  * Finds calls in a stream of text where a call may be complete. Each look reads the text from its beginning, so looks become
  * rarer as the text grows: together they cost a few times one reading, and what is missed comes at the end.
  */
-class CallStage<Call> {
-  readonly #ends: readonly string[];
-  readonly #read: (text: string) => readonly Call[];
-  readonly #pieces: string[] = [];
-  #length = 0;
-  #tail = "";
-  #lastLook = 0;
-  #count = 0;
-
-  /** `read` gives the calls of a text; `ends` are what may complete one. */
-  constructor(ends: readonly string[], read: (text: string) => readonly Call[]) {
-    this.#ends = ends;
-    this.#read = read;
-  }
-
-  /** The calls that were not known before `piece` came. */
-  push(piece: string): readonly Call[] {
-    if (this.#ends.length === 0 || piece === "") return [];
-    this.#pieces.push(piece);
-    this.#length += piece.length;
-    const window = this.#tail + piece;
-    const offset = this.#length - window.length;
-    const found: Call[] = [];
-    for (const end of endsIn(window, this.#ends)) {
-      if (offset + end < this.#lastLook * growth) continue;
-      this.#lastLook = offset + end;
-      const text = this.#pieces.join("");
-      this.#pieces.splice(0, this.#pieces.length, text);
-      const calls = this.#read(text.slice(0, this.#lastLook));
-      for (const call of calls.slice(this.#count)) found.push(call);
-      this.#count = Math.max(this.#count, calls.length);
+function callStage(
+  ends: readonly string[],
+  read: (text: string) => readonly DetectedCall[],
+): (piece: string) => readonly DetectedCall[] {
+  const pieces: string[] = [];
+  let [length, tail, lastLook, count] = [0, "", 0, 0];
+  return (piece) => {
+    if (ends.length === 0 || piece === "") return [];
+    pieces.push(piece);
+    length += piece.length;
+    const window = tail + piece;
+    const offset = length - window.length;
+    const found: DetectedCall[] = [];
+    for (const end of endsIn(window, ends)) {
+      if (offset + end < lastLook * growth) continue;
+      lastLook = offset + end;
+      const text = pieces.join("");
+      pieces.splice(0, pieces.length, text);
+      const calls = read(text.slice(0, lastLook));
+      for (const call of calls.slice(count)) found.push(call);
+      count = Math.max(count, calls.length);
     }
-    const length = beginningOfOne(window, window.length, this.#ends);
-    this.#tail = window.slice(window.length - length);
+    tail = window.slice(window.length - beginningOfOne(window, window.length, ends));
     return found;
-  }
+  };
 }
 
 /** Where markers end in a text, in order. */
@@ -159,67 +148,28 @@ function endsIn(text: string, markers: readonly string[]): readonly number[] {
 /** Beginnings held back in a row: Trinity deletes its two thinking tags, so that `<tool</th<think>ink>_call>` is one marker. */
 const heldLinks = 3;
 
-type WordsStageOptions = {
-  /** From the first of these on nothing is shown. */
-  readonly ends: readonly string[];
-  /** The same where one of them is the very beginning. */
-  readonly endsAtStart: readonly string[];
-};
-
-class WordsStage {
-  readonly #ends: readonly string[];
-  readonly #endsAtStart: readonly string[];
-  /** White space behind what was shown; kept apart, so that a long run is not searched again with every piece. */
-  #blanks: string[] = [];
+/**
+ * Shows content as it comes, and holds back what may turn out not to be content: the beginning of a marker, white space that may
+ * be stripped. From the first of `ends` on nothing is shown, nor where one of `endsAtStart` is the very beginning. Costs time in
+ * proportion to the text, however small the pieces are.
+ */
+function contentStage({ contentEnd: ends, contentEndAtStart: endsAtStart }: FormatHints): (piece: string) => string {
+  const strip = stripping();
   /** Not shown yet: beginnings of ends, so never long. */
-  #held = "";
-  #hasBegun = false;
-  #hasShown = false;
-  #isOver = false;
-
-  constructor({ ends, endsAtStart }: WordsStageOptions) {
-    this.#ends = ends;
-    this.#endsAtStart = endsAtStart;
-  }
-
-  /** True once an end was seen. */
-  get isOver(): boolean {
-    return this.#isOver;
-  }
-
-  /** What can be shown now that `piece` has come; never white space at the beginning or at the end of all that is shown. */
-  push(piece: string): string {
-    if (this.#isOver || piece === "") return "";
-    if (!this.#hasBegun) {
-      this.#hasBegun = true;
-      if (this.#endsAtStart.some((end) => piece.startsWith(end))) {
-        this.#isOver = true;
-        return "";
-      }
-    }
-    const text = this.#held + piece;
-    const found = this.#ends.map((end) => text.indexOf(end)).filter((at) => at !== -1);
-    const limit = found.length === 0 ? text.length : Math.min(...found);
-    let sureEnd = limit;
-    for (let link = found.length === 0 ? 0 : 1; link < heldLinks; link++) {
-      sureEnd -= beginningOfOne(text, sureEnd, this.#ends);
-    }
-    const sure = text.slice(0, sureEnd);
-    this.#isOver = found.length > 0;
-    this.#held = text.slice(sure.length);
-    return this.#show(sure);
-  }
-
-  #show(sure: string): string {
-    const words = pythonRstrip(sure);
-    const blank = sure.slice(words.length);
-    if (words === "") {
-      if (this.#hasShown) this.#blanks.push(blank);
-      return "";
-    }
-    const shown = this.#hasShown ? this.#blanks.join("") + words : pythonLstrip(words);
-    this.#blanks = [blank];
-    this.#hasShown = true;
-    return shown;
-  }
+  let held = "";
+  let hasBegun = false;
+  let isDone = false;
+  return (piece) => {
+    if (isDone || piece === "") return "";
+    isDone = !hasBegun && endsAtStart.some((end) => piece.startsWith(end));
+    hasBegun = true;
+    if (isDone) return "";
+    const text = held + piece;
+    const found = ends.map((end) => text.indexOf(end)).filter((at) => at !== -1);
+    isDone = found.length > 0;
+    let sureEnd = isDone ? Math.min(...found) : text.length;
+    for (let link = isDone ? 1 : 0; link < heldLinks; link++) sureEnd -= beginningOfOne(text, sureEnd, ends);
+    held = text.slice(sureEnd);
+    return strip(text.slice(0, sureEnd));
+  };
 }

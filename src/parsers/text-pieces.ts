@@ -1,5 +1,7 @@
 // Finding delimited pieces in text the way the formats' regular expressions do (shortest, left to right, not overlapping),
-// in time linear in the text.
+// in time linear in the text; and what streaming holds back: beginnings of markers, white space that may be stripped.
+
+import { pythonLstrip, pythonRstrip } from "../python-semantics/index.ts";
 
 export type TextBlock = {
   /** Where the opening delimiter begins. */
@@ -49,4 +51,23 @@ export function beginningOfOne(text: string, limit: number, markers: readonly st
     }
   }
   return longest;
+}
+
+/** Drops white space at the beginning of a stream, and holds it back at its end unless the piece is the last. A run of white space is not searched again with every piece. */
+export function stripping(): (piece: string, isLast?: boolean) => string {
+  let blanks: string[] = [];
+  let hasBegun = false;
+  return (piece, isLast = false) => {
+    const shown = hasBegun ? piece : pythonLstrip(piece);
+    const content = isLast ? shown : pythonRstrip(shown);
+    const blank = shown.slice(content.length);
+    if (content === "" && !(isLast && hasBegun)) {
+      if (hasBegun) blanks.push(blank);
+      return "";
+    }
+    const all = blanks.join("") + content;
+    blanks = [blank];
+    hasBegun = true;
+    return all;
+  };
 }

@@ -1,12 +1,12 @@
 // Reads JSON that is nearly right: what a person would read the same way. Not a guesser: a string or a key that was cut
 // off, or anything with two readings, is not read. Used by repair mode only; strict reading never comes here.
 
-import { JsonSyntaxError, type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
-import { pythonStrip } from "../python-semantics/index.ts";
+import { type JsonObject, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
+import { pythonStrip, unlessRaised } from "../python-semantics/index.ts";
 
 export type TolerantJson = {
   readonly value: JsonValue;
-  /** What was done, each once, in words that continue "after"; empty for good JSON. */
+  /** What was done, each once, phrased to follow "after"; empty for good JSON. */
   readonly repairs: readonly string[];
 };
 
@@ -31,7 +31,7 @@ function withoutFence(text: string, repairs: Set<string>): string {
 type Closing = "}" | "]";
 const other = { "}": "]", "]": "}" } as const;
 
-const words: ReadonlyMap<string, JsonValue> = new Map<string, JsonValue>([
+const pythonWords: ReadonlyMap<string, JsonValue> = new Map<string, JsonValue>([
   ["True", true],
   ["False", false],
   ["None", null],
@@ -42,7 +42,7 @@ const scalar = /-?Infinity|[A-Za-z]+|-?[0-9][0-9eE.+-]*/y;
 class TolerantReader {
   readonly #text: string;
   readonly #repairs: Set<string>;
-  /** How many of each kind are open, so that a bracket can be told to be missing or to be one too many. */
+  /** How many of each kind are open, so that a bracket is known to be missing or to be one too many. */
   readonly #open = { "}": 0, "]": 0 };
   #at = 0;
 
@@ -153,7 +153,7 @@ class TolerantReader {
     if (at >= text.length) return undefined;
     if (quote === "'") this.#repairs.add("turning single quotes into double quotes");
     this.#at = at + 1;
-    const value = strictJson(`"${pieces.join("")}${text.slice(copied, at)}"`);
+    const value = unlessRaised(null, () => parseJson(`"${pieces.join("")}${text.slice(copied, at)}"`));
     return typeof value === "string" ? value : undefined;
   }
 
@@ -162,8 +162,8 @@ class TolerantReader {
     const literal = scalar.exec(this.#text)?.[0];
     if (literal === undefined) return undefined;
     this.#at += literal.length;
-    const word = words.get(literal);
-    if (word === undefined) return strictJson(literal);
+    const word = pythonWords.get(literal);
+    if (word === undefined) return unlessRaised(null, () => parseJson(literal));
     this.#repairs.add("reading Python's True, False or None");
     return word;
   }
@@ -172,14 +172,5 @@ class TolerantReader {
   #peek(): string {
     while (" \t\r\n".includes(this.#text[this.#at] ?? "x")) this.#at++;
     return this.#text[this.#at] ?? "";
-  }
-}
-
-function strictJson(text: string): JsonValue | undefined {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    if (error instanceof JsonSyntaxError) return undefined;
-    throw error;
   }
 }

@@ -1,4 +1,4 @@
-// Tool calls of Kimi K2: an id that names the tool, then arguments in braces that nobody checks. Names are not checked
+// Tool calls of Kimi K2: an id that names the tool, then arguments in braces, unchecked. Names are not checked
 // against the tools either, and hold no hyphen.
 
 import { PythonError, pythonInt, spaced, verbatim, wordCharacters } from "../../python-semantics/index.ts";

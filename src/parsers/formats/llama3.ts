@@ -29,7 +29,7 @@ export const llama3 = createToolCallParser({
 });
 
 /**
- * The values side by side in a text. Where none can be read, reading goes on at what looks like the next call. What a failed
+ * The values side by side in a text. Where none can be read, reading continues at what looks like the next call. What a failed
  * reading went into is not read again, so hostile nesting costs no more than its length.
  */
 function* readValues(text: string, scan: ToolCallScan): Generator<Step> {
@@ -55,7 +55,7 @@ function* readValues(text: string, scan: ToolCallScan): Generator<Step> {
   }
 }
 
-/** Made when it is first asked for. */
+/** Made on the first call. */
 function lazily<Value>(make: () => Value): () => Value {
   let made: { readonly value: Value } | null = null;
   return () => (made ??= { value: make() }).value;
