@@ -157,7 +157,8 @@ export function reasonToDrop(group: FinishedGroup, policy: GroupPolicy): string 
 export function groupRecord({ plan, members }: FinishedGroup, reason: string | null): GroupRecord {
   return {
     groupId: plan.groupId,
-    taskId: plan.task.id,
+    // The episodes have a copy: environments may have changed the task itself.
+    taskId: members[0]?.finished.episode.task.id ?? plan.task.id,
     groupIndex: plan.groupIndex,
     decision: reason === null ? "kept" : "dropped",
     reason,

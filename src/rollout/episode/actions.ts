@@ -6,7 +6,7 @@
 import type { Decision, ChatAgent } from "../../core/agent.ts";
 import type { Engine } from "../../core/engine.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
-import { type Attempt, type AttributedError, attribute } from "../../core/failure.ts";
+import { type Attempt, attribute } from "../../core/failure.ts";
 import type { AssistantMessage, Message, Tool } from "../../core/message.ts";
 import type { ParsedAction, Renderer } from "../../core/renderer.ts";
 import type { Trajectory, Turn } from "../../core/turn.ts";
@@ -17,31 +17,31 @@ import { TrajectoryRecorder } from "../../trajectories/index.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
 import type { RecordedEvents } from "./recorded-events.ts";
 import { sampleTurn, type SampledTurn } from "./sample-turn.ts";
-import { Stop } from "./stop.ts";
+import { type Ending, stop } from "./ending.ts";
 
 /** The event of an action; which of the two is up to its source. */
 export type ActionEvent = Extract<EpisodeEvent, { type: "turn" | "agent-reply" }>;
 
-/** What was asked for and came. */
-export type AskedAction = {
-  /** Emitted before anything is made of the action. */
+/** The action of a turn. */
+export type RequestedAction = {
+  /** Emitted before the action is parsed. */
   readonly event: ActionEvent;
   readonly next:
     | { readonly type: "read"; readonly read: () => ParsedAction }
-    /** The action is discarded; the same turn is asked for once more. */
+    /** The action is discarded; the same turn is requested again. */
     | { readonly type: "again" }
     /** The episode ends with this action, unread. */
-    | { readonly type: "end"; readonly error: Stop | AttributedError };
+    | { readonly type: "end"; readonly ending: Ending };
 };
 
-/** What the agent is shown next. */
+/** The next observation. */
 export type Shown = {
   /** The conversation up to and including the last action. */
   readonly history: readonly Message[];
   readonly newMessages: readonly Message[];
 };
 
-/** Single use; calls arrive one at a time, `open` first. What it throws is attributed by the loop. */
+/** Single use; calls arrive one at a time, `open` first. Errors are attributed by the loop. */
 export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolicy"> {
   /** `shownTools`: those of the opening; calls may be of any of `tools`. */
   open(opening: {
@@ -50,14 +50,14 @@ export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolic
     readonly tools: readonly Tool[];
   }): void;
   readonly eventType: ActionEvent["type"];
-  /** Asks for the next action; may throw `Stop` before asking. */
-  ask(turn: number): Promise<AskedAction>;
-  /** In place of `ask`: the action that is recorded, with what follows it. Throws a divergence when it cannot have been asked for here. */
-  replay(event: ActionEvent, rest: { readonly turn: number; readonly recorded: RecordedEvents }): AskedAction;
-  /** The action as it stands in the history. */
+  /** Requests the next action; an ending when a limit is reached before. */
+  act(turn: number): Promise<RequestedAction | Ending>;
+  /** In place of `act`: the recorded action, with the events after it. Throws a divergence when it cannot belong here. */
+  replay(event: ActionEvent, rest: { readonly turn: number; readonly recorded: RecordedEvents }): RequestedAction;
+  /** The action as a message of the history. */
   asMessage(action: ParsedAction, decision: Decision): AssistantMessage;
   show(shown: Shown): void;
-  /** The episode is over. */
+  /** The episode has ended. */
   close(): void;
 }
 
@@ -81,9 +81,9 @@ export class ChatActions implements ActionSource {
     this.#tools = opening.shownTools;
   }
 
-  async ask(turn: number): Promise<AskedAction> {
+  async act(turn: number): Promise<RequestedAction | Ending> {
     const { clock, limits, seed, seedTurns, sampling, signal } = this.#options;
-    if (limits.maxSampledTokens !== null && this.#outputTokens >= limits.maxSampledTokens) throw new Stop("max_tokens");
+    if (limits.maxSampledTokens !== null && this.#outputTokens >= limits.maxSampledTokens) return stop("max_tokens");
     const start = clock.now();
     const request = {
       messages: this.#messages,
@@ -102,13 +102,14 @@ export class ChatActions implements ActionSource {
     };
   }
 
-  /** What the agent said stands in the decision about it. */
-  replay(event: ActionEvent, { recorded }: Parameters<ActionSource["replay"]>[1]): AskedAction {
+  /** The agent's answer is recorded in the decision about it. */
+  replay(event: ActionEvent, { recorded }: Parameters<ActionSource["replay"]>[1]): RequestedAction {
     if (event.type === "agent-reply") this.#outputTokens += event.usage.outputTokens;
     const next = recorded.peek();
     if (next?.type === "decision") return { event, next: { type: "read", read: () => next.action } };
-    const error = recorded.ending() ?? recorded.diverged("engine", "the answer of the agent is missing");
-    return { event, next: { type: "end", error } };
+    const ending = recorded.ending();
+    if (ending === null) throw recorded.diverged("engine", "the answer of the agent is missing");
+    return { event, next: { type: "end", ending } };
   }
 
   /** With the one call that gets an answer: servers refuse a history in which a call has none. */
@@ -127,7 +128,7 @@ export class ChatActions implements ActionSource {
   }
 
   close(): void {
-    // An agent behind an API keeps nothing here.
+    // An agent behind an API holds nothing here.
   }
 }
 
@@ -144,7 +145,7 @@ export class EngineActions implements ActionSource {
   #tools: readonly Tool[] = [];
   #lastAction: Uint32Array = new Uint32Array();
   #sampledTokens = 0;
-  /** How often the turn under way was sampled and discarded. */
+  /** How often the current turn was sampled and discarded. */
   #discarded = 0;
 
   constructor(parts: { readonly engine: Engine; readonly renderer: Renderer }, options: ResolvedOptions) {
@@ -169,10 +170,10 @@ export class EngineActions implements ActionSource {
     this.#recorder.extend(tokens, { spelledTokens, deviation: null });
   }
 
-  async ask(turn: number): Promise<AskedAction> {
+  async act(turn: number): Promise<RequestedAction | Ending> {
     const { clock, limits } = this.#options;
     const budget = limits.maxSampledTokens === null ? null : limits.maxSampledTokens - this.#sampledTokens;
-    if (budget !== null && budget < 1) throw new Stop("max_tokens");
+    if (budget !== null && budget < 1) return stop("max_tokens");
     const attempts: Attempt[] = [];
     const start = clock.now();
     const { prompt } = this.#recorder;
@@ -192,7 +193,7 @@ export class EngineActions implements ActionSource {
     return { event, next: this.#next(recorded, next, turn) };
   }
 
-  replay(event: ActionEvent, { turn, recorded }: Parameters<ActionSource["replay"]>[1]): AskedAction {
+  replay(event: ActionEvent, { turn, recorded }: Parameters<ActionSource["replay"]>[1]): RequestedAction {
     if (event.type !== "turn") throw recorded.diverged("engine", "an agent behind an API answered");
     const again = this.#recorder.act(event.turn);
     if (!isSameValue(again, event.turn)) {
@@ -201,7 +202,7 @@ export class EngineActions implements ActionSource {
     return { event: { ...event, turn: again }, next: this.#next(again, this.#recordedNext(again, recorded), turn) };
   }
 
-  #next(acted: Turn, next: SampledTurn["next"], turn: number): AskedAction["next"] {
+  #next(acted: Turn, next: SampledTurn["next"], turn: number): RequestedAction["next"] {
     if (next.type === "end") return next;
     const { sampledTokens } = acted;
     if (next.type === "again") {
@@ -221,13 +222,13 @@ export class EngineActions implements ActionSource {
     return { type: "read", read };
   }
 
-  /** A turn that the server aborted is never read: it ended the episode, or was asked for again. */
+  /** A turn that the server aborted is never read: it ended the episode, or was requested again. */
   #recordedNext({ finish }: Turn, recorded: RecordedEvents): SampledTurn["next"] {
     if (finish.reason !== "abort") return { type: "read" };
-    const error = recorded.ending();
-    if (error !== null) return { type: "end", error };
+    const ending = recorded.ending();
+    if (ending !== null) return { type: "end", ending };
     if (recorded.peek() === null && this.#options.engineAbort.onAbort === "end") {
-      return { type: "end", error: new Stop("engine_abort") };
+      return { type: "end", ending: stop("engine_abort") };
     }
     return { type: "again" };
   }

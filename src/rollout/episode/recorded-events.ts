@@ -1,10 +1,10 @@
-// The beginning of an episode whose process died, walked event by event by the same loop that plays live. Not a journal: see
-// `store/`. What can be computed again is computed again and compared; what came from outside is taken as it came.
+// The beginning of an episode whose process died, walked event by event by the same loop that runs live. Not a journal: see
+// `store/`. Computed values are computed again and compared; values from outside are taken as recorded.
 
 import type { EpisodeEvent } from "../../core/episode.ts";
 import { AttributedError, type Boundary } from "../../core/failure.ts";
 import type { SpokenLine } from "../../core/user.ts";
-import { Stop } from "./stop.ts";
+import type { Ending } from "./ending.ts";
 
 export type EventOf<T extends EpisodeEvent["type"]> = Extract<EpisodeEvent, { type: T }>;
 
@@ -18,10 +18,10 @@ export class RecordedEvents {
   }
 
   /**
-   * The next event, which must be of this type; `null` when nothing more is recorded and the episode goes on live. Throws
-   * what ended the recorded episode when it ended here, and a failure "replay-diverged" when something else happened.
+   * The next event, which must be of this type; `null` when nothing more is recorded and the episode continues live. The ending
+   * of the recorded episode when it ended here. Throws a failure "replay-diverged" when something else happened.
    */
-  take<T extends EpisodeEvent["type"]>(type: T, boundary: Boundary = "environment"): EventOf<T> | null {
+  take<T extends EpisodeEvent["type"]>(type: T, boundary: Boundary = "environment"): EventOf<T> | Ending | null {
     const event = this.#events[this.#next];
     if (event === undefined) return null;
     if (event.type === type) {
@@ -29,8 +29,8 @@ export class RecordedEvents {
       return event as EventOf<T>;
     }
     const ending = this.ending();
-    if (ending !== null) throw ending;
-    throw this.diverged(boundary, `the journal has "${event.type}", the episode comes to "${type}"`);
+    if (ending !== null) return ending;
+    throw this.diverged(boundary, `the journal has "${event.type}", the episode expects "${type}"`);
   }
 
   /** The next event without taking it. */
@@ -38,15 +38,15 @@ export class RecordedEvents {
     return this.#events[this.#next] ?? null;
   }
 
-  /** What ended the recorded episode when nothing but its end is left; `null` otherwise. */
-  ending(): Stop | AttributedError | null {
+  /** The ending of the recorded episode when nothing but its end is left; `null` otherwise. */
+  ending(): Ending | null {
     const left = this.#events.slice(this.#next);
     const end = left.find((event) => event.type === "episode-end");
     if (end === undefined || left.some((event) => event.type !== "grade" && event !== end)) return null;
-    return end.failure === null ? new Stop(end.stopReason) : new AttributedError(end.failure);
+    return { type: "ending", stopReason: end.stopReason, failure: end.failure };
   }
 
-  /** Forgets what is left: the episode ends here, live. */
+  /** Forgets the rest: the episode ends here, live. */
   drop(): void {
     this.#next = this.#events.length;
   }
@@ -56,15 +56,15 @@ export class RecordedEvents {
       boundary,
       code: "replay-diverged",
       message:
-        `Cannot go on with the episode from its journal: at event ${this.#next} of ${this.#events.length} ${difference}. Its environment, ` +
-        "prompts and settings must be those that it began with; play it anew in a run of its own.",
+        `Cannot resume the episode from its journal: at event ${this.#next} of ${this.#events.length} ${difference}. Its environment, ` +
+        "prompts and settings must be those that it began with; run it again in a run of its own.",
       retryable: false,
       cause: null,
     });
   }
 }
 
-/** Of the events of all processes: who was cancelled goes on, and what needs the event after it is asked for again when that is missing. */
+/** Of the events of all processes: a cancelled episode continues, and an event whose follower is missing is requested again. */
 function replayable(events: readonly EpisodeEvent[]): readonly EpisodeEvent[] {
   const uncancelled = events.filter((event) => event.type !== "episode-end" || event.stopReason !== "cancelled");
   return uncancelled.filter((event, index) => {
@@ -74,7 +74,7 @@ function replayable(events: readonly EpisodeEvent[]): readonly EpisodeEvent[] {
   });
 }
 
-/** What the user has said so far, for `UserSource.resume`. */
+/** The user's lines so far, for `UserSource.resume`. */
 export function spokenLines(events: readonly EpisodeEvent[]): readonly SpokenLine[] {
   const spoken: SpokenLine[] = [];
   let heard: string | null = null;

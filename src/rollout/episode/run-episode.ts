@@ -9,15 +9,7 @@
 import type { ChatAgent, AgentStrategy, Decision } from "../../core/agent.ts";
 import type { Task, EnvironmentSource } from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
-import {
-  attribute,
-  ConfigurationError,
-  AttributedError,
-  type Boundary,
-  type Failure,
-  outcomeOf,
-  type StopReason,
-} from "../../core/failure.ts";
+import { attribute, ConfigurationError, AttributedError, type Boundary, outcomeOf } from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
 import type { UserSimulator, UserSource, UserLine } from "../../core/user.ts";
@@ -29,25 +21,25 @@ import { type CheckedEnvironment, cutResult, openChecked, readTask, readUserLine
 import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
 import { spokenLines, type EventOf, RecordedEvents } from "./recorded-events.ts";
-import { Stop } from "./stop.ts";
+import { type Ending, endingOf, isEnding, stop } from "./ending.ts";
 
 /**
- * Plays one episode of `task`. Resolves with an `Episode` whatever happens in it; throws a `RangeError` for options out of
- * bounds and a `ConfigurationError` when the user simulator cannot play the task, both before any side effect.
+ * Runs one episode of `task`. Resolves with an `Episode` whatever happens in it; throws a `RangeError` for options out of
+ * bounds and a `ConfigurationError` when the user simulator does not support the task, both before any side effect.
  */
 export async function runEpisode(task: Task, parts: EpisodeParts, options: EpisodeOptions = {}): Promise<Episode> {
   const resolved = resolveOptions(task.id, options);
   const { environment, strategy } = parts;
   const user = makeUser(parts.user, task, resolved);
   const actions = new EngineActions(parts, resolved);
-  return new EpisodeRun(task, { environment, strategy, user, actions }, resolved).play();
+  return new EpisodeRun(task, { environment, strategy, user, actions }, resolved).run();
 }
 
 /** As {@link EpisodeParts}, with an agent in place of engine and renderer. */
 export type ChatEpisodeParts = Omit<EpisodeParts, "engine" | "renderer"> & { readonly agent: ChatAgent };
 
 /**
- * Plays one episode of `task`. The agent's own settings say how it samples, how often it is asked again and how long a call
+ * Runs one episode of `task`. The agent's own settings say how it samples, how often it is asked again and how long a call
  * may take; of `sampling` the seed counts, and `maxSampledTokens` bounds the tokens that its provider reports. Otherwise as
  * `runEpisode`. The episode says "no-tokens" and has no samples.
  */
@@ -60,10 +52,10 @@ export async function runChatEpisode(
   const { environment, strategy } = parts;
   const user = makeUser(parts.user, task, resolved);
   const actions = new ChatActions(parts.agent, resolved);
-  return new EpisodeRun(task, { environment, strategy, user, actions }, resolved).play();
+  return new EpisodeRun(task, { environment, strategy, user, actions }, resolved).run();
 }
 
-/** What every episode has, whoever acts in it. `user` and `actions` are this episode's own. */
+/** The parts of every episode, with an engine or an agent. `user` and `actions` are this episode's own. */
 type RunParts = {
   readonly environment: EnvironmentSource;
   readonly strategy: AgentStrategy;
@@ -73,16 +65,16 @@ type RunParts = {
 
 type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result">;
 
-/** What is waited for beside the engine. */
+/** The steps that take time beside the engine. */
 const phases = {
   environment: { option: "environmentMs", what: "carry out a call in" },
   user: { option: "userMs", what: "get a line of the user of" },
   grader: { option: "graderMs", what: "grade" },
 } as const;
 
-/** One episode under way. Single use: `play` resolves with an `Episode` whatever happens in it. */
+/** One episode. Single use: `run` resolves with an `Episode` whatever happens in it. */
 class EpisodeRun {
-  /** As it was given, which its environment may know it by, and as it is recorded. */
+  /** As it was given, because its environment may compare it by identity, and as it is recorded. */
   readonly #given: Task;
   readonly #task: Task;
   readonly #parts: RunParts;
@@ -91,9 +83,10 @@ class EpisodeRun {
   readonly #messages: Message[] = [];
   readonly #deadlines: DeadlineRunner;
   readonly #recorded: RecordedEvents;
+  #environment: CheckedEnvironment | null = null;
   #info: JsonObject = new Map();
 
-  /** Throws a `ConfigurationError` for a task that is none. */
+  /** Throws a `ConfigurationError` for a malformed task. */
   constructor(task: Task, parts: RunParts, options: ResolvedOptions) {
     this.#given = task;
     this.#task = readTask(task);
@@ -103,52 +96,47 @@ class EpisodeRun {
     this.#recorded = new RecordedEvents(options.resumeFrom);
   }
 
-  async play(): Promise<Episode> {
-    const { seed, episodeId } = this.#options;
-    let environment: CheckedEnvironment | null = null;
-    let stopReason: StopReason;
-    let failure: Failure | null = null;
-    let grade: Episode["grade"] = null;
-    try {
-      await this.#confirm({ type: "episode-start", episodeId, taskId: this.#task.id, seed }, "environment");
-      const opened = await this.#guard("environment", () =>
-        this.#unlessSync("environment", openChecked(this.#parts.environment, this.#given)),
-      );
-      environment = opened;
-      this.#merge(opened.info);
-      stopReason = await this.#converse(opened);
-    } catch (error) {
-      ({ stopReason, failure } = this.#ending(error));
-    }
-    // Cut short or gone astray, the recorded episode is not walked to its end.
+  async run(): Promise<Episode> {
+    let ending = await this.#converse().catch((error: unknown) => this.#endingOf(error));
+    // A recorded episode that was cut short or diverged is not walked to its end.
     if (this.#recorded.ending() === null) this.#recorded.drop();
-    const outcome = outcomeOf(stopReason);
+    const environment = this.#environment;
+    const outcome = outcomeOf(ending.stopReason);
+    let grade: Episode["grade"] = null;
     if (environment !== null && (outcome === "completed" || outcome === "truncated")) {
-      const graded = environment;
       try {
-        ({ grade } = await this.#step("grade", "grader", async () => {
+        const graded = await this.#step("grade", "grader", async () => {
           const { result, durationMs } = await this.#timed("grader", () =>
-            this.#unlessSync("grader", graded.grade({ outcome })),
+            this.#unlessSync("grader", environment.grade({ outcome })),
           );
           return { type: "grade", grade: result, durationMs };
-        }));
-        this.#merge(grade.info);
+        });
+        if (graded.type === "ending") ending = graded;
+        else {
+          grade = graded.grade;
+          this.#merge(grade.info);
+        }
       } catch (error) {
-        ({ stopReason, failure } = this.#ending(error));
+        ending = this.#endingOf(error);
       }
     }
     try {
       const recorded = this.#recorded.take("episode-end");
-      if (recorded?.stopReason === stopReason) this.#events.push(recorded);
-      else await this.#emit({ type: "episode-end", stopReason, failure });
+      if (recorded?.type === "ending") ending = recorded;
+      else if (recorded?.stopReason === ending.stopReason) this.#events.push(recorded);
+      else await this.#emit({ type: "episode-end", stopReason: ending.stopReason, failure: ending.failure });
     } catch (error) {
-      ({ stopReason, failure } = this.#ending(error));
+      ending = this.#endingOf(error);
     }
     this.#parts.actions.close();
-    return this.#finish(stopReason, failure, grade);
+    return this.#finish(ending, grade);
   }
 
-  #finish(stopReason: StopReason, failure: Failure | null, grade: Episode["grade"]): Episode {
+  #endingOf(error: unknown): Ending {
+    return endingOf(error, this.#options.signal);
+  }
+
+  #finish({ stopReason, failure }: Ending, grade: Episode["grade"]): Episode {
     const { episodeId, groupId, sampleIndex, seed } = this.#options;
     return {
       id: episodeId,
@@ -170,48 +158,64 @@ class EpisodeRun {
     };
   }
 
-  /** Plays turns until something stops the episode; throws `Stop` or an attributed fault otherwise. */
-  async #converse(environment: CheckedEnvironment): Promise<StopReason> {
+  /** Opens the environment and runs turns until something ends the episode. Throws attributed faults. */
+  async #converse(): Promise<Ending> {
+    const { seed, episodeId } = this.#options;
     const { strategy, actions, user } = this.#parts;
+    const begun = await this.#confirm({ type: "episode-start", episodeId, taskId: this.#task.id, seed }, "environment");
+    if (begun !== null) return begun;
+    const environment = await this.#guard("environment", () =>
+      this.#unlessSync("environment", openChecked(this.#parts.environment, this.#given)),
+    );
+    this.#environment = environment;
+    this.#merge(environment.info);
     const { tools, guidelines } = environment;
     const firstUtterance = await this.#userLine((options) => user.open(options));
-    const opening = strategy.open({ guidelines, tools, firstUtterance, seed: deriveSeed(this.#options.seed, "agent") });
+    if (typeof firstUtterance !== "string") return firstUtterance;
+    const opening = strategy.open({ guidelines, tools, firstUtterance, seed: deriveSeed(seed, "agent") });
     this.#messages.push(...opening.messages);
     await this.#guard("renderer", () => actions.open({ messages: this.#messages, shownTools: opening.tools, tools }));
 
     for (let turn = 0; turn < this.#options.limits.maxTurns; turn++) {
-      const action = await this.#guard("parser", await this.#ask(turn));
+      const parse = await this.#act(turn);
+      if (typeof parse !== "function") return parse;
+      const action = await this.#guard("parser", parse);
       const { argumentErrors } = this.#parts.environment;
       const decision = strategy.decide(action, { tools, argumentErrors, turn });
       this.#messages.push(actions.asMessage(action, decision));
-      await this.#confirm({ type: "decision", turn, action, decision }, "parser");
+      const decided = await this.#confirm({ type: "decision", turn, action, decision }, "parser");
+      if (decided !== null) return decided;
       const observation = await this.#carryOut(decision, environment, turn);
+      if (typeof observation !== "string") return observation;
       const history = [...this.#messages];
       const newMessages = [strategy.observe(decision, observation)];
       this.#messages.push(...newMessages);
       await this.#guard("renderer", () => actions.show({ history, newMessages }));
     }
-    return "max_turns";
+    return stop("max_turns");
   }
 
-  /** Asks for the action of a turn until one is to be read. */
-  async #ask(turn: number): Promise<() => ParsedAction> {
+  /** Requests the action of a turn until there is one to parse. */
+  async #act(turn: number): Promise<(() => ParsedAction) | Ending> {
     const { actions } = this.#parts;
     for (;;) {
       const recorded = this.#recorded.take(actions.eventType, "engine");
-      const { event, next } =
+      if (recorded?.type === "ending") return recorded;
+      const requested =
         recorded === null
-          ? await actions.ask(turn)
+          ? await actions.act(turn)
           : await this.#guard("renderer", () => actions.replay(recorded, { turn, recorded: this.#recorded }));
+      if ("stopReason" in requested) return requested;
+      const { event, next } = requested;
       if (recorded === null) await this.#emit(event);
       else this.#events.push(event);
       if (next.type === "read") return next.read;
-      if (next.type === "end") throw next.error;
+      if (next.type === "end") return next.ending;
     }
   }
 
-  /** Does what was decided and returns what the policy gets to read. */
-  async #carryOut(decision: Decision, environment: CheckedEnvironment, turn: number): Promise<string> {
+  /** Carries out a decision and returns the observation of the policy. */
+  async #carryOut(decision: Decision, environment: CheckedEnvironment, turn: number): Promise<string | Ending> {
     switch (decision.type) {
       case "call": {
         const call = { name: decision.call.name, arguments: decision.arguments };
@@ -219,9 +223,10 @@ class EpisodeRun {
           this.#unlessSync("environment", environment.call(call)),
         );
         const { result, cutFrom } = cutResult(whole, this.#options.maxResultCharacters);
-        await this.#confirm({ type: "tool-result", turn, result, cutFrom, durationMs }, "environment");
+        const ended = await this.#confirm({ type: "tool-result", turn, result, cutFrom, durationMs }, "environment");
+        if (ended !== null) return ended;
         this.#merge(result.info);
-        if (result.endsEpisode) throw new Stop("tool_ended");
+        if (result.endsEpisode) return stop("tool_ended");
         return result.text;
       }
       case "say":
@@ -230,38 +235,28 @@ class EpisodeRun {
       case "observe":
         return decision.feedback;
       case "end":
-        throw new Stop("bad_action");
+        return stop("bad_action");
       case "abort":
-        throw new Stop("bad_action_aborted");
+        return stop("bad_action_aborted");
       default:
         return decision satisfies never;
     }
   }
 
-  async #userLine(speak: (options: { readonly signal: AbortSignal }) => Promise<UserLine>): Promise<string> {
-    const { line } = await this.#step("user-line", "user", async () => {
+  async #userLine(speak: (options: { readonly signal: AbortSignal }) => Promise<UserLine>): Promise<string | Ending> {
+    const event = await this.#step("user-line", "user", async () => {
       const { result, durationMs } = await this.#timed("user", async () =>
         readUserLine(await this.#bounded("user", async (signal) => speak({ signal }))),
       );
       return { type: "user-line", line: result, durationMs };
     });
-    if (line.type === "hang-up") throw new Stop("user_hung_up");
-    return line.text;
+    if (event.type === "ending") return event;
+    return event.line.type === "hang-up" ? stop("user_hung_up") : event.line.text;
   }
 
-  #ending(error: unknown): { stopReason: StopReason; failure: Failure | null } {
-    if (error instanceof Stop) return { stopReason: error.reason, failure: null };
-    if (this.#options.signal?.aborted) return { stopReason: "cancelled", failure: null };
-    const { failure } = attribute(error, "environment");
-    if (failure.boundary === "engine" && failure.code === "context-length") {
-      return { stopReason: "context_length", failure: null };
-    }
-    return { stopReason: "fault", failure };
-  }
-
-  /** Runs extension code and attributes what escapes from it. */
+  /** Runs extension code and attributes the errors that escape from it. */
   async #guard<T>(boundary: Boundary, action: () => T | Promise<T>): Promise<T> {
-    if (this.#options.signal?.aborted) throw new Stop("cancelled");
+    this.#options.signal?.throwIfAborted();
     try {
       return await action();
     } catch (error) {
@@ -269,7 +264,7 @@ class EpisodeRun {
     }
   }
 
-  /** Most environments live in this process and have answered already. */
+  /** Most environments run in this process and have answered already. */
   #unlessSync<T>(boundary: keyof typeof phases, result: T | Promise<T>): T | Promise<T> {
     return result instanceof Promise ? this.#bounded(boundary, () => result) : result;
   }
@@ -292,27 +287,33 @@ class EpisodeRun {
     return { result, durationMs: this.#options.clock.now() - start };
   }
 
-  /** What comes from outside: as it is recorded, or live. */
+  /** An event from outside: as it is recorded, or live. */
   async #step<T extends EpisodeEvent["type"]>(
     type: T,
     boundary: Boundary,
     live: () => Promise<EventOf<T>>,
-  ): Promise<EventOf<T>> {
+  ): Promise<EventOf<T> | Ending> {
     const recorded = this.#recorded.take(type, boundary);
+    if (isEnding(recorded)) return recorded;
     const event = recorded ?? (await live());
     if (recorded === null) await this.#emit(event);
     else this.#events.push(event);
     return event;
   }
 
-  /** What is computed again where it is recorded, and must then be the same. */
-  async #confirm(event: ComputedEvent, boundary: Boundary): Promise<void> {
+  /** Emits a computed event; a recorded one must be equal. Returns the ending when the recorded episode ended here. */
+  async #confirm(event: ComputedEvent, boundary: Boundary): Promise<Ending | null> {
     const recorded = this.#recorded.take(event.type, boundary);
-    if (recorded === null) return this.#emit(event);
+    if (recorded?.type === "ending") return recorded;
+    if (recorded === null) {
+      await this.#emit(event);
+      return null;
+    }
     if (!isSameValue({ ...recorded, durationMs: 0 }, { ...event, durationMs: 0 })) {
       throw this.#recorded.diverged(boundary, `the recorded "${event.type}" is another one`);
     }
     this.#events.push(recorded);
+    return null;
   }
 
   async #emit(event: EpisodeEvent): Promise<void> {
@@ -346,11 +347,11 @@ function makeUser(source: UserSource, task: Task, options: ResolvedOptions): Use
 function createUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
   const seed = deriveSeed(options.seed, "user");
   const spoken = spokenLines(options.resumeFrom);
-  // After a hang-up nobody asks.
+  // After a hang-up no further line is requested.
   if (spoken.at(-1)?.line.type !== "words") return source.create(task, { seed });
   if (source.resume !== undefined) return source.resume(task, { seed, spoken });
   throw new ConfigurationError(
-    `Cannot go on with episode "${options.episodeId}" after ${spoken.length} lines of user "${source.name}": it cannot take up ` +
-      "a conversation; give it a resume method (see UserSource), or play the task anew.",
+    `Cannot resume episode "${options.episodeId}" after ${spoken.length} lines of user "${source.name}": it cannot resume ` +
+      "a conversation; give it a resume method (see UserSource), or run the task again.",
   );
 }

@@ -1,8 +1,8 @@
 // One turn of an episode: an engine call with its retries and its deadline, and further calls when the server aborts it for
-// new weights. Failed attempts and aborts go into the turn's log. Environment and user never notice.
+// new weights. Failed attempts and aborts go into the turn's log. Environment and user are not involved.
 //
-//   ask ──┬─ reply ──────────────────────────► whole
-//    ▲    ├─ retryable fault: wait, ask again
+//   call ─┬─ reply ──────────────────────────► whole
+//    ▲    ├─ retryable fault: wait, call again
 //    │    ├─ other fault ────────────────────► fails; the tokens that came are kept, and dropped with the episode
 //    │    └─ abort ──┬─ continue: wait until the server takes requests ─┐
 //    │               ├─ restart ──────────────────────────────────────► discarded
@@ -18,7 +18,7 @@ import { DeadlineError, type DeadlineRunner } from "../../lib/deadline.ts";
 import { retry } from "../../lib/limits.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
-import { Stop } from "./stop.ts";
+import { type Ending, endingOf, stop } from "./ending.ts";
 
 export type TurnRequest = {
   readonly prompt: TokenBuffer;
@@ -37,8 +37,8 @@ export type SampledTurn = {
     | { readonly type: "read" }
     /** An aborted try, to be dropped. */
     | { readonly type: "again" }
-    /** The tokens so far belong to a turn that nobody reads: the episode ends with this. */
-    | { readonly type: "end"; readonly error: Stop | AttributedError };
+    /** The tokens so far belong to a turn that is never read: the episode ends. */
+    | { readonly type: "end"; readonly ending: Ending };
 };
 
 type TurnContext = {
@@ -71,9 +71,9 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
     } catch (error) {
       const fault = attribute(error, "engine");
       if (sampledIn(parts) === 0) throw fault;
-      // What came so far has filled the context.
-      if (fault.failure.code === "context-length") return cutOff(parts);
-      return { result: joinParts(parts), next: { type: "end", error: fault } };
+      // The tokens so far have filled the context.
+      if (fault.failure.code === "context-length") return truncated(parts);
+      return { result: joinParts(parts), next: { type: "end", ending: endingOf(fault, options.signal) } };
     }
     const part = parts.at(-1)!;
     if (part.finish.reason !== "abort") return { result: joinParts(parts), next: { type: "read" } };
@@ -86,9 +86,9 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
       };
     }
     const sampled = sampledIn(parts);
-    if (bound !== null && sampled >= bound) return cutOff(parts);
+    if (bound !== null && sampled >= bound) return truncated(parts);
     if (onAbort === "end" || aborts >= maxAborts) {
-      return { result: joinParts(parts), next: { type: "end", error: new Stop("engine_abort") } };
+      return { result: joinParts(parts), next: { type: "end", ending: stop("engine_abort") } };
     }
     if (sampled === 0) continue;
     if (onAbort === "restart") return { result: joinParts(parts), next: { type: "again" } };
@@ -102,7 +102,7 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
   }
 }
 
-function cutOff(parts: readonly SampleResult[]): SampledTurn {
+function truncated(parts: readonly SampleResult[]): SampledTurn {
   const { raw } = parts.at(-1)!.finish;
   return { result: joinParts(parts, { reason: "length", matched: null, raw }), next: { type: "read" } };
 }
@@ -147,7 +147,7 @@ class TurnCalls {
   async #attempt(prompt: TokenBuffer, sampling: SampleRequest["sampling"]): Promise<SampleResult> {
     const { episodeId, requestTag, turnTimeoutMs: timeoutMs } = this.#context.options;
     const { turn, discarded, stopTokenIds } = this.#request;
-    const asked: SampleRequest = {
+    const call: SampleRequest = {
       prompt,
       sampling,
       stopTokenIds,
@@ -158,7 +158,7 @@ class TurnCalls {
       routingKey: shortKey(episodeId),
     };
     try {
-      return await this.#context.deadlines.run((signal) => this.#engine.sample(asked, { signal }), timeoutMs);
+      return await this.#context.deadlines.run((signal) => this.#engine.sample(call, { signal }), timeoutMs);
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw attribute(error, "engine");
       throw new AttributedError(
@@ -211,7 +211,7 @@ function newTokens(request: TurnRequest, options: ResolvedOptions): number | nul
       throw new AttributedError({
         boundary: "engine",
         code: "context-length",
-        message: `Cannot ask for turn ${request.turn} of episode "${options.episodeId}": the prompt has ${request.prompt.length} tokens, the context ${maxContextTokens}.`,
+        message: `Cannot request turn ${request.turn} of episode "${options.episodeId}": the prompt has ${request.prompt.length} tokens, the context ${maxContextTokens}.`,
         retryable: false,
         cause: null,
       });
@@ -262,14 +262,14 @@ function abortFailure(engine: Engine, sampled: number): Failure {
 }
 
 /**
- * A trainer that aborts is about to pause the server or to load weights: asked again at once, the server would sample on
+ * A trainer that aborts is about to pause the server or to load weights: called again at once, the server would continue
  * with the old ones. Waits double up to the longest.
  */
 const firstWaitMs = 100;
 const longestWaitMs = 5000;
 
 /**
- * Resolves with the milliseconds waited once the server takes requests again; after one short wait when nobody can tell.
+ * Resolves with the milliseconds waited once the server takes requests again; after one short wait when the engine cannot report it.
  * Rejects with an `AttributedError` when the time is up, or with the reason of `signal`.
  */
 async function untilReady(
@@ -292,7 +292,7 @@ async function untilReady(
       boundary: "engine",
       code: "timeout",
       message:
-        `Cannot go on with a turn that engine "${engine.name}" aborted: the server has taken no requests for ${Math.round(waited)} ms, ` +
+        `Cannot continue a turn that engine "${engine.name}" aborted: the server has taken no requests for ${Math.round(waited)} ms, ` +
         `at most ${maxPauseMs} ms are waited; continue it, or raise engineAbort.maxPauseMs (--max-pause).`,
       retryable: true,
       cause: null,
@@ -300,18 +300,18 @@ async function untilReady(
   }
 }
 
-/** One question for all turns that wait for the same engine: an update aborts thousands of them at once. */
-const asked = new WeakMap<Engine, Promise<boolean>>();
+/** One probe for all turns that wait for the same engine: an update aborts thousands of them at once. */
+const probes = new WeakMap<Engine, Promise<boolean>>();
 
 function isReady(engine: Engine): Promise<boolean> {
   if (engine.isReady === undefined) return Promise.resolve(true);
-  const known = asked.get(engine);
+  const known = probes.get(engine);
   if (known !== undefined) return known;
-  const question = engine
+  const probe = engine
     .isReady()
-    // A fault that will not pass is told by the next call, in its own words.
+    // A permanent fault is reported by the next call.
     .catch((error: unknown) => !(error instanceof AttributedError && error.failure.retryable))
-    .finally(() => asked.delete(engine));
-  asked.set(engine, question);
-  return question;
+    .finally(() => probes.delete(engine));
+  probes.set(engine, probe);
+  return probe;
 }

@@ -1,0 +1,27 @@
+// How an episode ends: a value that the steps of the loop return. Faults are thrown until the loop catches them, once, and makes
+// endings of them.
+
+import { attribute, type Failure, type StopReason } from "../../core/failure.ts";
+
+export type Ending = {
+  readonly type: "ending";
+  readonly stopReason: StopReason;
+  /** Of a fault; `null` otherwise. */
+  readonly failure: Failure | null;
+};
+
+export function stop(stopReason: StopReason): Ending {
+  return { type: "ending", stopReason, failure: null };
+}
+
+/** The ending that a thrown error means: a cancelled episode, a full context, or a fault. */
+export function endingOf(error: unknown, signal: AbortSignal | null): Ending {
+  if (signal?.aborted) return stop("cancelled");
+  const { failure } = attribute(error, "environment");
+  if (failure.boundary === "engine" && failure.code === "context-length") return stop("context_length");
+  return { type: "ending", stopReason: "fault", failure };
+}
+
+export function isEnding(value: { readonly type: string } | null): value is Ending {
+  return value?.type === "ending";
+}
