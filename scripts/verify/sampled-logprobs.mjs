@@ -3,13 +3,13 @@
 // anything is cut off (SGLang), or of the model's own (vLLM, unless it is started otherwise); what is cut off is never sampled.
 
 import { Decoder, pageTokens, readCheckpoint } from "../../dist/learner/model/index.js";
-import { adjustLogits } from "../../dist/sampling/index.js";
+import { adjustLogits } from "../../dist/engines/token-sampling.js";
 import { requestOf } from "./against-embedded.mjs";
 
-/** @typedef {Partial<import("../../dist/sampling/index.js").GenerationParams>} Params */
+/** @typedef {Partial<import("../../dist/engines/token-sampling.js").GenerationParams>} Params */
 
 const maxNewTokens = 12;
-/** @type {import("../../dist/sampling/index.js").GenerationParams} */
+/** @type {import("../../dist/engines/token-sampling.js").GenerationParams} */
 const plain = {
   maxNewTokens,
   minNewTokens: 0,

@@ -2,11 +2,9 @@
 // faults of the call are faults.
 
 import type { Attempt, ChatAgent, ParsedAction } from "../core/index.ts";
-import type { ChatModel, ChatReply } from "./chat-model.ts";
+import { type ChatModel, type ChatReply, UsageMeter } from "./chat-model.ts";
 import { type ChatModelOptions, createChatModel } from "./create-chat-model.ts";
 import { type CallLimits, createModelCaller } from "./model-caller.ts";
-import { splitThinking } from "./split-thinking.ts";
-import { UsageMeter } from "./usage-meter.ts";
 
 export type ChatAgentOptions = ChatModelOptions &
   Omit<CallLimits, "maxReasks"> & {
@@ -55,4 +53,19 @@ function readReply({ text, reasoning, toolCalls, isCutOff }: ChatReply, turn: nu
     problems: [],
     isTerminated: !isCutOff,
   };
+}
+
+export type SplitReply = {
+  /** `null`: the reply begins with words. */
+  readonly thinking: string | null;
+  /** All of the reply where there is no thinking. */
+  readonly words: string;
+};
+
+/** Splits off a thinking block at the start; one that does not end takes the whole reply. */
+export function splitThinking(reply: string): SplitReply {
+  const found = /^\s*<think>([^]*?)(<\/think>|$)/.exec(reply);
+  return found === null
+    ? { thinking: null, words: reply }
+    : { thinking: found[1] ?? "", words: reply.slice(found[0].length) };
 }

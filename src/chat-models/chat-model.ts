@@ -1,12 +1,94 @@
 // One chat completion: what simulated users and agents behind an API need from a model. Not an engine: nothing here is
 // trained, so there are no tokens and no logprobs.
 
-import type { AssistantMessage, ModelUsage, Tool, ToolMessage } from "../core/index.ts";
+import {
+  type AssistantMessage,
+  type ModelUsage,
+  type Tool,
+  type ToolMessage,
+  addUsage,
+  freeUsage,
+} from "../core/index.ts";
 
-/** A message of words alone. */
+/** US dollars per million tokens. */
+export type Price = { readonly input: number; readonly output: number };
+
+/** By model name, without the provider and without a date at the end. */
+export type PriceTable = Readonly<Record<string, Price>>;
+
+/** List prices of late 2025. */
+export const listPrices: PriceTable = Object.freeze({
+  "gpt-4o": { input: 2.5, output: 10 },
+  "gpt-4o-2024-05-13": { input: 5, output: 15 },
+  "gpt-4o-mini": { input: 0.15, output: 0.6 },
+  "gpt-4.1": { input: 2, output: 8 },
+  "gpt-4.1-mini": { input: 0.4, output: 1.6 },
+  "gpt-4.1-nano": { input: 0.1, output: 0.4 },
+  "gpt-5": { input: 1.25, output: 10 },
+  "gpt-5-mini": { input: 0.25, output: 2 },
+  "gpt-5-nano": { input: 0.05, output: 0.4 },
+  o3: { input: 2, output: 8 },
+  "o4-mini": { input: 1.1, output: 4.4 },
+  "claude-3-5-haiku": { input: 0.8, output: 4 },
+  "claude-haiku-4-5": { input: 1, output: 5 },
+  "claude-sonnet-4": { input: 3, output: 15 },
+  "claude-sonnet-4-5": { input: 3, output: 15 },
+  "claude-opus-4-1": { input: 15, output: 75 },
+  "gemini-2.0-flash": { input: 0.1, output: 0.4 },
+  "gemini-2.5-flash-lite": { input: 0.1, output: 0.4 },
+  "gemini-2.5-flash": { input: 0.3, output: 2.5 },
+  "gemini-2.5-pro": { input: 1.25, output: 10 },
+});
+
+/**
+ * The price of a model; `null` when the table does not have it. `openai/gpt-4o-2024-08-06` is looked up as it is, then
+ * without the provider, then without the date.
+ */
+export function priceOf(model: string, prices: PriceTable = listPrices): Price | null {
+  const bare = model.slice(model.lastIndexOf("/") + 1);
+  for (const name of [model, bare, bare.replace(/-(\d{4}-\d{2}-\d{2}|\d{8})$/, "")]) {
+    const price = Object.hasOwn(prices, name) ? prices[name] : undefined;
+    if (price !== undefined) return price;
+  }
+  return null;
+}
+
+/** Usage of one call with its cost. Tokens that the server did not report make the cost unknown. */
+export function usageOfCall(
+  tokens: { readonly input: number | null; readonly output: number | null },
+  price: Price | null,
+): ModelUsage {
+  const { input, output } = tokens;
+  const cost =
+    price === null || input === null || output === null
+      ? null
+      : (input * price.input + output * price.output) / 1_000_000;
+  return { modelCalls: 1, inputTokens: input ?? 0, outputTokens: output ?? 0, cost };
+}
+
+export class UsageMeter {
+  #total: ModelUsage = freeUsage;
+
+  readonly add = (usage: ModelUsage): void => {
+    this.#total = addUsage(this.#total, usage);
+  };
+
+  total(): ModelUsage {
+    return this.#total;
+  }
+}
+
+export type ChatSampling = {
+  readonly temperature?: number;
+  readonly topP?: number;
+  /** Of one reply. */
+  readonly maxNewTokens?: number;
+};
+
+/** A message of text alone. */
 export type ChatWords = { readonly role: "system" | "user" | "assistant"; readonly content: string };
 
-/** What a model is shown; messages of an episode are such messages. */
+/** A message to a model; messages of an episode are such messages. */
 export type ChatMessage = ChatWords | AssistantMessage | ToolMessage;
 
 /** A tool call as the model wrote it; nothing in it is checked. */
@@ -21,7 +103,7 @@ export type ChatToolCall = {
 export type ChatReply = {
   /** May be empty. */
   readonly text: string;
-  /** Thinking that the server reports apart from the words; `null` when it reports none. */
+  /** Thinking that the server reports apart from the text; `null` when it reports none. */
   readonly reasoning: string | null;
   readonly toolCalls: readonly ChatToolCall[];
   /** True when the reply ended because it grew too long. */
@@ -49,7 +131,7 @@ export interface ChatModel {
   complete(messages: readonly ChatMessage[], options?: ChatOptions): Promise<ChatReply>;
 }
 
-/** A whole reply of words alone. */
+/** A whole reply of text alone. */
 export function wordsReply(text: string, usage: ModelUsage): ChatReply {
   return { text, reasoning: null, toolCalls: [], isCutOff: false, usage };
 }

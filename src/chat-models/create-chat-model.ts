@@ -4,12 +4,10 @@
 import { ConfigurationError } from "../core/index.ts";
 import type { HttpClient } from "../http/index.ts";
 import { findHostKey, type KeyOptions } from "./api-key.ts";
-import type { ChatModel } from "./chat-model.ts";
-import type { ChatSampling } from "./chat-sampling.ts";
+import type { ChatModel, ChatSampling, PriceTable } from "./chat-model.ts";
 import type { ModelRole } from "./model-failure.ts";
-import { modelPool } from "./model-pool.ts";
+import { modelPool } from "./model-caller.ts";
 import { chatBase, openAiChat } from "./openai-chat.ts";
-import type { PriceTable } from "./prices.ts";
 import { providerChat } from "./provider-chat.ts";
 import type { LibraryLoader } from "./provider-library.ts";
 

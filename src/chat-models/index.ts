@@ -2,7 +2,7 @@
 // and of named providers, with keys, prices, limits and retries. Not engines: nothing here is trained.
 
 export { findHostKey, type KeyOptions } from "./api-key.ts";
-export { chatAgent, type ChatAgentOptions } from "./chat-agent.ts";
+export { chatAgent, type ChatAgentOptions, splitThinking, type SplitReply } from "./chat-agent.ts";
 export {
   type ChatMessage,
   type ChatModel,
@@ -11,8 +11,12 @@ export {
   type ChatToolCall,
   type ChatWords,
   wordsReply,
+  type ChatSampling,
+  UsageMeter,
+  listPrices,
+  type Price,
+  type PriceTable,
 } from "./chat-model.ts";
-export type { ChatSampling } from "./chat-sampling.ts";
 export { type ChatModelOptions, createChatModel } from "./create-chat-model.ts";
 export {
   type AskOptions,
@@ -29,7 +33,4 @@ export {
   type ModelRole,
 } from "./model-failure.ts";
 export { chatBase } from "./openai-chat.ts";
-export { listPrices, type Price, type PriceTable } from "./prices.ts";
 export type { LibraryLoader } from "./provider-library.ts";
-export { splitThinking, type SplitReply } from "./split-thinking.ts";
-export { UsageMeter } from "./usage-meter.ts";

@@ -1,8 +1,9 @@
-// Asks a chat model for something readable, come what may within bounds: a deadline per call, retries with backoff, so
-// many calls at once, so many per minute. One caller stands for one provider and is shared by all its episodes; a call
+// Calls a chat model until its reply can be read, within bounds: a deadline per call, retries with backoff, so many calls at
+// once, so many per minute. One caller stands for one provider and is shared by all its episodes; a call
 // that waits for its retry holds no permit, so it delays nobody.
 
 import { type Attempt, AttributedError, attribute, ConfigurationError, type ModelUsage } from "../core/index.ts";
+import { createHttpPool, type HttpClient } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
 import { createRateLimit, createSemaphore, checkRetryPolicy, retry, type RetryPolicy } from "../lib/limits.ts";
@@ -14,7 +15,7 @@ export type CallLimits = {
   readonly timeoutMs?: number;
   /** For one answer, all its calls together. Default: 10 attempts within 180 seconds, 0.5 to 20 seconds apart. */
   readonly retry?: RetryPolicy;
-  /** How often a reply that is empty or cannot be read is asked for again, within `retry`. Default 2. */
+  /** How often a reply that is empty or cannot be read is requested again, within `retry`. Default 2. */
   readonly maxReasks?: number;
   /** Calls at once. Default 256. */
   readonly maxConcurrency?: number;
@@ -39,13 +40,13 @@ export const defaultModelRetry: RetryPolicy = Object.freeze({
 export type AskOptions = ChatOptions & {
   /** Is given the usage of every call, failed ones too. */
   readonly meter: (usage: ModelUsage) => void;
-  /** Is told of each failed call that is made again. */
+  /** Called for each failed call that is repeated. */
   readonly onRetry?: (attempt: Attempt) => void;
 };
 
 export type ModelCaller = {
   readonly model: string;
-  /** Completes the chat and reads the reply; what `read` throws as a retryable failure is asked for again. */
+  /** Completes the chat and reads the reply; after what `read` throws as a retryable failure, the call is repeated. */
   ask<T>(messages: readonly ChatMessage[], read: (reply: ChatReply) => T, options: AskOptions): Promise<T>;
 };
 
@@ -137,4 +138,10 @@ function requireLimit(part: ModelPart, name: string, value: number, isEnough: bo
   throw new ConfigurationError(
     `Cannot call the ${part} model: ${name} is ${value}, which allows no call; give a larger number.`,
   );
+}
+
+const mostConnections = 65_535;
+
+export function modelPool(part: ModelPart, maxConcurrency: number = defaultMaxConcurrency): HttpClient {
+  return createHttpPool({ boundary: boundaryOf(part), connections: Math.min(maxConcurrency, mostConnections) });
 }

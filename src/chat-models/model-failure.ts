@@ -1,12 +1,12 @@
-// The failures of models behind an API, whoever they play, and what their messages may say. One place decides which can
-// pass by themselves.
+// The failures of models behind an API, as simulated users or agents: which code an HTTP status means, which can pass by
+// themselves, how long to wait, and what messages may say.
 
 import { AttributedError, type Boundary } from "../core/index.ts";
 
-/** Whom a model plays in an episode. */
+/** The part of a model in an episode. */
 export type ModelPart = "user" | "agent";
 
-/** Whom a model plays, and how messages name the one. */
+/** The part of a model, and its name in messages. */
 export type ModelRole = {
   readonly part: ModelPart;
   /** As in "Cannot make user "llm": ...". */
@@ -52,7 +52,7 @@ export function askingOf(part: ModelPart, where: string): string {
   return part === "user" ? `get a line from user model ${where}` : `get a reply from agent model ${where}`;
 }
 
-/** A fault of the model. `cause` is words, never the error below: that one may hold headers, and headers hold keys. */
+/** A fault of the model. `cause` is text, never the error below: that one may hold headers, and headers hold keys. */
 export function modelFailure(
   part: ModelPart,
   code: ModelFailureCode,
@@ -65,11 +65,68 @@ export function modelFailure(
   );
 }
 
-/** The failure for a signal that aborted, in the words of its reason. */
+/** The failure for a signal that aborted, with the message of its reason. */
 export function cancelledFailure(part: ModelPart, what: string, signal: AbortSignal): AttributedError {
   const reason: unknown = signal.reason;
   return modelFailure(part, "cancelled", {
     message: `Cannot ${what}: the call was cancelled.`,
     cause: reason instanceof Error ? reason.message : String(reason),
   });
+}
+
+type RefusedCall = {
+  readonly part: ModelPart;
+  readonly status: number;
+  /** By lower-case name; `null` when the header did not come. */
+  readonly header: (name: string) => string | null;
+  /** Shown to people: bounded and without secrets. */
+  readonly body: string;
+  /** Which model, where. */
+  readonly where: string;
+};
+
+export function statusFailure({ part, status, header, body, where }: RefusedCall): AttributedError {
+  const code = codeOf(status, body);
+  return modelFailure(part, code, {
+    message: `Cannot ${askingOf(part, where)}: the server answered ${status}, expected 200${remedy(code)}.`,
+    cause: body === "" ? null : body,
+    retryAfterMs: readRetryAfter(header),
+  });
+}
+
+function codeOf(status: number, body: string): ModelFailureCode {
+  if (status === 401 || status === 403) return "unauthorized";
+  if (status === 402) return "quota-exceeded";
+  if (status === 408) return "timeout";
+  if (status === 413) return "context-length";
+  // OpenAI answers 429 for an empty account too; waiting does not fill it.
+  if (status === 429) return /insufficient_quota|billing_hard_limit/.test(body) ? "quota-exceeded" : "rate-limited";
+  if (status === 409 || status === 425 || status >= 500) return "server-error";
+  if (/context_length|context length|context window|prompt is too long/i.test(body)) return "context-length";
+  return "bad-request";
+}
+
+function remedy(code: ModelFailureCode): string {
+  switch (code) {
+    case "unauthorized":
+      return "; give a key that may use this model with apiKey or apiKeyVariable";
+    case "quota-exceeded":
+      return "; fill the account, or choose another model";
+    case "context-length":
+      return "; choose a model with a longer context, or end episodes after fewer turns";
+    case "bad-request":
+      return "; check the name of the model, the url and the parameters in extraBody";
+    default:
+      return "";
+  }
+}
+
+/** Reads `retry-after-ms`, or `retry-after` in seconds or as a date; `null` when neither can be read. */
+function readRetryAfter(header: (name: string) => string | null, wallClock: () => number = Date.now): number | null {
+  const milliseconds = Number.parseFloat(header("retry-after-ms") ?? "");
+  if (milliseconds >= 0) return milliseconds;
+  const text = header("retry-after")?.trim() ?? "";
+  if (/^\d+(\.\d+)?$/.test(text)) return Number(text) * 1000;
+  const date = Date.parse(text);
+  return Number.isNaN(date) ? null : Math.max(0, date - wallClock());
 }

@@ -1,14 +1,28 @@
 // Chat completions of any OpenAI-compatible server (vLLM, SGLang, OpenAI, OpenRouter, ...), straight over the shared HTTP
 // pool. Messages and tools in, one reply out. No streaming, since a reply is used whole.
 
+import type { ToolCall, Tool } from "../core/index.ts";
 import { createRedactor, headerValue, parseBaseUrl, showTarget, type BaseUrl, type HttpClient } from "../http/index.ts";
-import type { ChatSampling } from "./chat-sampling.ts";
-import type { ChatModel } from "./chat-model.ts";
-import { readCompletion } from "./completion-body.ts";
-import { priceOf, usageOfCall, type PriceTable } from "./prices.ts";
-import { askingOf, modelFailure, type ModelPart } from "./model-failure.ts";
-import { statusFailure } from "./status-failure.ts";
-import { openAiMessages, openAiTools } from "./openai-messages.ts";
+import {
+  type JsonObject,
+  JsonSyntaxError,
+  parseJson,
+  toPlain,
+  dumpJson,
+  JsonFloat,
+  type JsonValue,
+} from "../python-semantics/json/index.ts";
+import {
+  type ChatSampling,
+  type ChatModel,
+  priceOf,
+  usageOfCall,
+  type PriceTable,
+  type ChatMessage,
+  type ChatReply,
+  type ChatToolCall,
+} from "./chat-model.ts";
+import { askingOf, modelFailure, type ModelPart, statusFailure } from "./model-failure.ts";
 
 export type OpenAiChatOptions = {
   readonly part: ModelPart;
@@ -71,7 +85,7 @@ export function openAiChat(options: OpenAiChatOptions): ChatModel {
           throw refusal(completion.status);
         case "unreadable":
           throw modelFailure(part, "bad-reply", {
-            message: `Cannot ${askingOf(part, where)}: its answer ${completion.problem}, a chat completion is wanted.`,
+            message: `Cannot ${askingOf(part, where)}: its answer ${completion.problem}, expected a chat completion.`,
             cause: excerpt(),
           });
         default:
@@ -86,4 +100,131 @@ export function chatBase(url: string, part: ModelPart): BaseUrl {
   const base = parseBaseUrl(url, { what: `${part} model` });
   const path = base.path.replace(/\/chat\/completions$/, "");
   return { ...base, path: path === "" && base.path === "" ? "/v1" : path };
+}
+
+function openAiMessages(messages: readonly ChatMessage[]): object[] {
+  return messages.map((message) => {
+    if (message.role === "tool") {
+      const { callId, name, content } = message;
+      // Servers refuse a result without its call; feedback on text that was no call is such a one.
+      if (callId === null) return { role: "user", content };
+      return { role: "tool", tool_call_id: callId, name: safeName(name), content };
+    }
+    const { role, content } = message;
+    const calls = "toolCalls" in message ? message.toolCalls : [];
+    if (calls.length === 0) return { role, content };
+    const tool_calls = calls.map((call) => ({
+      id: call.id,
+      type: "function",
+      function: { name: safeName(call.name), arguments: argumentsOf(call) === null ? "{}" : call.argumentsText },
+    }));
+    return { role, content: content === "" ? null : content, tool_calls };
+  });
+}
+
+function openAiTools(tools: readonly Tool[]): unknown[] {
+  return tools.map(({ definition }) => toPlain(definition));
+}
+
+/** The name as providers allow it. */
+export function safeName(name: string): string {
+  return name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unknown";
+}
+
+/** `null` when the text is no JSON object. */
+export function argumentsOf({ argumentsText }: ToolCall): JsonObject | null {
+  try {
+    const value = parseJson(argumentsText);
+    return value instanceof Map ? value : null;
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) return null;
+    throw error;
+  }
+}
+
+/** `null`: the server did not say. */
+type ReportedTokens = { readonly input: number | null; readonly output: number | null };
+
+type Completion =
+  | { readonly type: "reply"; readonly reply: Omit<ChatReply, "usage">; readonly tokens: ReportedTokens }
+  /** Some gateways answer 200 and put the status of the server behind them into the body. */
+  | { readonly type: "refused"; readonly status: number }
+  /** `problem` continues "its answer ...". */
+  | { readonly type: "unreadable"; readonly problem: string };
+
+type Field = JsonValue | undefined;
+
+function readCompletion(body: string): Completion {
+  let value: JsonValue;
+  try {
+    value = parseJson(body);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    return { type: "unreadable", problem: "is not JSON" };
+  }
+  const answer = asObject(value);
+  const fault = answer.get("error") ?? null;
+  if (fault !== null) {
+    const status = asObject(fault).get("code");
+    if (typeof status === "number" && status >= 400 && status < 600) return { type: "refused", status };
+    return { type: "unreadable", problem: "is an error" };
+  }
+  const choice = asObject(asList(answer.get("choices"))[0]);
+  const message = choice.get("message");
+  if (!(message instanceof Map)) return { type: "unreadable", problem: 'has no "choices[0].message"' };
+  const usage = asObject(answer.get("usage"));
+  return {
+    type: "reply",
+    reply: {
+      text: textOf(message.get("content")),
+      reasoning: reasoningOf(message),
+      toolCalls: asList(message.get("tool_calls")).map(readCall),
+      isCutOff: choice.get("finish_reason") === "length",
+    },
+    tokens: { input: asCount(usage.get("prompt_tokens")), output: asCount(usage.get("completion_tokens")) },
+  };
+}
+
+/** The text of a content: a string, or the text parts of a list; "" when there are none (a refusal, an empty reply). */
+function textOf(content: Field): string {
+  if (typeof content === "string") return content;
+  return asList(content)
+    .map((part) => asObject(part).get("text"))
+    .filter((text) => typeof text === "string")
+    .join("");
+}
+
+/** vLLM, SGLang and DeepSeek say `reasoning_content`, OpenRouter says `reasoning`. */
+function reasoningOf(message: JsonObject): string | null {
+  for (const name of ["reasoning_content", "reasoning"]) {
+    const text = message.get(name);
+    if (typeof text === "string" && text !== "") return text;
+  }
+  return null;
+}
+
+function readCall(call: JsonValue): ChatToolCall {
+  const body = asObject(asObject(call).get("function"));
+  const [id, name] = [asObject(call).get("id"), body.get("name")];
+  const given = body.get("arguments") ?? "";
+  const text = typeof given === "string" ? given : dumpJson(given);
+  return {
+    id: typeof id === "string" && id !== "" ? id : null,
+    name: typeof name === "string" ? name : "",
+    // Servers write nothing for a tool without arguments.
+    argumentsText: text === "" ? "{}" : text,
+  };
+}
+
+function asObject(value: Field): JsonObject {
+  return value instanceof Map ? value : new Map();
+}
+
+function asList(value: Field): readonly JsonValue[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function asCount(value: Field): number | null {
+  const count = value instanceof JsonFloat ? value.value : value;
+  return typeof count === "number" && Number.isFinite(count) && count >= 0 ? count : null;
 }

@@ -4,13 +4,11 @@
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { createRedactor, type HttpClient } from "../http/index.ts";
 import { findApiKey, type KeyOptions } from "./api-key.ts";
-import type { ChatModel } from "./chat-model.ts";
-import type { ChatSampling } from "./chat-sampling.ts";
-import { askingOf, modelFailure, type ModelPart, type ModelRole } from "./model-failure.ts";
-import { modelPool } from "./model-pool.ts";
-import { poolFetch } from "./pool-fetch.ts";
-import { priceOf, usageOfCall, type PriceTable } from "./prices.ts";
+import { type ChatModel, type ChatSampling, priceOf, usageOfCall, type PriceTable } from "./chat-model.ts";
+import { askingOf, modelFailure, type ModelPart, type ModelRole, statusFailure } from "./model-failure.ts";
+import { modelPool } from "./model-caller.ts";
 import {
+  poolFetch,
   installedLibraries,
   listedProviders,
   loadModel,
@@ -19,7 +17,6 @@ import {
   type LibraryLoader,
   type Provider,
 } from "./provider-library.ts";
-import { statusFailure } from "./status-failure.ts";
 
 export type ProviderChatOptions = KeyOptions & {
   readonly role: ModelRole;

@@ -2,12 +2,12 @@
 // loaded and bound. Optional peers: nothing is loaded before a provider is named, and this file alone loads them.
 
 import { createRequire } from "node:module";
-import { ConfigurationError } from "../core/index.ts";
-import type { Tool } from "../core/index.ts";
-import { toolParameters } from "../core/index.ts";
+
+import { ConfigurationError, type Tool, toolParameters } from "../core/index.ts";
+import { headerValue, parseBaseUrl, type HttpClient } from "../http/index.ts";
 import { toPlain } from "../python-semantics/json/index.ts";
 import type { ChatMessage, ChatReply } from "./chat-model.ts";
-import { argumentsOf, safeName } from "./openai-messages.ts";
+import { argumentsOf, safeName } from "./openai-chat.ts";
 
 /** How optional packages are found and loaded. */
 export type LibraryLoader = {
@@ -32,7 +32,7 @@ export const installedLibraries: LibraryLoader = {
 export type Provider = {
   readonly name: string;
   readonly packageName: string;
-  /** What npm is told to install: the major version that goes with `ai@6`. */
+  /** The argument of npm install: the major version that goes with `ai@6`. */
   readonly installName: string;
   /** Name of the export that makes the provider; `null`: the package's only export whose name begins with "create". */
   readonly factory: string | null;
@@ -175,7 +175,7 @@ function libraryTools(tools: readonly Tool[], jsonSchema: NonNullable<Library["j
   );
 }
 
-/** Messages in the library's shape. A turn without words and calls is left out: some providers refuse an empty one. */
+/** Messages in the library's shape. A message without text and calls is left out: some providers refuse an empty one. */
 function libraryMessages(messages: readonly ChatMessage[]): object[] {
   return messages.flatMap((message): object[] => {
     const { role, content } = message;
@@ -215,4 +215,41 @@ function factoryOf(packageExports: unknown, provider: Provider): Factory {
   throw new ConfigurationError(
     `Cannot use the library "${provider.packageName}": it has no "${provider.factory ?? "create..."}"; run "npm install ${provider.installName}".`,
   );
+}
+
+type PoolFetch = (
+  input: string | URL,
+  init?: {
+    readonly method?: string;
+    readonly headers?: unknown;
+    readonly body?: unknown;
+    readonly signal?: AbortSignal | null;
+  },
+) => Promise<Response>;
+
+/** Rejects as the pool does; throws a `TypeError` for a method or body it cannot send. */
+export function poolFetch(http: HttpClient): PoolFetch {
+  return async (input, init = {}) => {
+    const url = new URL(input);
+    const method = init.method ?? "GET";
+    const body = init.body ?? null;
+    if ((method !== "GET" && method !== "POST") || (body !== null && typeof body !== "string")) {
+      throw new TypeError(
+        `Cannot send a ${method} request with a ${typeof body} body: only GET and POST of text are known.`,
+      );
+    }
+    const answer = await http.request(
+      {
+        base: parseBaseUrl(url.origin, { what: "provider" }),
+        method,
+        path: url.pathname + url.search,
+        headers: Object.fromEntries(new Headers(init.headers as ConstructorParameters<typeof Headers>[0])),
+        body,
+      },
+      { signal: init.signal ?? undefined },
+    );
+    const headers = new Headers();
+    for (const name of Object.keys(answer.headers)) headers.set(name, headerValue(answer.headers, name) ?? "");
+    return new Response(new Uint8Array(answer.body), { status: answer.status, headers });
+  };
 }

@@ -44,12 +44,12 @@ export const modules = {
     isInternal: true,
   },
   "engines/*": { imports: ["core", "lib", "http"] },
-  // What engines that sample in this process share: requests read, tokens chosen.
-  sampling: { imports: ["core"], isInternal: true },
-  "engines/embedded": { imports: ["core", "lib", "learner/model", "sampling"] },
+  // Shared by the engines that sample in this process: requests read, tokens chosen.
+  engines: { imports: ["core", "lib"], open: true, isInternal: true },
+  "engines/embedded": { imports: ["core", "lib", "learner/model", "engines"] },
   // node-llama-cpp is an optional peer, so it is named at run time.
   "engines/llama-cpp": {
-    imports: ["core", "lib", "sampling"],
+    imports: ["core", "lib", "engines"],
     loads: "engines/llama-cpp/llama-library.ts",
   },
   // What environments written by users are defined with.
@@ -140,5 +140,5 @@ export const openToTests = [
   "renderers/marker-tokenizer.test-helper.ts",
   "renderers/published-templates.test-helper.ts",
   "tokenizers/training/dialogues.test-helper.ts",
-  "sampling/plain-params.test-helper.ts",
+  "engines/plain-params.test-helper.ts",
 ];

@@ -71,7 +71,7 @@ describe("createEmbeddedEngine()", () => {
     const { sampledTokens, logprobs } = await own.sample(request(testPrompt(9, 1)));
     const diverged = testWeights(3);
     diverged[17] = NaN;
-    await expect(own.updateWeights(diverged, "v2")).rejects.toThrow("number 17 is NaN, finite numbers wanted");
+    await expect(own.updateWeights(diverged, "v2")).rejects.toThrow("number 17 is NaN, expected finite numbers");
     expect(() => createEmbeddedEngine({ checkpoint: { config: testConfig, weights: diverged } })).toThrow("is NaN");
     expect(await own.sample(request(testPrompt(9, 1)))).toMatchObject({ sampledTokens, logprobs });
     await own.close();
@@ -217,5 +217,5 @@ describe("close()", () => {
 
 test("options out of range are refused before a thread starts", () => {
   expect(() => make({ threads: 0 })).toThrow(ConfigurationError);
-  expect(() => make({ maxSequences: 1.5 })).toThrow("maxSequences is 1.5, an integer from 1 to 1024 wanted");
+  expect(() => make({ maxSequences: 1.5 })).toThrow("maxSequences is 1.5, expected an integer from 1 to 1024");
 });

@@ -5,8 +5,7 @@ import { randomInt } from "node:crypto";
 import { availableParallelism } from "node:os";
 
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
-import { AttributedError, ConfigurationError } from "../../core/failure.ts";
-import { deriveSeed } from "../../lib/random.ts";
+import { AttributedError } from "../../core/failure.ts";
 import {
   type Checkpoint,
   type CompiledKernels,
@@ -14,11 +13,18 @@ import {
   type ModelConfig,
   readCheckpoint,
 } from "../../learner/model/index.ts";
-import { createEmbeddedSampler, type EmbeddedSampler } from "./embedded-sampler.ts";
-import { CallFault, type EngineThread } from "./engine-thread.ts";
-import { EngineThreads } from "./engine-threads.ts";
-import { engineFailure, type FailureMaker, readRequest } from "../../sampling/index.ts";
-import { readResult } from "./read-result.ts";
+import { deriveSeed } from "../../lib/random.ts";
+import {
+  engineFailure,
+  type FailureMaker,
+  readRequest,
+  type GenerationParams,
+  finishOf,
+  inRange,
+  unlessCancelled,
+} from "../token-sampling.ts";
+import { CallFault, EngineThreads } from "./engine-threads.ts";
+import type { Finished } from "./sequence.ts";
 
 export type EmbeddedEngineOptions = {
   readonly checkpoint: Checkpoint;
@@ -42,7 +48,7 @@ export interface EmbeddedEngine extends Engine, EngineControl {
   /** For the SGLang protocol front. Its calls and the engine's own may be mixed. */
   readonly sampler: EmbeddedSampler;
   /**
-   * Other weights, as `parameterLayout` orders them; resolves when every thread samples from them. Calls under way go on
+   * Other weights, as `parameterLayout` orders them; resolves when every thread samples from them. Calls in flight continue
    * with them, over keys and values that are computed again; their results name both versions.
    */
   updateWeights(weights: Float32Array, version: string | null): Promise<void>;
@@ -63,9 +69,14 @@ const rowsOfStep = 256;
 export function createEmbeddedEngine(options: EmbeddedEngineOptions): EmbeddedEngine {
   const { checkpoint, weightVersion = null, kernels } = options;
   refuseNotFinite(checkpoint.weights);
-  const threads = inRange("threads", options.threads ?? Math.min(8, availableParallelism()), 64);
-  const maxSequences = inRange("maxSequences", options.maxSequences ?? 64, 1024);
-  const cacheTokens = inRange("cacheTokens", options.cacheTokens ?? 32_768, 2 ** 24);
+  const threads = inRange(
+    "an embedded engine",
+    "threads",
+    options.threads ?? Math.min(8, availableParallelism()),
+    [1, 64],
+  );
+  const maxSequences = inRange("an embedded engine", "maxSequences", options.maxSequences ?? 64, [1, 1024]);
+  const cacheTokens = inRange("an embedded engine", "cacheTokens", options.cacheTokens ?? 32_768, [1, 2 ** 24]);
   const pool = new EngineThreads({
     checkpoint,
     weightVersion,
@@ -119,13 +130,15 @@ class Embedded implements EmbeddedEngine {
       freshSeed: this.#freshSeed,
       failure: embeddedFailure,
     });
-    if (signal?.aborted === true) throw cancelled();
+    if (signal?.aborted === true) throw embeddedFailure("cancelled", "the caller cancelled it");
     const thread = this.#threads.pick(request.routingKey);
     const { call, finished } = thread.generate(prompt, params, null);
     const live = { requestId: request.requestId, abort: () => thread.abort(call) };
     this.#live.add(live);
     try {
-      const done = await this.#attributed(unlessCancelled(finished, { signal, thread, call }));
+      const done = await this.#attributed(
+        unlessCancelled(finished, signal, { cancel: live.abort, failure: embeddedFailure }),
+      );
       return readResult(done, prompt.length);
     } finally {
       this.#live.delete(live);
@@ -154,7 +167,7 @@ class Embedded implements EmbeddedEngine {
 
   async updateWeights(weights: Float32Array, version: string | null): Promise<void> {
     if (weights.length !== this.#parameterCount) {
-      throw new RangeError(`Cannot take the weights: there are ${weights.length}, ${this.#parameterCount} wanted.`);
+      throw new RangeError(`Cannot take the weights: there are ${weights.length}, expected ${this.#parameterCount}.`);
     }
     refuseNotFinite(weights);
     await this.#attributed(this.#threads.updateWeights(weights, version));
@@ -188,34 +201,107 @@ function refuseNotFinite(weights: Float32Array): void {
   const place = firstNotFinite(weights);
   if (place < 0) return;
   throw new RangeError(
-    `Cannot take the weights: number ${place} is ${weights[place]}, finite numbers wanted; the training diverged: go on from an earlier checkpoint.`,
+    `Cannot take the weights: number ${place} is ${weights[place]}, expected finite numbers; the training diverged: continue from an earlier checkpoint.`,
   );
 }
 
-/** Rejects as soon as the signal aborts; the thread then ends the call too. */
-function unlessCancelled<T>(
-  finished: Promise<T>,
-  options: { readonly signal: AbortSignal | undefined; readonly thread: EngineThread; readonly call: number },
-): Promise<T> {
-  const { signal, thread, call } = options;
-  if (signal === undefined) return finished;
-  return new Promise<T>((resolve, reject) => {
-    const onAbort = (): void => {
-      thread.abort(call);
-      reject(cancelled());
-    };
-    signal.addEventListener("abort", onAbort, { once: true });
-    finished.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
+/** As the front has it: checked, with defaults filled in. */
+export type EmbeddedSamplerParams = Omit<GenerationParams, "stopTokenIds" | "logitBias" | "seed"> & {
+  readonly stopTokenIds: ReadonlySet<number>;
+  readonly logitBias: ReadonlyMap<number, number>;
+  /** `null`: the engine's own randomness. */
+  readonly seed: number | null;
+};
+
+export type EmbeddedSamplerRequest = {
+  readonly promptIds: Uint32Array;
+  readonly params: EmbeddedSamplerParams;
+  readonly routingKey: string | null;
+};
+
+export type EmbeddedSamplerOptions = {
+  readonly signal: AbortSignal;
+  readonly onTokens: (ids: ArrayLike<number>, logprobs: ArrayLike<number>) => "continue" | "stop";
+};
+
+export type EmbeddedSamplerOutput = {
+  readonly ids: Uint32Array;
+  readonly logprobs: Float32Array;
+  readonly finish: "end" | "abort";
+  readonly cachedTokens: number;
+  readonly weightVersion: string | null;
+};
+
+export interface EmbeddedSampler {
+  sample(request: EmbeddedSamplerRequest, options: EmbeddedSamplerOptions): Promise<EmbeddedSamplerOutput>;
+  /** Loads the weights of a model folder of the same shape; their version is then for the front to say. */
+  updateWeights(modelPath: string): Promise<void>;
+  flushCache(): Promise<void>;
+  pause(): Promise<void>;
+  resume(): Promise<void>;
 }
 
-function cancelled(): AttributedError {
-  return embeddedFailure("cancelled", "the caller cancelled it");
+/** What a front answers with this status and message; by shape, as all of this file. */
+function refusal(status: number, message: string): Error {
+  return Object.assign(new Error(message), { name: "SamplerRefusal", status });
 }
 
-function inRange(name: string, value: number, most: number): number {
-  if (Number.isInteger(value) && value >= 1 && value <= most) return value;
-  throw new ConfigurationError(
-    `Cannot make an embedded engine: ${name} is ${value}, an integer from 1 to ${most} wanted.`,
-  );
+function createEmbeddedSampler(
+  threads: EngineThreads,
+  options: { readonly freshSeed: () => number; readonly parameterCount: number },
+): EmbeddedSampler {
+  const { freshSeed, parameterCount } = options;
+  return {
+    sample: async ({ promptIds, params, routingKey }, { signal, onTokens }) => {
+      const thread = threads.pick(routingKey);
+      const generation: GenerationParams = {
+        ...params,
+        stopTokenIds: [...params.stopTokenIds],
+        logitBias: [...params.logitBias],
+        seed: params.seed ?? freshSeed(),
+      };
+      let isStopped = false;
+      const { call, finished } = thread.generate(promptIds.slice(), generation, (ids, logprobs) => {
+        if (isStopped || onTokens(ids, logprobs) === "continue") return;
+        isStopped = true;
+        thread.abort(call);
+      });
+      const onAbort = (): void => thread.abort(call);
+      signal.addEventListener("abort", onAbort, { once: true });
+      if (signal.aborted) onAbort();
+      try {
+        const { ids, logprobs, reason, versions, cachedTokens } = await finished;
+        const finish = reason === "abort" && !isStopped ? "abort" : "end";
+        const weightVersion = versions.at(-1)?.version ?? threads.weightVersion;
+        return { ids, logprobs, finish, cachedTokens, weightVersion };
+      } catch (error) {
+        throw error instanceof CallFault ? refusal(500, `Cannot sample: ${error.message}.`) : error;
+      } finally {
+        signal.removeEventListener("abort", onAbort);
+      }
+    },
+    updateWeights: async (modelPath) => {
+      const { weights } = await readCheckpoint(modelPath);
+      if (weights.length !== parameterCount) {
+        throw new Error(
+          `The model in "${modelPath}" has ${weights.length} parameters, this server's has ${parameterCount}.`,
+        );
+      }
+      await threads.updateWeights(weights, null);
+    },
+    flushCache: () => threads.flushCache(),
+    pause: () => threads.pause("in-place"),
+    resume: () => threads.continue(),
+  };
+}
+
+function readResult(finished: Finished, promptTokens: number): SampleResult {
+  const { ids, logprobs, versions, cachedTokens } = finished;
+  return {
+    sampledTokens: ids,
+    logprobs,
+    finish: finishOf(finished.reason, ids),
+    weightSpans: versions.map(({ version, count }) => ({ tokenCount: count, dispatch: version, reply: version })),
+    usage: { promptTokens, completionTokens: ids.length, cachedTokens },
+  };
 }

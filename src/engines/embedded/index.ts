@@ -5,11 +5,9 @@ export {
   type EmbeddedEngine,
   type EmbeddedEngineOptions,
   loadEmbeddedEngine,
+  type EmbeddedSampler,
+  type EmbeddedSamplerOptions,
+  type EmbeddedSamplerOutput,
+  type EmbeddedSamplerParams,
+  type EmbeddedSamplerRequest,
 } from "./embedded-engine.ts";
-export type {
-  EmbeddedSampler,
-  EmbeddedSamplerOptions,
-  EmbeddedSamplerOutput,
-  EmbeddedSamplerParams,
-  EmbeddedSamplerRequest,
-} from "./embedded-sampler.ts";

@@ -1,8 +1,8 @@
 // Which page of the decoder's cache holds what. A tree: each node is a page of tokens that follows its parent's, so a path
 // from the root is a sequence whose keys and values are known. Running sequences share the pages of a common beginning,
-// also with those that ended; what nobody uses stays until its page is needed, the longest unused first.
+// also with those that ended; unused pages stay until they are needed, the longest unused first.
 //
-// A page that is not full is only ever copied, never shared: whoever goes on from it writes to its rest.
+// A page that is not full is only ever copied, never shared: a sequence that continues from it writes to its rest.
 
 import { pageTokens } from "../../learner/model/index.ts";
 
@@ -17,7 +17,7 @@ export type PageNode = {
   lastUse: number;
 };
 
-/** What a prompt can go on from. */
+/** What a prompt can continue from. */
 export type CacheMatch = {
   /** The last full page that matches; `null`: none does. */
   readonly node: PageNode | null;
@@ -67,7 +67,7 @@ export class PageCache {
     }
   }
 
-  /** Keeps a node, and all before it, from being given away. */
+  /** Keeps a node, and all before it, from eviction. */
   hold(node: PageNode | null): void {
     if (node !== null) node.users += 1;
   }
@@ -82,14 +82,14 @@ export class PageCache {
     return this.#free.pop() ?? null;
   }
 
-  /** Gives back a page that is in no node. */
-  giveBack(page: number): void {
+  /** Releases a page that is in no node. */
+  releasePage(page: number): void {
     this.#free.push(page);
   }
 
   /**
-   * Makes known what a page holds. When a node with the same tokens exists already, it is returned and the page is given
-   * back: equal tokens have equal keys and values.
+   * Makes known what a page holds. When a node with the same tokens exists already, it is returned and the page is
+   * released: equal tokens have equal keys and values.
    */
   add(parent: PageNode | null, page: number, tokens: Uint32Array): PageNode {
     const above = parent ?? this.#root;
@@ -97,7 +97,7 @@ export class PageCache {
       const common = commonLength(child.tokens, tokens);
       if (common === tokens.length) {
         child.lastUse = this.#now;
-        this.giveBack(page);
+        this.releasePage(page);
         return child;
       }
       // A shorter page that says the same is of no use any more.

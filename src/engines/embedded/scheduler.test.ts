@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 
 import { Decoder, packSequences, TrainingModel } from "../../learner/model/index.ts";
-import { plainParams } from "../../sampling/plain-params.test-helper.ts";
+import { plainParams } from "../plain-params.test-helper.ts";
 import { testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
-import type { GenerationParams } from "../../sampling/index.ts";
+import type { GenerationParams } from "../token-sampling.ts";
 import { Scheduler } from "./scheduler.ts";
 import type { Finished } from "./sequence.ts";
 

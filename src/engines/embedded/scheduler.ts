@@ -2,7 +2,7 @@
 // prompts fill the rows that are left, chunk by chunk. Synchronous and without threads or clocks; `worker-main.ts` drives it.
 
 import { type Decoder, firstNotFinite, pageTokens } from "../../learner/model/index.ts";
-import { adjustLogits, chooseToken, type GenerationParams } from "../../sampling/index.ts";
+import { adjustLogits, chooseToken, type GenerationParams } from "../token-sampling.ts";
 import { PageCache } from "./page-cache.ts";
 import { type Finished, Sequence } from "./sequence.ts";
 
@@ -60,7 +60,7 @@ export class Scheduler {
     for (const sequence of [...this.#running, ...this.#waiting]) this.#end(sequence, "abort");
   }
 
-  /** Takes running generations out of the cache; they go on later as if they had waited. */
+  /** Takes running generations out of the cache; they continue later as if they had waited. */
   retractAll(): void {
     for (const sequence of this.#running.toReversed()) this.#retract(sequence);
   }
@@ -82,7 +82,7 @@ export class Scheduler {
   step(): void {
     this.#admit();
     const decoder = this.#decoder;
-    const wanted: number[] = [];
+    const rows: number[] = [];
     const sampling: Sequence[] = [];
     const inBatch = new Set<Sequence>();
     // Those that await a single token go first, so that long prompts never make them wait.
@@ -99,10 +99,10 @@ export class Scheduler {
       }
       sequence.computed = end;
       if (end < sequence.length) continue;
-      wanted.push(row);
+      rows.push(row);
       sampling.push(sequence);
     }
-    decoder.run(wanted);
+    decoder.run(rows);
     for (const sequence of this.#running) this.#share(sequence);
     sampling.forEach((sequence, index) => this.#sample(sequence, index));
   }
@@ -210,7 +210,7 @@ export class Scheduler {
     this.#waiting.unshift(sequence);
   }
 
-  /** Gives back slot and pages. What a page that is not full holds is kept for whoever goes on from it. */
+  /** Releases slot and pages. What a page that is not full holds stays for sequences that continue from it. */
   #leave(sequence: Sequence): void {
     if (sequence.slot < 0) return;
     this.#running = this.#running.filter((one) => one !== sequence);
@@ -219,7 +219,7 @@ export class Scheduler {
     const rest = sequence.tokens.slice(sequence.sharedPages * pageTokens, sequence.computed);
     sequence.pages.slice(sequence.sharedPages).forEach((page, index) => {
       if (index === 0 && rest.length > 0) this.#cache.add(sequence.node, page, rest);
-      else this.#cache.giveBack(page);
+      else this.#cache.releasePage(page);
     });
     this.#cache.release(sequence.node);
     sequence.node = null;

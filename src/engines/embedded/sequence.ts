@@ -1,15 +1,14 @@
-// One generation on its way: its tokens, which of them have keys and values in the cache, and what was sampled.
+// One generation: its tokens, which of them have keys and values in the cache, and what was sampled.
 
 import { createRandom } from "../../lib/random.ts";
-import { endingOf, type GenerationParams, type TokenCounts } from "../../sampling/index.ts";
+import { type Ending, endingOf, type GenerationParams, type TokenCounts } from "../token-sampling.ts";
 import type { PageNode } from "./page-cache.ts";
 
 /** A run of tokens that the same weights sampled. */
 export type VersionRun = { readonly version: string | null; readonly count: number };
 
 export type Finished = {
-  /** "matched": a stop token was sampled. */
-  readonly reason: "matched" | "length" | "abort";
+  readonly reason: Ending;
   readonly ids: Uint32Array;
   /** One per id. */
   readonly logprobs: Float32Array;
@@ -69,7 +68,7 @@ export class Sequence {
     return this.#length - this.promptLength;
   }
 
-  /** Why it ends with what it has; `null`: it goes on. */
+  /** Why it ends with what it has; `null`: it continues. */
   get ending(): "matched" | "length" | null {
     return endingOf(this.params, this.#tokens.subarray(this.promptLength, this.#length));
   }

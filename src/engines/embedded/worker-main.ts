@@ -1,11 +1,11 @@
-// The program of one thread: takes orders, runs the scheduler while there is something to run, tells what comes of it.
+// The program of one thread: takes orders, runs the scheduler while there is something to run, reports what comes of it.
 // It never waits while it works: between two steps it reads whatever orders have come.
 
 import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads";
 
 import { Decoder } from "../../learner/model/index.ts";
 import { Scheduler } from "./scheduler.ts";
-import type { FromThread, ThreadSetup, ToThread } from "./thread-protocol.ts";
+import type { FromThread, ThreadSetup, ToThread } from "./engine-threads.ts";
 
 const port = parentPort;
 if (port === null) throw new Error("Cannot run: this program is for a worker thread of the embedded engine.");
@@ -18,34 +18,34 @@ const scheduler = new Scheduler(
   { decoder, maxSequences, pages, weightVersion },
   {
     onToken: (call, token, logprob) => {
-      if (streaming.has(call)) tell({ type: "tokens", call, ids: [token], logprobs: [logprob] });
+      if (streaming.has(call)) send({ type: "tokens", call, ids: [token], logprobs: [logprob] });
     },
     onFinish: (call, finished) => {
       streaming.delete(call);
-      tell({ type: "finished", call, finished });
+      send({ type: "finished", call, finished });
     },
     onFault: (call, problem) => {
       streaming.delete(call);
-      tell({ type: "failed", call, problem });
+      send({ type: "failed", call, problem });
     },
   },
 );
 let isPaused = false;
 
 port.on("message", (message: ToThread) => {
-  obey(message);
+  execute(message);
   for (;;) {
     for (;;) {
       const next = receiveMessageOnPort(port);
       if (next === undefined) break;
-      obey(next.message as ToThread);
+      execute(next.message as ToThread);
     }
     if (isPaused || scheduler.isIdle) return;
     scheduler.step();
   }
 });
 
-function obey(message: ToThread): void {
+function execute(message: ToThread): void {
   switch (message.type) {
     case "generate":
       if (message.streams) streaming.add(message.call);
@@ -71,9 +71,9 @@ function obey(message: ToThread): void {
     default:
       message satisfies never;
   }
-  tell({ type: "done", order: message.order });
+  send({ type: "done", order: message.order });
 }
 
-function tell(message: FromThread): void {
+function send(message: FromThread): void {
   port?.postMessage(message);
 }

@@ -1,5 +1,5 @@
-// Whether one server is worth asking. Counts what calls come to and says when the next may begin; it sleeps never, sends
-// nothing but the probe, and makes nobody wait.
+// Whether one server is worth a call. Counts outcomes of calls and says when the next may begin; it never sleeps, and sends
+// nothing but the probe.
 //
 //   closed ── failures in a row ──► open ── time is up, and the probe says yes ──► half-open ── success ──► closed
 //                                   │  ▲                                              │
@@ -36,7 +36,7 @@ export type CircuitOptions = {
 /** What says that a server is gone or broken. An overloaded one answers, and says itself how long to wait. */
 const counted: ReadonlySet<string> = new Set(["unreachable", "connection-lost", "timeout", "server-error"]);
 
-/** A call under way. One of the two is told, once. */
+/** A call in flight. One of the two is called, once. */
 export type CircuitCall = { readonly succeed: () => void; readonly fail: (error: AttributedError) => void };
 
 /** The breaker of one server. */
@@ -69,7 +69,7 @@ export class CircuitBreaker {
     return this.#state === "closed" || (this.#state === "half-open" && this.#permits > 0);
   }
 
-  /** Milliseconds until it is worth a look; `Infinity` unless it is open and nobody looks. */
+  /** Milliseconds until it is worth a look; `Infinity` unless it is open and no look is in flight. */
   get lookInMs(): number {
     return Math.max(0, this.#lookAt - this.#options.clock.now());
   }

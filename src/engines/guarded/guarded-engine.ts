@@ -7,7 +7,35 @@ import { attribute, AttributedError, ConfigurationError } from "../../core/failu
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { type CircuitCall, type CircuitStatus, CircuitBreaker } from "./circuit-breaker.ts";
-import { checkGuardedOptions, type GuardedEngineOptions } from "./guarded-options.ts";
+
+export type GuardedEngineOptions = {
+  /** Failures in a row that open the circuit of a server. Default 5; at least 1. */
+  readonly failures?: number;
+  /** How long a circuit stays open at first, in milliseconds; each failed look doubles it. Default 1,000. */
+  readonly openMs?: number;
+  /** The longest that it stays open between two looks. Default 30,000; at least `openMs`. */
+  readonly maxOpenMs?: number;
+  /** How long a call waits for an available server, in milliseconds; then it fails for good. Default 300,000. */
+  readonly maxWaitMs?: number;
+  /** Told of every change of a circuit, for logs and metrics. Must be quick and must not throw. */
+  readonly onChange?: (change: CircuitStatus) => void;
+  /** Default: the real one. */
+  readonly clock?: Clock;
+};
+
+/** Throws a `ConfigurationError` that names the option and its value. */
+function checkGuardedOptions(
+  options: Required<Pick<GuardedEngineOptions, "failures" | "openMs" | "maxOpenMs" | "maxWaitMs">>,
+): void {
+  const refuse = (name: keyof typeof options, expected: string): never => {
+    throw new ConfigurationError(`Cannot guard an engine: ${name} is ${options[name]}, expected ${expected}.`);
+  };
+  const { failures, openMs, maxOpenMs, maxWaitMs } = options;
+  if (!Number.isInteger(failures) || failures < 1) refuse("failures", "a whole number of at least 1");
+  if (!(openMs > 0)) refuse("openMs", "a positive number");
+  if (!(maxOpenMs >= openMs)) refuse("maxOpenMs", `a number of at least ${openMs}`);
+  if (!(maxWaitMs >= 0)) refuse("maxWaitMs", "a number of at least 0");
+}
 
 /** An engine whose servers are watched. */
 export interface GuardedEngine extends Engine, EngineLoadSource {
@@ -109,14 +137,14 @@ class Guarded implements GuardedEngine {
 
   /** Tells every server; rejects with the first failure, after all have answered. */
   async reportWeightVersion(version: string): Promise<void> {
-    const told = await Promise.allSettled(
+    const outcomes = await Promise.allSettled(
       this.#members.map(async ({ engine }) => engine.reportWeightVersion?.(version)),
     );
-    const failed = told.find(({ status }) => status === "rejected");
+    const failed = outcomes.find(({ status }) => status === "rejected");
     if (failed?.status === "rejected") throw failed.reason;
   }
 
-  /** Of the servers that can be asked now; `null` when none of them reports it. */
+  /** Of the available servers; `null` when none of them reports it. */
   async load(options?: { readonly signal?: AbortSignal }): Promise<EngineLoad | null> {
     const answers = await Promise.all(
       this.#members

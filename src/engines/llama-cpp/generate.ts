@@ -1,13 +1,13 @@
 // One generation on one sequence: the prompt into the cache, then token after token, each chosen here from the whole row of
-// logits. The library could choose too, but it tells the probability after truncation, and its randomness is its own.
+// logits. The library could choose too, but it reports the probability after truncation, and its randomness is its own.
 
+import { createSemaphore, type Semaphore } from "../../lib/limits.ts";
 import { createRandom } from "../../lib/random.ts";
-import { adjustLogits, chooseToken, endingOf, type GenerationParams } from "../../sampling/index.ts";
+import { adjustLogits, chooseToken, type Ending, endingOf, type GenerationParams } from "../token-sampling.ts";
 import type { LlamaSequence } from "./llama-library.ts";
 
 export type Generated = {
-  /** "matched": a stop token was sampled. */
-  readonly reason: "matched" | "length" | "abort";
+  readonly reason: Ending;
   readonly ids: readonly number[];
   /** One per id. */
   readonly logprobs: readonly number[];
@@ -15,25 +15,25 @@ export type Generated = {
   readonly cachedTokens: number;
 };
 
-/** Tokens of a prompt that are computed before an abort is looked for. */
+/** Tokens of a prompt that are computed before the next look for an abort. */
 const promptChunk = 512;
 
 /** Ends with "abort" and what there is soon after the signal aborts. */
 export async function generate(
   sequence: LlamaSequence,
-  asked: {
+  request: {
     readonly prompt: Uint32Array;
     readonly params: GenerationParams;
     readonly vocabularySize: number;
     readonly signal: AbortSignal;
   },
 ): Promise<Generated> {
-  const { params, vocabularySize, signal } = asked;
-  const prompt = [...asked.prompt];
+  const { params, vocabularySize, signal } = request;
+  const prompt = [...request.prompt];
   // The last token is always computed, for the row after it. Keys and values that stand elsewhere are not moved into place:
   // their positions are part of them.
   await sequence.adaptStateToTokens(prompt.slice(0, -1), false);
-  // As much as it kept: some kinds of models forget more than they are told to.
+  // As much as it kept: some kinds of models forget more than requested.
   const cachedTokens = sequence.nextTokenIndex;
   const ids: number[] = [];
   const logprobs: number[] = [];
@@ -80,4 +80,44 @@ function powersOf(logits: Float32Array, temperature: number): readonly [powers: 
     sum += logits[token]!;
   }
   return [logits, sum];
+}
+
+type SequenceLease = {
+  readonly sequence: LlamaSequence;
+  /** `isSound`: its cache is what its tokens say; otherwise it is emptied before the next use. */
+  release(this: void, isSound: boolean): void;
+};
+
+type Slot = { readonly sequence: LlamaSequence; key: string | null; isSound: boolean };
+
+export class SequencePool {
+  /** In the order they were left. */
+  readonly #idle: Slot[];
+  readonly #permits: Semaphore;
+
+  constructor(sequences: readonly LlamaSequence[]) {
+    this.#idle = sequences.map((sequence) => ({ sequence, key: null, isSound: true }));
+    this.#permits = createSemaphore(sequences.length);
+  }
+
+  /** Waits in the order of arrival; rejects with the signal's reason, holding nothing. */
+  async acquire(key: string | null, signal: AbortSignal): Promise<SequenceLease> {
+    const releasePermit = await this.#permits.acquire(signal);
+    const own = key === null ? -1 : this.#idle.findIndex((slot) => slot.key === key);
+    const [slot] = this.#idle.splice(Math.max(0, own), 1);
+    if (slot === undefined) throw new Error("There are as many permits as sequences.");
+    slot.key = key;
+    const release = (isSound: boolean): void => {
+      slot.isSound = isSound;
+      this.#idle.push(slot);
+      releasePermit();
+    };
+    try {
+      if (!slot.isSound) await slot.sequence.clearHistory();
+    } catch (error) {
+      release(false);
+      throw error;
+    }
+    return { sequence: slot.sequence, release };
+  }
 }

@@ -65,7 +65,7 @@ describe("createLlamaCppEngine()", () => {
   test.each<[string, Partial<LlamaCppEngineOptions>, string]>([
     ["a file that is not there", { modelPath: "nowhere.gguf" }, "there is no such file"],
     ["a folder", { modelPath: import.meta.dirname }, "it is no file"],
-    ["no sequences", { sequences: 0 }, "sequences is 0, an integer from 1 to 256 wanted"],
+    ["no sequences", { sequences: 0 }, "sequences is 0, expected an integer from 1 to 256"],
     ["a context of one", { contextTokens: 1 }, "contextTokens is 1"],
     ["half a thread", { threads: 0.5 }, "threads is 0.5"],
   ])("refuses %s", async (_, options, wanted) => {

@@ -6,12 +6,18 @@ import { stat } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
-import { type AttributedError, ConfigurationError } from "../../core/failure.ts";
-import type { Finish } from "../../core/turn.ts";
-import { subscribeToAbort } from "../../lib/deadline.ts";
+import { ConfigurationError } from "../../core/failure.ts";
 import { deriveSeed } from "../../lib/random.ts";
-import { engineFailure, type GenerationParams, type ModelLimits, readRequest } from "../../sampling/index.ts";
-import { generate, type Generated } from "./generate.ts";
+import {
+  engineFailure,
+  finishOf,
+  type GenerationParams,
+  inRange,
+  type ModelLimits,
+  readRequest,
+  unlessCancelled,
+} from "../token-sampling.ts";
+import { generate, type Generated, SequencePool } from "./generate.ts";
 import {
   type Llama,
   type LlamaContext,
@@ -19,7 +25,6 @@ import {
   type LlamaModel,
   loadLlamaLibrary,
 } from "./llama-library.ts";
-import { SequencePool } from "./sequence-pool.ts";
 
 export type LlamaCppEngineOptions = {
   /** The GGUF file. */
@@ -51,6 +56,8 @@ export interface LlamaCppEngine extends Engine, Pick<EngineControl, "abort"> {
 }
 
 const failure = engineFailure("llama.cpp");
+/** As messages name it. */
+const maker = "an engine of llama.cpp";
 
 /**
  * Loads the model. Rejects with a `ConfigurationError` when the package or the file is missing, or the model cannot be
@@ -61,9 +68,9 @@ const failure = engineFailure("llama.cpp");
  */
 export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Promise<LlamaCppEngine> {
   const { modelPath, gpu = "auto", cacheBits = 16 } = options;
-  const sequences = inRange("sequences", options.sequences ?? 8, [1, 256]);
-  const contextTokens = options.contextTokens === undefined ? null : inRange("contextTokens", options.contextTokens, [2, 2 ** 24]); // prettier-ignore
-  const threads = inRange("threads", options.threads ?? Math.max(1, availableParallelism() - 1), [1, 1024]);
+  const sequences = inRange(maker, "sequences", options.sequences ?? 8, [1, 256]);
+  const contextTokens = options.contextTokens === undefined ? null : inRange(maker, "contextTokens", options.contextTokens, [2, 2 ** 24]); // prettier-ignore
+  const threads = inRange(maker, "threads", options.threads ?? Math.max(1, availableParallelism() - 1), [1, 1024]);
   await checkFile(modelPath);
   const library = options.library ?? (await loadLlamaLibrary());
   const opened: { dispose(): Promise<void> }[] = [];
@@ -139,15 +146,15 @@ class LlamaCpp implements LlamaCppEngine {
     const { signal } = options;
     if (this.#closing !== null) throw failure("cancelled", "it was closed");
     const { prompt, params } = readRequest(request, this.limits, { freshSeed: this.#freshSeed, failure });
-    if (signal?.aborted === true) throw cancelled();
+    if (signal?.aborted === true) throw failure("cancelled", "the caller cancelled it");
     const ending = new AbortController();
     const work = this.#generate(prompt, params, { routingKey: request.routingKey, signal: ending.signal });
     const running = { requestId: request.requestId, ending, work };
     this.#running.add(running);
-    // A cancelled call goes on until the library answers, holding its sequence.
+    // A cancelled call continues until the library answers, holding its sequence.
     const leave = (): void => void this.#running.delete(running);
     work.then(leave, leave);
-    const generated = await unlessCancelled(work, { signal, ending });
+    const generated = await unlessCancelled(work, signal, { cancel: () => ending.abort(), failure });
     if (this.#closing !== null) throw failure("cancelled", "it was closed");
     return this.#resultOf(generated, prompt.length);
   }
@@ -163,7 +170,7 @@ class LlamaCpp implements LlamaCppEngine {
 
   async #end(): Promise<void> {
     for (const { ending } of this.#running) ending.abort();
-    // Under the library's feet nothing may vanish.
+    // The library must not lose what it computes with.
     await Promise.allSettled([...this.#running].map(({ work }) => work));
     await this.#dispose();
   }
@@ -206,37 +213,6 @@ class LlamaCpp implements LlamaCppEngine {
   }
 }
 
-/** Rejects as soon as the signal aborts, and tells the generation to end. */
-function unlessCancelled<T>(
-  work: Promise<T>,
-  { signal, ending }: { readonly signal: AbortSignal | undefined; readonly ending: AbortController },
-): Promise<T> {
-  if (signal === undefined) return work;
-  return new Promise<T>((resolve, reject) => {
-    const leave = subscribeToAbort(signal, () => {
-      ending.abort();
-      reject(cancelled());
-    });
-    work.then(resolve, reject).finally(leave);
-  });
-}
-
-function cancelled(): AttributedError {
-  return failure("cancelled", "the caller cancelled it");
-}
-
-function finishOf(reason: Generated["reason"], ids: readonly number[]): Finish {
-  switch (reason) {
-    case "matched":
-      return { reason: "stop", matched: ids.at(-1) ?? null, raw: null };
-    case "length":
-    case "abort":
-      return { reason, matched: null, raw: null };
-    default:
-      return reason satisfies never;
-  }
-}
-
 async function checkFile(path: string): Promise<void> {
   const found = await stat(path).catch(() => null);
   if (found?.isFile() === true) return;
@@ -248,11 +224,4 @@ async function checkFile(path: string): Promise<void> {
 /** The last opened first. What cannot be closed is gone all the same. */
 async function disposeAll(opened: readonly { dispose(): Promise<void> }[]): Promise<void> {
   for (const each of [...opened].reverse()) await each.dispose().catch(() => undefined);
-}
-
-function inRange(name: string, value: number, [least, most]: readonly [number, number]): number {
-  if (Number.isInteger(value) && value >= least && value <= most) return value;
-  throw new ConfigurationError(
-    `Cannot make an engine of llama.cpp: ${name} is ${value}, an integer from ${least} to ${most} wanted.`,
-  );
 }

@@ -6,7 +6,7 @@ import { ConfigurationError } from "../../core/failure.ts";
 /** What comes after one token. */
 export type LlamaRow = { readonly next: { readonly logits?: ReadonlyMap<number, number> } } | undefined;
 
-/** A token, or a token and what to tell about the next one. */
+/** A token, or a token and what to report of the next one. */
 export type LlamaInput =
   | number
   | readonly [token: number, options: { readonly generateNext: { readonly logits: true } }];
@@ -18,7 +18,7 @@ export interface LlamaSequence {
   /** Forgets what these tokens do not begin with. */
   adaptStateToTokens(tokens: readonly number[], allowShift: false): Promise<void>;
   clearHistory(): Promise<void>;
-  /** Appends tokens; a row for each, empty where nothing was asked. Calls of several sequences are computed together. */
+  /** Appends tokens; a row for each, empty where nothing was requested. Calls of several sequences are computed together. */
   controlledEvaluate(input: readonly LlamaInput[]): Promise<readonly LlamaRow[]>;
 }
 

@@ -67,7 +67,7 @@ describe("createScriptedEngine()", () => {
 
   test("steps that nobody asked for are not done", () => {
     const engine = createScriptedEngine({ script: [[9], [9]] });
-    expect(() => engine.verifyDone()).toThrow("2 of 2 steps were never asked for");
+    expect(() => engine.verifyDone()).toThrow("2 of 2 steps were never used");
   });
 
   test("text becomes ids by the tokenizer, and is refused without one before anything is played", async () => {

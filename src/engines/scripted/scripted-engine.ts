@@ -1,5 +1,5 @@
 // An engine that plays a script: for tests, docs, and loops that need no model. Not a mock: it keeps the whole contract,
-// operations and faults included, and both a call it has no step for and a step nobody asked for are errors.
+// operations and faults included, and both a call it has no step for and an unused step are errors.
 
 import { AttributedError } from "../../core/failure.ts";
 import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
@@ -10,13 +10,13 @@ import { failure, playStep, toIds, type ScriptedStep, type ScriptedTokens } from
 /** A step, or just the tokens of a reply. */
 export type ScriptedAnswer = ScriptedStep | ScriptedTokens;
 
-/** Decides a step from what was asked; `call` counts from 0. */
+/** Decides a step from the request; `call` counts from 0. */
 export type ScriptedFunction = (
   request: SampleRequest,
   context: { readonly call: number },
 ) => ScriptedAnswer | Promise<ScriptedAnswer>;
 
-/** What was asked, as it was when it was asked. */
+/** A request as it was when it was made. */
 export type ScriptedRequest = Omit<SampleRequest, "prompt"> & { readonly prompt: Uint32Array };
 
 export type ScriptedEngineOptions = {
@@ -31,7 +31,7 @@ export type ScriptedEngineOptions = {
 };
 
 export interface ScriptedEngine extends Engine, EngineControl {
-  /** One per call, in order; kept for lists only, because a function may be asked without end. */
+  /** One per call, in order; kept for lists only, because a function may be called without end. */
   readonly requests: readonly ScriptedRequest[];
   /** Throws when a call found no step, or when steps are left. */
   verifyDone(): void;
@@ -149,7 +149,7 @@ class Scripted implements ScriptedEngine {
     const { script } = this.#options;
     if (typeof script === "function" || this.#calls === script.length) return;
     throw new Error(
-      `Cannot accept the script of engine "${this.name}": ${script.length - this.#calls} of ${script.length} steps were never asked for; ask for them or leave them out.`,
+      `Cannot accept the script of engine "${this.name}": ${script.length - this.#calls} of ${script.length} steps were never used; make the calls or leave the steps out.`,
     );
   }
 

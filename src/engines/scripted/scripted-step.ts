@@ -1,4 +1,4 @@
-// What a scripted engine may be told to do, and what comes of it as a result or a failure.
+// The steps of a scripted engine, and what comes of each as a result or a failure.
 
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import type { EngineFailureCode, SampleRequest, SampleResult } from "../../core/engine.ts";
@@ -134,7 +134,7 @@ function result(
   context: PlayContext,
 ): SampleResult {
   const { sampled } = outcome;
-  // A script may say more than was asked for; an engine may not.
+  // A script may say more than was requested; an engine may not.
   const most = request.sampling.maxNewTokens ?? Infinity;
   const isCut = outcome.tokens.length > most;
   const tokens = isCut ? outcome.tokens.slice(0, most) : outcome.tokens;

@@ -19,7 +19,7 @@ export type ScannedLogprobs = Logged & {
 
 /** Quotes inside JSON text are escaped, so these bytes are a key wherever no backslash stands before them. */
 const key = Buffer.from('"output_token_logprobs":[');
-/** The third place of an entry, when no text was asked for. */
+/** The third place of an entry, when no text was requested. */
 const noText = Buffer.from(",null]");
 /** Least bytes of an entry and its comma: `[0,0,null],`. */
 const leastEntry = 11;

@@ -142,7 +142,7 @@ export function rawLogprobsWarning(sampling: SamplingParams): VllmWarning | null
     code: "raw-logprobs",
     message:
       `Logprobs from vLLM are not those of the sampled distribution: ${distorting.join(", ")} changes what is sampled, and the ` +
-      'server reports logprobs from before that unless told otherwise; start it with --logprobs-mode processed_logprobs and set logprobsMode to "processed".',
+      'server reports logprobs from before that by default; start it with --logprobs-mode processed_logprobs and set logprobsMode to "processed".',
   };
 }
 

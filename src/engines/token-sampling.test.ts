@@ -1,9 +1,8 @@
 import { describe, expect, test } from "vitest";
 
 import { createRandom } from "../lib/random.ts";
-import { adjustLogits, chooseToken } from "./choose-token.ts";
+import { adjustLogits, chooseToken, type GenerationParams } from "./token-sampling.ts";
 import { plainParams } from "./plain-params.test-helper.ts";
-import type { GenerationParams } from "./generation-params.ts";
 
 const probabilities = Float32Array.of(0.1, 0.4, 0.05, 0.25, 0.2);
 

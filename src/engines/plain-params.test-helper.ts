@@ -1,6 +1,6 @@
 // A generation that samples from everything, undistorted; what tests change a part of.
 
-import type { GenerationParams } from "./generation-params.ts";
+import type { GenerationParams } from "./token-sampling.ts";
 
 export const plainParams: GenerationParams = {
   maxNewTokens: 12,

@@ -1,0 +1,255 @@
+// What engines that sample in this process share: how a request is read, how a token is chosen, and what a call comes to. Tokens
+// are chosen as SGLang does it: penalties and biases, temperature, softmax; the logprob is that of this distribution; then
+// top-k and top-p together, then min-p; then a draw among what is left.
+
+import type { EngineFailureCode, SampleRequest } from "../core/engine.ts";
+import { AttributedError, ConfigurationError } from "../core/failure.ts";
+import type { Finish } from "../core/turn.ts";
+import { subscribeToAbort } from "../lib/deadline.ts";
+
+export type GenerationParams = {
+  /** Bounded by the context already. */
+  readonly maxNewTokens: number;
+  /** Until so many are sampled, no stop token may be. */
+  readonly minNewTokens: number;
+  /** Never 0: greedy is `topK` 1 at temperature 1. */
+  readonly temperature: number;
+  readonly topP: number;
+  /** -1: the whole vocabulary. */
+  readonly topK: number;
+  readonly minP: number;
+  readonly frequencyPenalty: number;
+  readonly presencePenalty: number;
+  readonly repetitionPenalty: number;
+  readonly stopTokenIds: readonly number[];
+  /** Added to the logits of a token before sampling. */
+  readonly logitBias: readonly (readonly [token: number, bias: number])[];
+  readonly seed: number;
+};
+
+/** What was sampled so far, and how often. */
+export type TokenCounts = ReadonlyMap<number, number>;
+
+/** Changes logits by what depends on the tokens sampled so far. True when it changed any. */
+export function adjustLogits(logits: Float32Array, params: GenerationParams, counts: TokenCounts): void {
+  const { frequencyPenalty, presencePenalty, repetitionPenalty } = params;
+  if (frequencyPenalty !== 0 || presencePenalty !== 0 || repetitionPenalty !== 1) {
+    for (const [token, count] of counts) {
+      const logit = logits[token]! - frequencyPenalty * count - presencePenalty;
+      logits[token] = logit > 0 ? logit / repetitionPenalty : logit * repetitionPenalty;
+    }
+  }
+  for (const [token, bias] of params.logitBias) logits[token]! += bias;
+  let sampled = 0;
+  for (const count of counts.values()) sampled += count;
+  if (sampled < params.minNewTokens) for (const token of params.stopTokenIds) logits[token] = -Infinity;
+}
+
+/** Why a generation ends with what was sampled; `null`: it continues. The bound is looked at first, as SGLang does. */
+export function endingOf(params: GenerationParams, sampled: ArrayLike<number>): "matched" | "length" | null {
+  const { maxNewTokens, minNewTokens, stopTokenIds } = params;
+  if (sampled.length >= maxNewTokens) return "length";
+  if (sampled.length < Math.max(1, minNewTokens)) return null;
+  return stopTokenIds.includes(sampled[sampled.length - 1]!) ? "matched" : null;
+}
+
+export type ChosenToken = { readonly token: number; readonly logprob: number };
+
+/**
+ * Chooses by probabilities that need not sum to 1: `powers` are e^(logit / temperature) up to a common factor, `sum` their
+ * sum. `uniform` gives numbers in [0, 1) and is not called when there is nothing to choose.
+ */
+export function chooseToken(
+  powers: Float32Array,
+  sum: number,
+  params: GenerationParams,
+  uniform: () => number,
+): ChosenToken {
+  const token = params.topK === 1 ? highest(powers) : draw(powers, sum, params, uniform);
+  return { token, logprob: Math.min(0, Math.log(powers[token]!) - Math.log(sum)) };
+}
+
+function draw(powers: Float32Array, sum: number, params: GenerationParams, uniform: () => number): number {
+  const isWhole = params.topK === -1 && params.topP >= 1 && params.minP <= 0;
+  if (isWhole) return drawFrom(powers, null, uniform() * sum);
+  const candidates = truncate(powers, sum, params);
+  const total = candidates.reduce((subtotal, token) => subtotal + powers[token]!, 0);
+  return drawFrom(powers, candidates, uniform() * total);
+}
+
+/** The first token (of `tokens`, or of all) at which the running sum exceeds the threshold. */
+function drawFrom(powers: Float32Array, tokens: readonly number[] | null, threshold: number): number {
+  const count = tokens?.length ?? powers.length;
+  let running = 0;
+  let last = 0;
+  for (let index = 0; index < count; index++) {
+    const token = tokens === null ? index : tokens[index]!;
+    const power = powers[token]!;
+    running += power;
+    if (running > threshold) return token;
+    if (power > 0) last = token;
+  }
+  // The sum was rounded differently than the running one.
+  return last;
+}
+
+/** The tokens that stay, most probable first; of equals the lower id first. */
+function truncate(powers: Float32Array, sum: number, { topK, topP, minP }: GenerationParams): readonly number[] {
+  const order = Array.from(powers.keys()).sort((a, b) => powers[b]! - powers[a]! || a - b);
+  const most = topK === -1 ? order.length : topK;
+  const least = powers[order[0]!]! * minP;
+  const kept: number[] = [];
+  let before = 0;
+  for (const token of order) {
+    const power = powers[token]!;
+    if (kept.length >= most || before > topP * sum || power < least) break;
+    kept.push(token);
+    before += power;
+  }
+  return kept;
+}
+
+function highest(powers: Float32Array): number {
+  let best = 0;
+  for (let token = 1; token < powers.length; token++) if (powers[token]! > powers[best]!) best = token;
+  return best;
+}
+
+/** Makes an error of the boundary; `state` completes "Cannot sample from <engine>: ...". Not retryable by default. */
+export type FailureMaker = (
+  code: EngineFailureCode,
+  state: string,
+  options?: { readonly retryable?: boolean; readonly cause?: unknown },
+) => AttributedError;
+
+export function engineFailure(engine: string): FailureMaker {
+  return (code, state, { retryable = false, cause } = {}) => {
+    const message = `Cannot sample from ${engine}: ${state}.`;
+    const causeText = cause instanceof Error ? cause.message : null;
+    return new AttributedError({ boundary: "engine", code, message, retryable, cause: causeText }, { cause });
+  };
+}
+
+export type ModelLimits = {
+  readonly vocabularySize: number;
+  /** Most tokens of prompt and answer together. */
+  readonly contextLength: number;
+};
+
+/**
+ * Copies the prompt and fills in the parameters. A bound beyond the context is lowered to it: the generation then ends with
+ * "length". Throws an `AttributedError` with code "bad-request" or "context-length".
+ */
+export function readRequest(
+  request: SampleRequest,
+  limits: ModelLimits,
+  { freshSeed, failure }: { readonly freshSeed: () => number; readonly failure: FailureMaker },
+): { readonly prompt: Uint32Array; readonly params: GenerationParams } {
+  const { sampling, stopTokenIds } = request;
+  const { vocabularySize, contextLength } = limits;
+  const prompt = request.prompt.view().slice();
+  if (prompt.length === 0) throw failure("bad-request", "the prompt is empty");
+  const unknown = prompt.findIndex((id) => id >= vocabularySize);
+  if (unknown >= 0) {
+    const state = `token ${unknown} of the prompt is ${prompt[unknown]}, the vocabulary has ${vocabularySize}`;
+    throw failure("bad-request", `${state}; encode prompts with the tokenizer of this model`);
+  }
+  if (prompt.length >= contextLength) {
+    const state = `the prompt has ${prompt.length} tokens, the model takes fewer than ${contextLength}`;
+    throw failure("context-length", state);
+  }
+  const room = contextLength - prompt.length;
+  const extra = readExtra(sampling.extra, failure);
+  const isGreedy = sampling.temperature >= 0 && sampling.temperature < 1e-6;
+  const params = {
+    maxNewTokens: Math.min(sampling.maxNewTokens ?? room, room),
+    minNewTokens: extra.minNewTokens,
+    temperature: isGreedy ? 1 : sampling.temperature,
+    topP: sampling.topP,
+    topK: isGreedy ? 1 : sampling.topK,
+    minP: sampling.minP,
+    frequencyPenalty: extra.frequencyPenalty,
+    presencePenalty: extra.presencePenalty,
+    repetitionPenalty: sampling.repetitionPenalty,
+    stopTokenIds,
+    logitBias: extra.logitBias.filter(([token]) => token < vocabularySize),
+    seed: sampling.seed ?? freshSeed(),
+  };
+  checkRanges(params, failure);
+  return { prompt, params };
+}
+
+/** The parameters of SGLang that the core does not name and this engine has too. */
+function readExtra(extra: Readonly<Record<string, unknown>>, failure: FailureMaker) {
+  const values = { min_new_tokens: 0, frequency_penalty: 0, presence_penalty: 0 };
+  let logitBias: (readonly [number, number])[] = [];
+  for (const [name, value] of Object.entries(extra)) {
+    if (name in values && typeof value === "number") {
+      values[name as keyof typeof values] = value;
+    } else if (name === "logit_bias" && typeof value === "object" && value !== null) {
+      logitBias = Object.entries(value).map(([id, bias]) => [Number(id), Number(bias)]);
+    } else {
+      const known = [...Object.keys(values), "logit_bias"].join(", ");
+      const shown = JSON.stringify(value) ?? typeof value;
+      throw failure("bad-request", `sampling.extra has "${name}": ${shown}, it may have numbers for ${known}`);
+    }
+  }
+  return {
+    minNewTokens: values.min_new_tokens,
+    frequencyPenalty: values.frequency_penalty,
+    presencePenalty: values.presence_penalty,
+    logitBias,
+  };
+}
+
+function checkRanges(params: GenerationParams, failure: FailureMaker): void {
+  const { temperature, topP, topK, minP, maxNewTokens, repetitionPenalty } = params;
+  const ranges: readonly (readonly [name: string, value: number, isFine: boolean, expected: string])[] = [
+    ["temperature", temperature, temperature > 0 && temperature < Infinity, "0 or more"],
+    ["topP", topP, topP > 0 && topP <= 1, "more than 0 and at most 1"],
+    ["topK", topK, topK === -1 || (Number.isInteger(topK) && topK >= 1), "-1 or at least 1"],
+    ["minP", minP, minP >= 0 && minP <= 1, "0 to 1"],
+    ["maxNewTokens", maxNewTokens, Number.isInteger(maxNewTokens) && maxNewTokens >= 0, "0 or more"],
+    [
+      "repetitionPenalty",
+      repetitionPenalty,
+      repetitionPenalty > 0 && repetitionPenalty <= 2,
+      "more than 0 and at most 2",
+    ],
+  ];
+  for (const [name, value, isFine, expected] of ranges) {
+    if (!isFine) throw failure("bad-request", `${name} is ${value}, expected ${expected}`);
+  }
+}
+
+/** How a generation ended. "matched": a stop token was sampled. */
+export type Ending = "matched" | "length" | "abort";
+
+export function finishOf(ending: Ending, ids: ArrayLike<number>): Finish {
+  if (ending !== "matched") return { reason: ending, matched: null, raw: null };
+  return { reason: "stop", matched: ids[ids.length - 1] ?? null, raw: null };
+}
+
+/** Rejects as soon as the signal aborts, after `cancel` was called: the generation then ends too. */
+export function unlessCancelled<T>(
+  work: Promise<T>,
+  signal: AbortSignal | undefined,
+  { cancel, failure }: { readonly cancel: () => void; readonly failure: FailureMaker },
+): Promise<T> {
+  if (signal === undefined) return work;
+  return new Promise<T>((resolve, reject) => {
+    const leave = subscribeToAbort(signal, () => {
+      cancel();
+      reject(failure("cancelled", "the caller cancelled it"));
+    });
+    work.then(resolve, reject).finally(leave);
+  });
+}
+
+/** Throws a `ConfigurationError` for an option of `engine` out of its range. */
+export function inRange(engine: string, name: string, value: number, [least, most]: readonly [number, number]): number {
+  if (Number.isInteger(value) && value >= least && value <= most) return value;
+  throw new ConfigurationError(
+    `Cannot make ${engine}: ${name} is ${value}, expected an integer from ${least} to ${most}.`,
+  );
+}
