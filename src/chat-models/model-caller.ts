@@ -1,6 +1,6 @@
 // Calls a chat model until its reply can be read, within bounds: a deadline per call, retries with backoff, so many calls at
 // once, so many per minute. One caller stands for one provider and is shared by all its episodes; a call
-// that waits for its retry holds no permit, so it delays nobody.
+// that waits for its retry holds no permit, so it delays no other.
 
 import { type Attempt, AttributedError, attribute, ConfigurationError, type ModelUsage } from "../core/index.ts";
 import { createHttpPool, type HttpClient } from "../http/index.ts";

@@ -111,7 +111,7 @@ function secretVariables(variables: Readonly<Record<string, string | undefined>>
     .map(([, value]) => value ?? "");
 }
 
-/** The failure in what the library threw. Its errors carry requests, so none of them is kept as cause. */
+/** The failure in what the library threw. Its errors carry requests, so none of them becomes the cause. */
 function libraryFailure(
   error: unknown,
   call: { readonly part: ModelPart; readonly where: string; readonly redact: (text: string) => string },

@@ -52,7 +52,7 @@ export function readCount(value: unknown): number | null {
   return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : null;
 }
 
-/** Rounding lifts the logprob of a certain token a little above 0. As the logprobs themselves are kept. */
+/** Rounding lifts the logprob of a certain token a little above 0. In 32 bits, as logprobs are stored. */
 const mostLogprob = Math.fround(1e-3);
 
 type SampledTokens = {
@@ -62,7 +62,7 @@ type SampledTokens = {
 };
 
 type SampledRules = {
-  /** Tokens that end a turn; empty when the request told the server to sample on. */
+  /** Tokens that end a turn; empty when the request made the server sample past them. */
   readonly stopTokenIds: readonly number[];
   /** Ids are below it; `null`: not known. */
   readonly vocabularySize: number | null;

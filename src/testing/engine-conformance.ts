@@ -1,5 +1,5 @@
-// What every engine must keep, as checks without a test runner: each rejects with an `AssertionError` when the contract is
-// broken. An engine that can be told what to answer (a script, a fake server) proves all of it; one with a real model proves
+// The contract of engines, as checks without a test runner: each rejects with an `AssertionError` when the contract is
+// broken. An engine with scripted answers (a script, a fake server) proves all of it; one with a real model proves
 // what holds whatever it says (more of it where `live` says how to keep it busy), and the other checks are skipped with that
 // reason. `trainable-agents doctor engine` runs them against any server.
 
@@ -16,7 +16,7 @@ import {
 import { AttributedError } from "../core/failure.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 
-/** What an engine under test is told to do with one call. */
+/** The behaviour of an engine under test in one call. */
 export type EngineBehaviour =
   | { readonly type: "reply"; readonly tokens: readonly number[]; readonly weightVersion: string }
   /** The server aborts the request after these tokens. */
@@ -37,7 +37,7 @@ export type OpenEngine = {
 
 /** What stands in for a script where a real model answers. */
 export type LiveModel = {
-  /** Sampling by which a call goes on until it is ended, such as many tokens past the end token. */
+  /** Sampling by which a call continues until it is ended, such as many tokens past the end token. */
   readonly endless: Partial<SamplingParams>;
   /** Prompt and reply together; `null`: not known. */
   readonly contextTokens: number | null;
@@ -49,9 +49,9 @@ export type LiveModel = {
 };
 
 export interface EngineHarness {
-  /** Why the engine cannot be told what to answer; `null` when it can. */
+  /** Why the engine cannot be scripted; `null` when it can. */
   readonly unscripted: string | null;
-  /** For an engine that cannot be told: how the checks that need no script are run. Left out: they are skipped. */
+  /** For an engine that cannot be scripted: how the checks that need no script are run. Left out: they are skipped. */
   readonly live?: LiveModel;
   /** Why the engine has no operations; `null` when it has. */
   readonly uncontrolled: string | null;
@@ -59,7 +59,7 @@ export interface EngineHarness {
   readonly impossible: Readonly<Partial<Record<EngineFailureCode, string>>>;
   /** Ids that the engine's vocabulary has, and that end no reply. */
   readonly promptIds: readonly number[];
-  /** An engine that treats its calls as told, in order; calls beyond are the engine's own affair. */
+  /** An engine that treats its calls so, in order; calls beyond are the engine's own. */
   open(behaviours: readonly EngineBehaviour[]): Promise<OpenEngine>;
 }
 
@@ -174,7 +174,7 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
       const prompt = TokenBuffer.from(harness.promptIds);
       for (let turn = 0; turn < 3; turn++) {
         const results = await Promise.all(
-          [request({ prompt }), request({ prompt }), request()].map((asked) => engine.sample(asked)),
+          [request({ prompt }), request({ prompt }), request()].map((each) => engine.sample(each)),
         );
         for (const result of results) checkAligned(result, 4);
         prompt.append(harness.promptIds);
@@ -195,19 +195,15 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
       },
     ),
     onlyLive(
-      check(
-        "a token that the model samples ends the reply when it is asked to, and is part of it",
-        [],
-        async (engine) => {
-          const greedy = { ...live?.endless, temperature: 0, maxNewTokens: 1 };
-          const [token = -1] = (await engine.sample(request({ sampling: greedy }))).sampledTokens;
-          const stopping = { temperature: 0, maxNewTokens: 4 };
-          const result = await engine.sample(request({ sampling: stopping, stopTokenIds: [token] }));
-          assert.deepEqual([...result.sampledTokens], [token]);
-          assert.equal(result.finish.reason, "stop");
-          checkAligned(result, 4);
-        },
-      ),
+      check("a token that the model samples ends the reply as a stop token, and is part of it", [], async (engine) => {
+        const greedy = { ...live?.endless, temperature: 0, maxNewTokens: 1 };
+        const [token = -1] = (await engine.sample(request({ sampling: greedy }))).sampledTokens;
+        const stopping = { temperature: 0, maxNewTokens: 4 };
+        const result = await engine.sample(request({ sampling: stopping, stopTokenIds: [token] }));
+        assert.deepEqual([...result.sampledTokens], [token]);
+        assert.equal(result.finish.reason, "stop");
+        checkAligned(result, 4);
+      }),
     ),
     onlyLive(
       check("every sampled token has a logprob", [], async (engine) => {
@@ -239,8 +235,8 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
         `code ${code} reaches the caller`,
         [{ type: "failure", code }, reply([stopId])],
         async (engine) => {
-          const asked = request(typeof provoked === "string" ? {} : provoked);
-          const { failure } = await failureOf(engine.sample(asked), code);
+          const failing = request(typeof provoked === "string" ? {} : provoked);
+          const { failure } = await failureOf(engine.sample(failing), code);
           if (verdicts[code] !== undefined) assert.equal(failure.retryable, verdicts[code]);
           checkAnswer(await engine.sample(request()), [stopId]);
         },
@@ -266,14 +262,14 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
       async (engine, opened) => {
         const [one, other] = [endless(), endless()];
         const controller = new AbortController();
-        const kept = failureOf(engine.sample(other, { signal: controller.signal }), "cancelled");
+        const unaffected = failureOf(engine.sample(other, { signal: controller.signal }), "cancelled");
         const ended = begin(engine.sample(one));
         await opened.begun(2);
         await opened.control?.abort("unknown");
         await opened.control?.abort(one.requestId);
         checkAborted(await ended);
         controller.abort();
-        await kept;
+        await unaffected;
       },
     ),
     controlled(
@@ -309,7 +305,7 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
     ...(["retract", "in-place"] as const).map((mode) => {
       const made = onlyLive(
         pausing(
-          `pause() in mode ${mode} holds what runs, which then goes on`,
+          `pause() in mode ${mode} holds what runs, which then continues`,
           [],
           async (engine, { begun, control }) => {
             const call = endless();
@@ -357,7 +353,7 @@ function provoke(
   code: EngineFailureCode,
   live: LiveModel | null,
 ): { readonly prompt?: TokenBuffer; readonly sampling?: Partial<SamplingParams> } | string {
-  if (live === null) return "a script fails as it is told";
+  if (live === null) return "a script fails by itself";
   if (code === "bad-request") return { sampling: { temperature: -1 } };
   if (code !== "context-length") return "a real server is not made to fail";
   if (live.contextTokens === null) return "the length of the context is not known";
@@ -402,7 +398,7 @@ function failureOf(call: Promise<SampleResult>, code: EngineFailureCode): Promis
 }
 
 async function readFailure(call: Promise<SampleResult>, code: EngineFailureCode): Promise<AttributedError> {
-  const message = `The call did not fail, wanted a failure with code "${code}".`;
+  const message = `The call did not fail, expected a failure with code "${code}".`;
   const error: unknown = await call.then(
     ({ finish }) =>
       code === "cancelled" && finish.reason === "length" ? new EndedEarly() : new assert.AssertionError({ message }),

@@ -1,4 +1,4 @@
-// What every environment must keep, as checks without a test runner: run them in your own tests, or print what they find.
+// The contract of environments, as checks without a test runner: run them in your own tests, or print what they find.
 // Seeded and bounded. It proves the contract, not that the domain makes sense.
 
 import type { Environment, EnvironmentSource, Task } from "../core/environment.ts";
@@ -43,13 +43,13 @@ export async function environmentViolations(
       ids.add(task.id);
       if (source.taskset(split).task(index).contentHash !== task.contentHash)
         report(`task "${task.id}" differs from itself.`);
-      await playTask(source, task, { random: createRandom(deriveSeed(seed, task.id)), calls, report });
+      await checkTask(source, task, { random: createRandom(deriveSeed(seed, task.id)), calls, report });
     }
   }
   return violations;
 }
 
-async function playTask(
+async function checkTask(
   source: EnvironmentSource,
   task: Task,
   context: { readonly random: Random; readonly calls: number; readonly report: (text: string) => void },

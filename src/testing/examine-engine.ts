@@ -1,16 +1,26 @@
-// The contract of engines put to a server with a real model: what `trainable-agents doctor engine` and `npm run verify` run.
-// Nothing here knows a protocol: whoever calls brings engines in front of the server.
+// The contract of engines on a server with a real model: what `trainable-agents doctor engine` and `npm run verify` run.
+// Nothing here knows a protocol: the caller brings engines in front of the server. And a sampler for the suite on fakes.
 
 import { setTimeout as delay } from "node:timers/promises";
-import type { Engine, EngineControl, EngineLoadSource } from "../core/engine.ts";
-import { EndedEarly, engineConformance, type LiveModel } from "./engine-conformance.ts";
+
+import type { Engine, EngineControl, EngineLoadSource, EngineFailureCode } from "../core/engine.ts";
+import { EndedEarly, engineConformance, type LiveModel, type EngineBehaviour } from "./engine-conformance.ts";
+import {
+  SamplerRefusal,
+  type Sampler,
+  type SamplerOutput,
+  createFunctionSampler,
+  type SampledAnswer,
+  RawText,
+  WireFaultError,
+} from "./front/sampler.ts";
 
 export type EngineExamination = {
   /** Called for each check; the engine is closed after it. */
   readonly open: () => Engine & EngineControl & EngineLoadSource;
   /** Tokens of prompt and reply together, as the server has it; `null`: not known, and then it is not exceeded. */
   readonly contextTokens: number | null;
-  /** Why the server must not be paused; `null` when nobody else uses it. */
+  /** Why the server must not be paused; `null` when it has no other users. */
   readonly unpausable: string | null;
   /** Default: all. */
   readonly pauseModes?: LiveModel["pauseModes"];
@@ -30,12 +40,12 @@ export type CheckOutcome = {
 
 /** Ids that every vocabulary has. */
 const promptIds = [1, 2, 3];
-/** Of a call that goes on until it is ended, where the context allows: seconds on a fast server. */
+/** Of a call that continues until it is ended, where the context allows: seconds on a fast server. */
 const endlessTokens = 8_000;
 
 /**
  * Runs the checks that apply to a model that says what it likes, one after the other, and resolves with one outcome for each
- * check of the contract. Never rejects; how long a call may take is the engine's own affair.
+ * check of the contract. Never rejects; deadlines of calls are the engine's own.
  *
  * @example
  * const outcomes = await examineEngine({
@@ -110,7 +120,7 @@ async function untilRunning(
   }
 }
 
-/** An assertion's message goes on with the values in many lines. */
+/** An assertion's message continues with the values in many lines. */
 function summaryOf(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error);
   return message
@@ -119,4 +129,87 @@ function summaryOf(error: unknown): string {
     .slice(0, 8)
     .join(" ")
     .slice(0, 500);
+}
+
+export type BehaviourSampler = {
+  readonly sampler: Sampler;
+  /** Resolves when this many calls have begun. */
+  readonly begun: (calls: number) => Promise<void>;
+};
+
+export type BehaviourSamplerOptions = {
+  /** Called as the weights of a reply are "loaded", for protocols whose replies do not name them. */
+  readonly onWeights?: (weightVersion: string) => void;
+};
+
+/** A sampler that treats its calls as the conformance suite says, in order; calls beyond get two tokens. */
+export function createBehaviourSampler(
+  behaviours: readonly EngineBehaviour[],
+  options: BehaviourSamplerOptions = {},
+): BehaviourSampler {
+  let calls = 0;
+  const waiting: { readonly calls: number; readonly wake: () => void }[] = [];
+  const sampler = createFunctionSampler((_request, { signal }) => {
+    const behaviour = behaviours[calls++];
+    for (const { calls: expected, wake } of waiting) if (calls >= expected) wake();
+    return behaviour === undefined ? { ids: [4, 9] } : perform(behaviour, { ...options, signal });
+  });
+  const begun = (expected: number): Promise<void> =>
+    new Promise((resolve) => {
+      if (calls >= expected) resolve();
+      else waiting.push({ calls: expected, wake: resolve });
+    });
+  return { sampler, begun };
+}
+
+const output: SamplerOutput = { ids: [9], logprobs: [-1], finish: "end", cachedTokens: 0, weightVersion: null };
+
+function throwing(code: EngineFailureCode): never {
+  const answer = (status: number): WireFaultError =>
+    new WireFaultError({ type: "answer", status, headers: {}, text: "on purpose" });
+  switch (code) {
+    case "context-length":
+      throw new SamplerRefusal(400, "This is more than the context length.");
+    case "bad-request":
+      throw new SamplerRefusal(400, "on purpose");
+    case "overloaded":
+      throw new SamplerRefusal(503, "on purpose");
+    case "server-error":
+      throw answer(500);
+    case "unauthorized":
+      throw answer(401);
+    case "timeout":
+      throw answer(504);
+    case "connection-lost":
+      throw new WireFaultError({ type: "drop", output, share: 0.5 });
+    case "bad-reply":
+      throw new WireFaultError({ type: "edit", output, edit: () => new RawText("<html>") });
+    case "unreachable":
+    case "cancelled":
+      throw new Error(`Code "${code}" is no answer of a server.`);
+    default:
+      return code satisfies never;
+  }
+}
+
+function perform(
+  behaviour: EngineBehaviour,
+  options: BehaviourSamplerOptions & { readonly signal: AbortSignal },
+): SampledAnswer | Promise<SampledAnswer> {
+  const { signal, onWeights } = options;
+  switch (behaviour.type) {
+    case "reply":
+      onWeights?.(behaviour.weightVersion);
+      return { ids: behaviour.tokens, weightVersion: behaviour.weightVersion };
+    case "abort":
+      return { ids: behaviour.tokens, finish: "abort" };
+    case "failure":
+      return throwing(behaviour.code);
+    case "hang":
+      return new Promise((resolve) => {
+        signal.addEventListener("abort", () => resolve({ ids: [], finish: "abort" }), { once: true });
+      });
+    default:
+      return behaviour satisfies never;
+  }
 }

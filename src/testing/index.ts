@@ -1,12 +1,54 @@
-// What tests, docs and demos need of this package: the SGLang and vLLM protocol fronts with their samplers, and conformance suites for
-// contracts. No test runner is imported: suites return what they find.
+// For tests, docs and demos: servers that speak the protocols of SGLang and vLLM in front of any sampler, and conformance suites
+// of contracts. No test runner is imported: suites return what they find.
 
-export { createBehaviourSampler, type BehaviourSampler, type BehaviourSamplerOptions } from "./behaviour-sampler.ts";
+export {
+  createBehaviourSampler,
+  type BehaviourSampler,
+  type BehaviourSamplerOptions,
+  examineEngine,
+  type CheckOutcome,
+  type EngineExamination,
+} from "./examine-engine.ts";
 export { environmentViolations, type EnvironmentConformanceOptions } from "./environment-conformance.ts";
-export { examineEngine, type CheckOutcome, type EngineExamination } from "./examine-engine.ts";
-export * from "./front/index.ts";
-export * from "./sglang/index.ts";
-export * from "./vllm/index.ts";
+export {
+  createFaultSampler,
+  faultNames,
+  type FaultName,
+  type FaultSampler,
+  type FaultSamplerOptions,
+} from "./front/fault-sampler.ts";
+export {
+  createFunctionSampler,
+  plainLogprob,
+  type SampledAnswer,
+  type SampleFunction,
+  SamplerRefusal,
+  type Sampler,
+  type SamplerOptions,
+  type SamplerOutput,
+  type SamplerParams,
+  type SamplerRequest,
+  RawText,
+  WireFaultError,
+  type WireFault,
+} from "./front/sampler.ts";
+export type { FrontListener, ListenOptions } from "./front/front-server.ts";
+export {
+  garbleSglang,
+  garblings,
+  sglangProtocols,
+  type SglangProtocol,
+  type SglangVersion,
+} from "./sglang/protocol.ts";
+export {
+  createRouterFront,
+  type RouterFront,
+  type RouterFrontOptions,
+  type RouterWorker,
+} from "./sglang/router-front.ts";
+export { createSglangFront, type SglangFront, type SglangFrontOptions } from "./sglang/sglang-front.ts";
+export { vllmProtocols, type VllmProtocol, type VllmVersion, garbleVllm, vllmGarblings } from "./vllm/protocol.ts";
+export { createVllmFront, type VllmFront, type VllmFrontOptions } from "./vllm/vllm-front.ts";
 export { createToxicProxy, type Toxic, type ToxicProxy, type ToxicProxyOptions } from "./toxic-proxy.ts";
 export {
   engineConformance,

@@ -18,7 +18,7 @@ export type Toxic =
   | { readonly type: "reset"; readonly afterBytes: number }
   /** The connection ends in good order after so many of its bytes. */
   | { readonly type: "truncate"; readonly afterBytes: number }
-  /** The peer is gone and nobody says so: the request is taken, and nothing ever comes back. */
+  /** The peer is gone without a word: the request is taken, and nothing ever comes back. */
   | { readonly type: "half-open" };
 
 export type ToxicProxyOptions = {
@@ -53,7 +53,7 @@ export async function createToxicProxy(options: ToxicProxyOptions): Promise<Toxi
     }
     const answer = new AnswerPath(client, clock);
     client.on("data", (bytes) => {
-      // A request that comes in pieces begins once; nobody sends the next before the last is answered.
+      // A request that comes in pieces begins once; clients send the next when the last is answered.
       if (answer.isAnswered) answer.begin(choose(bytes.toString("latin1").split("\r\n", 1)[0] ?? ""));
       if (!answer.isLost) upstream.write(bytes);
     });

@@ -1,5 +1,5 @@
 // The threads of an engine: each has the whole model and a cache of its own, and generations are spread over them. A
-// generation's outcome does not depend on its thread, so dealing is only about speed: calls with one routing key stay on
+// generation's outcome does not depend on its thread, so the choice is only about speed: calls with one routing key stay on
 // the thread whose cache knows their beginning, others go where the fewest are in flight.
 
 import { Worker } from "node:worker_threads";

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../../lib/clock.ts";
 import { createFaultSampler, faultNames, type FaultName, type FaultSampler } from "./fault-sampler.ts";
-import { createFunctionSampler } from "./function-sampler.ts";
-import type { SamplerRequest } from "./sampler.ts";
+import { createFunctionSampler, type SamplerRequest } from "./sampler.ts";
 import { sglangProtocols } from "../sglang/protocol.ts";
 import { checkSampling } from "../sglang/sampling-check.ts";
 

@@ -9,14 +9,15 @@ import {
   type SamplerOptions,
   type SamplerOutput,
   type SamplerRequest,
+  RawText,
+  WireFaultError,
 } from "./sampler.ts";
-import { RawText, WireFaultError } from "./wire-fault.ts";
 
 /** Two that leave the answer right, and eight of which a request meets at most one. */
 export const faultNames = [
   /** The answer is late. */
   "slow",
-  /** The weights change meanwhile: the reply names a version nobody has seen. */
+  /** The weights change meanwhile: the reply names an unknown version. */
   "weight-bump",
   /** HTTP 400. */
   "bad-request",

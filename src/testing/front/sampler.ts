@@ -17,7 +17,7 @@ export type SamplerParams = {
   readonly frequencyPenalty: number;
   readonly presencePenalty: number;
   readonly repetitionPenalty: number;
-  /** The model's own end tokens and those asked for; empty when the request ignores them. */
+  /** The model's own end tokens and the requested ones; empty when the request ignores them. */
   readonly stopTokenIds: ReadonlySet<number>;
   /** Added to the logits of a token before sampling. */
   readonly logitBias: ReadonlyMap<number, number>;
@@ -40,7 +40,7 @@ export type SamplerOptions = {
   readonly signal: AbortSignal;
   /**
    * To be called as tokens come, each token in exactly one call, before the promise resolves; a sampler that cannot may
-   * leave it alone and give everything at the end. "stop": what was asked for is complete (a stop string, say), and tokens
+   * leave it alone and give everything at the end. "stop": the reply is complete (a stop string, say), and tokens
    * sampled later are thrown away.
    */
   readonly onTokens: (ids: ArrayLike<number>, logprobs: ArrayLike<number>) => "continue" | "stop";
@@ -58,14 +58,14 @@ export type SamplerOutput = {
   readonly finish: "end" | "length" | "abort";
   /** Prompt tokens that needed no computation. */
   readonly cachedTokens: number;
-  /** The version of the weights now, which the front then reports; `null`: whatever the front was told last. */
+  /** The version of the weights now, which the front then reports; `null`: the one the front has. */
   readonly weightVersion: string | null;
 };
 
 /**
  * Continues token ids.
  *
- * Guarantees asked of it: `sample` may be called concurrently; it settles soon after its signal aborts; a rejection of any
+ * Guarantees: `sample` may be called concurrently; it settles soon after its signal aborts; a rejection of any
  * kind is answered with HTTP 500, unless it is a {@link SamplerRefusal}.
  * Left out on purpose: text, stop strings, batches (the front makes one call per sequence) and grammars.
  */
@@ -94,4 +94,95 @@ export class SamplerRefusal extends Error {
 /** Known by its shape, so that a sampler need not import this module. */
 export function isSamplerRefusal(error: unknown): error is SamplerRefusal {
   return error instanceof Error && error.name === "SamplerRefusal" && "status" in error;
+}
+
+export type WireFault =
+  /** Another answer altogether. */
+  | {
+      readonly type: "answer";
+      readonly status: number;
+      readonly headers: Readonly<Record<string, string>>;
+      readonly text: string;
+    }
+  /** The right answer, changed before it is written as JSON; a {@link RawText} is written as it is. */
+  | { readonly type: "edit"; readonly output: SamplerOutput; readonly edit: (item: unknown) => unknown }
+  /** The right answer, cut off after this share of its bytes: 0 sends headers only. */
+  | { readonly type: "drop"; readonly output: SamplerOutput; readonly share: number };
+
+export class WireFaultError extends Error {
+  readonly fault: WireFault;
+
+  constructor(fault: WireFault) {
+    super(`A fault of the wire: ${fault.type}.`);
+    this.name = "WireFaultError";
+    this.fault = fault;
+  }
+}
+
+/** Text that is written where JSON should be. */
+export class RawText {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+/** An item as it is sent. */
+export function itemText(item: unknown): string {
+  return item instanceof RawText ? item.text : JSON.stringify(item);
+}
+
+export type SampledAnswer = {
+  readonly ids: ArrayLike<number>;
+  /** One per id. Default: {@link plainLogprob} of its place. */
+  readonly logprobs?: ArrayLike<number>;
+  /** Default "end". */
+  readonly finish?: "end" | "length" | "abort";
+  /** Default 0. */
+  readonly cachedTokens?: number;
+  /** Default `null`: the front's. */
+  readonly weightVersion?: string | null;
+};
+
+export type SampleFunction = (
+  request: SamplerRequest,
+  options: { readonly signal: AbortSignal },
+) => SampledAnswer | Promise<SampledAnswer>;
+
+/** A logprob that shows its place and survives 32 bits unchanged: -1/8 to -1, again and again. */
+export function plainLogprob(place: number): number {
+  return -((place % 8) + 1) / 8;
+}
+
+/**
+ * Makes a sampler. Tokens are announced one by one, so that streams have frames; a request that is aborted meanwhile keeps
+ * those announced. What the function throws is answered with HTTP 500.
+ */
+export function createFunctionSampler(sample: SampleFunction): Sampler {
+  return { sample: (request, options) => announce(sample, request, options) };
+}
+
+async function announce(
+  sample: SampleFunction,
+  request: SamplerRequest,
+  options: SamplerOptions,
+): Promise<SamplerOutput> {
+  const { signal, onTokens } = options;
+  const answer = await sample(request, { signal });
+  const ids = Array.from(answer.ids);
+  const logprobs = Array.from(answer.logprobs ?? ids.map((_, place) => plainLogprob(place)));
+  let announced = 0;
+  let isOpen = true;
+  while (isOpen && announced < ids.length && !signal.aborted) {
+    isOpen = onTokens(ids.slice(announced, announced + 1), logprobs.slice(announced, announced + 1)) === "continue";
+    announced += 1;
+  }
+  return {
+    ids: ids.slice(0, announced),
+    logprobs: logprobs.slice(0, announced),
+    finish: answer.finish ?? "end",
+    cachedTokens: answer.cachedTokens ?? 0,
+    weightVersion: answer.weightVersion ?? null,
+  };
 }

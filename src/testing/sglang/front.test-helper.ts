@@ -1,8 +1,7 @@
 // What the tests of the front share: asking it without a socket, and samplers that say what they are told.
 
 import { byteTokenizer, endId, idsOf } from "./byte-tokenizer.test-helper.ts";
-import { createFunctionSampler } from "../front/function-sampler.ts";
-import type { Sampler } from "../front/sampler.ts";
+import { createFunctionSampler, type Sampler } from "../front/sampler.ts";
 import { createSglangFront, type SglangFront, type SglangFrontOptions } from "./sglang-front.ts";
 
 export type Json = Readonly<Record<string, unknown>>;

@@ -3,8 +3,7 @@
 
 import { randomUUID } from "node:crypto";
 import type { Tokenizer } from "../../core/renderer.ts";
-import type { SglangProtocol } from "./protocol.ts";
-import { Refusal } from "./refusal.ts";
+import { type SglangProtocol, Refusal } from "./protocol.ts";
 import { checkSampling, type CheckedSampling, type OutputParams } from "./sampling-check.ts";
 import type { SamplerParams } from "../front/sampler.ts";
 

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { callId, byteTokenizer, endId } from "./byte-tokenizer.test-helper.ts";
 import { ask, frames, frontSaying, ids, json, type Json } from "./front.test-helper.ts";
-import { createFunctionSampler } from "../front/function-sampler.ts";
-import type { SamplerRequest } from "../front/sampler.ts";
+import { createFunctionSampler, type SamplerRequest } from "../front/sampler.ts";
 import type { SglangVersion } from "./protocol.ts";
 import { createSglangFront, type SglangFrontOptions } from "./sglang-front.ts";
 

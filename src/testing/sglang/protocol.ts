@@ -1,6 +1,10 @@
 // What differs between the versions of SGLang that the front speaks, as data; everything else of the front holds for both.
 // 0.5.23: recorded replies of a real server and its source. 0.5.9: its source. The newer is the default; a client must read both.
 
+import type { Random } from "../../lib/random.ts";
+import type { WholeAnswer } from "../front/front-server.ts";
+import { RawText } from "../front/sampler.ts";
+
 /** Versions of SGLang whose replies the front can give. */
 export type SglangVersion = "0.5.23" | "0.5.9";
 
@@ -14,7 +18,7 @@ export type SglangProtocol = {
   readonly detailedStreamErrors: boolean;
   /** An unknown path: `{"detail"}` of the web framework, or the flat error of the server. */
   readonly notFound: "detail" | "flat";
-  /** What frames of a stream hold only the new part of, where the server is told to: the ids, or also text and logprobs. */
+  /** What frames of a stream hold only the new part of, where the server was started so: the ids, or also text and logprobs. */
   readonly deltas: "ids" | "all";
   /** `weight_versions` and the other fields of `meta_info` that came after 0.5.9. */
   readonly newMetaFields: boolean;
@@ -92,3 +96,127 @@ export const sglangProtocols: Readonly<Record<SglangVersion, SglangProtocol>> = 
     paths: ["/get_load"],
   },
 };
+
+type Item = Readonly<Record<string, unknown>>;
+type Triple = readonly [unknown, unknown, unknown];
+
+/** By name, so that a test can go through all of them. */
+export const garblings: Readonly<Record<string, (item: Item) => unknown>> = {
+  "a page of a proxy": () => new RawText("<html><body>502 Bad Gateway</body></html>"),
+  nothing: () => new RawText(""),
+  "half of the text": (item) => new RawText(JSON.stringify(item).slice(0, 40)),
+  null: () => null,
+  "no meta_info": (item) => without(item, "meta_info"),
+  "no ids at all": (item) =>
+    without({ ...item, meta_info: without(meta(item), "output_token_logprobs") }, "output_ids"),
+  "no finish reason": (item) => withMeta(item, { finish_reason: null }),
+  "a finish reason nobody knows": (item) => withMeta(item, { finish_reason: { type: "tired" } }),
+  "one logprob too few": (item) => withMeta(item, { output_token_logprobs: triples(item).slice(1) }),
+  "a logprob that is null": (item) =>
+    withMeta(item, { output_token_logprobs: triples(item).map(([, id, text]) => [null, id, text]) }),
+  "logprobs of other ids": (item) =>
+    withMeta(item, {
+      output_token_logprobs: triples(item).map(([logprob, id, text]) => [logprob, Number(id) + 1, text]),
+    }),
+  "an id that is no id": (item) => ({ ...item, output_ids: triples(item).map(() => -1) }),
+  "one id too many": (item) => ({ ...item, output_ids: [...triples(item).map(([, id]) => id), 1] }),
+};
+
+/** One of the garblings. An answer without tokens has little to spoil; it loses its meta_info. */
+export function garbleSglang(random: Random): (item: unknown) => unknown {
+  const chosen = garblings[random.pick(Object.keys(garblings))]!;
+  return (item) => {
+    const fields = item as Item;
+    return triples(fields).length === 0 ? new RawText("null") : chosen(fields);
+  };
+}
+
+function meta(item: Item): Item {
+  return item["meta_info"] as Item;
+}
+
+function withMeta(item: Item, change: Item): Item {
+  return { ...item, meta_info: { ...meta(item), ...change } };
+}
+
+function without(item: Item, name: string): Item {
+  return Object.fromEntries(Object.entries(item).filter(([key]) => key !== name));
+}
+
+function triples(item: Item): readonly Triple[] {
+  const list = meta(item)["output_token_logprobs"];
+  return Array.isArray(list) ? (list as Triple[]) : [];
+}
+
+/** What refuses: inside an open stream each has its own way to say so. */
+type RefusalKind = "value" | "parameter" | "shape" | "scheduler" | "path" | "key" | "crash";
+
+/** An answer other than 200. `message` is what the server says. */
+export class Refusal extends Error {
+  readonly kind: RefusalKind;
+  readonly status: number;
+  readonly #body: unknown;
+
+  private constructor(kind: RefusalKind, message: string, answer: { readonly status: number; readonly body: unknown }) {
+    super(message);
+    this.name = "Refusal";
+    this.kind = kind;
+    this.status = answer.status;
+    this.#body = answer.body;
+  }
+
+  /** A request that can be read but not served: values out of range, too long a prompt. */
+  static ofValue(message: string): Refusal {
+    return new Refusal("value", message, { status: 400, body: { error: { message } } });
+  }
+
+  /** A sampling parameter that is not known, or of another type; `toSpoken` says it as its version does. */
+  static ofParameter(message: string): Refusal {
+    return new Refusal("parameter", message, { status: 400, body: { error: message } });
+  }
+
+  /** A body that cannot be read: not JSON, or wrong types. `problem` as the validation library puts it. */
+  static ofShape(field: string, problem: string): Refusal {
+    const message = `1 validation error:\n  {'loc': ('body', '${field}'), 'msg': "${problem}"}`;
+    return Refusal.#flat("shape", message, { code: 400, type: "Bad Request" });
+  }
+
+  /** The scheduler gave the request up. */
+  static ofScheduler(status: number, message: string): Refusal {
+    return Refusal.#flat("scheduler", message, { code: status, type: String(status) });
+  }
+
+  static notFound(style: SglangProtocol["notFound"]): Refusal {
+    if (style === "flat") return Refusal.#flat("path", "Not Found", { code: 404, type: "Not Found" });
+    return new Refusal("path", "Not Found", { status: 404, body: { detail: "Not Found" } });
+  }
+
+  static unauthorized(): Refusal {
+    return new Refusal("key", "Unauthorized", { status: 401, body: { error: "Unauthorized" } });
+  }
+
+  static forbidden(): Refusal {
+    return new Refusal("key", "Forbidden", { status: 403, body: { error: "Forbidden" } });
+  }
+
+  /** An uncaught exception. */
+  static crash(): Refusal {
+    return new Refusal("crash", "Internal Server Error", { status: 500, body: null });
+  }
+
+  /** The same refusal as this version of the server gives it. */
+  toSpoken(protocol: SglangProtocol): Refusal {
+    return this.kind === "parameter" && protocol.wrongParameter === "crash" ? Refusal.crash() : this;
+  }
+
+  toAnswer(): WholeAnswer {
+    const { status, message } = this;
+    if (this.#body === null) return { status, headers: { "content-type": "text/plain" }, text: message, share: 1 };
+    return { status, headers: { "content-type": "application/json" }, text: JSON.stringify(this.#body), share: 1 };
+  }
+
+  static #flat(kind: RefusalKind, message: string, fields: { readonly code: number; readonly type: string }): Refusal {
+    const { code, type } = fields;
+    return new Refusal(kind, message, { status: code, body: { object: "error", message, type, param: null, code } });
+  }
+}

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createFunctionSampler } from "../front/function-sampler.ts";
+import { createFunctionSampler } from "../front/sampler.ts";
 import { createRouterFront, type RouterWorker } from "./router-front.ts";
 import { createSglangFront } from "./sglang-front.ts";
 

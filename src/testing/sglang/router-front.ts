@@ -1,11 +1,11 @@
 // A router in front of SGLang fronts, as sglang-router 0.3.2 was seen to behave (requests through the real one to a worker that
-// writes down what arrives): it reads a generation into fields it knows and writes it anew, so that all others are lost in
+// writes down what arrives): it reads a generation into fields it knows and writes those, so that all others are lost in
 // silence; it lists its workers, tries another when one cannot be reached, and leaves everything that must reach each worker
 // (abort, pause, continue) to the client.
 
 import { Hono } from "hono";
 import { deriveSeed } from "../../lib/random.ts";
-import { listenOn, type FrontListener, type ListenOptions } from "../front/listener.ts";
+import { listenOn, type FrontListener, type ListenOptions } from "../front/front-server.ts";
 
 export type RouterWorker = {
   /** As the router lists it. */
@@ -129,7 +129,7 @@ export function createRouterFront(options: RouterFrontOptions): RouterFront {
   return { handle, listen: (listenOptions = {}) => listenOn(handle, listenOptions) };
 }
 
-/** The body as it is written anew, or the refusal of one that cannot be read. */
+/** The body as the router writes it, or the refusal of one that cannot be read. */
 function readGenerate(text: string): Readonly<Record<string, unknown>> | Response {
   let body: unknown;
   try {
@@ -149,8 +149,10 @@ function readGenerate(text: string): Readonly<Record<string, unknown>> | Respons
     const value = isObject(sampling) ? sampling[name] : null;
     if (!isAbsent(value) && !fits(value, type)) return wrongType(`sampling_params.${name}`, value, type);
   }
-  const kept = keep(body, routerKeeps.fields);
-  return isObject(sampling) ? { ...kept, sampling_params: keep(sampling, Object.keys(routerKeeps.sampling)) } : kept;
+  const fields = keep(body, routerKeeps.fields);
+  return isObject(sampling)
+    ? { ...fields, sampling_params: keep(sampling, Object.keys(routerKeeps.sampling)) }
+    : fields;
 }
 
 const unreadable = "Failed to deserialize the JSON body into the target type";

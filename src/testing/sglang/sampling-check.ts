@@ -2,8 +2,7 @@
 // type it does not expect, is refused by its name; a value out of range with the reason. The types are named as its reader
 // names them.
 
-import type { SglangProtocol } from "./protocol.ts";
-import { Refusal } from "./refusal.ts";
+import { type SglangProtocol, Refusal } from "./protocol.ts";
 import type { SamplerParams } from "../front/sampler.ts";
 
 /** What the front itself does about a generation. */
@@ -15,7 +14,7 @@ export type OutputParams = {
 };
 
 export type CheckedSampling = {
-  /** `maxNewTokens` is what was asked for; `null`: as much as the context allows. */
+  /** `maxNewTokens` is as requested; `null`: as much as the context allows. */
   readonly sampler: Omit<SamplerParams, "maxNewTokens"> & { readonly maxNewTokens: number | null };
   readonly output: OutputParams;
   readonly n: number;

@@ -6,18 +6,12 @@ import { Hono } from "hono";
 import type { Tokenizer } from "../../core/renderer.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { isFromThisMachine } from "../../lib/address.ts";
-import { createResponseWriter, createSocketWriter } from "../front/answer-writer.ts";
-import { addControlRoutes } from "./control-routes.ts";
-import type { FrontApp, FrontEnvironment } from "../front/front-app.ts";
-import type { FrontState } from "./front-state.ts";
+import { type Front, type FrontApp, type FrontEnvironment, frontOf, writerFor } from "../front/front-server.ts";
+import { addControlRoutes, type FrontState, addInfoRoutes, addTokenizerRoutes } from "./routes.ts";
 import { serveGenerate } from "./generate-route.ts";
-import { addInfoRoutes } from "./info-routes.ts";
-import { listenOn, type FrontListener, type ListenOptions } from "../front/listener.ts";
-import { sglangProtocols, type SglangVersion } from "./protocol.ts";
-import { Refusal } from "./refusal.ts";
-import { RequestTable } from "../front/request-table.ts";
+import { sglangProtocols, type SglangVersion, Refusal } from "./protocol.ts";
+import { RequestTable } from "../front/run-sequence.ts";
 import type { Sampler } from "../front/sampler.ts";
-import { addTokenizerRoutes } from "./tokenizer-routes.ts";
 
 export type SglangFrontOptions = {
   readonly sampler: Sampler;
@@ -33,7 +27,7 @@ export type SglangFrontOptions = {
   readonly endTokenIds?: readonly number[];
   /** Without one the server has no text: neither prompts nor answers, and stop strings do nothing. Default `null`. */
   readonly tokenizer?: Tokenizer | null;
-  /** Default "default", as with a server that was never told one. */
+  /** Default "default", as with a server that was started without one. */
   readonly weightVersion?: string;
   /** Demanded as a bearer token by everything but health. Default `null`: nothing is demanded. */
   readonly apiKey?: string | null;
@@ -47,16 +41,9 @@ export type SglangFrontOptions = {
   readonly clock?: Clock;
 };
 
-/** A front. Its sampler is used for as long as requests come; nothing needs to be closed but listeners. */
-export type SglangFront = {
-  /** Answers a request without a socket. Never rejects. Aborting the request's signal is a client that goes away. */
-  handle(request: Request): Promise<Response>;
-  /** Serves it on a socket of this machine. Rejects when the port is taken. */
-  listen(options?: ListenOptions): Promise<FrontListener>;
+export type SglangFront = Front & {
   /** The version of the weights as the server reports it now. */
   weightVersion(): string;
-  /** How many sequences run and wait. */
-  load(): { readonly running: number; readonly waiting: number };
 };
 
 /**
@@ -95,21 +82,18 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
   addKeyCheck(app, { apiKey: options.apiKey ?? null, adminApiKey: options.adminApiKey ?? null });
   const generateOptions = { context: state, limits: state.limits, streamOutput: options.streamOutput ?? "cumulative" };
   app.on(["POST", "PUT"], "/generate", (context) => {
-    const { outgoing } = context.env ?? {};
-    const openWriter = outgoing === undefined ? createResponseWriter : () => createSocketWriter(outgoing);
-    return serveGenerate(context.req.raw, { ...generateOptions, openWriter });
+    return serveGenerate(context.req.raw, { ...generateOptions, openWriter: writerFor(context) });
   });
   addControlRoutes(app, state);
   addInfoRoutes(app, state);
   addTokenizerRoutes(app, state);
-  app.notFound(() => Refusal.notFound(protocol.notFound).toResponse());
-  app.onError((error) => (error instanceof Refusal ? error.toSpoken(protocol) : Refusal.crash()).toResponse());
-  return {
-    handle: async (request) => app.fetch(request),
-    listen: (listenOptions = {}) => listenOn((request, bindings) => app.fetch(request, bindings), listenOptions),
-    weightVersion: () => state.version.current,
-    load: () => ({ running: state.table.running, waiting: state.table.waiting }),
-  };
+  app.notFound(() => {
+    throw Refusal.notFound(protocol.notFound);
+  });
+  const front = frontOf(app, state.table, (error) =>
+    (error instanceof Refusal ? error.toSpoken(protocol) : Refusal.crash()).toAnswer(),
+  );
+  return { ...front, weightVersion: () => state.version.current };
 }
 
 /** Paths that change the server: with an admin key, only that opens them. */

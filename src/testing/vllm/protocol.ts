@@ -1,6 +1,10 @@
 // What differs between the versions of vLLM whose protocol the front speaks, as data; everything else of the front holds for
 // all. 0.32.0: recorded replies of a real server and its source; the others: their source. A client must read all of them.
 
+import type { Random } from "../../lib/random.ts";
+import type { WholeAnswer } from "../front/front-server.ts";
+import { RawText } from "../front/sampler.ts";
+
 /** Versions of vLLM whose replies the front can give. */
 export type VllmVersion = "0.32.0" | "0.12.0" | "0.10.2";
 
@@ -64,3 +68,104 @@ export const vllmProtocols: Readonly<Record<VllmVersion, VllmProtocol>> = {
     hasControls: false,
   },
 };
+
+type Item = Readonly<Record<string, unknown>>;
+
+/** By name, so that a test can go through all of them. Each takes a whole answer, or the last chunk of a stream. */
+export const vllmGarblings: Readonly<Record<string, (item: Item) => unknown>> = {
+  "a page of a proxy": () => new RawText("<html><body>502 Bad Gateway</body></html>"),
+  "half of the text": (item) => new RawText(JSON.stringify(item).slice(0, 40)),
+  null: () => null,
+  "no choices": (item) => ({ ...item, choices: null }),
+  "a choice that is none": (item) => ({ ...item, choices: ["stop"] }),
+  "a finish reason nobody knows": (item) => withChoice(item, { finish_reason: "tired" }),
+  "logprobs without ids": (item) =>
+    withChoice(item, {
+      token_ids: null,
+      logprobs: { tokens: ids(item).map(() => "a"), token_logprobs: ids(item).map(() => -1) },
+    }),
+  "ids without logprobs": (item) => withChoice(item, { logprobs: null }),
+  "one logprob too few": (item) => withLogprobs(item, ids(item).slice(1)),
+  "logprobs of other ids": (item) =>
+    withLogprobs(
+      item,
+      ids(item).map((id) => id + 1),
+    ),
+  "a logprob that is null": (item) => withLogprobs(item, ids(item), null),
+  "a logprob beyond 32 bits": (item) => withLogprobs(item, ids(item), -1e39),
+  "an id that is no id": (item) => withChoice(item, { token_ids: ids(item).map(() => -1) }),
+  "one id too many": (item) => withChoice(item, { token_ids: [...ids(item), 1] }),
+  "a stop at another token": (item) => withChoice(item, { finish_reason: "stop", stop_reason: 4_000_000 }),
+};
+
+/** One of the garblings. An answer without tokens has little to spoil; it becomes null. */
+export function garbleVllm(random: Random): (item: unknown) => unknown {
+  const chosen = vllmGarblings[random.pick(Object.keys(vllmGarblings))]!;
+  return (item) => (ids(item as Item).length === 0 ? new RawText("null") : chosen(item as Item));
+}
+
+function choice(item: Item): Item {
+  return (item["choices"] as readonly Item[] | null)?.[0] ?? {};
+}
+
+function ids(item: Item): readonly number[] {
+  return (choice(item)["token_ids"] ?? []) as readonly number[];
+}
+
+function withChoice(item: Item, change: Item): Item {
+  return { ...item, choices: [{ ...choice(item), ...change }] };
+}
+
+/** Logprobs in the form the answer has, of these ids. */
+function withLogprobs(item: Item, tokens: readonly number[], logprob: number | null = -1): Item {
+  const names = tokens.map((id) => `token_id:${id}`);
+  const known = choice(item)["logprobs"] as Item | null;
+  const logprobs =
+    known !== null && "content" in known
+      ? { content: names.map((token) => ({ token, logprob })) }
+      : { tokens: names, token_logprobs: names.map(() => logprob) };
+  return withChoice(item, { logprobs });
+}
+
+const types: Readonly<Record<number, string>> = {
+  400: "BadRequestError",
+  403: "PermissionDeniedError",
+  404: "NotFoundError",
+  405: "MethodNotAllowed",
+  500: "InternalServerError",
+  503: "ServiceUnavailableError",
+};
+
+/** The name and, where errors repeat it, the value that the request had. */
+export type Parameter = { readonly name: string; readonly value: string | null };
+
+/** An answer other than 200. `message` is what the server says. */
+export class VllmRefusal extends Error {
+  readonly status: number;
+  readonly #parameter: Parameter | null;
+
+  /** `parameter`: which one is wrong. */
+  constructor(status: number, message: string, parameter: Parameter | null = null) {
+    super(message);
+    this.name = "VllmRefusal";
+    this.status = status;
+    this.#parameter = parameter;
+  }
+
+  /** As it stands in a body, or in a chunk of a stream. */
+  toBody(protocol: VllmProtocol): unknown {
+    const { status } = this;
+    if (status === 401) return { error: this.message };
+    if (this.message === "Not Found" && protocol.notFound === "detail") return { detail: this.message };
+    const parameter = protocol.namesParameter ? this.#parameter : null;
+    const { name = null, value = null } = parameter ?? {};
+    const message = value === null ? this.message : `${this.message} (parameter=${name}, value=${value})`;
+    const fields = { message, type: types[status] ?? "Error", param: name, code: status };
+    return protocol.errors === "nested" ? { error: fields } : { object: "error", ...fields };
+  }
+
+  toAnswer(protocol: VllmProtocol): WholeAnswer {
+    const headers = { "content-type": "application/json" };
+    return { status: this.status, headers, text: JSON.stringify(this.toBody(protocol)), share: 1 };
+  }
+}

@@ -2,10 +2,86 @@
 // 404. One prompt a call; several completions of it are served, several prompts are not.
 
 import { randomUUID } from "node:crypto";
+
 import type { SamplerParams } from "../front/sampler.ts";
-import { FieldReader, require } from "./field-reader.ts";
-import type { VllmProtocol } from "./protocol.ts";
-import { VllmRefusal } from "./vllm-refusal.ts";
+import { type VllmProtocol, VllmRefusal, type Parameter } from "./protocol.ts";
+
+/** Throws a `VllmRefusal` with HTTP 400 when the condition does not hold. */
+function require(holds: boolean, message: string, parameter: Parameter | null = null): void {
+  if (!holds) throw new VllmRefusal(400, message, parameter);
+}
+
+export class FieldReader {
+  readonly #fields: Readonly<Record<string, unknown>>;
+
+  constructor(value: unknown, name: string) {
+    require(typeof value === "object" &&
+      value !== null &&
+      !Array.isArray(value), `${name}: Input should be a valid dictionary`);
+    this.#fields = value as Readonly<Record<string, unknown>>;
+  }
+
+  names(): readonly string[] {
+    return Object.keys(this.#fields);
+  }
+
+  has(name: string): boolean {
+    return Object.hasOwn(this.#fields, name);
+  }
+
+  /** True for what asks for nothing: absent, null, or without an entry. */
+  isEmpty(name: string): boolean {
+    const value = this.#value(name);
+    return value === null || value === "" || (typeof value === "object" && Object.keys(value).length === 0);
+  }
+
+  /** Empty when absent. */
+  object(name: string): FieldReader {
+    return new FieldReader(this.#value(name) ?? {}, name);
+  }
+
+  list(name: string): readonly unknown[] {
+    const value = this.#value(name);
+    require(Array.isArray(value), `${name}: Input should be a valid list`);
+    return value as readonly unknown[];
+  }
+
+  integers(name: string): readonly number[] {
+    if (this.#value(name) === null) return [];
+    const list = this.list(name);
+    require(list.every((entry) => Number.isInteger(entry)), `${name}: Input should be a valid integer`);
+    return list as readonly number[];
+  }
+
+  number(name: string): number | null {
+    const value = this.#value(name);
+    require(value === null || typeof value === "number", `${name}: Input should be a valid number`);
+    return value as number | null;
+  }
+
+  integer(name: string): number | null {
+    const value = this.number(name);
+    require(value === null || Number.isInteger(value), `${name}: Input should be a valid integer`);
+    return value;
+  }
+
+  text(name: string): string | null {
+    const value = this.#value(name);
+    require(value === null || typeof value === "string", `${name}: Input should be a valid string`);
+    return value as string | null;
+  }
+
+  /** Absent is false. */
+  boolean(name: string): boolean {
+    const value = this.#value(name);
+    require(value === null || typeof value === "boolean", `${name}: Input should be a valid boolean`);
+    return value === true;
+  }
+
+  #value(name: string): unknown {
+    return (this.has(name) ? this.#fields[name] : null) ?? null;
+  }
+}
 
 export type VllmEndpoint = "generate" | "completions";
 
@@ -119,7 +195,7 @@ function readSampling(
   const frequencyPenalty = fields.number("frequency_penalty") ?? 0;
   const presencePenalty = fields.number("presence_penalty") ?? 0;
   const minTokens = fields.integer("min_tokens") ?? 0;
-  const asked = fields.has("max_tokens") ? fields.integer("max_tokens") : 16;
+  const maxTokens = fields.has("max_tokens") ? fields.integer("max_tokens") : 16;
   const float = asPython(temperature);
   const named = { name: "temperature", value: float };
   require(temperature >= 0, `temperature must be non-negative, got ${float}.`, named);
@@ -132,9 +208,9 @@ function readSampling(
   require(repetitionPenalty > 0, `repetition_penalty must be greater than zero, got ${repetitionPenalty}.`);
   require(Math.abs(frequencyPenalty) <= 2, `frequency_penalty must be in [-2, 2], got ${frequencyPenalty}.`);
   require(Math.abs(presencePenalty) <= 2, `presence_penalty must be in [-2, 2], got ${presencePenalty}.`);
-  require(asked === null || asked >= 1, `max_tokens must be at least 1, got ${asked}.`, {
+  require(maxTokens === null || maxTokens >= 1, `max_tokens must be at least 1, got ${maxTokens}.`, {
     name: "max_tokens",
-    value: String(asked),
+    value: String(maxTokens),
   });
   require(minTokens >= 0, `min_tokens must be greater than or equal to 0, got ${minTokens}.`);
   const endTokenIds = new Set(fields.boolean("ignore_eos") ? [] : limits.endTokenIds);
@@ -142,7 +218,7 @@ function readSampling(
   return {
     endTokenIds,
     sampler: {
-      maxNewTokens: fit(asked, options),
+      maxNewTokens: fit(maxTokens, options),
       minNewTokens: minTokens,
       temperature: isGreedy ? 1 : temperature,
       topP,
@@ -166,7 +242,7 @@ function asPython(value: number): string {
 
 /** The bound of a generation, after the checks against the context length. */
 function fit(
-  asked: number | null,
+  maxTokens: number | null,
   options: { readonly endpoint: VllmEndpoint; readonly limits: VllmLimits; readonly promptLength: number },
 ): number {
   const { endpoint, limits, promptLength: prompt } = options;
@@ -184,12 +260,12 @@ function fit(
   if (!isCompletion || protocol.overflow === "shorten") {
     require(prompt <
       context, `The decoder prompt (length ${prompt}) is longer than the maximum model length of ${context}. Make sure that \`max_model_len\` is no smaller than the number of text tokens.`);
-    return Math.min(asked ?? Infinity, context - prompt);
+    return Math.min(maxTokens ?? Infinity, context - prompt);
   }
-  const wanted = asked ?? 1;
+  const output = maxTokens ?? 1;
   const start = `This model's maximum context length is ${context} tokens. However, you requested`;
-  require(prompt + wanted <= context, protocol.overflow === "total"
-    ? `${start} ${prompt + wanted} tokens (${prompt} in the messages, ${wanted} in the completion). Please reduce the length of the messages or completion.`
-    : `${start} ${wanted} output tokens and your prompt contains at least ${prompt} input tokens, for a total of at least ${prompt + wanted} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`);
-  return asked ?? context - prompt;
+  require(prompt + output <= context, protocol.overflow === "total"
+    ? `${start} ${prompt + output} tokens (${prompt} in the messages, ${output} in the completion). Please reduce the length of the messages or completion.`
+    : `${start} ${output} output tokens and your prompt contains at least ${prompt} input tokens, for a total of at least ${prompt + output} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`);
+  return maxTokens ?? context - prompt;
 }

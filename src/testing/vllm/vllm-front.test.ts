@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createFunctionSampler } from "../front/function-sampler.ts";
-import type { SamplerRequest } from "../front/sampler.ts";
+import { createFunctionSampler, type SamplerRequest } from "../front/sampler.ts";
 import { createVllmFront, type VllmFront, type VllmFrontOptions } from "./vllm-front.ts";
 
 type Json = Readonly<Record<string, unknown>>;

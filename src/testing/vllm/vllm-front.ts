@@ -3,18 +3,14 @@
 // that are text, stop strings, chat, several prompts in a call.
 
 import { Hono } from "hono";
+
 import type { Tokenizer } from "../../core/renderer.ts";
-import { createResponseWriter, createSocketWriter } from "../front/answer-writer.ts";
-import type { FrontEnvironment } from "../front/front-app.ts";
-import { listenOn, type FrontListener, type ListenOptions } from "../front/listener.ts";
-import { RequestTable, type LiveRequest } from "../front/request-table.ts";
+import { type Front, type FrontApp, type FrontEnvironment, frontOf, writerFor } from "../front/front-server.ts";
+import { RequestTable, type LiveRequest, type RunContext } from "../front/run-sequence.ts";
 import type { Sampler } from "../front/sampler.ts";
-import { addNewRoutes, addPauseRoutes, type ControlState } from "./control-routes.ts";
-import type { VllmCall, VllmEndpoint, VllmLimits } from "./read-call.ts";
+import { vllmProtocols, type VllmVersion, VllmRefusal } from "./protocol.ts";
+import { type VllmCall, type VllmEndpoint, type VllmLimits, FieldReader } from "./read-call.ts";
 import { serveCall, type ServeOptions } from "./serve-call.ts";
-import { FieldReader } from "./field-reader.ts";
-import { type VllmProtocol, vllmProtocols, type VllmVersion } from "./protocol.ts";
-import { VllmRefusal } from "./vllm-refusal.ts";
 
 export type VllmFrontOptions = {
   readonly sampler: Sampler;
@@ -40,15 +36,7 @@ export type VllmFrontOptions = {
   readonly apiKey?: string | null;
 };
 
-/** A front. Its sampler is used for as long as requests come; nothing needs to be closed but listeners. */
-export type VllmFront = {
-  /** Answers a request without a socket. Never rejects. Aborting the request's signal is a client that goes away. */
-  handle(request: Request): Promise<Response>;
-  /** Serves it on a socket of this machine. Rejects when the port is taken. */
-  listen(options?: ListenOptions): Promise<FrontListener>;
-  /** How many calls run and wait. */
-  load(): { readonly running: number; readonly waiting: number };
-};
+export type VllmFront = Front;
 
 /**
  * Makes a front.
@@ -86,9 +74,7 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
   });
   const serve = (path: string, endpoint: VllmEndpoint): void => {
     app.post(path, (context) => {
-      const { outgoing } = context.env ?? {};
-      const openWriter = outgoing === undefined ? createResponseWriter : () => createSocketWriter(outgoing);
-      return serveCall(context.req.raw, { ...shared, endpoint, openWriter });
+      return serveCall(context.req.raw, { ...shared, endpoint, openWriter: writerFor(context) });
     });
     app.all(path, () => {
       throw new VllmRefusal(405, "Method Not Allowed");
@@ -115,15 +101,12 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
     const served = { id: model, object: "model", created: 0, owned_by: "vllm", root: model, parent: null };
     return context.json({ object: "list", data: [{ ...served, max_model_len: contextLength }] });
   });
-  app.notFound(() => respond(new VllmRefusal(404, "Not Found"), protocol));
-  app.onError((error) => {
-    return respond(error instanceof VllmRefusal ? error : new VllmRefusal(500, "Internal server error"), protocol);
+  app.notFound(() => {
+    throw new VllmRefusal(404, "Not Found");
   });
-  return {
-    handle: async (request) => app.fetch(request),
-    listen: (listenOptions = {}) => listenOn((request, bindings) => app.fetch(request, bindings), listenOptions),
-    load: () => ({ running: table.running, waiting: table.waiting }),
-  };
+  return frontOf(app, table, (error) =>
+    (error instanceof VllmRefusal ? error : new VllmRefusal(500, "Internal server error")).toAnswer(protocol),
+  );
 }
 
 /** The same id may be live twice: the server tells calls apart by names of its own. */
@@ -158,7 +141,7 @@ function metricsText({ running, waiting }: RequestTable, model: string): string 
   ].join("\n");
 }
 
-function addTokenizeRoute(app: Hono<FrontEnvironment>, tokenizer: Tokenizer, contextLength: number): void {
+function addTokenizeRoute(app: FrontApp, tokenizer: Tokenizer, contextLength: number): void {
   app.post("/tokenize", async (context) => {
     const prompt = new FieldReader(await context.req.json().catch(() => null), "body").text("prompt");
     if (prompt === null) throw new VllmRefusal(400, "prompt: Field required");
@@ -167,7 +150,73 @@ function addTokenizeRoute(app: Hono<FrontEnvironment>, tokenizer: Tokenizer, con
   });
 }
 
-function respond(refusal: VllmRefusal, protocol: VllmProtocol): Response {
-  const { status, headers, text } = refusal.toAnswer(protocol);
-  return new Response(text, { status, headers });
+type ControlState = RunContext & {
+  /** By the id that the server gives a call: its endpoint's name before the client's. */
+  readonly calls: ReadonlyMap<string, ReadonlySet<LiveRequest>>;
+};
+
+function addPauseRoutes(app: FrontApp, state: ControlState): void {
+  const { table, sampler } = state;
+  let release: (() => void) | null = null;
+
+  app.post("/pause", async (context) => {
+    const mode = context.req.query("mode") ?? "abort";
+    if (mode !== "abort" && mode !== "wait" && mode !== "keep") {
+      throw new VllmRefusal(400, "mode: Input should be 'abort', 'wait' or 'keep'");
+    }
+    release?.();
+    release = table.hold({ freezes: mode === "keep" });
+    if (mode === "abort") table.abortAll();
+    if (mode === "keep") await sampler.pause?.();
+    else await table.drained();
+    return context.json({ status: "paused" });
+  });
+
+  app.post("/resume", async (context) => {
+    await sampler.resume?.();
+    release?.();
+    release = null;
+    return context.json({ status: "resumed" });
+  });
+
+  app.get("/is_paused", (context) => context.json({ is_paused: release !== null }));
+}
+
+/** What only new servers have. */
+function addNewRoutes(app: FrontApp, state: ControlState): void {
+  app.post("/abort_requests", async (context) => {
+    const ids = idsIn(await context.req.raw.text());
+    // Without ids, everything.
+    if (ids.length === 0) state.table.abortAll();
+    for (const id of ids) for (const live of state.calls.get(id) ?? []) live.abort();
+    return context.json({ status: "aborted", aborted: ids.length });
+  });
+
+  app.get("/weight_info", (context) => context.json({ weight_version: state.version.current }));
+
+  app.post("/update_weight_version", async (context) => {
+    const next = new FieldReader(await readJson(context.req.raw), "body").text("new_version");
+    if (next === null) throw new VllmRefusal(400, "new_version: Field required");
+    state.version.current = next;
+    return context.json({ success: true, new_version: next });
+  });
+}
+
+async function readJson(request: Request): Promise<unknown> {
+  try {
+    return JSON.parse(await request.text()) as unknown;
+  } catch {
+    throw new VllmRefusal(400, "Invalid JSON format");
+  }
+}
+
+function idsIn(body: string): readonly string[] {
+  try {
+    const value: unknown = JSON.parse(body);
+    const ids = typeof value === "object" && value !== null && "request_ids" in value ? value.request_ids : [];
+    if (Array.isArray(ids) && ids.every((id) => typeof id === "string")) return ids;
+  } catch {
+    // Said below.
+  }
+  throw new VllmRefusal(400, "Invalid JSON format");
 }
