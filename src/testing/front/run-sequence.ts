@@ -1,4 +1,5 @@
-// One sequence behind any protocol: the sampler runs, its tokens are watched for the end, and each has the version of the
+// The requests a front is working on, which are held back while generation is paused or weights are being loaded; and the run
+// of one sequence behind any protocol: the sampler runs, its tokens are watched for the end, and each has the version of the
 // weights that sampled it, as servers report it. Knows nothing of HTTP and of the shapes of answers.
 
 import { type Sampler, type SamplerOutput, type SamplerRequest, WireFaultError, type WireFault } from "./sampler.ts";

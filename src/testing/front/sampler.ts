@@ -1,4 +1,4 @@
-// What stands behind the SGLang protocol front: something that continues token ids. The front speaks HTTP, checks
+// The sampler behind a protocol front: it continues token ids. The front speaks HTTP, checks
 // parameters, watches for stops and builds text; a sampler knows none of that. The fake server of the tests and a server
 // with a real model differ only in the sampler they are given.
 

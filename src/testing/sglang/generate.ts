@@ -1,5 +1,5 @@
-// One sequence from admission to its item: waits while generation is held, lets the sampler run, and turns
-// whatever happens (abort, refusal, fault of the wire) into the item or the error of the reference.
+// One sequence from admission to its item: waits while generation is held, lets the sampler run, watches for the end, and
+// turns every outcome (abort, refusal, fault of the wire) into the item or the error of the reference.
 
 import type { Tokenizer } from "../../core/renderer.ts";
 import type { Clock } from "../../lib/clock.ts";

@@ -1,5 +1,6 @@
 // What differs between the versions of SGLang that the front speaks, as data; everything else of the front holds for both.
 // 0.5.23: recorded replies of a real server and its source. 0.5.9: its source. The newer is the default; a client must read both.
+// Then: the shapes in which SGLang refuses, and answers that are not what they should be, each of which a client must refuse.
 
 import type { Random } from "../../lib/random.ts";
 import type { WholeAnswer } from "../front/front-server.ts";

@@ -1,4 +1,5 @@
-// The endpoints by which a trainer works a server: abort, pause and continue, weights and their version, the cache.
+// The endpoints beside /generate: those by which a trainer operates a server (abort, pause and continue, weights and their
+// version, the cache), what a server says about itself, and text to ids and back.
 
 import type { Tokenizer } from "../../core/renderer.ts";
 import type { FrontApp } from "../front/front-server.ts";

@@ -1,5 +1,6 @@
 // What differs between the versions of vLLM whose protocol the front speaks, as data; everything else of the front holds for
 // all. 0.32.0: recorded replies of a real server and its source; the others: their source. A client must read all of them.
+// Then: the shapes in which vLLM refuses, and answers that are not what they should be, each of which a client must refuse.
 
 import type { Random } from "../../lib/random.ts";
 import type { WholeAnswer } from "../front/front-server.ts";

@@ -1,5 +1,6 @@
 // One POST to either endpoint: a body in, an answer out, whole or as server-sent events. What is wrong with the request is
-// said with its status; what goes wrong later, inside an open stream, as a chunk. A client that goes away aborts its call.
+// said with its status; what goes wrong later, inside an open stream, as a chunk. A client that goes away aborts its call. Then: the
+// run of a call, and the shapes of both endpoints' answers, whole and in chunks of what is new since the last one.
 
 import type { Tokenizer } from "../../core/renderer.ts";
 import {
