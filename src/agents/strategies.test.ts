@@ -5,7 +5,7 @@ import { readFile } from "node:fs/promises";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { chatAgent, wordsReply, type ChatMessage, type ChatModel } from "../chat-models/index.ts";
+import { chatAgent, textReply, type ChatMessage, type ChatModel } from "../chat-models/index.ts";
 import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import { type AgentStrategy, type Episode, freeUsage, type Message, type Renderer } from "../core/index.ts";
 import { createScriptedEngine } from "../engines/scripted/index.ts";
@@ -80,10 +80,10 @@ function movingModel(strategy: AgentStrategy, moveOn: (messages: readonly ChatMe
     name: "moving",
     complete: (messages) => {
       const move = moveOn(messages);
-      if ("words" in move || isText(strategy)) return Promise.resolve(wordsReply(write(move, strategy), freeUsage));
+      if ("words" in move || isText(strategy)) return Promise.resolve(textReply(write(move, strategy), freeUsage));
       const { name, arguments: given } = JSON.parse(move.call) as { readonly name: string; readonly arguments: object };
       const toolCalls = [{ id: null, name, argumentsText: JSON.stringify(given) }];
-      return Promise.resolve({ ...wordsReply("", freeUsage), toolCalls });
+      return Promise.resolve({ ...textReply("", freeUsage), toolCalls });
     },
   };
 }

@@ -86,10 +86,10 @@ export type ChatSampling = {
 };
 
 /** A message of text alone. */
-export type ChatWords = { readonly role: "system" | "user" | "assistant"; readonly content: string };
+export type ChatText = { readonly role: "system" | "user" | "assistant"; readonly content: string };
 
 /** A message to a model; messages of an episode are such messages. */
-export type ChatMessage = ChatWords | AssistantMessage | ToolMessage;
+export type ChatMessage = ChatText | AssistantMessage | ToolMessage;
 
 /** A tool call as the model wrote it; nothing in it is checked. */
 export type ChatToolCall = {
@@ -132,6 +132,6 @@ export interface ChatModel {
 }
 
 /** A whole reply of text alone. */
-export function wordsReply(text: string, usage: ModelUsage): ChatReply {
+export function textReply(text: string, usage: ModelUsage): ChatReply {
   return { text, reasoning: null, toolCalls: [], isCutOff: false, usage };
 }

@@ -5,7 +5,7 @@ import {
   type CallLimits,
   type ChatModel,
   type ChatModelOptions,
-  type ChatWords,
+  type ChatText,
   createChatModel,
   createModelCaller,
   type ModelCaller,
@@ -90,7 +90,7 @@ class ModelUser implements UserSimulator {
   readonly #parts: ModelUserParts;
   readonly #instruction: string;
   readonly #order: CallOrder;
-  #messages: ChatWords[] = [];
+  #messages: ChatText[] = [];
 
   constructor(parts: ModelUserParts, instruction: string, spoken: readonly SpokenLine[] = []) {
     this.#parts = parts;

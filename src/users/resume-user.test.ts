@@ -1,6 +1,6 @@
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
-import type { ChatModel, ChatWords } from "../chat-models/index.ts";
+import type { ChatModel, ChatText } from "../chat-models/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import type { SpokenLine, UserSimulator, UserSource } from "../core/index.ts";
 import {
@@ -29,13 +29,13 @@ async function talk(user: UserSimulator, words: readonly (string | null)[]): Pro
 
 /** Says "line 0", "line 1", ... in the form that a strategy reads, and lets every review pass. */
 function countingModel(first: number, wrap: (line: string) => string = (line) => line) {
-  const shown: (readonly ChatWords[])[] = [];
+  const shown: (readonly ChatText[])[] = [];
   let next = first;
   const chat: ChatModel = {
     name: "counting",
     complete: (messages) => {
       const isReview = messages.length === 1;
-      if (!isReview) shown.push(messages.map((message) => ({ ...message }) as ChatWords));
+      if (!isReview) shown.push(messages.map((message) => ({ ...message }) as ChatText));
       const text = isReview ? "true" : wrap(`line ${next++}`);
       const usage = { modelCalls: 1, inputTokens: 1, outputTokens: 1, cost: null };
       return Promise.resolve({ text, reasoning: null, toolCalls: [], isCutOff: false, usage });

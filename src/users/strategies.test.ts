@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type ChatMessage, type ChatModel, wordsReply } from "../chat-models/index.ts";
+import { type ChatMessage, type ChatModel, textReply } from "../chat-models/index.ts";
 import { reactUser, reflectionUser, verifyUser, type ModelUserOptions } from "./model-user.ts";
 import type { UserPrompts } from "./prompts.ts";
 import { testTask } from "./test-task.test-helper.ts";
@@ -21,7 +21,7 @@ function replying(...replies: readonly string[]) {
       const text = replies[shown.length];
       if (text === undefined) return Promise.reject(new Error("one model call more than replies"));
       shown.push([...messages]);
-      return Promise.resolve(wordsReply(text, { modelCalls: 1, inputTokens: 1, outputTokens: 1, cost: 1 }));
+      return Promise.resolve(textReply(text, { modelCalls: 1, inputTokens: 1, outputTokens: 1, cost: 1 }));
     },
   };
   return { chat, shown, last: () => shown.at(-1)?.map(({ content }) => content) };

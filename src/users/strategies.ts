@@ -1,7 +1,7 @@
 // How a model finds the user's next line: at once, after a thought, after a check, after a reflection on a refused line. Each in
 // two ways: sensibly, or as the τ-bench reference does, quirks included.
 
-import type { ChatWords } from "../chat-models/index.ts";
+import type { ChatText } from "../chat-models/index.ts";
 import type { AttributedError } from "../core/index.ts";
 import { pythonRepr, pythonStrip } from "../python-semantics/index.ts";
 import { stopMarker } from "./call-order.ts";
@@ -15,10 +15,10 @@ export type UserCompat = "sane" | "upstream";
 export type Conversation = {
   readonly instruction: string | null;
   /** What the model is shown. The strategy appends what it is to remember. */
-  readonly messages: ChatWords[];
+  readonly messages: ChatText[];
   readonly prompts: UserPrompts;
   /** Calls the model; `read` turns the reply into what the strategy needs, and its retryable failures are tried again. */
-  readonly ask: <T>(messages: readonly ChatWords[], read: (reply: string) => T) => Promise<T>;
+  readonly ask: <T>(messages: readonly ChatText[], read: (reply: string) => T) => Promise<T>;
 };
 
 /** How the next line is found. A frozen value: the state of an episode is in its conversation. */
@@ -203,7 +203,7 @@ const labels = {
 } as const;
 
 /** One `Label: text` a line. Upstream's shows the system prompt too; ours leaves it out, since checkers get the instruction. */
-function transcriptOf(messages: readonly ChatWords[], compat: UserCompat): string {
+function transcriptOf(messages: readonly ChatText[], compat: UserCompat): string {
   return messages
     .filter(({ role }) => compat === "upstream" || role !== "system")
     .map(({ role, content }) => `${labels[compat][role]}: ${content}`)
@@ -213,7 +213,7 @@ function transcriptOf(messages: readonly ChatWords[], compat: UserCompat): strin
 /** Asks whether a response may be sent as the next line after `messages`. */
 function mayBeSent(
   { instruction, prompts, ask }: Conversation,
-  input: { readonly messages: readonly ChatWords[]; readonly response: string; readonly compat: UserCompat },
+  input: { readonly messages: readonly ChatText[]; readonly response: string; readonly compat: UserCompat },
 ): Promise<boolean> {
   const transcript = transcriptOf(input.messages, input.compat);
   const question = prompts.check({ instruction, transcript, response: input.response });

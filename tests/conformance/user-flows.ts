@@ -1,7 +1,7 @@
 // Plays recorded conversations of τ-bench's simulated users: which messages each model call got, what came back, what the
 // agent was told. The records hold marks in place of prompt texts, so our prompts are replaced by the same marks.
 
-import { type ChatMessage, wordsReply } from "#src/chat-models/index.ts";
+import { type ChatMessage, textReply } from "#src/chat-models/index.ts";
 import { AttributedError, type Task, type UserSource } from "#src/core/index.ts";
 import { pythonRepr } from "#src/python-semantics/index.ts";
 import {
@@ -51,7 +51,7 @@ export async function playUserFlow(flow: UserFlow): Promise<string | null | unde
       complete: (messages) => {
         const reply = recorded[calls.length]?.reply ?? "(one call more than recorded)";
         calls.push({ messages: [...messages], reply });
-        return Promise.resolve(wordsReply(reply, { modelCalls: 1, inputTokens: 0, outputTokens: 0, cost: 0 }));
+        return Promise.resolve(textReply(reply, { modelCalls: 1, inputTokens: 0, outputTokens: 0, cost: 0 }));
       },
     },
   });

@@ -21,7 +21,7 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
   app.post("/abort_request", async (context) => {
     const fields = await read(context.req.raw);
     if (boolean(fields["abort_all"], "abort_all")) table.abortAll();
-    else if (fields["rid"] !== "") table.abort(text(fields["rid"], "rid") ?? "");
+    else if (fields["rid"] !== "") table.abort(optionalText(fields["rid"], "rid") ?? "");
     return context.body(null, 200);
   });
 
@@ -57,7 +57,7 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
 
   app.post("/update_weight_version", async (context) => {
     const fields = await read(context.req.raw);
-    const next = text(fields["new_version"], "new_version");
+    const next = optionalText(fields["new_version"], "new_version");
     if (next === null) throw Refusal.ofShape("new_version", "Field required");
     if (boolean(fields["abort_all_requests"] ?? true, "abort_all_requests")) table.abortAll();
     version.current = next;
@@ -66,7 +66,7 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
 
   app.post("/update_weights_from_disk", async (context) => {
     const fields = await read(context.req.raw);
-    const modelPath = text(fields["model_path"], "model_path");
+    const modelPath = optionalText(fields["model_path"], "model_path");
     if (modelPath === null) throw Refusal.ofShape("model_path", "Field required");
     const isPaused = release !== null;
     const open = table.hold({ freezes: false });
@@ -76,7 +76,7 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
       if (!isPaused) await table.drained();
       if (sampler.updateWeights === undefined) throw new Error("This server has no weights to update.");
       await sampler.updateWeights(modelPath);
-      const next = text(fields["weight_version"], "weight_version");
+      const next = optionalText(fields["weight_version"], "weight_version");
       version.current = next ?? version.current;
       const named = next !== null && protocol.updateNamesVersion ? ` Weight version updated to ${next}.` : "";
       const message = `Succeeded to update model weights.${named}`;
@@ -91,7 +91,7 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
   });
 }
 
-function text(value: unknown, name: string): string | null {
+function optionalText(value: unknown, name: string): string | null {
   if (value === undefined || value === null) return null;
   if (typeof value !== "string") throw Refusal.ofShape(name, "Input should be a valid string");
   return value;
