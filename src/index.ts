@@ -52,3 +52,13 @@ export {
 } from "./api/rollout.ts";
 export { evaluate, type EvaluateOptions, type EvaluateResult, planEvaluation } from "./api/evaluate.ts";
 export { train, type TrainOptions, type TrainResult } from "./api/train.ts";
+export { auditTemplate, type AuditTemplateOptions } from "./api/audit-template.ts";
+export { auditEngine, type AuditEngineOptions, type AuditEngineResult, type EngineCheck } from "./api/audit-engine.ts";
+export {
+  type ExportCounts,
+  exportRun,
+  type ExportRunOptions,
+  type ExportRunResult,
+  NothingToExportError,
+} from "./api/export-run.ts";
+export { type RunningService, serve, type ServeOptions } from "./api/serve.ts";

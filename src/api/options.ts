@@ -64,24 +64,25 @@ export type ReadOptions = {
   readonly resume: RunToResume | null;
 };
 
-/** Options to settings. Throws a `ConfigurationError` that names the option as its flag, or file, line and column. */
+/** Options to settings; `given`: a run that is resumed, which `resume` does not name. Throws a `ConfigurationError` that names the option as its flag, or file, line and column. */
 export async function readOptions(
   options: RolloutSettingOptions & SettingSources & CallOptions,
   defaults: FlagValues = {},
+  given: RunToResume | null = null,
 ): Promise<ReadOptions> {
   const { cwd = process.cwd(), variables: env = process.env, config } = options;
   const { values, parts } = splitParts(options);
   const surroundings = { env, cwd, parts };
-  const resume = options.resume === undefined ? null : await readRunToResume(options.resume, cwd);
-  if (resume !== null) {
+  const resume = options.resume === undefined ? given : await readRunToResume(options.resume, cwd);
+  if (options.resume !== undefined) {
     const named = (["config", "out"] as const).find((name) => options[name] !== undefined);
     if (named !== undefined) {
       throw new ConfigurationError(
         `Cannot use --${named} with --resume: folder and settings are those of the run; leave --${named} out.`,
       );
     }
-    return { settings: resolveSettings(values, resume.settings), surroundings, resume };
   }
+  if (resume !== null) return { settings: resolveSettings(values, resume.settings), surroundings, resume };
   const file = config === undefined ? null : await readConfigFile(config, cwd);
   const preset = values.preset ?? file?.values.get("preset")?.value;
   const below = { ...defaults, ...presetDefaults(typeof preset === "string" ? preset : null) };

@@ -36,13 +36,13 @@ import { chooseUser } from "./choose-user.ts";
 import { loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
 import { type FlagValues, resolveSettings, settingsRecord } from "./resolve-settings.ts";
-import { newFolder } from "./rollout.ts";
 import { type RolloutSettings, rolloutSettings } from "./rollout-settings.ts";
-import { packageVersion } from "./run-manifest.ts";
 import { keyOf, readFlag, readFlags } from "./setting.ts";
+import { type TrainSettings, trainSettings } from "./train-settings.ts";
+import { newFolder } from "./rollout.ts";
+import { packageVersion } from "./run-manifest.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { readTaskList } from "./task-list.ts";
-import { type TrainSettings, trainSettings } from "./train-settings.ts";
 
 /**
  * Options of {@link train}: the settings of the command `train` by their flags' names in camelCase, and those of the rollouts

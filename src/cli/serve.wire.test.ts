@@ -93,7 +93,7 @@ describe("serve", () => {
       },
       { argv: argv() },
     );
-    expect(stderr).toContain("Going on: 3 episodes have ended");
+    expect(stderr).toContain("Resuming: 3 episodes have ended");
   });
 
   test("requests name the engine, as slime hands over its router", async () => {
@@ -233,7 +233,7 @@ describe("serve", () => {
     [["--listen", "8800"], 'Cannot use --listen "8800"'],
     [["--listen", "0.0.0.0:0"], "without a token"],
     [["--token-env", "NO_TOKEN"], 'environment variable "NO_TOKEN" is not set'],
-    [["--max-waiting", "-1"], 'Cannot use --max-waiting: it is "-1", a whole number of at least 1 is needed.'],
+    [["--max-waiting", "-1"], 'Cannot use --max-waiting: it is "-1", a whole number from 1 to 10000000 is needed.'],
     [["--tasks", "0-3"], "--tasks"],
   ])("says what is wrong with %j", async (flags, message) => {
     const { run } = await createTestCli();

@@ -1,29 +1,22 @@
 // `doctor`: examines what a rollout will depend on before anything is trained: the chat template of a model folder, and a server.
 
-import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
-
 import { Command, Option } from "commander";
 
 import { ConfigurationError } from "../../core/index.ts";
-import { auditTemplate, type TemplateAudit } from "../../renderers/index.ts";
-import { loadModelFolder, type ModelFolder } from "../../tokenizers/index.ts";
+import type { TemplateAudit } from "../../renderers/index.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
-import { modelPath } from "../../api/choose-model.ts";
 import { coloursFor } from "../display/terminal-text.ts";
-import { examineServer, type ServerFlags } from "../doctor/examine-server.ts";
+import { auditTemplate, type AuditTemplateOptions } from "../../api/audit-template.ts";
+import { auditEngine, type AuditEngineOptions } from "../../api/audit-engine.ts";
 import { auditView } from "../doctor/audit-view.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
-import { readFlag } from "../../api/setting.ts";
 import type { RunCommand } from "./command-result.ts";
 import { quoted } from "../rollout-display.ts";
 
-type DoctorFlags = ServerFlags & {
-  readonly template?: string;
-  readonly renderer?: string;
-  readonly history?: string;
-  readonly thinking?: string;
-};
+type DoctorFlags = AuditEngineOptions &
+  Pick<AuditTemplateOptions, "template" | "renderer" | "history" | "thinking"> & {
+    readonly json?: boolean;
+  };
 
 export function doctorCommand(run: RunCommand): Command {
   return new Command("doctor")
@@ -77,7 +70,7 @@ async function examine(
   context: CliContext,
 ): Promise<number> {
   if (what === "engine")
-    return examineServer({ ...flags, ...(folder === null ? {} : { url: flags.url ?? folder }) }, context);
+    return examineEngine({ ...flags, ...(folder === null ? {} : { url: flags.url ?? folder }) }, context);
   if (what !== "template") {
     throw new ConfigurationError(
       `Cannot examine "${what}": there are "template" and "engine"; write "doctor template ${quoted(folder ?? what)}".`,
@@ -89,20 +82,9 @@ async function examine(
     );
   }
   const { cwd, stdout, env } = context;
-  const thinking = readFlag(rolloutSettings.thinking, flags.thinking);
-  const history = readFlag(rolloutSettings.history, flags.history);
-  const model = await loadModelFolder(modelPath(folder, cwd));
-  const audit = auditTemplate({
-    tokenizer: model.tokenizer,
-    chatTemplate: await templateOf(model, { folder, file: flags.template ?? null, cwd }),
-    specialTokens: model.specialTokens,
-    renderer: readFlag(rolloutSettings.renderer, flags.renderer),
-    history,
-    thinking: thinking === null ? null : thinking === "on",
-  });
-  const noted = { ...audit, notes: [...audit.notes, ...otherTemplates(model, flags.template ?? null)] };
-  if (flags.json === true) stdout.write(`${JSON.stringify(noted, null, 2)}\n`);
-  else stdout.write(`${auditView(noted, { title: folder, colours: coloursFor(stdout, env) }).join("\n")}\n`);
+  const audit = await auditTemplate({ ...flags, model: folder, cwd });
+  if (flags.json === true) stdout.write(`${JSON.stringify(audit, null, 2)}\n`);
+  else stdout.write(`${auditView(audit, { title: folder, colours: coloursFor(stdout, env) }).join("\n")}\n`);
   return exitCodeOf(audit);
 }
 
@@ -110,34 +92,25 @@ function exitCodeOf({ problems }: TemplateAudit): number {
   return problems.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
-async function templateOf(
-  { chatTemplate }: ModelFolder,
-  { folder, file, cwd }: { readonly folder: string; readonly file: string | null; readonly cwd: string },
-): Promise<string> {
-  if (file !== null) return readTemplateFile(file, cwd);
-  if (chatTemplate !== null) return chatTemplate;
-  throw new ConfigurationError(
-    `Cannot examine the template of "${folder}": the folder has none (chat_template.jinja, or chat_template in ` +
-      "tokenizer_config.json); add it, or name a file with --template.",
-  );
-}
-
-/** The Jinja file that --template names. */
-export async function readTemplateFile(file: string, cwd: string): Promise<string> {
-  try {
-    return await readFile(resolve(cwd, file), "utf8");
-  } catch (error) {
-    throw new ConfigurationError(
-      `Cannot read "${file}": it is not there or not readable; correct --template, which names a Jinja file.`,
-      { cause: error },
-    );
-  }
-}
-
-/** Models with several templates have one for tools under another name, which is easily missed. */
-function otherTemplates({ namedTemplates }: ModelFolder, file: string | null): string[] {
-  const others = [...namedTemplates.keys()].filter((name) => name !== "default");
-  if (others.length === 0 || file !== null) return [];
-  const names = others.map((name) => `"${name}"`).join(", ");
-  return [`tokenizer_config.json has more templates (${names}); to use one, write it to chat_template.jinja.`];
+/** Exit code 0: no check failed. */
+async function examineEngine(flags: DoctorFlags, context: CliContext): Promise<number> {
+  const { stdout, env, drain, cancel } = context;
+  const colours = coloursFor(stdout, env);
+  const show = (line: string): void => void (flags.json === true ? null : stdout.write(`${line}\n`));
+  const result = await auditEngine({
+    ...{ ...flags, variables: env, drain, signal: cancel },
+    onServer: ({ engine, address, contextTokens }) =>
+      show(
+        `${engine} at ${address}, ${contextTokens === null ? "context not known" : `${contextTokens} tokens of context`}`,
+      ),
+    onCheck: ({ mode, name, result: outcome, reason }) => {
+      const paint = { ok: colours.green, failed: colours.red, "not applicable": colours.dim }[outcome];
+      show(`  ${mode.padEnd(8)}  ${paint(outcome.padEnd(14))}  ${name}${reason === null ? "" : `: ${reason}`}`);
+    },
+  });
+  const count = (outcome: string): number => result.checks.filter((check) => check.result === outcome).length;
+  show(`${count("ok")} ok, ${count("failed")} failed, ${count("not applicable")} not applicable`);
+  if (flags.json === true) stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+  if (drain.aborted) return exitCodes.interrupted;
+  return count("failed") === 0 ? exitCodes.done : exitCodes.failed;
 }

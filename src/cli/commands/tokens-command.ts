@@ -21,7 +21,7 @@ import { readConversation } from "../tokens/read-conversation.ts";
 import { storyView } from "../tokens/story-view.ts";
 import type { TokenStory } from "../tokens/token-story.ts";
 import type { RunCommand } from "./command-result.ts";
-import { readTemplateFile } from "./doctor-command.ts";
+import { readTemplateFile } from "../../api/audit-template.ts";
 import { findEpisode } from "./inspect-command.ts";
 
 type TokensFlags = {

@@ -1,9 +1,9 @@
 // `train`: parses flags, calls train(), prints.
 
 import { Command } from "commander";
-import { rolloutSettings, type SettingName } from "../../api/rollout-settings.ts";
-import { rolloutDefaults, train, type TrainOptions, type TrainResult } from "../../api/train.ts";
+import { type SettingName, rolloutSettings } from "../../api/rollout-settings.ts";
 import { trainSettings } from "../../api/train-settings.ts";
+import { rolloutDefaults, train, type TrainOptions, type TrainResult } from "../../api/train.ts";
 import { type CliContext, exitCodes } from "../cli-context.ts";
 import { coloursFor, formatDuration } from "../display/terminal-text.ts";
 import { comparisonTable, createTrainingDisplay } from "../display/training-display.ts";

@@ -1,9 +1,9 @@
-// From settings to a rollout service with its folder: engines are connected as requests name them, episodes are journalled,
-// and a folder that an earlier service left is gone on with.
+// serve(): a rollout service with its folder. Engines are connected as requests name them, episodes are journalled, and the
+// folder that an earlier service left is resumed.
 
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { ConfigurationError, type Tool } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { exportFormats, exportGroup } from "../export/index.ts";
@@ -21,24 +21,142 @@ import {
 import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
 import { type CircuitChange, createRunMetrics } from "../telemetry/index.ts";
 import { packageVersion, runManifest } from "./run-manifest.ts";
-import { type RolloutSettings, concurrencyBounds } from "./rollout-settings.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
-import { checkSameSettings, type RunToResume } from "./run-to-resume.ts";
 import { observedPlayer } from "./watch-run.ts";
+import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
+import {
+  type RolloutSettings,
+  type SettingName,
+  concurrencyBounds,
+  groupSettings,
+  settingNames,
+} from "./rollout-settings.ts";
+import { type SettingValues, readFlags, section, text, whole } from "./setting.ts";
+import { checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
+import { readKey } from "./secrets.ts";
 
-export type OpenedService = {
+/** What a plan, an agent behind an API or a terminal needs. */
+const notServed = [
+  ...(["tasks", "groupSize", "agentModel", "agentUrl", "agentApiKeyEnv", "preset", "faultPolicy", "metrics"] as const),
+  ...(["logJson", "quiet", "recordUsers", "replayUsers"] as const),
+  ...(Object.keys(groupSettings) as readonly (keyof typeof groupSettings)[]),
+];
+
+/** The settings of a rollout that a service has: what is run comes with the requests. */
+export const serveSettingNames: readonly SettingName[] = settingNames.filter(
+  (name) => !(notServed as readonly SettingName[]).includes(name),
+);
+
+export const serveSettings = section("The service", {
+  listen: text(
+    "<host:port>",
+    "where requests come in; port 0 takes a free one",
+    "127.0.0.1:8800",
+    "an address like 127.0.0.1:8800",
+  ),
+  tokenEnv: text(
+    "<variable>",
+    "environment variable with the token that requests must send; needed beyond this machine",
+    null,
+    "the name of an environment variable",
+  ),
+  maxWaiting: whole("<n>", "requested episodes that may wait; more are refused with 429", 4096, {
+    max: 10_000_000,
+  }),
+});
+
+/**
+ * Options of {@link serve}: the flags of the command `serve` in camelCase.
+ *
+ * @example
+ * { env: "bookshop", listen: "127.0.0.1:0", out: "runs/service" }
+ */
+export type ServeOptions = Omit<RolloutSettingOptions, (typeof notServed)[number]> &
+  Partial<SettingValues<typeof serveSettings>> &
+  Pick<SettingSources, "config"> &
+  Omit<CallOptions, "drain"> & {
+    /** Receives lines for people, synchronously. @default nothing does */
+    readonly onNotice?: (message: string) => void;
+  };
+
+/** A service that takes requests. */
+export type RunningService = {
+  readonly url: string;
+  readonly environment: string;
+  readonly split: string;
+  /** Episodes of an earlier process that are resumed; `null`: the folder is new. */
+  readonly earlier: { readonly ended: number; readonly inFlight: number } | null;
+  /** Those that a trainer takes batches from. */
+  readonly producers: RolloutService["producers"];
+  /** Takes no further requests. `wait` (default): running episodes are finished; else they are resumed by the next start. */
+  close(options?: { readonly wait?: boolean }): Promise<void>;
+};
+
+/**
+ * Serves rollouts over HTTP, for a trainer that requests groups or takes batches. What was requested is kept in the folder `out`,
+ * which is required: served again, it is resumed. Resolves when requests come in. Rejects with a `ConfigurationError` for
+ * whatever the caller can correct.
+ *
+ * @example
+ * const service = await serve({ env: "bookshop", listen: "127.0.0.1:0", out: "runs/service" });
+ * console.log(`${service.url}/openapi.json`);
+ * await service.close();
+ */
+export async function serve(options: ServeOptions): Promise<RunningService> {
+  const { cwd = process.cwd(), variables = process.env, signal, onNotice = () => undefined, out } = options;
+  const own = readFlags(serveSettings, options);
+  const address = readAddress(own.listen);
+  const token = readKey(variables, own.tokenEnv, "--token-env");
+  if (typeof out !== "string" || out === "") {
+    throw new ConfigurationError("Cannot serve: no folder is named for requests and episodes; give --out <folder>.");
+  }
+  const folder = resolve(cwd, out);
+  const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
+  const { settings, surroundings } = await readOptions(options, {}, resume);
+  const opened = await openService(settings, surroundings, {
+    ...{ folder, token, maxWaiting: own.maxWaiting, resume, onNotice },
+    cancel: signal ?? new AbortController().signal,
+  });
+  try {
+    const listener = await opened.service.listen(address);
+    const { environment, split, earlier, service } = opened;
+    let closed: Promise<void> | null = null;
+    return {
+      ...{ url: listener.url, environment, split, earlier },
+      get producers() {
+        return service.producers;
+      },
+      close: async ({ wait = true } = {}) => {
+        await service.close({ wait });
+        await (closed ??= listener.close().then(() => opened.close()));
+      },
+    };
+  } catch (error) {
+    await opened.close();
+    throw error;
+  }
+}
+
+function readAddress(listen: string): { readonly host: string; readonly port: number } {
+  const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(listen.trim());
+  const port = Number(match?.[3]);
+  const host = match?.[1] ?? match?.[2];
+  if (host !== undefined && port <= 65_535) return { host, port };
+  throw new ConfigurationError(`Cannot use --listen "${listen}": an address like 127.0.0.1:8800 is needed.`);
+}
+
+type OpenedService = {
   readonly service: RolloutService;
   readonly environment: string;
   readonly split: string;
-  /** Episodes of an earlier process that are gone on with; `null`: the folder is new. */
-  readonly earlier: { readonly ended: number; readonly underWay: number } | null;
+  readonly earlier: RunningService["earlier"];
   /** Closes the service, too. */
   close(): Promise<void>;
 };
 
-export type OpenServiceOptions = {
+type OpenServiceOptions = {
   /** Absolute. */
   readonly folder: string;
   readonly token: string | null;
@@ -55,7 +173,7 @@ export type OpenServiceOptions = {
 const mostEngines = 64;
 
 /** Throws a `ConfigurationError` for whatever the user can correct. */
-export async function openService(
+async function openService(
   given: RolloutSettings,
   context: Surroundings,
   options: OpenServiceOptions,
@@ -153,7 +271,7 @@ export async function openService(
       service,
       environment: environment.name,
       split: settings.split ?? "",
-      earlier: earlier === null ? null : { ended: earlier.ended.size, underWay: earlier.inFlight.size },
+      earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
       close,
     };
   } catch (error) {

@@ -3,8 +3,8 @@ import type { AddressInfo } from "node:net";
 
 import { describe, expect, test } from "vitest";
 
-import { createSglangFront, type Sampler } from "../../testing/index.ts";
-import { createTestCli } from "../cli.test-helper.ts";
+import { createSglangFront, type Sampler } from "../testing/index.ts";
+import { createTestCli } from "./cli.test-helper.ts";
 
 const sampler: Sampler = {
   sample: async ({ params }, { signal, onTokens }) => {
@@ -63,7 +63,7 @@ describe("doctor engine", () => {
       mode: "whole",
       name: "every sampled token has a logprob",
       result: "failed",
-      reason: expect.stringContaining("output_token_logprobs is missing") as string,
+      reason: expect.stringContaining("logprobs are missing") as string,
     });
     expect(failed.map(({ mode, name }) => `${mode}: ${name}`)).toContain(
       "streamed: a reply that fills the bound ends with length",

@@ -1,0 +1,131 @@
+// auditEngine(): the contract of engines put to a server that is running, whole and streamed. Says what a rollout will rely on,
+// check by check; runs no episode and needs no model folder.
+
+import { AttributedError, ConfigurationError } from "../core/index.ts";
+import { createSglangEngine } from "../engines/sglang/index.ts";
+import { createVllmEngine } from "../engines/vllm/index.ts";
+import { asFields, createHttpPool, resolveAddress } from "../http/index.ts";
+import { type CheckOutcome, examineEngine } from "../testing/index.ts";
+import type { CallOptions, RolloutSettingOptions } from "./options.ts";
+import { rolloutSettings } from "./rollout-settings.ts";
+import { readFlag } from "./setting.ts";
+import { readKey } from "./secrets.ts";
+
+/** Options of {@link auditEngine}: the flags of the command `doctor engine` in camelCase. */
+export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
+  Pick<RolloutSettingOptions, "apiKeyEnv" | "endpoint" | "turnTimeout" | "maxContextTokens"> & {
+    /** Address of the server, like http://127.0.0.1:30000. Required. */
+    readonly url?: string;
+    /** What the server is. @default "sglang" */
+    readonly engine?: "sglang" | "vllm";
+    /** True: nobody else uses the server, so that it may be paused. @default false */
+    readonly exclusive?: boolean;
+    /** Receives the server once it has answered. @default nothing does */
+    readonly onServer?: (server: Omit<AuditEngineResult, "checks">) => void;
+    /** Receives each check when it is done. @default nothing does */
+    readonly onCheck?: (check: EngineCheck) => void;
+  };
+
+/** One check; `mode`: how replies come. */
+export type EngineCheck = { readonly mode: "whole" | "streamed" } & CheckOutcome;
+
+export type AuditEngineResult = {
+  readonly engine: "sglang" | "vllm";
+  /** Safe to show. */
+  readonly address: string;
+  /** `null`: the server does not say. */
+  readonly contextTokens: number | null;
+  readonly checks: readonly EngineCheck[];
+};
+
+/**
+ * Checks a server against the contract of engines: ids, logprobs, stops, refusals, cancelled and aborted calls, weight versions,
+ * pauses. Samples some thousand tokens. Failed checks are data; rejects with a `ConfigurationError` when the server cannot be
+ * examined.
+ *
+ * @example
+ * const { checks } = await auditEngine({ url: "http://127.0.0.1:30000" });
+ * console.log(checks.filter(({ result }) => result === "failed"));
+ */
+export async function auditEngine(options: AuditEngineOptions): Promise<AuditEngineResult> {
+  const { variables = process.env, url, exclusive = false, signal, drain, onServer, onCheck } = options;
+  const name = readFlag(rolloutSettings.engine, options.engine) ?? "sglang";
+  if (name !== "sglang" && name !== "vllm") {
+    throw new ConfigurationError(`Cannot examine engine "${name}": it has no server; use --engine sglang or vllm.`);
+  }
+  if (url === undefined) {
+    throw new ConfigurationError(
+      "Cannot examine a server: none is named; give --url, like --url http://127.0.0.1:30000.",
+    );
+  }
+  const apiKey = readKey(variables, options.apiKeyEnv ?? null, "--api-key-env");
+  const timeoutMs = readFlag(rolloutSettings.turnTimeout, options.turnTimeout) * 1000;
+  const endpoint = readFlag(rolloutSettings.endpoint, options.endpoint);
+  const given = readFlag(rolloutSettings.maxContextTokens, options.maxContextTokens);
+  const server = { url, apiKey, timeoutMs };
+  const open = (stream: boolean) =>
+    name === "vllm"
+      ? createVllmEngine({ ...server, stream, endpoint, onWarning: () => {} })
+      : createSglangEngine({ ...server, stream });
+  const address = await firstContact(open(false), signal);
+  const facts = { engine: name, address, contextTokens: given ?? (await readContext(server)) };
+  onServer?.(facts);
+  const checks: EngineCheck[] = [];
+  const stop = drain ?? signal;
+  for (const mode of ["whole", "streamed"] as const) {
+    await examineEngine({
+      open: () => open(mode === "streamed"),
+      contextTokens: facts.contextTokens,
+      unpausable: exclusive ? null : "it would hold or end everyone's calls; --exclusive when nobody else has any",
+      pauseModes: name === "vllm" ? ["abort", "in-place"] : ["abort", "retract", "in-place"],
+      ...(stop === undefined ? {} : { signal: stop }),
+      onOutcome: (outcome) => {
+        const check = { mode, ...outcome };
+        checks.push(check);
+        onCheck?.(check);
+      },
+    });
+  }
+  return { ...facts, checks };
+}
+
+/** A server that does not answer is a mistake in the options, and not thirty failed checks. */
+async function firstContact(
+  engine: ReturnType<typeof createSglangEngine | typeof createVllmEngine>,
+  signal: AbortSignal | undefined,
+): Promise<string> {
+  try {
+    if (await engine.health(signal === undefined ? {} : { signal })) return engine.address;
+    throw new ConfigurationError(
+      `Cannot examine ${engine.address}: it answers that it is not healthy; wait until it has loaded, or restart it.`,
+    );
+  } catch (error) {
+    if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;
+    throw new ConfigurationError(error.message, { cause: error });
+  } finally {
+    await engine.close();
+  }
+}
+
+/** What SGLang and vLLM say of their model; `null` when they do not, as routers. */
+async function readContext(server: { readonly url: string; readonly apiKey: string | null }): Promise<number | null> {
+  const { url, apiKey } = server;
+  const pool = createHttpPool({ boundary: "engine", connections: 1 });
+  try {
+    const base = resolveAddress(
+      { url },
+      { product: "server", defaultPort: 80, endpoints: /\/(generate|v1|inference)(\/.*)?$/ },
+    );
+    const headers: Record<string, string> = apiKey === null ? {} : { authorization: `Bearer ${apiKey}` };
+    const request = { base, method: "GET" as const, path: "/v1/models", headers, body: null };
+    const answer = await pool.request(request, { timeoutMs: 10_000, maxBytes: 1_000_000 });
+    const models: unknown = asFields(JSON.parse(answer.body.toString("utf8")))?.["data"];
+    const length = Array.isArray(models) ? asFields(models[0])?.["max_model_len"] : null;
+    const isLength = typeof length === "number" && Number.isSafeInteger(length) && length > 0 && length < 4_000_000;
+    return isLength ? length : null;
+  } catch {
+    return null;
+  } finally {
+    await pool.close();
+  }
+}

@@ -1,0 +1,74 @@
+// auditTemplate(): what the loop does with the chat template of a model folder, before anything is trained.
+
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { ConfigurationError } from "../core/index.ts";
+import { auditTemplate as audit, type TemplateAudit } from "../renderers/index.ts";
+import { loadModelFolder, type ModelFolder } from "../tokenizers/index.ts";
+import { modelPath } from "./choose-model.ts";
+import type { RolloutSettingOptions } from "./options.ts";
+import { rolloutSettings } from "./rollout-settings.ts";
+import { readFlag } from "./setting.ts";
+
+/** Options of {@link auditTemplate}: the flags of the command `doctor template` in camelCase. */
+export type AuditTemplateOptions = Pick<RolloutSettingOptions, "renderer" | "history" | "thinking"> & {
+  /** Model folder with tokenizer.json and a chat template; needs no weights. */
+  readonly model: string;
+  /** Jinja file in place of the folder's chat template. @default the folder's */
+  readonly template?: string;
+  /** Folder that relative paths start from. @default process.cwd() */
+  readonly cwd?: string;
+};
+
+/**
+ * Examines the chat template of a model folder with its tokenizer: which renderer and parsers read it and why, which messages make
+ * it rewrite what the policy has seen or sampled, and what an answer loses when it is read and rendered again. Problems are data,
+ * in `problems`; rejects with a `ConfigurationError` when there is nothing to examine.
+ *
+ * @example
+ * const { isAppendOnly, problems } = await auditTemplate({ model: "./Qwen3-4B" });
+ */
+export async function auditTemplate(options: AuditTemplateOptions): Promise<TemplateAudit> {
+  const { model: folder, template: file = null, cwd = process.cwd() } = options;
+  const thinking = readFlag(rolloutSettings.thinking, options.thinking);
+  const history = readFlag(rolloutSettings.history, options.history);
+  const renderer = readFlag(rolloutSettings.renderer, options.renderer);
+  const model = await loadModelFolder(modelPath(folder, cwd));
+  const { tokenizer, specialTokens } = model;
+  const chatTemplate = await templateOf(model, { folder, file, cwd });
+  const switches = { renderer, history, thinking: thinking === null ? null : thinking === "on" };
+  const found = audit({ tokenizer, chatTemplate, specialTokens, ...switches });
+  return { ...found, notes: [...found.notes, ...otherTemplates(model, file)] };
+}
+
+async function templateOf(
+  { chatTemplate }: ModelFolder,
+  { folder, file, cwd }: { readonly folder: string; readonly file: string | null; readonly cwd: string },
+): Promise<string> {
+  if (file !== null) return readTemplateFile(file, cwd);
+  if (chatTemplate !== null) return chatTemplate;
+  throw new ConfigurationError(
+    `Cannot examine the template of "${folder}": the folder has none (chat_template.jinja, or chat_template in ` +
+      "tokenizer_config.json); add it, or name a file with --template.",
+  );
+}
+
+/** The Jinja file that --template names. */
+export async function readTemplateFile(file: string, cwd: string): Promise<string> {
+  try {
+    return await readFile(resolve(cwd, file), "utf8");
+  } catch (error) {
+    throw new ConfigurationError(
+      `Cannot read "${file}": it is not there or not readable; correct --template, which names a Jinja file.`,
+      { cause: error },
+    );
+  }
+}
+
+/** Models with several templates have one for tools under another name, which is easily missed. */
+function otherTemplates({ namedTemplates }: ModelFolder, file: string | null): string[] {
+  const others = [...namedTemplates.keys()].filter((name) => name !== "default");
+  if (others.length === 0 || file !== null) return [];
+  const names = others.map((name) => `"${name}"`).join(", ");
+  return [`tokenizer_config.json has more templates (${names}); to use one, write it to chat_template.jinja.`];
+}

@@ -1,0 +1,433 @@
+// exportRun(): runs as the rows of a trainer, in one file. Streams group by group; what is left out is counted with its reason,
+// and a token that would be lost or trained twice stops it before the file has its name.
+
+import { existsSync } from "node:fs";
+import { realpath } from "node:fs/promises";
+import { basename, dirname, extname, resolve } from "node:path";
+import {
+  ConfigurationError,
+  type EnvironmentSource,
+  type Episode,
+  type EpisodeSamples,
+  type GroupRecord,
+  type Tool,
+} from "../core/index.ts";
+import {
+  createJsonLinesFile,
+  createParquetFile,
+  type ExportContext,
+  type ExportedGroup,
+  type ExportFormat,
+  type ExportFormatName,
+  exportFormatNames,
+  exportFormats,
+  exportGroup,
+  type GroupToExport,
+  type LeftOut,
+  parseWhere,
+  type RowFile,
+} from "../export/index.ts";
+import { faultPolicies } from "../graders/index.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
+import { episodeSamples } from "../rollout/index.ts";
+import { openRunFolder, type RunReader } from "../store/index.ts";
+import { tokenizerOf } from "./choose-model.ts";
+import { faultPolicyOf } from "./fault-policy.ts";
+import { environmentNames, loadEnvironment } from "./load-environment.ts";
+import type { CallOptions } from "./options.ts";
+import type { GivenParts } from "./surroundings.ts";
+
+const fileKinds = { jsonl: createJsonLinesFile, parquet: createParquetFile } as const;
+
+/** Kinds of files that rows are written to. */
+export type ExportFileKind = keyof typeof fileKinds;
+export const exportFileKinds = Object.keys(fileKinds) as readonly ExportFileKind[];
+
+/** samples.jsonl as the run would have written it. */
+const ownSamples = "samples";
+
+/** Row layouts; "samples" is the run's own samples.jsonl. */
+export const exportNames: readonly (ExportFormatName | typeof ownSamples)[] = [...exportFormatNames, ownSamples];
+
+/** Options of {@link exportRun}: the flags of the command `export` in camelCase. */
+export type ExportRunOptions = Omit<CallOptions, "variables"> & {
+  /** Run folders, at least one. */
+  readonly runs: string | readonly string[];
+  /** Whose rows: slime, verl, ...; or "samples", the run's own samples.jsonl. */
+  readonly format: ExportFormatName | typeof ownSamples;
+  /** The file to be written. */
+  readonly output: string;
+  /** Kind of file. @default "parquet" for a file named so, else "jsonl" */
+  readonly to?: ExportFileKind;
+  /** Only episodes for which the expression holds, like `reward == 1 and turns < 9`. @default all */
+  readonly where?: string;
+  /** Folder of the tokenizer, where the run's own is gone (slime, samples). @default the run's */
+  readonly model?: string;
+  /** Environment that knows tools and faults, where the run's is a module of yours. @default the run's */
+  readonly env?: string | EnvironmentSource;
+  /** Folder of the environment's data, where it lies elsewhere now. @default the run's */
+  readonly data?: string;
+  /** Replaces the file if it exists. @default false */
+  readonly force?: boolean;
+  /** Receives lines for people, synchronously: a torn line, tools that are not known. @default nothing does */
+  readonly onNotice?: (message: string) => void;
+};
+
+/** What an export wrote. */
+export type ExportRunResult = ExportCounts & {
+  /** Of the file. */
+  readonly bytes: number;
+};
+
+/** What an export wrote and what it left out. */
+export type ExportCounts = {
+  readonly rows: number;
+  /** Episodes with a row. */
+  readonly episodes: number;
+  /** Groups with a row. */
+  readonly groups: number;
+  /** `null`: rows of this format hold no tokens. */
+  readonly trainedTokens: number | null;
+  /** By reason. */
+  readonly leftOut: readonly LeftOut[];
+};
+
+/** No episode is left for the format; `counts.leftOut` says why. */
+export class NothingToExportError extends ConfigurationError {
+  readonly counts: ExportCounts;
+
+  constructor(message: string, counts: ExportCounts) {
+    super(message);
+    this.counts = counts;
+  }
+}
+
+/**
+ * Writes the episodes of one or more runs as the rows that a trainer reads. Every sampled token is in exactly one row or is left
+ * out with a reason. Resolves with `null` when a signal stopped it. Rejects with a `ConfigurationError` for what the caller can
+ * correct, and with an `Error` for a token that would be lost or trained twice; no file is written then.
+ *
+ * @example
+ * await exportRun({ runs: "runs/one", format: "verl", output: "train.parquet", where: "reward == 1" });
+ */
+export async function exportRun(options: ExportRunOptions): Promise<ExportRunResult | null> {
+  const { output, signal, drain, where, force = false } = options;
+  const folders = [options.runs].flat();
+  const cwd = options.cwd ?? process.cwd();
+  // Its members differ in the types of their rows alone.
+  const format: ExportFormat = exportFormats[options.format === ownSamples ? "slime" : options.format];
+  if (options.format === ownSamples && folders.length > 1) {
+    throw new ConfigurationError(
+      'Cannot export several runs as "samples": their numbers of groups and episodes would meet; export each by itself, or use --format slime.',
+    );
+  }
+  const passes = where === undefined ? () => true : parseWhere(where);
+  const path = resolve(cwd, output);
+  if (!force && existsSync(path)) {
+    throw new ConfigurationError(
+      `Cannot write "${output}": it exists; give --force to replace it, or name another file.`,
+    );
+  }
+  const asked: Asked = { options, cwd, format, notice: options.onNotice ?? (() => undefined) };
+  const runs = await openRuns(folders, asked);
+  const context = { ...(await contextOf(runs, asked)), where: passes };
+  const file = await openFile(path, options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl"), asked);
+  let counts: ExportCounts = { rows: 0, episodes: 0, groups: 0, trainedTokens: null, leftOut: [] };
+  let groupSize: number | null = null;
+  try {
+    for await (const group of readExportGroups(runs, options.format === ownSamples ? "run" : "export")) {
+      if (drain?.aborted === true || signal?.aborted === true) {
+        await file.abandon();
+        return null;
+      }
+      const exported = exportGroup(group, format, { ...context, groupSize });
+      if (format.wholeGroups) groupSize ??= exported.rows.length === 0 ? null : exported.rows.length;
+      counts = addCounts(counts, exported);
+      await file.write(exported.rows);
+    }
+    if (counts.rows === 0) {
+      throw new NothingToExportError(
+        `Cannot export: no episode is left for format "${options.format}"; nothing is written.`,
+        counts,
+      );
+    }
+    return { ...counts, bytes: await file.close() };
+  } catch (error) {
+    await file.abandon();
+    throw error;
+  }
+}
+
+type Asked = {
+  readonly options: ExportRunOptions;
+  readonly cwd: string;
+  readonly format: ExportFormat;
+  readonly notice: (message: string) => void;
+};
+
+function addCounts(before: ExportCounts, { rows, episodes, trainedTokens, leftOut }: ExportedGroup): ExportCounts {
+  const byReason = new Map(before.leftOut.map((one) => [one.reason, one]));
+  for (const { reason, episodes: more, sampledTokens } of leftOut) {
+    const known = byReason.get(reason) ?? { reason, episodes: 0, sampledTokens: 0 };
+    const sums = { episodes: known.episodes + more, sampledTokens: known.sampledTokens + sampledTokens };
+    byReason.set(reason, { reason, ...sums });
+  }
+  return {
+    rows: before.rows + rows.length,
+    episodes: before.episodes + episodes,
+    groups: before.groups + (rows.length > 0 ? 1 : 0),
+    trainedTokens: trainedTokens === null ? before.trainedTokens : (before.trainedTokens ?? 0) + trainedTokens,
+    leftOut: [...byReason.values()],
+  };
+}
+
+async function openFile(path: string, kind: ExportFileKind, { options, format }: Asked): Promise<RowFile> {
+  try {
+    return await fileKinds[kind](path, format.columns);
+  } catch (error) {
+    const folder = dirname(path);
+    const reason = error instanceof Error ? error.message : String(error);
+    const remedy = existsSync(folder)
+      ? `${reason}; correct --output.`
+      : `there is no folder "${folder}"; make it first, or name another file with --output.`;
+    throw new ConfigurationError(`Cannot write "${options.output}": ${remedy}`, { cause: error });
+  }
+}
+
+type OpenedRun = RunToExport & { readonly environment: RunEnvironment };
+
+async function openRuns(folders: readonly string[], { options, cwd, notice }: Asked): Promise<OpenedRun[]> {
+  const names = folders.map((folder) => basename(resolve(cwd, folder)));
+  const areUnique = new Set(names).size === names.length;
+  const { env = null, data = null } = options;
+  const given = typeof env === "object" && env !== null ? { env: env.name, parts: { env } } : { env, parts: {} };
+  const opened = await Promise.all(
+    folders.map(async (folder, at) => {
+      const reader = openRunFolder(resolve(cwd, folder), {
+        onTornLine: ({ bytes }) =>
+          notice(
+            `Note: the last line of "${folder}" was cut off (${bytes.toLocaleString("en-US")} bytes) and is left out.`,
+          ),
+      });
+      const name = folders.length === 1 ? null : areUnique ? (names[at] ?? folder) : folder;
+      const environment = { manifest: await reader.manifest(), folder, ...given, data, cwd };
+      return { reader, name, environment, samplesOf: await samplesOfRun(environment) };
+    }),
+  );
+  await refuseTwice(opened, cwd);
+  return opened;
+}
+
+/** A run may be given by two paths, by a link, or as a copy: its episodes would be trained twice. */
+async function refuseTwice(runs: readonly OpenedRun[], cwd: string): Promise<void> {
+  const known = new Map<string, string>();
+  for (const { folder, manifest } of runs.map(({ environment }) => environment)) {
+    const id = manifest.get("id");
+    const keys = [await realpath(resolve(cwd, folder)), ...(typeof id === "string" ? [id] : [])];
+    const twin = keys.map((key) => known.get(key)).find((other) => other !== undefined);
+    if (twin !== undefined) {
+      throw new ConfigurationError(
+        `Cannot export "${twin}" and "${folder}" together: they are the same run, whose tokens would be trained twice; name it once.`,
+      );
+    }
+    for (const key of keys) known.set(key, folder);
+  }
+}
+
+/** What formats need beyond episodes, for each run. */
+async function contextOf(runs: readonly OpenedRun[], asked: Asked): Promise<ExportContext> {
+  const { format, notice } = asked;
+  const decoders = new Map<string | null, (tokens: Uint32Array) => string>();
+  const tools = new Map<string | null, ExportContext["toolsOf"]>();
+  const showsTools = format.columns.some(({ name }) => name === "tools");
+  for (const { name, environment } of runs) {
+    if (format.needsText) decoders.set(name, await decoderOf(environment, asked));
+    if (!showsTools) continue;
+    const onUnknown = (reason: string): void =>
+      notice(`Note: the tools of "${environment.folder}" are not known, so "tools" is null: ${reason}`);
+    tools.set(name, await toolsOfRun(environment, onUnknown));
+  }
+  return {
+    decode: (tokens, { run }) => decoders.get(run)?.(tokens) ?? "",
+    toolsOf: (origin) => tools.get(origin.run)?.(origin) ?? null,
+  };
+}
+
+async function decoderOf(run: RunEnvironment, { options, cwd }: Asked): Promise<(tokens: Uint32Array) => string> {
+  const model = run.manifest.get("model");
+  const named = model instanceof Map ? model.get("folder") : null;
+  const folder = options.model ?? (typeof named === "string" ? named : null);
+  const tokenizer = await tokenizerOf(folder, cwd);
+  if (tokenizer !== null) return (tokens) => tokenizer.decode(tokens);
+  throw new ConfigurationError(
+    `Cannot export "${run.folder}" to ${options.format}: its rows hold text, and the tokenizer in "${folder}" is not there; name its folder with --model.`,
+  );
+}
+
+// What a run folder does not hold and its environment knows: the tools that an episode's template showed, and who caused a
+// failure. Code that a run folder names is not run: a module of the user must be given.
+
+type RunEnvironment = {
+  readonly manifest: JsonObject;
+  readonly folder: string;
+  /** As given; `null`: as the run says. */
+  readonly env: string | null;
+  readonly data: string | null;
+  readonly parts: GivenParts;
+  readonly cwd: string;
+};
+
+/** Tools by episode; `onUnknown` gets the reason where none are known. */
+async function toolsOfRun(run: RunEnvironment, onUnknown: (reason: string) => void): Promise<ExportContext["toolsOf"]> {
+  // Other strategies describe tools in the first message.
+  if ((recorded(run, "strategy") ?? "tool-calling") !== "tool-calling") return () => null;
+  let source: EnvironmentSource;
+  try {
+    source = await environmentOf(run);
+  } catch (error) {
+    if (!(error instanceof ConfigurationError) || run.env !== null || run.data !== null) throw error;
+    onUnknown(error.message);
+    return () => null;
+  }
+  const texts = new WeakMap<readonly Tool[], string>();
+  return ({ episode }) => {
+    const { tools } = source.open(episode.task);
+    const text = texts.get(tools) ?? dumpJson(tools.map(({ definition }) => definition));
+    texts.set(tools, text);
+    return text;
+  };
+}
+
+/** What the run trained of an episode, its fault policy included. Throws a `ConfigurationError` when that is not known. */
+async function samplesOfRun(run: RunEnvironment): Promise<(episode: Episode) => Promise<EpisodeSamples>> {
+  const policy = faultPolicies.find((one) => one === recorded(run, "faultPolicy")) ?? "keep";
+  if (policy === "keep") return async (episode) => episodeSamples(episode);
+  const data = run.data ?? recorded(run, "data");
+  const environment = await environmentOf(run);
+  const train = faultPolicyOf({ policy, environment, data: data === null ? null : resolve(run.cwd, data) });
+  return async (episode) => train(episode, episodeSamples(episode));
+}
+
+async function environmentOf(run: RunEnvironment): Promise<EnvironmentSource> {
+  const env = run.env ?? recorded(run, "env");
+  if (env === null || (run.env === null && !environmentNames.includes(env))) {
+    throw new ConfigurationError(
+      `Cannot open the environment "${env}" of run "${run.folder}": it is a module, and code that a run folder names is not run; name it with --env.`,
+    );
+  }
+  const { source } = await loadEnvironment(env, {
+    data: run.data ?? recorded(run, "data"),
+    cwd: run.cwd,
+    parts: run.parts,
+  });
+  return source;
+}
+
+function recorded({ manifest }: RunEnvironment, name: string): string | null {
+  const configuration = manifest.get("configuration");
+  const value: JsonValue | undefined = configuration instanceof Map ? configuration.get(name) : undefined;
+  return typeof value === "string" ? value : null;
+}
+
+// Groups of run folders, one at a time: a group is put together when the record that decided it is reached, so that only
+// episodes of groups in flight are held. Numbers of groups and episodes are counted over all runs.
+
+type RunToExport = {
+  readonly reader: RunReader;
+  /** `null` when it is the only one. */
+  readonly name: string | null;
+  /** What the run trained of an episode. */
+  readonly samplesOf: (episode: Episode) => Promise<EpisodeSamples>;
+};
+
+/** "export": counted over all runs. "run": those that the run gave its groups and episodes. */
+type RowNumbers = "export" | "run";
+
+/**
+ * Decided groups in the order of their decisions, then what was not decided. Throws when a record cannot be read, and when an
+ * episode's tokens are lost or would be trained twice.
+ */
+async function* readExportGroups(
+  runs: readonly RunToExport[],
+  rowNumbers: RowNumbers = "export",
+): AsyncGenerator<GroupToExport> {
+  const numbers = { group: 0, episode: 0 };
+  for (const run of runs) {
+    const open = new OpenGroups();
+    const stride = rowNumbers === "run" ? await episodesPerGroup(run.reader) : null;
+    const episodes = run.reader.episodes()[Symbol.asyncIterator]();
+    const readOne = async (): Promise<boolean> => {
+      const next = await episodes.next();
+      if (next.done !== true) open.add(next.value);
+      return next.done !== true;
+    };
+    const give = async (
+      members: readonly Episode[],
+      decided: Pick<GroupToExport, "decision" | "reason"> & { readonly groupIndex?: number },
+    ): Promise<GroupToExport> => {
+      const { decision, reason, groupIndex: own = 0 } = decided;
+      const groupIndex = stride === null ? numbers.group++ : own;
+      const numbered = [];
+      for (const episode of members) {
+        const index = stride === null ? numbers.episode++ : own * stride + episode.sampleIndex;
+        numbered.push({ episode, result: await run.samplesOf(episode), index });
+      }
+      return { run: run.name, groupIndex, decision, reason, episodes: numbered };
+    };
+    try {
+      for await (const record of run.reader.groups()) {
+        while (!open.hasAll(record) && (await readOne()));
+        const { members, others } = open.take(record, run.reader.location);
+        const { decision, reason, groupIndex } = record;
+        yield await give(members, { decision, reason, groupIndex });
+        // Played in place of one of them, or cancelled when the group was cut off.
+        if (others.length > 0) yield await give(others, { decision: "dropped", reason: "other episodes make it up" });
+      }
+      while (await readOne());
+    } finally {
+      await episodes.return?.();
+    }
+    for (const members of open.rest()) yield await give(members, { decision: "undecided", reason: null });
+  }
+}
+
+/** How many numbers of episodes a group of the run takes: its size, and the replacements that it may run. */
+async function episodesPerGroup(reader: RunReader): Promise<number> {
+  const configuration = (await reader.manifest()).get("configuration");
+  const number = (key: string): number => Number((configuration instanceof Map && configuration.get(key)) || 0);
+  return (number("group-size") || number("samples-per-task") || 1) + number("replacements");
+}
+
+/** Episodes that were read and whose group was not. */
+class OpenGroups {
+  readonly #groups = new Map<string, Map<string, Episode>>();
+
+  add(episode: Episode): void {
+    const members = this.#groups.get(episode.groupId) ?? new Map<string, Episode>();
+    this.#groups.set(episode.groupId, members.set(episode.id, episode));
+  }
+
+  hasAll({ groupId, episodeIds }: GroupRecord): boolean {
+    const members = this.#groups.get(groupId);
+    return episodeIds.every((id) => members?.has(id) === true);
+  }
+
+  /** The group's episodes, and others of its name. Throws when one is missing. */
+  take({ groupId, episodeIds }: GroupRecord, location: string): { members: Episode[]; others: Episode[] } {
+    const found = this.#groups.get(groupId) ?? new Map<string, Episode>();
+    this.#groups.delete(groupId);
+    const members = episodeIds.map((id) => {
+      const episode = found.get(id);
+      if (episode !== undefined) return episode;
+      throw new Error(
+        `Cannot export group "${groupId}" of run "${location}": its episode "${id}" is not in the folder.`,
+      );
+    });
+    return { members, others: [...found.values()].filter(({ id }) => !episodeIds.includes(id)) };
+  }
+
+  rest(): Episode[][] {
+    return [...this.#groups.values()].map((members) => [...members.values()]);
+  }
+}
