@@ -144,6 +144,7 @@ function writeThree(bytes: Buffer, start: number, three: number): number {
   return start + 4;
 }
 
+/** Lines that wait for the next write, and those of the write in flight: two buffers that change places. */
 export class OutgoingLines {
   #waiting = new ByteWriter();
   #leaving = new ByteWriter();

@@ -1,6 +1,10 @@
-// The journal's files: numbered segments below `journal/`, each of which only grows. A segment whose episodes have all ended
-// is superseded by `episodes.jsonl` and removed, so that the journal is about as large as the events of the episodes in flight. A process never
-// writes into a segment of another one: the torn end of a killed process stays where it is.
+// The journal of the episodes in flight, written in batches: thousands of episodes share few writes, and few syncs. One event is
+// a line `["<crc32>","<episode id>",<number>,<event>]`. The checksum (CRC-32, eight hexadecimal digits, over the bytes between the
+// first comma and the last bracket) finds lines that a disk or an editor has changed; the number counts the events of the episode
+// from 0 and finds lines that are gone.
+//
+// Its files are numbered segments below `journal/`, each of which only grows. A segment whose episodes have all ended is superseded
+// by `episodes.jsonl` and removed, so that the journal is about as large as what is in flight. A process never writes into a segment of another one: the torn end of a killed process stays where it is.
 
 import { mkdir, open, readdir, rm, rmdir } from "node:fs/promises";
 import { join } from "node:path";

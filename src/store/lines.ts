@@ -1,4 +1,8 @@
-// Lines of a file, split at line feeds alone: JSON texts may hold other line separators. One chunk in memory at a time.
+// Files of lines: read one chunk at a time and split at line feeds alone (JSON texts may hold other line separators), checked by
+// a checksum, appended to by one writer, and written in batches.
+//
+// Every line of episodes.jsonl and groups.jsonl ends with `,"crc32":"<8 hexadecimal digits>"}`: CRC-32 of the line's bytes before
+// that field. It finds lines that a disk, a copy or an editor has changed.
 
 import { createReadStream } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
@@ -84,6 +88,7 @@ function checksumField(body: Buffer): string {
   return `,"crc32":"${checksum(body)}"}`;
 }
 
+/** A file that only grows, for one writer that waits for each write. */
 export class AppendFile {
   readonly #handle: FileHandle;
   #size: number;
@@ -132,7 +137,10 @@ export class AppendFile {
 /** From the beginning of a write to that of the next, at least. A write costs the same for one line and for a hundred. */
 const spacingMs = 2;
 
-/** Hands batches to `write`, one batch at a time. After a failed write every later call rejects with the same error. */
+/**
+ * Items wait in memory while one write is in flight or has just been, and are then written together: thousands of episodes share
+ * few writes, in the order they came, and none blocks the loop. One batch at a time goes to `write`. After a failed write every later call rejects with the same error.
+ */
 export class BatchQueue<T> {
   readonly #write: (batch: readonly T[]) => Promise<void>;
   #waiting: T[] = [];

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { passingEpisode } from "./episode-events.test-helper.ts";
-import { serveMetrics } from "./metrics-server.ts";
-import { createRunMetrics } from "./run-metrics.ts";
+import { serveMetrics, createRunMetrics } from "./prometheus.ts";
 
 test("serveMetrics() answers a scrape, knows no other path, and says when its port is taken", async () => {
   const metrics = createRunMetrics();

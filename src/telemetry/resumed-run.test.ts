@@ -6,10 +6,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { passingEpisode } from "./episode-events.test-helper.ts";
-import { createRunLog } from "./run-log.ts";
-import { createRunMetrics } from "./run-metrics.ts";
-import { observeWithAll, type RunObserver } from "./run-observer.ts";
-import { createRunTraces } from "./run-traces.ts";
+import { createRunLog } from "./log.ts";
+import { createRunMetrics } from "./prometheus.ts";
+import { observeWithAll, type RunObserver } from "./observer.ts";
+import { createRunTraces } from "./traces.ts";
 import { createTensorboard } from "./tensorboard.ts";
 
 /** "a#0" ended before; "b#0" goes on at its last event but two. */

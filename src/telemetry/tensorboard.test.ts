@@ -2,9 +2,8 @@ import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { crc32c } from "./crc32c.ts";
+import { crc32c, createTensorboard } from "./tensorboard.ts";
 import { failingEpisode, passingEpisode } from "./episode-events.test-helper.ts";
-import { createTensorboard } from "./tensorboard.ts";
 
 test("crc32c() agrees with the check value of its definition", () => {
   expect(crc32c(Buffer.from("123456789"))).toBe(0xe3069283);

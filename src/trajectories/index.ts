@@ -1,9 +1,6 @@
-// Door of the recorder: turns, branches, samples, and the checks that nothing is lost.
+// The recorder: turns, branches, samples, and the checks that nothing is lost.
 
-export { branchesOf } from "./branches.ts";
-export { alignmentViolations, conservationViolations } from "./check-samples.ts";
-export { countOnes } from "./count-ones.ts";
-export { dumpSample } from "./dump-sample.ts";
+export { branchesOf, joinPath, pathTo, turnPrompt, turnSequence } from "./branches.ts";
+export { alignmentViolations, conservationViolations, countOnes } from "./check-samples.ts";
+export { dumpSample, toSamples, type SampleOrigin, type ToSamplesOptions } from "./samples.ts";
 export { TrajectoryRecorder } from "./recorder.ts";
-export { joinPath, pathTo, turnPrompt, turnSequence } from "./sequence.ts";
-export { toSamples, type SampleOrigin, type ToSamplesOptions } from "./to-samples.ts";

@@ -6,7 +6,7 @@
 import type { SampleResult } from "../core/engine.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 import type { Trajectory, Turn } from "../core/turn.ts";
-import { turnSequence } from "./sequence.ts";
+import { turnSequence } from "./branches.ts";
 
 /** As in `Turn`. */
 export type ObservationFacts = Pick<Turn, "spelledTokens" | "deviation">;
@@ -92,7 +92,7 @@ export class TrajectoryRecorder {
     return turn;
   }
 
-  /** No further action will be asked for. */
+  /** No further action will be requested. */
   close(): void {
     this.#prompt.close();
   }

@@ -105,7 +105,7 @@ export const modules = {
   },
   telemetry: {
     imports: ["core"],
-    packages: { "prom-client": "telemetry/run-metrics.ts", "@opentelemetry/api": "telemetry/run-traces.ts" },
+    packages: { "prom-client": "telemetry/prometheus.ts", "@opentelemetry/api": "telemetry/traces.ts" },
   },
 
   testing: { imports: ["core", "lib", "python-semantics"], packages: { hono: "*", "@hono/node-server": "*" } },

@@ -1,10 +1,14 @@
 // Metrics of a run in the form that Prometheus reads. Names and labels are stable: dashboards hang on them. Labels take
 // closed vocabularies only (phases, stop reasons, codes), never ids or tool names, so that the series stay few.
 
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+
 import { Counter, Gauge, Histogram, Registry } from "prom-client";
-import { countUnlikely, type EpisodeEvent, outcomeOf } from "../core/index.ts";
-import { measureLoopLag } from "./loop-lag.ts";
-import type { RunObserver } from "./run-observer.ts";
+
+import { countUnlikely, outcomeOf, ConfigurationError } from "../core/index.ts";
+import { factsOf, type RunObserver } from "./observer.ts";
 
 /** An observer with the page that Prometheus reads. */
 export interface RunMetrics extends RunObserver {
@@ -65,8 +69,8 @@ export function createRunMetrics(): RunMetrics {
   const circuits = counter("circuit_opened_total", "Times that a server was left alone because it failed.");
   const openCircuits = gauge("circuits_open", "Servers that are left alone because they failed.");
   const failing = new Set<string>();
-  const running = gauge("episodes_running", "Episodes under way.");
-  const waiting = gauge("episodes_waiting", "Planned episodes that wait for a place.");
+  const running = gauge("episodes_running", "Episodes in flight.");
+  const waiting = gauge("episodes_waiting", "Planned episodes that wait.");
   const limit = gauge("concurrency_limit", "Episodes that may run at once.");
   const lagNow = {
     p50: gauge("loop_lag_p50_seconds", "Median lag of the event loop since the last reading."),
@@ -74,17 +78,6 @@ export function createRunMetrics(): RunMetrics {
   };
   const memory = gauge("resident_memory_bytes", "Resident memory of the process.");
   const lag = measureLoopLag();
-
-  function onTurn(event: EpisodeEvent & { readonly type: "turn" }): void {
-    phases.observe({ phase: "engine" }, event.durationMs / 1000);
-    tokens.inc({ kind: "prompt" }, event.usage.promptTokens);
-    tokens.inc({ kind: "sampled" }, event.usage.completionTokens);
-    if (event.usage.cachedTokens !== null) tokens.inc({ kind: "cached" }, event.usage.cachedTokens);
-    for (const { failure } of event.attempts) attempts.inc({ code: failure.code });
-    spelled.inc(event.turn.spelledTokens);
-    unlikely.inc(countUnlikely(event.turn));
-    if (event.turn.deviation !== null) deviations.inc({ code: event.turn.deviation });
-  }
 
   return {
     contentType: registry.contentType,
@@ -96,31 +89,33 @@ export function createRunMetrics(): RunMetrics {
       return registry.metrics();
     },
     event(_episodeId, event) {
+      const facts = factsOf(event);
+      if (facts !== null) {
+        const { phase, durationMs, tokens: used } = facts;
+        phases.observe({ phase }, durationMs / 1000);
+        for (const { failure } of facts.attempts) attempts.inc({ code: failure.code });
+        if (used !== null) {
+          tokens.inc({ kind: "prompt" }, used.prompt);
+          tokens.inc({ kind: "sampled" }, used.sampled);
+          if (used.cached !== null) tokens.inc({ kind: "cached" }, used.cached);
+        }
+      }
       switch (event.type) {
         case "episode-start":
           started.inc();
           return;
         case "turn":
-          onTurn(event);
-          return;
-        case "agent-reply":
-          phases.observe({ phase: "agent-model" }, event.durationMs / 1000);
-          tokens.inc({ kind: "prompt" }, event.usage.inputTokens);
-          tokens.inc({ kind: "sampled" }, event.usage.outputTokens);
-          for (const { failure } of event.attempts) attempts.inc({ code: failure.code });
+          spelled.inc(event.turn.spelledTokens);
+          unlikely.inc(countUnlikely(event.turn));
+          if (event.turn.deviation !== null) deviations.inc({ code: event.turn.deviation });
           return;
         case "decision":
           for (const { code } of event.decision.problems) problems.inc({ code });
           return;
-        case "tool-result":
-          phases.observe({ phase: "tool" }, event.durationMs / 1000);
-          return;
         case "user-line":
-          phases.observe({ phase: "user" }, event.durationMs / 1000);
           if (event.line.usage.cost !== null) userCost.inc(event.line.usage.cost);
           return;
         case "grade":
-          phases.observe({ phase: "grade" }, event.durationMs / 1000);
           reward.observe(event.grade.reward);
           graded.inc();
           if (event.grade.reward === 1) passed.inc();
@@ -128,6 +123,9 @@ export function createRunMetrics(): RunMetrics {
         case "episode-end":
           ended.inc({ outcome: outcomeOf(event.stopReason), stop_reason: event.stopReason });
           if (event.failure !== null) failures.inc({ boundary: event.failure.boundary, code: event.failure.code });
+          return;
+        case "agent-reply":
+        case "tool-result":
           return;
         default:
           event satisfies never;
@@ -152,5 +150,91 @@ export function createRunMetrics(): RunMetrics {
     async close() {
       lag.stop();
     },
+  };
+}
+
+export type MetricsPage = { readonly contentType: string; page(): Promise<string> };
+
+export type MetricsServer = {
+  /** Where the page is. */
+  readonly url: string;
+  close(): Promise<void>;
+};
+
+export type MetricsServerOptions = {
+  /** Default 9464, the port that exporters of metrics have by convention; 0: any free one. */
+  readonly port?: number;
+  /** Default "127.0.0.1": metrics have no password. */
+  readonly host?: string;
+};
+
+/** Serves `/metrics` and nothing else. Throws a `ConfigurationError` when the port cannot be had. Does not keep the process alive. */
+export async function serveMetrics(metrics: MetricsPage, options: MetricsServerOptions = {}): Promise<MetricsServer> {
+  const { port = 9464, host = "127.0.0.1" } = options;
+  const server = createServer((request, response) => {
+    const path = request.url?.split("?", 1)[0];
+    if (path !== "/metrics" || (request.method !== "GET" && request.method !== "HEAD")) {
+      response.writeHead(404, { "content-type": "text/plain" }).end("Metrics are at /metrics.\n");
+      return;
+    }
+    metrics.page().then(
+      (page) => response.writeHead(200, { "content-type": metrics.contentType }).end(page),
+      () => response.writeHead(500).end(),
+    );
+  });
+  server.requestTimeout = 10_000;
+  await listen(server, { port, host });
+  server.unref();
+  const { port: taken } = server.address() as AddressInfo;
+  return {
+    url: `http://${host.includes(":") ? `[${host}]` : host}:${taken}/metrics`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+function listen(server: Server, at: { readonly port: number; readonly host: string }): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => {
+      reject(
+        new ConfigurationError(
+          `Cannot serve metrics at ${at.host}:${at.port}: ${cause.code === "EADDRINUSE" ? "the port is taken" : cause.message}; choose another port, like prometheus:9465.`,
+          { cause },
+        ),
+      );
+    });
+    server.listen(at.port, at.host, resolve);
+  });
+}
+
+/**
+ * How late the event loop comes to what is due: the sign that one episode blocks another. Milliseconds over the normal pace since
+ * the last reading.
+ */
+export type LoopLag = { readonly p50: number; readonly p99: number; readonly max: number };
+
+/** Sampling interval: a lag shorter than this is not seen. */
+const resolutionMs = 10;
+
+/** Measures from now on; `read` returns the lag since the last `read`. Keeps no process alive. */
+export function measureLoopLag(): { read(): LoopLag; stop(): void } {
+  const histogram = monitorEventLoopDelay({ resolution: resolutionMs });
+  histogram.enable();
+  const overPace = (nanoseconds: number): number =>
+    Number.isFinite(nanoseconds) ? Math.max(0, nanoseconds / 1e6 - resolutionMs) : 0;
+  return {
+    read() {
+      const lag = {
+        p50: overPace(histogram.percentile(50)),
+        p99: overPace(histogram.percentile(99)),
+        max: overPace(histogram.max),
+      };
+      histogram.reset();
+      return lag;
+    },
+    stop: () => void histogram.disable(),
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { failingEpisode, passingEpisode } from "./episode-events.test-helper.ts";
-import { createRunMetrics } from "./run-metrics.ts";
-import { observeWithAll } from "./run-observer.ts";
+import { createRunMetrics } from "./prometheus.ts";
+import { observeWithAll } from "./observer.ts";
 
 /** Lines of the page without comments, as name and value. */
 async function read(page: Promise<string>): Promise<Map<string, number>> {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { failingEpisode, passingEpisode } from "./episode-events.test-helper.ts";
-import { createRunLog } from "./run-log.ts";
+import { createRunLog } from "./log.ts";
 
 test("createRunLog() tells what ended, what was tried again and what failed, a JSON object a line", () => {
   const lines: string[] = [];

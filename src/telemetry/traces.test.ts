@@ -1,7 +1,7 @@
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import { expect, test } from "vitest";
 import { failingEpisode, passingEpisode } from "./episode-events.test-helper.ts";
-import { createRunTraces } from "./run-traces.ts";
+import { createRunTraces } from "./traces.ts";
 
 function collect(): { readonly exporter: InMemorySpanExporter; readonly provider: BasicTracerProvider } {
   const exporter = new InMemorySpanExporter();

@@ -2,8 +2,7 @@
 // later ones. The masks are made here and nowhere else.
 
 import type { DroppedTokens, EpisodeSamples, Sample, Trajectory, Turn } from "../core/index.ts";
-import { branchesOf } from "./branches.ts";
-import { joinPath } from "./sequence.ts";
+import { branchesOf, joinPath } from "./branches.ts";
 
 export type SampleOrigin = Pick<
   Sample,
@@ -35,7 +34,7 @@ export function toSamples(
     branch,
     endsDropped: claimed.has(path.at(-1)?.index ?? -1),
   }));
-  // What a branch with a dropped end shares with another is trained in the other, which goes on.
+  // What a branch with a dropped end shares with another is trained in the other, which continues.
   for (const { path, branch } of branches.toSorted((a, b) => Number(a.endsDropped) - Number(b.endsDropped))) {
     const trained = path.filter((turn) => !claimed.has(turn.index) && turn.sampledTokens.length > 0);
     if (trained.length === 0) continue;
@@ -80,4 +79,22 @@ function sampleOf(
     weightRanges,
     deviations: [...new Set(path.flatMap(({ deviation }) => deviation ?? []))],
   };
+}
+
+/**
+ * A sample in columns: place, token id, loss mask (`1` trained, `s` sampled and masked, `.` observed), logprob, text. What a
+ * failing test prints and what `inspect --tokens` shows.
+ */
+export function dumpSample(sample: Sample, decode: (ids: Uint32Array) => string): string {
+  const rows: string[] = [];
+  for (let at = 0; at < sample.tokens.length; at++) {
+    const mask = sample.lossMask[at] === 1 ? "1" : sample.sampledMask[at] === 1 ? "s" : ".";
+    const logprob = sample.logprobs?.[at];
+    const score = logprob === undefined || Number.isNaN(logprob) ? "" : logprob.toFixed(4);
+    const text = JSON.stringify(decode(sample.tokens.subarray(at, at + 1)));
+    rows.push(
+      `${String(at).padStart(6)} ${String(sample.tokens[at]).padStart(7)} ${mask} ${score.padStart(9)} ${text}`,
+    );
+  }
+  return rows.join("\n");
 }
