@@ -1,5 +1,5 @@
 // Imitation: makes the tokens of given samples likelier, step by step. Epochs are shuffled by the seed and the epoch, so a
-// resumed training goes on with the sample that was next.
+// resumed training continues with the next sample.
 
 import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";

@@ -1,4 +1,4 @@
-// Notices when learning has turned into its opposite: a policy that does the same whatever it is asked, has no choice left to
+// Notices when learning has turned into its opposite: a policy that does the same in every task, has no choice left to
 // learn from, or gets worse evaluation by evaluation. Small models do this readily (one action that always pays a little is
 // found sooner than the right one), and every further step makes it worse.
 
@@ -43,7 +43,7 @@ export class CollapseWatch {
     this.#limits = limits;
   }
 
-  /** Why to stop after this step; `null`: go on. */
+  /** Why to stop after this step; `null`: continue. */
   step({ passRate, entropy, commonestBehaviour }: WatchedStep): string | null {
     const { limits, isGood } = { limits: this.#limits, isGood: (passRate ?? 0) >= goodPassRate };
     this.#firstEntropy ??= entropy;
@@ -65,7 +65,7 @@ export class CollapseWatch {
     return null;
   }
 
-  /** Why to stop after this evaluation; `null`: go on. */
+  /** Why to stop after this evaluation; `null`: continue. */
   evaluation(passRate: number): string | null {
     const { fallingEvaluations, fall } = this.#limits;
     this.#evaluations.push(passRate);

@@ -93,7 +93,7 @@ export function policySequences(rows: readonly WeightedSample[], sabotage: Sabot
       targets,
       weights: new Float32Array(targets.length).fill(1 / total),
       advantages: new Float32Array(targets.length).fill(advantage),
-      // A wrong mask is trained at tokens that nobody sampled, so there is nothing to compare with.
+      // A wrong mask trains tokens that were not sampled, so there is nothing to compare with.
       sampledLogprobs:
         logprobs === null || sabotage !== "none" ? null : Float32Array.from(targets, (place) => logprobs[place]!),
       referenceLogprobs: null,

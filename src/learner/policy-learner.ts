@@ -1,5 +1,5 @@
-// Learning from episodes, step by step: play groups with the weights of the moment, compare rewards, take one gradient, make
-// one update, hand the new weights to the engine. On-policy: what a step plays is used once and by that step alone. When to
+// Learning from episodes, step by step: run groups with the current weights, compare rewards, take one gradient, make one
+// update, publish the new weights to the engine. On-policy: episodes of a step are used once and by that step alone. When to
 // stop, what to evaluate and what to keep is the caller's.
 
 import type { Taskset, Task, Episode } from "../core/index.ts";
@@ -17,9 +17,9 @@ import { disagreement, type LogprobAgreement, logprobAgreement, type LossSequenc
 import type { LossOutcome, Trainer } from "./trainer.ts";
 
 export type PolicyOptions = {
-  /** Groups that teach something which a step wants. */
+  /** Groups of a step whose rewards differ. */
   readonly groups: number;
-  /** Most groups of a step, dead ones included. */
+  /** Most groups of a step, those without variance included. */
   readonly maxGroups: number;
   /** Episodes of a group. */
   readonly groupSize: number;
@@ -40,11 +40,11 @@ export type PolicyOptions = {
 
 export type PolicyParts = {
   readonly trainer: Trainer;
-  /** Plays with the weights that were published last, and seeds every turn. */
+  /** Samples from the weights that were published last, and seeds every turn. */
   readonly runEpisode: RunEpisode;
   readonly taskset: Taskset;
   readonly order: TaskOrder;
-  /** Hands weights to the engine; resolves when it samples from them. */
+  /** Publishes weights to the engine; resolves when it samples from them. */
   readonly publish: (weights: Float32Array, version: string) => Promise<void>;
   /** The weights to stay close to; read only where the loss has `kl`. */
   readonly reference: Float32Array;
@@ -54,7 +54,7 @@ export type PolicyParts = {
 export type LearnerState = {
   /** Steps made. */
   readonly step: number;
-  /** Groups played. */
+  /** Groups run. */
   readonly groups: number;
   readonly liveShare: number;
 };
@@ -65,7 +65,7 @@ export const firstState: LearnerState = Object.freeze({ step: 0, groups: 0, live
 export type PolicyStep = {
   /** From 1. */
   readonly step: number;
-  /** The version of the weights that the step played with. */
+  /** The version of the weights that sampled the step. */
   readonly weightVersion: string;
   readonly groups: readonly StepGroup[];
   /** `null`: no group taught anything, and the weights are as before. */
@@ -104,7 +104,7 @@ export class PolicyLearner {
   readonly #options: PolicyOptions;
   #state: LearnerState;
 
-  /** `state`: to go on from, together with the trainer's weights and optimizer. */
+  /** `state`: to continue from, together with the trainer's weights and optimizer. */
   constructor(parts: PolicyParts, options: PolicyOptions, state: LearnerState = firstState) {
     this.#parts = parts;
     this.#options = options;
@@ -115,13 +115,13 @@ export class PolicyLearner {
     return this.#state;
   }
 
-  /** The version of the weights that the next step plays with. */
+  /** The version of the weights that sample the next step. */
   get weightVersion(): string {
     return `step-${this.#state.step}`;
   }
 
   /**
-   * Plays, compares, updates, publishes. Resolves with `null` when the signal aborted it, and then nothing has changed.
+   * Runs groups, compares, updates, publishes. Resolves with `null` when the signal aborted it, and then nothing has changed.
    * Rejects with a {@link DisagreementError}, or an `Error` for samples that are not aligned, before anything is updated.
    */
   async step(signal: AbortSignal): Promise<PolicyStep | null> {
@@ -131,13 +131,13 @@ export class PolicyLearner {
     const groups = await collectGroups(this.#parts, this.#options, state, signal);
     if (signal.aborted) return null;
     const { weightVersion } = this;
-    const played = performance.now();
+    const trained = performance.now();
     const rows = weighSamples(groups, { baseline, normalize: this.#options.normalizeAdvantages, penalty });
     const update = rows.length === 0 ? null : await this.#update(rows);
     const live = groups.filter((group) => !group.hasZeroVariance).length;
     this.#state = { step: state.step + 1, groups: state.groups + groups.length, liveShare: live / groups.length };
     await this.#parts.publish(this.#parts.trainer.weights(), this.weightVersion);
-    const [rolloutMs, trainMs] = [played - begun, performance.now() - played];
+    const [rolloutMs, trainMs] = [trained - begun, performance.now() - trained];
     return { step: this.#state.step, weightVersion, groups, update, rolloutMs, trainMs };
   }
 
@@ -165,12 +165,12 @@ export class PolicyLearner {
 }
 
 /** On-policy means on these weights: an engine that has not taken them yet samples for another gradient. */
-function checkVersions(rows: readonly WeightedSample[], wanted: string): void {
+function checkVersions(rows: readonly WeightedSample[], expected: string): void {
   for (const { sample } of rows) {
-    const other = sample.weightRanges.find(({ reply }) => reply !== wanted);
+    const other = sample.weightRanges.find(({ reply }) => reply !== expected);
     if (other === undefined) continue;
     throw new Error(
-      `Cannot train: sample "${sample.id}" was sampled by weights "${other.reply ?? "unknown"}", "${wanted}" are trained; ` +
+      `Cannot train: sample "${sample.id}" was sampled by weights "${other.reply ?? "unknown"}", "${expected}" are trained; ` +
         "wait until the engine has taken the weights.",
     );
   }

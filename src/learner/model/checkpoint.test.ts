@@ -52,7 +52,7 @@ test("readCheckpoint() names the tensor that does not fit config.json", async ()
   await writeCheckpoint(folder, { config: tinyConfig, weights: wildWeights(tinyConfig, 1) });
   await writeFile(join(folder, "config.json"), JSON.stringify(toHuggingFaceConfig(pairedConfig)));
   await expect(readCheckpoint(folder)).rejects.toThrow(
-    /tensor "model\.layers\.0\.self_attn\.q_proj\.weight" has the shape \[48, 32\], \[64, 32\] wanted/,
+    /tensor "model\.layers\.0\.self_attn\.q_proj\.weight" has the shape \[48, 32\], \[64, 32\] expected/,
   );
 });
 
@@ -63,7 +63,7 @@ test.each([NaN, Infinity, -Infinity])(
     weights[3] = value;
     await writeCheckpoint(folder, { config: tinyConfig, weights });
     await expect(readCheckpoint(folder)).rejects.toThrow(
-      `tensor "model.embed_tokens.weight" has ${value} at place 3, finite numbers wanted`,
+      `tensor "model.embed_tokens.weight" has ${value} at place 3, finite numbers expected`,
     );
   },
 );
@@ -76,8 +76,8 @@ describe("a config.json or a weights file that lies is refused before memory is 
   const huge = { ...toHuggingFaceConfig(tinyConfig) };
 
   test.each([
-    [{ num_hidden_layers: 1_000_000_000 }, "layers is 1000000000, at most 1024 wanted"],
-    [{ vocab_size: 2 ** 40 }, "vocabularySize is 1099511627776, at most 1048576 wanted"],
+    [{ num_hidden_layers: 1_000_000_000 }, "layers is 1000000000, at most 1024 expected"],
+    [{ vocab_size: 2 ** 40 }, "vocabularySize is 1099511627776, at most 1048576 expected"],
     [{ hidden_size: 2 ** 40 }, "it describes more than 1073741824 numbers"],
     [{ intermediate_size: 2 ** 40 }, "it describes more than 1073741824 numbers"],
     [{ max_position_embeddings: 2 ** 40 }, "it describes more than 1073741824 numbers"],
@@ -112,7 +112,7 @@ describe("a config.json or a weights file that lies is refused before memory is 
   test("a header that is longer than the file", () => {
     const bytes = file({ a: tensor });
     new DataView(bytes.buffer).setBigUint64(0, 2n ** 63n, true);
-    expect(() => readSafetensors(bytes, "m")).toThrow("its header is cut off");
+    expect(() => readSafetensors(bytes, "m")).toThrow("its header is truncated");
   });
 });
 
@@ -129,16 +129,16 @@ describe("readModelConfig()", () => {
     expect(readModelConfig(written, "config.json")).toEqual(tinyConfig);
     const scaled = { ...rest, rope_parameters: { rope_theta: theta, rope_type: "yarn" } };
     expect(() => readModelConfig(scaled, "config.json")).toThrow('rope_parameters.rope_type is "yarn"');
-    expect(() => readModelConfig(rest, "config.json")).toThrow("rope_theta is missing, a positive number wanted");
+    expect(() => readModelConfig(rest, "config.json")).toThrow("rope_theta is missing, a positive number expected");
   });
 
   test.each([
-    [{ model_type: "llama" }, 'model_type is "llama", "qwen3" wanted'],
+    [{ model_type: "llama" }, 'model_type is "llama", "qwen3" expected'],
     [{ tie_word_embeddings: false }, "tie_word_embeddings is not true"],
-    [{ rope_scaling: { type: "yarn" } }, 'rope_scaling is {"type":"yarn"}, null wanted'],
-    [{ head_dim: undefined }, "head_dim is missing, a positive number wanted"],
-    [{ vocab_size: 41 }, "vocabularySize is 41, a multiple of 8 wanted"],
-    [{ head_dim: 24 }, "headSize is 24, a multiple of 16 wanted"],
+    [{ rope_scaling: { type: "yarn" } }, 'rope_scaling is {"type":"yarn"}, null expected'],
+    [{ head_dim: undefined }, "head_dim is missing, a positive number expected"],
+    [{ vocab_size: 41 }, "vocabularySize is 41, a multiple of 8 expected"],
+    [{ head_dim: 24 }, "headSize is 24, a multiple of 16 expected"],
     [{ num_attention_heads: 3, num_key_value_heads: 2 }, "3 heads cannot share 2 heads of keys and values evenly"],
   ])("refuses %j", (patch, problem) => {
     expect(() => readModelConfig({ ...json, ...patch }, "config.json")).toThrow(problem);
@@ -162,11 +162,11 @@ describe("readSafetensors()", () => {
   });
 
   test.each([
-    ["a cut off header", Uint8Array.of(9, 0, 0), "its header is cut off"],
+    ["a truncated header", Uint8Array.of(9, 0, 0), "its header is truncated"],
     ["another type", file("I8", [1], Uint8Array.of(1)), 'tensor "x" is of type I8'],
     ["offsets that do not fit", file("F32", [2], new Uint8Array(4)), 'the offsets of tensor "x" do not fit'],
     [
-      "a cut off tensor",
+      "a truncated tensor",
       writeSafetensors(new Map([["x", { shape: [2], values: new Float32Array(2) }]])).subarray(0, -1),
       'the offsets of tensor "x" do not fit',
     ],

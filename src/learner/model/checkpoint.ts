@@ -70,14 +70,14 @@ function toWeights(config: ModelConfig, tensors: ReadonlyMap<string, Tensor>, so
     if (tensor === undefined || tensor.shape.join() !== shape.join()) {
       const state = tensor === undefined ? "is missing" : `has the shape [${tensor.shape.join(", ")}]`;
       throw new ConfigurationError(
-        `Cannot read weights "${source}": tensor "${name}" ${state}, [${shape.join(", ")}] wanted by config.json; ` +
+        `Cannot read weights "${source}": tensor "${name}" ${state}, [${shape.join(", ")}] expected by config.json; ` +
           "give the two files of one model.",
       );
     }
     const wrong = firstNotFinite(tensor.values);
     if (wrong >= 0) {
       throw new ConfigurationError(
-        `Cannot read weights "${source}": tensor "${name}" has ${tensor.values[wrong]} at place ${wrong}, finite numbers wanted; ` +
+        `Cannot read weights "${source}": tensor "${name}" has ${tensor.values[wrong]} at place ${wrong}, finite numbers expected; ` +
           "the training that wrote them diverged: give an earlier checkpoint.",
       );
     }
@@ -115,7 +115,7 @@ export function readSafetensors(bytes: Uint8Array, source: string): Map<string, 
     new ConfigurationError(`Cannot read weights "${source}": ${problem}; give a model.safetensors file.`);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   const headerLength = bytes.byteLength < 8 ? Infinity : Number(view.getBigUint64(0, true));
-  if (8 + headerLength > bytes.byteLength) throw refuse("its header is cut off");
+  if (8 + headerLength > bytes.byteLength) throw refuse("its header is truncated");
   if (headerLength > maxHeaderBytes) throw refuse(`its header has more than ${maxHeaderBytes} bytes`);
   let header: unknown;
   try {
@@ -132,7 +132,7 @@ export function readSafetensors(bytes: Uint8Array, source: string): Map<string, 
     const dtype = typeof entry["dtype"] === "string" ? entry["dtype"] : "none";
     const [shape, offsets] = [sizes(entry["shape"]), sizes(entry["data_offsets"])];
     const width = bytesOf[dtype];
-    if (width === undefined) throw refuse(`tensor "${name}" is of type ${dtype}, one of F32, F16, BF16 wanted`);
+    if (width === undefined) throw refuse(`tensor "${name}" is of type ${dtype}, one of F32, F16, BF16 expected`);
     const count = shape?.reduce((product, length) => product * length, 1) ?? -1;
     const [start = -1, end = -1] = offsets ?? [];
     const from = 8 + headerLength + start;

@@ -79,7 +79,7 @@ describe.each([
     logprobsFrom(decoder, tokens.subarray(0, 20), [20]);
     const next = decoder.add(tokens[20]!, 20, 1);
     decoder.run([next]);
-    const wanted = decoder.logits(0).slice();
+    const expected = decoder.logits(0).slice();
     // The first page is shared, the second copied and written on.
     const [first, second] = decoder.pageTable(1);
     decoder.pageTable(2).set([first!, 63]);
@@ -87,7 +87,7 @@ describe.each([
     for (let place = 17; place < 20; place++) decoder.add(tokens[place]!, place, 2);
     const row = decoder.add(tokens[20]!, 20, 2);
     decoder.run([row]);
-    expect(decoder.logits(0)).toEqual(wanted);
+    expect(decoder.logits(0)).toEqual(expected);
     expect(pageTokens).toBe(16);
   });
 

@@ -65,13 +65,13 @@ export class Decoder {
   setWeights(weights: Float32Array): void {
     const { size } = this.#layout;
     if (weights.length !== size) {
-      throw new RangeError(`Cannot take the weights: there are ${weights.length}, ${size} wanted.`);
+      throw new RangeError(`Cannot take the weights: there are ${weights.length}, ${size} expected.`);
     }
     this.#view(this.#buffers.weights, size).set(weights);
     packForward(this.#kernels, this.#matrices, { weights: this.#buffers.weights, target: this.#buffers.panels });
   }
 
-  /** The pages of a sequence, in the order of its tokens; to be written by whoever gives them out. */
+  /** The pages of a sequence, in the order of its tokens; written by the engine. */
   pageTable(sequence: number): Uint32Array {
     const { tables, tableLength } = this.#buffers;
     const start = tables / 4 + sequence * tableLength;
@@ -104,8 +104,8 @@ export class Decoder {
     return row;
   }
 
-  /** Computes what was added and forgets the list. `wanted`: rows whose logits are asked for. */
-  run(wanted: ArrayLike<number>): void {
+  /** Computes what was added and forgets the list. `requested`: rows whose logits are computed. */
+  run(requested: ArrayLike<number>): void {
     const { config } = this;
     const kernels = this.#kernels;
     const buffers = this.#buffers;
@@ -117,16 +117,16 @@ export class Decoder {
       this.#attend(layer, index, rows);
       this.#feedForward(layer, rows);
     }
-    const count = wanted.length;
+    const count = requested.length;
     if (count === 0) return;
     const { hiddenSize, vocabularySize } = config;
-    this.#integers.set(wanted, buffers.wanted / 4);
-    kernels.gatherRows(buffers.hidden, buffers.wanted, count, hiddenSize, buffers.normed);
+    this.#integers.set(requested, buffers.requested / 4);
+    kernels.gatherRows(buffers.hidden, buffers.requested, count, hiddenSize, buffers.normed);
     this.#normalize(buffers.normed, this.#layout.finalNorm, buffers.normed, count, hiddenSize);
     this.#project(buffers.normed, this.#layout.embedding, buffers.logits, count, hiddenSize, vocabularySize, false);
   }
 
-  /** Logits of the n-th wanted row of the last run; a view that the next run overwrites. */
+  /** Logits of the n-th requested row of the last run; a view that the next run overwrites. */
   logits(index: number): Float32Array {
     const { vocabularySize } = this.config;
     return this.#view(this.#buffers.logits + index * vocabularySize * 4, vocabularySize);
@@ -229,7 +229,7 @@ function allocateDecoder(
     tokens: rowsOf(1),
     positions: rowsOf(1),
     rowTables: rowsOf(1),
-    wanted: rowsOf(1),
+    requested: rowsOf(1),
     hidden: rowsOf(hiddenSize),
     normed: rowsOf(hiddenSize),
     scales: rowsOf(heads),

@@ -38,10 +38,10 @@ export class Arena {
     try {
       this.#memory.grow(pages);
     } catch (cause) {
-      const wanted = Math.round(this.#end / 2 ** 20);
+      const needed = Math.round(this.#end / 2 ** 20);
       throw new RangeError(
-        `Cannot allocate the buffers of a model: ${wanted} MiB are wanted, more than the host gives or the 4 GiB of ` +
-          "WebAssembly; ask for fewer tokens, rows or pages.",
+        `Cannot allocate the buffers of a model: ${needed} MiB are needed, more than the host gives or the 4 GiB of ` +
+          "WebAssembly; configure fewer tokens, rows or pages.",
         { cause },
       );
     }
@@ -116,7 +116,7 @@ const compiled = new Map<KernelBuild, CompiledKernels>();
 
 /**
  * The kernels, compiled once for each process. Default: the best build that this host supports. Throws a
- * `ConfigurationError` when a build is missing, or when this host does not support the one asked for.
+ * `ConfigurationError` when a build is missing, or when this host does not support the given one.
  */
 export function loadKernels(build?: KernelBuild): CompiledKernels {
   if (build !== undefined) return load(build);

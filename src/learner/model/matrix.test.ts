@@ -31,23 +31,23 @@ describe.each(["relaxed-simd", "simd"] as const)("with kernels of %s", (build) =
   test.each(shapes)("multiply() of %i rows, %i columns, depth %i", (rows, columns, depth) => {
     const left = fill(a, rows * depth, 1).slice();
     const right = fill(b, columns * depth, 2).slice();
-    const wanted = (at: (column: number, k: number) => number): Float32Array =>
+    const expected = (at: (column: number, k: number) => number): Float32Array =>
       Float32Array.from({ length: rows * columns }, (_, index) => {
         let sum = 0;
         for (let k = 0; k < depth; k++) sum += left[Math.floor(index / columns) * depth + k]! * at(index % columns, k);
         return sum;
       });
-    const expectResult = (expected: Float32Array): void => {
+    const expectResult = (values: Float32Array): void => {
       const result = floats.slice(c / 4, c / 4 + rows * columns);
-      expect(Math.max(...result.map((value, index) => Math.abs(value - expected[index]!)))).toBeLessThan(1e-5);
+      expect(Math.max(...result.map((value, index) => Math.abs(value - values[index]!)))).toBeLessThan(1e-5);
     };
     kernels.packRows(b, columns, depth, columns, panels);
     kernels.multiply(rows, columns, depth, a, depth, panels, depth, c, columns, 0);
-    expectResult(wanted((column, k) => right[k * columns + column]!));
+    expectResult(expected((column, k) => right[k * columns + column]!));
 
     kernels.packColumns(b, depth, depth, columns, panels);
     kernels.multiply(rows, columns, depth, a, depth, panels, depth, c, columns, 0);
-    const transposed = wanted((column, k) => right[column * depth + k]!);
+    const transposed = expected((column, k) => right[column * depth + k]!);
     expectResult(transposed);
     kernels.multiply(rows, columns, depth, a, depth, panels, depth, c, columns, 1);
     expectResult(transposed.map((value) => value * 2));

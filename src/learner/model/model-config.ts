@@ -1,5 +1,5 @@
 // The shape of a model: Qwen3 as Hugging Face writes it in config.json, restricted to what the kernels compute. Dense
-// layers, tied embeddings, full causal attention; whatever else a config.json asks for is refused by name, never ignored.
+// layers, tied embeddings, full causal attention; anything else in a config.json is refused by name, never ignored.
 
 import { ConfigurationError } from "../../core/failure.ts";
 
@@ -25,17 +25,17 @@ export function readModelConfig(json: unknown, source: string): ModelConfig {
     new ConfigurationError(
       `Cannot read model "${source}": ${problem}; the embedded engine runs dense Qwen3 models with tied embeddings.`,
     );
-  for (const [name, wanted] of Object.entries(fixedFields)) {
+  for (const [name, expected] of Object.entries(fixedFields)) {
     const value = fields[name];
-    if (value !== undefined && value !== null && value !== wanted) {
-      throw refuse(`${name} is ${JSON.stringify(value)}, ${JSON.stringify(wanted)} wanted`);
+    if (value !== undefined && value !== null && value !== expected) {
+      throw refuse(`${name} is ${JSON.stringify(value)}, ${JSON.stringify(expected)} expected`);
     }
   }
   if (fields["tie_word_embeddings"] !== true) throw refuse("tie_word_embeddings is not true");
   const number = (name: string): number => {
     const value = fields[name];
     if (typeof value === "number" && value > 0) return value;
-    throw refuse(`${name} is ${JSON.stringify(value) ?? "missing"}, a positive number wanted`);
+    throw refuse(`${name} is ${JSON.stringify(value) ?? "missing"}, a positive number expected`);
   };
   const config = {
     vocabularySize: number("vocab_size"),
@@ -58,9 +58,9 @@ export function readModelConfig(json: unknown, source: string): ModelConfig {
 /** transformers 5 writes `rope_parameters` where `rope_theta` and `rope_scaling` stood. */
 function ropeThetaOf(parameters: unknown, refuse: (problem: string) => ConfigurationError): number {
   const { rope_theta: theta, rope_type: kind = "default" } = (parameters ?? {}) as Readonly<Record<string, unknown>>;
-  if (kind !== "default") throw refuse(`rope_parameters.rope_type is ${JSON.stringify(kind)}, "default" wanted`);
+  if (kind !== "default") throw refuse(`rope_parameters.rope_type is ${JSON.stringify(kind)}, "default" expected`);
   if (typeof theta === "number" && theta > 0) return theta;
-  throw refuse(`rope_theta is ${JSON.stringify(theta) ?? "missing"}, a positive number wanted`);
+  throw refuse(`rope_theta is ${JSON.stringify(theta) ?? "missing"}, a positive number expected`);
 }
 
 /** What a config.json may say of these, if it says anything. */
@@ -76,14 +76,14 @@ const fixedFields: Readonly<Record<string, unknown>> = {
 export function shapeProblem(config: ModelConfig): string | null {
   for (const [name, value] of Object.entries(config)) {
     const isWhole = name === "ropeTheta" || name === "normEpsilon" || Number.isInteger(value);
-    if (!(value > 0 && isWhole)) return `${name} is ${value}, a positive integer wanted`;
+    if (!(value > 0 && isWhole)) return `${name} is ${value}, a positive integer expected`;
     const most = largest[name];
-    if (most !== undefined && value > most) return `${name} is ${value}, at most ${most} wanted`;
+    if (most !== undefined && value > most) return `${name} is ${value}, at most ${most} expected`;
   }
   const multiples = { vocabularySize: 8, hiddenSize: 8, feedForwardSize: 8, headSize: 16 } as const;
   for (const [name, factor] of Object.entries(multiples)) {
     const value = config[name as keyof typeof multiples];
-    if (value % factor !== 0) return `${name} is ${value}, a multiple of ${factor} wanted`;
+    if (value % factor !== 0) return `${name} is ${value}, a multiple of ${factor} expected`;
   }
   if (config.heads % config.keyValueHeads !== 0) {
     return `${config.heads} heads cannot share ${config.keyValueHeads} heads of keys and values evenly`;

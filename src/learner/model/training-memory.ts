@@ -104,10 +104,10 @@ function allocateLayer(arena: Arena, config: ModelConfig, rows: number) {
   };
 }
 
-/** One sequence and what is wanted of it. */
+/** One sequence and what is requested of it. */
 export type TrainingSequence = {
   readonly tokens: ArrayLike<number>;
-  /** Places of the tokens whose logprob is wanted, each given the tokens before it; never 0. */
+  /** Places of the tokens whose logprob is requested, each given the tokens before it; never 0. */
   readonly targets: ArrayLike<number>;
 };
 
@@ -122,7 +122,7 @@ export type PackedBatch = {
   readonly lengths: readonly number[];
   /** Rows of `tokens` that predict something, ascending. */
   readonly outputRows: Uint32Array;
-  /** One per logprob wanted, sequence by sequence: the token that shall be predicted. */
+  /** One per logprob requested, sequence by sequence: the token that shall be predicted. */
   readonly targets: Uint32Array;
   /** Aligned with `targets`: the place in `outputRows` of the row that predicts it. */
   readonly targetOutputs: Uint32Array;
@@ -145,7 +145,7 @@ export function packSequences(
   const targetCount = sequences.reduce((sum, { targets }) => sum + targets.length, 0);
   const allTokens = new Uint32Array(total);
   const positions = new Uint32Array(total);
-  const wanted = new Uint32Array(targetCount);
+  const requested = new Uint32Array(targetCount);
   const rows = new Uint32Array(targetCount);
   for (let place = 0; place < prefixLength; place++) {
     allTokens[place] = sequences[0]!.tokens[place]!;
@@ -162,7 +162,7 @@ export function packSequences(
       }
       const before = place - 1;
       rows[target] = before < prefixLength ? before : row + before - prefixLength;
-      wanted[target] = tokens[place]!;
+      requested[target] = tokens[place]!;
     }
     for (let place = prefixLength; place < tokens.length; place++, row++) {
       allTokens[row] = tokens[place]!;
@@ -172,7 +172,7 @@ export function packSequences(
   const outputRows = Uint32Array.from(new Set(rows)).sort();
   const places = new Map(Array.from(outputRows, (outputRow, index) => [outputRow, index]));
   const targetOutputs = rows.map((outputRow) => places.get(outputRow)!);
-  return { tokens: allTokens, positions, prefixLength, lengths, outputRows, targets: wanted, targetOutputs };
+  return { tokens: allTokens, positions, prefixLength, lengths, outputRows, targets: requested, targetOutputs };
 }
 
 export type Network = {

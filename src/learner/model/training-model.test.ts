@@ -62,9 +62,9 @@ describe.each(builds)("with kernels of %s", (build) => {
 
     test("logprobs and entropies are those of the plainest implementation", () => {
       const { logprobs, entropies } = model.forward(batch);
-      const wanted = referenceTargets(config, doubles, sequences);
-      expect(largestDifference(logprobs, wanted.logprobs)).toBeLessThan(1e-5);
-      expect(largestDifference(entropies, wanted.entropies)).toBeLessThan(1e-5);
+      const expected = referenceTargets(config, doubles, sequences);
+      expect(largestDifference(logprobs, expected.logprobs)).toBeLessThan(1e-5);
+      expect(largestDifference(entropies, expected.entropies)).toBeLessThan(1e-5);
     });
 
     test("the gradient of every parameter is the slope of the loss", () => {
@@ -118,7 +118,7 @@ describe("update()", () => {
     const weights = wildWeights(config, 3);
     const model = makeModel(config, weights);
     const size = weights.length;
-    const [wanted, means, variances] = [Float64Array.from(weights), new Float64Array(size), new Float64Array(size)];
+    const [expected, means, variances] = [Float64Array.from(weights), new Float64Array(size), new Float64Array(size)];
     for (let step = 1; step <= 3; step++) {
       setGradients(model, step);
       const norm = Math.sqrt(model.gradients.reduce((sum, slope) => sum + slope * slope, 0));
@@ -128,12 +128,12 @@ describe("update()", () => {
           means[index] = 0.8 * means[index]! + 0.2 * slope;
           variances[index] = 0.9 * variances[index]! + 0.1 * slope * slope;
           const move = means[index]! / (1 - 0.8 ** step) / (Math.sqrt(variances[index]! / (1 - 0.9 ** step)) + 1e-8);
-          wanted[index] = wanted[index]! * (shape.length > 1 ? 1 - 0.01 * 0.1 : 1) - 0.01 * move;
+          expected[index] = expected[index]! * (shape.length > 1 ? 1 - 0.01 * 0.1 : 1) - 0.01 * move;
         }
       }
       expect(model.update(options)).toBeCloseTo(norm, 3);
     }
-    expect(largestDifference(model.weights, wanted)).toBeLessThan(2e-6);
+    expect(largestDifference(model.weights, expected)).toBeLessThan(2e-6);
   });
 
   test("goes on from a copied optimizer state as if it had never stopped", () => {

@@ -113,7 +113,7 @@ export class TrainingModel {
     const { config, weights, maxTokens, maxTargets } = options;
     const layout = parameterLayout(config);
     if (weights.length !== layout.size) {
-      throw new RangeError(`Cannot make a model: ${weights.length} weights are given, ${layout.size} wanted.`);
+      throw new RangeError(`Cannot make a model: ${weights.length} weights are given, ${layout.size} expected.`);
     }
     const { kernels, memory } = instantiateKernels((options.kernels ?? loadKernels()).module);
     const arena = new Arena(memory);
@@ -140,7 +140,7 @@ export class TrainingModel {
     this.weightsChanged();
   }
 
-  /** Packs the weights anew; `update` does it by itself. */
+  /** Packs the weights again; `update` does it by itself. */
   weightsChanged(): void {
     const { weights, forwardPanels, backwardPanels } = this.#network;
     packForward(this.#kernels, this.#matrices, { weights, target: forwardPanels });

@@ -1,11 +1,11 @@
 // What is learnt at which step: exercises in copying, then dialogues of the expert. Every step's rows follow from the recipe
-// and the step's place alone, so a run that goes on after a kill learns what it would have learnt.
+// and the step's place alone, so a run that resumes after a kill learns the same.
 
 import type { Tokenizer } from "../../core/index.ts";
 import { createRandom, deriveSeed, type Random } from "../../lib/random.ts";
 import { cloningSequence, type LossSequence, type Trainer } from "../index.ts";
-import { type Dialogue, withoutPrompt, type ExpertFeed } from "./dialogues.ts";
-import type { ReadCounter } from "./evaluate-model.ts";
+import { type Dialogue, withoutPrompt, type DialogueSource } from "./dialogues.ts";
+import type { LikelihoodCounter } from "./evaluate-model.ts";
 import type { Recipe } from "./recipe.ts";
 
 export type Progress = {
@@ -17,7 +17,7 @@ export type Progress = {
   readonly rows: number;
 };
 
-export type Lesson = {
+export type CurriculumStep = {
   readonly rows: readonly Dialogue[];
   /** What a token beside the targets weighs in the loss; a target weighs 1. */
   readonly contextWeight: number;
@@ -27,17 +27,17 @@ export type Lesson = {
   readonly tokens: number;
 };
 
-/** The lesson at `progress`, or `null` when its phase is over. */
-export type Curriculum = (progress: Progress) => Promise<Lesson | null>;
+/** The step at `progress`, or `null` when its phase is over. */
+export type Curriculum = (progress: Progress) => Promise<CurriculumStep | null>;
 
 export function curriculumOf(
   recipe: Recipe,
-  sources: { readonly alphabet: CopyAlphabet; readonly feed: ExpertFeed; readonly promptLength: number },
+  sources: { readonly alphabet: CopyAlphabet; readonly dialoguesAt: DialogueSource; readonly promptLength: number },
 ): Curriculum {
   const { copying, cloning, seed } = recipe;
-  const { alphabet, feed, promptLength } = sources;
+  const { alphabet, dialoguesAt, promptLength } = sources;
 
-  const exercises = ({ step, tokens }: Progress): Lesson => {
+  const exercises = ({ step, tokens }: Progress): CurriculumStep => {
     const random = createRandom(deriveSeed(seed, "copying", step));
     const part = Math.floor((tokens / copying.tokens) * copying.lengths.length);
     const rows: Dialogue[] = [];
@@ -51,11 +51,11 @@ export function curriculumOf(
     return { rows, contextWeight: 0, learningRate, weightDecay: copying.weightDecay, tokens: count };
   };
 
-  const dialogues = async ({ step, tokens, rows }: Progress): Promise<Lesson> => {
+  const dialogues = async ({ step, tokens, rows }: Progress): Promise<CurriculumStep> => {
     const done = tokens / cloning.tokens;
     const hasPrompt = done >= cloning.promptFrom;
     const { withPrompt, withoutPrompt: withoutIt } = cloning.dialoguesPerStep;
-    const whole = await feed(rows, hasPrompt ? withPrompt : withoutIt);
+    const whole = await dialoguesAt(rows, hasPrompt ? withPrompt : withoutIt);
     const alone = whole.map((dialogue) => withoutPrompt(dialogue, promptLength));
     return {
       rows: hasPrompt ? whole : alone,
@@ -119,10 +119,10 @@ function learningRateAt(
   return peak * climb * Math.max(0.05, 0.5 * (1 + Math.cos(Math.PI * fallen)));
 }
 
-export async function learn(trainer: Trainer, lesson: Lesson, counter: ReadCounter): Promise<void> {
-  const { rows, learningRate, weightDecay } = lesson;
+export async function learn(trainer: Trainer, step: CurriculumStep, counter: LikelihoodCounter): Promise<void> {
+  const { rows, learningRate, weightDecay } = step;
   const count = rows.reduce((sum, { targets }) => sum + targets.length, 0);
-  const sequences = rows.map((row) => lossSequence(row, 1 / count, lesson.contextWeight));
+  const sequences = rows.map((row) => lossSequence(row, 1 / count, step.contextWeight));
   const outcome = await trainer.accumulate(sequences);
   for (const [index, row] of rows.entries()) {
     const { logprobs } = outcome.sequences[index]!;

@@ -1,7 +1,8 @@
-// What every episode of pre-training is played with: the bookshop, its simulated members, and the template of our models.
+// Dialogues of pre-training: episodes of the bookshop with its simulated members and the template of our models, run by the
+// noisy expert or by a model, and the tokenizer that is trained on them.
 
 import { agentFactory } from "../../agents/index.ts";
-import type { Engine, Episode, Renderer, Tokenizer, Sample } from "../../core/index.ts";
+import type { Engine, Episode, Renderer, Sample, Task, Tokenizer } from "../../core/index.ts";
 import { bookshopSource, createExpertEngine } from "../../environments/bookshop/index.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { rendererFor } from "../../renderers/index.ts";
@@ -13,31 +14,30 @@ export const templateFamily = "qwen3-instruct-2507";
 
 export type Split = "train" | "test";
 
-/** Plays tasks of a split by their index; `round` seeds user and sampling, so that a task can be played in many ways. */
-export type Desk = {
+/** Runs tasks; `round` seeds user and sampling, so that a task can be run in many ways. */
+export type TaskRunner = {
   readonly renderer: Renderer;
-  /** The task at `index`, beginning anew after the last. */
-  play(split: Split, index: number, round: number): Promise<Episode>;
+  /** The task at `index`; after the last, the first again. */
+  task(split: Split, index: number): Task;
+  run(task: Task, round: number): Promise<Episode>;
 };
 
 const environment = bookshopSource();
 const tasksets = { train: environment.taskset("train"), test: environment.taskset("test") } as const;
 
-export function openDesk(tokenizer: Tokenizer, engine: Engine): Desk {
+export function createTaskRunner(tokenizer: Tokenizer, engine: Engine): TaskRunner {
   const renderer = rendererFor(templateFamily, tokenizer);
   const parts = { environment, user: agendaUser(), engine, renderer, strategy: agentFactory() };
   return {
     renderer,
-    play: (split, index, round) => {
-      const tasks = tasksets[split];
-      const task = tasks.task(index % tasks.size);
-      return runEpisode(task, parts, {
+    task: (split, index) => tasksets[split].task(index % tasksets[split].size),
+    run: (task, round) =>
+      runEpisode(task, parts, {
         // Without the task in it, all episodes would draw the same luck at the same turn.
         seed: deriveSeed(round, task.id),
         seedTurns: true,
         sampling: { temperature: 1, maxNewTokens: 96 },
-      });
-    },
+      }),
   };
 }
 
@@ -62,7 +62,7 @@ export function instructionsLength(tokenizer: Tokenizer): number {
 export type Dialogue = {
   /** Guidelines and tools, then the conversation. */
   readonly tokens: Uint32Array;
-  /** Places in `tokens` of what the desk said; ascending. */
+  /** Places in `tokens` of what the agent said; ascending. */
   readonly targets: Uint32Array;
 };
 
@@ -70,23 +70,23 @@ export function dialogueOf({ tokens, lossMask }: Sample): Dialogue {
   return { tokens, targets: Uint32Array.from(tokens.keys()).filter((place) => lossMask[place] === 1) };
 }
 
-/** The conversation alone: what a model learns cheapest from, since nobody has to read the guidelines. */
+/** The conversation alone: what a model learns cheapest from, since the guidelines need not be read. */
 export function withoutPrompt({ tokens, targets }: Dialogue, promptLength: number): Dialogue {
   return { tokens: tokens.subarray(promptLength), targets: targets.map((place) => place - promptLength) };
 }
 
-/** Dialogues `first` to `first + count - 1` of an endless row; the same ones whenever they are asked for. */
-export type ExpertFeed = (first: number, count: number) => Promise<readonly Dialogue[]>;
+/** Dialogues `first` to `first + count - 1` of an endless row; the same ones at every call. */
+export type DialogueSource = (first: number, count: number) => Promise<readonly Dialogue[]>;
 
-export function expertFeed(
+export function expertDialogues(
   tokenizer: Tokenizer,
   options: { readonly split: Split; readonly noise: number; readonly seed: number },
-): ExpertFeed {
+): DialogueSource {
   const { split, noise, seed } = options;
-  const desk = openDesk(tokenizer, createExpertEngine({ tokenizer, noise, seed }));
+  const runner = createTaskRunner(tokenizer, createExpertEngine({ tokenizer, noise, seed }));
   const tasks = taskCount(split);
   const dialogue = async (place: number): Promise<Dialogue> => {
-    const episode = await desk.play(split, place, seed + Math.floor(place / tasks));
+    const episode = await runner.run(runner.task(split, place), seed + Math.floor(place / tasks));
     const [sample] = episodeSamples(episode).samples;
     if (sample === undefined) throw new Error(`Cannot clone episode "${episode.id}": it gave no sample.`);
     return dialogueOf(sample);
@@ -94,7 +94,7 @@ export function expertFeed(
   return (first, count) => Promise.all(Array.from({ length: count }, (_, index) => dialogue(first + index)));
 }
 
-/** In so many dialogues guidelines and tools are counted once. */
+/** Guidelines and tools are counted once. */
 const dialoguesPerPrompt = 20;
 
 export async function trainDialogueTokenizer(options: {
@@ -106,14 +106,14 @@ export async function trainDialogueTokenizer(options: {
 }): Promise<ChatTokenizerFiles> {
   const { vocabularySize, dialogues, noise, seed, contextLength } = options;
   const readable = createReadableTokenizer();
-  const desk = openDesk(readable, createExpertEngine({ tokenizer: readable, noise, seed }));
+  const runner = createTaskRunner(readable, createExpertEngine({ tokenizer: readable, noise, seed }));
   const { messages: opening, tools } = instructions();
-  const prompt = desk.renderer.renderPrompt(opening, tools).text;
+  const prompt = runner.renderer.renderPrompt(opening, tools).text;
   const texts: string[] = [];
   for (let index = 0; index < dialogues; index++) {
-    const { messages } = await desk.play("train", index, seed);
+    const { messages } = await runner.run(runner.task("train", index), seed);
     if (index % dialoguesPerPrompt === 0) texts.push(prompt);
-    texts.push(desk.renderer.renderPrompt(messages.slice(opening.length), []).text);
+    texts.push(runner.renderer.renderPrompt(messages.slice(opening.length), []).text);
   }
   return trainChatTokenizer(texts, { vocabularySize, contextLength });
 }
@@ -123,7 +123,7 @@ export async function testPrompts(
   tokenizer: Tokenizer,
   count: number,
 ): Promise<readonly { readonly text: string; readonly tokens: Uint32Array }[]> {
-  const dialogues = await expertFeed(tokenizer, { split: "test", noise: 0, seed: 1 })(0, count);
+  const dialogues = await expertDialogues(tokenizer, { split: "test", noise: 0, seed: 1 })(0, count);
   return dialogues.map(({ tokens, targets }, index) => {
     const starts = targets.filter((place, at) => at === 0 || targets[at - 1] !== place - 1);
     const prompt = tokens.slice(0, starts[index % starts.length]);

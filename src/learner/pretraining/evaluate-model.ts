@@ -1,14 +1,15 @@
-// What a model can do with tasks it has never seen: how it plays them at temperature 1, and how it reads clean dialogues of
-// them word by word. Both go through what everybody else uses: engine, loop, recorder, samples, trainer.
+// What a model can do with tasks it has never seen: pass rates at temperature 1, and the likelihood of clean dialogues of them.
+// Both go through the same engine, loop, recorder, samples and trainer as everything else.
 
 import type { Episode, Tokenizer } from "../../core/index.ts";
 import { type Kind, kinds } from "../../environments/bookshop/index.ts";
 import { createEmbeddedEngine } from "../../engines/embedded/index.ts";
+import { runGroups } from "../../rollout/index.ts";
 import type { Trainer } from "../index.ts";
 import type { Checkpoint } from "../model/index.ts";
-import { openDesk, type Dialogue } from "./dialogues.ts";
+import { createTaskRunner, type Dialogue } from "./dialogues.ts";
 
-export type PlayScore = {
+export type EpisodeScores = {
   readonly tasks: number;
   readonly passRate: number;
   readonly passRateByKind: Readonly<Record<Kind, number>>;
@@ -17,7 +18,7 @@ export type PlayScore = {
   readonly toolErrors: number;
 };
 
-export type ReadScore = {
+export type LikelihoodScore = {
   /** Nats per token that the expert said, mean. */
   readonly nll: number;
   /** Share of the expert's tokens that the model holds for likelier than not. */
@@ -26,29 +27,33 @@ export type ReadScore = {
   readonly copyAccuracy: number;
 };
 
-/** Plays the first `tasks` test tasks; the same weights give the same score. */
-export async function examinePlay(
+/** Runs the first `tasks` test tasks; the same weights give the same score. */
+export async function evaluateEpisodes(
   checkpoint: Checkpoint,
   options: { readonly tokenizer: Tokenizer; readonly tasks: number; readonly threads: number; readonly seed: number },
-): Promise<PlayScore> {
+): Promise<EpisodeScores> {
   const { tokenizer, tasks, threads, seed } = options;
   const engine = createEmbeddedEngine({ checkpoint, threads, seed });
   try {
-    const desk = openDesk(tokenizer, engine);
-    const episodes: Episode[] = [];
-    const atOnce = 64 * threads;
-    for (let first = 0; first < tasks; first += atOnce) {
-      const count = Math.min(atOnce, tasks - first);
-      const wave = Array.from({ length: count }, (_, index) => desk.play("test", first + index, seed));
-      episodes.push(...(await Promise.all(wave)));
-    }
-    return scoreOf(episodes);
+    const runner = createTaskRunner(tokenizer, engine);
+    const plans = Array.from({ length: tasks }, (_, groupIndex) => {
+      const task = runner.task("test", groupIndex);
+      return { groupId: `${task.id}@${groupIndex}`, task, groupIndex };
+    });
+    const groups = await runGroups(plans, {
+      ...{ groupSize: 1, concurrency: 64 * threads },
+      runEpisode: async (task) => ({
+        episode: await runner.run(task, seed),
+        ...{ result: { samples: [], dropped: [] }, origin: "new" },
+      }),
+    });
+    return scoreOf(groups.flatMap(({ members }) => members.map(({ finished }) => finished.episode)));
   } finally {
     await engine.close();
   }
 }
 
-function scoreOf(episodes: readonly Episode[]): PlayScore {
+function scoreOf(episodes: readonly Episode[]): EpisodeScores {
   const failed = episodes.find(({ failure }) => failure !== null);
   if (failed !== undefined) {
     throw new Error(`Cannot score episode "${failed.id}": ${failed.failure?.message}`);
@@ -69,21 +74,21 @@ function scoreOf(episodes: readonly Episode[]): PlayScore {
   };
 }
 
-/** Reads dialogues with the trainer's weights, or with others of their shape. */
-export async function examineReading(
+/** Of dialogues, under the trainer's weights or others of their shape. */
+export async function evaluateLikelihood(
   trainer: Trainer,
   dialogues: readonly Dialogue[],
   options: { readonly isCopied: (token: number) => boolean; readonly weights?: Float32Array },
-): Promise<ReadScore> {
+): Promise<LikelihoodScore> {
   const { isCopied, weights } = options;
   const outcomes = await trainer.evaluate(dialogues, weights === undefined ? {} : { weights });
-  const counter = new ReadCounter(isCopied);
+  const counter = new LikelihoodCounter(isCopied);
   dialogues.forEach((dialogue, index) => counter.add(dialogue, outcomes[index]!.logprobs));
   return counter.score();
 }
 
-/** Adds up what was read. */
-export class ReadCounter {
+/** Sums of logprobs over dialogues. */
+export class LikelihoodCounter {
   readonly #isCopied: (token: number) => boolean;
   #count = 0;
   #nll = 0;
@@ -108,7 +113,7 @@ export class ReadCounter {
     }
   }
 
-  score(): ReadScore {
+  score(): LikelihoodScore {
     const share = (part: number, whole: number): number => (whole === 0 ? 0 : part / whole);
     return {
       nll: share(this.#nll, this.#count),

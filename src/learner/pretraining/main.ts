@@ -1,5 +1,5 @@
 // `npm run make-model [-- --nano] [--to <folder>]`: makes a shipped checkpoint again. A run that was killed goes on from its last
-// examination.
+// evaluation.
 
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -38,13 +38,15 @@ function readFlags(): { readonly nano: boolean; readonly to: string | undefined 
   }
 }
 
-function report({ phase, step, tokens, training, reading, play }: LogRow): void {
+function report({ phase, step, tokens, training, likelihood, episodes }: LogRow): void {
   const seconds = ((performance.now() - started) / 1000).toFixed(0);
   const parts = [
     `${seconds.padStart(5)} s  ${phase} step ${step}, ${tokens} tokens`,
     training === null ? "" : `train ${training.nll.toFixed(3)} nats, digits ${percent(training.copyAccuracy)}`,
-    reading === null ? "" : `test ${reading.nll.toFixed(3)} nats, digits ${percent(reading.copyAccuracy)}`,
-    play === null ? "" : `passes ${percent(play.passRate)} of ${play.tasks}: ${kindsOf(play.passRateByKind)}`,
+    likelihood === null ? "" : `test ${likelihood.nll.toFixed(3)} nats, digits ${percent(likelihood.copyAccuracy)}`,
+    episodes === null
+      ? ""
+      : `passes ${percent(episodes.passRate)} of ${episodes.tasks}: ${kindsOf(episodes.passRateByKind)}`,
   ];
   process.stdout.write(`${parts.filter((part) => part !== "").join("; ")}\n`);
 }

@@ -7,7 +7,7 @@ import type { Tokenizer } from "../../core/index.ts";
 import { type Kind, kinds } from "../../environments/bookshop/index.ts";
 import type { ChatTokenizerFiles } from "../../tokenizers/index.ts";
 import { type Checkpoint, type ModelConfig, writeCheckpoint, parameterLayout } from "../model/index.ts";
-import type { PlayScore, ReadScore } from "./evaluate-model.ts";
+import type { EpisodeScores, LikelihoodScore } from "./evaluate-model.ts";
 import type { Recipe } from "./recipe.ts";
 
 /** Everything but log and card. Weights are rounded to BF16. */
@@ -52,11 +52,11 @@ export type LogRow = {
   readonly tokens: number;
   readonly learningRate: number;
   /** Of what was trained on since the last row; `null`: nothing was. */
-  readonly training: ReadScore | null;
+  readonly training: LikelihoodScore | null;
   /** Of clean dialogues of test tasks; `null`: not asked here. */
-  readonly reading: ReadScore | null;
+  readonly likelihood: LikelihoodScore | null;
   /** Of test tasks played at temperature 1; `null`: not asked here. */
-  readonly play: PlayScore | null;
+  readonly episodes: EpisodeScores | null;
 };
 
 const columns: readonly (readonly [name: string, value: (row: LogRow) => string])[] = [
@@ -67,14 +67,16 @@ const columns: readonly (readonly [name: string, value: (row: LogRow) => string]
   ["train_nll", ({ training }) => decimal(training?.nll)],
   ["train_accuracy", ({ training }) => decimal(training?.accuracy)],
   ["train_copy_accuracy", ({ training }) => decimal(training?.copyAccuracy)],
-  ["test_nll", ({ reading }) => decimal(reading?.nll)],
-  ["test_accuracy", ({ reading }) => decimal(reading?.accuracy)],
-  ["test_copy_accuracy", ({ reading }) => decimal(reading?.copyAccuracy)],
-  ["test_tasks", ({ play }) => (play === null ? "" : String(play.tasks))],
-  ["pass_rate", ({ play }) => decimal(play?.passRate)],
-  ...kinds.map((kind: Kind) => [`pass_${kind}`, ({ play }: LogRow) => decimal(play?.passRateByKind[kind])] as const),
-  ["rule_violations", ({ play }) => decimal(play?.ruleViolations)],
-  ["tool_errors", ({ play }) => decimal(play?.toolErrors)],
+  ["test_nll", ({ likelihood }) => decimal(likelihood?.nll)],
+  ["test_accuracy", ({ likelihood }) => decimal(likelihood?.accuracy)],
+  ["test_copy_accuracy", ({ likelihood }) => decimal(likelihood?.copyAccuracy)],
+  ["test_tasks", ({ episodes }) => (episodes === null ? "" : String(episodes.tasks))],
+  ["pass_rate", ({ episodes }) => decimal(episodes?.passRate)],
+  ...kinds.map(
+    (kind: Kind) => [`pass_${kind}`, ({ episodes }: LogRow) => decimal(episodes?.passRateByKind[kind])] as const,
+  ),
+  ["rule_violations", ({ episodes }) => decimal(episodes?.ruleViolations)],
+  ["tool_errors", ({ episodes }) => decimal(episodes?.toolErrors)],
 ];
 
 export function logAsCsv(rows: readonly LogRow[]): string {
@@ -94,9 +96,9 @@ function cardOf(run: {
   const { recipe, config, rows } = run;
   const { cloning, copying } = recipe;
   const last = rows.at(-1);
-  const { play = null, reading = null } = last ?? {};
+  const { episodes = null, likelihood = null } = last ?? {};
   const clonedTokens = rows.findLast(({ phase }) => phase === "cloning")?.tokens ?? 0;
-  const examined = rows.filter((row) => row.phase !== "rounded" && row.reading !== null);
+  const evaluated = rows.filter((row) => row.phase !== "rounded" && row.likelihood !== null);
   const percent = (share: number | undefined): string => (share === undefined ? "-" : `${(share * 100).toFixed(1)} %`);
   const command = recipe.name === "bookshop-nano" ? "npm run make-model -- --nano" : "npm run make-model";
   const million = (parameterLayout(config).size / 1e6).toFixed(2);
@@ -132,20 +134,20 @@ multiplications in another way get other last bits.
 
 Measured on the weights of this folder, on *test* tasks: no id, name, title or address of them occurs in training.
 
-| ${play?.tasks ?? 0} test tasks, temperature 1 | |
+| ${episodes?.tasks ?? 0} test tasks, temperature 1 | |
 | --- | --- |
-| pass rate | ${percent(play?.passRate)} |
-${kinds.map((kind) => `| pass rate of "${kind}" | ${percent(play?.passRateByKind[kind])} |`).join("\n")}
-| rule violations per episode | ${play?.ruleViolations.toFixed(3) ?? "-"} |
-| refused tool calls per episode | ${play?.toolErrors.toFixed(3) ?? "-"} |
-| tokens of digits (ids, amounts, days) that it holds likelier than not, in clean dialogues | ${percent(reading?.copyAccuracy)} |
-| nats per token in clean dialogues | ${reading?.nll.toFixed(3) ?? "-"} |
+| pass rate | ${percent(episodes?.passRate)} |
+${kinds.map((kind) => `| pass rate of "${kind}" | ${percent(episodes?.passRateByKind[kind])} |`).join("\n")}
+| rule violations per episode | ${episodes?.ruleViolations.toFixed(3) ?? "-"} |
+| refused tool calls per episode | ${episodes?.toolErrors.toFixed(3) ?? "-"} |
+| tokens of digits (ids, amounts, days) that it holds likelier than not, in clean dialogues | ${percent(likelihood?.copyAccuracy)} |
+| nats per token in clean dialogues | ${likelihood?.nll.toFixed(3) ?? "-"} |
 
 The curve (\`training-log.csv\` has all of it):
 
 | phase | tokens | nats per token | digits | pass rate |
 | --- | --- | --- | --- | --- |
-${examined.map((row) => `| ${row.phase} | ${count(row.tokens)} | ${row.reading?.nll.toFixed(3)} | ${percent(row.reading?.copyAccuracy)} | ${percent(row.play?.passRate)} |`).join("\n")}
+${evaluated.map((row) => `| ${row.phase} | ${count(row.tokens)} | ${row.likelihood?.nll.toFixed(3)} | ${percent(row.likelihood?.copyAccuracy)} | ${percent(row.episodes?.passRate)} |`).join("\n")}
 `;
 }
 

@@ -20,7 +20,7 @@ const recipe: Recipe = {
   tokenizerDialogues: 21,
   copying: { ...nano.copying, tokens: 1500, tokensPerStep: 500 },
   cloning: { ...nano.cloning, tokens: 4000, dialoguesPerStep: { withoutPrompt: 2, withPrompt: 2 }, promptFrom: 0.5 },
-  examination: { everyTokens: 2000, dialogues: 7, tasks: 0, finalTasks: 1 },
+  evaluation: { everyTokens: 2000, dialogues: 7, tasks: 0, finalTasks: 1 },
 };
 
 let work: string;
@@ -51,7 +51,7 @@ describe("pretrain()", () => {
     const cloning = rows.filter(({ phase }) => phase === "cloning");
     const [last] = cloning.slice(-1);
     expect(last?.tokens).toBeGreaterThanOrEqual(recipe.cloning.tokens);
-    expect(last?.reading?.nll).toBeLessThan(rows[0]?.reading?.nll ?? 0);
+    expect(last?.likelihood?.nll).toBeLessThan(rows[0]?.likelihood?.nll ?? 0);
 
     const folder = join(work, "whole");
     const { tokenizer, chatTemplate, specialTokens } = await loadModelFolder(folder);

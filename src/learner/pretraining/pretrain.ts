@@ -1,6 +1,6 @@
-// Builds a checkpoint from nothing, by a recipe: tokenizer, weights, exercises, cloning, examinations, files. It composes
-// what others use too: the loop and its samples, the learner's trainer, the embedded engine. No reinforcement learning: that
-// is what the result is for.
+// Builds a checkpoint from nothing, by a recipe: tokenizer, weights, exercises, cloning, evaluations, files. Composed of the
+// loop and its samples, the trainer and the embedded engine. Not reinforcement learning: that is what the result is for. The
+// state of a run is written at every evaluation, so that a killed one resumes; a state of another recipe is ignored.
 
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -10,8 +10,8 @@ import { type ChatTokenizerFiles, createTokenizer } from "../../tokenizers/index
 import { createTrainer, type Trainer } from "../index.ts";
 import { initializeWeights, readCheckpoint, type ModelConfig, type OptimizerState } from "../model/index.ts";
 import { copyAlphabet, learn, type Progress, type Curriculum, curriculumOf } from "./curriculum.ts";
-import { instructionsLength, type Dialogue, expertFeed, trainDialogueTokenizer } from "./dialogues.ts";
-import { examinePlay, examineReading, type PlayScore, ReadCounter } from "./evaluate-model.ts";
+import { instructionsLength, type Dialogue, expertDialogues, trainDialogueTokenizer } from "./dialogues.ts";
+import { evaluateEpisodes, evaluateLikelihood, type EpisodeScores, LikelihoodCounter } from "./evaluate-model.ts";
 import type { Recipe } from "./recipe.ts";
 import { type LogRow, writeModelFolder, writeReport } from "./model-folder.ts";
 
@@ -28,16 +28,16 @@ export type PretrainOptions = {
 type Run = {
   readonly recipe: Recipe;
   readonly options: PretrainOptions;
-  readonly course: Course;
+  readonly preparation: Preparation;
   readonly trainer: Trainer;
   readonly rows: LogRow[];
 };
 
 /** Resolves with the score of the shipped, rounded weights; `null` when `stopAfterSteps` ended it. */
-export async function pretrain(recipe: Recipe, options: PretrainOptions): Promise<PlayScore | null> {
+export async function pretrain(recipe: Recipe, options: PretrainOptions): Promise<EpisodeScores | null> {
   const { seed, threads, shape } = recipe;
-  const course = await prepareCourse(recipe);
-  const { config } = course;
+  const preparation = await prepareRun(recipe);
+  const { config } = preparation;
   const state = await loadState(options.stateFolder, recipe);
   const weights = state?.weights ?? initializeWeights(config, { seed });
   const trainer = await createTrainer(
@@ -45,8 +45,8 @@ export async function pretrain(recipe: Recipe, options: PretrainOptions): Promis
     { threads, maxTokens: 4 * shape.contextLength, ...(state === null ? {} : { optimizer: state.optimizer }) },
   );
   try {
-    const run = { recipe, options, course, trainer, rows: [...(state?.rows ?? [])] };
-    const last = await teach(run, state?.progress ?? { phase: "copying", step: 0, tokens: 0, rows: 0 });
+    const run = { recipe, options, preparation, trainer, rows: [...(state?.rows ?? [])] };
+    const last = await runPhases(run, state?.progress ?? { phase: "copying", step: 0, tokens: 0, rows: 0 });
     return last === null ? null : await finish(run, last);
   } finally {
     await trainer.close();
@@ -54,37 +54,37 @@ export async function pretrain(recipe: Recipe, options: PretrainOptions): Promis
 }
 
 /** Resolves with where the last phase ended; `null` when it was stopped before. */
-async function teach(run: Run, start: Progress): Promise<Progress | null> {
-  const { recipe, course, trainer } = run;
+async function runPhases(run: Run, start: Progress): Promise<Progress | null> {
+  const { recipe, preparation, trainer } = run;
   const { stateFolder, stopAfterSteps = Infinity } = run.options;
   let progress = start;
-  let counter = new ReadCounter(course.isCopied);
-  let lesson = await course.lessonAt(progress);
+  let counter = new LikelihoodCounter(preparation.isCopied);
+  let step = await preparation.stepAt(progress);
   for (let steps = 0; ; steps++) {
-    if (lesson === null && progress.phase === "cloning") return progress;
-    if (lesson === null) {
+    if (step === null && progress.phase === "cloning") return progress;
+    if (step === null) {
       progress = { phase: "cloning", step: 0, tokens: 0, rows: 0 };
-      lesson = await course.lessonAt(progress);
+      step = await preparation.stepAt(progress);
       continue;
     }
     if (steps >= stopAfterSteps) return null;
     const after: Progress = {
       phase: progress.phase,
       step: progress.step + 1,
-      tokens: progress.tokens + lesson.tokens,
-      rows: progress.rows + lesson.rows.length,
+      tokens: progress.tokens + step.tokens,
+      rows: progress.rows + step.rows.length,
     };
-    // The next lesson is written while this one is learnt.
-    const [next] = await Promise.all([course.lessonAt(after), learn(trainer, lesson, counter)]);
-    const every = after.phase === "cloning" ? recipe.examination.everyTokens : recipe.copying.tokens;
+    // The next step is prepared while this one is learnt.
+    const [next] = await Promise.all([preparation.stepAt(after), learn(trainer, step, counter)]);
+    const every = after.phase === "cloning" ? recipe.evaluation.everyTokens : recipe.copying.tokens;
     const isDue = Math.floor(after.tokens / every) > Math.floor(progress.tokens / every);
     if (isDue || after.step % 25 === 0) {
-      const examined = isDue ? await examine(run, after) : { reading: null, play: null };
-      log(run, { ...after, learningRate: lesson.learningRate, training: counter.score(), ...examined });
-      counter = new ReadCounter(course.isCopied);
+      const evaluated = isDue ? await evaluate(run, after) : { likelihood: null, episodes: null };
+      log(run, { ...after, learningRate: step.learningRate, training: counter.score(), ...evaluated });
+      counter = new LikelihoodCounter(preparation.isCopied);
     }
     progress = after;
-    lesson = next;
+    step = next;
     if (isDue || steps + 1 >= stopAfterSteps) {
       const optimizer = await trainer.optimizerState();
       await saveState(stateFolder, recipe, { progress, rows: run.rows, weights: trainer.weights(), optimizer });
@@ -92,29 +92,32 @@ async function teach(run: Run, start: Progress): Promise<Progress | null> {
   }
 }
 
-async function examine({ recipe, course, trainer }: Run, { phase }: Progress) {
-  const { tokenizer, config, cleanDialogues, isCopied } = course;
-  const { seed, threads, examination } = recipe;
-  const reading = await examineReading(trainer, cleanDialogues, { isCopied });
-  // Whoever can only copy plays nonsense, and plays it to the last turn.
-  if (phase === "copying") return { reading, play: null };
+async function evaluate({ recipe, preparation, trainer }: Run, { phase }: Progress) {
+  const { tokenizer, config, cleanDialogues, isCopied } = preparation;
+  const { seed, threads, evaluation } = recipe;
+  const likelihood = await evaluateLikelihood(trainer, cleanDialogues, { isCopied });
+  // A model that can only copy says nonsense up to the last turn.
+  if (phase === "copying") return { likelihood, episodes: null };
   const checkpoint = { config, weights: trainer.weights() };
-  return { reading, play: await examinePlay(checkpoint, { tokenizer, tasks: examination.tasks, threads, seed }) };
+  return {
+    likelihood,
+    episodes: await evaluateEpisodes(checkpoint, { tokenizer, tasks: evaluation.tasks, threads, seed }),
+  };
 }
 
-/** Writes the folder, and examines what is in it. */
-async function finish(run: Run, last: Progress): Promise<PlayScore> {
-  const { recipe, course, trainer } = run;
-  const { tokenizer, config, cleanDialogues, isCopied } = course;
-  const { seed, threads, examination } = recipe;
+/** Writes the folder, and evaluates what is in it. */
+async function finish(run: Run, last: Progress): Promise<EpisodeScores> {
+  const { recipe, preparation, trainer } = run;
+  const { tokenizer, config, cleanDialogues, isCopied } = preparation;
+  const { seed, threads, evaluation } = recipe;
   const { folder } = run.options;
-  await writeModelFolder(folder, { config, weights: trainer.weights() }, course);
+  await writeModelFolder(folder, { config, weights: trainer.weights() }, preparation);
   const shipped = await readCheckpoint(folder);
-  const reading = await examineReading(trainer, cleanDialogues, { isCopied, weights: shipped.weights });
-  const play = await examinePlay(shipped, { tokenizer, tasks: examination.finalTasks, threads, seed });
-  log(run, { ...last, phase: "rounded", learningRate: 0, training: null, reading, play });
+  const likelihood = await evaluateLikelihood(trainer, cleanDialogues, { isCopied, weights: shipped.weights });
+  const episodes = await evaluateEpisodes(shipped, { tokenizer, tasks: evaluation.finalTasks, threads, seed });
+  log(run, { ...last, phase: "rounded", learningRate: 0, training: null, likelihood, episodes });
   await writeReport(folder, { recipe, config, rows: run.rows });
-  return play;
+  return episodes;
 }
 
 function log({ rows, options }: Run, row: LogRow): void {
@@ -122,31 +125,31 @@ function log({ rows, options }: Run, row: LogRow): void {
   options.report(row);
 }
 
-type Course = {
+type Preparation = {
   readonly files: ChatTokenizerFiles;
   readonly tokenizer: Tokenizer;
   readonly config: ModelConfig;
-  readonly lessonAt: Curriculum;
-  /** Dialogues of test tasks without mistakes, for examining how the model reads. */
+  readonly stepAt: Curriculum;
+  /** Dialogues of test tasks without mistakes, for their likelihood. */
   readonly cleanDialogues: readonly Dialogue[];
   /** Whether a token is one of those that "copy accuracy" counts. */
   readonly isCopied: (token: number) => boolean;
 };
 
-async function prepareCourse(recipe: Recipe): Promise<Course> {
+async function prepareRun(recipe: Recipe): Promise<Preparation> {
   const { name, shape, vocabularySize, tokenizerDialogues: dialogues, noise, seed } = recipe;
   const { contextLength } = shape;
   const files = await trainDialogueTokenizer({ vocabularySize, dialogues, noise, seed, contextLength });
   const tokenizer = await createTokenizer(name, files);
   const alphabet = copyAlphabet(tokenizer);
   const pairs = new Set(alphabet.pairs);
-  const feed = expertFeed(tokenizer, { split: "train", noise, seed });
+  const dialoguesAt = expertDialogues(tokenizer, { split: "train", noise, seed });
   return {
     files,
     tokenizer,
     config: { ...shape, vocabularySize: Math.ceil(tokenizer.vocabularySize / 8) * 8 },
-    lessonAt: curriculumOf(recipe, { alphabet, feed, promptLength: instructionsLength(tokenizer) }),
-    cleanDialogues: await expertFeed(tokenizer, { split: "test", noise: 0, seed })(0, recipe.examination.dialogues),
+    stepAt: curriculumOf(recipe, { alphabet, dialoguesAt, promptLength: instructionsLength(tokenizer) }),
+    cleanDialogues: await expertDialogues(tokenizer, { split: "test", noise: 0, seed })(0, recipe.evaluation.dialogues),
     isCopied: (token) => pairs.has(token),
   };
 }

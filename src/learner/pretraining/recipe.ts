@@ -36,8 +36,8 @@ export type Recipe = {
     /** From 0 to 1: after this share the learning rate falls, along a cosine. */
     readonly decayFrom: number;
   };
-  readonly examination: {
-    /** Of cloning, between two examinations. */
+  readonly evaluation: {
+    /** Of cloning, between two evaluations. */
     readonly everyTokens: number;
     /** Dialogues of test tasks, without mistakes, that are read: 63 are three of each kind and level. */
     readonly dialogues: number;
@@ -72,7 +72,7 @@ const small: Recipe = {
     contextWeight: 0.2,
     decayFrom: 0.4,
   },
-  examination: { everyTokens: 1_000_000, dialogues: 63, tasks: 210, finalTasks: 1050 },
+  evaluation: { everyTokens: 1_000_000, dialogues: 63, tasks: 210, finalTasks: 1050 },
 };
 
 export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
@@ -83,6 +83,6 @@ export const recipes: Readonly<Record<ShippedCheckpoint, Recipe>> = {
     shape: modelShapes.nano,
     noise: 0.15,
     cloning: { ...small.cloning, tokens: 3_000_000, learningRate: 1.6e-3 },
-    examination: { ...small.examination, everyTokens: 500_000, tasks: 105 },
+    evaluation: { ...small.evaluation, everyTokens: 500_000, tasks: 105 },
   },
 };

@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { readCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../model/index.ts";
 import { chooseRenderer } from "../../renderers/index.ts";
 import { loadModelFolder } from "../../tokenizers/index.ts";
-import { examinePlay } from "./evaluate-model.ts";
+import { evaluateEpisodes } from "./evaluate-model.ts";
 import { pretrain } from "./pretrain.ts";
 import { recipes } from "./recipe.ts";
 import { logAsCsv, type LogRow } from "./model-folder.ts";
@@ -55,9 +55,9 @@ test("a shipped model passes as many test tasks as its log says, within the luck
   const [{ tokenizer }, checkpoint] = await Promise.all([loadModelFolder(folder), readCheckpoint(folder)]);
   const tasks = isFull ? 630 : 63;
   // Other luck than the log's: another seed.
-  const { passRate } = await examinePlay(checkpoint, { tokenizer, tasks, threads: 2, seed: 2 });
-  const wanted = Number(lastRow(await readFile(join(folder, "training-log.csv"), "utf8")).get("pass_rate"));
-  expect(Math.abs(passRate - wanted)).toBeLessThan(4 * Math.sqrt((wanted * (1 - wanted)) / tasks));
+  const { passRate } = await evaluateEpisodes(checkpoint, { tokenizer, tasks, threads: 2, seed: 2 });
+  const expected = Number(lastRow(await readFile(join(folder, "training-log.csv"), "utf8")).get("pass_rate"));
+  expect(Math.abs(passRate - expected)).toBeLessThan(4 * Math.sqrt((expected * (1 - expected)) / tasks));
 });
 
 /** Minutes of training would prove more; its beginning proves that data, tokenizer, weights and steps are still the same. */
@@ -74,10 +74,10 @@ test.runIf(process.env["FULL"] === "1")(
     const again = logAsCsv(rows).trim().split("\n").slice(1);
     expect(again.length).toBeGreaterThan(1);
     again.forEach((line, index) => {
-      const wanted = numbersOf(shipped[index] ?? "");
+      const expected = numbersOf(shipped[index] ?? "");
       // Kernels of other processors may differ in the last bits.
       numbersOf(line).forEach((value, column) => {
-        if (!Number.isNaN(value)) expect(value).toBeCloseTo(wanted[column] ?? NaN, 2);
+        if (!Number.isNaN(value)) expect(value).toBeCloseTo(expected[column] ?? NaN, 2);
       });
     });
     await rm(work, { recursive: true });
