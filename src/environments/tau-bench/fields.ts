@@ -26,33 +26,25 @@ export function fieldAt(record: JsonObject, key: JsonValue): JsonValue {
   return value;
 }
 
-/** A field that the shape of the tables says to be a text; see `check-tables.ts` of the domain. */
-export function textField(record: JsonObject, key: string): string {
-  const value = field(record, key);
-  if (typeof value === "string") return value;
-  throw new PythonError("TypeError", `'${key}' is no str`);
+/** Reads a field whose type the shape of the tables promises (the `Shape`s of the domain). */
+function typedField<Type extends JsonValue>(is: (value: JsonValue) => value is Type, type: string) {
+  return (record: JsonObject, key: string): Type => {
+    const value = field(record, key);
+    if (is(value)) return value;
+    throw new PythonError("TypeError", `'${key}' is no ${type}`);
+  };
 }
 
-/** A field that the shape of the tables says to be a dict. */
-export function objectField(record: JsonObject, key: string): JsonObject {
-  const value = field(record, key);
-  if (value instanceof Map) return value;
-  throw new PythonError("TypeError", `'${key}' is no dict`);
-}
+const isObject = (value: JsonValue): value is JsonObject => value instanceof Map;
+const isList = (value: JsonValue): value is JsonValue[] => Array.isArray(value);
 
-/** A field that the shape of the tables says to be a list. */
-export function listField(record: JsonObject, key: string): JsonValue[] {
-  const value = field(record, key);
-  if (Array.isArray(value)) return value;
-  throw new PythonError("TypeError", `'${key}' is no list`);
-}
-
-/** A field that the shape of the tables says to be a list of dicts. */
-export function objectsField(record: JsonObject, key: string): JsonObject[] {
-  const value = field(record, key);
-  if (Array.isArray(value) && value.every((element) => element instanceof Map)) return value;
-  throw new PythonError("TypeError", `'${key}' is no list of dicts`);
-}
+export const textField = typedField((value) => typeof value === "string", "str");
+export const objectField = typedField(isObject, "dict");
+export const listField = typedField(isList, "list");
+export const objectsField = typedField(
+  (value): value is JsonObject[] => isList(value) && value.every(isObject),
+  "list of dicts",
+);
 
 /** The argument where it is used as a key of a dict (`key in dict`): a key no string can equal is simply not found. */
 export function asKey(value: JsonValue): string | null {
