@@ -8,9 +8,9 @@ import { BookshopEnvironment } from "./environment.ts";
 import { createScenario, cycleLength, placeInCycle, type Scenario } from "./scenario.ts";
 
 export type BookshopOptions = {
-  /** Kinds of task to keep. Default: all. */
+  /** Kinds of task to choose. Default: all. */
   readonly kinds?: readonly Kind[];
-  /** Levels of difficulty to keep. Default: all. */
+  /** Levels of difficulty to choose. Default: all. */
   readonly levels?: readonly Level[];
 };
 
@@ -19,11 +19,11 @@ const environmentName = "bookshop";
 
 /** Throws a `ConfigurationError` for an unknown kind or level, or when none is left. */
 export function bookshopSource(options: BookshopOptions = {}): EnvironmentSource {
-  const keptKinds = chosen("kinds", options.kinds, kinds);
-  const keptLevels = chosen("levels", options.levels, levels);
+  const chosenKinds = chosen("kinds", options.kinds, kinds);
+  const chosenLevels = chosen("levels", options.levels, levels);
   const places = Array.from({ length: cycleLength }, (_, place) => place).filter((place) => {
     const { kind, level } = placeInCycle(place);
-    return keptKinds.includes(kind) && keptLevels.includes(level);
+    return chosenKinds.includes(kind) && chosenLevels.includes(level);
   });
   const scenarios = new WeakMap<Task, Scenario>();
 
@@ -93,13 +93,13 @@ function isSplit(split: string): split is BookshopSplit {
 
 function chosen<T extends string | number>(
   option: string,
-  wanted: readonly T[] | undefined,
+  given: readonly T[] | undefined,
   known: readonly T[],
 ): readonly T[] {
-  if (wanted === undefined) return known;
-  const unknown = wanted.find((one) => !known.includes(one));
-  if (wanted.length > 0 && unknown === undefined) return wanted;
+  if (given === undefined) return known;
+  const unknown = given.find((one) => !known.includes(one));
+  if (given.length > 0 && unknown === undefined) return given;
   throw new ConfigurationError(
-    `Cannot use bookshop option "${option}": it is ${JSON.stringify(wanted)}, at least one of ${known.join(", ")} is wanted.`,
+    `Cannot use bookshop option "${option}": it is ${JSON.stringify(given)}, at least one of ${known.join(", ")} is expected.`,
   );
 }
