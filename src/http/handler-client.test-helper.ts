@@ -79,7 +79,7 @@ function toRequest(request: HttpRequest, signal: AbortSignal): Request {
   const { base, path, method, body } = request;
   const headers =
     base.authorization === null ? request.headers : { authorization: base.authorization, ...request.headers };
-  // A `Request` takes no bytes out of memory that could be shared (`growing-body.ts`).
+  // A `Request` takes no bytes out of memory that could be shared (`request-body.ts`).
   const content = body instanceof Uint8Array ? Buffer.from(body) : body;
   return new Request(base.origin + base.path + path, { method, headers, body: content, signal });
 }

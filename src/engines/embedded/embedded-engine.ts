@@ -24,7 +24,7 @@ import {
   unlessCancelled,
 } from "../token-sampling.ts";
 import { CallFault, EngineThreads } from "./engine-threads.ts";
-import type { Finished } from "./sequence.ts";
+import type { Finished } from "./scheduler.ts";
 
 export type EmbeddedEngineOptions = {
   readonly checkpoint: Checkpoint;

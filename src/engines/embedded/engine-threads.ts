@@ -12,7 +12,7 @@ import {
   type ModelConfig,
 } from "../../learner/model/index.ts";
 import type { GenerationParams } from "../token-sampling.ts";
-import type { Finished } from "./sequence.ts";
+import type { Finished } from "./scheduler.ts";
 
 /** From src/ and from dist/ alike: threads run what was built. */
 const program = new URL("../../../dist/engines/embedded/worker-main.js", import.meta.url);

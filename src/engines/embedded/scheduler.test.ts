@@ -4,8 +4,7 @@ import { Decoder, packSequences, TrainingModel } from "../../learner/model/index
 import { plainParams } from "../plain-params.test-helper.ts";
 import { testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
 import type { GenerationParams } from "../token-sampling.ts";
-import { Scheduler } from "./scheduler.ts";
-import type { Finished } from "./sequence.ts";
+import { Scheduler, type Finished } from "./scheduler.ts";
 
 const weights = testWeights(3);
 
