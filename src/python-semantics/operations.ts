@@ -41,15 +41,15 @@ import {
  */
 export function pythonEquals(left: PythonValue, right: PythonValue): boolean {
   if (left === null || right === null) return left === right;
-  const text = textIn(left);
-  if (text !== null) return text === textIn(right);
-  const [a, b] = [scalarOf(left), scalarOf(right)];
+  if (typeof left === "string" || left instanceof TracedText) return textIn(left) === textIn(right);
+  const a = scalarOf(left);
+  const b = scalarOf(right);
   // oxlint-disable-next-line eqeqeq -- number, bigint: JavaScript's loose equality is exact across the two, as Python's is.
   if (a !== null || b !== null) return a !== null && b !== null && a == b;
   if (left === right) return true;
-  if (isDict(left)) return isDict(right) && sameEntries(left, right);
   const items = listIn(left);
   if (items !== null) return sameItems(items, listIn(right));
+  if (isDict(left)) return isDict(right) && sameEntries(left, right);
   if (left instanceof PythonTuple) return right instanceof PythonTuple && sameItems(left.items(), right.items());
   if (left instanceof PythonRange) return right instanceof PythonRange && sameItems(left.items(), right.items());
   if (left instanceof PythonOpaque) return right instanceof PythonOpaque && left.repr() === right.repr();

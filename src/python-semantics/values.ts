@@ -366,12 +366,18 @@ export class Callable extends PythonObject {
 /** A missing variable, key or attribute of Jinja: prints as nothing and is false; nearly everything else raises. */
 export class Undefined extends PythonObject {
   readonly typeName = "Undefined";
-  /** What using it raises: "undefined", or "security" for what the sandbox hides. */
-  readonly error: PythonError;
+  readonly #reason: string;
+  readonly #kind: "undefined" | "security";
 
   constructor(reason: string, kind: "undefined" | "security" = "undefined") {
     super();
-    this.error = new PythonError(kind, reason);
+    this.#reason = reason;
+    this.#kind = kind;
+  }
+
+  /** What using it raises: "undefined", or "security" for what the sandbox hides. Rarely used, and costly to make. */
+  get error(): PythonError {
+    return new PythonError(this.#kind, this.#reason);
   }
 
   override get length(): number {
@@ -469,10 +475,14 @@ export function pythonRepr(value: PythonValue): string {
     if (digits.length <= maxIntegerDigits + (value < 0 ? 1 : 0)) return digits;
     throw valueError(`Exceeds the limit (${maxIntegerDigits} digits) for integer string conversion`);
   }
-  if (value instanceof JsonFloat) return floatRepr(value.value);
-  if (value instanceof TracedText) return value.isMarkup ? `Markup(${stringRepr(value.text)})` : stringRepr(value.text);
-  if (value instanceof PythonObject) return value.repr();
   if (isList(value)) return `[${value.map(pythonRepr).join(", ")}]`;
+  if (value instanceof JsonFloat) return floatRepr(value.value);
+  if (value instanceof Map) return mapRepr(value as ReadonlyMap<string, PythonValue>);
+  if (value instanceof TracedText) return value.isMarkup ? `Markup(${stringRepr(value.text)})` : stringRepr(value.text);
+  return (value as PythonObject).repr();
+}
+
+function mapRepr(value: ReadonlyMap<string, PythonValue>): string {
   let body = "";
   for (const [key, element] of value) {
     body += `${body === "" ? "" : ", "}${stringRepr(key)}: ${pythonRepr(element)}`;

@@ -4,7 +4,7 @@
 import { PythonError, typeError } from "../errors.ts";
 import { floatRepr } from "../number-text.ts";
 import { compareCodePoints } from "../strings.ts";
-import { PythonDict, PythonList, PythonObject, PythonTuple, type PythonValue, textIn } from "../values.ts";
+import { isList, PythonDict, PythonList, PythonTuple, type PythonValue, textIn } from "../values.ts";
 import { maxJsonDepth } from "./parse-json.ts";
 import { JsonFloat, pythonTypeName } from "./value.ts";
 
@@ -50,21 +50,27 @@ class Writer {
   write(value: PythonValue, lineBreak: string): string {
     if (typeof value === "string") return this.#style.quote(value);
     if (value === null) return "null";
-    if (value instanceof JsonFloat) return jsonFloatText(value.value);
     if (typeof value !== "object") return String(value);
-    if (value instanceof PythonObject || textIn(value) !== null) return this.#writeObject(value, lineBreak);
-    const parts: string[] = [];
-    const inner = this.#enter(lineBreak);
-    if (Array.isArray(value)) {
-      for (const element of value as readonly PythonValue[]) parts.push(this.write(element, inner));
-    } else {
-      const entries = value as ReadonlyMap<string, PythonValue>;
-      const { quote, key: colon } = this.#style;
-      for (const [key, element] of this.#style.sortKeys ? sorted(entries) : entries) {
-        parts.push(quote(key) + colon + this.write(element, inner));
-      }
+    if (value instanceof JsonFloat) return jsonFloatText(value.value);
+    if (isList(value)) {
+      if (value.length === 0) return "[]";
+      const inner = this.#enter(lineBreak);
+      return this.#leave(
+        "[]",
+        value.map((element) => this.write(element, inner)),
+        [inner, lineBreak],
+      );
     }
-    return this.#leave(Array.isArray(value) ? "[]" : "{}", parts, [inner, lineBreak]);
+    if (!(value instanceof Map)) return this.#writeObject(value, lineBreak);
+    if (value.size === 0) return "{}";
+    const inner = this.#enter(lineBreak);
+    const { quote, key: colon, sortKeys } = this.#style;
+    const parts: string[] = [];
+    const entries: Iterable<readonly [string, PythonValue]> = value as ReadonlyMap<string, PythonValue>;
+    for (const [key, element] of sortKeys ? sorted(entries) : entries) {
+      parts.push(quote(key) + colon + this.write(element, inner));
+    }
+    return this.#leave("{}", parts, [inner, lineBreak]);
   }
 
   #writeObject(value: PythonValue, lineBreak: string): string {
