@@ -11,7 +11,7 @@ import { Template } from "@huggingface/jinja";
 import { fromPlain, toPlain } from "../dist/python-semantics/json/index.js";
 import { createRandom } from "../dist/lib/random.js";
 import { compileChatTemplate, segmentsText } from "../dist/renderers/index.js";
-import { readableWords } from "../dist/tokenizers/readable-words.js";
+import { readableWords } from "../dist/tokenizers/readable-tokenizer.js";
 import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
 
 const rounds = Number(process.argv[2] ?? 15);

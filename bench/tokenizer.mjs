@@ -11,7 +11,7 @@ import { Worker } from "node:worker_threads";
 import { createRandom } from "../dist/lib/random.js";
 import { createTokenizer } from "../dist/tokenizers/index.js";
 import { createLibraryTokenizer } from "../dist/tokenizers/library-tokenizer.js";
-import { readableWords } from "../dist/tokenizers/readable-words.js";
+import { readableWords } from "../dist/tokenizers/readable-tokenizer.js";
 import { machine, median, spread } from "./lib/measure.mjs";
 
 const rounds = 15;

@@ -5,7 +5,7 @@ import { bindArguments, bindPositional, expectText } from "./arguments.ts";
 import { PythonError, typeError, valueError } from "./errors.ts";
 import { pythonTypeName } from "./json/value.ts";
 import { checkTextLength } from "./limits.ts";
-import { expectIndex, isSame, itemsOf, pythonEquals } from "./operations.ts";
+import { expectIndex, isSame, isTruthy, itemsOf, pythonEquals } from "./operations.ts";
 import {
   codePointIndex,
   codePointLength,
@@ -19,7 +19,6 @@ import { concatTexts, emptyText, escapeText, templateText, TracedText } from "./
 import {
   type CallArguments,
   DictView,
-  isTruthy,
   PythonDict,
   PythonList,
   PythonRange,

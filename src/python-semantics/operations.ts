@@ -2,7 +2,7 @@
 
 import { PythonError, typeError, valueError } from "./errors.ts";
 import { formatPercent } from "./format.ts";
-import { pythonTypeName } from "./json/value.ts";
+import { JsonFloat, pythonTypeName } from "./json/value.ts";
 import { checkItems, checkTextLength } from "./limits.ts";
 import {
   type BinaryOperator,
@@ -178,6 +178,13 @@ function characters(value: TracedText): TracedText[] {
   let offset = 0;
   const plain = value.asMarkup(false);
   return Array.from(value.text, (character) => plain.slice(offset, (offset += character.length)));
+}
+
+/** `bool(value)`. */
+export function isTruthy(value: PythonValue): boolean {
+  if (value === null || typeof value !== "object") return Boolean(value);
+  if (value instanceof TracedText) return value.text !== "";
+  return value instanceof JsonFloat ? value.value !== 0 : lengthIn(value) !== 0;
 }
 
 /** `item in container`. */

@@ -458,13 +458,6 @@ export function lengthIn(value: PythonValue): number | null {
   return value instanceof Map ? value.size : (value as readonly PythonValue[] | PythonObject).length;
 }
 
-/** `bool(value)`. */
-export function isTruthy(value: PythonValue): boolean {
-  if (value === null || typeof value !== "object") return Boolean(value);
-  if (value instanceof TracedText) return value.text !== "";
-  return value instanceof JsonFloat ? value.value !== 0 : lengthIn(value) !== 0;
-}
-
 /** `repr(value)`. Throws a "ValueError" for integers of more digits than CPython writes. */
 export function pythonRepr(value: PythonValue): string {
   if (typeof value === "string") return stringRepr(value);

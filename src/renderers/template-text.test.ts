@@ -7,7 +7,7 @@ import { familyOfChatTemplate, rendererFor } from "./index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { bundledChatTemplate } from "./template-text.ts";
 import { models, publishedRenderer } from "./published-templates.test-helper.ts";
-import { bookshopDialogues } from "../tokenizers/training/dialogues.test-helper.ts";
+import { bookshopDialogues } from "../tokenizers/dialogues.test-helper.ts";
 
 const renderer = rendererFor("qwen3-instruct-2507", createReadableTokenizer());
 const published = publishedRenderer("qwen3-instruct-2507", createReadableTokenizer());

@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 
 import type { Tokenizer } from "../core/index.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
-import { readByteFallbackDecoder } from "./byte-fallback-decoder.ts";
+import { readByteFallbackDecoder } from "./library-tokenizer.ts";
 import { createTokenizer } from "./create-tokenizer.ts";
 import type { Encoding } from "./fixtures.test-helper.ts";
 import { randomText } from "./random-text.test-helper.ts";

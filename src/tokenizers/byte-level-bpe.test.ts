@@ -5,8 +5,7 @@ import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import type { Tokenizer } from "../core/index.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
 import { definitionNames, encodings, libraryTokenizer, ownTokenizer, tokenizerJson } from "./fixtures.test-helper.ts";
-import { loadTokenizer } from "./load-tokenizer.ts";
-import { readModelFile } from "./model-files.ts";
+import { loadTokenizer, readModelFile } from "./load-tokenizer.ts";
 import { readBpe } from "./read-bpe.ts";
 import { brokenText, randomText } from "./random-text.test-helper.ts";
 

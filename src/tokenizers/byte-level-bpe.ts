@@ -14,13 +14,10 @@ import {
   rangesWithin,
 } from "./added-tokens.ts";
 import { ByteMerger } from "./byte-merger.ts";
-import type { ByteTable } from "./byte-table.ts";
-import type { MergeTable } from "./merge-table.ts";
-import { type NormalForm, normalizeText } from "./normalize-text.ts";
-import { SectionCache } from "./section-cache.ts";
-import { type SplitStep, splitText } from "./pre-tokenizer.ts";
+import type { ByteTable, MergeTable } from "./byte-table.ts";
+import { type NormalForm, normalizeText, type SplitStep, splitText } from "./split-pattern.ts";
+import { SectionCache, WordCache } from "./word-cache.ts";
 import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
-import { WordCache } from "./word-cache.ts";
 
 /** Everything that decides ids. */
 export type BpeDefinition = {

@@ -2,7 +2,7 @@
 // leftmost of equals, until no pair merges. Two forms of the same rule: a plain scan for the short pieces that text is
 // made of, and a heap over a linked list for long ones, so that 20,000 equal characters cost milliseconds, not minutes.
 
-import type { MergeTable } from "./merge-table.ts";
+import type { MergeTable } from "./byte-table.ts";
 
 /** Where the heap begins to win. Measured on random letters: a quarter slower at 64 bytes, a sixth faster at 128. */
 const longPiece = 100;

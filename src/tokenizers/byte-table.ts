@@ -1,5 +1,92 @@
-// The bytes of every token by id, packed, and the way back from bytes to id. Tokens of a byte-level vocabulary are bytes,
+// The tables of byte-level BPE: the printable stand-ins of bytes (GPT-2's choice, a fact of the format), the merges, and the
+// bytes of every token by id, packed, with the way back from bytes to id. Tokens of a byte-level vocabulary are bytes,
 // not text: many end in the middle of a character. Strings of the vocabulary file are not kept alive.
+
+const emptySlot = -1;
+/** Integers per slot: left id, right id, rank, merged id. */
+const stride = 4;
+
+export class MergeTable {
+  readonly #slots: Int32Array;
+  readonly #mask: number;
+
+  /** Makes room for `count` merges. */
+  constructor(count: number) {
+    const capacity = 2 ** Math.ceil(Math.log2(Math.max(2, count * 2)));
+    this.#mask = capacity - 1;
+    this.#slots = new Int32Array(capacity * stride).fill(emptySlot);
+  }
+
+  /** A pair that is set again keeps its later rank. */
+  set(left: number, right: number, rank: number, merged: number): void {
+    const slot = this.#find(left, right);
+    this.#slots[slot] = left;
+    this.#slots[slot + 1] = right;
+    this.#slots[slot + 2] = rank;
+    this.#slots[slot + 3] = merged;
+  }
+
+  /** The place of a pair's merge, for `rankAt` and `mergedAt`; -1 when the pair does not merge. */
+  find(left: number, right: number): number {
+    const slot = this.#find(left, right);
+    return this.#slots[slot] === emptySlot ? -1 : slot;
+  }
+
+  rankAt(place: number): number {
+    return this.#slots[place + 2] ?? 0;
+  }
+
+  mergedAt(place: number): number {
+    return this.#slots[place + 3] ?? 0;
+  }
+
+  #find(left: number, right: number): number {
+    const slots = this.#slots;
+    let at = Math.imul(left, 0x9e3779b1) ^ Math.imul(right, 0x85ebca6b);
+    at ^= at >>> 15;
+    for (;;) {
+      at &= this.#mask;
+      const slot = at * stride;
+      const found = slots[slot];
+      if (found === emptySlot || (found === left && slots[slot + 1] === right)) return slot;
+      at++;
+    }
+  }
+}
+
+const printable = (byte: number): boolean =>
+  (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
+
+/** The stand-in of each byte. */
+export const byteCharacters: readonly string[] = makeByteCharacters();
+
+/** The byte of each stand-in by UTF-16 unit; -1 for units that stand for none. Units from `length` upwards stand for none. */
+const characterBytes: Int16Array = makeCharacterBytes();
+
+/** Writes the bytes that `text` stands for at `offset`; returns their number, or -1 when some character stands for none. */
+export function writeBytesOf(text: string, target: Uint8Array, offset: number): number {
+  const length = text.length;
+  for (let index = 0; index < length; index++) {
+    const unit = text.charCodeAt(index);
+    const byte = unit < characterBytes.length ? (characterBytes[unit] ?? -1) : -1;
+    if (byte < 0) return -1;
+    target[offset + index] = byte;
+  }
+  return length;
+}
+
+function makeByteCharacters(): string[] {
+  let next = 0x100;
+  return Array.from({ length: 256 }, (_, byte) => String.fromCharCode(printable(byte) ? byte : next++));
+}
+
+function makeCharacterBytes(): Int16Array {
+  const bytes = new Int16Array(0x100 + 68).fill(-1);
+  byteCharacters.forEach((character, byte) => {
+    bytes[character.charCodeAt(0)] = byte;
+  });
+  return bytes;
+}
 
 const missing = 0xffff_ffff;
 

@@ -1,11 +1,19 @@
-// Chooses who tokenizes: our own byte-level BPE where it covers the definition, the library for everything else.
+// Chooses who tokenizes: our own byte-level BPE where it covers the definition, the library for everything else. A file with
+// regular expressions that are not known is bounded by the clock: JavaScript's engine backtracks, `(a+)+b` takes for ever on
+// some text, and no analysis of patterns is both simple and sound.
 
-import { ConfigurationError, type Tokenizer } from "../core/index.ts";
+import {
+  ConfigurationError,
+  type Tokenizer,
+  AttributedError,
+  type IncrementalDecoder,
+  type LiteralEncoding,
+  type TextRange,
+} from "../core/index.ts";
+import { TimeLimitError, runBounded } from "../lib/deadline.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
-import { readBpe } from "./read-bpe.ts";
-import { TimeLimitError } from "../lib/deadline.ts";
-import { boundTokenizer, hasUnknownPattern } from "./bounded-tokenizer.ts";
-import { NotByteLevelBpe, type PlainObject } from "./tokenizer-json.ts";
+import { readBpe, NotByteLevelBpe, type PlainObject } from "./read-bpe.ts";
+import { chatSplitPattern } from "./chat-tokenizer.ts";
 
 export type TokenizerDefinition = {
   /** The parsed tokenizer.json. */
@@ -62,4 +70,97 @@ async function chooseTokenizer(name: string, definition: TokenizerDefinition, so
 function asObject(value: unknown, source: string): object {
   if (typeof value === "object" && value !== null) return value;
   throw new ConfigurationError(`Cannot read tokenizer "${source}": its tokenizer_config.json is no object.`);
+}
+
+/** Of GPT-2, Qwen, Llama 3, gpt-4o, DeepSeek, T5 and the models that this package trains. */
+const published: ReadonlySet<string> = new Set([
+  String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`,
+  String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+  String.raw`(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+  String.raw`[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+`,
+  String.raw`\p{N}{1,3}`,
+  "[一-龥\u3040-ゟ゠-ヿ]+",
+  "[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+  " {2,}",
+  chatSplitPattern,
+]);
+
+/** Whether parts of a tokenizer.json have patterns that are not known. A `RangeError` for what is nested too deep. */
+function hasUnknownPattern(parts: readonly unknown[]): boolean {
+  return parts.some((part) => patternsIn(part).some((pattern) => !published.has(pattern)));
+}
+
+function patternsIn(value: unknown): readonly string[] {
+  if (typeof value !== "object" || value === null) return [];
+  return Object.entries(value).flatMap(([key, inner]: [string, unknown]) =>
+    key === "Regex" && typeof inner === "string" ? [inner] : patternsIn(inner),
+  );
+}
+
+/** For one text, and for all that is tried on loading. A prompt of 128,000 tokens takes half a second. */
+const maxTimeMs = 10_000;
+
+/** The tokenizer within bounds. Throws a {@link TimeLimitError} when it does not finish what is tried on loading. */
+function boundTokenizer(tokenizer: Tokenizer, { timeoutMs = maxTimeMs } = {}): Tokenizer {
+  const bounded = new BoundedTokenizer(tokenizer, timeoutMs);
+  runBounded(() => {
+    for (const character of "aA1 \n!é日_<")
+      for (const end of ["", "\0", "b"]) tokenizer.encode(character.repeat(400) + end);
+  }, timeoutMs);
+  return bounded;
+}
+
+class BoundedTokenizer implements Tokenizer {
+  readonly name: string;
+  readonly vocabularySize: number;
+  readonly #tokenizer: Tokenizer;
+  readonly #timeoutMs: number;
+
+  constructor(tokenizer: Tokenizer, timeoutMs: number) {
+    this.name = tokenizer.name;
+    this.vocabularySize = tokenizer.vocabularySize;
+    this.#tokenizer = tokenizer;
+    this.#timeoutMs = timeoutMs;
+  }
+
+  encode(text: string): Uint32Array {
+    return this.#within(text.length, () => this.#tokenizer.encode(text));
+  }
+
+  encodeLiteral(text: string, literal: readonly TextRange[]): LiteralEncoding {
+    return this.#within(text.length, () => this.#tokenizer.encodeLiteral(text, literal));
+  }
+
+  decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens?: boolean } = {}): string {
+    return this.#within(ids.length, () => this.#tokenizer.decode(ids, options));
+  }
+
+  tokenId(text: string): number | null {
+    return this.#tokenizer.tokenId(text);
+  }
+
+  isSpecial(id: number): boolean {
+    return this.#tokenizer.isSpecial(id);
+  }
+
+  startDecoding(): IncrementalDecoder {
+    return this.#tokenizer.startDecoding();
+  }
+
+  #within<T>(length: number, work: () => T): T {
+    try {
+      return runBounded(work, this.#timeoutMs);
+    } catch (error) {
+      if (!(error instanceof TimeLimitError)) throw error;
+      throw new AttributedError({
+        boundary: "renderer",
+        code: "tokenizer-too-slow",
+        message:
+          `Cannot encode or decode with tokenizer "${this.name}": its regular expressions take more than ` +
+          `${this.#timeoutMs / 1000} seconds for a length of ${length}; give the tokenizer.json that was published with the model.`,
+        retryable: false,
+        cause: null,
+      });
+    }
+  }
 }

@@ -1,4 +1,4 @@
-// Literal text: control tokens that are spelled out there stay text, whoever tokenizes, and all else is as `encode` has it.
+// Literal text: control tokens that are spelled out there stay text, in every tokenizer, and all else is as `encode` has it.
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";

@@ -3,8 +3,4 @@
 export { createTokenizer, type TokenizerDefinition } from "./create-tokenizer.ts";
 export { loadModelFolder, loadTokenizer, type ModelFolder } from "./load-tokenizer.ts";
 export { createReadableTokenizer } from "./readable-tokenizer.ts";
-export {
-  type ChatTokenizerFiles,
-  trainChatTokenizer,
-  type TrainChatTokenizerOptions,
-} from "./training/chat-tokenizer.ts";
+export { type ChatTokenizerFiles, trainChatTokenizer, type TrainChatTokenizerOptions } from "./chat-tokenizer.ts";

@@ -18,8 +18,8 @@ import {
   normalizedRanges,
   rangesWithin,
 } from "./added-tokens.ts";
-import { largestId } from "./read-vocabulary.ts";
-import { type ByteFallbackDecoder, readByteFallbackDecoder } from "./byte-fallback-decoder.ts";
+import { largestId } from "./read-bpe.ts";
+import { decodeUtf8 } from "./utf8-decoder.ts";
 
 /** What is used of the library's class. Its own declarations do not resolve under Node's module rules. */
 type LibraryModel = {
@@ -253,4 +253,77 @@ class WindowDecoder implements IncrementalDecoder {
     this.#done = this.#ids.length;
     return whole.slice(before.length);
   }
+}
+
+type ByteFallbackDecoder = (tokens: readonly string[]) => string;
+
+type Chain = {
+  readonly replacements: readonly (readonly [string, string])[];
+  readonly strip: readonly [string, number];
+};
+
+/** `null` when the decoder in a tokenizer.json is another chain than Replace, ByteFallback, Fuse and perhaps Strip. */
+export function readByteFallbackDecoder(decoder: unknown): ByteFallbackDecoder | null {
+  const steps = listOf(decoder, "decoders");
+  const names = steps.map((step) => fieldOf(step, "type"));
+  if (!names.includes("ByteFallback") || !names.includes("Fuse")) return null;
+  const replacements: [string, string][] = [];
+  let strip: [string, number] = ["", 0];
+  for (const [index, step] of steps.entries()) {
+    const content = fieldOf(step, "content");
+    switch (names[index]) {
+      case "Replace": {
+        const from = fieldOf(fieldOf(step, "pattern"), "String");
+        if (typeof from !== "string" || typeof content !== "string" || index > names.indexOf("ByteFallback"))
+          return null;
+        replacements.push([from, content]);
+        break;
+      }
+      case "ByteFallback":
+      case "Fuse":
+        break;
+      case "Strip": {
+        const start = fieldOf(step, "start");
+        if (typeof content !== "string" || typeof start !== "number" || fieldOf(step, "stop") !== 0) return null;
+        if (index < names.indexOf("Fuse")) return null;
+        strip = [content, start];
+        break;
+      }
+      default:
+        return null;
+    }
+  }
+  return (tokens) => decodeChain(tokens, { replacements, strip });
+}
+
+function decodeChain(tokens: readonly string[], { replacements, strip: [content, most] }: Chain): string {
+  let text = "";
+  let bytes: number[] = [];
+  const flush = (): void => {
+    if (bytes.length > 0) text += decodeUtf8(Uint8Array.from(bytes));
+    bytes = [];
+  };
+  for (const token of tokens) {
+    const byte = /^<0x([0-9A-Fa-f]{2})>$/.exec(token)?.[1];
+    if (byte !== undefined) {
+      bytes.push(Number.parseInt(byte, 16));
+      continue;
+    }
+    flush();
+    text += replacements.reduce((replaced, [from, to]) => replaced.replaceAll(from, () => to), token);
+  }
+  flush();
+  if (content === "") return text;
+  let start = 0;
+  for (let times = 0; times < most && text.startsWith(content, start); times++) start += content.length;
+  return text.slice(start);
+}
+
+function listOf(value: unknown, key: string): readonly unknown[] {
+  const list = fieldOf(value, key);
+  return Array.isArray(list) ? (list as unknown[]) : [];
+}
+
+function fieldOf(value: unknown, key: string): unknown {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[key] : undefined;
 }

@@ -107,7 +107,7 @@ describe("loadTokenizer()", () => {
       { "tokenizer.json": "<!doctype html>" },
       /tokenizer.json": it is not JSON \(it begins "<!doctype html>"\)/,
     ],
-    ["list", { "tokenizer.json": "[]" }, /tokenizer.json": its content is an array, an object wanted/],
+    ["list", { "tokenizer.json": "[]" }, /tokenizer.json": its content is an array, an object expected/],
     ["half", { "tokenizer.json": qwen.slice(0, 1000) }, /tokenizer.json": it is not JSON/],
     [
       "config",

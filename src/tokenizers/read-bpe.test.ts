@@ -3,8 +3,7 @@ import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
 import { tokenizerJson } from "./fixtures.test-helper.ts";
-import { readBpe } from "./read-bpe.ts";
-import { NotByteLevelBpe } from "./tokenizer-json.ts";
+import { readBpe, NotByteLevelBpe } from "./read-bpe.ts";
 
 const { vocab, merges } = tokenizerJson("qwen")["model"] as { vocab: Record<string, number>; merges: string[] };
 
@@ -26,12 +25,12 @@ describe("readBpe()", () => {
       /the id 4000000000 for "x", an integer from 0/,
     ],
     ["an id given twice", { model: { vocab: { ...vocab, xyz: 300 } } }, /the id 300 to "xyz" and to another token/],
-    ["a vocabulary that is a list", { model: { vocab: [] } }, /model.vocab is an array, an object wanted/],
-    ["merges that are missing", { model: { merges: undefined } }, /model.merges is missing, an array wanted/],
+    ["a vocabulary that is a list", { model: { vocab: [] } }, /model.vocab is an array, an object expected/],
+    ["merges that are missing", { model: { merges: undefined } }, /model.merges is missing, an array expected/],
     ["a merge of one part", { model: { merges: [...merges, "ab"] } }, /model.merges\[384\] is "ab"/],
     ["a merge of three parts", { model: { merges: [["a", "b", "c"]] } }, /model.merges\[0\] is an array/],
     ["a merge of unknown tokens", { model: { merges: ["zq qz"] } }, /joins "zq" and "qz", which needs a token/],
-    ["added tokens that are no list", { added_tokens: "x" }, /added_tokens is "x", an array wanted/],
+    ["added tokens that are no list", { added_tokens: "x" }, /added_tokens is "x", an array expected/],
     ["an added token without content", { added_tokens: [{ id: 1 }] }, /added_tokens\[0\].content is missing/],
     [
       "a flag that is a number",

@@ -1,11 +1,271 @@
 // Reads a parsed tokenizer.json as a byte-level BPE definition. Truncation, padding and post-processing in the file are
-// left out on purpose: they would add or lose tokens behind the back of whoever counts them.
+// left out on purpose: they would add or lose tokens that nothing counts. Strings are turned to bytes once and looked
+// up as bytes: a file has 150,000 tokens and as many merges.
 
+import { ConfigurationError } from "../core/index.ts";
+import type { AddedToken } from "./added-tokens.ts";
 import type { BpeDefinition } from "./byte-level-bpe.ts";
-import { normalizeText } from "./normalize-text.ts";
-import { readNormalForms, readSplitSteps } from "./read-pre-tokenizer.ts";
-import { buildByteTable, buildMergeTable, readAddedTokens, readVocabulary } from "./read-vocabulary.ts";
-import { nameOf, NotByteLevelBpe, type PlainObject, TokenizerJson } from "./tokenizer-json.ts";
+import { byteCharacters, writeBytesOf, ByteTable, MergeTable } from "./byte-table.ts";
+import {
+  normalizeText,
+  type NormalForm,
+  literalPattern,
+  translatePattern,
+  UnsupportedPattern,
+  type SplitStep,
+} from "./split-pattern.ts";
+
+/** Tokens by name. Two arrays, because walking a dictionary of 150,000 names costs 40 ms each time. */
+type Vocabulary = {
+  readonly names: readonly string[];
+  /** Aligned with `names`. */
+  readonly ids: Uint32Array;
+  readonly idOf: (name: string) => number | null;
+};
+
+/** Tables are as long as the largest id, so a file with one absurd id must not take the memory of the machine. */
+export const largestId = 2 ** 24;
+
+const encoder = new TextEncoder();
+
+/** Checks that `value` maps tokens to ids, and that each byte is a token. */
+function readVocabulary(value: unknown, json: TokenizerJson): Vocabulary {
+  const byName = json.object(value, "model.vocab");
+  const names = Object.keys(byName);
+  const ids = new Uint32Array(names.length);
+  names.forEach((name, index) => {
+    const id = byName[name];
+    if (typeof id !== "number" || !Number.isInteger(id) || id < 0 || id > largestId) {
+      const rule = `an integer from 0 to ${largestId} expected`;
+      throw json.error(`model.vocab has the id ${nameOf(id)} for ${nameOf(name)}, ${rule}`);
+    }
+    ids[index] = id;
+  });
+  const idOf = (name: string): number | null => (Object.hasOwn(byName, name) ? (byName[name] as number) : null);
+  if (byteCharacters.some((character) => idOf(character) === null)) {
+    throw new NotByteLevelBpe("its vocabulary lacks some bytes");
+  }
+  return { names, ids, idOf };
+}
+
+/**
+ * The added tokens with the ids Hugging Face gives them: that of the vocabulary, or else the next free one after it. The
+ * "id" in the file is ignored there, so it is here.
+ */
+function readAddedTokens(value: unknown, vocabulary: Vocabulary, json: TokenizerJson): AddedToken[] {
+  const byContent = new Map<string, AddedToken>();
+  let next = vocabulary.names.length;
+  if (value === undefined || value === null) return [];
+  json.array(value, "added_tokens").forEach((element, index) => {
+    const path = `added_tokens[${index}]`;
+    const entry = json.object(element, path);
+    const content = json.string(entry["content"], `${path}.content`);
+    if (content === "") return;
+    const id = byContent.get(content)?.id ?? vocabulary.idOf(content) ?? next;
+    if (id >= next) next = id + 1;
+    byContent.set(content, {
+      id,
+      content,
+      singleWord: json.flag(entry["single_word"], `${path}.single_word`),
+      lstrip: json.flag(entry["lstrip"], `${path}.lstrip`),
+      rstrip: json.flag(entry["rstrip"], `${path}.rstrip`),
+      normalized: json.flag(entry["normalized"], `${path}.normalized`),
+      special: json.flag(entry["special"], `${path}.special`),
+    });
+  });
+  return [...byContent.values()];
+}
+
+/** The bytes of every token. Added tokens that are looked for in normalized text are decoded as normalized text, too. */
+function buildByteTable(
+  vocabulary: Vocabulary,
+  added: readonly AddedToken[],
+  options: { readonly json: TokenizerJson; readonly normalize: (text: string) => string },
+): ByteTable {
+  const { json, normalize } = options;
+  const size = 1 + Math.max(vocabulary.ids.reduce(larger, 0), ...added.map((token) => token.id));
+  const table = new ByteTable(size);
+  let scratch = new Uint8Array(1024);
+  const insert = (text: string, id: number): boolean => {
+    if (scratch.length < text.length) scratch = new Uint8Array(text.length * 2);
+    const length = writeBytesOf(text, scratch, 0);
+    if (length >= 0) return table.add(id, scratch, 0, length);
+    // A name with a character that stands for no byte is decoded as the text it is.
+    const bytes = encoder.encode(text);
+    return table.addHidden(id, bytes, 0, bytes.length);
+  };
+  vocabulary.names.forEach((name, index) => {
+    const id = vocabulary.ids[index] ?? 0;
+    if (!insert(name, id)) throw json.error(`model.vocab gives the id ${id} to ${nameOf(name)} and to another token`);
+  });
+  for (const { content, id, normalized } of added) {
+    if (!table.has(id)) insert(normalized ? normalize(content) : content, id);
+  }
+  return table;
+}
+
+/** Merges are written "a b" or ["a", "b"]. */
+function buildMergeTable(value: unknown, tokens: ByteTable, json: TokenizerJson): MergeTable {
+  const merges = json.array(value, "model.merges");
+  const table = new MergeTable(merges.length);
+  let scratch = new Uint8Array(1024);
+  for (let rank = 0; rank < merges.length; rank++) {
+    const merge: unknown = merges[rank];
+    let left: unknown;
+    let right: unknown;
+    if (typeof merge === "string") {
+      const space = merge.indexOf(" ");
+      left = merge.slice(0, Math.max(0, space));
+      right = merge.slice(space + 1);
+    } else if (Array.isArray(merge) && merge.length === 2) {
+      left = merge[0];
+      right = merge[1];
+    }
+    if (typeof left !== "string" || typeof right !== "string" || left === "" || right === "") {
+      throw json.error(`model.merges[${rank}] is ${nameOf(merge)}, "left right" or ["left", "right"] expected`);
+    }
+    const length = left.length + right.length;
+    if (scratch.length < length) scratch = new Uint8Array(length * 2);
+    const middle = writeBytesOf(left, scratch, 0);
+    const end = middle + writeBytesOf(right, scratch, middle);
+    // Merges of names that are no bytes are never reached.
+    if (middle < 0 || end < middle) continue;
+    const leftId = tokens.find(scratch, 0, middle);
+    const rightId = tokens.find(scratch, middle, end);
+    const merged = tokens.find(scratch, 0, end);
+    if (leftId < 0 || rightId < 0 || merged < 0) {
+      throw json.error(
+        `model.merges[${rank}] joins ${nameOf(left)} and ${nameOf(right)}, which needs a token that model.vocab lacks`,
+      );
+    }
+    table.set(leftId, rightId, rank, merged);
+  }
+  return table;
+}
+
+function larger(a: number, b: number): number {
+  return Math.max(a, b);
+}
+
+/** The pattern that GPT-2's byte-level pre-tokenizer splits by when it has no pattern of its own. */
+const gpt2Pattern = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
+
+/** Throws {@link NotByteLevelBpe} unless the steps end in "ByteLevel". */
+function readSplitSteps(value: unknown, json: TokenizerJson): SplitStep[] {
+  const parts = json.sequence(value, "pre_tokenizer", "pretokenizers");
+  if (parts.at(-1)?.["type"] !== "ByteLevel") throw new NotByteLevelBpe("its pre-tokenizer does not end in ByteLevel");
+  return parts.flatMap((part, index) => readStep(part, index + 1 === parts.length, json));
+}
+
+function readNormalForms(value: unknown, json: TokenizerJson): NormalForm[] {
+  return json.sequence(value, "normalizer", "normalizers").map(({ type }) => {
+    if (type === "NFC" || type === "NFD" || type === "NFKC" || type === "NFKD") return type;
+    throw new NotByteLevelBpe(`its normalizer is ${nameOf(type)}`);
+  });
+}
+
+function readStep(part: PlainObject, isLast: boolean, json: TokenizerJson): SplitStep[] {
+  switch (part["type"]) {
+    case "Split":
+      return [readSplit(part, json)];
+    case "Digits":
+      return [isolate(json.flag(part["individual_digits"], "individual_digits") ? "\\p{N}" : "\\p{N}+")];
+    case "ByteLevel":
+      // Absent means true, as for Hugging Face.
+      if (!isLast || part["add_prefix_space"] !== false) throw new NotByteLevelBpe("it adds a space before each piece");
+      return part["use_regex"] === false ? [] : [isolate(gpt2Pattern)];
+    default:
+      throw new NotByteLevelBpe(`its pre-tokenizer has the part ${nameOf(part["type"])}`);
+  }
+}
+
+function readSplit(part: PlainObject, json: TokenizerJson): SplitStep {
+  const pattern = json.object(part["pattern"], "pre_tokenizer.pattern");
+  const written = pattern["Regex"] ?? pattern["String"];
+  const text = json.string(written, "pre_tokenizer.pattern.Regex");
+  const inverted = json.flag(part["invert"], "pre_tokenizer.invert");
+  const behavior = part["behavior"];
+  if (behavior !== "Isolated" && behavior !== "Removed") {
+    throw new NotByteLevelBpe(`its pre-tokenizer splits by ${nameOf(behavior)}`);
+  }
+  const keep = behavior === "Isolated" ? "both" : inverted ? "matches" : "gaps";
+  return { pattern: pattern["Regex"] === undefined ? literalPattern(text) : translate(text), keep };
+}
+
+function isolate(pattern: string): SplitStep {
+  return { pattern: translate(pattern), keep: "both" };
+}
+
+function translate(pattern: string): RegExp {
+  try {
+    return translatePattern(pattern);
+  } catch (error) {
+    if (error instanceof UnsupportedPattern) throw new NotByteLevelBpe(error.message);
+    throw error;
+  }
+}
+
+/** A tokenizer of another kind than our own code covers. Its message completes "because ...". */
+export class NotByteLevelBpe extends Error {}
+
+export type PlainObject = Readonly<Record<string, unknown>>;
+
+/** Parts of one tokenizer.json, with errors that name the file and the field. */
+export class TokenizerJson {
+  readonly #source: string;
+
+  /** `source` names the file in messages. */
+  constructor(source: string) {
+    this.#source = source;
+  }
+
+  error(problem: string): ConfigurationError {
+    return new ConfigurationError(
+      `Cannot read tokenizer "${this.#source}": ${problem}; give the tokenizer.json that Hugging Face tokenizers wrote for the model.`,
+    );
+  }
+
+  object(value: unknown, path: string): PlainObject {
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as PlainObject;
+    throw this.error(`${path} is ${nameOf(value)}, an object expected`);
+  }
+
+  array(value: unknown, path: string): readonly unknown[] {
+    if (Array.isArray(value)) return value;
+    throw this.error(`${path} is ${nameOf(value)}, an array expected`);
+  }
+
+  string(value: unknown, path: string): string {
+    if (typeof value === "string") return value;
+    throw this.error(`${path} is ${nameOf(value)}, a string expected`);
+  }
+
+  /** Absent and null read as false. */
+  flag(value: unknown, path: string): boolean {
+    if (typeof value === "boolean") return value;
+    if (value === undefined || value === null) return false;
+    throw this.error(`${path} is ${nameOf(value)}, true or false expected`);
+  }
+
+  /** The parts of a component that may be one or a "Sequence" of several; null has none. */
+  sequence(value: unknown, path: string, listKey: string): PlainObject[] {
+    if (value === null || value === undefined) return [];
+    const component = this.object(value, path);
+    if (component["type"] !== "Sequence") return [component];
+    const list = this.array(component[listKey], `${path}.${listKey}`);
+    return list.flatMap((part, index) => this.sequence(part, `${path}.${listKey}[${index}]`, listKey));
+  }
+}
+
+/** A value in a few words, for messages. */
+export function nameOf(value: unknown): string {
+  if (value === undefined) return "missing";
+  if (value === null) return "null";
+  if (Array.isArray(value)) return "an array";
+  if (typeof value === "object") return "an object";
+  const text = JSON.stringify(value);
+  return text.length > 40 ? `${text.slice(0, 40)}...` : text;
+}
 
 /**
  * Throws {@link NotByteLevelBpe} for other kinds of tokenizer, and a `ConfigurationError` that names `source` and the

@@ -1,4 +1,4 @@
-// Reads the regular expressions of tokenizer.json, which are written for Oniguruma, as JavaScript ones that match the same.
+// Cuts text into the pieces inside which merges happen, and reads the regular expressions of tokenizer.json, which are written for Oniguruma, as JavaScript ones that match the same.
 // Not a full translation: what the two engines understand differently, or what no tokenizer has been seen to use, is
 // refused, and the caller falls back to the library. Differences bridged here: `(?i:...)` (Node 20 has none, and
 // Oniguruma folds "ſ" to "s" and the Kelvin sign to "k"), `\s` (JavaScript's has U+FEFF and lacks U+0085), `.`, and
@@ -190,4 +190,55 @@ class PatternReader {
 
 function escapeCharacter(character: string): string {
   return /[\p{L}\p{N}]/u.test(character) ? character : `\\u{${(character.codePointAt(0) ?? 0).toString(16)}}`;
+}
+
+export type NormalForm = "NFC" | "NFD" | "NFKC" | "NFKD";
+
+export function normalizeText(text: string, forms: readonly NormalForm[]): string {
+  return forms.reduce((normal, form) => normal.normalize(form), text);
+}
+
+/** One cut. The pattern is sticky. */
+export type SplitStep = {
+  readonly pattern: RegExp;
+  /** What becomes pieces: matches and the text between them, or one of the two. */
+  readonly keep: "both" | "matches" | "gaps";
+};
+
+/** Calls `take` with each piece in order. The pieces of one text are never empty. */
+export function splitText(text: string, steps: readonly SplitStep[], take: (piece: string) => void): void {
+  applyStep(text, steps, 0, take);
+}
+
+function applyStep(text: string, steps: readonly SplitStep[], index: number, take: (piece: string) => void): void {
+  const step = steps[index];
+  if (step === undefined) {
+    if (text !== "") take(text);
+    return;
+  }
+  const last = index + 1 === steps.length;
+  const pass = last ? take : (piece: string): void => applyStep(piece, steps, index + 1, take);
+  const { pattern, keep } = step;
+  const length = text.length;
+  let gapStart = 0;
+  let at = 0;
+  while (at < length) {
+    pattern.lastIndex = at;
+    if (!pattern.test(text)) {
+      at += characterLength(text, at);
+      continue;
+    }
+    // The pattern may have been used by `pass`; its end is read before that.
+    const end = pattern.lastIndex;
+    if (gapStart < at && keep !== "matches") pass(text.slice(gapStart, at));
+    if (end > at && keep !== "gaps") pass(text.slice(at, end));
+    gapStart = end;
+    // An empty match is a boundary and nothing more.
+    at = end > at ? end : at + characterLength(text, at);
+  }
+  if (gapStart < length && keep !== "matches") pass(text.slice(gapStart));
+}
+
+function characterLength(text: string, at: number): number {
+  return (text.codePointAt(at) ?? 0) > 0xffff ? 2 : 1;
 }

@@ -14,8 +14,8 @@ export function incompleteTail(bytes: Uint8Array, length: number): number {
   for (let tail = 1; tail <= 3 && tail <= length; tail++) {
     const lead = bytes[length - tail] ?? 0;
     if (isContinuation(lead)) continue;
-    const wanted = lead >= 0xf0 && lead <= 0xf4 ? 4 : lead >= 0xe0 && lead <= 0xef ? 3 : lead >= 0xc2 && lead <= 0xdf ? 2 : 1; // prettier-ignore
-    if (tail >= wanted) return 0;
+    const expected = lead >= 0xf0 && lead <= 0xf4 ? 4 : lead >= 0xe0 && lead <= 0xef ? 3 : lead >= 0xc2 && lead <= 0xdf ? 2 : 1; // prettier-ignore
+    if (tail >= expected) return 0;
     return tail === 1 || isSecond(lead, bytes[length - tail + 1] ?? 0) ? tail : 0;
   }
   return 0;

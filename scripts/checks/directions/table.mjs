@@ -139,6 +139,6 @@ export const openToTests = [
   "http/handler-client.test-helper.ts",
   "renderers/marker-tokenizer.test-helper.ts",
   "renderers/published-templates.test-helper.ts",
-  "tokenizers/training/dialogues.test-helper.ts",
+  "tokenizers/dialogues.test-helper.ts",
   "engines/plain-params.test-helper.ts",
 ];

@@ -1,12 +1,12 @@
 // Conversations to train on, as the embedded model meets them: the noisy expert of the bookshop in the real loop, rendered.
 
-import { agentFactory } from "../../agents/index.ts";
-import type { Message, Tool } from "../../core/index.ts";
-import { bookshopSource, createExpertEngine } from "../../environments/bookshop/index.ts";
-import { runEpisode } from "../../rollout/index.ts";
-import { rendererFor } from "../../renderers/index.ts";
-import { agendaUser } from "../../users/index.ts";
-import { createReadableTokenizer } from "../readable-tokenizer.ts";
+import { agentFactory } from "../agents/index.ts";
+import type { Message, Tool } from "../core/index.ts";
+import { bookshopSource, createExpertEngine } from "../environments/bookshop/index.ts";
+import { runEpisode } from "../rollout/index.ts";
+import { rendererFor } from "../renderers/index.ts";
+import { agendaUser } from "../users/index.ts";
+import { createReadableTokenizer } from "./readable-tokenizer.ts";
 
 export type Dialogue = {
   readonly messages: readonly Message[];

@@ -1,12 +1,11 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
 
-import type { Tokenizer } from "../../core/index.ts";
-import { createTokenizer } from "../create-tokenizer.ts";
-import { createLibraryTokenizer } from "../library-tokenizer.ts";
-import { type ChatTokenizerFiles, chatTokens, trainChatTokenizer } from "./chat-tokenizer.ts";
+import type { Tokenizer } from "../core/index.ts";
+import { createTokenizer } from "./create-tokenizer.ts";
+import { createLibraryTokenizer } from "./library-tokenizer.ts";
+import { type ChatTokenizerFiles, chatTokens, trainChatTokenizer, trainMerges } from "./chat-tokenizer.ts";
 import { bookshopDialogues } from "./dialogues.test-helper.ts";
-import { trainMerges } from "./train-merges.ts";
 
 const vocabularySize = 1280;
 let texts: readonly string[];
@@ -22,7 +21,7 @@ beforeAll(async () => {
 const piecesOf = (text: string): string[] => Array.from(tokenizer.encode(text), (id) => tokenizer.decode([id]));
 
 describe("trainChatTokenizer()", () => {
-  test("makes a tokenizer of the size asked for, which cuts out the tokens of chats and calls", () => {
+  test("makes a tokenizer of the requested size, which cuts out the tokens of chats and calls", () => {
     expect(tokenizer.vocabularySize).toBe(vocabularySize);
     for (const [index, { text, isSpecial }] of chatTokens.entries()) {
       const id = vocabularySize - chatTokens.length + index;
