@@ -3,19 +3,65 @@
 // anything.
 
 import { resolve } from "node:path";
-import { AttributedError, ConfigurationError, type Engine, type EngineLoadSource } from "../core/index.ts";
+
+import {
+  AttributedError,
+  ConfigurationError,
+  type Engine,
+  type EngineLoadSource,
+  type Tokenizer,
+} from "../core/index.ts";
 import { loadEmbeddedEngine } from "../engines/embedded/index.ts";
 import { type CircuitStatus, createGuardedEngine } from "../engines/guarded/index.ts";
 import { createLlamaCppEngine, type LlamaCppEngineOptions } from "../engines/llama-cpp/index.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { createVllmEngine, type VllmEngineOptions } from "../engines/vllm/index.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { type RolloutSettings, concurrencyBounds } from "./rollout-settings.ts";
-import { findPreset } from "./presets.ts";
+import { createExpertSampler } from "../environments/bookshop/index.ts";
+import { parseBaseUrl } from "../http/index.ts";
+import { httpAddress } from "../lib/address.ts";
+import { createSglangFront, type FrontListener } from "../testing/index.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
-import { startExpertServer } from "./expert-server.ts";
+import { findPreset } from "./presets.ts";
+import { type RolloutSettings, concurrencyBounds } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+type Addressed = Pick<RolloutSettings, "engine" | "url" | "host" | "port">;
+
+/** `urls`: as in a setting, with commas between them. Throws a `ConfigurationError` for what is no address. */
+export function areOwnServers(urls: string, settings: Addressed): boolean {
+  const own = new Set(originsOf(settings.url ?? addressOf(settings)));
+  return originsOf(urls).every((origin) => own.has(origin));
+}
+
+function originsOf(urls: string): readonly string[] {
+  return urls.split(",").map((url) => parseBaseUrl(url, { what: "server" }).origin);
+}
+
+function addressOf({ engine, host, port }: Addressed): string {
+  return httpAddress(host ?? "127.0.0.1", port ?? (engine === "vllm" ? 8000 : 30_000));
+}
+
+type ExpertServerOptions = {
+  readonly tokenizer: Tokenizer;
+  /** Ends an action. */
+  readonly endTokenId: number;
+  /** How often the expert errs at a turn, 0 to 1. */
+  readonly noise: number;
+};
+
+/** Starts the server on a free port of this machine. */
+async function startExpertServer(options: ExpertServerOptions): Promise<FrontListener> {
+  const { tokenizer, endTokenId, noise } = options;
+  const front = createSglangFront({
+    sampler: createExpertSampler({ tokenizer, noise }),
+    tokenizer,
+    modelPath: "bookshop-expert",
+    endTokenIds: [endTokenId],
+  });
+  return front.listen();
+}
 
 /** "own": an engine that a program gives as a value. */
 export type EngineName = "sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | "own";

@@ -1,15 +1,50 @@
 // The tokenizer and the renderer of a rollout: from a model folder, a shipped one included, or the readable ones of the
-// demonstration.
+// demonstration; and the end tokens that a folder names.
 
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
+import { resolve, join } from "node:path";
+
 import { defaultToolInstruction, toolInstructionEdit } from "../agents/index.ts";
 import { ConfigurationError, type Renderer, type Tokenizer } from "../core/index.ts";
 import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from "../learner/model/index.ts";
 import { bundledChatTemplate, chooseRenderer, rendererFor } from "../renderers/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
+
+/** Empty when the folder names none. Throws a `ConfigurationError` for files that are not what they should be. */
+export async function readEndTokens(folder: string): Promise<readonly number[]> {
+  for (const name of ["generation_config.json", "config.json"]) {
+    const fields = await readFields(folder, name);
+    const given = fields?.["eos_token_id"];
+    if (given === undefined || given === null) continue;
+    const ids: readonly unknown[] = Array.isArray(given) ? given : [given];
+    const tokens = ids.filter((id): id is number => Number.isSafeInteger(id) && Number(id) >= 0);
+    if (tokens.length === ids.length) return tokens;
+    throw new ConfigurationError(
+      `Cannot use ${join(folder, name)}: eos_token_id is ${JSON.stringify(given).slice(0, 60)}, a token id or a list of them is needed.`,
+    );
+  }
+  return [];
+}
+
+async function readFields(folder: string, name: string): Promise<Readonly<Record<string, unknown>> | null> {
+  const path = join(folder, name);
+  let text: string;
+  try {
+    text = await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+  try {
+    const value: unknown = JSON.parse(text);
+    if (typeof value === "object" && value !== null) return value as Readonly<Record<string, unknown>>;
+  } catch {
+    // Told below, like every other content that is no object.
+  }
+  throw new ConfigurationError(`Cannot use ${path}: it is not a JSON object; download the folder again.`);
+}
 
 /** Names the tokenizer of the demonstrations instead of a folder: for fake servers and tests, which need no files then. */
 export const readableModel = "readable";

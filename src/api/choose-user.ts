@@ -1,14 +1,86 @@
-// The user simulator of a rollout, by the names of the command line.
+// The user simulator of a rollout, recorded if requested, and the strategy of its agent, by the names of the settings.
 
+import { existsSync } from "node:fs";
+import { appendFile } from "node:fs/promises";
 import { resolve } from "node:path";
-import { ConfigurationError, type EnvironmentSource, type UserSource } from "../core/index.ts";
-import { loadUserPrompts, type TauUserPrompts } from "../environments/tau-bench/index.ts";
-import { type ModelUserOptions, parseUserExchanges, selectUser, userNames } from "../users/index.ts";
-import type { Surroundings } from "./surroundings.ts";
-import type { RolloutSettings } from "./rollout-settings.ts";
-import { nearest } from "./setting.ts";
+
+import { agentFactory, parseDisplays } from "../agents/index.ts";
+import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
+import { loadUserPrompts, type TauUserPrompts, loadFewShotDisplays } from "../environments/tau-bench/index.ts";
+import { type ModelUserOptions, parseUserExchanges, selectUser, userNames, recordingUser } from "../users/index.ts";
 import { readSettingFile } from "./choose-model.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
+import { nearest } from "./setting.ts";
+import type { Surroundings } from "./surroundings.ts";
+
+type StrategySettings = Pick<RolloutSettings, "strategy" | "instruction" | "displays" | "data">;
+
+/** Throws a `ConfigurationError` for a strategy that is unknown or lacks something, and for files that it would not read. */
+export async function chooseStrategy(
+  settings: StrategySettings,
+  environment: EnvironmentSource,
+  { cwd, parts }: Pick<Surroundings, "cwd" | "parts">,
+): Promise<AgentStrategy> {
+  if (parts?.strategy !== undefined) return parts.strategy;
+  const { strategy, instruction, displays } = settings;
+  const isText = strategy === "act" || strategy === "react";
+  requireUsed("--instruction", instruction === null || isText, strategy);
+  requireUsed("--displays", displays === null || strategy === "few-shot", strategy);
+  if (strategy === "few-shot") {
+    return agentFactory({ strategy, displays: await displaysOf(settings, environment, cwd) });
+  }
+  if (instruction === null) return agentFactory({ strategy });
+  // Words stand directly behind the tools; a file seldom begins with the line break between them.
+  const words = await readSettingFile(instruction, cwd, "--instruction");
+  return agentFactory({ strategy, instruction: words.startsWith("\n") ? words : `\n${words}` });
+}
+
+async function displaysOf(
+  { displays, data }: StrategySettings,
+  environment: EnvironmentSource,
+  cwd: string,
+): Promise<readonly string[]> {
+  if (displays !== null) return parseDisplays(await readSettingFile(displays, cwd, "--displays"), displays);
+  const [benchmark, domain = ""] = environment.name.split("/");
+  const found =
+    data === null || benchmark !== "tau-bench" ? null : await loadFewShotDisplays(resolve(cwd, data), domain);
+  if (found !== null) return found;
+  throw new ConfigurationError(
+    `Cannot play "${environment.name}" with strategy "few-shot": there are no example conversations; give --displays <file>, or ` +
+      "--data <folder>, a checkout of tau-bench with its few_shot_data.",
+  );
+}
+
+function requireUsed(flag: string, isUsed: boolean, strategy: string): void {
+  if (isUsed) return;
+  throw new ConfigurationError(
+    `Cannot use ${flag} with strategy "${strategy}": nothing would read it; leave one of both out.`,
+  );
+}
+
+/** The source, recorded; as it is when `file` is `null`. Throws a `ConfigurationError` when the file exists and the run begins. */
+export function recordUsers(
+  source: UserSource,
+  file: string | null,
+  options: { readonly cwd: string; readonly redact: (text: string) => string; readonly resumes: boolean },
+): UserSource {
+  if (file === null) return source;
+  const path = resolve(options.cwd, file);
+  if (!options.resumes && existsSync(path)) {
+    throw new ConfigurationError(
+      `Cannot record users to "${file}": the file exists; name another with --record-users.`,
+    );
+  }
+  let written: Promise<void> = Promise.resolve();
+  return recordingUser(source, (exchange) => {
+    const line = `${options.redact(JSON.stringify(exchange))}\n`;
+    const before = written;
+    const writing = before.catch(() => undefined).then(() => appendFile(path, line));
+    written = writing;
+    return writing;
+  });
+}
 
 /** Users that are played by a model; an environment that lists "llm" can be played by each. */
 const modelUsers = ["llm", "react", "verify", "reflection"];

@@ -27,17 +27,16 @@ import { createRandom, deriveSeed } from "../lib/random.ts";
 import { openRunFolder } from "../store/index.ts";
 import { type EvalSettings, evalSettings } from "./eval-settings.ts";
 import { checkChatModel } from "./first-contact.ts";
-import { type RolloutSettings, groupSettings } from "./rollout-settings.ts";
+import { type RolloutSettings, groupSettings, readTaskList } from "./rollout-settings.ts";
 import { readFlags } from "./setting.ts";
 import { loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { rolloutFrom, type RolloutOptions, type RolloutResult } from "./rollout.ts";
 import type { RunToResume } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { taskFactsOf } from "./task-facts.ts";
-import { readTaskList } from "./task-list.ts";
+import { taskFactsOf } from "./fault-policy.ts";
 
 /**
  * Options of {@link evaluate}: the settings of the command `eval` by their flags' names in camelCase. `trials` is the size of a

@@ -4,9 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
 import { defineEnvironment } from "../environments/index.ts";
-import { loadEnvironment } from "./load-environment.ts";
-import { placeOfFault } from "./syntax-error-place.ts";
-import { checkedSource } from "./user-environment.ts";
+import { loadEnvironment, placeOfFault, checkedSource } from "./load-environment.ts";
 
 const agenda = {
   greetings: [""],

@@ -1,18 +1,177 @@
-// Environments by name or by file. The only place that runs code that the command line names.
+// Environments by name, by file or as a value. The only place that runs code that the options name; what a module lacks is a
+// sentence about the module, with the place of its fault, and not a fault of every episode.
 
+import { existsSync, readFileSync } from "node:fs";
 import { register } from "node:module";
-import { existsSync } from "node:fs";
-import { relative, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
-import { ConfigurationError, type EnvironmentSource, messageOf } from "../core/index.ts";
+import { relative, resolve, dirname } from "node:path";
+import { pathToFileURL, fileURLToPath } from "node:url";
+
+import { schemaWarnings } from "../agents/index.ts";
+import { ConfigurationError, type EnvironmentSource, messageOf, type Taskset } from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
-import { defaultTimeouts } from "../rollout/index.ts";
+import { defaultTimeouts, openChecked, readTask } from "../rollout/index.ts";
 import { nearest } from "./setting.ts";
-import { placeOfFault } from "./syntax-error-place.ts";
-import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
+import { isRecord, parseProblem } from "./strip-types.ts";
 import type { GivenParts } from "./surroundings.ts";
-import { checkedSource } from "./user-environment.ts";
+import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
+
+/** Of each split; others are checked when they are taken. */
+const checkedTasks = 100;
+
+/** The environment with tasks that are checked when they are taken. Throws a `ConfigurationError` that says what is wrong. */
+export function checkedSource(value: unknown, module: string): EnvironmentSource {
+  const refuse = (problem: string, cause?: unknown): ConfigurationError =>
+    new ConfigurationError(
+      `Cannot use "${module}" as an environment: ${problem.replace(/\.$/, "")}; export what defineEnvironment returns.`,
+      cause === undefined ? {} : { cause },
+    );
+  try {
+    const missing = missingParts(value);
+    if (missing.length > 0) throw refuse(`its default export has no ${missing.join(", ")}`);
+    const source = value as EnvironmentSource;
+    const taskset = (split: string): Taskset => checkedTaskset(source.taskset(split), module);
+    const checked: EnvironmentSource = {
+      name: source.name,
+      splits: [...source.splits],
+      users: [...source.users],
+      argumentErrors: source.argumentErrors,
+      taskset,
+      open: (task) => source.open(task),
+    };
+    checkTasks(checked);
+    return checked;
+  } catch (error) {
+    throw error instanceof ConfigurationError ? error : refuse(messageOf(error), error);
+  }
+}
+
+/** What the value lacks to be an `EnvironmentSource`. */
+function missingParts(value: unknown): string[] {
+  const isText = (part: unknown): boolean => typeof part === "string" && part !== "";
+  const isTexts = (part: unknown): boolean => Array.isArray(part) && part.length > 0 && part.every(isText);
+  const isFunction = (part: unknown): boolean => typeof part === "function";
+  const fields: Readonly<Record<string, (part: unknown) => boolean>> = {
+    name: isText,
+    splits: isTexts,
+    users: isTexts,
+    argumentErrors: (part) => part === "environment" || part === "loop",
+    taskset: isFunction,
+    open: isFunction,
+  };
+  if (typeof value !== "object" || value === null) return Object.keys(fields);
+  const parts = value as Readonly<Record<string, unknown>>;
+  return Object.entries(fields).flatMap(([name, fits]) => (fits(parts[name]) ? [] : [name]));
+}
+
+function checkedTaskset(taskset: Taskset, module: string): Taskset {
+  const { environment, split, size } = taskset;
+  if (!Number.isSafeInteger(size) || size < 0) {
+    throw new ConfigurationError(
+      `Cannot use "${module}" as an environment: the size of split "${split}" is ${String(size)}, a whole number is needed.`,
+    );
+  }
+  return {
+    environment,
+    split,
+    size,
+    task: (index) => {
+      // Whoever asks beyond the end is told so by the environment.
+      if (!(index >= 0 && index < size)) return taskset.task(index);
+      try {
+        const task = taskset.task(index);
+        readTask(task);
+        return task;
+      } catch (error) {
+        const reason = messageOf(error).replace(/\.$/, "");
+        throw new ConfigurationError(
+          `Cannot take task ${index} of split "${split}" of "${module}": ${reason}; correct the module.`,
+          { cause: error },
+        );
+      }
+    },
+  };
+}
+
+function checkTasks(source: EnvironmentSource): void {
+  const places = new Map<string, string>();
+  for (const split of source.splits) {
+    const taskset = source.taskset(split);
+    for (let index = 0; index < Math.min(taskset.size, checkedTasks); index++) {
+      const task = taskset.task(index);
+      const place = `task ${index} of split "${split}"`;
+      const other = places.get(task.id);
+      if (other !== undefined) throw new TypeError(`${other} and ${place} have the same id "${task.id}"`);
+      places.set(task.id, place);
+    }
+  }
+  if (places.size === 0) throw new TypeError("it has no task");
+  checkTools(source);
+}
+
+/** A world that cannot be opened is a fault of its episodes, whose tools are then not known. */
+function checkTools(source: EnvironmentSource): void {
+  const split = source.splits.find((name) => source.taskset(name).size > 0)!;
+  let tools: Parameters<typeof schemaWarnings>[0];
+  try {
+    const opened = openChecked(source, source.taskset(split).task(0));
+    if (opened instanceof Promise) {
+      opened.catch(() => undefined);
+      return;
+    }
+    ({ tools } = opened);
+  } catch {
+    return;
+  }
+  const [warning] = schemaWarnings(tools);
+  if (warning !== undefined) throw new TypeError(warning);
+}
+
+/** Modules that are looked at, the one that is named included. */
+const mostModules = 200;
+
+/** `<file>:<line>:<column>` of what went wrong when the module was loaded, both from 1; `null` when nothing says where. */
+export function placeOfFault(file: string, error: unknown): string | null {
+  return placeOfParser(error) ?? (isSyntaxError(error) ? placeOfSyntaxError(file) : placeOfFrame(error));
+}
+
+function isSyntaxError(error: unknown): boolean {
+  return isRecord(error) && error["name"] === "SyntaxError";
+}
+
+function placeOfParser(error: unknown): string | null {
+  if (!isRecord(error)) return null;
+  const { filename, startLine, startColumn } = error;
+  if (typeof filename !== "string" || typeof startLine !== "number" || typeof startColumn !== "number") return null;
+  return `${filename}:${startLine}:${startColumn + 1}`;
+}
+
+/** In the module, or in those of the user's that it imports. */
+function placeOfSyntaxError(first: string): string | null {
+  const files = [first];
+  for (let next = 0; next < Math.min(files.length, mostModules); next++) {
+    const file = files[next]!;
+    const source = readFileSync(file, "utf8");
+    const place = placeOfParser(parseProblem(source, file));
+    if (place !== null) return place;
+    for (const [, specifier = ""] of source.matchAll(/\b(?:from|import)\s*\(?\s*["'](\.[^"']*\.[cm]?[jt]s)["']/g)) {
+      const imported = resolve(dirname(file), specifier);
+      if (existsSync(imported) && !files.includes(imported)) files.push(imported);
+    }
+  }
+  return null;
+}
+
+const ownFiles = new URL("..", import.meta.url).href;
+
+/** The first frame that is none of ours, of whatever copy of this package. */
+function placeOfFrame(error: unknown): string | null {
+  const stack = isRecord(error) && typeof error["stack"] === "string" ? error["stack"] : "";
+  for (const [, url = "", place = ""] of stack.matchAll(/(file:\/\/[^\s()]+?)((?::\d+){2})\)?$/gm)) {
+    if (!url.startsWith(ownFiles) && !url.includes("/trainable-agents/dist/")) return `${fileURLToPath(url)}${place}`;
+  }
+  return null;
+}
 
 /** An environment and what a rollout of it does unless told otherwise. */
 export type LoadedEnvironment = {

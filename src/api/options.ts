@@ -10,11 +10,10 @@ import {
   type UserSource,
 } from "../core/index.ts";
 import type { GroupFilter } from "../rollout/index.ts";
-import { readConfigFile } from "./config-file.ts";
-import { presetDefaults } from "./presets.ts";
-import { type FlagValues, resolveSettings } from "./resolve-settings.ts";
+import { readConfigFile, type FlagValues, resolveSettings } from "./resolve-settings.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readRunToResume, type RunToResume } from "./run-to-resume.ts";
+import { presetDefaults } from "./presets.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 
 /** What every public function takes beside its settings. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { areOwnServers } from "./own-servers.ts";
+import { areOwnServers } from "./choose-engine.ts";
 
 const nowhere = { engine: null, url: null, host: null, port: null };
 

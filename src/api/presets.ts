@@ -1,10 +1,217 @@
-// Presets by name. A preset changes defaults, and may replace the player; tasks, run folder, progress and exporters stay those
-// of every rollout.
+// Presets by name. A preset changes defaults, and may replace the loop of an episode; tasks, run folder, progress and exporters
+// stay those of every rollout. "slime-tau" runs every episode by the loop this project grew out of, for comparison; its samples
+// are marked "text-delta".
 
-import { ConfigurationError } from "../core/index.ts";
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+
+import { toolInstructionEdit } from "../agents/index.ts";
+import {
+  attribute,
+  AttributedError,
+  ConfigurationError,
+  type Episode,
+  type EpisodeSamples,
+  type StopReason,
+  type Task,
+  type EnvironmentSource,
+  type UserSource,
+} from "../core/index.ts";
+import { createHttpPool, parseBaseUrl } from "../http/index.ts";
+import { deriveSeed } from "../lib/random.ts";
+import { toolCallParser } from "../parsers/index.ts";
+import { type ChatTemplate, compileChatTemplate, segmentsText } from "../renderers/index.ts";
+import { openChecked, type EpisodeRequest, type FinishedEpisode, type RunEpisode } from "../rollout/index.ts";
+import {
+  adaptParser,
+  runSlimeTau,
+  slimeTauEnvironment,
+  type SlimeTauOptions,
+  type SlimeTauPayload,
+  type SlimeTauResult,
+  slimeTauSample,
+} from "../rollout/slime-tau/index.ts";
+import type { ChosenModel } from "./choose-model.ts";
 import type { FlagValues } from "./resolve-settings.ts";
-import type { Preset } from "./preset.ts";
-import { slimeTauPreset } from "./slime-tau-preset.ts";
+import type { RolloutSettings } from "./rollout-settings.ts";
+
+export type Preset = {
+  /** Below flags and configuration file, above the general defaults. */
+  readonly defaults: FlagValues;
+  /** Its samples are re-encoded text, and may be exported all the same. */
+  readonly allowTextDelta: boolean;
+  /** Throws a `ConfigurationError` for settings that do not fit. */
+  createPlayer(this: void, parts: PresetParts): RunEpisode;
+};
+
+type PresetParts = {
+  readonly settings: RolloutSettings;
+  readonly environment: EnvironmentSource;
+  readonly user: UserSource;
+  readonly model: ChosenModel;
+  /** Where the engine's server is: presets talk to it themselves. */
+  readonly address: string;
+  /** For the server; never shown. `null`: none. */
+  readonly apiKey: string | null;
+  readonly cwd: string;
+};
+
+export const slimeTauPreset: Preset = {
+  defaults: { temperature: 0, topP: 0.9, topK: 50, maxNewTokens: 512 },
+  allowTextDelta: true,
+  createPlayer: (parts) => {
+    const post = postTo(parts);
+    const toolInstruction = readToolInstruction(parts);
+    const template = compileChatTemplate(parts.model.chatTemplate);
+    return (task, place) => playEpisode(parts, { task, place, post, toolInstruction, template });
+  },
+};
+
+type Post = (payload: SlimeTauPayload, signal: AbortSignal) => Promise<unknown>;
+
+type Call = {
+  readonly task: Task;
+  readonly place: EpisodeRequest;
+  readonly post: Post;
+  readonly toolInstruction: SlimeTauOptions["toolInstruction"];
+  readonly template: ChatTemplate;
+};
+
+async function playEpisode(parts: PresetParts, call: Call): Promise<FinishedEpisode> {
+  const { task, place, post, toolInstruction, template } = call;
+  const { settings, model } = parts;
+  const user = parts.user.create(task, { seed: deriveSeed(place.seed, "user") });
+  const parser = toolCallParser("qwen25");
+  const context = { specialTokens: new Map(model.specialTokens), now: null };
+  try {
+    const environment = await openChecked(parts.environment, task);
+    const result = await runSlimeTau(
+      {
+        renderText: (input) => segmentsText(template({ ...input, kwargs: new Map(), context })),
+        tokenizer: model.tokenizer,
+        post: (_, payload) => post(payload, place.signal),
+        parse: adaptParser((text) => parser.parse(text, { tools: environment.tools })),
+        environment: slimeTauEnvironment(environment, user),
+        tools: environment.tools.map(({ definition }) => definition),
+        wiki: environment.guidelines,
+      },
+      {
+        // The address is part of `post`; these stand for it in the loop.
+        rolloutArgs: { sglangRouterIp: "router", sglangRouterPort: 80 },
+        samplingParams: {
+          temperature: settings.temperature,
+          max_new_tokens: settings.maxNewTokens,
+          top_p: settings.topP,
+          top_k: settings.topK,
+          ...settings.samplingExtra,
+        },
+        maxSteps: settings.maxTurns,
+        toolInstruction,
+      },
+    );
+    return {
+      episode: episodeOf({ task, place }, result),
+      result: samplesOf({ task, place }, result),
+      origin: "new",
+    };
+  } catch (error) {
+    const ended = place.signal.aborted ? "cancelled" : "fault";
+    const failure = ended === "fault" ? attribute(error, "engine").failure : null;
+    const base = emptyEpisode({ task, place });
+    const outcome = ended === "fault" ? "failed" : "aborted";
+    return {
+      episode: { ...base, outcome, stopReason: ended, failure },
+      result: { samples: [], dropped: [] },
+      origin: "new",
+    };
+  }
+}
+
+/** Posts as the seed does, without retries. Rejects with an attributed failure for anything but HTTP 200 with JSON. */
+function postTo({ address, apiKey }: PresetParts): Post {
+  const base = parseBaseUrl(address, { what: "SGLang server" });
+  const http = createHttpPool({ boundary: "engine" });
+  const headers = {
+    "content-type": "application/json",
+    ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }),
+  };
+  return async (payload, signal) => {
+    const body = JSON.stringify(payload);
+    const reply = await http.request({ base, method: "POST", path: "/generate", headers, body }, { signal });
+    if (reply.status !== 200) {
+      const message = `Cannot post to the SGLang server at ${address}: it answered HTTP ${reply.status}.`;
+      throw new AttributedError({ boundary: "engine", code: "server-error", message, retryable: false, cause: null });
+    }
+    return JSON.parse(reply.body.toString("utf8")) as unknown;
+  };
+}
+
+/** The file's text to the last newline, as the seed's constant; our own wording without a file. */
+function readToolInstruction({ settings, cwd }: PresetParts): SlimeTauOptions["toolInstruction"] {
+  const edit = toolInstructionEdit();
+  const { toolInstruction: file } = settings;
+  if (file === null) return { replaces: edit.replace, instruction: edit.with };
+  if (file === "none") return { replaces: edit.replace, instruction: edit.replace };
+  try {
+    return { replaces: edit.replace, instruction: readFileSync(resolve(cwd, file), "utf8") };
+  } catch (error) {
+    throw new ConfigurationError(
+      `Cannot read "${file}": it is not there or not readable; correct --tool-instruction.`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+type Played = { readonly task: Task; readonly place: EpisodeRequest };
+
+function samplesOf({ task, place }: Played, result: SlimeTauResult): EpisodeSamples {
+  if (result.status === "aborted") return { samples: [], dropped: [] };
+  const origin = { episodeId: place.episodeId, groupId: place.groupId, taskId: task.id };
+  return { samples: [slimeTauSample(result, origin)], dropped: [] };
+}
+
+function episodeOf(played: Played, result: SlimeTauResult): Episode {
+  const stopReasons = { completed: "user_hung_up", truncated: "max_turns", aborted: "bad_action_aborted" } as const;
+  const stopReason: StopReason =
+    result.status === "completed" && result.messages.at(-1)?.role === "tool"
+      ? "tool_ended"
+      : stopReasons[result.status];
+  return {
+    ...emptyEpisode(played),
+    outcome: result.status,
+    stopReason,
+    reward: result.status === "aborted" ? null : result.reward,
+    info: result.info,
+    messages: result.messages.map((message) => {
+      if (message.role === "tool") return { ...message, callId: null };
+      return message.role === "assistant"
+        ? { role: "assistant", content: message.content, reasoning: null, toolCalls: [] }
+        : { role: message.role, content: message.content };
+    }),
+  };
+}
+
+/** It keeps no trajectory and no events: text-delta accounting has no turns to tell of. */
+function emptyEpisode({ task, place }: Played): Omit<Episode, "outcome" | "stopReason"> {
+  return {
+    id: place.episodeId,
+    groupId: place.groupId,
+    sampleIndex: place.sampleIndex,
+    task,
+    seed: place.seed,
+    failure: null,
+    reward: null,
+    grade: null,
+    info: new Map(),
+    messages: [],
+    trajectory: { turns: [] },
+    historyPolicy: "append-only",
+    events: [],
+    problems: [],
+  };
+}
 
 const players: Readonly<Record<string, Preset>> = { "slime-tau": slimeTauPreset };
 

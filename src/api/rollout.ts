@@ -11,11 +11,10 @@ import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index
 import { concurrencyOf } from "./choose-groups.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
-import { runManifest } from "./run-manifest.ts";
-import { checkSameSettings, type RunToResume } from "./run-to-resume.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { runManifest, checkSameSettings, type RunToResume } from "./run-to-resume.ts";
 import { type RunWatch, watchRun } from "./watch-run.ts";
 
 /** What happens in a rollout, in order. Nothing in it is secret. */

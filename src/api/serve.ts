@@ -20,12 +20,12 @@ import {
 } from "../service/index.ts";
 import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
 import { type CircuitChange, createRunMetrics } from "../telemetry/index.ts";
-import { packageVersion, runManifest } from "./run-manifest.ts";
+import { packageVersion, runManifest, checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
+import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { observedPlayer } from "./watch-run.ts";
-import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import {
   type RolloutSettings,
   type SettingName,
@@ -34,7 +34,6 @@ import {
   settingNames,
 } from "./rollout-settings.ts";
 import { type SettingValues, readFlags, section, text, whole } from "./setting.ts";
-import { checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
 
 /** What a plan, an agent behind an API or a terminal needs. */

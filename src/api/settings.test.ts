@@ -1,11 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
 import { findPreset, presetDefaults } from "./presets.ts";
-import { parseConfig } from "./config-file.ts";
-import { resolveSettings, settingsJson, settingsYaml } from "./resolve-settings.ts";
-import { rolloutSettings, settingNames } from "./rollout-settings.ts";
+import { parseConfig, resolveSettings, settingsJson, settingsYaml } from "./resolve-settings.ts";
+import { rolloutSettings, settingNames, isTaskList, readTaskList } from "./rollout-settings.ts";
 import { keyOf, nearest } from "./setting.ts";
-import { isTaskList, readTaskList } from "./task-list.ts";
 
 const split = { environment: "desk", split: "test", size: 20 };
 

@@ -31,18 +31,16 @@ import { loadKernels, readCheckpoint } from "../learner/model/index.ts";
 import { episodeRunner } from "../rollout/index.ts";
 import { chooseModel, modelPath, withShippedModel } from "./choose-model.ts";
 import { samplingOf } from "./choose-policy.ts";
-import { chooseStrategy } from "./choose-strategy.ts";
-import { chooseUser } from "./choose-user.ts";
+import { chooseStrategy, chooseUser } from "./choose-user.ts";
 import { loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
+import type { Surroundings } from "./surroundings.ts";
 import { type FlagValues, resolveSettings, settingsRecord } from "./resolve-settings.ts";
-import { type RolloutSettings, rolloutSettings } from "./rollout-settings.ts";
+import { type RolloutSettings, rolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { keyOf, readFlag, readFlags } from "./setting.ts";
 import { type TrainSettings, trainSettings } from "./train-settings.ts";
 import { newFolder } from "./rollout.ts";
-import { packageVersion } from "./run-manifest.ts";
-import type { Surroundings } from "./surroundings.ts";
-import { readTaskList } from "./task-list.ts";
+import { packageVersion } from "./run-to-resume.ts";
 
 /**
  * Options of {@link train}: the settings of the command `train` by their flags' names in camelCase, and those of the rollouts

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../lib/clock.ts";
 import { createTestCli } from "./cli.test-helper.ts";
-import { fasterClock } from "./simulation/faster-clock.ts";
+import { fasterClock } from "./simulation/simulated-parts.ts";
 
 describe("bench trainer", () => {
   test("waits for batches, trains every token once, and keeps within the staleness", async () => {

@@ -1,6 +1,26 @@
-// What a command sees of the world, as values, so that commands run in tests as they run in a terminal.
+// What a command sees of the world, as values, so that commands run in tests as they run in a terminal; and what commands do
+// about Ctrl-C.
 
 import { stuckExitCode } from "../api/user-code.ts";
+
+/** Resolves as soon as one of the signals aborts. */
+export function untilAborted(...signals: readonly AbortSignal[]): Promise<void> {
+  const any = AbortSignal.any([...signals]);
+  return new Promise((done) => {
+    if (any.aborted) done();
+    else any.addEventListener("abort", () => done(), { once: true });
+  });
+}
+
+/** Calls `say` at the first Ctrl-C, or now when it is past. The function that comes back ends this. */
+export function sayWhenInterrupted(drain: AbortSignal, say: () => void): () => void {
+  if (drain.aborted) say();
+  drain.addEventListener("abort", say, { once: true });
+  return () => drain.removeEventListener("abort", say);
+}
+
+/** Given by the program to its commands: runs one with the context, and keeps its exit code. */
+export type RunCommand = (command: (context: CliContext) => Promise<number>) => Promise<void>;
 
 /** A stream to write to; `isTTY` and `columns` as Node's terminals have them. */
 export type Output = {

@@ -2,26 +2,67 @@
 // becomes one sentence; what nobody foresaw says how to get its stack.
 
 import { Command, CommanderError } from "commander";
+
+import { packageVersion } from "../api/run-to-resume.ts";
+import { redactorFor } from "../api/secrets.ts";
+import { nearest } from "../api/setting.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
 import { benchCommand } from "./commands/bench-command.ts";
 import { doctorCommand } from "./commands/doctor-command.ts";
 import { engineCommand } from "./commands/engine-command.ts";
 import { evalCommand } from "./commands/eval-command.ts";
-import { exportCommand } from "./commands/export-command.ts";
-import { exportModelCommand } from "./commands/export-model-command.ts";
+import { exportCommand, exportModelCommand } from "./commands/export-command.ts";
 import { inspectCommand } from "./commands/inspect-command.ts";
-import { prepareCommand } from "./commands/prepare-command.ts";
+import { prepareCommand, startCommand } from "./commands/start-command.ts";
 import { rolloutCommand } from "./commands/rollout-command.ts";
 import { serveCommand } from "./commands/serve-command.ts";
-import { startCommand } from "./commands/start-command.ts";
-import { trainCommand } from "./commands/train-command.ts";
 import { tokensCommand } from "./commands/tokens-command.ts";
-import { redactorFor } from "../api/secrets.ts";
+import { trainCommand } from "./commands/train-command.ts";
 import { coloursFor } from "./display/terminal-text.ts";
-import { packageVersion } from "../api/run-manifest.ts";
 import { withTodaysNames } from "./flags.ts";
-import { usageMessage } from "./usage-message.ts";
+
+/**
+ * A mistake on the command line as one sentence with the remedy. Repeats names and never values: a value may be a key that
+ * was given to a flag that does not exist.
+ */
+function usageMessage(
+  error: CommanderError,
+  { program, argv }: { readonly program: Command; readonly argv: readonly string[] },
+): string {
+  const command = program.commands.find((one) => one.name() === argv[0]) ?? program;
+  const help = command === program ? `${program.name()} --help` : `${program.name()} ${command.name()} --help`;
+  const cannot = "Cannot read the command line:";
+  const [named = ""] = /'[^']*/.exec(error.message) ?? [];
+  const name = named.slice(1).split(/[ =]/)[0] ?? "";
+  switch (error.code) {
+    case "commander.unknownOption": {
+      if (/^--(user-)?api-key$/.test(name)) {
+        return `${cannot} a key does not belong on it, where other processes see it; export it, and name its variable with ${name}-env.`;
+      }
+      const near = nearest(
+        name,
+        command.options.map(({ long }) => long ?? ""),
+      );
+      return `${cannot} there is no option "${name}"${near === null ? "" : `; did you mean "${near}"?`} (${help})`;
+    }
+    case "commander.unknownCommand": {
+      const near = nearest(
+        name,
+        program.commands.map((one) => one.name()),
+      );
+      return `${cannot} there is no command "${name}"${near === null ? "" : `; did you mean "${near}"?`} (${help})`;
+    }
+    case "commander.optionMissingArgument":
+      return `${cannot} option "${name}" needs a value (${help})`;
+    case "commander.missingArgument":
+      return `${cannot} <${name}> is missing (${help})`;
+    case "commander.excessArguments":
+      return `${cannot} there are more words than "${command.name()}" takes; names of options begin with two dashes (${help})`;
+    default:
+      return `${cannot} ${error.message.replace(/^error: /, "").replace(/\.$/, "")} (${help})`;
+  }
+}
 
 /** Runs one command line, `argv` without program and script. Never rejects. */
 export async function runCli(argv: readonly string[], context: CliContext): Promise<number> {

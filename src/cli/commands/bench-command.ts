@@ -11,16 +11,18 @@ import { createRolloutProducer, tasksInOrder, episodeRunner } from "../../rollou
 import { measureLoopLag } from "../../telemetry/index.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { agendaUser } from "../../users/index.ts";
-import { type CliContext, exitCodes } from "../cli-context.ts";
+import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
 import { formatCount, formatPercent } from "../display/terminal-text.ts";
 import { textTable } from "../../lib/text.ts";
-import { fasterClock } from "../simulation/faster-clock.ts";
-import { simulateTrainer, type TrainerStep } from "../simulation/simulate-trainer.ts";
-import { createSimulatedEngine, slowUser } from "../simulation/simulated-parts.ts";
+import {
+  fasterClock,
+  createSimulatedEngine,
+  slowUser,
+  simulateTrainer,
+  type TrainerStep,
+} from "../simulation/simulated-parts.ts";
 import { type SettingValues, number, readFlags, section, whole } from "../../api/setting.ts";
 import { addSettings } from "../flags.ts";
-import type { RunCommand } from "./command-result.ts";
-import { sayWhenInterrupted } from "../until-aborted.ts";
 
 const positive = { min: 0, max: Number.MAX_VALUE };
 

@@ -4,13 +4,12 @@ import { Command, Option } from "commander";
 
 import { ConfigurationError } from "../../core/index.ts";
 import type { TemplateAudit } from "../../renderers/index.ts";
-import { type CliContext, exitCodes } from "../cli-context.ts";
+import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { auditTemplate, type AuditTemplateOptions } from "../../api/audit-template.ts";
 import { auditEngine, type AuditEngineOptions } from "../../api/audit-engine.ts";
-import { auditView } from "../doctor/audit-view.ts";
+import { auditView } from "../display/audit-view.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
-import type { RunCommand } from "./command-result.ts";
 import { quoted } from "../rollout-display.ts";
 
 type DoctorFlags = AuditEngineOptions &

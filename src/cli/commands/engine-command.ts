@@ -7,14 +7,11 @@ import { type EmbeddedEngine, loadEmbeddedEngine } from "../../engines/embedded/
 import { shippedCheckpoints } from "../../learner/model/index.ts";
 import { createSglangFront, type FrontListener } from "../../testing/index.ts";
 import { loadTokenizer } from "../../tokenizers/index.ts";
-import { type CliContext, exitCodes } from "../cli-context.ts";
-import { modelPath } from "../../api/choose-model.ts";
+import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
+import { modelPath, readEndTokens } from "../../api/choose-model.ts";
 import { readKey } from "../../api/secrets.ts";
 import { readFlags, section, whole } from "../../api/setting.ts";
-import { untilAborted } from "../until-aborted.ts";
 import { isLoopback } from "../../lib/address.ts";
-import { readEndTokens } from "../../api/end-tokens.ts";
-import type { RunCommand } from "./command-result.ts";
 import { quoted } from "../rollout-display.ts";
 
 type EngineFlags = {

@@ -6,12 +6,11 @@ import { evalSettings } from "../../api/eval-settings.ts";
 import { evaluate, type EvaluateOptions, planEvaluation } from "../../api/evaluate.ts";
 import { settingsYaml } from "../../api/resolve-settings.ts";
 import { groupSettings, rolloutSettings, settingNames } from "../../api/rollout-settings.ts";
-import { type CliContext, exitCodes } from "../cli-context.ts";
+import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { evaluationView } from "../display/evaluation-view.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { exitCodeOf, noteLines, quoted, showRollout, writtenFiles } from "../rollout-display.ts";
 import { addSettings, configOption, dryRunOption, resumeOption } from "../flags.ts";
-import type { RunCommand } from "./command-result.ts";
 
 export function evalCommand(runCommand: RunCommand): Command {
   const command = new Command("eval")

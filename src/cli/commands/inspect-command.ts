@@ -5,13 +5,12 @@ import { Command } from "commander";
 import { ConfigurationError, type Episode } from "../../core/index.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { openRunFolder, type RunReader } from "../../store/index.ts";
-import type { CliContext } from "../cli-context.ts";
+import type { CliContext, RunCommand } from "../cli-context.ts";
 import { tokenizerOf } from "../../api/choose-model.ts";
 import { conversationView } from "../display/conversation-view.ts";
 import { coloursFor, formatCount, printable } from "../display/terminal-text.ts";
 import { textTable } from "../../lib/text.ts";
-import { tokenView } from "../display/token-view.ts";
-import type { RunCommand } from "./command-result.ts";
+import { tokenView } from "../display/masked-text.ts";
 import { quoted } from "../rollout-display.ts";
 
 type InspectFlags = { readonly tokens?: boolean; readonly full?: boolean; readonly outcome?: string };

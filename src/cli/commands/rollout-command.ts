@@ -4,10 +4,9 @@ import { Command } from "commander";
 import { planRollout, rollout, type RolloutOptions } from "../../api/rollout.ts";
 import { settingsYaml } from "../../api/resolve-settings.ts";
 import { commonSettings, rolloutSettings } from "../../api/rollout-settings.ts";
-import { type CliContext, exitCodes } from "../cli-context.ts";
+import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { addSettings, configOption, dryRunOption, resumeOption, shortHelp } from "../flags.ts";
 import { exitCodeOf, showRollout, showTable } from "../rollout-display.ts";
-import type { RunCommand } from "./command-result.ts";
 
 export function rolloutCommand(runCommand: RunCommand): Command {
   const command = new Command("rollout")

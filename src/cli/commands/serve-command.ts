@@ -3,11 +3,9 @@
 import { Command } from "commander";
 import { type RunningService, serve, type ServeOptions, serveSettingNames, serveSettings } from "../../api/serve.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
-import { type CliContext, exitCodes } from "../cli-context.ts";
+import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
 import { formatCount } from "../display/terminal-text.ts";
 import { addSettings, configOption } from "../flags.ts";
-import { untilAborted } from "../until-aborted.ts";
-import type { RunCommand } from "./command-result.ts";
 
 export function serveCommand(runCommand: RunCommand): Command {
   const command = new Command("serve")

@@ -7,8 +7,7 @@ import { describe, expect, test } from "vitest";
 
 import { repositoryRoot } from "../../../tests/conformance/shared-folder.ts";
 import { createTestCli, type TestCli } from "../cli.test-helper.ts";
-import { storyView } from "../tokens/story-view.ts";
-import type { StoryToken, TokenStory } from "../tokens/token-story.ts";
+import { storyView, type StoryToken, type TokenStory } from "../tokens/episode-story.ts";
 
 const call = { id: "c1", type: "function", function: { name: "find_order", arguments: '{"order_id": "#W7"}' } };
 const messages = [

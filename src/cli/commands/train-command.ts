@@ -4,13 +4,11 @@ import { Command } from "commander";
 import { type SettingName, rolloutSettings } from "../../api/rollout-settings.ts";
 import { trainSettings } from "../../api/train-settings.ts";
 import { rolloutDefaults, train, type TrainOptions, type TrainResult } from "../../api/train.ts";
-import { type CliContext, exitCodes } from "../cli-context.ts";
+import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
 import { coloursFor, formatDuration } from "../display/terminal-text.ts";
 import { comparisonTable, createTrainingDisplay } from "../display/training-display.ts";
 import { addSettings, configOption } from "../flags.ts";
 import { quoted } from "../rollout-display.ts";
-import { sayWhenInterrupted } from "../until-aborted.ts";
-import type { RunCommand } from "./command-result.ts";
 
 /** Of a rollout; the others can stand in a configuration file. */
 const sharedFlags = [

@@ -1,10 +1,17 @@
-// The expert and the agenda user of the bookshop, as slow as a model on a server and a model behind an API: what they say is
-// real, how long they take is drawn from log-normal distributions. The engine counts weight versions as a server does.
+// A trainer and its servers without a GPU: the expert and the agenda user of the bookshop, as slow as models on servers, with
+// durations from log-normal distributions; and a trainer that only waits as long as a real one computes.
 
 import type { Engine, Tokenizer, UserSource } from "../../core/index.ts";
 import { createExpertEngine } from "../../environments/bookshop/index.ts";
-import type { Clock } from "../../lib/clock.ts";
+import { type Clock, sleepWith, systemClock } from "../../lib/clock.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
+import type { ProducedGroup, RolloutProducer } from "../../rollout/index.ts";
+
+/** `factor`: simulated seconds in a real one. */
+export function fasterClock(factor: number, clock: Clock = systemClock): Clock {
+  const after: Clock["after"] = (ms, action) => clock.after(ms / factor, action);
+  return { now: () => clock.now() * factor, after, sleep: sleepWith(after) };
+}
 
 /** Of a log-normal distribution. */
 export type Duration = {
@@ -70,4 +77,70 @@ function draw({ medianMs, sigma }: Duration, seed: number): number {
   const random = createRandom(seed);
   const [u, v] = [1 - random.next(), random.next()];
   return medianMs * Math.exp(sigma * Math.sqrt(-2 * Math.log(u)) * Math.cos(2 * Math.PI * v));
+}
+
+type TrainerOptions = {
+  readonly steps: number;
+  readonly batchGroups: number;
+  readonly stepMs: number;
+  /** How long the engine takes new weights; nothing is sampled meanwhile. */
+  readonly updateMs: number;
+  readonly clock: Clock;
+  /** Gives the engine its new weights. */
+  readonly setVersion: (version: string) => void;
+  readonly onStep?: (step: TrainerStep) => void;
+  readonly signal: AbortSignal;
+};
+
+export type TrainerStep = {
+  readonly step: number;
+  readonly waitedMs: number;
+  readonly groups: number;
+  readonly episodes: number;
+  readonly trainedTokens: number;
+  /** Of its groups. */
+  readonly staleness: readonly number[];
+  /** At the moment the batch was handed over. */
+  readonly runningEpisodes: number;
+};
+
+/** Ends early, without a fault, when the signal aborts. */
+export async function simulateTrainer(producer: RolloutProducer, options: TrainerOptions): Promise<TrainerStep[]> {
+  const { steps, batchGroups, stepMs, updateMs, clock, setVersion, signal } = options;
+  const done: TrainerStep[] = [];
+  try {
+    for (let step = 1; step <= steps; step++) {
+      const asked = clock.now();
+      const groups = await producer.take(batchGroups, { signal });
+      const waitedMs = clock.now() - asked;
+      if (groups.length === 0) break;
+      done.push(describe(groups, { step, waitedMs, runningEpisodes: producer.status.runningEpisodes }));
+      options.onStep?.(done.at(-1)!);
+      await clock.sleep(stepMs, signal);
+      if (step === steps) break;
+      producer.pause();
+      await clock.sleep(updateMs, signal);
+      setVersion(String(step));
+      producer.reportWeightVersion(String(step));
+      producer.continue();
+    }
+  } catch (error) {
+    if (!signal.aborted) throw error;
+  }
+  return done;
+}
+
+function describe(
+  groups: readonly ProducedGroup[],
+  measured: Pick<TrainerStep, "step" | "waitedMs" | "runningEpisodes">,
+): TrainerStep {
+  const episodes = groups.flatMap((group) => group.episodes);
+  const samples = episodes.flatMap(({ result }) => result.samples);
+  return {
+    ...measured,
+    groups: groups.length,
+    episodes: episodes.length,
+    trainedTokens: samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((ones, one) => ones + one, 0), 0),
+    staleness: groups.map(({ staleness }) => staleness),
+  };
 }

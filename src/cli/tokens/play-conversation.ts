@@ -13,8 +13,7 @@ import {
 } from "../../renderers/index.ts";
 import { toSamples, TrajectoryRecorder } from "../../trajectories/index.ts";
 import type { Conversation } from "./read-conversation.ts";
-import { observedTokens, storySamples } from "./story-samples.ts";
-import type { TokenRole, TokenStory } from "./token-story.ts";
+import { observedTokens, storySamples, type TokenRole, type TokenStory } from "./episode-story.ts";
 
 /** Throws a `ConfigurationError` for a conversation that cannot be one of a policy, or that the template refuses. */
 export function playConversation(conversation: Conversation, input: AuditTemplateOptions): TokenStory {

@@ -7,7 +7,7 @@ import type {
   RoundTripFinding,
   TemplateAudit,
 } from "../../renderers/index.ts";
-import { type Colours, printable } from "../display/terminal-text.ts";
+import { type Colours, printable } from "./terminal-text.ts";
 import { textTable } from "../../lib/text.ts";
 
 export type AuditViewOptions = {

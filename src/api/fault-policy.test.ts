@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import type { EnvironmentSource, Failure } from "../core/index.ts";
 import { defineEnvironment } from "../environments/index.ts";
 import { createFaultGrader } from "../graders/index.ts";
-import { taskFactsOf } from "./task-facts.ts";
+import { taskFactsOf } from "./fault-policy.ts";
 
 const source = defineEnvironment({
   name: "remote",
