@@ -134,7 +134,18 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
       },
     };
     const listener = await createSglangFront({ sampler, tokenizer, endTokenIds: [endTokenId] }).listen();
-    const flags = ["--url", listener.url, "--model", "readable", "--tasks", "0-19", "--seed-turns", "--out", "r"];
+    const flags = [
+      "--url",
+      listener.url,
+      "--model",
+      "readable",
+      "--tasks",
+      "0-19",
+      "--seed-turns",
+      "--write-samples",
+      "--out",
+      "r",
+    ];
     const begin = ["rollout", ...flags, "--concurrency", "6"];
     const cwd = await newFolder();
     /** Presses Ctrl-C at an answer, and perhaps once more while the policy says nothing further. */
