@@ -7,7 +7,7 @@
  * computed from messages or tools in a way that is not followed.
  */
 export type Origin = {
-  readonly source: "template" | "words" | "tools" | "unknown";
+  readonly source: "template" | "message" | "tools" | "unknown";
   readonly message: number | null;
 };
 

@@ -27,10 +27,10 @@ export type TemplateSegment = {
   /** Place of the message it belongs to; `null` for what belongs to none, such as the generation prompt. */
   readonly message: number | null;
   /**
-   * "template": written by the template itself. "words": taken from a message. "tools": a tool's definition. "unknown":
+   * "template": written by the template itself. "message": taken from a message. "tools": a tool's definition. "unknown":
    * computed from messages or tools in a way that is not followed.
    */
-  readonly source: "template" | "words" | "tools" | "unknown";
+  readonly source: "template" | "message" | "tools" | "unknown";
   readonly text: string;
 };
 

@@ -52,7 +52,7 @@ function literalRanges(
 
 /** Guidelines and tool definitions are the operator's, and keep the template's reading, as do answers written into a history. */
 function isLiteral({ source, message }: TemplateSegment, messages: readonly Message[], isTakenOver: boolean): boolean {
-  if (source !== "words") return source === "unknown";
+  if (source !== "message") return source === "unknown";
   const role = message === null ? undefined : messages[message]?.role;
   return role !== "system" && (role !== "assistant" || isTakenOver);
 }

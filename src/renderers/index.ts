@@ -9,7 +9,7 @@ export type {
   RoundTripFinding,
   TemplateAudit,
 } from "./audit/template-audit.ts";
-export { answerFrame, openerOf, type WrittenAnswer, writtenAnswer } from "./audit/written-answer.ts";
+export { answerFrame, openerOf, type WrittenAnswer, writtenAnswer } from "./audit/sampled-answers.ts";
 export {
   type ChatTemplate,
   ChatTemplateError,

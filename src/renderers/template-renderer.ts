@@ -229,12 +229,15 @@ export function historyEnd(
 }
 
 /** Where nothing is known of a template, only comparing renderings is safe, and that is what "branch" does. */
-function historyPolicyOf(family: RendererFamily, wanted: RendererOptions["historyPolicy"]): Renderer["historyPolicy"] {
+function historyPolicyOf(
+  family: RendererFamily,
+  requested: RendererOptions["historyPolicy"],
+): Renderer["historyPolicy"] {
   switch (family.history) {
     case "append-only":
       return "append-only";
     case "rewrites":
-      return wanted ?? "keep-reasoning";
+      return requested ?? "keep-reasoning";
     case "unproven":
       return "branch";
     default:
@@ -257,9 +260,9 @@ function openedReasoning(parser: ReasoningParser | null, prompt: string): Reason
   return { ...parser, split: (text) => parser.split(text, { forceReasoning: true }) };
 }
 
-function chosenReasoning(family: RendererFamily, wanted: string | undefined): ReasoningParser | null {
-  if (wanted === undefined) return family.reasoningParser;
-  return wanted === "none" ? null : reasoningParser(wanted);
+function chosenReasoning(family: RendererFamily, requested: string | undefined): ReasoningParser | null {
+  if (requested === undefined) return family.reasoningParser;
+  return requested === "none" ? null : reasoningParser(requested);
 }
 
 /** ISO without a zone, in the zone of this machine. */

@@ -51,7 +51,7 @@ type Row = {
   readonly error: string | null;
 };
 
-const loopWords = {
+const loopText = {
   extends: "appends it",
   "keeps-stream": "appends, and keeps what was",
   branches: "starts a branch",
@@ -62,8 +62,8 @@ function historyRows(history: readonly HistoryFinding[]): Row[] {
   return history.map(({ kind, template, loop, difference, error }) => ({
     cells: [
       kind,
-      template === "refuses" ? "refuses it" : difference === null ? "keeps all" : changeWords(difference.change),
-      loopWords[loop],
+      template === "refuses" ? "refuses it" : difference === null ? "keeps all" : changeText(difference.change),
+      loopText[loop],
     ],
     isFine: template === "keeps" && loop === "extends",
     difference,
@@ -81,7 +81,7 @@ function roundTripRows(roundTrips: readonly RoundTripFinding[]): Row[] {
           ? "refused"
           : difference === null
             ? "not read"
-            : changeWords(difference.change),
+            : changeText(difference.change),
       sameTokens ? "same tokens" : "other tokens",
     ],
     isFine: outcome === "same" && sameTokens,
@@ -90,7 +90,7 @@ function roundTripRows(roundTrips: readonly RoundTripFinding[]): Row[] {
   }));
 }
 
-function changeWords(change: HistoryChange): string {
+function changeText(change: HistoryChange): string {
   switch (change) {
     case "drops-thinking":
       return "drops the thinking";

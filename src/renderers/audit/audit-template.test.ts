@@ -10,7 +10,7 @@ import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { toolCallParser } from "../../parsers/index.ts";
 import { auditTemplate } from "./audit-template.ts";
 import { type AuditTemplateOptions, auditTool } from "./audited-template.ts";
-import { spelledCall, spelledParsers } from "./call-spellings.ts";
+import { spelledCall, spelledParsers } from "./sampled-answers.ts";
 import type { HistoryChange, HistoryFinding, RoundTripFinding, TemplateAudit } from "./template-audit.ts";
 
 const names =

@@ -4,9 +4,8 @@
 
 import { ConfigurationError } from "../../core/index.ts";
 import { AuditedTemplate, type AuditTemplateOptions } from "./audited-template.ts";
-import { probeHistory, scenariosOf, systemInTheMiddle } from "./probe-history.ts";
-import { probeRoundTrip, roundTripsOf } from "./round-trip.ts";
-import { type SampledTexts, sampledTexts } from "./sampled-texts.ts";
+import { probeHistory, scenariosOf, systemInTheMiddle, probeRoundTrip, roundTripsOf } from "./probe-history.ts";
+import { type SampledAnswers, sampledAnswers } from "./sampled-answers.ts";
 import type { AuditedRenderer, HistoryFinding, RoundTripFinding, TemplateAudit } from "./template-audit.ts";
 
 /** Examines a chat template. Never throws on one: a template that no renderer can be made of is an audit with a problem. */
@@ -18,7 +17,7 @@ export function auditTemplate(options: AuditTemplateOptions): TemplateAudit {
     if (!(error instanceof ConfigurationError)) throw error;
     return { renderer: null, isAppendOnly: false, history: [], roundTrips: [], notes: [], problems: [error.message] };
   }
-  const texts = sampledTexts(audited);
+  const texts = sampledAnswers(audited);
   const probes = scenariosOf(texts).map((scenario) => probeHistory(audited, scenario));
   const history = probes.map(({ finding }) => finding);
   const roundTrips = roundTripsOf(texts).map(([kind, text]) => probeRoundTrip(audited, kind, text));
@@ -51,7 +50,7 @@ export function auditTemplate(options: AuditTemplateOptions): TemplateAudit {
   };
 }
 
-type Found = { readonly options: AuditTemplateOptions; readonly texts: SampledTexts };
+type Found = { readonly options: AuditTemplateOptions; readonly texts: SampledAnswers };
 
 function describeRenderer(audited: AuditedTemplate, { options, texts }: Found): AuditedRenderer {
   const { family, renderer, tokenizer } = audited;
@@ -100,7 +99,7 @@ function tokenProblems({ stopTokens, family }: AuditedRenderer): string[] {
 /** What the template writes must be read back. A row of the table says how its models write, whatever their template does. */
 function readingProblems(
   { kind, toolCallParser }: AuditedRenderer,
-  { texts, roundTrips }: { readonly texts: SampledTexts; readonly roundTrips: readonly RoundTripFinding[] },
+  { texts, roundTrips }: { readonly texts: SampledAnswers; readonly roundTrips: readonly RoundTripFinding[] },
 ): string[] {
   const isUnread = (answer: string): boolean =>
     roundTrips.some((trip) => trip.kind === answer && trip.outcome === "unread");
@@ -131,7 +130,7 @@ function refusalProblems(history: readonly HistoryFinding[]): string[] {
 
 function notesOf(
   audited: AuditedTemplate,
-  { renderer, texts, history }: { readonly renderer: AuditedRenderer; readonly texts: SampledTexts; readonly history: readonly HistoryFinding[] }, // prettier-ignore
+  { renderer, texts, history }: { readonly renderer: AuditedRenderer; readonly texts: SampledAnswers; readonly history: readonly HistoryFinding[] }, // prettier-ignore
 ): string[] {
   const notes: string[] = [];
   const prompt = audited.render([{ role: "user", content: "?" }], { addGenerationPrompt: true });

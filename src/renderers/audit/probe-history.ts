@@ -1,16 +1,121 @@
 // What happens when a message is added: whether the template still writes all that the policy saw and sampled, and what the
 // loop's renderer makes of it. Plays short conversations as the loop plays them, with the answer that a model would sample.
 
-import { type Message, type ParsedAction, ConfigurationError } from "../../core/index.ts";
+import { type Message, type ParsedAction, ConfigurationError, type AssistantMessage } from "../../core/index.ts";
 import { ChatTemplateError } from "../chat-template.ts";
 import { type AuditedTemplate, auditTool } from "./audited-template.ts";
-import { nameChange } from "./name-change.ts";
-import { auditWords, type SampledText, type SampledTexts } from "./sampled-texts.ts";
-import type { HistoryFinding } from "./template-audit.ts";
-import { openerOf } from "./written-answer.ts";
+import { auditContents, type SampledAnswer, type SampledAnswers, openerOf, renderParts } from "./sampled-answers.ts";
+import type { HistoryFinding, Difference, HistoryChange, RoundTripFinding } from "./template-audit.ts";
+
+const question: Message = { role: "user", content: auditContents.question };
+
+/** The answers that are tried, in the order of the table. */
+export function roundTripsOf(texts: SampledAnswers): readonly (readonly [kind: string, text: SampledAnswer])[] {
+  const all: (readonly [string, SampledAnswer | null])[] = [
+    ["answer", texts.answer],
+    ["answer in blanks", texts.padded],
+    ["thinking and answer", texts.thought],
+    ["call", texts.call],
+    ["call without blanks", texts.closeCall],
+    ["two calls", texts.calls],
+    ["thinking and call", texts.thoughtCall],
+  ];
+  return all.filter((entry): entry is readonly [string, SampledAnswer] => entry[1] !== null);
+}
+
+export function probeRoundTrip(audited: AuditedTemplate, kind: string, sampled: SampledAnswer): RoundTripFinding {
+  const { family, tokenizer } = audited;
+  const before = audited.render([question], { addGenerationPrompt: true });
+  if (before.type === "refused") throw new Error(before.error.message);
+  const end = sampled.end ?? "";
+  const body = tokenizer.encode(sampled.body);
+  const action = audited.read(sampled, 0);
+  const apart = [...tokenizer.encode(before.text), ...body];
+  const atOnce = [...tokenizer.encode(before.text + sampled.body)];
+  const sameTokens = apart.length === atOnce.length && apart.every((id, index) => id === atOnce[index]);
+  const finding = { kind, difference: null, error: null, sameTokens };
+  const isRead =
+    action.toolCalls.length === sampled.calls &&
+    action.toolCalls.every(({ name }) => name === "find_order") &&
+    (action.reasoning?.trim() ?? null) === sampled.reasoning;
+  if (!isRead) return { ...finding, outcome: "unread" };
+  const message: AssistantMessage = {
+    role: "assistant",
+    content: action.content,
+    reasoning: action.reasoning,
+    toolCalls: action.toolCalls,
+  };
+  const mustHold = sampled.calls > 0 ? "#W1" : auditContents.answer;
+  const after = renderParts(audited, { history: [question], message, mustHold });
+  if (after.type === "refused") return { ...finding, outcome: "refused", error: after.error.message };
+  const difference = nameChange({
+    seen: before.text + sampled.body + end,
+    answer: { start: before.text.length, end: before.text.length + sampled.body.length },
+    written: after.text,
+    history: [question],
+    newMessages: [],
+    thinkTags: family.reasoningParser?.markers.length === 2 ? family.reasoningParser.markers : [],
+  });
+  return { ...finding, outcome: difference === null ? "same" : "differs", difference };
+}
+
+const excerptLength = 48;
+/** Of the tool's definition. */
+const toolDescription = "Finds an order.";
+
+type Parted = {
+  /** All that the policy saw and sampled. */
+  readonly seen: string;
+  /** Where in it the last answer begins, and where it ends. */
+  readonly answer: { readonly start: number; readonly end: number };
+  /** What the template writes now. */
+  readonly written: string;
+  /** The messages before the new ones, the question first. */
+  readonly history: readonly Message[];
+  readonly newMessages: readonly Message[];
+  /** Tags of thinking; empty for families that do not think or mark it otherwise. */
+  readonly thinkTags: readonly string[];
+};
+
+/** `null` when the new text begins with the old one. */
+export function nameChange(parted: Parted): Difference | null {
+  const { seen, written } = parted;
+  if (written.startsWith(seen)) return null;
+  let at = 0;
+  while (at < seen.length && seen[at] === written[at]) at++;
+  // A tag in which they part is shown whole.
+  const tag = /[<[][^<>[\]]{0,20}$/.exec(seen.slice(0, at));
+  const place = tag?.index ?? at;
+  return {
+    change: changeAt(at, parted),
+    seen: seen.slice(place, place + excerptLength),
+    written: written.slice(place, place + excerptLength),
+  };
+}
+
+function changeAt(at: number, { seen, written, answer, history, newMessages, thinkTags }: Parted): HistoryChange {
+  const first = written.indexOf(history[0]?.content ?? "");
+  const places = newMessages.filter(({ content }) => content !== "").map(({ content }) => written.indexOf(content));
+  if (places.includes(-1)) return "drops-message";
+  if (places.some((place) => place < first)) return "moves-message";
+  if (count(written, auditContents.thought) < count(seen, auditContents.thought)) return "drops-thinking";
+  const bare = (text: string): string => text.replace(/\s+/g, "");
+  if (bare(written).startsWith(bare(seen))) return "white-space";
+  const unthought = (text: string): string => bare(thinkTags.reduce((rest, tag) => rest.replaceAll(tag, ""), text));
+  if (unthought(written).startsWith(unthought(seen))) return "think-block";
+  if (written.indexOf(toolDescription) > seen.indexOf(toolDescription)) return "moves-tools";
+  if (at >= answer.end) return "answer-end";
+  return at >= answer.start && seen.slice(answer.start, answer.end).includes("find_order")
+    ? "rewrites-call"
+    : "rewrites-text";
+}
+
+function count(text: string, part: string): number {
+  return text.split(part).length - 1;
+}
 
 type Step = {
-  readonly sampled: SampledText;
+  readonly sampled: SampledAnswer;
   /** True: the token limit cut it off, and no end was sampled. */
   readonly isCutOff?: boolean;
   readonly answer: (action: ParsedAction) => readonly Message[];
@@ -19,15 +124,15 @@ type Step = {
 /** A conversation whose last message is the one that is looked at. */
 export type Scenario = { readonly kind: string; readonly steps: readonly Step[] };
 
-const opening: readonly Message[] = [{ role: "user", content: auditWords.question }];
+const opening: readonly Message[] = [{ role: "user", content: auditContents.question }];
 
-const user = (): readonly Message[] => [{ role: "user", content: auditWords.next }];
-const rule = (): readonly Message[] => [{ role: "system", content: auditWords.rule }];
+const user = (): readonly Message[] => [{ role: "user", content: auditContents.next }];
+const rule = (): readonly Message[] => [{ role: "system", content: auditContents.rule }];
 /** As the loop shows results: named, with the id of the call they answer. */
 const results =
   (count: number) =>
   ({ toolCalls }: ParsedAction): readonly Message[] =>
-    auditWords.results.slice(0, count).map((content, index) => ({
+    auditContents.results.slice(0, count).map((content, index) => ({
       role: "tool",
       content,
       name: "find_order",
@@ -35,7 +140,7 @@ const results =
     }));
 
 /** Everything that is tried with a template, in the order of the table. */
-export function scenariosOf(texts: SampledTexts): readonly Scenario[] {
+export function scenariosOf(texts: SampledAnswers): readonly Scenario[] {
   const { answer, padded, empty, thought, call, closeCall, calls, thoughtCall } = texts;
   const scenarios: (Scenario | null)[] = [
     { kind: "answer, user", steps: [{ sampled: answer, answer: user }] },
@@ -135,11 +240,11 @@ function probeStep(audited: AuditedTemplate, { kind, step, messages, turn }: Pla
     return { finding: { kind, template, difference, loop: "branches", error: null }, stray: null };
   }
   const appended = tokenizer.decode(value.tokens);
-  const wanted = tokenizer.decode(tokenizer.encode(after.text));
+  const expected = tokenizer.decode(tokenizer.encode(after.text));
   const isWritten =
     difference === null
-      ? wanted === tokenizer.decode(tokenizer.encode(before.text)) + tokenizer.decode(lastAction) + appended
-      : wanted.endsWith(withoutEnd(appended, step, audited));
+      ? expected === tokenizer.decode(tokenizer.encode(before.text)) + tokenizer.decode(lastAction) + appended
+      : expected.endsWith(withoutEnd(appended, step, audited));
   return {
     finding: { kind, template, difference, loop: difference === null ? "extends" : "keeps-stream", error: null },
     stray: isWritten ? null : appended,

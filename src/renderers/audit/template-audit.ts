@@ -84,6 +84,6 @@ export type TemplateAudit = {
   readonly roundTrips: readonly RoundTripFinding[];
   /** What to know; nothing is wrong with it. */
   readonly notes: readonly string[];
-  /** What must be mended before training. None: the template can be trained with. */
+  /** What must be corrected before training. None: the template can be trained with. */
   readonly problems: readonly string[];
 };

@@ -83,7 +83,7 @@ function variablesOf({
     for (const [name, value] of given) variables.set(name, fromJson(value, templateOrigin));
   }
   const items = messages.map((message, index) => {
-    const origin = { source: "words", message: index } as const;
+    const origin = { source: "message", message: index } as const;
     return message instanceof Map ? PythonDict.fromJson(message, origin, index) : fromJson(message, origin);
   });
   return variables

@@ -1,0 +1,267 @@
+// What a model with this template would sample, found by letting the template write it: an answer, a thought, calls. What a
+// template does not write (thinking that it drops, calls that it refuses) is spelled as its parsers read it.
+
+import type { AssistantMessage, ToolCall, Message } from "../../core/index.ts";
+import { dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import type { Rendering } from "../detection/template-prober.ts";
+import { wireMessages } from "../renderer-family.ts";
+import type { AuditedTemplate } from "./audited-template.ts";
+
+/** What stands around an answer. */
+type AnswerFrame = {
+  readonly history: readonly Message[];
+  /** All that stands before it. */
+  readonly prompt: string;
+  /** Of that, what the template adds for an answer to follow. */
+  readonly generationPrompt: string;
+  /** Tags of thinking; empty for families that mark it otherwise. */
+  readonly start: string;
+  readonly end: string;
+  readonly opensThinking: boolean;
+  readonly closesThinking: boolean;
+};
+
+/** Throws a plain error with the template's own message when it refuses the history. */
+export function answerFrame(audited: AuditedTemplate, history: readonly Message[]): AnswerFrame {
+  const opened = audited.render(history, { addGenerationPrompt: true });
+  if (opened.type === "refused") throw new Error(opened.error.message);
+  const closed = audited.render(history, { addGenerationPrompt: false });
+  const isAdded = closed.type === "text" && opened.text.startsWith(closed.text);
+  const generationPrompt = isAdded ? opened.text.slice(closed.text.length) : "";
+  const markers = audited.family.reasoningParser?.markers ?? [];
+  const [start = "", end = ""] = markers.length === 2 ? markers : [];
+  const isLast = (tag: string): boolean => tag !== "" && generationPrompt.trimEnd().endsWith(tag);
+  return {
+    history,
+    prompt: opened.text,
+    generationPrompt,
+    start,
+    end,
+    opensThinking: isLast(start),
+    closesThinking: isLast(end),
+  };
+}
+
+export type WrittenAnswer = {
+  readonly body: string;
+  /** The token that ends it; `null`: that of whatever follows. */
+  readonly end: string | null;
+};
+
+/** `null` when the template refuses the answer, leaves `mustHold` out, or writes the prompt otherwise because of it. */
+export function writtenAnswer(
+  audited: AuditedTemplate,
+  { frame, message, mustHold }: { readonly frame: AnswerFrame; readonly message: AssistantMessage; readonly mustHold: string }, // prettier-ignore
+): WrittenAnswer | null {
+  const { prompt, start, end, opensThinking } = frame;
+  const rendering = renderParts(audited, { history: frame.history, message, mustHold });
+  if (rendering.type === "refused" || !rendering.text.includes(mustHold)) return null;
+  const base = opensThinking ? prompt.slice(0, prompt.lastIndexOf(start)) : prompt;
+  if (!rendering.text.startsWith(base)) return null;
+  const isOpened = rendering.text.startsWith(prompt);
+  const rest = rendering.text.slice(isOpened ? prompt.length : base.length);
+  // Where the prompt opens the thinking and the template writes none, the model closes it all the same.
+  return withoutEnd(isOpened || rest.trimStart().startsWith(end) ? rest : `${end}\n\n${rest}`, audited);
+}
+
+/** Parts the token that stops sampling from what it ends. */
+function withoutEnd(text: string, { family }: AuditedTemplate): WrittenAnswer {
+  const ends = [...(family.endToken === null ? [] : [family.endToken]), ...family.otherEnds, ...family.stopTokens];
+  const bare = text.endsWith(family.closing) ? text.slice(0, text.length - family.closing.length) : text;
+  const end = ends.find((token) => bare.endsWith(token));
+  return end === undefined ? { body: bare, end: null } : { body: bare.slice(0, -end.length), end };
+}
+
+/** Where answers have no end of their own, they end with the token that opens the message after them. */
+export function openerOf(rendering: Rendering, message: number, { family }: AuditedTemplate): string {
+  const segments = rendering.type === "text" ? rendering.segments : [];
+  const first = segments.find((segment) => segment.message === message)?.text ?? "";
+  return family.stopTokens.find((token) => first.startsWith(token)) ?? family.stopTokens[0] ?? "";
+}
+
+/** The first rendering that holds `mustHold`, else the first that is not refused, else the first refusal. */
+export function renderParts(
+  audited: AuditedTemplate,
+  { history, message, mustHold }: { readonly history: readonly Message[]; readonly message: AssistantMessage; readonly mustHold: string }, // prettier-ignore
+): Rendering {
+  const wires = wireMessages(audited.family, [...history, message]);
+  const renderings = shapesOf(wires.at(-1)!).map((shape) =>
+    audited.renderWire([...wires.slice(0, -1), shape], { addGenerationPrompt: false }),
+  );
+  const texts = renderings.filter((rendering) => rendering.type === "text");
+  return texts.find(({ text }) => text.includes(mustHold)) ?? texts[0] ?? renderings[0]!;
+}
+
+/** Arguments as an object or as JSON text, and missing content as an empty text or as null. */
+function shapesOf(wire: JsonObject): readonly JsonObject[] {
+  const calls = wire.get("tool_calls");
+  if (!Array.isArray(calls) || calls.length === 0) return [wire];
+  const asText = new Map([...wire, ["tool_calls", calls.map(withArgumentsText)]]);
+  const shapes = [wire, asText];
+  if (wire.get("content") !== "") return shapes;
+  return [...shapes, ...shapes.map((shape) => new Map([...shape, ["content", null]]))];
+}
+
+function withArgumentsText(call: JsonValue): JsonValue {
+  const body = call instanceof Map ? call.get("function") : null;
+  if (!(call instanceof Map) || !(body instanceof Map)) return call;
+  const text = dumpJson(body.get("arguments") ?? null, { ensureAscii: false });
+  return new Map([...call, ["function", new Map([...body, ["arguments", text]])]]);
+}
+
+const json = (args: string): string => `<tool_call>\n{"name": "find_order", "arguments": ${args}}\n</tool_call>`;
+
+const spellings: Readonly<Record<string, (args: string) => string>> = {
+  qwen25: json,
+  hermes: json,
+  kimi_k2: (args) =>
+    "<|tool_calls_section_begin|><|tool_call_begin|>functions.find_order:0<|tool_call_argument_begin|>" +
+    `${args}<|tool_call_end|><|tool_calls_section_end|>`,
+  deepseekv3: (args) =>
+    `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>find_order\n\`\`\`json\n${args}\n\`\`\`` +
+    "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+  deepseekv31: (args) =>
+    `<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>find_order<｜tool▁sep｜>${args}<｜tool▁call▁end｜><｜tool▁calls▁end｜>`,
+  "gpt-oss": (args) => `<|channel|>commentary to=functions.find_order <|constrain|>json<|message|>${args}`,
+};
+
+/** Parsers whose calls the audit can spell. */
+export const spelledParsers: readonly string[] = Object.keys(spellings);
+
+/** One call with these arguments (JSON text); for other parsers than those of the table, in the spelling of `qwen25`. */
+export function spelledCall(parser: string, args: string): string {
+  return (Object.hasOwn(spellings, parser) ? spellings[parser]! : json)(args);
+}
+
+export const auditContents = {
+  question: "Where is my order?",
+  answer: "Your order ships today.",
+  thought: "The order number helps.",
+  results: ["It ships on Monday.", "It ships on Friday."],
+  next: "Thank you kindly.",
+  rule: "Be brief from now on.",
+} as const;
+
+export type SampledAnswer = {
+  /** Without the token that ends it. */
+  readonly body: string;
+  /** The token that ends it; `null`: that of whatever follows. */
+  readonly end: string | null;
+  readonly reasoning: string | null;
+  /** How many calls it holds. */
+  readonly calls: number;
+};
+
+export type SampledAnswers = {
+  /** What the template adds for an answer to follow. */
+  readonly generationPrompt: string;
+  /** True when that closes the thinking before an answer begins: the model does not think. */
+  readonly closesThinking: boolean;
+  readonly answer: SampledAnswer;
+  /** The same with white space around the content. */
+  readonly padded: SampledAnswer;
+  /** Only what a template writes before the content. */
+  readonly empty: SampledAnswer;
+  /** `null`: the model does not think. */
+  readonly thought: SampledAnswer | null;
+  readonly call: SampledAnswer;
+  /** The same without the blanks in its JSON; `null`: there are none. */
+  readonly closeCall: SampledAnswer | null;
+  /** `null`: the template does not write two calls in one answer. */
+  readonly calls: SampledAnswer | null;
+  readonly thoughtCall: SampledAnswer | null;
+  /** The call as the template writes it, where that is not the one above; `null`: it is, or the template writes none. */
+  readonly otherCall: string | null;
+  readonly writesCalls: boolean;
+};
+
+const question = { role: "user", content: auditContents.question } as const;
+
+/** Throws a plain error when the template refuses a question, which no renderer survives. */
+export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
+  const frame = answerFrame(audited, [question]);
+  const { start, end, opensThinking, closesThinking } = frame;
+  const thinks = audited.family.reasoningParser !== null && !closesThinking;
+  const write = (parts: Parts, mustHold: string): SampledAnswer | null => written(audited, { frame, parts, mustHold });
+  const plain = { content: auditContents.answer, reasoning: null, calls: 0 };
+  const answer = write(plain, auditContents.answer) ?? { ...asSpelled(plain), body: auditContents.answer };
+  const saying = (content: string): SampledAnswer => ({
+    ...answer,
+    body: answer.body.replace(auditContents.answer, content),
+  });
+
+  const ownCall = write(callParts(1, null), "#W1");
+  const spelled = {
+    ...asSpelled(callParts(1, null)),
+    body: (opensThinking ? `${end}\n\n` : "") + spelledCall(audited.family.toolCallParser.name, argumentsOf(0)),
+    end: ownCall?.end ?? null,
+  };
+  const call = ownCall !== null && readsCall(audited, ownCall) ? ownCall : spelled;
+  const close = call.body.replaceAll(/(": |, ")/g, (text) => text.replace(" ", ""));
+
+  const ownThought = write({ ...plain, reasoning: auditContents.thought }, auditContents.thought);
+  const isPrefixed = ownThought !== null && ownThought.body.endsWith(answer.body);
+  const tags = opensThinking ? [`${auditContents.thought}\n`, `${end}\n\n`] : [`${start}\n${auditContents.thought}\n`, `${end}\n\n`]; // prettier-ignore
+  /** Puts a thought before an answer that has none; `null`: the spelling is unknown. */
+  const withThought = (text: SampledAnswer): SampledAnswer | null => {
+    const lead = isPrefixed ? ownThought.body.slice(0, ownThought.body.length - answer.body.length) : null;
+    if (lead === null && start === "") return null;
+    const rest = text.body.trimStart();
+    const isClosed = opensThinking && rest.startsWith(end);
+    const body = lead === null ? (isClosed ? tags[0] + rest : tags.join("") + rest) : lead + text.body;
+    return { ...text, body, reasoning: auditContents.thought };
+  };
+  const ownThoughtCall = write(callParts(1, auditContents.thought), auditContents.thought);
+  const isWhole = ownThoughtCall !== null && ownThoughtCall.body.includes("#W1") && call === ownCall;
+  return {
+    generationPrompt: frame.generationPrompt,
+    closesThinking,
+    answer,
+    padded: saying(`\n ${auditContents.answer} \n`),
+    empty: saying(""),
+    thought: thinks ? (ownThought ?? withThought(answer)) : null,
+    call,
+    closeCall: close === call.body ? null : { ...call, body: close },
+    calls: call === ownCall ? write(callParts(2, null), "#W2") : null,
+    thoughtCall: !thinks ? null : isWhole ? ownThoughtCall : withThought(call),
+    otherCall: ownCall === null || call === ownCall ? null : ownCall.body,
+    writesCalls: ownCall !== null,
+  };
+}
+
+type Parts = { readonly content: string; readonly reasoning: string | null; readonly calls: number };
+
+const callParts = (calls: number, reasoning: string | null): Parts => ({ content: "", reasoning, calls });
+const asSpelled = ({ reasoning, calls }: Parts) => ({ end: null, reasoning, calls });
+
+function argumentsOf(index: number): string {
+  return `{"order_id": "#W${index + 1}"}`;
+}
+
+function written(
+  audited: AuditedTemplate,
+  { frame, parts, mustHold }: { readonly frame: AnswerFrame; readonly parts: Parts; readonly mustHold: string },
+): SampledAnswer | null {
+  const sampled = writtenAnswer(audited, { frame, message: assistant(parts), mustHold });
+  if (sampled === null) return null;
+  const body = frame.opensThinking || frame.start === "" ? sampled.body : withoutEmptyThought(sampled.body, frame);
+  return { ...sampled, body, reasoning: parts.reasoning, calls: parts.calls };
+}
+
+/** Call ids have nine characters: some templates accept no others. */
+function assistant({ content, reasoning, calls }: Parts): AssistantMessage {
+  const call = (_: unknown, index: number): ToolCall => ({ id: `call0000${index}`, name: "find_order", argumentsText: argumentsOf(index) }); // prettier-ignore
+  return { role: "assistant", content, reasoning, toolCalls: Array.from({ length: calls }, call) };
+}
+
+function readsCall(audited: AuditedTemplate, text: SampledAnswer): boolean {
+  return audited.read(text, 0).toolCalls.some(({ name }) => name === "find_order");
+}
+
+/** Templates write an empty thought before what they get without one; a model that does not think writes none. */
+function withoutEmptyThought(text: string, { start, end }: AnswerFrame): string {
+  const open = text.indexOf(start);
+  const close = text.indexOf(end);
+  if (open === -1 || close < open || text.slice(open + start.length, close).trim() !== "") return text;
+  return text.slice(0, open) + text.slice(close + end.length).trimStart();
+}
