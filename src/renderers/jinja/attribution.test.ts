@@ -39,10 +39,10 @@ describe("every piece of a rendering knows where it came from", () => {
     expect(short(render(template, messages))).toEqual([
       "t:<s>",
       "t0:[",
-      "w0:Hello",
+      "m0:Hello",
       "t0:]",
       "t1:[",
-      "w1: Bye ",
+      "m1: Bye ",
       "t1:]",
       "t:end",
     ]);
@@ -50,12 +50,12 @@ describe("every piece of a rendering knows where it came from", () => {
 
   test("and, outside of loops, to the message whose words they are written with", () => {
     const template = '{{ "<" + messages[0].content + ">" }}{{ messages[1].content|trim ~ "!" }}{{ "." }}';
-    expect(short(render(template, messages))).toEqual(["t0:<", "w0:Hello", "t0:>", "w1:Bye", "t1:!", "t:."]);
+    expect(short(render(template, messages))).toEqual(["t0:<", "m0:Hello", "t0:>", "m1:Bye", "t1:!", "t:."]);
   });
 
   test("words of several messages keep their messages; what stands between them belongs to none", () => {
     const template = '{{ messages|map(attribute="content")|join(" + ") }}';
-    expect(short(render(template, messages))).toEqual(["w0:Hello", "t: + ", "w1: Bye "]);
+    expect(short(render(template, messages))).toEqual(["m0:Hello", "t: + ", "m1: Bye "]);
   });
 
   test.each([
@@ -70,7 +70,7 @@ describe("every piece of a rendering knows where it came from", () => {
     ["m.content|tojson", '"Hello"'],
     ["m|tojson", '{"role": "user", "content": "Hello"}'],
     ["m", "{'role': 'user', 'content': 'Hello'}"],
-  ])("%s stays words of its message", (expression, words, ...rest) => {
+  ])("%s stays text of its message", (expression, words, ...rest) => {
     const expected = [words, ...rest].map((text, index) => `${index % 2 === 0 ? "w" : "t"}0:${text}`);
     const shown = short(render(`{% for m in messages[:1] %}{{ ${expression} }}{% endfor %}`, messages));
     expect(shown).toEqual(expected);
@@ -81,7 +81,7 @@ describe("every piece of a rendering knows where it came from", () => {
 {%- set ns = namespace(t="") %}{% for m in messages %}{% set ns.t = ns.t + m.content %}{% endfor -%}
 {%- set block %}<{{ ns.t }}>{% endset -%}
 {{ wrap(block) }}`;
-    expect(short(render(template, messages))).toEqual(["t:(<", "w0:Hello", "w1: Bye ", "t:>)"]);
+    expect(short(render(template, messages))).toEqual(["t:(<", "m0:Hello", "m1: Bye ", "t:>)"]);
   });
 
   test("tools are tools, whatever message they are written with", () => {
