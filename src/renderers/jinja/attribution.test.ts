@@ -71,7 +71,7 @@ describe("every piece of a rendering knows where it came from", () => {
     ["m|tojson", '{"role": "user", "content": "Hello"}'],
     ["m", "{'role': 'user', 'content': 'Hello'}"],
   ])("%s stays text of its message", (expression, words, ...rest) => {
-    const expected = [words, ...rest].map((text, index) => `${index % 2 === 0 ? "w" : "t"}0:${text}`);
+    const expected = [words, ...rest].map((text, index) => `${index % 2 === 0 ? "m" : "t"}0:${text}`);
     const shown = short(render(`{% for m in messages[:1] %}{{ ${expression} }}{% endfor %}`, messages));
     expect(shown).toEqual(expected);
   });
