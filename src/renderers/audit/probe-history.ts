@@ -98,7 +98,7 @@ function changeAt(at: number, { seen, written, answer, history, newMessages, thi
   const places = newMessages.filter(({ content }) => content !== "").map(({ content }) => written.indexOf(content));
   if (places.includes(-1)) return "drops-message";
   if (places.some((place) => place < first)) return "moves-message";
-  if (count(written, auditContents.thought) < count(seen, auditContents.thought)) return "drops-thinking";
+  if (occurrences(written, auditContents.thought) < occurrences(seen, auditContents.thought)) return "drops-thinking";
   const bare = (text: string): string => text.replace(/\s+/g, "");
   if (bare(written).startsWith(bare(seen))) return "white-space";
   const unthought = (text: string): string => bare(thinkTags.reduce((rest, tag) => rest.replaceAll(tag, ""), text));
@@ -110,7 +110,7 @@ function changeAt(at: number, { seen, written, answer, history, newMessages, thi
     : "rewrites-text";
 }
 
-function count(text: string, part: string): number {
+function occurrences(text: string, part: string): number {
   return text.split(part).length - 1;
 }
 
