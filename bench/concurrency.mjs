@@ -1,6 +1,6 @@
 // Thousands of retail episodes at once in one process, over sockets, with tokenizer, environment and journal: how late the event
 // loop comes to what is due, what a turn costs, how much memory it takes. First with a server that takes about 4 s and a user who
-// takes about 2 s (log-normal, sigma 0.5), looked at once all episodes are under way; then both at once, for the most turns per
+// takes about 2 s (log-normal, sigma 0.5), measured once all episodes are in flight; then both at once, for the most turns per
 // second. Run: npm run bench -- concurrency [episodes] [seconds]
 
 import { mkdtemp, rm } from "node:fs/promises";
@@ -28,7 +28,7 @@ const taskset = environment.taskset("test");
 const replies = goldServerReplies({ tasks, environment, tokenizer });
 const taskIndexes = tasks.map((_, index) => index);
 
-/** Plays until it is told to stop; looks for `seconds` after `settling` seconds. */
+/** Runs until it is stopped; looks for `seconds` after `settling` seconds. */
 async function measure({ atOnce, delay, user, settling }) {
   const folder = await mkdtemp(join(tmpdir(), "concurrency-"));
   const server = await startServer(replies, { record: false, delay });

@@ -2,7 +2,7 @@
 // bodies and reads the same replies and does nothing else. All 115 retail test tasks, gold actions, Qwen2.5 tokenizer, prompts
 // of 4 to 9 thousand tokens; the server is another process and its CPU is not counted. Rounds are interleaved. Between the two
 // stands the engine alone: it writes the same bodies from ids, and parses and checks the replies.
-// With --stages it then plays the same episodes against an engine in memory and prints what each stage costs.
+// With --stages it then runs the same episodes against an engine in memory and prints what each stage costs.
 // Run: npm run bench -- turn-cost [rounds] [--stages]
 
 import { mkdtemp, rm } from "node:fs/promises";
@@ -102,7 +102,7 @@ function groupBy(all) {
 }
 
 // Garbage is not collected by force between rounds: with no episode alive, V8 then throws away what it has compiled for them,
-// and compiling it anew in every round costs more than the turns. A run of thousands of episodes never does.
+// and compiling it again in every round costs more than the turns. A run of thousands of episodes never does.
 const clients = { ours, engineAlone, nothing };
 const perTurn = { ours: [], engineAlone: [], nothing: [] };
 for (let round = 0; round < rounds + warmUpRounds; round++) {

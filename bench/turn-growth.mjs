@@ -27,7 +27,7 @@ const server = await startServer(replies);
 const engine = createSglangEngine({ port: server.port, connections: episodes });
 const parts = { environment, engine, renderer, strategy, user: shortUser };
 
-/** Lets all go on when all have arrived; notes the CPU time of each lap. */
+/** Releases all when all have arrived; notes the CPU time of each lap. */
 function createStep() {
   const laps = [];
   let waiting = [];

@@ -1,4 +1,4 @@
-// How many groups a run still needs, and which of those that pass are kept. Pure bookkeeping: it plays nothing and waits for
+// How many groups a run still needs, and which of those that pass are kept. Pure bookkeeping: it runs nothing and waits for
 // nothing.
 //
 // Plan order ("plan"): a group is kept when it is among the first `target` of the plan that pass. Which ones are kept then
@@ -8,7 +8,7 @@
 export type QuotaOptions = {
   /** Groups to keep; `null`: every group that passes. */
   readonly target: number | null;
-  /** So many times `target` may be under way or kept at once. At least 1. */
+  /** So many times `target` may be in flight or kept at once. At least 1. */
   readonly oversample: number;
   readonly order: "plan" | "finished";
   /** Groups that are opened in all before the run gives up. */
@@ -63,7 +63,7 @@ export class GroupQuota {
     return target === null || (!this.isMet && this.#kept + this.#undecided < Math.ceil(target * oversample));
   }
 
-  /** The next group of the plan is under way; returns its number. */
+  /** The next group of the plan is opened; returns its number. */
   open(): number {
     this.#undecided++;
     return this.#states.push("open") - 1;

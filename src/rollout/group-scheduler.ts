@@ -1,5 +1,5 @@
 // The one scheduler of groups: opens planned groups, starts their episodes while there is room, stores those that finish, and
-// hands over groups that are complete. Which group is next and what becomes of a finished one is up to its owner: a list
+// hands over groups that are complete. Which group is next and whether a finished one is kept is up to its owner: a list
 // (`runGroups` below), a run with a quota (`run-rollout.ts`), or a producer with a staleness bound (`producer/`).
 //
 //   group:    opened ─► in flight ─► last episode finished ─► handed over
@@ -31,7 +31,7 @@ import {
 /** Where episodes and decisions are recorded. Opened and closed by the caller. */
 export type GroupStore = Pick<RunStore, "append" | "appendGroup">;
 
-/** The rows of an episode of a kept group, one text each; an error stops the run. */
+/** The rows of an episode of a kept group, one string each; an error stops the run. */
 export type ExportSamples = (finished: FinishedEpisode, position: EpisodePosition) => readonly string[];
 
 export type SchedulerOptions = {

@@ -1,4 +1,4 @@
-// What a run has come to so far, as numbers. Counted as things happen and forgotten as episodes end, so that a run of any
+// The totals of a run so far. Counted as things happen and forgotten as episodes end, so that a run of any
 // length needs the same memory. Numbers to show and to keep; nothing here decides anything.
 
 import {
@@ -26,7 +26,7 @@ export type RunTotals = {
   readonly groupsPlanned: number;
   /** Groups that are decided. */
   readonly groupsFinished: number;
-  /** Groups to keep, whatever has to be played for them; `null`: each planned group is played once. */
+  /** Groups to keep, however many must run for that; `null`: each planned group runs once. */
   readonly groupsTarget: number | null;
   readonly groupsKept: number;
   /** Dropped groups, by reason. */
@@ -79,13 +79,13 @@ export type RunTotals = {
   readonly userModelCalls: number;
   /** US dollars; `null` when a price is unknown. */
   readonly userCost: number | null;
-  /** Episodes that may be under way now. */
+  /** Episodes that may be in flight now. */
   readonly concurrency: number;
   /** Of this process. */
   readonly elapsedMs: number;
 };
 
-/** How fast this process plays: what earlier processes recorded took none of its time. */
+/** The speed of this process: turns of earlier processes took none of its time. */
 export function ratesOf({ elapsedMs, ...totals }: RunTotals): {
   readonly turnsPerSecond: number;
   readonly sampledTokensPerSecond: number;
@@ -99,40 +99,47 @@ export function ratesOf({ elapsedMs, ...totals }: RunTotals): {
 
 type Planned = { readonly groups: number; readonly groupSize: number; readonly target: number | null };
 
-/** Adds up a run. Not a log: what it has counted cannot be taken back. */
+const noNumbers = {
+  episodesStarted: 0,
+  episodesFinished: 0,
+  recordedEpisodes: 0,
+  groupsFinished: 0,
+  groupsKept: 0,
+  groupsWithoutSignal: 0,
+  graded: 0,
+  gradedWithoutTurn: 0,
+  passed: 0,
+  turns: 0,
+  sampledTokens: 0,
+  recordedTurns: 0,
+  recordedSampledTokens: 0,
+  promptTokens: 0,
+  spelledTokens: 0,
+  unlikelyTokens: 0,
+  retries: 0,
+  cutResults: 0,
+  samples: 0,
+  trainedTokens: 0,
+};
+
+/** Adds up a run. Not a log: single contributions cannot be removed. */
 export class TotalsCounter {
   readonly #planned: Planned;
   readonly #now: () => number;
   readonly #start: number;
+  readonly #numbers = { ...noNumbers };
   readonly #outcomes: Record<Outcome, number> = { completed: 0, truncated: 0, aborted: 0, failed: 0 };
-  readonly #stopReasons = new Map<string, number>();
-  readonly #failures = new Map<string, number>();
+  /** Maps, because names may come from foreign code. */
+  readonly #counts = {
+    groupsDropped: new Map<string, number>(),
+    stopReasons: new Map<string, number>(),
+    failures: new Map<string, number>(),
+    problems: new Map<string, number>(),
+    deviations: new Map<string, number>(),
+    droppedTokens: new Map<string, number>(),
+  };
   readonly #firstFailures = new Map<string, string>();
-  readonly #problems = new Map<string, number>();
-  readonly #deviations = new Map<string, number>();
-  readonly #dropped = new Map<string, number>();
-  readonly #groupsDropped = new Map<string, number>();
-  #started = 0;
-  #finished = 0;
-  #recordedEpisodes = 0;
-  #groupsFinished = 0;
-  #groupsKept = 0;
-  #groupsWithoutSignal = 0;
-  #graded = 0;
-  #gradedWithoutTurn = 0;
-  #passed = 0;
   #rewardSum = 0;
-  #turns = 0;
-  #sampledTokens = 0;
-  #recordedTurns = 0;
-  #recordedSampledTokens = 0;
-  #promptTokens = 0;
-  #spelledTokens = 0;
-  #unlikelyTokens = 0;
-  #retries = 0;
-  #cutResults = 0;
-  #samples = 0;
-  #trainedTokens = 0;
   #agentUsage = freeUsage;
   #userUsage = freeUsage;
 
@@ -143,113 +150,99 @@ export class TotalsCounter {
   }
 
   start(): void {
-    this.#started++;
+    this.#numbers.episodesStarted++;
   }
 
-  /** Counts while the episode is under way, so that rates are right before the first one ends. */
+  /** Counts while the episode runs, so that rates are right before the first one ends. */
   event(event: EpisodeEvent): void {
+    const numbers = this.#numbers;
     if (event.type === "turn") {
-      this.#turns++;
-      this.#retries += event.attempts.length;
-      this.#sampledTokens += event.turn.sampledTokens.length;
-      this.#promptTokens += event.usage.promptTokens;
-      this.#spelledTokens += event.turn.spelledTokens;
-      this.#unlikelyTokens += countUnlikely(event.turn);
-      if (event.turn.deviation !== null) add(this.#deviations, event.turn.deviation);
+      numbers.turns++;
+      numbers.retries += event.attempts.length;
+      numbers.sampledTokens += event.turn.sampledTokens.length;
+      numbers.promptTokens += event.usage.promptTokens;
+      numbers.spelledTokens += event.turn.spelledTokens;
+      numbers.unlikelyTokens += countUnlikely(event.turn);
+      if (event.turn.deviation !== null) add(this.#counts.deviations, event.turn.deviation);
     } else if (event.type === "user-line") {
       this.#userUsage = addUsage(this.#userUsage, event.line.usage);
     } else if (event.type === "agent-reply") {
-      this.#turns++;
-      this.#retries += event.attempts.length;
+      numbers.turns++;
+      numbers.retries += event.attempts.length;
       this.#agentUsage = addUsage(this.#agentUsage, event.usage);
     } else if (event.type === "decision") {
-      for (const problem of event.decision.problems) add(this.#problems, problem.code);
+      for (const problem of event.decision.problems) add(this.#counts.problems, problem.code);
     } else if (event.type === "tool-result" && event.cutFrom !== null) {
-      this.#cutResults++;
+      numbers.cutResults++;
     }
   }
 
-  /** Counts what an earlier process recorded. */
+  /** Counts an event that an earlier process recorded. */
   recorded(event: EpisodeEvent): void {
-    const [turns, sampledTokens] = [this.#turns, this.#sampledTokens];
+    const { turns, sampledTokens } = this.#numbers;
     this.event(event);
-    this.#recordedTurns += this.#turns - turns;
-    this.#recordedSampledTokens += this.#sampledTokens - sampledTokens;
+    this.#numbers.recordedTurns += this.#numbers.turns - turns;
+    this.#numbers.recordedSampledTokens += this.#numbers.sampledTokens - sampledTokens;
   }
 
   finish({ episode, result, origin }: FinishedEpisode): void {
-    this.#finished++;
-    if (origin === "stored") this.#recordedEpisodes++;
+    const [numbers, counts] = [this.#numbers, this.#counts];
+    numbers.episodesFinished++;
+    if (origin === "stored") numbers.recordedEpisodes++;
     this.#outcomes[episode.outcome]++;
-    add(this.#stopReasons, episode.stopReason);
+    add(counts.stopReasons, episode.stopReason);
     if (episode.failure !== null) {
       const name = `${episode.failure.boundary}/${episode.failure.code}`;
-      add(this.#failures, name);
+      add(counts.failures, name);
       if (!this.#firstFailures.has(name)) this.#firstFailures.set(name, episode.failure.message);
     }
     if (episode.reward !== null) {
-      this.#graded++;
+      numbers.graded++;
       // A preset with a loop of its own has samples and no events.
       const hasTurn = episode.events.some(({ type }) => type === "turn" || type === "agent-reply");
-      if (!hasTurn && result.samples.length === 0) this.#gradedWithoutTurn++;
+      if (!hasTurn && result.samples.length === 0) numbers.gradedWithoutTurn++;
       this.#rewardSum += episode.reward;
-      if (Math.abs(episode.reward - 1) <= 1e-6) this.#passed++;
+      if (Math.abs(episode.reward - 1) <= 1e-6) numbers.passed++;
     }
-    for (const drop of result.dropped) add(this.#dropped, drop.reason, drop.count);
+    for (const drop of result.dropped) add(counts.droppedTokens, drop.reason, drop.count);
   }
 
   /** `results`: of the episodes of the group. */
   decide({ decision, reason, rewards }: GroupRecord, results: readonly EpisodeSamples[]): void {
-    this.#groupsFinished++;
-    if (decision === "kept") this.#groupsKept++;
-    else add(this.#groupsDropped, reason ?? "unknown");
+    const [numbers, counts] = [this.#numbers, this.#counts];
+    numbers.groupsFinished++;
+    if (decision === "kept") numbers.groupsKept++;
+    else add(counts.groupsDropped, reason ?? "unknown");
     const graded = rewards.filter((reward) => reward !== null);
-    if (graded.every((reward) => reward === graded[0])) this.#groupsWithoutSignal++;
+    if (graded.every((reward) => reward === graded[0])) numbers.groupsWithoutSignal++;
     for (const sample of results.flatMap(({ samples }) => samples)) {
       const trained = countOnes(sample.lossMask);
       if (decision === "kept") {
-        this.#samples++;
-        this.#trainedTokens += trained;
-      } else if (trained > 0) add(this.#dropped, "filtered", trained);
+        numbers.samples++;
+        numbers.trainedTokens += trained;
+      } else if (trained > 0) add(counts.droppedTokens, "filtered", trained);
     }
   }
 
   totals({ concurrency }: { readonly concurrency: number }): RunTotals {
     const { groups, groupSize, target } = this.#planned;
+    const counts = this.#counts;
+    const { graded, passed } = this.#numbers;
     return {
+      ...this.#numbers,
       episodesPlanned: groups * groupSize,
-      episodesStarted: this.#started,
-      episodesFinished: this.#finished,
-      recordedEpisodes: this.#recordedEpisodes,
       groupsPlanned: groups,
-      groupsFinished: this.#groupsFinished,
       groupsTarget: target,
-      groupsKept: this.#groupsKept,
-      groupsDropped: Object.fromEntries(this.#groupsDropped),
-      groupsWithoutSignal: this.#groupsWithoutSignal,
+      groupsDropped: Object.fromEntries(counts.groupsDropped),
       outcomes: { ...this.#outcomes },
-      stopReasons: Object.fromEntries(this.#stopReasons),
-      graded: this.#graded,
-      passed: this.#passed,
-      passRate: this.#graded === 0 ? null : this.#passed / this.#graded,
-      meanReward: this.#graded === 0 ? null : this.#rewardSum / this.#graded,
-      turns: this.#turns,
-      sampledTokens: this.#sampledTokens,
-      recordedTurns: this.#recordedTurns,
-      recordedSampledTokens: this.#recordedSampledTokens,
-      promptTokens: this.#promptTokens,
-      retries: this.#retries,
-      failures: Object.fromEntries(this.#failures),
+      stopReasons: Object.fromEntries(counts.stopReasons),
+      passRate: graded === 0 ? null : passed / graded,
+      meanReward: graded === 0 ? null : this.#rewardSum / graded,
+      failures: Object.fromEntries(counts.failures),
       firstFailures: Object.fromEntries(this.#firstFailures),
-      gradedWithoutTurn: this.#gradedWithoutTurn,
-      problems: Object.fromEntries(this.#problems),
-      spelledTokens: this.#spelledTokens,
-      unlikelyTokens: this.#unlikelyTokens,
-      deviations: Object.fromEntries(this.#deviations),
-      cutResults: this.#cutResults,
-      samples: this.#samples,
-      trainedTokens: this.#trainedTokens,
-      droppedTokens: Object.fromEntries(this.#dropped),
+      problems: Object.fromEntries(counts.problems),
+      deviations: Object.fromEntries(counts.deviations),
+      droppedTokens: Object.fromEntries(counts.droppedTokens),
       agentModelCalls: this.#agentUsage.modelCalls,
       agentCost: this.#agentUsage.cost,
       userModelCalls: this.#userUsage.modelCalls,

@@ -15,7 +15,7 @@ export type GroupResult = {
 
 export interface TaskSource {
   /**
-   * The index of the task of group `groupIndex`; asked once for each group, in order, unless the answer was "later": it
+   * The index of the task of group `groupIndex`; called once for each group, in order, unless it returned "later": it
    * cannot say before further groups are decided. `null`: there are no further groups.
    */
   next(groupIndex: number): number | "later" | null;
@@ -93,7 +93,7 @@ export type CurriculumOptions = {
   /** Default: {@link drawByPools}. */
   readonly strategy?: TaskStrategy;
   /**
-   * How many groups a draw does not see. More keeps more groups under way at once, fewer makes the curriculum follow the
+   * How many groups a draw does not see. More keeps more groups in flight at once, fewer makes the curriculum follow the
    * policy closer. At least 1. Default: 16.
    */
   readonly lookahead?: number;

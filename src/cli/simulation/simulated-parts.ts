@@ -50,7 +50,7 @@ export function createSimulatedEngine({ tokenizer, noise, turn, clock }: Simulat
   };
 }
 
-/** The same user, who takes a while. */
+/** The same user, slower. */
 export function slowUser(source: UserSource, line: Duration, clock: Clock): UserSource {
   return {
     name: source.name,
@@ -64,9 +64,9 @@ export function slowUser(source: UserSource, line: Duration, clock: Clock): User
           await wait(asked?.signal);
           return user.open(asked);
         },
-        async reply(words, asked) {
+        async reply(utterance, asked) {
           await wait(asked?.signal);
-          return user.reply(words, asked);
+          return user.reply(utterance, asked);
         },
       };
     },

@@ -1,5 +1,5 @@
-// How many episodes may be under way: a number that stays, or one that follows the servers. It says how many; who starts and
-// ends episodes is the scheduler.
+// How many episodes may be in flight: a fixed number, or one that follows the servers. Starting and ending episodes is up to
+// the scheduler.
 
 import type { EngineLoad, EngineLoadSource, EpisodeEvent } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
@@ -10,7 +10,7 @@ import { checkBounds, type ConcurrencyBounds, firstLimit, type LimitState, nextL
 export type AdaptiveConcurrency = ConcurrencyBounds & {
   /** Default: 16, between the bounds. */
   readonly start?: number;
-  /** Who says how busy the servers are; `null`: nobody, and tokens a second alone decide. */
+  /** Reports how busy the servers are; `null`: not available, and tokens a second alone decide. */
   readonly load: EngineLoadSource | null;
   /** Between two looks. Default: 2,000. */
   readonly intervalMs?: number;
@@ -18,11 +18,11 @@ export type AdaptiveConcurrency = ConcurrencyBounds & {
 
 export interface EpisodeLimit {
   readonly current: number;
-  /** Told of every event of every episode that happens now. */
+  /** Receives every new event of every episode. */
   observe(event: EpisodeEvent): void;
-  /** `running` is asked for; `onChange` is called when the limit is another one. */
+  /** `running` returns the episodes in flight; `onChange` is called when the limit has changed. */
   start(hooks: { readonly running: () => number; readonly onChange: () => void }): void;
-  /** Leaves no timer and no question to a server behind. */
+  /** Leaves no timer and no request to a server behind. */
   stop(): void;
 }
 
@@ -89,7 +89,7 @@ class AdaptiveLimit implements EpisodeLimit {
   }
 
   async #look(): Promise<void> {
-    const load = await this.#ask();
+    const load = await this.#readLoad();
     const hooks = this.#hooks;
     if (this.#stopped.signal.aborted || hooks === null) return;
     const now = this.#clock.now();
@@ -114,8 +114,8 @@ class AdaptiveLimit implements EpisodeLimit {
     if (this.#state.limit !== before) hooks.onChange();
   }
 
-  /** A server that cannot be asked right now is asked again; one that reports nothing is left alone. */
-  async #ask(): Promise<EngineLoad | null> {
+  /** An unreachable server is queried again; one that reports nothing is not. */
+  async #readLoad(): Promise<EngineLoad | null> {
     const source = this.#source;
     if (source === null) return null;
     try {

@@ -1,4 +1,4 @@
-// How many episodes are worth having under way: the next limit from the last one and from what was observed. A pure function,
+// How many episodes are worth having in flight: the next limit from the last one and from what was observed. A pure function,
 // so that a controller is tested in microseconds; who observes and who obeys is in `adaptive-limit.ts`.
 //
 // Up by probing, down by shares: additive-increase, multiplicative-decrease (Chiu and Jain 1989) with slow start (Jacobson
@@ -36,7 +36,7 @@ function within(value: number, { floor, ceiling }: ConcurrencyBounds): number {
 
 /** What happened since the last observation. */
 export type LimitObservation = {
-  /** Episodes under way now. */
+  /** Episodes in flight now. */
   readonly running: number;
   readonly elapsedMs: number;
   /** Engine calls that ended. */
@@ -70,7 +70,7 @@ export type LimitState = {
 const fullCache = 0.95;
 /** What a cut makes of a cache that is too full. */
 const goodCache = 0.85;
-/** Growing stops below the cut, because contexts of episodes under way go on growing. */
+/** Growing stops below the cut, because contexts of episodes in flight keep growing. */
 const growingCache = 0.8;
 /** Waiting requests, as a share of running ones, that are a queue; three observations in a row make it count. */
 const queueShare = 0.1;
@@ -88,7 +88,7 @@ const muchWorse = -0.1;
 const firstPatience = 2;
 const mostPatience = 16;
 
-/** Calls that make a round, for each episode under way, and at least. A rise counts as soon as it shows; that there is none, only after more. */
+/** Calls that make a round, for each episode in flight, and at least. A rise counts as soon as it shows; that there is none, only after more. */
 const callsOfRound = 2;
 const leastCalls = 32;
 const settlingCalls = 2;
@@ -121,7 +121,7 @@ export function nextLimit(state: LimitState, seen: LimitObservation, bounds: Con
   }
   const share = cutShare(seen, queued);
   if (share !== null) {
-    // What is under way is what pressed, not a limit that was never reached.
+    // The episodes in flight caused the pressure, not a limit that was never reached.
     const cut = within(Math.floor(Math.min(state.limit, Math.max(seen.running, bounds.floor)) * share), bounds);
     return { ...settle(state, cut, "drain"), patience: firstPatience };
   }
@@ -136,13 +136,13 @@ export function nextLimit(state: LimitState, seen: LimitObservation, bounds: Con
     return { ...state, queued, isSettled, window: isSettled ? emptyWindow : window };
   }
   if (window.calls < round || window.elapsedMs <= 0) return { ...state, queued, window };
-  return { ...judge({ ...state, window }, { round, load: seen.load, bounds }), queued };
+  return { ...nextStep({ ...state, window }, { round, load: seen.load, bounds }), queued };
 }
 
-type Judging = { readonly round: number; readonly load: EngineLoad | null; readonly bounds: ConcurrencyBounds };
+type Round = { readonly round: number; readonly load: EngineLoad | null; readonly bounds: ConcurrencyBounds };
 
-/** After at least a round at one limit: go on, go back, or look longer. */
-function judge(state: LimitState, { round, load, bounds }: Judging): LimitState {
+/** After at least a round at one limit: step on, step back, or observe longer. */
+function nextStep(state: LimitState, { round, load, bounds }: Round): LimitState {
   const { limit, phase, before, patience, direction, window } = state;
   const tokensPerSecond = (window.sampledTokens * 1000) / window.elapsedMs;
   const mayGrow = limit < bounds.ceiling && (load?.kvUse ?? 0) < growingCache && !isQueue(load);

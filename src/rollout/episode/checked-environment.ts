@@ -1,5 +1,5 @@
-// The boundary of environments: whatever they return or throw is read here, once, before anything is made of it. What comes
-// through is a copy of the right types, or a failure of this episode alone. Not a sandbox: code that never yields or ends the
+// The boundary of environments: everything they return or throw is validated here, once, before it is used. The result is a copy
+// of the right types, or a failure of this episode alone. Not a sandbox: code that never yields or ends the
 // process is noticed by the command line (`cli/environment-watch.ts`).
 
 import type {
@@ -37,7 +37,7 @@ export function openChecked(source: EnvironmentSource, task: Task): CheckedEnvir
   );
 }
 
-/** What is left of an environment when nothing in it can surprise. */
+/** An environment whose results are validated. */
 export class CheckedEnvironment implements Omit<Environment, "hear"> {
   readonly task: Task;
   readonly guidelines: string;
@@ -58,16 +58,16 @@ export class CheckedEnvironment implements Omit<Environment, "hear"> {
   }
 
   call({ name, arguments: given }: EnvironmentCall): ToolResult | Promise<ToolResult> {
-    // What the environment does to its arguments is not on record.
+    // Changes that the environment makes to its arguments are not recorded.
     const call = { name, arguments: cloneJson(given) };
     return crossing("environment", `carry out "${name}"`, () => this.#environment.call(call), readToolResult);
   }
 
-  hear(words: string): void | Promise<void> {
+  hear(utterance: string): void | Promise<void> {
     return crossing(
       "environment",
-      "tell what was said",
-      () => this.#environment.hear(words),
+      "pass on the utterance",
+      () => this.#environment.hear(utterance),
       () => undefined,
     );
   }
@@ -109,7 +109,7 @@ function crossing<T>(
   return isPromise ? Promise.resolve(value).then(readSafely, fail) : readSafely(value);
 }
 
-/** What calls itself attributed is so only where it is well-formed, and never elsewhere than here. */
+/** An attributed error of an environment counts only when it is well-formed, and only at this boundary. */
 function attributed(error: unknown, boundary: Boundary): AttributedError {
   try {
     if (error instanceof AttributedError) {
@@ -141,9 +141,9 @@ export function cutResult(
   if (length <= mostCharacters) return { result, cutFrom: null };
   // Half of a character is none.
   const isPair = /[\uD800-\uDBFF]/.test(result.text.charAt(mostCharacters - 1));
-  const kept = result.text.slice(0, isPair ? mostCharacters - 1 : mostCharacters);
-  const note = `[The result was cut: its first ${kept.length} of ${length} characters are shown.]`;
-  return { result: { ...result, text: `${kept}\n${note}` }, cutFrom: length };
+  const beginning = result.text.slice(0, isPair ? mostCharacters - 1 : mostCharacters);
+  const note = `[The result was cut: its first ${beginning.length} of ${length} characters are shown.]`;
+  return { result: { ...result, text: `${beginning}\n${note}` }, cutFrom: length };
 }
 
 function readToolResult(value: unknown): ToolResult {
@@ -233,7 +233,7 @@ export function readTask(value: unknown): Task {
       agenda: structuredClone(agenda) as Agenda | null,
     };
   } catch (error) {
-    throw new ConfigurationError(`Cannot play a task that is none: ${messageOf(error)}`, { cause: error });
+    throw new ConfigurationError(`Cannot run a malformed task: ${messageOf(error)}`, { cause: error });
   }
 }
 

@@ -1,5 +1,5 @@
-// What one episode is played with (parts) and how (options): frozen values handed to one loop. Implementations are chosen
-// by the caller; this room imports none.
+// The parts and options of one episode: frozen values given to one loop. Implementations are chosen by the caller; this module
+// imports none.
 
 import type { AgentStrategy } from "../../core/agent.ts";
 import { type Engine, defaultSampling, type SamplingParams } from "../../core/engine.ts";
@@ -10,7 +10,7 @@ import type { UserSource } from "../../core/user.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import type { RetryPolicy } from "../../lib/limits.ts";
 
-/** The implementations an episode is played with. All are shared by concurrent episodes. */
+/** The implementations of an episode. All are shared by concurrent episodes. */
 export type EpisodeParts = {
   readonly environment: EnvironmentSource;
   readonly user: UserSource;
@@ -19,7 +19,7 @@ export type EpisodeParts = {
   readonly strategy: AgentStrategy;
 };
 
-/** Where an episode ends though nobody ended it. Every ending by a limit is "truncated" and graded. */
+/** Limits of an episode. Every ending by a limit is "truncated" and graded. */
 export type EpisodeLimits = {
   /** Engine calls of an episode, at least 1. */
   readonly maxTurns: number;
@@ -68,7 +68,7 @@ export const defaultEngineAbort: EngineAbortPolicy = Object.freeze({
 /** Throws a `RangeError` that names the option and its value. */
 function checkEngineAbort({ onAbort, maxAborts, maxPauseMs }: EngineAbortPolicy): void {
   const refuse = (name: string, value: unknown, expected: string): never => {
-    throw new RangeError(`Cannot play an episode: engineAbort.${name} is ${String(value)}, ${expected} is needed.`);
+    throw new RangeError(`Cannot run an episode: engineAbort.${name} is ${String(value)}, ${expected} is needed.`);
   };
   if (!["continue", "restart", "end"].includes(onAbort)) refuse("onAbort", onAbort, "continue, restart or end");
   if (!Number.isInteger(maxAborts) || maxAborts < 0) refuse("maxAborts", maxAborts, "a whole number of at least 0");
@@ -94,7 +94,7 @@ export type EpisodeOptions = {
   readonly retry?: RetryPolicy;
   /** Bound of one engine call, in milliseconds; running into it counts as a retryable fault. Default: 600,000. */
   readonly turnTimeoutMs?: number;
-  /** Of everything that is waited for beside the engine. Over {@link defaultTimeouts}. */
+  /** Of every step beside the engine. Over {@link defaultTimeouts}. */
   readonly timeouts?: Partial<PhaseTimeouts>;
   /**
    * Characters of a tool's result that the policy reads; of a longer one it reads the beginning, and a note that says so.
@@ -108,8 +108,8 @@ export type EpisodeOptions = {
   /**
    * The events of this episode from processes that died or were stopped. They are walked by the same loop: recorded turns
    * stand in place of the engine and recorded lines in place of the user, calls are made in the environment again, and what
-   * is computed again must be what is recorded; a difference is a failure with code "replay-diverged". Then the episode goes
-   * on live. `onEvent` gets only what is new. Default: none, the episode begins.
+   * is computed again must be what is recorded; a difference is a failure with code "replay-diverged". Then the episode
+   * continues live. `onEvent` gets only what is new. Default: none, the episode begins.
    */
   readonly resumeFrom?: readonly EpisodeEvent[];
   /**
@@ -185,13 +185,13 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
   const { turnTimeoutMs, timeouts } = resolved;
   const durations = Object.entries(timeouts).map(([name, ms]) => [`timeouts.${name}`, ms] as const);
   for (const [name, ms] of [["turnTimeoutMs", turnTimeoutMs] as const, ...durations]) {
-    if (!(ms > 0)) throw new RangeError(`Cannot play an episode: ${name} is ${ms}, more than 0 is needed.`);
+    if (!(ms > 0)) throw new RangeError(`Cannot run an episode: ${name} is ${ms}, more than 0 is needed.`);
   }
   return resolved;
 }
 
 function requireWhole(name: string, value: number): void {
   if (!Number.isInteger(value) || value < 1) {
-    throw new RangeError(`Cannot play an episode: ${name} is ${value}, a whole number of at least 1 is needed.`);
+    throw new RangeError(`Cannot run an episode: ${name} is ${value}, a whole number of at least 1 is needed.`);
   }
 }

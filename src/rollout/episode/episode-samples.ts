@@ -20,7 +20,7 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
       tokenAccounting: "token-exact",
       historyPolicy: episode.historyPolicy,
     },
-    // Of an episode that trains, only tries that were sampled anew have ended in an abort.
+    // In an episode that trains, only attempts that were sampled again have ended in an abort.
     { dropTurn: ({ finish }) => reason ?? (finish.reason === "abort" ? "discarded-turn" : null) },
   );
   const violations = conservationViolations(episode.trajectory, result);
@@ -38,7 +38,7 @@ function dropReason(episode: Episode): DroppedTokens["reason"] | null {
   return episode.reward === null ? "not-graded" : null;
 }
 
-/** What the models behind APIs cost in an episode, by whom they played. */
+/** Usage of the models behind APIs in an episode, by role. */
 export type EpisodeUsage = { readonly agent: ModelUsage; readonly user: ModelUsage };
 
 /** Sums every call of an episode, retries and checks included. Nothing for an agent with an engine, or a user without a model. */

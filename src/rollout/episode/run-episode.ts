@@ -39,7 +39,7 @@ export async function runEpisode(task: Task, parts: EpisodeParts, options: Episo
 export type ChatEpisodeParts = Omit<EpisodeParts, "engine" | "renderer"> & { readonly agent: ChatAgent };
 
 /**
- * Runs one episode of `task`. The agent's own settings say how it samples, how often it is asked again and how long a call
+ * Runs one episode of `task`. The agent's own settings say how it samples, how often a call is retried and how long it
  * may take; of `sampling` the seed counts, and `maxSampledTokens` bounds the tokens that its provider reports. Otherwise as
  * `runEpisode`. The episode says "no-tokens" and has no samples.
  */

@@ -3,7 +3,7 @@
 //
 //   call ─┬─ reply ──────────────────────────► whole
 //    ▲    ├─ retryable fault: wait, call again
-//    │    ├─ other fault ────────────────────► fails; the tokens that came are kept, and dropped with the episode
+//    │    ├─ other fault ────────────────────► fails; its tokens are recorded, and dropped with the episode
 //    │    └─ abort ──┬─ continue: wait until the server takes requests ─┐
 //    │               ├─ restart ──────────────────────────────────────► discarded
 //    │               └─ end, or once too often ───────────────────────► the episode ends
@@ -200,14 +200,14 @@ function shortKey(text: string): string {
   return [0, 1].map((half) => deriveSeed(half, text).toString(16).padStart(8, "0")).join("");
 }
 
-/** How many tokens this turn may sample; throws code "context-length" when the context has no room for one. */
+/** How many tokens this turn may sample; throws code "context-length" when the context has no space for one. */
 function newTokens(request: TurnRequest, options: ResolvedOptions): number | null {
   const { maxContextTokens } = options.limits;
   const bounds = [options.sampling.maxNewTokens, request.budget].filter((bound) => bound !== null);
   if (maxContextTokens !== null) {
     // Servers demand prompt + new tokens < context.
-    const room = maxContextTokens - 1 - request.prompt.length;
-    if (room < 1) {
+    const space = maxContextTokens - 1 - request.prompt.length;
+    if (space < 1) {
       throw new AttributedError({
         boundary: "engine",
         code: "context-length",
@@ -216,7 +216,7 @@ function newTokens(request: TurnRequest, options: ResolvedOptions): number | nul
         cause: null,
       });
     }
-    bounds.push(room);
+    bounds.push(space);
   }
   return bounds.length === 0 ? null : Math.min(...bounds);
 }

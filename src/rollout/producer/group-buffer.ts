@@ -37,8 +37,8 @@ export class GroupBuffer {
     return this.#taken;
   }
 
-  /** Groups that are asked for and not there yet. */
-  get wanted(): number {
+  /** Groups that takers wait for. */
+  get requested(): number {
     return this.#takers.reduce((sum, { count }) => sum + count, 0);
   }
 
@@ -83,13 +83,13 @@ export class GroupBuffer {
     });
   }
 
-  /** No further group comes: whoever waits gets what is there, and later ones what is left. */
+  /** No further group comes: waiting takers get the groups that are there, later ones the rest. */
   close(): void {
     this.#isClosed = true;
     this.#serve();
   }
 
-  /** Nothing is handed over any more, and everybody who waits or comes is told why. */
+  /** Nothing is handed over any more; waiting and later takers are rejected with the fault. */
   fail(fault: Error): void {
     this.#fault = fault;
     this.#groups.length = 0;

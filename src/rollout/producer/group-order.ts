@@ -17,7 +17,7 @@ export type NextGroup = {
 
 export type GroupOrderOptions = {
   readonly earlier: EarlierProduction | null;
-  /** Tasks of groups that became too old are played again. */
+  /** Tasks of groups that became too old are run again. */
   readonly requeues: boolean;
   readonly nameGroup?: ((task: Task, visit: number) => string) | undefined;
 };
@@ -27,11 +27,11 @@ export class GroupOrder {
   readonly #nameGroup: (task: Task, visit: number) => string;
   readonly #decided: ReadonlyMap<string, GroupRecord>;
   readonly #earlier: BegunGroup[];
-  /** Times that a task has been played. */
+  /** How often each task was run. */
   readonly #visits = new Map<number, number>();
   /** Tasks whose groups became too old. */
   readonly #requeued: number[];
-  /** By number of the group, until its result is reported; none for tasks that are played again. */
+  /** By number of the group, until its result is reported; none for tasks that are run again. */
   readonly #drawOf = new Map<number, number>();
   #draws = 0;
   #begun = 0;
@@ -58,7 +58,7 @@ export class GroupOrder {
   next(version: number): NextGroup | "later" | null {
     const before = this.#earlier.at(-1);
     const isRequeued = before?.isRequeued ?? this.#requeued.length > 0;
-    // Asked for groups of an earlier process too, since sources remember what they drew.
+    // Called for groups of an earlier process too, since sources remember their draws.
     const drawn = isRequeued ? null : this.#plan.tasks.next(this.#draws);
     if (drawn === "later") return "later";
     const taskIndex = before?.taskIndex ?? drawn ?? this.#requeued.shift();

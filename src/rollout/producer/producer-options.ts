@@ -10,7 +10,7 @@ import type { TaskSource } from "../tasks.ts";
 
 export type ProducerPlan = {
   readonly taskset: Taskset;
-  /** Which task the next group plays; over again for as long as the trainer trains. */
+  /** The task of each group; repeatedly for as long as the trainer trains. */
   readonly tasks: TaskSource;
   readonly groupSize: number;
   readonly seed: number;
@@ -22,16 +22,16 @@ export type ProducerPlan = {
 export type BegunGroup = {
   readonly groupId: string;
   readonly taskIndex: number;
-  /** Its task is played again because a group of it became too old. Otherwise the task source drew it. */
+  /** Its task is run again because a group of it became too old. Otherwise the task source drew it. */
   readonly isRequeued: boolean;
   /** How many versions had been reported. */
   readonly version: number;
 };
 
-/** What earlier processes left, so that this one goes on as if there had been one alone. */
+/** The state of earlier processes, so that this one continues as if there had been only one. */
 export type EarlierProduction = {
   readonly state: "running" | "paused" | "draining" | "cancelled";
-  /** In the order in which `onBegin` was told of them, those that were decided too. */
+  /** In the order in which `onBegin` received them, decided ones included. */
   readonly begun: readonly BegunGroup[];
   /** Decisions, by id of the group, in the order in which they were made. Kept groups count as handed over. */
   readonly decided: ReadonlyMap<string, GroupRecord>;
@@ -55,23 +55,23 @@ export type ProducerOptions = {
    * synchronous: nothing is begun before the trainer reports the weights that its last batch made. Default: 1.
    */
   readonly maxStaleness?: number;
-  /** A group that became too old is dropped; with "requeue" its task is played again, next. Default: "drop". */
+  /** A group that became too old is dropped; with "requeue" its task is run again, next. Default: "drop". */
   readonly stale?: "drop" | "requeue";
-  /** Groups that may be under way or wait to be taken, within what staleness allows. Default: `maxStaleness + 1` batches, 2 at least; 2 when staleness is not bounded. */
+  /** Groups that may be in flight or wait to be taken, within what staleness allows. Default: `maxStaleness + 1` batches, 2 at least; 2 when staleness is not bounded. */
   readonly bufferGroups?: number;
   /** Version that the engine has at the beginning. Default: `null`, not known. */
   readonly weightVersion?: string | null;
   /** Episodes at once, or bounds between which their number follows the servers. Default: 64. */
   readonly concurrency?: number | AdaptiveConcurrency;
-  /** What is done with groups. Default: every group with a reward is kept as it is. */
+  /** Which groups are kept. Default: every group with a reward, as it is. */
   readonly groups?: Partial<GroupPolicy>;
-  /** Told of every event of every episode that happens now, and of none that an earlier process recorded. */
+  /** Receives every new event of every episode, and none that an earlier process recorded. */
   readonly onEvent?: (event: EpisodeEvent) => void;
-  /** Names groups; equal in every process. Default: the task's id, and `<task id>@2` and so on when it is played again. */
+  /** Names groups; equal in every process. Default: the task's id, and `<task id>@2` and so on when it is run again. */
   readonly nameGroup?: (task: Task, visit: number) => string;
-  /** Told of each group before its first episode is played; not of those that an earlier process began. */
+  /** Receives each group before its first episode runs; not those that an earlier process began. */
   readonly onBegin?: (group: BegunGroup) => void;
-  /** Told of each group when it is decided: taken, or dropped. */
+  /** Receives each group when it is decided: taken, or dropped. */
   readonly onGroup?: (group: GroupRecord) => void;
   readonly clock?: Clock;
 };
@@ -88,7 +88,7 @@ export type ProducedGroup = {
 export type TakeOptions = {
   /** Gives up waiting; no group is lost by it. */
   readonly signal?: AbortSignal;
-  /** Told which groups are handed over, before anything is recorded of them; what is recorded waits until it resolves. */
+  /** Receives the groups that are handed over, before they are recorded; recording waits until it resolves. */
   readonly onTaken?: (groups: readonly TakenGroup[]) => void | Promise<void>;
 };
 
@@ -107,7 +107,7 @@ export type ProducerStatus = {
   readonly handedOver: number;
   /** Dropped groups, by reason. */
   readonly dropped: Readonly<Record<string, number>>;
-  /** Episodes that may be under way now. */
+  /** Episodes that may be in flight now. */
   readonly concurrency: number;
 };
 

@@ -1,5 +1,5 @@
-// Groups without end, for a trainer that trains while they are played: it takes batches and reports new weights; in between,
-// as many groups are under way as staleness and buffer allow. Not a run that ends (`run-rollout.ts`): a group is decided
+// Groups without end, for a trainer that trains while they run: it takes batches and reports new weights; in between, as many
+// groups are in flight as staleness and buffer allow. Not a run that ends (`run-rollout.ts`): a group is decided
 // when it is taken, or dropped.
 //
 //   running ◄──pause, continue──► paused
@@ -34,11 +34,11 @@ import {
 import { GroupAges, groupCapacity, WeightHistory } from "./staleness.ts";
 
 /**
- * Starts playing at once. Throws a `RangeError` for numbers out of bounds.
+ * Starts at once. Throws a `RangeError` for numbers out of bounds.
  *
  * @example
  * const tasks = tasksInOrder(indexes, { passes: Infinity });
- * const producer = createRolloutProducer({ taskset, tasks, groupSize: 8, seed: 0, batchGroups: 16 }, { play });
+ * const producer = createRolloutProducer({ taskset, tasks, groupSize: 8, seed: 0, batchGroups: 16 }, { runEpisode });
  * for (let version = 1; version <= 100; version++) {
  *   await train(await producer.take(16));
  *   producer.reportWeightVersion(String(version));
@@ -53,7 +53,7 @@ export function createRolloutProducer(
   return new RolloutProducer(plan, parts, options);
 }
 
-/** Plays groups until it is drained or cancelled. */
+/** Runs groups until it is drained or cancelled. */
 export class RolloutProducer {
   readonly #plan: ProducerPlan;
   readonly #options: ProducerOptions;
@@ -67,7 +67,7 @@ export class RolloutProducer {
   readonly #ages: GroupAges;
   readonly #dropped = new Map<string, number>();
   #state: ProducerState;
-  /** Groups that became too old and whose tasks are played again once that is recorded. */
+  /** Groups that became too old and whose tasks are run again once that is recorded. */
   #requeuing = 0;
   /** Records of groups that grew too old while they waited. */
   #pending: Promise<unknown> = Promise.resolve();
@@ -184,7 +184,7 @@ export class RolloutProducer {
     this.#scheduler.pump();
   }
 
-  /** Starts no further episode; those under way go on. The server is paused by whoever changes its weights. */
+  /** Starts no further episode; those in flight continue. The server is paused by the program that changes its weights. */
   pause(): void {
     if (this.#state !== "running") return;
     this.#state = "paused";
@@ -198,7 +198,7 @@ export class RolloutProducer {
   }
 
   /**
-   * Begins no further group and plays those that are open to their end, paused or not. Resolves when they have ended, or
+   * Begins no further group and runs the open ones to their end, paused or not. Resolves when they have ended, or
    * when the producer was cancelled or failed; what waits then can still be taken.
    */
   drain(): Promise<void> {
@@ -237,7 +237,7 @@ export class RolloutProducer {
       if (begins !== null) this.#options.onBegin?.(begins);
       return plan;
     }
-    // What was open when an earlier process paused goes on, and nothing else.
+    // Groups that were open when an earlier process paused continue, and nothing else.
     if (this.#state === "paused") this.#scheduler.pause();
     return null;
   }
@@ -247,11 +247,11 @@ export class RolloutProducer {
     return this.#state === "running" && this.#requeuing === 0 && this.#hasRoom();
   }
 
-  /** Whether buffer and staleness allow one more group. Takers who wait are buffer enough. */
+  /** Whether buffer and staleness allow one more group. Waiting takers extend the buffer. */
   #hasRoom(): boolean {
-    const { size: waiting, taken, wanted } = this.#buffer;
+    const { size: waiting, taken, requested } = this.#buffer;
     const running = this.#scheduler.openGroups;
-    if (waiting + running >= Math.max(this.#bufferGroups, wanted)) return false;
+    if (waiting + running >= Math.max(this.#bufferGroups, requested)) return false;
     const { batchGroups } = this.#plan;
     const maxStaleness = this.#maxStaleness;
     const accepted = taken + waiting;
@@ -311,7 +311,7 @@ export class RolloutProducer {
   }
 
   #fail(error: unknown): void {
-    // Nobody waits for what a cancelled one might still do.
+    // A cancelled producer reports nothing more.
     if (this.#state === "failed" || this.#state === "cancelled") return;
     this.#state = "failed";
     this.#buffer.fail(error instanceof Error ? error : new Error(String(error)));

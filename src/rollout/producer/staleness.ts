@@ -12,7 +12,7 @@ export type CapacityInput = {
   readonly batchGroups: number;
   /** Groups that were handed over, and those that wait to be. */
   readonly accepted: number;
-  /** Groups under way. */
+  /** Groups in flight. */
   readonly running: number;
 };
 

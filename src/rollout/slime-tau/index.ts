@@ -1,5 +1,5 @@
-// Door of the preset "slime-tau": the loop this project grew out of, kept for comparison. No other room but the command line
-// and the golden suites imports it.
+// Public entry of the preset "slime-tau": the loop that this project grew out of, for comparison. Only the library above and the
+// golden suites import it.
 
 export {
   adaptParser,

@@ -21,7 +21,7 @@ function tokenDelta(
   return { tokens: parts.tokenizer.encode(cut(whole, before)), mask: isReply ? 1 : 0 };
 }
 
-/** Python's `whole[len(before):]`, which counts code points and does not ask whether `before` is a prefix. */
+/** Python's `whole[len(before):]`, which counts code points and does not check whether `before` is a prefix. */
 function cut(whole: string, before: string): string {
   return whole.startsWith(before)
     ? whole.slice(before.length)
@@ -50,7 +50,7 @@ export type SlimeTauParts = {
   readonly tokenizer: Tokenizer;
   /** Sends a payload to SGLang and resolves with the parsed answer; never retries here. */
   readonly post: (url: string, payload: SlimeTauPayload) => Promise<unknown>;
-  /** SGLang's qwen25 detector behind the seed's adapter. What it throws aborts the episode. */
+  /** SGLang's qwen25 detector behind upstream's adapter. What it throws aborts the episode. */
   readonly parse: (text: string) => SlimeTauParse;
   readonly environment: SlimeTauEnvironment;
   /** OpenAI entries, in order. */
@@ -63,8 +63,8 @@ export type SlimeTauPayload = { readonly text: string; readonly sampling_params:
 const endMark = "<|im_end|>";
 
 /**
- * The seed's reading of a server's answer: abort or text, one trailing end mark taken off. An answer of another shape
- * throws what Python's subscripts raise, since the seed catches none of it.
+ * Upstream's reading of a server's answer: abort or text, one trailing end mark taken off. An answer of another shape
+ * throws what Python's subscripts raise, since upstream catches none of it.
  */
 function readReply(output: unknown): { readonly isAborted: boolean; readonly text: string } {
   const finish = subscript(subscript(output, "meta_info"), "finish_reason");
@@ -94,15 +94,15 @@ function pythonTypeName(value: unknown): string {
 
 export type SlimeTauStatus = "completed" | "truncated" | "aborted";
 
-/** A message of the seed's history. Replies are kept raw; `name` stands on tool results only, which the templates do not render. */
+/** A message of the upstream history. Replies stay raw; `name` stands on tool results only, which the templates do not render. */
 export type SlimeTauMessage =
   | { readonly role: "system" | "user" | "assistant"; readonly content: string }
   | { readonly role: "tool"; readonly name: string; readonly content: string };
 
-/** What the environment is told to do: a tool call, or speech when the name is "respond". */
+/** An action for the environment: a tool call, or speech when the name is "respond". */
 export type SlimeTauAction = { readonly name: string; readonly kwargs: JsonObject };
 
-/** What the seed's adapter around SGLang's parser answers. */
+/** What upstream's adapter around SGLang's parser answers. */
 export type SlimeTauParse =
   | { readonly success: true; readonly error: null; readonly parsedResult: SlimeTauParsed }
   | { readonly success: false; readonly error: string; readonly parsedResult: null };
@@ -118,7 +118,7 @@ export type SlimeTauParsed = {
   }[];
 };
 
-/** The seed's `InteractionResult`, every field. */
+/** Upstream's `InteractionResult`, every field. */
 export type SlimeTauResult = {
   /** Text of the first request. */
   readonly prompt: string;
@@ -151,8 +151,8 @@ function templateMessage(message: SlimeTauMessage): JsonObject {
 export const respondAction = "respond";
 
 /**
- * The seed's reading of a parsed reply: the first call is carried out, parameters that are no object turn it into speech, no
- * call is speech. Throws what the seed lets escape: a call without a name is a `ValidationError`.
+ * Upstream's reading of a parsed reply: the first call is carried out, parameters that are no object turn it into speech, no
+ * call is speech. Throws what upstream lets escape: a call without a name is a `ValidationError`.
  */
 export function callToAction(parsed: SlimeTauParsed): SlimeTauAction {
   const speech: SlimeTauAction = { name: respondAction, kwargs: new Map([["content", parsed.normalText]]) };
@@ -171,7 +171,7 @@ type Detection = {
   readonly raised: string | null;
 };
 
-/** The seed's adapter around SGLang's parser: an exception of the parser becomes an unsuccessful result. */
+/** Upstream's adapter around SGLang's parser: an exception of the parser becomes an unsuccessful result. */
 export function adaptParser(parse: (text: string) => Detection): (text: string) => SlimeTauParse {
   return (text) => {
     const { normalText, calls, raised } = parse(text);
@@ -181,7 +181,7 @@ export function adaptParser(parse: (text: string) => Detection): (text: string) 
 }
 
 export type SlimeTauOptions = {
-  /** Where slime's router listens; `null` fails as the seed's own default does (it reads a dict by attribute). */
+  /** Where slime's router listens; `null` fails as upstream's own default does (it reads a dict by attribute). */
   readonly rolloutArgs: { readonly sglangRouterIp: string; readonly sglangRouterPort: number } | null;
   /** Default: {@link slimeTauSampling} with the given temperature. */
   readonly samplingParams?: Readonly<Record<string, unknown>> | null;
@@ -191,15 +191,15 @@ export type SlimeTauOptions = {
   readonly taskIndex?: number | null;
   /** Default: 30. */
   readonly maxSteps?: number;
-  /** The sentence of the chat template and what stands in its place. Every occurrence is replaced, in anybody's words. */
+  /** The sentence of the chat template and what stands in its place. Every occurrence is replaced, in messages too. */
   readonly toolInstruction: { readonly replaces: string; readonly instruction: string };
 };
 
-/** The seed's own sampling when none is given. */
+/** Upstream's own sampling when none is given. */
 export const slimeTauSampling = Object.freeze({ temperature: 0, max_new_tokens: 512, top_p: 0.9, top_k: 50 });
 
 /**
- * Plays one episode as the seed does. Rejects with a `PythonError` (or with what `post` rejected with) where the seed's
+ * Runs one episode as upstream does. Rejects with a `PythonError` (or the error of `post`) where upstream's
  * `asolve` raises; everything else ends in a result.
  */
 export async function runSlimeTau(parts: SlimeTauParts, options: SlimeTauOptions): Promise<SlimeTauResult> {
@@ -304,9 +304,9 @@ export function slimeTauEnvironment(environment: Environment, user: UserSimulato
       if (name === respondAction) {
         const content = kwargs.get("content");
         if (content === undefined) throw new PythonError("KeyError", "'content'");
-        const words = typeof content === "string" ? content : pythonStr(content);
-        environment.hear(words);
-        const line: UserLine = await user.reply(words);
+        const utterance = typeof content === "string" ? content : pythonStr(content);
+        environment.hear(utterance);
+        const line: UserLine = await user.reply(utterance);
         if (line.type === "words") return { observation: line.text, reward: 0, done: false, info: new Map() };
         return { observation: line.text, done: true, ...(await grade()) };
       }
@@ -320,7 +320,7 @@ export function slimeTauEnvironment(environment: Environment, user: UserSimulato
 
 /**
  * The training row of a `slime-tau` episode. Marked "text-delta": what its mask calls sampled is re-encoded text, closing
- * newlines included, so exporters refuse it without a flag. There are no logprobs and no weight versions, as in the seed.
+ * newlines included, so exporters refuse it without a flag. There are no logprobs and no weight versions, as upstream.
  */
 export function slimeTauSample(
   result: SlimeTauResult,
