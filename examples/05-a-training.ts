@@ -8,7 +8,7 @@ import { train } from "trainable-agents";
 
 const cwd = await mkdtemp(join(tmpdir(), "example-"));
 const { end, folder, comparison } = await train({
-  ...{ env: "bookshop", model: "bookshop-nano", steps: 1, groups: 1, samples: 2, maxGroups: 2, maxTurns: 4 },
+  ...{ env: "bookshop", model: "bookshop-nano", steps: 1, groups: 1, groupSize: 2, maxGroups: 2, maxTurns: 4 },
   ...{ evalEvery: 0, evalTasks: 2, finalTasks: 2, seed: 3, cwd, out: "training" },
   onEvent: ({ type }) => console.log(type),
 });

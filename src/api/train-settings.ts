@@ -20,7 +20,7 @@ export const trainSettings = section("Learning", {
     "groups of a step that teach something; where all episodes earn the same, further tasks are run",
     16,
   ),
-  samples: whole("<n>", "episodes of a group", 8, { min: 2 }),
+  groupSize: whole("<n>", "episodes of a group", 8, { min: 2 }),
   maxGroups: whole(
     "<n>",
     "groups of a step at most, those that teach nothing included (default: twice --groups)",

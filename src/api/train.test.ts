@@ -40,7 +40,7 @@ it("train() makes steps in an environment given as a value, resumes, and prints 
   const shared = { cwd, variables: {}, env, onEvent: (event: TrainingEvent) => void events.push(event) };
   const first = await train({
     ...{ ...shared, model: ".", user: "scripted", userLines: "lines.txt", maxTurns: 1, maxNewTokens: 4, out: "r" },
-    ...{ steps: 1, groups: 1, samples: 2, finalTasks: 2, evalTasks: 1, threads: 1 },
+    ...{ steps: 1, groups: 1, groupSize: 2, finalTasks: 2, evalTasks: 1, threads: 1 },
   });
   expect(first).toMatchObject({ folder: "r", steps: 1, end: { type: "steps" } });
   expect(first.comparison?.[0]).toMatchObject({ kind: "all", tasks: 2 });

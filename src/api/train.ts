@@ -214,7 +214,13 @@ async function readTrainingToResume(folder: string, options: TrainOptions): Prom
   }
   const values = Object.keys(rolloutSettings).map((name) => [name, configuration[keyOf(name)] ?? undefined]);
   const base = resolveSettings(Object.fromEntries(values) as FlagValues, null);
-  const settings = readFlags(trainSettings, { ...learning, threads, ...options, resume: folder });
+  const settings = readFlags(trainSettings, {
+    groupSize: learning["samples"],
+    ...learning,
+    threads,
+    ...options,
+    resume: folder,
+  });
   return { settings, base: { ...base, quiet: options.quiet === true }, folder, surroundings };
 }
 
@@ -311,7 +317,7 @@ async function createLearner(
   const updates = { learningRate: lr ?? (isCloning ? 1e-3 : 3e-4), warmUpSteps, maxGradientNorm, weightDecay };
   const { seed } = base;
   if (settings.from === null) {
-    const { groups, samples: groupSize, maxGroups, penalty, clip, kl, entropy } = settings;
+    const { groups, groupSize, maxGroups, penalty, clip, kl, entropy } = settings;
     const policy = new PolicyLearner(
       parts,
       {

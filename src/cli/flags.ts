@@ -41,7 +41,7 @@ export const resumeOption = (): Option =>
 export function withTodaysNames(argv: readonly string[]): string[] {
   return argv.map((word) => {
     const [, key = "", rest = ""] = /^--([\w-]+)(=.*)?$/s.exec(word) ?? [];
-    const name = renamedSettings.get(key);
+    const name = argv[0] === "train" && key === "samples" ? "group-size" : renamedSettings.get(key);
     return name === undefined ? word : `--${name}${rest}`;
   });
 }

@@ -65,7 +65,8 @@ describe("train", () => {
       return stderr;
     };
     expect(await wrong("--lr", "0")).toContain('Cannot use --lr: it is "0", a number above 0 is needed.');
-    expect(await wrong("--samples", "1")).toContain("a whole number of at least 2 is needed");
+    expect(await wrong("--group-size", "1")).toContain("a whole number of at least 2 is needed");
+    expect(await wrong("--samples", "1")).toContain("Cannot use --group-size");
     expect(await wrong("--model", "nowhere")).toContain("Cannot read model file");
     expect(await wrong("--model", "Acorn/Acorn-7B")).toContain("hf download Acorn/Acorn-7B");
     expect(await wrong("--resume", "nowhere")).toContain('Cannot read "');
