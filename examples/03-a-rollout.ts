@@ -5,16 +5,18 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { rollout } from "trainable-agents";
-import { bookshopSource } from "trainable-agents/environments/bookshop";
 
 const cwd = await mkdtemp(join(tmpdir(), "example-"));
 const { folder, totals } = await rollout({
-  ...{ env: bookshopSource(), tasks: [0, 1, 2, 3], groupSize: 4 },
-  ...{ engine: "expert", expertNoise: 0.3, seed: 7, filter: "zero-signal", cwd, out: "run" },
-  onEvent: (event) => {
-    if (event.type === "run-start")
-      console.log(`${event.run.tasks} groups of ${event.run.groupSize}: ${event.run.policy}`);
-  },
+  env: "bookshop",
+  tasks: "0-3",
+  groupSize: 4,
+  engine: "expert",
+  expertNoise: 0.3,
+  seed: 7,
+  filter: "zero-signal",
+  cwd,
+  out: "run",
 });
 console.log(`${totals.episodesFinished} episodes in ${folder}, mean reward ${totals.meanReward?.toFixed(2)}`);
 console.log(`${totals.groupsKept} groups have something to compare, with ${totals.trainedTokens} trained tokens`);

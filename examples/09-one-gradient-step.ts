@@ -1,5 +1,5 @@
 // From a group of episodes to one gradient: the shipped model plays one task of the bookshop eight times, and everything
-// between its words and its new weights is printed. docs/how-an-agent-learns.md tells what the numbers mean.
+// between its words and its new weights is printed. docs/learning.md tells what the numbers mean.
 // Run: node scripts/example.mjs 09-one-gradient-step [model folder]
 
 import { agentFactory } from "trainable-agents/agents";

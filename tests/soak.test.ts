@@ -17,7 +17,7 @@ const mark = isFull ? 2000 : 100;
 const episodes = tasks * passes * 4;
 /**
  * V8 and the allocator keep what garbage was, and the more, the faster a process has become: by default resident memory grows
- * where our own objects do not, and would hide a leak. docs/performance.md has the figures of both.
+ * where our own objects do not, and would hide a leak. docs/scale.md has the figures of both.
  */
 const thrift = { flags: ["--heap-growing-percent=50"], env: { MALLOC_ARENA_MAX: "2" } };
 

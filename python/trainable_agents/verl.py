@@ -3,7 +3,7 @@
 ```yaml
 - name: trainable_agents
   _target_: trainable_agents.verl.Loop
-  url: http://127.0.0.1:8800   # further: token, split, engine, restarts, as docs/slime.md has them; or their variables
+  url: http://127.0.0.1:8800   # further: token, split, engine, restarts, as docs/trainers.md has them; or their variables
 ```
 
 Importing this module imports verl, with torch and ray. Rows of the data set name the task as `extra_info["index"]` and may

@@ -97,7 +97,7 @@ async function useCommandLine(folder) {
 }
 
 /**
- * The environment of docs/adding-an-environment.md in a file of the user's: what it imports is found, and what is written lies
+ * The environment of docs/environments.md in a file of the user's: what it imports is found, and what is written lies
  * where the user stands.
  *
  * @param {string} folder

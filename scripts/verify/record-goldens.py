@@ -3,7 +3,7 @@
 Run: python record-goldens.py <folder of the model> <name> <folder for the files>
 Needs Python with transformers and jinja2. Writes render.<name>.jsonl and prefix.<name>.jsonl, and where the model has a
 tokenizer.json encode.<name>.jsonl, decode.<name>.jsonl and drift.<name>.jsonl; what `npm run conformance -- models <folder>`
-does with them is in docs/adding-a-model.md. Not a test of ours: it never asks our code anything.
+does with them is in docs/models.md. Not a test of ours: it never asks our code anything.
 """
 
 import datetime

@@ -119,8 +119,8 @@ describe.skipIf(data === null)(
       expect(table(stdout, /^heldOut +by hand/).get("user")).toEqual(["3", "3", "3", "1.000", "1.000"]);
     });
 
-    it("publishes in docs/fault-attribution.md what it measures", async () => {
-      const page = await readFile(new URL("../../docs/fault-attribution.md", import.meta.url), "utf8");
+    it("publishes in docs/evaluating.md what it measures", async () => {
+      const page = await readFile(new URL("../../docs/evaluating.md", import.meta.url), "utf8");
       const stdout = await score(results, "--labels", labels);
       for (const header of [/^labels +by hand/, /^heldOut +by hand/]) {
         for (const [label, cells] of table(stdout, header)) {

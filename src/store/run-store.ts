@@ -9,7 +9,7 @@ import type { JsonObject } from "../python-semantics/json/value.ts";
  */
 export const runFormat = 2;
 
-/** The files of a run folder; see docs/run-folder.md. */
+/** The files of a run folder; see docs/start.md. */
 export const runFiles = Object.freeze({
   manifest: "run.json",
   episodes: "episodes.jsonl",

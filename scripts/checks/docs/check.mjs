@@ -11,10 +11,13 @@ import { readSources } from "../read-sources.mjs";
 import { findDeadCommands } from "./commands.mjs";
 import { extractExamples } from "./extract.mjs";
 import { findUnnamed, knownNames } from "./names.mjs";
-import { findStaleRecords } from "./records.mjs";
-import { findDeadReferences, findMissingModules } from "./references.mjs";
+import { referenceFile, referencePage } from "./reference.mjs";
+import { findDeadReferences, findMissingModules, findWideTables } from "./references.mjs";
 
 /** @import { Example } from "./extract.mjs" */
+
+/** Records of what was decided and measured, whose tables may be wide. */
+const records = new Set(["decisions", "verification", "learner-log"].map((name) => `docs/${name}.md`));
 
 /** Below the root, so that the package is known by its name; beside build/examples/, so that "../examples/x.ts" is found. */
 const workFolder = join("build", "docs");
@@ -28,7 +31,7 @@ export async function checkDocs() {
     ...examples.flatMap(compareWithFile),
     ...findPointers(),
     ...(await findCommands()),
-    ...(await findStaleRecords()),
+    ...(await findStaleReference()),
     ...findUnnamed(readFileSync(join(root, "FEATURES.md"), "utf8"), await knownNames()),
     ...(numbered.length === 0 ? [] : await compile(["-b", "tsconfig.examples.json"])),
     ...(await compileBlocks(blocks)),
@@ -49,7 +52,7 @@ export async function checkDocs() {
 function documents() {
   const inFolder = (/** @type {string} */ folder, /** @type {string} */ extension) =>
     [...readSources(folder, extension)].map(([file, text]) => /** @type {const} */ ([`${folder}/${file}`, text]));
-  const atTop = ["README.md", "FEATURES.md"].filter((file) => existsSync(join(root, file)));
+  const atTop = ["README.md", "FEATURES.md", "CONTRIBUTING.md"].filter((file) => existsSync(join(root, file)));
   return [
     ...atTop.map((file) => /** @type {const} */ ([file, readFileSync(join(root, file), "utf8")])),
     ...inFolder("docs", ".md"),
@@ -65,10 +68,20 @@ function* findPointers() {
   };
   for (const [file, text] of documents()) {
     if (file.endsWith(".md")) yield* findDeadReferences(file, text, repository);
+    if (file.endsWith(".md") && !records.has(file)) yield* findWideTables(file, text);
     if (file !== "README.md") continue;
     const modules = [...readSources("src", ".ts").keys()].filter((path) => path.includes("/"));
     yield* findMissingModules(text, new Set(modules.map((path) => path.slice(0, path.indexOf("/")))));
   }
+}
+
+async function findStaleReference() {
+  const isFresh =
+    existsSync(join(root, referenceFile)) &&
+    readFileSync(join(root, referenceFile), "utf8") === (await referencePage());
+  return isFresh
+    ? []
+    : [`${referenceFile} is not what the build says: run "node scripts/checks/docs/reference.mjs --write".`];
 }
 
 /** In documents, on model cards and in the help of every command. */

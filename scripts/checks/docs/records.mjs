@@ -1,34 +1,16 @@
-// docs/records.md, made from the schemas that read and write run folders and from the columns that exports write. Written by
-// `node scripts/checks/docs/records.mjs`, compared by `npm run check -- docs`.
+// The part of docs/reference.md on records: made from the schemas that read and write run folders and from the columns that
+// exports write.
 
-import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
+import { pathToFileURL } from "node:url";
 
-import { root, runCommand } from "../../run-command.mjs";
+import { root } from "../../run-command.mjs";
+import { wrap } from "./wrap.mjs";
 
 /** @typedef {import("../../../dist/store/schema.js").RecordReference} RecordReference */
 
-const page = "docs/records.md";
-
-const head = `# Records
-
-Every field of the files of a run folder ([run-folder.md](run-folder.md)), made from the schemas that read and write them:
-\`node scripts/checks/docs/records.mjs\`. "packed" arrays are \`{"dtype": ..., "base64": ...}\`, little-endian.
-`;
-
-/** @returns {Promise<string[]>} */
-export async function findStaleRecords() {
-  const [expected, found] = [await recordsPage(), readFileSync(join(root, page), "utf8")].map(plain);
-  return expected === found ? [] : [`${page} is not what the schemas say; run node scripts/checks/docs/records.mjs.`];
-}
-
-/** Tables are padded by the formatter. @param {string} text */
-function plain(text) {
-  return text.replaceAll(/ +/g, " ").replaceAll(/-{3,}/g, "---").trim();
-}
-
-async function recordsPage() {
+/** @returns {Promise<string>} Sections of the reference, a heading of the third level each. */
+export async function recordSections() {
   /** @type {unknown} */
   const store = await import(pathToFileURL(join(root, "dist/store/index.js")).href);
   const { recordReferences } = /** @type {typeof import("../../../dist/store/index.js")} */ (store);
@@ -42,7 +24,7 @@ async function recordsPage() {
       parts: [],
     }),
   );
-  return `${head}\n${[...sectionsOf(recordReferences), ...rows].join("\n\n")}\n`;
+  return [...sectionsOf(recordReferences), ...rows].join("\n\n");
 }
 
 /** @param {readonly RecordReference[]} references */
@@ -60,19 +42,9 @@ function sectionsOf(references) {
 
 /** @param {RecordReference} reference */
 function sectionOf({ name, fields }) {
-  const hasVariants = fields.some(({ variant }) => variant !== null);
-  const titles = [...(hasVariants ? ["of"] : []), "field", "type", "meaning"];
-  const rows = fields.map(({ variant, name: field, title, meaning }) => [
-    ...(hasVariants ? [variant === null ? "" : `\`${variant}\``] : []),
-    `\`${field}\``,
-    title,
-    meaning,
-  ]);
-  const lines = [titles, titles.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`);
-  return `## ${/^\w+\.jsonl?$|^run\.json$/.test(name) ? `\`${name}\`` : name}\n\n${lines.join("\n")}`;
-}
-
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  writeFileSync(join(root, page), await recordsPage());
-  await runCommand("npx", ["--no-install", "oxfmt", page]);
+  const lines = fields.map(({ variant, name: field, title, meaning }) => {
+    const of = variant === null ? "" : ` of \`${variant}\``;
+    return wrap(`- \`${field}\`${of} (${title})${meaning === "" ? "" : `: ${meaning}`}`, "  ");
+  });
+  return `### ${/^\w+\.jsonl?$|^run\.json$/.test(name) ? `\`${name}\`` : name}\n\n${lines.flat().join("\n")}`;
 }

@@ -38,3 +38,22 @@ export function* findMissingModules(readme, moduleNames) {
       yield `README.md has no line for src/${module}/ in its tree.`;
   }
 }
+
+/** Columns of text that a table may take. */
+const widestTable = 120;
+
+/**
+ * Tables that do not fit a screen, each at its first line.
+ *
+ * @param {string} file
+ * @param {string} text
+ * @returns {Iterable<string>}
+ */
+export function* findWideTables(file, text) {
+  let isCode = false;
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line.startsWith("```")) isCode = !isCode;
+    if (isCode || !/^\|[\s:|-]+\|$/.test(line) || line.length <= widestTable) continue;
+    yield `${file}:${index} has a table of ${line.length} columns, ${widestTable} is the most: write it as a list.`;
+  }
+}

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 
 import { findUnnamed } from "./names.mjs";
-import { findDeadReferences, findMissingModules } from "./references.mjs";
+import { findDeadReferences, findMissingModules, findWideTables } from "./references.mjs";
 
 const repository = {
   exists: (path: string) => ["README.md", "docs/page.md", "src/core/task.ts"].includes(path),
@@ -34,4 +34,12 @@ test("findUnnamed() finds what the code knows by name and FEATURES.md does not",
   expect([...findUnnamed("`llm` and `llm-2`", { user: ["llm", "human"] })]).toEqual([
     "FEATURES.md does not name the user `human`.",
   ]);
+});
+
+test("findWideTables() finds tables that do not fit a screen, not code", () => {
+  const table = (width: number): string => `| head |\n|${"-".repeat(width - 2)}|\n| cell |`;
+  expect([...findWideTables("a.md", `text\n${table(121)}\n\n${table(120)}`)]).toEqual([
+    "a.md:2 has a table of 121 columns, 120 is the most: write it as a list.",
+  ]);
+  expect([...findWideTables("a.md", `\`\`\`\n${table(200)}\n\`\`\``)]).toEqual([]);
 });

@@ -34,7 +34,7 @@ Examples:
   # A run that was interrupted or killed: what has ended is kept, the rest goes on at the turn where it stopped.
   $ npx trainable-agents rollout --resume runs/20260101-120000-bookshop
 
-  # Your own environment; see docs/adding-an-environment.md.
+  # Your own environment; see docs/environments.md.
   $ npx trainable-agents rollout --env ./my-env.ts --url http://127.0.0.1:30000 --model ./Qwen2.5-7B-Instruct
 
   # Keep what a command would do, change one thing, run it.

@@ -138,7 +138,7 @@ describe("tokens of a conversation file", () => {
   });
 });
 
-describe("docs/loss-masks.md", () => {
+describe("docs/how-it-works.md", () => {
   const root = repositoryRoot();
   const blocks = [...readFileSync(join(root, "docs", "loss-masks.md"), "utf8").matchAll(/```console\n\$ npx trainable-agents (tokens .*)\n([^`]*)```/g)]; // prettier-ignore
 

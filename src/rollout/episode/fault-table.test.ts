@@ -1,4 +1,4 @@
-// What becomes of an episode when something around it fails: each row of the table in docs/engines.md, against the servers'
+// What becomes of an episode when something around it fails: each row of the table in docs/models.md, against the servers'
 // protocols, without sockets and without waiting. What only sockets can show is in `fault-table.wire.test.ts`, aborts are in
 // `partial-turns.test.ts`.
 
