@@ -11,7 +11,7 @@ import { Template } from "@huggingface/jinja";
 import { fromPlain, toPlain } from "../dist/python-semantics/json/index.js";
 import { createRandom } from "../dist/lib/random.js";
 import { compileChatTemplate, segmentsText } from "../dist/renderers/index.js";
-import { readableWords } from "../dist/tokenizers/readable-tokenizer.js";
+import { readableVocabulary } from "../dist/tokenizers/readable-tokenizer.js";
 import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
 
 const rounds = Number(process.argv[2] ?? 15);
@@ -21,12 +21,12 @@ const names = ["qwen2.5-instruct", "qwen3", "qwen3-coder", "llama-3.1-instruct",
 
 const random = createRandom(5);
 const pick = (list) => list[random.integer(list.length)];
-const words = (count) => Array.from({ length: count }, () => pick(readableWords)).join(" ");
+const words = (count) => Array.from({ length: count }, () => pick(readableVocabulary)).join(" ");
 
 function tool(index) {
   const properties = Object.fromEntries(
     Array.from({ length: 4 }, (_, place) => [
-      `${pick(readableWords)}_${place}`,
+      `${pick(readableVocabulary)}_${place}`,
       { type: "string", description: `${words(9)}.` },
     ]),
   );

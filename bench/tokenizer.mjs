@@ -11,13 +11,13 @@ import { Worker } from "node:worker_threads";
 import { createRandom } from "../dist/lib/random.js";
 import { createTokenizer } from "../dist/tokenizers/index.js";
 import { createLibraryTokenizer } from "../dist/tokenizers/library-tokenizer.js";
-import { readableWords } from "../dist/tokenizers/readable-tokenizer.js";
+import { readableVocabulary } from "../dist/tokenizers/readable-tokenizer.js";
 import { machine, median, spread } from "./lib/measure.mjs";
 
 const rounds = 15;
 const random = createRandom(11);
 const pick = (list) => list[random.integer(list.length)];
-const words = (count) => Array.from({ length: count }, () => pick(readableWords)).join(" ");
+const words = (count) => Array.from({ length: count }, () => pick(readableVocabulary)).join(" ");
 
 const place = fileURLToPath(new URL("../../shared/models/qwen3/tokenizer.json", import.meta.url));
 const isReal = existsSync(place);
@@ -34,9 +34,9 @@ function promptOf(characters) {
   let prompt = `<|im_start|>system\n${words(80)}.\n\n# Tools\n\n<tools>\n`;
   while (prompt.length < characters) {
     const properties = {
-      [pick(readableWords)]: { type: "string", description: `${words(9)}, such as '#W${random.integer(1e7)}'.` },
+      [pick(readableVocabulary)]: { type: "string", description: `${words(9)}, such as '#W${random.integer(1e7)}'.` },
     };
-    prompt += `${JSON.stringify({ type: "function", function: { name: `${pick(readableWords)}_${pick(readableWords)}`, description: `${words(14)}.`, parameters: { type: "object", properties } } })}\n`;
+    prompt += `${JSON.stringify({ type: "function", function: { name: `${pick(readableVocabulary)}_${pick(readableVocabulary)}`, description: `${words(14)}.`, parameters: { type: "object", properties } } })}\n`;
   }
   return `${prompt.slice(0, characters - 11)}<|im_end|>\n`;
 }

@@ -8,7 +8,14 @@
 
 import { createServer } from "node:http";
 
+import { requestIdOf } from "../../dist/rollout/episode/sample-turn.js";
+
+/** As many episodes of a task as any benchmark runs. */
+const mostEpisodes = 64;
+
 const replies = new Map();
+/** Episode ids by the key that requests carry in their place. */
+const episodes = new Map();
 const bodies = new Map();
 let isRecording = false;
 let delay = null;
@@ -49,18 +56,29 @@ function drawMs({ medianMs, sigma }) {
 
 /** "<episode>:<turn>" out of the request id, which stands near the end of the body or near its beginning. */
 function keyOf(body) {
+  const pattern = /"rid":"([^"_]*)_t(\d+)_r\d+"/;
   const match =
-    /"rid":"([^"]*):(\d+):\d+~"/.exec(body.subarray(-tail).toString("latin1")) ??
-    /"rid":"([^"]*):(\d+):\d+~"/.exec(body.subarray(0, tail).toString("latin1")) ??
-    /"rid":"([^"]*):(\d+):\d+~"/.exec(body.toString("latin1"));
-  return match === null ? "" : `${match[1]}:${match[2]}`;
+    pattern.exec(body.subarray(-tail).toString("latin1")) ??
+    pattern.exec(body.subarray(0, tail).toString("latin1")) ??
+    pattern.exec(body.toString("latin1"));
+  return match === null ? "" : `${episodes.get(match[1])}:${Number(match[2])}`;
+}
+
+/** Remembers which episodes a reply for "<task>:<turn>" or "<episode>:<turn>" may serve. */
+function addEpisodes(key) {
+  const id = key.slice(0, key.lastIndexOf(":"));
+  const ids = [id, ...Array.from({ length: mostEpisodes }, (_, index) => `${id}#${index}`)];
+  for (const episode of ids) episodes.set(requestIdOf(episode, { turn: 0, call: 0 }).split("_")[0], episode);
 }
 
 process.on("message", (message) => {
   if (message.type === "load") {
     isRecording = message.record;
     delay = message.delay;
-    for (const [key, json] of Object.entries(message.replies)) replies.set(key, Buffer.from(json ?? ""));
+    for (const [key, json] of Object.entries(message.replies)) {
+      replies.set(key, Buffer.from(json ?? ""));
+      addEpisodes(key);
+    }
     process.send({ type: "loaded" });
   } else if (message.type === "bodies") {
     process.send({ type: "bodies", bodies: [...bodies] });

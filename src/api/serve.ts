@@ -25,7 +25,7 @@ import type { ConnectedPolicy } from "./choose-policy.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
-import { observedPlayer } from "./watch-run.ts";
+import { observedRunner } from "./watch-run.ts";
 import {
   type RolloutSettings,
   type SettingName,
@@ -223,7 +223,7 @@ async function openService(
       {
         environment,
         defaultSplit: settings.split ?? environment.splits[0] ?? "train",
-        runner: (policy) => observedPlayer(engines.player(policy), metrics),
+        runner: (policy) => observedRunner(engines.player(policy), metrics),
         store: {
           append: async (episode) => {
             await store.append(episode);

@@ -55,7 +55,7 @@ export async function watchRun(
   const observer = observeWithAll(observers);
   if (observer === null) return { ...parts, gauges: () => undefined, circuit: () => undefined, close };
   return {
-    runEpisode: observedPlayer(parts.runEpisode, observer),
+    runEpisode: observedRunner(parts.runEpisode, observer),
     store: {
       append: (episode) => parts.store.append(episode),
       appendGroup: async (decided) => {
@@ -96,7 +96,7 @@ async function start(name: string, { folder, note }: WatchOptions): Promise<RunO
 }
 
 /** Tells the observer after the event counts. */
-export function observedPlayer(play: RunEpisode, observer: RunObserver): RunEpisode {
+export function observedRunner(play: RunEpisode, observer: RunObserver): RunEpisode {
   return (task, place) =>
     play(task, {
       ...place,

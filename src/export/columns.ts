@@ -1,4 +1,4 @@
-// The columns of a format, once: they give the type of its rows, every kind of file, and the reference in docs/records.md. And
+// The columns of a format, once: they give the type of its rows, every kind of file, and the reference in docs/reference.md. And
 // a row as one line of JSON. Lists of numbers are lists in both
 // kinds of file; "json" is any value, which Parquet holds as JSON text.
 

@@ -7,7 +7,7 @@ export {
   reasoningParser,
   reasoningParserNames,
   type ReasoningSplit,
-  type ReasoningStage,
+  type ReasoningStep,
 } from "./reasoning-parsers.ts";
 export {
   type ParseDelta,

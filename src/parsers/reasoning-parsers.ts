@@ -22,7 +22,7 @@ export interface ReasoningParser {
   readonly markers: readonly string[];
   split(text: string, options?: ReasoningOptions): ReasoningSplit;
   /** Splits a text on its way, as far as that can be known before its end. */
-  startSplitting(options?: ReasoningOptions): ReasoningStage;
+  startSplitting(options?: ReasoningOptions): ReasoningStep;
 }
 
 export type TagReasoningFormat = {
@@ -119,17 +119,17 @@ export function reasoningParser(name: string): ReasoningParser {
 type ReasoningPiece = { readonly reasoning: string; readonly rest: string };
 
 /** One text on its way through; both kinds of pieces join to what `split` gives, white space at the ends aside. */
-export interface ReasoningStage {
+export interface ReasoningStep {
   push(piece: string): ReasoningPiece;
 }
 
 const nothing: ReasoningPiece = { reasoning: "", rest: "" };
 
 /** Knows nothing before the end. */
-const silentStage: ReasoningStage = { push: () => nothing };
+const silentStage: ReasoningStep = { push: () => nothing };
 
 /** Reasons nothing: all is rest, behind `prefix`. */
-function restStage(prefix: string): ReasoningStage {
+function restStage(prefix: string): ReasoningStep {
   let before = prefix;
   return {
     push: (piece) => {
@@ -144,7 +144,7 @@ function restStage(prefix: string): ReasoningStage {
  * Reasoning between two tags. Unless it is forced, text that does not begin with the opening tag is taken for the rest; if
  * the tag comes later, nothing more is known, because then all before it was reasoning.
  */
-function tagStage(start: string, end: string, isForced: boolean): ReasoningStage {
+function tagStage(start: string, end: string, isForced: boolean): ReasoningStep {
   let mode: "unknown" | "reasoning" | "rest" | "lost" = isForced ? "reasoning" : "unknown";
   const starts = deleting(start);
   const late = until(start);

@@ -7,7 +7,7 @@ import { checkTextLength, limitError } from "./limits.ts";
 import { floatRepr, integerOf, roundFloat } from "./number-text.ts";
 import { type Int, numberOf, type PythonNumber, toFloat } from "./numbers.ts";
 import { codePointLength, unitOffset } from "./strings.ts";
-import { concatTexts, escapeText, type Origin, TracedText, unknownOrigin } from "./traced-text.ts";
+import { concatStrings, escapeText, type Origin, TracedText, unknownOrigin } from "./traced-text.ts";
 import {
   type CallArguments,
   PythonDict,
@@ -116,20 +116,20 @@ function group(digits: string, separator: string, size: number): string {
 
 /** Numbers stand right, texts left; with "=" the fill goes between sign and digits. */
 function pad(body: TracedText, sign: string, spec: FormatSpec): TracedText {
-  const signed = concatTexts([new TracedText(sign, unknownOrigin), body]);
+  const signed = concatStrings([new TracedText(sign, unknownOrigin), body]);
   const missing = spec.width - codePointLength(signed.text);
   if (missing <= 0) return signed;
   checkTextLength(spec.width);
   const fill = (count: number): TracedText => new TracedText(spec.fill.repeat(count), unknownOrigin);
   switch (spec.align) {
     case "<":
-      return concatTexts([signed, fill(missing)]);
+      return concatStrings([signed, fill(missing)]);
     case "^":
-      return concatTexts([fill(Math.floor(missing / 2)), signed, fill(Math.ceil(missing / 2))]);
+      return concatStrings([fill(Math.floor(missing / 2)), signed, fill(Math.ceil(missing / 2))]);
     case "=":
-      return concatTexts([new TracedText(sign, unknownOrigin), fill(missing), body]);
+      return concatStrings([new TracedText(sign, unknownOrigin), fill(missing), body]);
     default:
-      return concatTexts([fill(missing), signed]);
+      return concatStrings([fill(missing), signed]);
   }
 }
 
@@ -214,7 +214,7 @@ export function formatBraces(format: TracedText, args: CallArguments, step: Step
     parts.push(format.isMarkup ? escapeText(text.asMarkup(isSafe)) : text);
   }
   parts.push(format.slice(offset));
-  return concatTexts(parts).asMarkup(format.isMarkup);
+  return concatStrings(parts).asMarkup(format.isMarkup);
 }
 
 /** `format.format_map(values)`. */
@@ -274,7 +274,7 @@ export function formatPercent(format: TracedText, values: PythonValue): TracedTe
   const hasKeys = values instanceof PythonDict || values instanceof PythonList || values instanceof Undefined;
   if (queue.length > 0 && (isTuple || !(isKeyed || hasKeys))) throw typeError("not all values are used by the format");
   parts.push(format.slice(offset));
-  return concatTexts(parts).asMarkup(format.isMarkup);
+  return concatStrings(parts).asMarkup(format.isMarkup);
 }
 
 function valueOf(values: PythonValue, key: string): PythonValue {

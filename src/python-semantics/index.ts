@@ -13,7 +13,7 @@ export {
   fillText,
   isLower,
   isUpper,
-  joinTexts,
+  joinStrings,
   methodOf,
   replaceText,
   splitLines,
@@ -80,7 +80,7 @@ export {
 export { stringRepr } from "./string-repr.ts";
 export { parseFirstStatementValue } from "./syntax.ts";
 export {
-  concatTexts,
+  concatStrings,
   emptyText,
   escapeText,
   type Origin,

@@ -15,7 +15,7 @@ import {
   unitOffset,
   whitespaceClass,
 } from "./strings.ts";
-import { concatTexts, emptyText, escapeText, templateText, TracedText } from "./traced-text.ts";
+import { concatStrings, emptyText, escapeText, templateText, TracedText } from "./traced-text.ts";
 import {
   type CallArguments,
   DictView,
@@ -41,7 +41,7 @@ export function replaceText(text: TracedText, old: TracedText, replacement: Trac
     start = at + old.text.length;
   }
   if (parts.length === 0) return text;
-  return concatTexts([...parts, text.slice(start)]).asMarkup(text.isMarkup);
+  return concatStrings([...parts, text.slice(start)]).asMarkup(text.isMarkup);
 }
 
 /** Where a text is found, left to right without overlap; an empty one stands between all characters. */
@@ -61,11 +61,11 @@ function* placesOf(text: string, wanted: string, most: number): Iterable<number>
 }
 
 /** `separator.join(parts)`. */
-export function joinTexts(separator: TracedText, parts: readonly TracedText[]): TracedText {
+export function joinStrings(separator: TracedText, parts: readonly TracedText[]): TracedText {
   const length = parts.reduce((sum, { text }) => sum + text.length + separator.text.length, 0);
   checkTextLength(length);
-  if (separator.text === "") return concatTexts(parts);
-  return concatTexts(parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part])));
+  if (separator.text === "") return concatStrings(parts);
+  return concatStrings(parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part])));
 }
 
 function join(separator: TracedText, args: CallArguments): TracedText {
@@ -73,7 +73,7 @@ function join(separator: TracedText, args: CallArguments): TracedText {
     if (item instanceof TracedText) return separator.isMarkup ? escapeText(item) : item;
     throw typeError(`join wants texts, not a ${pythonTypeName(item)}`);
   });
-  return joinTexts(separator, parts).asMarkup(separator.isMarkup);
+  return joinStrings(separator, parts).asMarkup(separator.isMarkup);
 }
 
 /** The text in the middle of so many characters, or at one side. */
@@ -89,7 +89,7 @@ export function fillText(
   const half = Math.floor(missing / 2) + (missing & width & 1);
   const before = options.side === "left" ? 0 : options.side === "right" ? missing : half;
   const fill = (count: number): TracedText => templateText(options.fill.repeat(count));
-  return concatTexts([fill(before), text, fill(missing - before)]).asMarkup(text.isMarkup);
+  return concatStrings([fill(before), text, fill(missing - before)]).asMarkup(text.isMarkup);
 }
 
 function filling(name: string, side: "left" | "right" | "both"): readonly [string, TextMethod] {
@@ -108,7 +108,7 @@ function fillZeros(text: TracedText, args: CallArguments): TracedText {
   const width = expectIndex(bindPositional("zfill", args, 1, 1)[0]!);
   const signLength = /^[+-]/.test(text.text) ? 1 : 0;
   const digits = fillText(text.slice(signLength), width - signLength, { side: "right", fill: "0" });
-  return concatTexts([text.slice(0, signLength), digits]).asMarkup(text.isMarkup);
+  return concatStrings([text.slice(0, signLength), digits]).asMarkup(text.isMarkup);
 }
 
 function expandTabs(text: TracedText, args: CallArguments): TracedText {

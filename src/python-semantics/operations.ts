@@ -15,7 +15,7 @@ import {
   unsupportedOperands,
 } from "./numbers.ts";
 import { codePointLength, compareCodePoints, unitOffset } from "./strings.ts";
-import { concatTexts, escapeText, repeatText, TracedText } from "./traced-text.ts";
+import { concatStrings, escapeText, repeatText, TracedText } from "./traced-text.ts";
 import {
   DictView,
   hashKey,
@@ -240,9 +240,9 @@ function concatenate(left: PythonValue, right: PythonValue): PythonValue | null 
   if (!isSequence(left)) return null;
   if (left instanceof TracedText && right instanceof TracedText) {
     checkTextLength(left.text.length + right.text.length);
-    if (!left.isMarkup && !right.isMarkup) return concatTexts([left, right]);
+    if (!left.isMarkup && !right.isMarkup) return concatStrings([left, right]);
     // Markup escapes the other side.
-    return concatTexts([escapeText(left), escapeText(right)]).asMarkup(true);
+    return concatStrings([escapeText(left), escapeText(right)]).asMarkup(true);
   }
   const areLists = left instanceof PythonList && right instanceof PythonList;
   if (areLists || (left instanceof PythonTuple && right instanceof PythonTuple)) {
@@ -342,5 +342,5 @@ function sliceText(text: TracedText, bounds: Bounds): TracedText {
   const pieces = isPlain
     ? Array.from({ length: text.text.length }, (_, index) => text.slice(index, index + 1))
     : characters(text);
-  return concatTexts(pick(pieces, bounds)).asMarkup(text.isMarkup);
+  return concatStrings(pick(pieces, bounds)).asMarkup(text.isMarkup);
 }

@@ -65,7 +65,7 @@ export function templateText(text: string): TracedText {
   return text === "" ? emptyText : new TracedText(text, templateOrigin);
 }
 
-export function concatTexts(parts: readonly TracedText[]): TracedText {
+export function concatStrings(parts: readonly TracedText[]): TracedText {
   if (parts.length === 1) return parts[0]!;
   let text = "";
   const runs: Run[] = [];
@@ -84,7 +84,7 @@ export function repeatText(text: TracedText, count: number): TracedText {
   if (count <= 0 || runs.length === 0) return new TracedText("", templateOrigin, text.isMarkup);
   if (runs.length === 1) return new TracedText(text.text.repeat(count), runs[0]!.origin, text.isMarkup);
   if (count > maxRepeatedRuns) return new TracedText(text.text.repeat(count), unknownOrigin, text.isMarkup);
-  return concatTexts(Array.from({ length: count }, () => text)).asMarkup(text.isMarkup);
+  return concatStrings(Array.from({ length: count }, () => text)).asMarkup(text.isMarkup);
 }
 
 export function runsOf(text: TracedText): readonly Run[] {
@@ -141,5 +141,5 @@ export function escapeText(text: TracedText): TracedText {
     const replacement = replacements.get(character);
     return replacement === undefined ? piece : new TracedText(replacement, piece.origins);
   });
-  return concatTexts(parts).asMarkup(true);
+  return concatStrings(parts).asMarkup(true);
 }

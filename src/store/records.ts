@@ -325,7 +325,7 @@ export function groupFromJson(value: JsonValue, where: string): StoredGroup {
   return { group, samplesEnd };
 }
 
-/** The records of a run folder as docs/records.md shows them: `run.json` and a line of each journal of results. */
+/** The records of a run folder as docs/reference.md shows them: `run.json` and a line of each journal of results. */
 export const recordReferences: readonly RecordReference[] = [runManifest, storedEpisode, storedGroup].flatMap(
   ({ parts }) => parts,
 );

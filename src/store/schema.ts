@@ -1,5 +1,5 @@
 // Records of run files, each described once: a schema reads a record from JSON and names the field that is not what it should
-// be, writes it, and is the reference that docs/records.md shows. The compiler keeps a schema equal to the type of its record.
+// be, writes it, and is the reference that docs/reference.md shows. The compiler keeps a schema equal to the type of its record.
 // Not zod: values come as lossless JSON (maps), token ids as packed arrays, and lines are written into bytes without a tree in
 // between (an episode is stored for every few turns).
 

@@ -60,7 +60,7 @@ const plainToken: AddedToken = {
 /** Every text that is one token, in the order of ids. */
 function ordinaryTexts(): Set<string> {
   const texts = new Set<string>();
-  for (const word of readableWords) {
+  for (const word of readableVocabulary) {
     const capitalized = word.charAt(0).toUpperCase() + word.slice(1);
     for (const form of [word, ` ${word}`, capitalized, ` ${capitalized}`, `_${word}`]) {
       if (form.length > 1) texts.add(form);
@@ -81,7 +81,7 @@ function piecePattern(): RegExp {
 }
 
 /** Lower-case words; each also gets a capitalized form, both of them with a leading space, and a form with a leading underscore. */
-export const readableWords: readonly string[] = `
+export const readableVocabulary: readonly string[] = `
 the of and to in is you that it he was for on are as with his they at be this have from or one had by word but not
 what all were we when your can said there use an each which she do how their if will up other about out many then them
 these so some her would make like him into time has look two more write go see number no way could people my than

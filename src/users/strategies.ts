@@ -6,7 +6,7 @@ import type { AttributedError } from "../core/index.ts";
 import { pythonRepr, pythonStrip } from "../python-semantics/index.ts";
 import { stopMarker } from "./call-order.ts";
 import type { UserPrompts } from "./prompts.ts";
-import { readRaw, readWords, userFailure } from "./user-failure.ts";
+import { readRaw, readUtterance, userFailure } from "./user-failure.ts";
 
 /** Whether a strategy behaves sensibly or as the τ-bench reference does, quirks included. */
 export type UserCompat = "sane" | "upstream";
@@ -41,7 +41,7 @@ function strategy(
   compat: UserCompat,
   nextLine: (conversation: Conversation, read: (reply: string) => string) => Promise<string>,
 ): UserStrategy {
-  const read = compat === "upstream" ? readRaw : readWords;
+  const read = compat === "upstream" ? readRaw : readUtterance;
   return {
     name,
     systemPrompt: (prompts, instruction) => prompts.system(instruction),
@@ -72,7 +72,7 @@ export const reactStrategy = (compat: UserCompat): UserStrategy => ({
     const { messages, ask } = conversation;
     if (compat === "upstream") return readReactAsUpstream(remember(conversation, await ask(messages, readRaw)));
     const { reply, line } = await ask(messages, (text) => {
-      const words = readWords(text);
+      const words = readUtterance(text);
       return { reply: words, line: readReact(words) };
     });
     remember(conversation, reply);
@@ -178,7 +178,7 @@ async function betterLine(conversation: Conversation, response: string, compat: 
 
 /** What stands under the last heading `Response:`. */
 function readBetter(reply: string): string {
-  const parts = readWords(reply).split(/^[ \t*#]*Response:[ \t*]*/m);
+  const parts = readUtterance(reply).split(/^[ \t*#]*Response:[ \t*]*/m);
   const line = parts.slice(1).at(-1)?.trim() ?? "";
   if (line !== "") return line;
   throw malformedReflection('there are no words below a heading "Response:", a line is expected', excerpt(reply));

@@ -10,7 +10,7 @@ import type { AttributedError } from "../core/index.ts";
 import { replayMismatch } from "./call-order.ts";
 
 /** The words, trimmed, without a thinking block at the start. Throws the failure "empty-reply" when nothing is left. */
-export function readWords(reply: string): string {
+export function readUtterance(reply: string): string {
   const words = splitThinking(reply).words.trim();
   if (words === "") throw emptyReply(reply);
   return words;

@@ -56,8 +56,8 @@ export function benchCommand(run: RunCommand): Command {
   const command = new Command("bench")
     .summary("size the rollout side of a trainer, without a GPU")
     .description(
-      "bench trainer plays groups of the bookshop for a trainer that only waits as long as a real one computes, with a model " +
-        "and a user that take as long as yours, and tells how long the trainer waited and how old its tokens were.",
+      "bench trainer runs groups of the bookshop for a trainer that only waits as long as a real one computes, with a model " +
+        "and a user that take as long as yours, and reports how long the trainer waited and how old its tokens were.",
     )
     .argument("<what>", "trainer");
   addSettings(command, trainerFlags);
@@ -188,6 +188,6 @@ function advice(share: number, { asked, lagMs }: Measured): string {
   }
   if (share < 0.05) return "The rollout side keeps up; fewer episodes at once (--concurrency) may do.";
   return asked.maxStaleness === 0
-    ? "The trainer waits for every batch, because nothing is played while it trains; --max-staleness 1 overlaps the two."
+    ? "The trainer waits for every batch, because nothing runs while it trains; --max-staleness 1 overlaps the two."
     : "The trainer waits: more episodes at once (--concurrency, more engines) or a higher --max-staleness would help.";
 }

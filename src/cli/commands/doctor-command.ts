@@ -21,7 +21,7 @@ export function doctorCommand(run: RunCommand): Command {
   return new Command("doctor")
     .summary("examine the chat template of a model, or a server, before anything is trained")
     .description(
-      "template: plays small conversations with the tokenizer and the chat template of a model folder and shows: which renderer and parsers " +
+      "template: runs small conversations with the tokenizer and the chat template of a model folder and shows: which renderer and parsers " +
         "read it and why, which messages make the template rewrite what the policy has seen or sampled, what the loop does " +
         "then, and what an answer loses when it is read and rendered again. Needs no server and no weights.\n" +
         "engine: puts the contract of engines to a running SGLang or vLLM server, whole and streamed: ids, logprobs, stops, " +
@@ -43,7 +43,7 @@ export function doctorCommand(run: RunCommand): Command {
     .addOption(
       new Option(rolloutSettings.maxContextTokens.flag, "context of the served model (default: what the server says)"),
     )
-    .option("--exclusive", "nobody else uses the server: pause it, too")
+    .option("--exclusive", "the server has no other users: pause it, too")
     .optionsGroup("Options:")
     .option("--json", "print the outcome as JSON")
     .addHelpText(

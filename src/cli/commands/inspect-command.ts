@@ -22,7 +22,7 @@ export function inspectCommand(run: RunCommand): Command {
     .argument("<run>", "run folder")
     .argument("[episode]", "its number in the list, or its id")
     .option("--tokens", "show the training rows token by token")
-    .option("--full", "do not shorten long texts")
+    .option("--full", "show long content whole")
     .option("--outcome <name>", "list only episodes with this outcome, or passed, or failing")
     .addHelpText(
       "after",

@@ -11,7 +11,7 @@ import { exitCodeOf, showRollout, showTable } from "../rollout-display.ts";
 export function rolloutCommand(runCommand: RunCommand): Command {
   const command = new Command("rollout")
     .summary("play episodes and write a run folder with samples for a trainer")
-    .description("Plays episodes of an environment and writes a run folder with samples for a trainer.");
+    .description("Runs episodes of an environment and writes a run folder for a trainer.");
   addSettings(command, rolloutSettings);
   command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption());
   shortHelp(command, new Set([...commonSettings, "config"]));
@@ -24,14 +24,14 @@ const examples = `
 Paths are read from the current folder. Exit codes: 0 done, 1 every episode failed, 2 something to correct, 130 interrupted.
 
 Examples:
-  # The bookshop, played by a scripted expert. Needs nothing.
+  # The bookshop with a scripted expert. Needs nothing.
   $ npx trainable-agents rollout --group-size 8
 
   # A model behind SGLang on tau-bench.
   $ npx trainable-agents rollout --env tau-bench/retail --data ./tau-bench --tasks 0-49 --group-size 8 \\
       --url http://router:30000 --model ./Qwen3-4B-Instruct-2507 --user-model openai/gpt-4o
 
-  # A run that was interrupted or killed: what has ended is kept, the rest goes on at the turn where it stopped.
+  # A run that was interrupted or killed: what has ended is kept, the rest resumes at the turn where it stopped.
   $ npx trainable-agents rollout --resume runs/20260101-120000-bookshop
 
   # Your own environment; see docs/environments.md.

@@ -84,9 +84,9 @@ type StartFlags = {
 
 export function startCommand(run: RunCommand): Command {
   return new Command("start")
-    .summary("see it work: a small model plays 64 episodes, without a server")
+    .summary("see it work: a small model runs 64 episodes, without a server")
     .description(
-      "Plays 64 episodes of the bookshop in groups of 8, on held-out tasks, and shows one that passed and one that failed as " +
+      "Runs 64 episodes of the bookshop in groups of 8, on held-out tasks, and shows one that passed and one that failed as " +
         "the policy saw them, with loss masks. The policy is a language model of a million parameters that comes with the " +
         "package and runs in this process; the user follows an agenda.",
     )

@@ -51,7 +51,7 @@ describe.skipIf(folder === null)("tauBenchSource() (skipped without ../shared/ta
     });
     const grade = await environment.grade(completed);
     expect(grade).toMatchObject({ reward: 0, metrics: { database_right: 0, outputs_said: 0 } });
-    expect(grade.log).toMatch(/Not as the task wants them: .*users yusuf_rossi_9620.* Never said: "/);
+    expect(grade.log).toMatch(/Not as the task expects them: .*users yusuf_rossi_9620.* Never said: "/);
   });
 
   test("what a caller does to its arguments later does not reach the world", async () => {

@@ -13,7 +13,7 @@ import {
   answer,
   callMessage,
   nextQuestion,
-  probeTexts,
+  probeContents,
   question,
   resultMessage,
   TemplateProber,
@@ -128,10 +128,10 @@ export type DetectedTurns = {
 function detectTurns(prober: TemplateProber, tokenizer: Tokenizer): DetectedTurns | null {
   const closed = prober.render([question, answer]);
   if (closed === null) return null;
-  const tail = textAfter(segmentsText(closed), probeTexts.answer);
+  const tail = textAfter(segmentsText(closed), probeContents.answer);
   const endToken = leadingSpecial(tail, tokenizer);
   const followed = prober.render([question, answer, nextQuestion]);
-  const next = followed === null ? "" : textAfter(segmentsText(followed), probeTexts.answer);
+  const next = followed === null ? "" : textAfter(segmentsText(followed), probeContents.answer);
   return {
     startToken: openerOfMessages(followed ?? closed, tokenizer),
     endToken,

@@ -7,7 +7,7 @@ import { type ReasoningParser, reasoningParser, type ToolCallParser, toolCallPar
 import {
   callMessage,
   probeArguments,
-  probeTexts,
+  probeContents,
   probeTool,
   question,
   type TemplateProber,
@@ -41,7 +41,7 @@ export function writtenCall(
     .map((message) => render([question, message], false))
     .find((rendered) => rendered.includes("probe_key"));
   if (text === undefined) return "";
-  const opened = text.startsWith(prompt) ? prompt.length : endOf(text, probeTexts.question);
+  const opened = text.startsWith(prompt) ? prompt.length : endOf(text, probeContents.question);
   const action = text.slice(opened);
   const closed = (turns.endToken ?? "") + turns.closing;
   return action.endsWith(closed) ? action.slice(0, action.length - closed.length) : action;

@@ -11,7 +11,7 @@ import {
 } from "../chat-template.ts";
 
 /** Texts that no template writes by itself. */
-export const probeTexts = {
+export const probeContents = {
   question: "zqzq-question",
   answer: "zqzq-answer",
   next: "zqzq-next",
@@ -27,9 +27,9 @@ export const probeTool: JsonObject = fromPlain({
 }) as JsonObject;
 export const probeArguments = { probe_key: "probe value" };
 
-export const question = { role: "user", content: probeTexts.question };
-export const answer = { role: "assistant", content: probeTexts.answer };
-export const nextQuestion = { role: "user", content: probeTexts.next };
+export const question = { role: "user", content: probeContents.question };
+export const answer = { role: "assistant", content: probeContents.answer };
+export const nextQuestion = { role: "user", content: probeContents.next };
 
 /** An answer that calls the probe tool; some templates expect the arguments as JSON text. */
 export function callMessage(given: object | string = probeArguments): object {
@@ -41,7 +41,7 @@ export const resultMessage = {
   role: "tool",
   name: "probe_tool",
   tool_call_id: "probe0001",
-  content: probeTexts.result,
+  content: probeContents.result,
 };
 
 /** Any time, the same for all probes. */

@@ -5,7 +5,7 @@ import {
   calculate,
   type CallArguments,
   checkTextLength,
-  concatTexts,
+  concatStrings,
   contains,
   type IntegerBudget,
   isOrdered,
@@ -198,7 +198,7 @@ function compare(operator: CompareOperator, left: PythonValue, right: PythonValu
 function concatenate(frame: Frame, parts: readonly Evaluate[]): TracedText {
   const texts = parts.map((part) => textOf(part(frame)));
   checkTextLength(texts.reduce((sum, { text }) => sum + text.length, 0));
-  return charged(frame, concatTexts(texts));
+  return charged(frame, concatStrings(texts));
 }
 
 /** Counts the text or the items that an operation reads or makes. */

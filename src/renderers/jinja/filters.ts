@@ -8,7 +8,7 @@ import {
   capitalize,
   checkTextLength,
   codePointLength,
-  concatTexts,
+  concatStrings,
   escapeText,
   expectIndex,
   expectText,
@@ -17,7 +17,7 @@ import {
   integerOf,
   isTruthy,
   iteratorOf,
-  joinTexts,
+  joinStrings,
   lengthOf,
   limitError,
   numberOf,
@@ -106,9 +106,9 @@ const indent: Filter = (value, args) => {
   const indentation = isText ? width : templateText(" ".repeat(Math.max(0, expectIndex(width))));
   const lines = splitLines(text).map((line, index) => {
     const isIndented = index === 0 ? isTruthy(first) : isTruthy(blank) || line.text !== "";
-    return isIndented ? concatTexts([indentation, line]) : line;
+    return isIndented ? concatStrings([indentation, line]) : line;
   });
-  return joinTexts(templateText("\n"), lines).asMarkup(text.isMarkup);
+  return joinStrings(templateText("\n"), lines).asMarkup(text.isMarkup);
 };
 
 const truncate: Filter = (value, args) => {
@@ -123,7 +123,7 @@ const truncate: Filter = (value, args) => {
   const cut = text.slice(0, unitOffset(text.text, kept));
   const lastSpace = cut.text.lastIndexOf(" ");
   const whole = isTruthy(killWords) || lastSpace === -1 ? cut : cut.slice(0, lastSpace);
-  return concatTexts([whole, ending]);
+  return concatStrings([whole, ending]);
 };
 
 const center: Filter = (value, args) => {

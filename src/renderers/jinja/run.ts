@@ -4,7 +4,7 @@
 import {
   type CallArguments,
   checkTextLength,
-  concatTexts,
+  concatStrings,
   itemsMade,
   limitError,
   type Origin,
@@ -85,7 +85,7 @@ export class OutputBuffer {
   }
 
   toText(): TracedText {
-    return concatTexts(this.#pieces.map(({ origin, text }) => new TracedText(text, origin)));
+    return concatStrings(this.#pieces.map(({ origin, text }) => new TracedText(text, origin)));
   }
 
   toSegments(): TemplateSegment[] {

@@ -4,7 +4,7 @@ import {
   bindArguments,
   calculate,
   compareValues,
-  concatTexts,
+  concatStrings,
   expectIndex,
   hashKey,
   isIterable,
@@ -12,7 +12,7 @@ import {
   isTruthy,
   itemsOf,
   iteratorOf,
-  joinTexts,
+  joinStrings,
   lengthIn,
   lengthOf,
   orUndefined,
@@ -79,7 +79,7 @@ const lastItem: Filter = (value) => {
 
 const reversed: Filter = (value) => {
   if (value instanceof TracedText)
-    return concatTexts([...sizedItems(value)!].reverse() as TracedText[]).asMarkup(value.isMarkup);
+    return concatStrings([...sizedItems(value)!].reverse() as TracedText[]).asMarkup(value.isMarkup);
   if (!isIterable(value)) throw new PythonError("FilterArgumentError", `a ${pythonTypeName(value)} cannot be reversed`);
   const items = [...itemsOf(value)].reverse();
   return value instanceof PythonIterator ? PythonList.of(items) : PythonIterator.over(items, "reversed");
@@ -88,7 +88,7 @@ const reversed: Filter = (value) => {
 const join: Filter = (value, args) => {
   const [separator = templateText(""), attribute = null] = bindArguments("join", args, ["d", "attribute"]);
   const get = attributeGetter(attribute);
-  return joinTexts(
+  return joinStrings(
     textOf(separator),
     itemsOf(value).map((item) => textOf(attribute === null ? item : get(item))),
   );

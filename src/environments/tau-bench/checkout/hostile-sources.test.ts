@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../../../core/index.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
-import { readUserPromptTexts } from "./read-user-prompts.ts";
+import { readUserPromptContents } from "./read-user-prompts.ts";
 import { rulesSource, tasksSource, toolListSource, toolSource, userSourceText } from "./small-checkout.test-helper.ts";
 
 const readers: readonly (readonly [string, string, (source: PythonSource) => unknown])[] = [
@@ -12,7 +12,7 @@ const readers: readonly (readonly [string, string, (source: PythonSource) => unk
   ["tool list", toolListSource, readToolList],
   ["tool", toolSource, (source) => readToolSchema(source, "Mend")],
   ["rules", rulesSource, readRules],
-  ["user", userSourceText, readUserPromptTexts],
+  ["user", userSourceText, readUserPromptContents],
 ];
 
 const pieces = `

@@ -8,7 +8,7 @@ import { ConfigurationError } from "../../../core/index.ts";
 import { dumpJson, JsonSyntaxError, parseJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
-import { readUserPromptTexts } from "./read-user-prompts.ts";
+import { readUserPromptContents } from "./read-user-prompts.ts";
 import { checkoutRemedy, domainFolder, upstreamDomains, userSource, type UpstreamDomain } from "./upstream.ts";
 import { parseUserPrompts, type TauUserPrompts } from "./user-prompts.ts";
 
@@ -53,7 +53,7 @@ export async function readTauBenchCheckout(folder: string, options: ReadCheckout
     for (const [path, text] of read) files.set(`${domain.name}/${path}`, text);
     options.onProgress?.(`Read ${domain.name}: ${[...read.keys()].join(", ")}.`);
   }
-  files.set(userPromptsFile, toFile(readUserPromptTexts(await readSource(folder, userSource))));
+  files.set(userPromptsFile, toFile(readUserPromptContents(await readSource(folder, userSource))));
   return files;
 }
 

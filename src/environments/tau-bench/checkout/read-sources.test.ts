@@ -4,7 +4,7 @@ import { ConfigurationError } from "../../../core/index.ts";
 import { dumpJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
-import { readUserPromptTexts } from "./read-user-prompts.ts";
+import { readUserPromptContents } from "./read-user-prompts.ts";
 import { rulesSource, tasksSource, toolListSource, toolSource, userSourceText } from "./small-checkout.test-helper.ts";
 import { parseUserPrompts } from "./user-prompts.ts";
 
@@ -120,8 +120,8 @@ describe("readRules()", () => {
   refuses((text) => readRules(source(text)), rulesSource, [['"Be kind."', "1", "not text"]]);
 });
 
-describe("readUserPromptTexts()", () => {
-  const read = (text: string): JsonValue => readUserPromptTexts(source(text));
+describe("readUserPromptContents()", () => {
+  const read = (text: string): JsonValue => readUserPromptContents(source(text));
   const prompts = parseUserPrompts(dumpJson(read(userSourceText)), "user_prompts.json");
 
   it("gives the texts that the functions would build", () => {
@@ -157,7 +157,7 @@ describe("readUserPromptTexts()", () => {
 });
 
 describe("parseUserPrompts()", () => {
-  const texts = readUserPromptTexts(source(userSourceText));
+  const texts = readUserPromptContents(source(userSourceText));
   const changed = (key: string, value: JsonValue): string => dumpJson(new Map([...texts, [key, value]]));
 
   it.each([

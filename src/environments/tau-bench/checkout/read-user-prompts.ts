@@ -25,7 +25,7 @@ const userClasses = [
 ] as const;
 
 /** The file `user_prompts.json` of a prepared folder. Throws a `ConfigurationError` that names file and line. */
-export function readUserPromptTexts(source: PythonSource): JsonObject {
+export function readUserPromptContents(source: PythonSource): JsonObject {
   const scope = readScope(source, source.top);
   const [plain, react, verify, reflection] = userClasses;
   for (const name of [verify, reflection]) refuseMethod(source, scope, name, "build_system_prompt");

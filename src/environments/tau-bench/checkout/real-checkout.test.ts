@@ -11,7 +11,7 @@ import { createRandom } from "../../../lib/random.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
 import { readTauBenchCheckout, loadFewShotDisplays, loadUserPrompts } from "./read-checkout.ts";
 import { readTasks } from "./read-sources.ts";
-import { readUserPromptTexts } from "./read-user-prompts.ts";
+import { readUserPromptContents } from "./read-user-prompts.ts";
 
 const checkout = process.env["TAU_BENCH_CHECKOUT"] ?? "";
 const shared = checkout === "" ? null : sharedFolder("tau-bench");
@@ -60,7 +60,7 @@ describe.skipIf(shared === null)("a real checkout (skipped without TAU_BENCH_CHE
     ];
     const readers: readonly (readonly [string, (source: PythonSource) => unknown])[] = [
       ["tau_bench/envs/airline/tasks_test.py", (source) => readTasks(source, "TASKS")],
-      ["tau_bench/envs/user.py", readUserPromptTexts],
+      ["tau_bench/envs/user.py", readUserPromptContents],
     ];
     let refused = 0;
     for (const [path, read] of readers) {
