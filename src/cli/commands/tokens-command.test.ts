@@ -140,7 +140,7 @@ describe("tokens of a conversation file", () => {
 
 describe("docs/how-it-works.md", () => {
   const root = repositoryRoot();
-  const blocks = [...readFileSync(join(root, "docs", "loss-masks.md"), "utf8").matchAll(/```console\n\$ npx trainable-agents (tokens .*)\n([^`]*)```/g)]; // prettier-ignore
+  const blocks = [...readFileSync(join(root, "docs", "how-it-works.md"), "utf8").matchAll(/```console\n\$ npx trainable-agents (tokens .*)\n([^`]*)```/g)]; // prettier-ignore
 
   test("has its blocks", () => expect(blocks.length).toBeGreaterThan(2));
 
