@@ -10,12 +10,14 @@ import { createServer } from "node:http";
 
 import { requestIdOf } from "../../dist/rollout/episode/sample-turn.js";
 
-/** As many episodes of a task as any benchmark runs. */
-const mostEpisodes = 64;
+/** More episodes of a task than any benchmark runs. */
+const mostEpisodes = 8192;
 
 const replies = new Map();
 /** Episode ids by the key that requests carry in their place. */
 const episodes = new Map();
+const tasks = new Set();
+let places = 0;
 const bodies = new Map();
 let isRecording = false;
 let delay = null;
@@ -61,14 +63,19 @@ function keyOf(body) {
     pattern.exec(body.subarray(-tail).toString("latin1")) ??
     pattern.exec(body.subarray(0, tail).toString("latin1")) ??
     pattern.exec(body.toString("latin1"));
-  return match === null ? "" : `${episodes.get(match[1])}:${Number(match[2])}`;
+  return match === null ? "" : `${episodeOf(match[1])}:${Number(match[2])}`;
 }
 
-/** Remembers which episodes a reply for "<task>:<turn>" or "<episode>:<turn>" may serve. */
-function addEpisodes(key) {
-  const id = key.slice(0, key.lastIndexOf(":"));
-  const ids = [id, ...Array.from({ length: mostEpisodes }, (_, index) => `${id}#${index}`)];
-  for (const episode of ids) episodes.set(requestIdOf(episode, { turn: 0, call: 0 }).split("_")[0], episode);
+/** The episode whose ids have this key: keys are added, one more episode of every task at a time, until it is found. */
+function episodeOf(key) {
+  for (; !episodes.has(key) && places < mostEpisodes; places++) {
+    for (const task of tasks) addEpisode(`${task}#${places}`);
+  }
+  return episodes.get(key);
+}
+
+function addEpisode(id) {
+  episodes.set(requestIdOf(id, { turn: 0, call: 0 }).split("_")[0], id);
 }
 
 process.on("message", (message) => {
@@ -77,7 +84,9 @@ process.on("message", (message) => {
     delay = message.delay;
     for (const [key, json] of Object.entries(message.replies)) {
       replies.set(key, Buffer.from(json ?? ""));
-      addEpisodes(key);
+      const id = key.slice(0, key.lastIndexOf(":"));
+      addEpisode(id);
+      if (!id.includes("#")) tasks.add(id);
     }
     process.send({ type: "loaded" });
   } else if (message.type === "bodies") {
