@@ -134,7 +134,7 @@ class Shown(unittest.TestCase):
         self.assertIn("npx trainable-agents serve", text)
 
     def test_the_page_shows_the_trainer(self) -> None:
-        page = (ROOT / "docs" / "your-own-trainer.md").read_text(encoding="utf-8")
+        page = (ROOT / "docs" / "trainers.md").read_text(encoding="utf-8")
         trainer = (ROOT / "examples" / "your-own-trainer.py").read_text(encoding="utf-8")
         self.assertIn(f"```python file=examples/your-own-trainer.py\n{trainer}```", page)
 

@@ -234,7 +234,7 @@ class Example(unittest.TestCase):
         self.assertEqual(len(set(groups)), 16)
 
     def test_the_page_shows_the_trainer(self) -> None:
-        page = (ROOT / "docs" / "asynchronous.md").read_text(encoding="utf-8")
+        page = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
         trainer = (ROOT / "examples" / "asynchronous-trainer.py").read_text(encoding="utf-8")
         self.assertIn(f"```python file=examples/asynchronous-trainer.py\n{trainer}```", page)
 
