@@ -6,7 +6,7 @@ export { PythonError, pythonExceptionType, typeError, unlessRaised, valueError }
 export { evaluateExpression } from "./evaluate.ts";
 export { formatBraces, formatMap, formatPercent, originOfValue, textOf } from "./format.ts";
 export { pythonTypeName } from "./json/value.ts";
-export { checkTextLength, itemsMade, limitError } from "./limits.ts";
+export { AllowanceSpent, checkTextLength, itemsMade, limitError, spend, withAllowance } from "./limits.ts";
 export { argumentValue, callsOf, evaluateLiteral, literalErrors, makeDict } from "./literals.ts";
 export {
   capitalize,
@@ -79,6 +79,7 @@ export {
 } from "./strings.ts";
 export { stringRepr } from "./string-repr.ts";
 export { parseFirstStatementValue } from "./syntax.ts";
+export { simpleEscapes } from "./tokens.ts";
 export {
   concatStrings,
   emptyText,

@@ -26,9 +26,36 @@ let items = 0;
 /** Counts the items of a container that is made. */
 export function countItems(count: number): void {
   items += count;
+  spend(count);
 }
 
 /** Items of all lists, tuples and dicts made so far; the difference is what a program has made. */
 export function itemsMade(): number {
   return items;
+}
+
+let spent = 0;
+let mostSpent = Infinity;
+
+/** A program has used up the operations of {@link withAllowance}. Not an error of the program: it may be run again without. */
+export class AllowanceSpent extends Error {}
+
+/**
+ * Counts small operations, some nanoseconds each: whatever can be repeated without end counts what it repeats, so that the count
+ * bounds the time. Throws {@link AllowanceSpent} beyond the allowance.
+ */
+export function spend(operations: number): void {
+  spent += operations;
+  if (spent > mostSpent) throw new AllowanceSpent();
+}
+
+/** What `program` returns or throws, with that many operations at most. */
+export function withAllowance<T>(operations: number, program: () => T): T {
+  const outer = mostSpent;
+  mostSpent = Math.min(outer, spent + operations);
+  try {
+    return program();
+  } finally {
+    mostSpent = outer;
+  }
 }

@@ -3,7 +3,7 @@
 import { PythonError, typeError, valueError } from "./errors.ts";
 import { formatPercent } from "./format.ts";
 import { JsonFloat, pythonTypeName } from "./json/value.ts";
-import { checkItems, checkTextLength } from "./limits.ts";
+import { checkItems, checkTextLength, spend } from "./limits.ts";
 import {
   type BinaryOperator,
   calculateComplex,
@@ -47,6 +47,7 @@ export function pythonEquals(left: PythonValue, right: PythonValue): boolean {
   // oxlint-disable-next-line eqeqeq -- number, bigint: JavaScript's loose equality is exact across the two, as Python's is.
   if (a !== null || b !== null) return a !== null && b !== null && a == b;
   if (left === right) return true;
+  spend(1);
   const items = listIn(left);
   if (items !== null) return sameItems(items, listIn(right));
   if (isDict(left)) return isDict(right) && sameEntries(left, right);
@@ -103,6 +104,7 @@ export type OrderOperator = "<" | "<=" | ">" | ">=";
 
 /** Numbers exactly, texts by code point, lists and tuples item by item; a "TypeError" for anything else and any mix. */
 export function isOrdered(operator: OrderOperator, left: PythonValue, right: PythonValue): boolean {
+  spend(1);
   const [a, b] = [scalarOf(left), scalarOf(right)];
   if (a !== null && b !== null) return holds(operator, a, b);
   const [text, other] = [textIn(left), textIn(right)];

@@ -214,9 +214,20 @@ function numberValue(literal: string): PythonValue {
   return normalInteger(BigInt(digits));
 }
 
-const simpleEscapes: Readonly<Record<string, string>> = {
-  "\n": "", "\\": "\\", "'": "'", '"': '"', a: "\x07", b: "\b", f: "\f", n: "\n", r: "\r", t: "\t", v: "\v",
-}; // prettier-ignore
+/** What a backslash and one further character stand for in a string literal; a line end after it is left out. */
+export const simpleEscapes: ReadonlyMap<string, string> = new Map([
+  ["\n", ""],
+  ["\\", "\\"],
+  ["'", "'"],
+  ['"', '"'],
+  ["a", "\u0007"],
+  ["b", "\b"],
+  ["f", "\f"],
+  ["n", "\n"],
+  ["r", "\r"],
+  ["t", "\t"],
+  ["v", "\v"],
+]);
 
 /** Resolves escapes; unknown ones stay as they are written. */
 function unescape(body: string, isBytes: boolean): string {
@@ -235,7 +246,7 @@ function unescape(body: string, isBytes: boolean): string {
       if (other === "x" || (!isBytes && (other === "u" || other === "U" || other === "N"))) {
         throw syntaxError("an escape that is too short");
       }
-      return Object.hasOwn(simpleEscapes, other ?? "") ? simpleEscapes[other ?? ""]! : escape;
+      return simpleEscapes.get(other ?? "") ?? escape;
     },
   );
 }

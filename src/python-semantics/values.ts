@@ -5,7 +5,7 @@
 
 import { PythonError, typeError, valueError } from "./errors.ts";
 import { JsonFloat, type JsonObject, type JsonValue, pythonTypeName } from "./json/value.ts";
-import { countItems } from "./limits.ts";
+import { checkTextLength, countItems, spend } from "./limits.ts";
 import { floatRepr, maxIntegerDigits } from "./number-text.ts";
 import { stringRepr } from "./string-repr.ts";
 import { codePointLength } from "./strings.ts";
@@ -438,7 +438,10 @@ export function hashKey(value: PythonValue): HashKey {
   const parts: string[] = [];
   for (const part of value.items().map(hashKey)) {
     if (part !== null && typeof part === "object") return value;
-    parts.push(`${typeof part}:${JSON.stringify(String(part))}`);
+    const text = JSON.stringify(String(part));
+    checkTextLength(text.length);
+    spend(1 + text.length);
+    parts.push(`${typeof part}:${text}`);
   }
   return Symbol.for(parts.join());
 }
@@ -472,6 +475,7 @@ export function pythonRepr(value: PythonValue): string {
   if (value instanceof JsonFloat) return floatRepr(value.value);
   if (value instanceof Map) return mapRepr(value as ReadonlyMap<string, PythonValue>);
   if (value instanceof TracedText) return value.isMarkup ? `Markup(${stringRepr(value.text)})` : stringRepr(value.text);
+  spend(1);
   return (value as PythonObject).repr();
 }
 
@@ -488,9 +492,7 @@ export function pythonStr(value: PythonValue): string {
   return value instanceof Undefined ? "" : (textIn(value) ?? pythonRepr(value));
 }
 
-export function isList(value: PythonValue): value is readonly PythonValue[] {
-  return Array.isArray(value);
-}
+export const isList = (value: PythonValue): value is readonly PythonValue[] => Array.isArray(value);
 
 export function isDict(value: PythonValue): value is PythonDict | ReadonlyMap<string, PythonValue> {
   return value instanceof PythonDict || value instanceof Map;

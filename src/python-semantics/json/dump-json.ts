@@ -2,6 +2,7 @@
 // here, never by `JSON.stringify`.
 
 import { PythonError, typeError } from "../errors.ts";
+import { spend } from "../limits.ts";
 import { floatRepr } from "../number-text.ts";
 import { compareCodePoints } from "../strings.ts";
 import { isList, PythonDict, PythonList, PythonTuple, type PythonValue, textIn } from "../values.ts";
@@ -74,6 +75,7 @@ class Writer {
   }
 
   #writeObject(value: PythonValue, lineBreak: string): string {
+    spend(1);
     if (value instanceof PythonList && value.json !== null) return this.write(value.json, lineBreak);
     if (value instanceof PythonDict && value.json !== null) return this.write(value.json, lineBreak);
     if (value instanceof PythonList || value instanceof PythonTuple) return this.write(value.items(), lineBreak);

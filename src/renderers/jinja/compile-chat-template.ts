@@ -1,9 +1,9 @@
 // Any Hugging Face chat template as a function: the Jinja program compiled once, run with Python's semantics as transformers
-// configures it. Slower than a native template and without a family's knowledge, but the same text, errors included. Every
-// piece of the text knows the message it came from, where that can be followed.
+// configures it, errors included. Every piece of the text knows the message it came from, where that can be followed.
 
 import { runBounded, TimeLimitError } from "../../lib/deadline.ts";
 import {
+  AllowanceSpent,
   fromJson,
   limitError,
   PythonDict,
@@ -13,35 +13,48 @@ import {
   templateOrigin,
   toolsOrigin,
   unknownOrigin,
+  withAllowance,
 } from "../../python-semantics/index.ts";
 import { type ChatTemplate, ChatTemplateError, type TemplateInput, type TemplateSegment } from "../chat-template.ts";
 import { compileBody } from "./compile-statement.ts";
 import { templateGlobals } from "./globals.ts";
 import { parseTemplate } from "./parser.ts";
-import { Frame, maxTemplateLength, maxTimeMs, Run } from "./run.ts";
+import { Frame, maxTemplateLength, maxTimeMs, Run, unwatchedOperations } from "./run.ts";
 import { analyzeBody, compileEntry, Layout, type Scope, Symbols } from "./symbols.ts";
 
 /**
  * Throws a {@link ChatTemplateError} for a template that Jinja cannot compile ("TemplateSyntaxError",
  * "TemplateAssertionError") or that uses what is not supported here ("unsupported"). What it returns throws one where the
- * Jinja program raises, and "limit" for a template that wants more than `limits.ts` gives. `timeoutMs`: for compiling, and for
+ * Jinja program raises, and "limit" for a template that takes more than `run.ts` allows. `timeoutMs`: for compiling, and for
  * each rendering.
  */
 export function compileChatTemplate(
   template: string,
   { timeoutMs = maxTimeMs }: { readonly timeoutMs?: number } = {},
 ): ChatTemplate {
-  const execute = guarded(timeoutMs, () => {
-    if (template.length > maxTemplateLength) throw limitError(`it has more than ${maxTemplateLength} characters`);
-    return compileProgram(template);
-  });
-  return (input) => guarded(timeoutMs, () => execute(input));
+  const execute = guarded(timeoutMs, () =>
+    runBounded(() => {
+      if (template.length > maxTemplateLength) throw limitError(`it has more than ${maxTemplateLength} characters`);
+      return compileProgram(template);
+    }, timeoutMs),
+  );
+  return (input) => guarded(timeoutMs, () => executeBounded(() => execute(input), timeoutMs));
 }
 
-/** Within the time, and with errors in the terms of templates; a stack that nesting has used up is one of them. */
+/** A rendering changes nothing, so one that turns out to be long is started again, by the clock. */
+function executeBounded<T>(execute: () => T, timeoutMs: number): T {
+  try {
+    return withAllowance(unwatchedOperations, execute);
+  } catch (error) {
+    if (!(error instanceof AllowanceSpent)) throw error;
+    return runBounded(execute, timeoutMs);
+  }
+}
+
+/** With errors in the terms of templates; a stack that nesting has used up is one of them. */
 function guarded<T>(timeoutMs: number, run: () => T): T {
   try {
-    return runBounded(run, timeoutMs);
+    return run();
   } catch (error) {
     if (error instanceof TimeLimitError) throw renderError("limit", `it takes more than ${timeoutMs / 1000} seconds`);
     if (error instanceof PythonError) throw renderError(error.pythonType, error.message);
@@ -62,7 +75,7 @@ function compileProgram(template: string): ChatTemplate {
   const execute = compileBody(statements, scope);
   const enter = compileEntry(scope);
   return (input: TemplateInput): readonly TemplateSegment[] => {
-    const run = new Run(variablesOf(input));
+    const run = new Run(variablesOf(input), template.length);
     const frame = new Frame(layout.size, null, run);
     enter(frame);
     execute(frame);

@@ -28,7 +28,7 @@ import { filters, unsupportedFilters } from "./filters.ts";
 import { unsupportedSyntax } from "./lexer.ts";
 import { callValue, getAttribute, getItem } from "./lookup.ts";
 import type { ArgumentNodes, CompareOperator, Expression, FilterNode } from "./nodes.ts";
-import { type Evaluate, type Frame, maxIntegerBits } from "./run.ts";
+import { type Evaluate, type Frame, maxIntegerBits, read } from "./run.ts";
 import { compileName, type Scope } from "./symbols.ts";
 import { hasTest, runTest } from "./tests.ts";
 
@@ -48,16 +48,18 @@ export function compileExpression(expression: Expression, scope: Scope): Evaluat
       const { value } = expression;
       return () => value;
     }
-    case "name":
-      return compileName(scope, expression.name);
+    case "name": {
+      const value = compileName(scope, expression.name);
+      return (frame) => read(value(frame));
+    }
     case "attribute": {
       const { name } = expression;
       const object = compile(expression.object);
-      return (frame) => getAttribute(object(frame), name);
+      return (frame) => read(getAttribute(object(frame), name));
     }
     case "item": {
       const [object, key] = [compile(expression.object), compile(expression.key)];
-      return (frame) => getItem(object(frame), key(frame));
+      return (frame) => read(getItem(object(frame), key(frame)));
     }
     case "slice": {
       const bound = (part: Expression | null): Evaluate => (part === null ? () => null : compile(part));

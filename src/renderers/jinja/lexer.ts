@@ -2,7 +2,7 @@
 // configures it: the newline after a block tag goes, and so do the blanks before one that starts a line; `-` takes all white
 // space, `+` takes none. Brackets must close before a tag can end; numbers have underscores and exponents; names are Unicode.
 
-import { PythonError, pythonRstrip, whitespaceClass } from "../../python-semantics/index.ts";
+import { PythonError, pythonRstrip, simpleEscapes, whitespaceClass } from "../../python-semantics/index.ts";
 import { ChatTemplateError } from "../chat-template.ts";
 
 /** "statement" and "expression" begin a tag, "end" ends one; an operator's value is its sign. */
@@ -163,20 +163,6 @@ function trackBracket(open: string[], sign: string): void {
 }
 
 const escape = /\\(?:([0-7]{1,3})|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([\s\S]))/gu;
-
-const simpleEscapes: ReadonlyMap<string, string> = new Map([
-  ["\n", ""],
-  ["\\", "\\"],
-  ["'", "'"],
-  ['"', '"'],
-  ["a", "\u0007"],
-  ["b", "\b"],
-  ["f", "\f"],
-  ["n", "\n"],
-  ["r", "\r"],
-  ["t", "\t"],
-  ["v", "\v"],
-]);
 
 /** Python's `unicode-escape` decoding, which leaves unknown escapes as they are. */
 function decodeString(body: string): string {

@@ -1,4 +1,6 @@
-import { describe, expect, test } from "vitest";
+import { Script } from "node:vm";
+
+import { describe, expect, test, vi } from "vitest";
 
 import { ChatTemplateError, segmentsText } from "../chat-template.ts";
 import { compileChatTemplate } from "./compile-chat-template.ts";
@@ -79,6 +81,43 @@ describe("a hostile template is stopped, not the process", () => {
     expect(kindOf(`{{ ${"(".repeat(20_000)}1${")".repeat(20_000)} }}`)).toBe("RecursionError");
     const deep = "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{% endif %}x{% endmacro %}{{ f(150) }}";
     expect(kindOf(deep)).toBe("rendered 151");
+  });
+
+  const emptyInput = {
+    messages: [],
+    tools: null,
+    addGenerationPrompt: false,
+    kwargs: new Map(),
+    context: { specialTokens: new Map(), now: null },
+  };
+  const shared = "{% set ns = namespace(l=[0], m=[0]) %}{% for i in range(90) %}{% set ns.l = [ns.l, ns.l] %}{% set ns.m = [ns.m, ns.m] %}{% endfor %}"; // prettier-ignore
+  test.each([
+    ["that is written", `${shared}{{ ns.l }}`],
+    ["that is written as JSON", `${shared}{{ ns.l|tojson }}`],
+    ["that is compared", `${shared}{{ ns.l == ns.m }}`],
+    ["that is put in order", `${shared}{{ ns.l < ns.m }}`],
+    ["that is formatted", `${shared}{{ "%s" % [ns.l] }}`],
+    ["that is a key", '{% set ns = namespace(t=(0,)) %}{% for i in range(90) %}{% set ns.t = (ns.t, ns.t) %}{% endfor %}{{ {ns.t: 1} }}'], // prettier-ignore
+  ])("a list of lists %s: limit, by the clock, which an ordinary rendering does not start", (_, template) => {
+    const hostile = compileChatTemplate(template, { timeoutMs: 100 });
+    expect(() => hostile(emptyInput)).toThrow(expect.objectContaining({ kind: "limit" }));
+  });
+
+  test("a thread watches what is compiled and long renderings, which are begun again, but no ordinary one", () => {
+    const watch = vi.spyOn(Script.prototype, "runInContext");
+    try {
+      const ordinary = compileChatTemplate("{% for a in range(1000) %}{{ a }},{% endfor %}");
+      const long = compileChatTemplate(
+        "{% for a in range(2000) %}{% for b in range(1000) %}{% endfor %}{{ a }},{% endfor %}",
+      );
+      expect(watch).toHaveBeenCalledTimes(2);
+      expect(segmentsText(ordinary(emptyInput))).toHaveLength(3890);
+      expect(watch).toHaveBeenCalledTimes(2);
+      expect(segmentsText(long(emptyInput))).toHaveLength(8890);
+      expect(watch).toHaveBeenCalledTimes(3);
+    } finally {
+      watch.mockRestore();
+    }
   });
 
   test("a long conversation is nowhere near the limits", () => {

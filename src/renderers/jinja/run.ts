@@ -8,9 +8,13 @@ import {
   itemsMade,
   limitError,
   type Origin,
+  PythonDict,
   PythonError,
+  PythonList,
+  PythonTuple,
   type PythonValue,
   runsOf,
+  spend,
   TracedText,
 } from "../../python-semantics/index.ts";
 import type { TemplateSegment } from "../chat-template.ts";
@@ -21,6 +25,11 @@ const maxWork = 2 ** 30;
 export const maxTemplateLength = 2 ** 20;
 /** For compiling a template, and for one rendering. Prompts of 128,000 tokens take a twentieth of a second. */
 export const maxTimeMs = 10_000;
+/**
+ * Operations of a rendering before a clock is started: many times those of a long conversation, and no more than about a second.
+ * The clock is a thread, and starting it costs more than most renderings.
+ */
+export const unwatchedOperations = 2 ** 20;
 /** Iterations of all loops of one rendering together: a loop over all messages within a loop over 2,800 of them. */
 const maxIterations = 2 ** 23;
 /** Macros within macros; CPython's own recursion limit stops near 250. */
@@ -30,16 +39,26 @@ export const maxIntegerBits = 2 ** 14;
 /** Items of all lists, tuples and dicts that one rendering makes. */
 const maxAllItems = 2 ** 23;
 
+/** Characters, or characters of a template, that cost about as much as one small operation (`spend`). */
+const charactersPerOperation = 64;
+
 /** What one rendering has used up. */
 export class Meter {
+  /** Of one iteration or macro call, which may run through the whole template. */
+  readonly #operations: number;
   #work = 0;
   #iterations = 0;
   #depth = 0;
   readonly #itemsBefore = itemsMade();
 
+  constructor(templateLength: number) {
+    this.#operations = 1 + templateLength / charactersPerOperation;
+  }
+
   /** Throws when all operations together have touched too much text. */
   work(amount: number): void {
     this.#work += amount;
+    spend(1 + amount / charactersPerOperation);
     if (this.#work > maxWork) throw limitError(`it works on more than ${maxWork} characters`);
     if (itemsMade() - this.#itemsBefore > maxAllItems) {
       throw limitError(`it makes lists of more than ${maxAllItems} items together`);
@@ -47,11 +66,13 @@ export class Meter {
   }
 
   iteration(): void {
+    spend(this.#operations);
     if (++this.#iterations > maxIterations) throw limitError(`its loops run more than ${maxIterations} times`);
   }
 
   /** Runs a macro one level deeper. */
   descend<T>(run: () => T): T {
+    spend(this.#operations);
     if (++this.#depth > maxDepth)
       throw new PythonError("RecursionError", `its macros call each other more than ${maxDepth} deep`);
     try {
@@ -60,6 +81,15 @@ export class Meter {
       this.#depth--;
     }
   }
+}
+
+/** Counts what an operation on a value that was looked up may have to read. */
+export function read<T extends PythonValue | undefined>(value: T): T {
+  if (value instanceof TracedText) spend(1 + value.text.length / charactersPerOperation);
+  else if (value instanceof PythonList || value instanceof PythonTuple || value instanceof PythonDict)
+    spend(1 + value.length);
+  else spend(1);
+  return value;
 }
 
 /** A filter; `args` are those after the value. Throws what Jinja throws for values and arguments that do not fit. */
@@ -119,7 +149,7 @@ export class Frame {
 
 export class Run {
   readonly variables: ReadonlyMap<string, PythonValue>;
-  readonly meter = new Meter();
+  readonly meter: Meter;
   #output = new OutputBuffer();
   /** Place of the message whose loop iteration is running; loops over messages set it. */
   message: number | null = null;
@@ -127,8 +157,9 @@ export class Run {
   #placed = new Map<Origin, Origin>();
   #placedMessage: number | null = null;
 
-  constructor(variables: ReadonlyMap<string, PythonValue>) {
+  constructor(variables: ReadonlyMap<string, PythonValue>, templateLength: number) {
     this.variables = variables;
+    this.meter = new Meter(templateLength);
   }
 
   get output(): OutputBuffer {

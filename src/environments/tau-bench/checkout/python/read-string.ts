@@ -4,6 +4,7 @@
 
 import type { SyntaxNode } from "@lezer/common";
 
+import { simpleEscapes } from "../../../../python-semantics/index.ts";
 import { childrenOf, problemAt, quote, textOf, type PythonSource } from "./python-source.ts";
 
 /** What a string is made of: text, and names to be replaced by values. */
@@ -86,20 +87,6 @@ function decodeText(source: PythonSource, from: number, to: number, kind: String
   }
   return decoded;
 }
-
-const simpleEscapes: ReadonlyMap<string, string> = new Map([
-  ["\n", ""],
-  ["\\", "\\"],
-  ["'", "'"],
-  ['"', '"'],
-  ["a", "\u0007"],
-  ["b", "\b"],
-  ["f", "\f"],
-  ["n", "\n"],
-  ["r", "\r"],
-  ["t", "\t"],
-  ["v", "\v"],
-]);
 
 const hexLengths: ReadonlyMap<string, number> = new Map([
   ["x", 2],
