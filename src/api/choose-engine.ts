@@ -133,7 +133,7 @@ export function chooseEngineName(settings: EngineSettings, own: boolean): Engine
   }
   if (name === "expert" && env !== "bookshop") {
     throw new ConfigurationError(
-      `Cannot play "${env}" with engine "expert": it knows the bookshop alone; use --engine sglang with --url and --model.`,
+      `Cannot run "${env}" with engine "expert": it knows the bookshop alone; use --engine sglang with --url and --model.`,
     );
   }
   const needsNoServer = name !== "sglang" && name !== "vllm";
@@ -144,7 +144,7 @@ export function chooseEngineName(settings: EngineSettings, own: boolean): Engine
   }
   if (name !== "sglang" && name !== "expert" && findPreset(settings.preset) !== null) {
     throw new ConfigurationError(
-      `Cannot play preset "${settings.preset}" with engine "${name}": the preset speaks to SGLang; use --engine sglang.`,
+      `Cannot run preset "${settings.preset}" with engine "${name}": the preset speaks to SGLang; use --engine sglang.`,
     );
   }
   const bringsModel = name === "expert" || (name === "embedded" && env === "bookshop");
@@ -188,7 +188,7 @@ export function engineOptions(settings: EngineSettings, env: Surroundings["env"]
   const urls = readUrls(settings.url);
   if (urls.length > 1 && findPreset(settings.preset) !== null) {
     throw new ConfigurationError(
-      `Cannot play preset "${settings.preset}" with ${urls.length} servers: the preset speaks to one; put a router before them.`,
+      `Cannot run preset "${settings.preset}" with ${urls.length} servers: the preset speaks to one; put a router before them.`,
     );
   }
   const connectTimeoutMs = Math.ceil(connectTimeout * 1000);
@@ -275,7 +275,7 @@ async function openGguf({ tokenizer }: ChosenModel, options: LlamaCppEngineOptio
   if (tokenizer.vocabularySize > vocabularySize) {
     await engine.close();
     throw new ConfigurationError(
-      `Cannot play "${options.modelPath}" with this tokenizer: it has ${tokenizer.vocabularySize} tokens, the file ${vocabularySize}; ` +
+      `Cannot run "${options.modelPath}" with this tokenizer: it has ${tokenizer.vocabularySize} tokens, the file ${vocabularySize}; ` +
         "name the folder of the same model with --model.",
     );
   }

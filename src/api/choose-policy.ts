@@ -38,20 +38,20 @@ const ofEngines = [
 /** Ways of sampling that not every provider has a name for. */
 const ofSampling = ["topK", "minP", "repetitionPenalty"] as const;
 
-/** `null`: an engine plays. Throws a `ConfigurationError` for settings that do not go together. */
+/** `null`: an engine samples. Throws a `ConfigurationError` for settings that do not go together. */
 function chooseAgent(settings: RolloutSettings, env: Surroundings["env"]): ChatAgent | null {
   const { agentModel, agentUrl, agentApiKeyEnv, temperature, topP, maxNewTokens } = settings;
   if (agentModel === null) {
     if (agentUrl === null && agentApiKeyEnv === null) return null;
     throw new ConfigurationError(
-      "Cannot play with an agent behind an API: no model is named; give --agent-model provider/model, or --agent-url <address> " +
+      "Cannot run with an agent behind an API: no model is named; give --agent-model provider/model, or --agent-url <address> " +
         "and --agent-model <its name there>.",
     );
   }
   const unread = ofEngines.find((name) => settings[name] !== null);
   if (unread !== undefined) {
     throw new ConfigurationError(
-      `Cannot use --${flagOf(unread)} with --agent-model: a model behind an API plays without an engine; leave one of both out.`,
+      `Cannot use --${flagOf(unread)} with --agent-model: a model behind an API needs no engine; leave one of both out.`,
     );
   }
   const unsent = ofSampling.find((name) => settings[name] !== defaultSampling[name]);
@@ -158,7 +158,7 @@ function enginePolicy(
   const given = withShippedModel(asked);
   if (engine === "expert" && (given.strategy === "act" || given.strategy === "react")) {
     throw new ConfigurationError(
-      `Cannot play strategy "${given.strategy}" with engine "expert": it knows tools in the chat template's own form alone; use ` +
+      `Cannot run strategy "${given.strategy}" with engine "expert": it knows tools in the chat template's own form alone; use ` +
         "--strategy tool-calling, or a model.",
     );
   }

@@ -47,7 +47,7 @@ async function displaysOf(
     data === null || benchmark !== "tau-bench" ? null : await loadFewShotDisplays(resolve(cwd, data), domain);
   if (found !== null) return found;
   throw new ConfigurationError(
-    `Cannot play "${environment.name}" with strategy "few-shot": there are no example conversations; give --displays <file>, or ` +
+    `Cannot run "${environment.name}" with strategy "few-shot": there are no example conversations; give --displays <file>, or ` +
       "--data <folder>, a checkout of tau-bench with its few_shot_data.",
   );
 }
@@ -119,7 +119,7 @@ export async function chooseUser(
   const isListed = environment.users.includes(name) || (modelUsers.includes(name) && environment.users.includes("llm"));
   if (!isListed) {
     throw new ConfigurationError(
-      `Cannot play "${environment.name}" with user "${name}": it can be played with ${usersOf(environment)}; choose one with --user.`,
+      `Cannot run "${environment.name}" with user "${name}": it runs with ${usersOf(environment)}; choose one with --user.`,
     );
   }
   if (modelUsers.includes(name))
@@ -169,8 +169,8 @@ async function modelOptions(
   const { userModel, userUrl, userApiKeyEnv } = settings;
   if (userModel === null) {
     throw new ConfigurationError(
-      `Cannot make user "${name}": no model plays it; give --user-model provider/model, or --user-url <address> and ` +
-        `--user-model <its name there>. "${environment.name}" can be played with ${usersOf(environment)}.`,
+      `Cannot make user "${name}": no model is named for it; give --user-model provider/model, or --user-url <address> and ` +
+        `--user-model <its name there>. "${environment.name}" runs with ${usersOf(environment)}.`,
     );
   }
   const apiKey = readKey(env, userApiKeyEnv, "--user-api-key-env");

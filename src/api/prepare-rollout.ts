@@ -75,7 +75,7 @@ export async function prepareRollout(
   const policy = choosePolicy(given, context);
   if (!environment.splits.includes(split)) {
     throw new ConfigurationError(
-      `Cannot play split "${split}" of "${environment.name}": it has ${environment.splits.join(", ")}; correct --split.`,
+      `Cannot run split "${split}" of "${environment.name}": it has ${environment.splits.join(", ")}; correct --split.`,
     );
   }
   const taskset = environment.taskset(split);

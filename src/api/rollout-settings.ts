@@ -45,7 +45,7 @@ export function readTaskList(
     const [, first = "", last = first] = item.exec(part.trim()) ?? [];
     if (Number(last) >= size) {
       throw new ConfigurationError(
-        `Cannot play task ${last}: ${environment} has ${size} tasks in split "${split}", 0 to ${size - 1}; correct --tasks.`,
+        `Cannot run task ${last}: ${environment} has ${size} tasks in split "${split}", 0 to ${size - 1}; correct --tasks.`,
       );
     }
     for (let index = Number(first); index <= Number(last); index++) indexes.add(index);

@@ -321,7 +321,7 @@ class EngineBook {
       ["expert", "embedded", "llama-cpp"].includes(settings.engine)
     ) {
       throw new ConfigurationError(
-        `Cannot use the engine of the request: this service plays with engine "${settings.engine}"; leave "engine" out, or start the service with --engine sglang.`,
+        `Cannot use the engine of the request: this service runs engine "${settings.engine}"; leave "engine" out, or start the service with --engine sglang.`,
       );
     }
     if (engineUrl !== null) checkAddress(engineUrl);

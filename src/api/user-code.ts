@@ -12,7 +12,7 @@ import { messageOf } from "../core/index.ts";
 
 import { cell, labelStart, memorySize, type WatchSetup } from "./watch-memory.ts";
 
-/** Of a process that code of a user's module has blocked or ended: what was played is kept and can be resumed. */
+/** Of a process that code of a user's module has blocked or ended: finished episodes are kept and can be resumed. */
 export const stuckExitCode = 70;
 
 export type WatchLimits = { readonly environmentMs: number; readonly graderMs: number };
@@ -43,7 +43,7 @@ export function watchProcess(redact: (text: string) => string): void {
     else if (caller !== "" && !isEnded) {
       isEnded = true;
       say(
-        `Cannot go on: environment "${module ?? "?"}" called process.exit at ${shownPlace(caller)}. What was played is kept.${remedy}`,
+        `Cannot continue: environment "${module ?? "?"}" called process.exit at ${shownPlace(caller)}. Finished episodes are kept.${remedy}`,
       );
       return exit(stuckExitCode);
     }
@@ -51,7 +51,9 @@ export function watchProcess(redact: (text: string) => string): void {
   };
   process.on("exit", () => {
     if (isEnded) return;
-    say(`Cannot go on: the process was ended, and nothing of this program did it. What was played is kept.${remedy}`);
+    say(
+      `Cannot continue: the process was ended, and nothing of this program did it. Finished episodes are kept.${remedy}`,
+    );
     process.exitCode = stuckExitCode;
   });
 }
@@ -142,7 +144,7 @@ function onStray(error: unknown): void {
   const [first = ""] = framesOf(error);
   if (module === null || first.startsWith(ownFiles)) {
     isEnded = true;
-    say(`${stackOf(error)}\nThis should not happen. What was played is kept.${remedy}`);
+    say(`${stackOf(error)}\nThis should not happen. Finished episodes are kept.${remedy}`);
     process.exit(1);
   }
   strays++;

@@ -152,7 +152,7 @@ describe("--agent-model", () => {
     [["--agent-model", "m", "--agent-url", url, "--top-k", "5"], "give it in --sampling-extra"],
     [["--agent-model", "m"], 'Cannot make the agent with model "m": it names no provider'],
     [["--agent-model", "m", "--agent-url", url, "--agent-api-key-env", "NONE"], '"NONE" is not set'],
-    [["--strategy", "react"], 'Cannot play strategy "react" with engine "expert"'],
+    [["--strategy", "react"], 'Cannot run strategy "react" with engine "expert"'],
     [["--strategy", "magic"], "use one of tool-calling, act, react, few-shot"],
   ])("refuses %j before anything is asked", async (flags, state) => {
     const { run } = await createTestCli();

@@ -52,7 +52,7 @@ export const exitCodes = Object.freeze({
   failed: 1,
   /** A flag, file, folder or server that the user can correct. */
   usage: 2,
-  /** Code of a user's module never yielded, or ended the process: what was played is kept and can be resumed. */
+  /** Code of a user's module never yielded, or ended the process: finished episodes are kept and can be resumed. */
   stuck: stuckExitCode,
   interrupted: 130,
 });

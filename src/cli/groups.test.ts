@@ -36,7 +36,7 @@ describe("rollout with groups", () => {
     const groups = await lines(join(folder, "a"), "groups.jsonl");
     const kept = groups.filter(({ decision }) => decision === "kept");
     expect(kept).toHaveLength(3);
-    expect(stdout).toContain(`${groups.length} played`);
+    expect(stdout).toContain(`${groups.length} run`);
     expect(stdout).toContain("kept 3 of 3 wanted");
     for (const { rewards } of kept) expect(new Set(rewards as number[]).size).toBe(2);
     const rows = await lines(join(folder, "a"), "samples.jsonl");

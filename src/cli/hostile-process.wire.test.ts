@@ -93,7 +93,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
   ])("names a tool that never yields (%s), and ends with 70", async (name, hostile) => {
     const { code, stderr } = await play(name, hostile);
     expect(stderr).toMatch(
-      /Cannot go on: .* of environment ".*mjs" has not yielded for 1 seconds, at .*mjs:4:\d+ \(meet\)\..*Go on with: .*--resume/s,
+      /Cannot continue: .* of environment ".*mjs" has not yielded for 1 seconds, at .*mjs:4:\d+ \(meet\)\..*Go on with: .*--resume/s,
     );
     if (name === "loop") expect(stderr).toContain('tool "look" in task "lamp:test:0" of environment "./loop.mjs"');
     expect(code).toBe(70);
@@ -106,7 +106,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
     ["exit-later", "setTimeout(process.exit, 1); await new Promise(() => {});", "the process was ended"],
   ])("names an environment that ends the process (%s)", async (name, hostile, message) => {
     const { code, stderr } = await play(name, hostile);
-    expect(stderr).toMatch(new RegExp(`Cannot go on: ${message}`));
+    expect(stderr).toMatch(new RegExp(`Cannot continue: ${message}`));
     expect(stderr).toMatch(/Go on with: .*--resume/);
     expect(code).toBe(70);
     // Each way of ending once; all with full counts.

@@ -158,12 +158,12 @@ describe("runRollout()", () => {
     const store = await openedStore();
     const lost = runRollout(plan(1, 1), {
       runEpisode: async () => {
-        throw new ConfigurationError("Cannot play this task.");
+        throw new ConfigurationError("Cannot run this task.");
       },
       store,
       exportSamples: rows,
     });
-    await expect(lost).rejects.toThrow("Cannot play this task.");
+    await expect(lost).rejects.toThrow("Cannot run this task.");
   });
 
   it("refuses a plan with a task twice, a task that does not exist, or no sample", async () => {

@@ -77,7 +77,7 @@ export function checkLine(
   const isGroups = file.endsWith(runFiles.groups);
   const [lost, again] = isGroups
     ? ["this line and those after it", "decides their groups"]
-    : ["this line", "plays the episode"];
+    : ["this line", "runs the episode"];
   throw new ConfigurationError(
     `Cannot read "${file}" ${place}${whose}: it is not what was written; ${fault}. Restore the file from a copy, or remove ${lost}, ` +
       `set "status" in ${runFiles.manifest} to "running" and resume the run, which ${again} again.`,

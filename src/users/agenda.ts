@@ -35,7 +35,7 @@ export function agendaUser(): UserSource {
   const create: UserSource["create"] = (task, { seed }) => {
     if (task.agenda === null) {
       throw new ConfigurationError(
-        `Cannot play task "${task.id}" with user "agenda": environment "${task.environment}" has no structured goals; ` +
+        `Cannot run task "${task.id}" with user "agenda": environment "${task.environment}" has no structured goals; ` +
           'use "llm", "human" or "scripted".',
       );
     }
@@ -72,7 +72,7 @@ class AgendaUser implements UserSimulator {
     const first = agenda.goals[0];
     if (first === undefined || agenda.patience < 1) {
       throw new ConfigurationError(
-        `Cannot play task "${task.id}": its agenda needs a goal and a patience of 1 or more.`,
+        `Cannot run task "${task.id}": its agenda needs a goal and a patience of 1 or more.`,
       );
     }
     this.#agenda = agenda;

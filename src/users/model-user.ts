@@ -81,7 +81,7 @@ type ModelUserParts = {
 function instructionOf(task: Task, name: string): string {
   if (task.instruction !== null) return task.instruction;
   throw new ConfigurationError(
-    `Cannot play task "${task.id}" as user "${name}": the task has no instruction in prose; ` +
+    `Cannot run task "${task.id}" as user "${name}": the task has no instruction in prose; ` +
       'choose a user that needs none, such as "agenda", "scripted" or "human".',
   );
 }

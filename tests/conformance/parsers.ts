@@ -92,5 +92,5 @@ function playReasoning(record: JsonObject, name: string, tally: GoldenTally): vo
 
 function asObject(value: JsonValue): JsonObject {
   if (value instanceof Map) return value;
-  throw new Error("Cannot play the record: a JSON object is wanted where it has none.");
+  throw new Error("Cannot run the record: a JSON object is wanted where it has none.");
 }

@@ -71,7 +71,7 @@ async function loadSet(name: string, folder: string, options: GoldenSuiteOptions
     findChatTemplate(name, folder, options) ?? findChatTemplate(name, folder, { ...options, data: null });
   if (chatTemplate === null) {
     throw new ConfigurationError(
-      `Cannot play the goldens of "${name}": ${name}/chat_template.jinja is not in the data.`,
+      `Cannot run the goldens of "${name}": ${name}/chat_template.jinja is not in the data.`,
     );
   }
   return {

@@ -10,7 +10,7 @@ import { exitCodeOf, showRollout, showTable } from "../rollout-display.ts";
 
 export function rolloutCommand(runCommand: RunCommand): Command {
   const command = new Command("rollout")
-    .summary("play episodes and write a run folder with samples for a trainer")
+    .summary("run episodes and write a run folder for a trainer")
     .description("Runs episodes of an environment and writes a run folder for a trainer.");
   addSettings(command, rolloutSettings);
   command.addOption(configOption()).addOption(dryRunOption()).addOption(resumeOption());

@@ -191,7 +191,7 @@ function confirmationView(rescored: readonly RescoredRun[], colours: Colours): s
   const changed = rescored.reduce((sum, run) => sum + run.changedObservations, 0);
   const calls = rescored.reduce((sum, { score }) => sum + score.toolCalls, 0);
   const lines = [
-    `  ${colours.dim("played again")}  ${formatCount(replayed.length)} of ${formatCount(rescored.length)} runs, ` +
+    `  ${colours.dim("replayed")}  ${formatCount(replayed.length)} of ${formatCount(rescored.length)} runs, ` +
       `${formatCount(changed)} of ${formatCount(calls)} observations of tools are not as recorded`,
     `  ${colours.dim("rewards")}       ${formatCount(replayed.length - unconfirmed.length)} confirmed, ${formatCount(unconfirmed.length)} not`,
   ];

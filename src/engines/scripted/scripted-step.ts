@@ -120,7 +120,7 @@ export function toIds(tokens: ScriptedTokens, tokenizer: Tokenizer | null): Uint
   if (typeof tokens !== "string") return Uint32Array.from(tokens);
   if (tokenizer !== null) return tokenizer.encode(tokens);
   throw new ConfigurationError(
-    `Cannot play the text ${JSON.stringify(tokens.slice(0, 40))}: the scripted engine has no tokenizer; give it one, or give ids.`,
+    `Cannot run the text ${JSON.stringify(tokens.slice(0, 40))}: the scripted engine has no tokenizer; give it one, or give ids.`,
   );
 }
 

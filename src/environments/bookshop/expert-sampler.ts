@@ -72,7 +72,7 @@ export function createExpertSampler({ tokenizer, noise = 0, seed = 0 }: ExpertSa
   const endId = tokenizer.tokenId("<|im_end|>");
   if (endId === null) {
     throw new ConfigurationError(
-      `Cannot play the bookshop expert with tokenizer "${tokenizer.name}": it has no token "<|im_end|>"; use one of a ChatML family.`,
+      `Cannot run the bookshop expert with tokenizer "${tokenizer.name}": it has no token "<|im_end|>"; use one of a ChatML family.`,
     );
   }
   // Throws now for a noise out of bounds, not at the first request.

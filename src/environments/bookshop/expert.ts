@@ -29,7 +29,7 @@ export type ExpertAction = {
 export function expertAction(prompt: string, options: ExpertOptions = {}): ExpertAction {
   const { noise = 0, seed = 0 } = options;
   if (!(noise >= 0 && noise <= 1)) {
-    throw new RangeError(`Cannot play the expert: noise is ${noise}, a number from 0 to 1 is expected.`);
+    throw new RangeError(`Cannot run the expert: noise is ${noise}, a number from 0 to 1 is expected.`);
   }
   const step = nextStep(readDesk(readConversation(prompt)));
   const random = createRandom(deriveSeed(seed, "expert", prompt));
