@@ -1,26 +1,16 @@
-// Who watches a rollout, out of `--metrics` and `--log-json`: makes the observers and puts them between the run and its
-// player and store. A run that nobody watches gets back what it gave.
+// The observers of a rollout, from `--metrics` and `--log-json`: makes them and puts them between the run, its episodes and its
+// store. A run without any gets back what it gave, and loads none of their libraries.
 
 import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import type { RunEpisode, RolloutParts } from "../rollout/index.ts";
-import {
-  createRunLog,
-  createRunMetrics,
-  createRunTraces,
-  createTensorboard,
-  observeWithAll,
-  type CircuitChange,
-  type RunGauges,
-  type RunObserver,
-  serveMetrics,
-} from "../telemetry/index.ts";
+import type { CircuitChange, RunGauges, RunObserver } from "../telemetry/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 
 export type RunWatch = {
   readonly runEpisode: RunEpisode;
   readonly store: RolloutParts["store"];
-  /** Told of every change; cheap when nobody watches. */
+  /** Receives every change; cheap without observers. */
   readonly gauges: (gauges: RunGauges) => void;
   readonly circuit: (change: CircuitChange) => void;
   readonly close: () => Promise<void>;
@@ -37,12 +27,15 @@ export type WatchOptions = {
 
 type Parts = { readonly runEpisode: RunEpisode; readonly store: RolloutParts["store"] };
 
-/** Starts what the settings name. Throws a `ConfigurationError` for a name nobody knows and a port that is taken. */
+/** Starts what the settings name. Throws a `ConfigurationError` for an unknown name and a port that is taken. */
 export async function watchRun(
   settings: Pick<RolloutSettings, "metrics" | "logJson">,
   parts: Parts,
   options: WatchOptions,
 ): Promise<RunWatch> {
+  const unobserved = { ...parts, gauges: () => undefined, circuit: () => undefined, close: () => Promise.resolve() };
+  if (!settings.logJson && settings.metrics === null) return unobserved;
+  const { createRunLog, observeWithAll } = await import("../telemetry/index.ts");
   const observers: RunObserver[] = [];
   const close = async (): Promise<void> => void (await Promise.all(observers.map((observer) => observer.close())));
   try {
@@ -53,7 +46,7 @@ export async function watchRun(
     throw error;
   }
   const observer = observeWithAll(observers);
-  if (observer === null) return { ...parts, gauges: () => undefined, circuit: () => undefined, close };
+  if (observer === null) return unobserved;
   return {
     runEpisode: observedRunner(parts.runEpisode, observer),
     store: {
@@ -70,6 +63,7 @@ export async function watchRun(
 }
 
 async function start(name: string, { folder, note }: WatchOptions): Promise<RunObserver> {
+  const { createRunMetrics, createRunTraces, createTensorboard, serveMetrics } = await import("../telemetry/index.ts");
   const [kind, port, ...rest] = name.split(":");
   if (kind === "tensorboard" && port === undefined) {
     const place = join(folder, "tensorboard");
@@ -91,14 +85,14 @@ async function start(name: string, { folder, note }: WatchOptions): Promise<RunO
     };
   }
   throw new ConfigurationError(
-    `Cannot watch the run: --metrics names "${name}", wanted prometheus, prometheus:<port>, tensorboard or traces, with commas between them.`,
+    `Cannot watch the run: --metrics names "${name}", expected prometheus, prometheus:<port>, tensorboard or traces, with commas between them.`,
   );
 }
 
-/** Tells the observer after the event counts. */
-export function observedRunner(play: RunEpisode, observer: RunObserver): RunEpisode {
+/** The observer receives an event after it counts. */
+export function observedRunner(runEpisode: RunEpisode, observer: RunObserver): RunEpisode {
   return (task, place) =>
-    play(task, {
+    runEpisode(task, {
       ...place,
       async onEvent(event) {
         await place.onEvent(event);

@@ -7,20 +7,26 @@ import { packageVersion } from "../api/run-to-resume.ts";
 import { redactorFor } from "../api/secrets.ts";
 import { nearest } from "../api/setting.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
-import { type CliContext, exitCodes } from "./cli-context.ts";
-import { benchCommand } from "./commands/bench-command.ts";
-import { doctorCommand } from "./commands/doctor-command.ts";
-import { engineCommand } from "./commands/engine-command.ts";
-import { evalCommand } from "./commands/eval-command.ts";
-import { exportCommand, exportModelCommand } from "./commands/export-command.ts";
-import { inspectCommand } from "./commands/inspect-command.ts";
-import { prepareCommand, startCommand } from "./commands/start-command.ts";
-import { rolloutCommand } from "./commands/rollout-command.ts";
-import { serveCommand } from "./commands/serve-command.ts";
-import { tokensCommand } from "./commands/tokens-command.ts";
-import { trainCommand } from "./commands/train-command.ts";
+import { type CliContext, exitCodes, type RunCommand } from "./cli-context.ts";
 import { coloursFor } from "./display/terminal-text.ts";
 import { withTodaysNames } from "./flags.ts";
+
+/** Each command by name, in the order of the help. Loaded when it is named: together they import the whole package. */
+const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Command>>> = {
+  start: async () => (await import("./commands/start-command.ts")).startCommand,
+  rollout: async () => (await import("./commands/rollout-command.ts")).rolloutCommand,
+  eval: async () => (await import("./commands/eval-command.ts")).evalCommand,
+  inspect: async () => (await import("./commands/inspect-command.ts")).inspectCommand,
+  export: async () => (await import("./commands/export-command.ts")).exportCommand,
+  "export-model": async () => (await import("./commands/export-command.ts")).exportModelCommand,
+  prepare: async () => (await import("./commands/start-command.ts")).prepareCommand,
+  train: async () => (await import("./commands/train-command.ts")).trainCommand,
+  engine: async () => (await import("./commands/engine-command.ts")).engineCommand,
+  serve: async () => (await import("./commands/serve-command.ts")).serveCommand,
+  doctor: async () => (await import("./commands/doctor-command.ts")).doctorCommand,
+  bench: async () => (await import("./commands/bench-command.ts")).benchCommand,
+  tokens: async () => (await import("./commands/tokens-command.ts")).tokensCommand,
+};
 
 /**
  * A mistake on the command line as one sentence with the remedy. Repeats names and never values: a value may be a key that
@@ -67,7 +73,7 @@ function usageMessage(
 /** Runs one command line, `argv` without program and script. Never rejects. */
 export async function runCli(argv: readonly string[], context: CliContext): Promise<number> {
   let exitCode: number = exitCodes.done;
-  const program = createProgram(context, async (command) => {
+  const program = await createProgram(argv, context, async (command) => {
     exitCode = await command(context);
   });
   try {
@@ -86,7 +92,7 @@ export async function commandLineProblem(
   argv: readonly string[],
   context: CliContext,
 ): Promise<{ readonly message: string; readonly isIncomplete: boolean } | null> {
-  const program = createProgram(context, () => Promise.resolve());
+  const program = await createProgram(argv, context, () => Promise.resolve());
   try {
     await program.parseAsync(argv, { from: "user" });
     return null;
@@ -98,7 +104,8 @@ export async function commandLineProblem(
   }
 }
 
-function createProgram(context: CliContext, run: Parameters<typeof rolloutCommand>[0]): Command {
+/** With the command that is named; with all of them where none is, for the help and for what a misspelt one is near to. */
+async function createProgram(argv: readonly string[], context: CliContext, run: RunCommand): Promise<Command> {
   const { stdout, stderr, env } = context;
   const program = new Command("trainable-agents")
     .description("Roll out, evaluate and train tool-using agents.")
@@ -106,22 +113,13 @@ function createProgram(context: CliContext, run: Parameters<typeof rolloutComman
     .helpOption("-h, --help", "show this help")
     .helpCommand("help [command]", "show the help of a command")
     .addHelpText("after", `\nBegin with:\n  $ ${context.program} start\n  $ ${context.program} rollout --help`);
-  for (const command of [
-    startCommand(run),
-    rolloutCommand(run),
-    evalCommand(run),
-    inspectCommand(run),
-    exportCommand(run),
-    exportModelCommand(run),
-    prepareCommand(run),
-    trainCommand(run),
-    engineCommand(run),
-    serveCommand(run),
-    doctorCommand(run),
-    benchCommand(run),
-    tokensCommand(run),
-  ])
-    program.addCommand(command);
+  const [named = ""] = argv;
+  const loading = Object.hasOwn(commands, named)
+    ? [commands[named]!]
+    : named === "--version"
+      ? []
+      : Object.values(commands);
+  for (const create of await Promise.all(loading.map((load) => load()))) program.addCommand(create(run));
   for (const command of [program, ...program.commands]) {
     command
       .exitOverride()

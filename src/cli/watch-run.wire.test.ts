@@ -32,7 +32,7 @@ describe("watchRun()", () => {
   test.each(["prometheus:port", "wandb", "tensorboard:1", "", "prometheus:1:2"])("refuses %j", async (metrics) => {
     const options = { folder, note: () => undefined, log: () => undefined };
     await expect(watchRun({ metrics, logJson: false }, parts, options)).rejects.toThrow(
-      `Cannot watch the run: --metrics names "${metrics}", wanted prometheus, prometheus:<port>, tensorboard or traces`,
+      `Cannot watch the run: --metrics names "${metrics}", expected prometheus, prometheus:<port>, tensorboard or traces`,
     );
   });
 

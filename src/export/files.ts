@@ -3,7 +3,7 @@
 
 import { type FileHandle, open, rename, rm } from "node:fs/promises";
 
-import { ByteWriter, ParquetWriter, type SchemaElement } from "hyparquet-writer";
+import type { SchemaElement } from "hyparquet-writer";
 
 import { type AnyRow, type Columns, type ColumnType, rowLine } from "./columns.ts";
 
@@ -92,6 +92,8 @@ const maxRowsPerGroup = 10_000;
 
 /** Written a row group at a time. */
 export async function createParquetFile(path: string, columns: Columns<AnyRow>): Promise<RowFile> {
+  // Loaded for this kind of file alone: a rollout imports this module, too.
+  const { ByteWriter, ParquetWriter } = await import("hyparquet-writer");
   const file = await PartialFile.open(path);
   const bytes = new ByteWriter();
   const schema = [
