@@ -1,4 +1,4 @@
-"""A trainer that trains while the next batches are played. Needs httpx and a running `trainable-agents serve`."""
+"""A trainer that trains while the next batches are sampled. Needs httpx and a running `trainable-agents serve`."""
 
 import argparse
 import os
@@ -9,11 +9,11 @@ import httpx
 
 parser = argparse.ArgumentParser(description=__doc__)
 parser.add_argument("--url", default="http://127.0.0.1:8800")
-parser.add_argument("--training", required=True, help="any name; the same name goes on with the same producer")
-parser.add_argument("--step", type=int, default=0, help="step of the checkpoint to go on from")
-asked = parser.parse_args()
+parser.add_argument("--training", required=True, help="any name; the same name resumes the same producer")
+parser.add_argument("--step", type=int, default=0, help="step of the checkpoint to resume from")
+options = parser.parse_args()
 token = os.environ.get("TRAINABLE_AGENTS_TOKEN")
-service = httpx.Client(base_url=asked.url, headers={"authorization": f"Bearer {token}"} if token else {}, timeout=120)
+service = httpx.Client(base_url=options.url, headers={"authorization": f"Bearer {token}"} if token else {}, timeout=120)
 
 
 def ask(method: str, path: str, body: dict | None = None, key: str | None = None) -> dict:
@@ -43,11 +43,11 @@ def reward_of(row: dict) -> float:
     return row["reward"] - 0.1 * row["metadata"]["metrics"].get("ruleViolations", 0)
 
 
-wanted = {"samples": 8, "batch_groups": 4, "max_staleness": 1, "filters": ["zero-signal"], "training": asked.training}
-producer = ask("POST", "/v1/producers", wanted, key=asked.training)["id"]
+plan = {"group_size": 8, "batch_groups": 4, "max_staleness": 1, "filters": ["zero-signal"], "training": options.training}
+producer = ask("POST", "/v1/producers", plan, key=options.training)["id"]
 # The engine has the weights of the checkpoint by now. A trainer that was killed may have left the service paused.
 ask("POST", "/v1/continue")
-for step in range(asked.step, 4):
+for step in range(options.step, 4):
     for group in batch(step):
         rows = ask("GET", f"/v1/groups/{group['id']}/samples?format=slime")["samples"]
         # What failed has no reward. An episode may have several rows, and counts once.
@@ -55,8 +55,8 @@ for step in range(asked.step, 4):
         mean, spread = statistics.fmean(rewards.values()), statistics.pstdev(rewards.values()) + 1e-6
         advantages = [(reward - mean) / spread for reward in rewards.values()]
         print(f"step {step} group {group['id']} staleness {group['staleness']} advantages", *(f"{a:+.2f}" for a in advantages))
-        # Your loss here, as in your-own-trainer.py. Meanwhile the service plays what the next steps train.
+        # Your loss here, as in your-own-trainer.py. Meanwhile the service runs what the next steps train.
     ask("POST", "/v1/pause")  # no engine call begins: change the weights here, and save a checkpoint of step + 1
-    ask("POST", "/v1/weights", {"version": step + 1, "training": asked.training})
+    ask("POST", "/v1/weights", {"version": step + 1, "training": options.training})
     ask("POST", "/v1/continue")
 ask("POST", f"/v1/producers/{producer}/cancel")

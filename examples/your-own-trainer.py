@@ -18,7 +18,7 @@ training = uuid.uuid4().hex
 
 def start(step: int, task: int) -> str:
     """With its key, a request that is sent again is the same group: no fault starts episodes twice."""
-    body = {"task_index": task, "samples": 8, "sampling_params": {"temperature": 1.0}}
+    body = {"task_index": task, "group_size": 8, "sampling_params": {"temperature": 1.0}}
     answer = service.post("/v1/groups", json=body, headers={"idempotency-key": f"{training}-{step}-{task}"})
     return answer.raise_for_status().json()["id"]
 
@@ -36,7 +36,7 @@ def reward_of(row: dict) -> float:
 
 
 for step in range(3):
-    groups = [start(step, task) for task in range(4)]  # they all play at once
+    groups = [start(step, task) for task in range(4)]  # they all run at once
     for rows in map(rows_of, groups):
         rewards = {row["rollout_id"]: reward_of(row) for row in rows}  # an episode may have several rows, and counts once
         if len(rewards) < 2:

@@ -67,9 +67,9 @@ class Client:
         body = _body({"task_index": task_index, **options})
         return cast(Episode, await self._ask("POST", "/v1/episodes", body=body, key=key or uuid.uuid4().hex))
 
-    async def start_group(self, task_index: int, samples: int, *, key: str | None = None, **options: Any) -> Group:
-        """Starts `samples` episodes of one task. The rest is as in `start_episode`."""
-        body = _body({"task_index": task_index, "samples": samples, **options})
+    async def start_group(self, task_index: int, group_size: int, *, key: str | None = None, **options: Any) -> Group:
+        """Starts `group_size` episodes of one task. The rest is as in `start_episode`."""
+        body = _body({"task_index": task_index, "group_size": group_size, **options})
         return cast(Group, await self._ask("POST", "/v1/groups", body=body, key=key or uuid.uuid4().hex))
 
     async def episode(self, episode_id: str, *, wait_seconds: float = 0) -> Episode:
@@ -111,7 +111,7 @@ class Client:
         await self._ask("POST", "/v1/pause")
 
     async def resume(self) -> None:
-        """Lets the episodes go on."""
+        """Lets the episodes continue."""
         await self._ask("POST", "/v1/continue")
 
     async def report_weights(self, version: str | int, training: str | None = None) -> None:
@@ -120,12 +120,12 @@ class Client:
         await self._ask("POST", "/v1/weights", body=_body({"version": version, "training": training}))
 
     async def start_producer(
-        self, samples: int, batch_groups: int, *, key: str | None = None, **options: Unpack[ProducerOptions]
+        self, group_size: int, batch_groups: int, *, key: str | None = None, **options: Unpack[ProducerOptions]
     ) -> Producer:
-        """Starts what plays groups of `samples` episodes for as long as a trainer takes `batch_groups` of them for each of its
+        """Starts a producer of groups of `group_size` episodes for as long as a trainer takes `batch_groups` of them for each of its
         versions. Give a `key` to find the producer again with it: the same key and options are the same producer, also after
         the trainer or the service was killed."""
-        body = _body({"samples": samples, "batch_groups": batch_groups, **options})
+        body = _body({"group_size": group_size, "batch_groups": batch_groups, **options})
         return cast(Producer, await self._ask("POST", "/v1/producers", body=body, key=key or uuid.uuid4().hex))
 
     async def heartbeat(self, producer_id: str) -> Producer:

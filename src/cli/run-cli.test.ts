@@ -255,7 +255,7 @@ describe("rollout", () => {
         );
         expect(code).toBe(0);
         expect(stdout).toContain("tau-bench/retail (test)");
-        expect(stdout).toMatch(/stopped by +user_hung_up 2/);
+        expect(stdout).toMatch(/stop reasons +user_hung_up 2/);
         const { stdout: shown } = await run("inspect", "r", "1");
         expect(shown).toContain("agent: Which order is it?");
       });

@@ -1,5 +1,5 @@
 // The known model families, a table: one row per published chat template. The templates themselves are in the model folders;
-// rows say what a template does not: tokens, parsers, how it treats history. To add one, see docs/models.md.
+// rows say what a template does not: tokens, parsers, how it treats history. To add one, see CONTRIBUTING.md.
 
 import { ConfigurationError } from "../core/index.ts";
 import { reasoningParser, toolCallParser } from "../parsers/index.ts";

@@ -102,7 +102,7 @@ async function listEpisodes(
       { title: "episode", align: "left" },
       { title: "reward", align: "right" },
       { title: "outcome", align: "left" },
-      { title: "stopped by", align: "left" },
+      { title: "stop reason", align: "left" },
       { title: "turns", align: "right" },
       { title: "tokens", align: "right" },
       { title: "sampled", align: "right" },

@@ -39,7 +39,7 @@ function summaryView(evaluation: Evaluation, colours: Colours): string[] {
   const rows: [string, string][] = [
     ["episodes", `${formatCount(episodes)}, ${formatCount(graded)} graded, ${formatCount(successes)} successes`],
     ["mean reward", `${rate(meanReward)}${interval(rewardInterval)}`],
-    ["ended by", countsText(evaluation.endings)],
+    ["stop reasons", countsText(evaluation.endings)],
     ["turns", `${formatNumber(evaluation.meanTurns)} an episode, ${formatCount(evaluation.toolCalls)} tool calls`],
     ["format errors", countsText(evaluation.problems)],
     ["failures by", countsText(evaluation.faults)],

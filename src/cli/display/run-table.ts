@@ -79,7 +79,7 @@ export function runTableRows(totals: RunTotals): [string, string][] {
     ],
     ["groups", groupsText(totals)],
     ["outcomes", countsText(outcomes, true)],
-    ["stopped by", countsText(totals.stopReasons, false)],
+    ["stop reasons", countsText(totals.stopReasons, false)],
     ["pass rate", `${passText(totals)} (${formatCount(totals.passed)} of ${formatCount(totals.graded)} graded)`],
     ["mean reward", totals.meanReward === null || !hasBegun(totals) ? "–" : totals.meanReward.toFixed(3)],
     ["turns", `${formatCount(turns)}, ${perEpisode(turns)} an episode, ${formatNumber(turnsPerSecond)} a second`],
