@@ -50,7 +50,7 @@ class Asking(unittest.IsolatedAsyncioTestCase):
         self.assertEqual({request.headers["idempotency-key"] for request in requests}, {"mine"})
         self.assertEqual(
             json.loads(requests[-1].content),
-            {"samples": 8, "batch_groups": 4, "max_staleness": 0, "filters": ["zero-signal"]},
+            {"group_size": 8, "batch_groups": 4, "max_staleness": 0, "filters": ["zero-signal"]},
         )
 
     async def test_refusals_have_their_kinds_and_are_not_repeated(self) -> None:
