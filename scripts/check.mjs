@@ -3,6 +3,7 @@
 
 import { join } from "node:path";
 
+import { documentSettings } from "./document-settings.mjs";
 import { root, runCommand } from "./run-command.mjs";
 import { setUpTools } from "./setup.mjs";
 
@@ -67,7 +68,8 @@ if (unknown.length > 0) {
 
 await setUpTools();
 // Some checks look at the build. Whether it is sound is for the check "types" to say, beside what the others have to say.
-await tool("typescript/bin/tsc", ["-b", "tsconfig.build.json"]);
+const built = await tool("typescript/bin/tsc", ["-b", "tsconfig.build.json"]);
+if (built.problems.length === 0) await documentSettings();
 const failed = [];
 for (const check of checks) {
   if (names.length > 0 ? !names.includes(check.name) : check.isExtra === true) continue;

@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 import { areKernelsStale } from "./build-kernels.mjs";
+import { documentSettings } from "./document-settings.mjs";
 import { root, runCommand } from "./run-command.mjs";
 
 /** The lowest Node release in `engines` of package.json; the two are compared by a test. */
@@ -73,6 +74,7 @@ async function install() {
 
 async function build() {
   await buildProject("tsconfig.build.json", existsSync(join(root, "dist", "index.js")) ? null : "Building");
+  await documentSettings();
 }
 
 /**

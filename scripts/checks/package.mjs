@@ -14,6 +14,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
+import { undocumentedSettings } from "../document-settings.mjs";
 import { root, runCommand } from "../run-command.mjs";
 import { readManifest } from "./manifest.mjs";
 
@@ -63,6 +64,10 @@ function judgeInstalled(folder) {
     ...["README.md", "LICENSE", "FEATURES.md"]
       .filter((file) => !own.includes(file))
       .map((file) => `The package lacks "${file}".`),
+    ...own
+      .filter((file) => /^dist\/api\/.*\.d\.ts$/.test(file))
+      .flatMap((file) => undocumentedSettings(readFileSync(join(installedIn(folder), file), "utf8")))
+      .map((key) => `The declarations do not say what setting "${key}" means.`),
   ];
   for (const file of filesOf(join(folder, "node_modules"))) {
     if (file.endsWith(".node")) problems.push(`A required dependency brings a native binary: "${file}".`);

@@ -2,7 +2,19 @@
 // episodes are run.
 
 import { z } from "zod";
-import { type SettingValues, choice, custom, flag, section, text, whole } from "./setting.ts";
+import {
+  chatAddress,
+  choice,
+  custom,
+  file,
+  flag,
+  named,
+  section,
+  type SettingValues,
+  text,
+  variable,
+  whole,
+} from "./setting.ts";
 
 const list = z.preprocess(
   (value) => (typeof value === "string" || typeof value === "number" ? [String(value)] : value),
@@ -16,45 +28,28 @@ const wholes: z.ZodType<readonly number[]> = list
   .refine((entries) => entries.length > 0 && entries.every((k) => Number.isInteger(k) && k >= 1));
 
 export const evalSettings = section("Evaluation", {
-  trials: whole("<k>", "episodes of each task (default: --group-size of a configuration file, or 1)", null),
-  taskIds: custom(
-    ...(["<ids...>", "tasks by index or id, instead of --tasks", null, "indexes or ids of tasks"] as const),
-    list.nullable(),
+  trials: whole(null, { value: "<k>" }).help(
+    "episodes of each task (default: --group-size of a configuration file, or 1)",
   ),
-  shuffle: flag("run the tasks in an order drawn from the seed"),
-  passK: custom(
-    "<list>",
+  taskIds: custom("<ids...>", { default: null, expected: "indexes or ids of tasks", schema: list.nullable() }).help(
+    "tasks by index or id, instead of --tasks",
+  ),
+  shuffle: flag.help("run the tasks in an order drawn from the seed"),
+  passK: custom("<list>", { default: null, expected: "a list like 1,2,4", schema: wholes.nullable() }).help(
     "for which k pass^k and pass@k are computed, like 1,2,4 (default: every k up to the trials)",
-    null,
-    "a list like 1,2,4",
-    wholes.nullable(),
   ),
-  format: choice(
-    "<name>",
+  format: choice("<name>", "summary", "tau-bench").help(
     "of results.json: summary, or tau-bench, upstream's list of runs (default: summary)",
-    ["summary", "tau-bench"],
-    "summary",
   ),
-  from: text(
-    "<file|folder>",
+  from: text("<file|folder>", "a file or a folder").help(
     "run nothing: score a run folder, or a result file of upstream (with --env and --data), whose rewards are checked",
-    null,
-    "a file or a folder",
   ),
-  labels: text("<file>", "compare the attribution of failures with labels given by hand", null, "a file"),
-  judgeModel: text(
-    "<name>",
+  labels: file.help("compare the attribution of failures with labels given by hand"),
+  judgeModel: named("a model").help(
     "model that attributes the failures which no rule explains: provider/model, or its name at --judge-url (default: none)",
-    null,
-    "the name of a model",
   ),
-  judgeUrl: text(
-    "<address>",
-    "OpenAI-compatible server of that model",
-    null,
-    "an address like http://127.0.0.1:8000/v1",
-  ),
-  judgeApiKeyEnv: text("<variable>", "environment variable with its key", null, "the name of an environment variable"),
+  judgeUrl: chatAddress.help("OpenAI-compatible server of that model"),
+  judgeApiKeyEnv: variable.help("environment variable with its key"),
 });
 
 export type EvalSettings = SettingValues<typeof evalSettings>;

@@ -5,10 +5,14 @@ import { z } from "zod";
 
 import { ConfigurationError } from "../core/index.ts";
 import {
+  chatAddress,
   choice,
   custom,
+  file,
   flag,
+  folder,
   keyOf,
+  named,
   nonEmpty,
   number,
   numberWithin,
@@ -16,6 +20,7 @@ import {
   section,
   type SettingValues,
   text,
+  variable,
   whole,
 } from "./setting.ts";
 
@@ -52,11 +57,6 @@ export function readTaskList(
   }
   return [...indexes];
 }
-
-const folder = "a folder";
-const file = "a file";
-const variable = "the name of an environment variable";
-const chatAddress = "an address like http://127.0.0.1:8000/v1";
 
 /** YAML 1.1 files, and people, write true for on. */
 const onOff = z.preprocess(
@@ -120,362 +120,223 @@ export const defaultEngineWait = 300;
 
 /** Which groups are kept and how many are run. */
 export const groupSettings = section("Groups", {
-  filter: text(
-    "<list>",
+  filter: text("<list>", "names of filters with commas between them").help(
     "drop groups: zero-signal (all rewards alike), reward-range:<min>-<max> (mean reward outside), or a module like ./filter.ts",
-    null,
-    "names of filters with commas between them",
   ),
-  minGroup: whole(
-    "<n>",
+  minGroup: whole().help(
     "graded episodes without which a group is dropped (default: 2 with --groups, whose groups are trained; else 1)",
-    null,
   ),
-  replacements: whole("<n>", "further episodes a group may run in place of those that were not graded", 0, {
-    min: 0,
-    max: 1000,
-  }),
-  groups: whole(
-    "<n>",
+  replacements: whole(0, { min: 0, max: 1000 }).help(
+    "further episodes a group may run in place of those that were not graded",
+  ),
+  groups: whole().help(
     "run until so many groups are kept, tasks over again where they run out (default: each task once)",
-    null,
   ),
-  oversample: number(
-    "<factor>",
+  oversample: number("<factor>", 1, { min: 1, max: 100 }).help(
     "with --groups: so many times as many are in flight at once; the rest is cancelled when enough are kept",
-    1,
-    { min: 1, max: 100 },
   ),
-  keepOrder: choice(
-    "<order>",
+  keepOrder: choice("<order>", "plan", "finished").help(
     "with --groups: keep the first of the plan (same seed, same run), or the first that finished (faster; prefers short episodes)",
-    ["plan", "finished"],
-    "plan",
   ),
-  maxGroups: whole("<n>", "with --groups: groups to try before giving up (default: eight times as many)", null),
-  curriculum: custom(
-    "<on|run>",
+  maxGroups: whole().help("with --groups: groups to try before giving up (default: eight times as many)"),
+  curriculum: custom("<on|run>", {
+    default: null,
+    expected: "on, or the folder of an earlier run",
+    schema: z.preprocess((value) => (value === true ? "on" : value), nonEmpty.nullable()),
+  }).help(
     "with --groups: draw tasks that are passed sometimes rather than always or never; a run folder says what is known of them",
-    null,
-    "on, or the folder of an earlier run",
-    z.preprocess((value) => (value === true ? "on" : value), nonEmpty.nullable()),
   ),
-  groupTimeout: seconds(
+  groupTimeout: seconds().help(
     "slow episodes of a group are cancelled so long after its last one began (default: the group waits for them)",
-    null,
   ),
-  groupCutoff: choice(
-    "<policy>",
+  groupCutoff: choice("<policy>", "keep", "drop").help(
     "a group that ran into --group-timeout: keep what is there (at least --min-group), or drop it",
-    ["keep", "drop"],
-    "keep",
   ),
 });
 
 export const rolloutSettings = {
   ...section("Tasks", {
-    env: text(
-      "<name|file>",
+    env: text("<name|file>", "the name of an environment or a file", "bookshop").help(
       "environment: bookshop, tau-bench/retail, tau-bench/airline, or a module whose default export is one (./my-env.ts)",
-      "bookshop",
-      "the name of an environment or a file",
     ),
-    data: text(
-      "<folder>",
+    data: folder.help(
       'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
-      null,
-      folder,
     ),
-    split: text(
-      "<name>",
-      "which tasks: train, test, ... (default: the environment's usual one)",
-      null,
-      "the name of a split",
-    ),
-    tasks: custom(
-      "<list>",
+    split: named("a split").help("which tasks: train, test, ... (default: the environment's usual one)"),
+    tasks: custom("<list>", { default: null, expected: 'a list like 0-49,60 or "all"', schema: taskList }).help(
       'indexes of tasks, like 0-49,60, or "all" (default: all; the first 8 of the bookshop)',
-      null,
-      'a list like 0-49,60 or "all"',
-      taskList,
     ),
-    groupSize: whole("<n>", "episodes of each task, whose rewards are compared", 1),
-    seed: whole("<n>", "of the run; everything random derives from it, the task and the episode's number", 0, {
-      min: 0,
-      max: 4_294_967_295,
-    }),
+    groupSize: whole(1).help("episodes of each task, whose rewards are compared"),
+    seed: whole(0, { min: 0, max: 4_294_967_295 }).help(
+      "of the run; everything random derives from it, the task and the episode's number",
+    ),
   }),
   ...groupSettings,
   ...section("The policy", {
-    engine: custom<"sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | "own" | null>(
-      "<name>",
+    engine: custom<"sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | "own" | null>("<name>", {
+      default: null,
+      expected: "sglang, vllm, llama-cpp, embedded or expert",
+      schema: z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert", "own"]).nullable(),
+    }).help(
       "sglang, vllm, llama-cpp: a GGUF file in this process, embedded: a small model in this process, or expert: a script for the bookshop; the last three need no server (default: sglang when a server or a model is named)",
-      null,
-      "sglang, vllm, llama-cpp, embedded or expert",
-      z.enum(["sglang", "vllm", "llama-cpp", "embedded", "expert", "own"]).nullable(),
     ),
-    gguf: text(
-      "<file>",
+    gguf: text("<file>", "the path of a GGUF file").help(
       "weights for engine llama-cpp; --model names the folder of their tokenizer and chat template",
-      null,
-      "the path of a GGUF file",
     ),
-    url: text(
-      "<address>",
+    url: text("<address>", "an address like http://127.0.0.1:30000, or several with commas between them").help(
       "SGLang server or router, or vLLM server, like http://router:30000; several with commas between them share the episodes",
-      null,
-      "an address like http://127.0.0.1:30000, or several with commas between them",
     ),
-    host: text("<name>", "instead of --url: host of the server (default: 127.0.0.1)", null, "a host name"),
-    port: whole("<n>", "instead of --url: port of the server (default: 30000; vLLM: 8000)", null, {
-      min: 1,
-      max: 65_535,
-    }),
-    apiKeyEnv: text("<variable>", "environment variable with the key of the server", null, variable),
-    logprobsMode: choice(
-      "<mode>",
+    host: text("<name>", "a host name").help("instead of --url: host of the server (default: 127.0.0.1)"),
+    port: whole(null, { min: 1, max: 65_535 }).help(
+      "instead of --url: port of the server (default: 30000; vLLM: 8000)",
+    ),
+    apiKeyEnv: variable.help("environment variable with the key of the server"),
+    logprobsMode: choice("<mode>", "raw", "processed").help(
       "how a vLLM server was started: raw, or processed (--logprobs-mode processed_logprobs)",
-      ["raw", "processed"],
-      "raw",
     ),
-    endpoint: choice(
-      "<name>",
+    endpoint: choice("<name>", "auto", "generate", "completions").help(
       "where a vLLM server samples: generate (/inference/v1/generate), completions (/v1/completions), or auto: the first where the server has it enabled",
-      ["auto", "generate", "completions"],
-      "auto",
     ),
-    model: text(
-      "<folder>",
+    model: folder.help(
       "folder with the tokenizer and chat template of the served model (readable: that of the demonstrations)",
-      null,
-      folder,
     ),
-    renderer: text(
-      "<family>",
+    renderer: text("<family>", "the name of a model family").help(
       "model family whose chat template is followed (default: detected from the template)",
-      null,
-      "the name of a model family",
     ),
-    history: choice(
-      "<policy>",
+    history: choice("<policy>", "keep-reasoning", "branch").help(
       "where a template rewrites history: keep-reasoning (only append), or branch (a sample for each rewrite)",
-      ["keep-reasoning", "branch"],
-      "keep-reasoning",
     ),
-    thinking: custom(
-      "<on|off>",
-      "for models whose template has the switch",
-      null,
-      "on or off",
-      onOff as z.ZodType<"on" | "off" | null>,
-    ),
-    toolParser: text(
-      "<name>",
-      "tool-call parser, by SGLang's names (default: the model family's)",
-      null,
-      "the name of a tool-call parser",
-    ),
-    reasoningParser: text(
-      "<name>",
+    thinking: custom("<on|off>", {
+      default: null,
+      expected: "on or off",
+      schema: onOff,
+    }).help("for models whose template has the switch"),
+    toolParser: named("a tool-call parser").help("tool-call parser, by SGLang's names (default: the model family's)"),
+    reasoningParser: named('a reasoning parser, or "none"').help(
       "reasoning parser, by SGLang's names, or \"none\" (default: the model family's)",
-      null,
-      'the name of a reasoning parser, or "none"',
     ),
-    parserMode: choice(
-      "<mode>",
+    parserMode: choice("<mode>", "tokens", "text").help(
       "tokens: a marker spelled out by other tokens is text; text: as SGLang reads",
-      ["tokens", "text"],
-      "tokens",
     ),
-    controlTokens: choice(
-      "<mode>",
+    controlTokens: choice("<mode>", "text", "parse").help(
       "control tokens that users and tools spell out: text, or parse them as servers do",
-      ["text", "parse"],
-      "text",
     ),
-    repair: flag("read calls that are nearly right, each reported as a format error"),
-    agentModel: text(
-      "<name>",
+    repair: flag.help("read calls that are nearly right, each reported as a format error"),
+    agentModel: named("a model").help(
       "model behind an API that is the agent, to be evaluated and not trained: provider/model, or its name on the server of --agent-url",
-      null,
-      "the name of a model",
     ),
-    agentUrl: text(
-      "<address>",
-      "OpenAI-compatible server of the agent's model, like http://127.0.0.1:8000/v1",
-      null,
-      chatAddress,
-    ),
-    agentApiKeyEnv: text(
-      "<variable>",
+    agentUrl: chatAddress.help("OpenAI-compatible server of the agent's model, like http://127.0.0.1:8000/v1"),
+    agentApiKeyEnv: variable.help(
       "environment variable with the key of that server or provider (default: the provider's usual one)",
-      null,
-      variable,
     ),
-    strategy: text(
-      "<name>",
+    strategy: named("a strategy", "tool-calling").help(
       "how a turn is prompted and read: tool-calling, act, react, few-shot",
-      "tool-calling",
-      "the name of a strategy",
     ),
-    instruction: text(
-      "<file>",
-      "for act and react: instruction about how actions are written, in place of ours",
-      null,
-      file,
-    ),
-    displays: text(
-      "<file>",
+    instruction: file.help("for act and react: instruction about how actions are written, in place of ours"),
+    displays: file.help(
       'for few-shot: JSON lines with an example conversation as "messages_display" (default: those of --data)',
-      null,
-      file,
     ),
-    toolInstruction: text(
-      "<file>",
+    toolInstruction: text("<file>", 'a file, or "none"').help(
       'instruction about the use of tools, in place of ours; "none" keeps the template\'s',
-      null,
-      'a file, or "none"',
     ),
-    preset: text(
-      "<name>",
+    preset: text("<name>", "slime-tau or tau-bench").help(
       "settings for comparison: tau-bench (as its published results were made), slime-tau (the loop of slime's example)",
-      null,
-      "slime-tau or tau-bench",
     ),
-    expertNoise: number("<p>", "how often the expert errs at a turn", 0.1, { min: 0, max: 1 }),
+    expertNoise: number("<p>", 0.1, { min: 0, max: 1 }).help("how often the expert errs at a turn"),
   }),
   ...section("Sampling", {
-    temperature: number("<t>", "0 is greedy", 1, { min: 0 }),
-    topP: number("<p>", "1 cuts nothing off", 1, { above: 0, max: 1 }),
-    topK: custom(
-      "<k>",
-      "-1 cuts nothing off",
-      -1,
-      "-1 or a whole number of at least 1",
-      numberWithin({ min: -1 }).refine((value) => Number.isSafeInteger(value) && value !== 0),
-    ),
-    minP: number("<p>", "0 cuts nothing off", 0, { min: 0, max: 1 }),
-    repetitionPenalty: number("<r>", "1 changes nothing", 1, { above: 0, max: 2 }),
-    maxNewTokens: whole("<n>", "of one turn", 1024),
-    samplingExtra: custom<Readonly<Record<string, unknown>>>(
-      "<json>",
-      "further parameters for the engine, sent as they are",
-      {},
-      "a JSON object",
-      jsonObject,
-    ),
-    seedTurns: flag("give every turn a sampling seed of its own (servers with deterministic sampling)"),
+    temperature: number("<t>", 1, { min: 0 }).help("0 is greedy"),
+    topP: number("<p>", 1, { above: 0, max: 1 }).help("1 cuts nothing off"),
+    topK: custom("<k>", {
+      default: -1,
+      expected: "-1 or a whole number of at least 1",
+      schema: numberWithin({ min: -1 }).refine((value) => Number.isSafeInteger(value) && value !== 0),
+    }).help("-1 cuts nothing off"),
+    minP: number("<p>", 0, { min: 0, max: 1 }).help("0 cuts nothing off"),
+    repetitionPenalty: number("<r>", 1, { above: 0, max: 2 }).help("1 changes nothing"),
+    maxNewTokens: whole(1024).help("of one turn"),
+    samplingExtra: custom<Readonly<Record<string, unknown>>>("<json>", {
+      default: {},
+      expected: "a JSON object",
+      schema: jsonObject,
+    }).help("further parameters for the engine, sent as they are"),
+    seedTurns: flag.help("give every turn a sampling seed of its own (servers with deterministic sampling)"),
   }),
   ...section("The user", {
-    user: text(
-      "<name>",
+    user: named("a user").help(
       "agenda, llm, react, verify, reflection, human, scripted (default: the first that the environment lists)",
-      null,
-      "the name of a user",
     ),
-    userModel: text(
-      "<name>",
+    userModel: named("a model").help(
       "model of the simulated user: provider/model, or its name on the server of --user-url",
-      null,
-      "the name of a model",
     ),
-    userUrl: text(
-      "<address>",
-      "OpenAI-compatible server of the user's model, like http://127.0.0.1:8000/v1",
-      null,
-      chatAddress,
-    ),
-    userApiKeyEnv: text(
-      "<variable>",
+    userUrl: chatAddress.help("OpenAI-compatible server of the user's model, like http://127.0.0.1:8000/v1"),
+    userApiKeyEnv: variable.help(
       "environment variable with the key of that server or provider (default: the provider's usual one)",
-      null,
-      variable,
     ),
-    userLines: text("<file>", "what the scripted user says, one line each", null, file),
-    userPrompts: choice(
-      "<source>",
+    userLines: file.help("what the scripted user says, one line each"),
+    userPrompts: choice("<source>", "data", "own").help(
       "prompts of simulated users: those of the data folder where it has some, or our own",
-      ["data", "own"],
-      "data",
     ),
-    userCompat: choice(
-      "<which>",
+    userCompat: choice("<which>", "sane", "upstream").help(
       "upstream: model users keep the quirks of the tau-bench reference, for comparison with it",
-      ["sane", "upstream"],
-      "sane",
     ),
-    recordUsers: text("<file>", "write every exchange with the user to a new file, as JSON lines", null, file),
-    replayUsers: text(
-      "<file>",
+    recordUsers: file.help("write every exchange with the user to a new file, as JSON lines"),
+    replayUsers: file.help(
       "replay the users of such a file, without a model; tasks, trials and seed must be those of the recording",
-      null,
-      file,
     ),
   }),
   ...section("Limits", {
-    maxTurns: whole("<n>", "turns of an episode", 30),
-    maxSampledTokens: whole("<n>", "sampled tokens of an episode (default: no bound of its own)", null),
-    maxContextTokens: whole("<n>", "context of the served model (default: left to the server)", null),
-    maxResultCharacters: whole(
-      "<n>",
+    maxTurns: whole(30).help("turns of an episode"),
+    maxSampledTokens: whole().help("sampled tokens of an episode (default: no bound of its own)"),
+    maxContextTokens: whole().help("context of the served model (default: left to the server)"),
+    maxResultCharacters: whole(100_000).help(
       "characters of a tool's result that the policy reads; longer ones are cut with a note",
-      100_000,
     ),
-    turnTimeout: seconds("of one engine call", 600),
-    connectTimeout: seconds("of a connection to the engine's server", 10),
-    firstByteTimeout: seconds("of the beginning of a reply of the engine (default: that of the whole call)", null),
-    engineWait: seconds(
+    turnTimeout: seconds(600).help("of one engine call"),
+    connectTimeout: seconds(10).help("of a connection to the engine's server"),
+    firstByteTimeout: seconds().help("of the beginning of a reply of the engine (default: that of the whole call)"),
+    engineWait: seconds().help(
       `how long a turn, and the first contact, waits for an engine's server that takes no requests (default: ${defaultEngineWait}; unless given, the first contact does not wait for one that cannot be reached)`,
-      null,
     ),
-    onEngineAbort: choice(
-      "<what>",
+    onEngineAbort: choice("<what>", "continue", "restart", "end").help(
       "a turn that the server aborts for new weights: continue from its tokens, restart it, or end the episode",
-      ["continue", "restart", "end"],
-      "continue",
     ),
-    maxPause: seconds("how long a turn that the server has aborted waits for it to take requests again", 900),
-    environmentTimeout: seconds(
+    maxPause: seconds(900).help("how long a turn that the server has aborted waits for it to take requests again"),
+    environmentTimeout: seconds(60).help(
       "of one call of a tool; one that never yields ends the program with exit code 70, to be resumed",
-      60,
     ),
-    userTimeout: seconds("of one line of the user, retries included (default: 900; a human has all the time)", null),
-    gradingTimeout: seconds("of the grading of an episode", 120),
-    concurrency: custom<ConcurrencyValue>(
-      "<auto|n|min-max>",
-      "episodes at once: a number, or as many as the servers are busy with, between two bounds (auto: 4-1024)",
-      64,
-      "a whole number from 1 to 100000, two with a dash between them, or auto",
-      concurrency,
-    ),
+    userTimeout: seconds().help("of one line of the user, retries included (default: 900; a human has all the time)"),
+    gradingTimeout: seconds(120).help("of the grading of an episode"),
+    concurrency: custom<ConcurrencyValue>("<auto|n|min-max>", {
+      default: 64,
+      expected: "a whole number from 1 to 100000, two with a dash between them, or auto",
+      schema: concurrency,
+    }).help("episodes at once: a number, or as many as the servers are busy with, between two bounds (auto: 4-1024)"),
   }),
   ...section("Output", {
-    out: text("<folder>", "run folder; must be new or empty (default: runs/<time>-<env>)", null, folder),
-    fsync: custom<"always" | "never" | number>(
-      "<when>",
+    out: folder.help("run folder; must be new or empty (default: runs/<time>-<env>)"),
+    fsync: custom<"always" | "never" | number>("<when>", {
+      default: 1000,
+      expected: "always, never or a number of milliseconds",
+      schema: z.union([z.enum(["always", "never"]), numberWithin({ min: 1, max: 3_600_000 })]),
+    }).help(
       "when the journal is forced to the disk: always (before an event counts), never, or so many milliseconds later; a killed process loses nothing either way",
-      1000,
-      "always, never or a number of milliseconds",
-      z.union([z.enum(["always", "never"]), numberWithin({ min: 1, max: 3_600_000 })]),
     ),
-    writeSamples: flag(
+    writeSamples: flag.help(
       "write samples.jsonl, a training row a line, during the run; export --format samples makes the same file afterwards",
     ),
-    faultPolicy: choice(
-      "<policy>",
+    faultPolicy: choice("<policy>", "keep", "mask", "drop").help(
       "samples of episodes that failed through the user or the environment: keep, mask (in the group, outside the loss), drop",
-      ["keep", "mask", "drop"],
-      "keep",
     ),
-    metrics: custom(
-      "<list>",
+    metrics: custom("<list>", {
+      default: null,
+      expected: "a list of prometheus, prometheus:<port>, tensorboard and traces, with commas between them,",
+      schema: metricsList.nullable(),
+    }).help(
       "prometheus, prometheus:<port> (a page to scrape, port 9464), tensorboard (event files in the run folder), traces (OpenTelemetry spans, for a process started with an SDK); several with commas",
-      null,
-      "a list of prometheus, prometheus:<port>, tensorboard and traces, with commas between them,",
-      metricsList.nullable() as z.ZodType<string | null>,
     ),
-    logJson: flag("log lines for machines on standard error: retries, failures, ends of episodes and groups"),
-    quiet: flag("no progress, only the closing table"),
+    logJson: flag.help("log lines for machines on standard error: retries, failures, ends of episodes and groups"),
+    quiet: flag.help("no progress, only the closing table"),
   }),
 };
 

@@ -33,7 +33,7 @@ import {
   groupSettings,
   settingNames,
 } from "./rollout-settings.ts";
-import { type SettingValues, readFlags, section, text, whole } from "./setting.ts";
+import { type SettingValues, readFlags, section, text, variable, whole } from "./setting.ts";
 import { readKey } from "./secrets.ts";
 
 /** What a plan, an agent behind an API or a terminal needs. */
@@ -49,21 +49,11 @@ export const serveSettingNames: readonly SettingName[] = settingNames.filter(
 );
 
 export const serveSettings = section("The service", {
-  listen: text(
-    "<host:port>",
+  listen: text("<host:port>", "an address like 127.0.0.1:8800", "127.0.0.1:8800").help(
     "where requests come in; port 0 takes a free one",
-    "127.0.0.1:8800",
-    "an address like 127.0.0.1:8800",
   ),
-  tokenEnv: text(
-    "<variable>",
-    "environment variable with the token that requests must send; needed beyond this machine",
-    null,
-    "the name of an environment variable",
-  ),
-  maxWaiting: whole("<n>", "requested episodes that may wait; more are refused with 429", 4096, {
-    max: 10_000_000,
-  }),
+  tokenEnv: variable.help("environment variable with the token that requests must send; needed beyond this machine"),
+  maxWaiting: whole(4096, { max: 10_000_000 }).help("requested episodes that may wait; more are refused with 429"),
 });
 
 /**

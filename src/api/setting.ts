@@ -1,6 +1,7 @@
 // One setting: its flag, its key in a configuration file, its name as an option of a program, what it means and what it must be.
 // Flags bring strings, files and programs typed values; one schema reads both. A table of settings is written as
-// `section("Limits", { maxTurns: whole("<n>", "turns of an episode", 30) })`: flag, key and type follow from name and kind.
+// `section("Limits", { maxTurns: whole(30).help("turns of an episode") })`: a kind with its default, then the help; flag, key and type
+// follow. The help and the default also stand in the declarations of the package (`scripts/document-settings.mjs`).
 
 import { z } from "zod";
 import { ConfigurationError } from "../core/index.ts";
@@ -27,6 +28,9 @@ export type SettingValues<Table> = {
 /** A flag without its name. */
 type Kind<T> = Omit<Flag<T>, "flag"> & { readonly value: string };
 
+/** A kind of setting with its default, before it is said what it means. */
+type Undescribed<T> = { readonly help: (help: string) => Kind<T> };
+
 /** The settings of one heading; a setting's flag is its name in kebab case. */
 // oxlint-disable-next-line typescript/no-explicit-any -- A kind of any type; each keeps its own.
 export function section<Kinds extends Readonly<Record<string, Kind<any>>>>(
@@ -52,29 +56,48 @@ const numeric = z.preprocess(
   z.number(),
 );
 
-export function custom<T>(value: string, help: string, initial: T, expected: string, schema: z.ZodType<T>): Kind<T> {
-  return { value, help, expected, schema, default: initial };
-}
-
-type OrNull<T, Initial> = Initial extends null ? T | null : T;
-
-function nullable<T, Initial extends T | null>(schema: z.ZodType<T>, initial: Initial): z.ZodType<OrNull<T, Initial>> {
-  return (initial === null ? schema.nullable() : schema) as z.ZodType<OrNull<T, Initial>>;
-}
-
-export const nonEmpty = z.string().min(1);
-
-/** `null`: absent unless given. */
-export function text<Initial extends string | null>(
-  ...[value, help, initial, expected]: readonly [value: string, help: string, initial: Initial, expected: string]
-): Kind<OrNull<string, Initial>> {
-  return custom(value, help, initial as OrNull<string, Initial>, expected, nullable(nonEmpty, initial));
-}
-
 export type Bounds = { readonly min?: number; readonly max?: number; readonly above?: number };
 
 export const numberWithin = ({ min = -Infinity, max = Infinity, above = -Infinity }: Bounds): z.ZodType<number> =>
   numeric.refine((value) => value >= min && value <= max && value > above);
+
+type CustomOptions<T> = { readonly default: NoInfer<T>; readonly expected: string; readonly schema: z.ZodType<T> };
+
+/** A setting of its own kind. */
+export function custom<T>(value: string, options: CustomOptions<T>): Undescribed<T> {
+  return { help: (help) => ({ value, help, ...options }) };
+}
+
+type OrNull<T, Initial> = Initial extends null ? T | null : T;
+
+/** A setting that is absent (`null`) unless given, where that is its default. */
+function optional<T, Initial extends T | null>(
+  value: string,
+  initial: Initial,
+  { expected, schema }: Pick<CustomOptions<T>, "expected" | "schema">,
+): Undescribed<OrNull<T, Initial>> {
+  const options = { default: initial, expected, schema: initial === null ? schema.nullable() : schema };
+  return custom(value, options as unknown as CustomOptions<OrNull<T, Initial>>);
+}
+
+export const nonEmpty = z.string().min(1);
+
+/** Without a default: `null`. */
+export function text<Initial extends string | null = null>(
+  value: string,
+  expected: string,
+  initial: Initial = null as Initial,
+): Undescribed<OrNull<string, Initial>> {
+  return optional<string, Initial>(value, initial, { expected, schema: nonEmpty });
+}
+
+/** `of`: as in "a model". */
+export const named = <Initial extends string | null = null>(of: string, initial: Initial = null as Initial) =>
+  text("<name>", `the name of ${of}`, initial);
+export const folder = text("<folder>", "a folder");
+export const file = text("<file>", "a file");
+export const variable = text("<variable>", "the name of an environment variable");
+export const chatAddress = text("<address>", "an address like http://127.0.0.1:8000/v1");
 
 function within(noun: string, { min, max, above }: Bounds): string {
   if (min !== undefined && max !== undefined && max < Number.MAX_VALUE) return `${noun} from ${min} to ${max}`;
@@ -84,41 +107,50 @@ function within(noun: string, { min, max, above }: Bounds): string {
 }
 
 export function number<Initial extends number | null>(
-  ...[value, help, initial, bounds]: readonly [value: string, help: string, initial: Initial, bounds: Bounds]
-): Kind<OrNull<number, Initial>> {
-  const expected = within("a number", bounds);
-  return custom(
-    ...([value, help, initial as OrNull<number, Initial>, expected, nullable(numberWithin(bounds), initial)] as const),
-  );
+  value: string,
+  initial: Initial,
+  bounds: Bounds,
+): Undescribed<OrNull<number, Initial>> {
+  return optional<number, Initial>(value, initial, {
+    expected: within("a number", bounds),
+    schema: numberWithin(bounds),
+  });
 }
 
-/** As long as a timer can be. */
-export function seconds<Initial extends number | null>(help: string, initial: Initial): Kind<OrNull<number, Initial>> {
-  const kind = number("<seconds>", help, initial, { above: 0, max: 2_000_000 });
-  return { ...kind, expected: "a number of seconds above 0" };
+/** As long as a timer can be. Without a default: `null`. */
+export function seconds<Initial extends number | null = null>(
+  initial: Initial = null as Initial,
+): Undescribed<OrNull<number, Initial>> {
+  const schema = numberWithin({ above: 0, max: 2_000_000 });
+  return optional<number, Initial>("<seconds>", initial, { expected: "a number of seconds above 0", schema });
 }
 
-/** Without bounds: at least 1. */
-export function whole<Initial extends number | null>(
-  ...[value, help, initial, { min = 1, max } = {}]: readonly [string, string, Initial, Bounds?]
-): Kind<OrNull<number, Initial>> {
+/** Without a default: `null`. Without bounds: at least 1. */
+export function whole<Initial extends number | null = null>(
+  initial: Initial = null as Initial,
+  { min = 1, max, value = "<n>" }: Bounds & { readonly value?: string } = {},
+): Undescribed<OrNull<number, Initial>> {
   const schema = numberWithin({ min, max: max ?? Number.MAX_SAFE_INTEGER }).refine(Number.isSafeInteger);
   const expected = within("a whole number", max === undefined ? { min } : { min, max });
-  return custom(value, help, initial as OrNull<number, Initial>, expected, nullable(schema, initial));
+  return optional<number, Initial>(value, initial, { expected, schema });
 }
 
-export function choice<const Name extends string, const Initial extends Name | null>(
-  ...[value, help, names, initial]: readonly [string, string, readonly [Name, ...Name[]], Initial]
-): Kind<OrNull<Name, Initial>> {
-  const expected = `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
+/** The first is the default. */
+export function choice<const Name extends string>(
+  value: string,
+  ...names: readonly [Name, ...Name[]]
+): Undescribed<Name> {
   const schema = z.enum(names) as unknown as z.ZodType<Name>;
-  return custom(value, help, initial as OrNull<Name, Initial>, expected, nullable(schema, initial));
+  return custom<Name>(value, { default: names[0], expected: alternatives(names), schema });
+}
+
+/** As in "a, b or c". */
+export function alternatives(names: readonly string[]): string {
+  return `${names.slice(0, -1).join(", ")} or ${names.at(-1)}`;
 }
 
 /** True when it is given. */
-export function flag(help: string): Kind<boolean> {
-  return custom("", help, false, "true or false", z.boolean());
-}
+export const flag = custom<boolean>("", { default: false, expected: "true or false", schema: z.boolean() });
 
 /** The value of a setting that is no setting of a rollout; its default when it is absent. */
 export function readFlag<T>(setting: Flag<T>, value: unknown): T {

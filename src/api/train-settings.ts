@@ -2,93 +2,64 @@
 // docs/learner-log.md holds what else was tried.
 
 import { z } from "zod";
-import { choice, custom, number, numberWithin, section, type SettingValues, text, whole } from "./setting.ts";
+import { choice, custom, named, number, numberWithin, section, type SettingValues, text, whole } from "./setting.ts";
 
 const switchable = z.preprocess((value) => (value === "none" ? null : value), numberWithin({ above: 0 }).nullable());
 
 export const trainSettings = section("Learning", {
-  algorithm: choice(
-    "<name>",
+  algorithm: choice("<name>", "grpo", "reinforce", "sft").help(
     "grpo (rewards compared within a group), reinforce (with all of a step), or sft (imitates samples, see --from)",
-    ["grpo", "reinforce", "sft"],
-    "grpo",
   ),
-  minutes: number("<n>", "for everything, the closing evaluation included", 12, { above: 0 }),
-  steps: whole("<n>", "updates at most (default: as many as the minutes allow)", null),
-  groups: whole(
-    "<n>",
+  minutes: number("<n>", 12, { above: 0 }).help("for everything, the closing evaluation included"),
+  steps: whole().help("updates at most (default: as many as the minutes allow)"),
+  groups: whole(16).help(
     "groups of a step that teach something; where all episodes earn the same, further tasks are run",
-    16,
   ),
-  groupSize: whole("<n>", "episodes of a group", 8, { min: 2 }),
-  maxGroups: whole(
-    "<n>",
-    "groups of a step at most, those that teach nothing included (default: twice --groups)",
-    null,
+  groupSize: whole(8, { min: 2 }).help("episodes of a group"),
+  maxGroups: whole().help("groups of a step at most, those that teach nothing included (default: twice --groups)"),
+  penalty: number("<advantage>", 1, { min: 0 }).help(
+    "taken off the advantage of an episode for each rule that it broke",
   ),
-  penalty: number("<advantage>", "taken off the advantage of an episode for each rule that it broke", 1, { min: 0 }),
-  lr: number("<rate>", "learning rate (default: 3e-4; 1e-3 for sft)", null, { above: 0 }),
-  warmUp: whole("<steps>", "over which the learning rate rises to its value", 5, { min: 0 }),
-  normalize: choice(
-    "<how>",
+  lr: number("<rate>", null, { above: 0 }).help("learning rate (default: 3e-4; 1e-3 for sft)"),
+  warmUp: whole(5, { value: "<steps>", min: 0 }).help("over which the learning rate rises to its value"),
+  normalize: choice("<how>", "std", "none").help(
     "divide advantages by the standard deviation of the rewards: std, or none",
-    ["std", "none"],
-    "std",
   ),
-  clip: custom(
-    "<share>",
+  clip: custom("<share>", { default: null, expected: "a number above 0, or none", schema: switchable }).help(
     "how far the ratio to the sampling policy may leave 1, or none; on-policy steps need none",
-    null,
-    "a number above 0, or none",
-    switchable,
   ),
-  kl: number("<weight>", "of the distance to the model that the training began with", 0, { min: 0 }),
-  entropy: number("<weight>", "of a bonus for staying undecided", 0, { min: 0 }),
-  maxGradNorm: custom<number | null>(
-    "<norm>",
-    "gradients are scaled down to it, or none",
-    1,
-    "a number above 0, or none",
-    switchable,
-  ),
-  weightDecay: number("<rate>", "of matrices", 0, { min: 0 }),
-  from: text(
-    "<file|folder>",
+  kl: number("<weight>", 0, { min: 0 }).help("of the distance to the model that the training began with"),
+  entropy: number("<weight>", 0, { min: 0 }).help("of a bonus for staying undecided"),
+  maxGradNorm: custom<number | null>("<norm>", {
+    default: 1,
+    expected: "a number above 0, or none",
+    schema: switchable,
+  }).help("gradients are scaled down to it, or none"),
+  weightDecay: number("<rate>", 0, { min: 0 }).help("of matrices"),
+  from: text("<file|folder>", "a file or a folder").help(
     "samples to imitate: a run folder, or a samples.jsonl of one (sft alone)",
-    null,
-    "a file or a folder",
   ),
-  minReward: number("<reward>", "of the samples to imitate (default: all are)", null, {}),
-  batch: whole("<n>", "samples of an update (sft alone)", 32),
-  threads: whole(
-    "<n>",
+  minReward: number("<reward>", null, {}).help("of the samples to imitate (default: all are)"),
+  batch: whole(32).help("samples of an update (sft alone)"),
+  threads: whole(null, { min: 1, max: 64 }).help(
     "of the engine and of the learner; the outcome depends on it (default: one for each core, 8 at most)",
-    null,
-    { min: 1, max: 64 },
   ),
-  evalEvery: whole("<steps>", "between evaluations on held-out tasks; 0: only before and after", 20, { min: 0 }),
-  evalTasks: whole("<n>", "of such an evaluation", 210),
-  evalSplit: text(
-    "<name>",
+  evalEvery: whole(20, { value: "<steps>", min: 0 }).help(
+    "between evaluations on held-out tasks; 0: only before and after",
+  ),
+  evalTasks: whole(210).help("of such an evaluation"),
+  evalSplit: named("a split").help(
     'where held-out tasks come from (default: "test" where there is one, else the split that is trained on)',
-    null,
-    "the name of a split",
   ),
-  finalTasks: whole(
-    "<n>",
+  finalTasks: whole(1050, { min: 2 }).help(
     "held-out tasks of the comparison of before and after; at most 105 for each of --minutes unless given",
-    1050,
-    { min: 2 },
   ),
-  finalFrom: whole("<index>", "first of the held-out tasks, to compare on tasks that nothing was tuned on", 0, {
-    min: 0,
-  }),
-  checkpointEvery: whole("<steps>", "between checkpoints; the last step always has one", 10),
-  resume: text(
-    "<run>",
+  finalFrom: whole(0, { value: "<index>", min: 0 }).help(
+    "first of the held-out tasks, to compare on tasks that nothing was tuned on",
+  ),
+  checkpointEvery: whole(10, { value: "<steps>" }).help("between checkpoints; the last step always has one"),
+  resume: text("<run>", "the folder of a training run").help(
     "continue from the last checkpoint of a run folder, with its settings; --steps and --minutes may be given again",
-    null,
-    "the folder of a training run",
   ),
 });
 

@@ -27,27 +27,21 @@ import { addSettings } from "../flags.ts";
 const positive = { min: 0, max: Number.MAX_VALUE };
 
 const trainerFlags = section("The trainer", {
-  steps: whole("<n>", "training steps", 10),
-  batchGroups: whole("<n>", "groups that a step trains", 16),
-  groupSize: whole("<n>", "episodes of a group", 8),
-  stepSeconds: number("<s>", "how long a training step takes", 60, positive),
-  updateSeconds: number(
-    "<s>",
+  steps: whole(10).help("training steps"),
+  batchGroups: whole(16).help("groups that a step trains"),
+  groupSize: whole(8).help("episodes of a group"),
+  stepSeconds: number("<s>", 60, positive).help("how long a training step takes"),
+  updateSeconds: number("<s>", 5, positive).help(
     "how long new weights take to reach the engines; no episode begins meanwhile",
-    5,
-    positive,
   ),
-  engineSeconds: number("<s>", "median time of an engine call", 4, positive),
-  userSeconds: number("<s>", "median time of a line of the user", 2, positive),
-  spread: number(
-    "<sigma>",
+  engineSeconds: number("<s>", 4, positive).help("median time of an engine call"),
+  userSeconds: number("<s>", 2, positive).help("median time of a line of the user"),
+  spread: number("<sigma>", 0.5, positive).help(
     "spread of these times (of their logarithm): 0 none, 0.5 usual, 1 a long tail",
-    0.5,
-    positive,
   ),
-  concurrency: whole("<n>", "episodes at once", 256),
-  maxStaleness: whole("<n>", "weight versions that a token may be old; 0 is synchronous", 1, { min: 0 }),
-  speed: number("<factor>", "simulated seconds in a real one", 20, { min: 0.01, max: Number.MAX_VALUE }),
+  concurrency: whole(256).help("episodes at once"),
+  maxStaleness: whole(1, { min: 0 }).help("weight versions that a token may be old; 0 is synchronous"),
+  speed: number("<factor>", 20, { min: 0.01, max: Number.MAX_VALUE }).help("simulated seconds in a real one"),
 });
 
 type Numbers = SettingValues<typeof trainerFlags>;

@@ -24,8 +24,8 @@ type EngineFlags = {
 };
 
 const engineFlags = section("Options", {
-  port: whole("<n>", "port to listen on; 0 takes a free one (default: 30000)", 30_000, { min: 0, max: 65_535 }),
-  threads: whole("<n>", "worker threads (default: one for each core, 8 at most)", null, { min: 1, max: 64 }),
+  port: whole(30_000, { min: 0, max: 65_535 }).help("port to listen on; 0 takes a free one (default: 30000)"),
+  threads: whole(null, { min: 1, max: 64 }).help("worker threads (default: one for each core, 8 at most)"),
 });
 
 export function engineCommand(run: RunCommand): Command {

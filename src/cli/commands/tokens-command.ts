@@ -33,7 +33,7 @@ type TokensFlags = {
 };
 
 const { line: lineFlag } = section("Output", {
-  line: whole("<n>", "which conversation of a file of JSON lines (default: 1)", null),
+  line: whole().help("which conversation of a file of JSON lines (default: 1)"),
 });
 
 export function tokensCommand(run: RunCommand): Command {

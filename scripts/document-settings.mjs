@@ -1,0 +1,55 @@
+// Writes what settings mean into the declarations of the build. The types of options are made from the tables of settings, so
+// that a setting is written once; what stands there as help, check and default is shown by editors from here.
+
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { root } from "./run-command.mjs";
+
+/** @typedef {{ readonly flag: string, readonly help: string, readonly expected: string, readonly default: unknown, readonly group: string }} Setting */
+
+const tables = ["rollout-settings", "eval-settings", "train-settings", "serve"];
+
+/** Of a table in a declaration file: `    readonly maxTurns: import("./setting.ts").Setting<number>;`. */
+const property = /^( +)(?:readonly )?(\w+): import\("\.\/setting\.ts"\)\.Setting</;
+
+/** Does nothing where the declarations have them already. */
+export async function documentSettings() {
+  for (const name of tables) {
+    const path = join(root, "dist", "api", `${name}.d.ts`);
+    const text = readFileSync(path, "utf8");
+    if (undocumentedSettings(text).length === 0) continue;
+    const module = /** @type {Readonly<Record<string, unknown>>} */ (await import(`../dist/api/${name}.js`));
+    let table = "";
+    const lines = text.split("\n").flatMap((line, at, before) => {
+      table = /declare const (\w+): /.exec(line)?.[1] ?? table;
+      const [, indent = "", key = ""] = property.exec(line) ?? [];
+      const setting = /** @type {Readonly<Record<string, Setting>>} */ (module[table])?.[key];
+      return setting === undefined || isComment(before[at - 1]) ? [line] : [indent + comment(setting), line];
+    });
+    writeFileSync(path, lines.join("\n"));
+  }
+}
+
+/**
+ * The settings of a declaration file that say nothing.
+ *
+ * @param {string} declarations
+ */
+export function undocumentedSettings(declarations) {
+  return declarations.split("\n").flatMap((line, at, before) => {
+    const [, , key] = property.exec(line) ?? [];
+    return key === undefined || isComment(before[at - 1]) ? [] : [key];
+  });
+}
+
+/** @param {string | undefined} line */
+function isComment(line) {
+  return line?.endsWith("*/") === true;
+}
+
+/** @param {Setting} setting */
+function comment({ group, flag, help, expected, default: value }) {
+  const shown = value === null ? "" : ` @default ${JSON.stringify(value)}`;
+  return `/** ${group}: ${help}. Takes ${expected.replace(/,$/, "")}; flag \`${flag}\`.${shown} */`;
+}
