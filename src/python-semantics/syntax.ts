@@ -2,7 +2,8 @@
 // formats look into (literals, calls). Not an interpreter, and not a parser of statements beyond the simplest.
 
 import { PythonError } from "./errors.ts";
-import { syntaxError, TokenCursor, tokenize } from "./tokens.ts";
+import { stringRepr } from "./string-repr.ts";
+import { type PythonToken, syntaxError, tokenize } from "./tokens.ts";
 import { PythonOpaque, type PythonValue } from "./values.ts";
 
 /** The tree of an expression, as far as formats look into it. */
@@ -18,8 +19,8 @@ export type PythonNode =
       readonly keywords: readonly PythonKeyword[];
       readonly hasPositional: boolean;
     }
-  | { readonly type: "unary"; readonly operator: string; readonly operand: PythonNode }
-  | { readonly type: "binary"; readonly operator: string; readonly left: PythonNode; readonly right: PythonNode }
+  | { readonly type: "unary"; readonly operator: "+" | "-"; readonly operand: PythonNode }
+  | { readonly type: "binary"; readonly operator: "+" | "-"; readonly left: PythonNode; readonly right: PythonNode }
   /** Anything else that is valid. */
   | { readonly type: "other" };
 
@@ -27,13 +28,11 @@ export type PythonNode =
 export type PythonKeyword = { readonly name: string | null; readonly value: PythonNode };
 
 const other: PythonNode = { type: "other" };
+const starred: PythonNode = { type: "other" };
 
 /** `ast.parse(text, mode="eval").body`. Throws a `PythonError`. */
 export function parseExpression(text: string): PythonNode {
-  const parser = new Parser(text);
-  const node = parser.expressionList(false);
-  parser.expectEnd();
-  return node;
+  return new Parser(text).only();
 }
 
 /** The `value` of the first statement of a module; `null` when the module is empty. Throws a `PythonError`. */
@@ -41,430 +40,385 @@ export function parseFirstStatementValue(text: string): PythonNode | null {
   return new Parser(text).moduleValue();
 }
 
-/** Binding powers of binary operators, weakest first; all group to the left. */
-const binaryLevels: readonly (readonly string[])[] = [
-  ["|"],
-  ["^"],
-  ["&"],
-  ["<<", ">>"],
-  ["+", "-"],
-  ["*", "/", "//", "%", "@"],
-];
-
-const comparisons = new Set(["<", ">", "==", ">=", "<=", "!="]);
-const augmented = new Set(["+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**="]);
+const bitwise = new Set(["|", "^", "&", "<<", ">>", "+", "-", "*", "/", "//", "%", "@", "**"]);
+const comparing = new Set(["<", ">", "==", ">=", "<=", "!=", "in", "is", "and", "or"]);
+const augmented = ["+=", "-=", "*=", "/=", "//=", "%=", "@=", "&=", "|=", "^=", ">>=", "<<=", "**="];
 
 /** Deepest nesting that brackets do not limit (signs, `not`, `lambda`); CPython runs out of memory a little later. */
 const maxNesting = 800;
 
 class Parser {
-  readonly #cursor: TokenCursor;
+  readonly #tokens: readonly PythonToken[];
+  #at = 0;
   #nesting = 0;
 
   constructor(text: string) {
-    this.#cursor = new TokenCursor(tokenize(text));
+    this.#tokens = tokenize(text);
   }
 
-  expectEnd(): void {
-    while (this.#cursor.peek().type === "newline") this.#cursor.advance();
-    if (this.#cursor.peek().type !== "end") throw syntaxError("invalid syntax");
+  only(): PythonNode {
+    const node = this.#expressionList(false);
+    while (this.#peek().type === "newline") this.#at++;
+    if (this.#peek().type !== "end") throw syntaxError("invalid syntax");
+    return node;
   }
 
   moduleValue(): PythonNode | null {
-    let first: PythonNode | null = null;
-    let count = 0;
-    while (this.#cursor.peek().type !== "end") {
-      const token = this.#cursor.peek();
+    let first: PythonNode | null | undefined;
+    for (let token = this.#peek(); token.type !== "end"; token = this.#peek()) {
       if (token.type === "newline") {
-        this.#cursor.advance();
+        this.#at++;
         continue;
       }
       const value = this.#statement();
-      if (count++ === 0) first = value;
-      if (this.#cursor.takes(";")) continue;
-      const end = this.#cursor.peek();
+      if (first === undefined) first = value;
+      if (this.#takes(";")) continue;
+      const end = this.#peek();
       if (end.type !== "newline" || end.isIndented) throw syntaxError("invalid syntax");
     }
-    return first;
+    return first ?? null;
   }
 
   /** An expression, or assignments to it; the value assigned counts. `null`: a declaration without a value. */
   #statement(): PythonNode | null {
-    if (this.#cursor.takesKeyword("return")) return this.expressionList(true);
-    let value = this.expressionList(true);
-    if (this.#cursor.takes(":")) {
-      this.#requireTarget(value);
+    if (this.#takes("return")) return this.#expressionList(true);
+    let value = this.#expressionList(true);
+    const takesAssignment = (...operators: readonly string[]): boolean => {
+      if (!this.#takes(...operators)) return false;
+      if (value.type === "constant" || value.type === "call") throw syntaxError("cannot assign");
+      return true;
+    };
+    if (takesAssignment(":")) {
       this.#expression();
-      return this.#cursor.takes("=") ? this.expressionList(true) : null;
+      return this.#takes("=") ? this.#expressionList(true) : null;
     }
-    const operator = this.#cursor.peek();
-    if (operator.type === "operator" && augmented.has(operator.text)) {
-      this.#requireTarget(value);
-      this.#cursor.advance();
-      return this.expressionList(true);
-    }
-    while (this.#cursor.takes("=")) {
-      this.#requireTarget(value);
-      value = this.expressionList(true);
-    }
+    if (takesAssignment(...augmented)) return this.#expressionList(true);
+    while (takesAssignment("=")) value = this.#expressionList(true);
     return value;
   }
 
-  #requireTarget(node: PythonNode): void {
-    if (node.type === "constant" || node.type === "call") throw syntaxError("cannot assign");
-  }
-
   /** One expression, or several with commas: a tuple. */
-  expressionList(allowsStar: boolean): PythonNode {
+  #expressionList(allowsStar: boolean): PythonNode {
+    const starts = ["lambda", "not", "await", "(", "[", "{", "-", "+", "~", ...(allowsStar ? ["*"] : [])];
     const first = this.#listItem(allowsStar);
-    if (!this.#cursor.sees(",")) return first;
+    if (!this.#sees(",")) return first;
     const items = [first];
-    while (this.#cursor.takes(",")) {
-      if (!this.#startsExpression(allowsStar)) break;
+    while (this.#takes(",")) {
+      const { type } = this.#peek();
+      if (type === "newline" || type === "end" || (type === "symbol" && !this.#sees(...starts))) break;
       items.push(this.#listItem(allowsStar));
     }
     return { type: "tuple", items };
   }
 
   #listItem(allowsStar: boolean): PythonNode {
-    if (allowsStar && this.#cursor.takes("*")) {
-      this.#binary(0);
-      return other;
-    }
-    return this.#expression();
+    if (!allowsStar || !this.#takes("*")) return this.#expression();
+    this.#operation(true);
+    return other;
   }
 
   #expression(): PythonNode {
-    return this.#nested(() => {
-      if (this.#cursor.takesKeyword("lambda")) return this.#lambda();
-      const value = this.#disjunction();
-      if (!this.#cursor.takesKeyword("if")) return value;
-      this.#disjunction();
-      this.#cursor.expectKeyword("else");
+    this.#goDeeper();
+    let node: PythonNode = other;
+    if (this.#takes("lambda")) {
+      this.#parameters();
       this.#expression();
-      return other;
-    });
-  }
-
-  #nested(parse: () => PythonNode): PythonNode {
-    if (++this.#nesting > maxNesting) throw new PythonError("MemoryError", "nested too deep");
-    const node = parse();
+    } else {
+      node = this.#operation();
+      if (this.#takes("if")) {
+        this.#operation();
+        this.#expect("else");
+        this.#expression();
+        node = other;
+      }
+    }
     this.#nesting--;
     return node;
   }
 
-  #lambda(): PythonNode {
-    while (!this.#cursor.takes(":")) {
-      if (this.#cursor.takes("*") || this.#cursor.takes("**") || this.#cursor.takes(",") || this.#cursor.takes("/"))
-        continue;
-      this.#cursor.expectName();
-      if (this.#cursor.takes("=")) this.#expression();
-      if (!this.#cursor.sees(",") && !this.#cursor.sees(":")) throw syntaxError("invalid syntax");
-    }
-    this.#expression();
-    return other;
+  #goDeeper(): void {
+    if (++this.#nesting > maxNesting) throw new PythonError("MemoryError", "nested too deep");
   }
 
-  #disjunction(): PythonNode {
-    let node = this.#conjunction();
-    while (this.#cursor.takesKeyword("or")) {
-      this.#conjunction();
-      node = other;
-    }
-    return node;
-  }
-
-  #conjunction(): PythonNode {
-    let node = this.#inversion();
-    while (this.#cursor.takesKeyword("and")) {
-      this.#inversion();
-      node = other;
-    }
-    return node;
-  }
-
-  #inversion(): PythonNode {
-    if (!this.#cursor.takesKeyword("not")) return this.#comparison();
-    return { type: "unary", operator: "not", operand: this.#nested(() => this.#inversion()) };
-  }
-
-  #comparison(): PythonNode {
-    let node = this.#binary(0);
-    while (this.#takesComparison()) {
-      this.#binary(0);
-      node = other;
-    }
-    return node;
-  }
-
-  #takesComparison(): boolean {
-    const token = this.#cursor.peek();
-    if (token.type === "operator" && comparisons.has(token.text)) {
-      this.#cursor.advance();
-      return true;
-    }
-    if (this.#cursor.takesKeyword("in")) return true;
-    if (this.#cursor.takesKeyword("is")) {
-      this.#cursor.takesKeyword("not");
-      return true;
-    }
-    if (!this.#cursor.seesKeyword("not")) return false;
-    this.#cursor.advance();
-    this.#cursor.expectKeyword("in");
-    return true;
-  }
-
-  #binary(level: number): PythonNode {
-    const operators = binaryLevels[level];
-    if (operators === undefined) return this.#unary();
-    let left = this.#binary(level + 1);
-    for (;;) {
-      const token = this.#cursor.peek();
-      if (token.type !== "operator" || !operators.includes(token.text)) return left;
-      this.#cursor.advance();
-      left = { type: "binary", operator: token.text, left, right: this.#binary(level + 1) };
+  /** The parameters of a lambda and the colon behind them. */
+  #parameters(): void {
+    while (!this.#takes(":")) {
+      if (this.#takes("*", "**", ",", "/")) continue;
+      this.#expectName();
+      if (this.#takes("=")) this.#expression();
+      if (!this.#sees(",", ":")) throw syntaxError("invalid syntax");
     }
   }
 
-  #unary(): PythonNode {
-    for (const operator of ["-", "+", "~"]) {
-      if (this.#cursor.takes(operator)) return { type: "unary", operator, operand: this.#nested(() => this.#unary()) };
+  /**
+   * Operands with operators between them; what binds tighter does not decide whether that is valid. `isBitwise`: without
+   * comparisons, `and`, `or` and `not`.
+   */
+  #operation(isBitwise = false): PythonNode {
+    const outer = this.#nesting;
+    /** With the `not` around a comparison, but without the signs and powers within it. */
+    let level = outer;
+    let node: PythonNode | null = null;
+    for (let operator: string | null = "or"; operator !== null;) {
+      if (operator === "**") this.#goDeeper();
+      else this.#nesting = level;
+      let isNegated = false;
+      if (!isBitwise && (operator === "and" || operator === "or")) {
+        this.#nesting = outer;
+        while (this.#takes("not")) {
+          this.#goDeeper();
+          isNegated = true;
+        }
+        level = this.#nesting;
+      }
+      const operand = this.#signed();
+      const isSum: boolean = operator === "+" || operator === "-";
+      if (node === null) node = isNegated ? other : operand;
+      else if (isSum) node = { type: "binary", operator: operator as "+" | "-", left: node, right: operand };
+      else node = other;
+      operator = this.#takeOperator(isBitwise);
     }
-    const base = this.#awaited();
-    if (!this.#cursor.takes("**")) return base;
-    this.#nested(() => this.#unary());
-    return other;
+    this.#nesting = outer;
+    return node!;
   }
 
-  #awaited(): PythonNode {
-    const isAwaited = this.#cursor.takesKeyword("await");
+  /** `null`: no operator stands here. */
+  #takeOperator(isBitwise: boolean): string | null {
+    const token = this.#peek();
+    if (token.type !== "symbol") return null;
+    const { text } = token;
+    if (!isBitwise && this.#takes("not")) {
+      this.#expect("in");
+      return "in";
+    }
+    if (!bitwise.has(text) && (isBitwise || !comparing.has(text))) return null;
+    this.#at++;
+    if (text === "is") this.#takes("not");
+    return text;
+  }
+
+  #signed(): PythonNode {
+    const start = this.#at;
+    while (this.#takes("-", "+", "~")) this.#goDeeper();
+    const signs = this.#tokens.slice(start, this.#at) as { readonly text: "-" | "+" | "~" }[];
+    return signs.reduceRight<PythonNode>(
+      (operand, { text }) => (text === "~" ? other : { type: "unary", operator: text, operand }),
+      this.#primary(),
+    );
+  }
+
+  #primary(): PythonNode {
+    const isAwaited = this.#takes("await");
     let node = this.#atom();
     for (;;) {
-      if (this.#cursor.takes("(")) node = this.#callOf(node);
-      else if (this.#cursor.takes("[")) node = this.#subscript();
-      else if (this.#cursor.takes(".")) {
-        this.#cursor.expectName();
+      if (this.#takes("(")) {
+        node = this.#callOf(node);
+      } else if (this.#takes("[")) {
+        node = this.#subscript();
+      } else if (this.#takes(".")) {
+        this.#expectName();
         node = other;
-      } else return isAwaited ? other : node;
+      } else {
+        return isAwaited ? other : node;
+      }
     }
   }
 
   #subscript(): PythonNode {
-    if (this.#cursor.sees("]")) throw syntaxError("invalid syntax");
-    for (;;) {
-      if (!this.#cursor.takes("*")) {
-        if (!this.#cursor.sees(":")) this.#namedExpression();
-        for (let colons = 0; colons < 2 && this.#cursor.takes(":"); colons++) {
-          if (!this.#cursor.sees("]") && !this.#cursor.sees(",") && !this.#cursor.sees(":")) this.#expression();
-        }
-      } else this.#binary(0);
-      const hasComma = this.#cursor.takes(",");
-      if (this.#cursor.takes("]")) return other;
-      if (!hasComma) throw syntaxError("invalid syntax");
-    }
+    if (this.#sees("]")) throw syntaxError("invalid syntax");
+    this.#separated("]", () => {
+      if (this.#takes("*")) {
+        this.#operation(true);
+        return;
+      }
+      if (!this.#sees(":")) this.#namedExpression();
+      for (let colons = 0; colons < 2 && this.#takes(":"); colons++) {
+        if (!this.#sees("]", ",", ":")) this.#expression();
+      }
+    });
+    return other;
   }
 
   #callOf(callee: PythonNode): PythonNode {
     const keywords: PythonKeyword[] = [];
     let hasPositional = false;
-    let hasUnpacked = false;
-    while (!this.#cursor.takes(")")) {
-      if (this.#cursor.takes("**")) {
+    this.#separated(")", () => {
+      if (this.#takes("**")) {
         keywords.push({ name: null, value: this.#expression() });
-        hasUnpacked = true;
-      } else if (this.#cursor.takes("*")) {
-        if (hasUnpacked) throw syntaxError("* behind **");
+      } else if (this.#takes("*")) {
+        if (keywords.some(({ name }) => name === null)) throw syntaxError("* behind **");
         this.#expression();
         hasPositional = true;
+      } else if (this.#seesBefore("=")) {
+        const name = this.#expectName();
+        this.#expect("=");
+        keywords.push({ name, value: this.#expression() });
       } else {
-        const name = this.#keywordName();
-        if (name !== null) {
-          keywords.push({ name, value: this.#expression() });
-        } else {
-          this.#namedExpression();
-          if (this.#cursor.sees("for") || this.#cursor.seesKeyword("for") || this.#cursor.seesKeyword("async")) {
-            this.#comprehension();
-            if (hasPositional || keywords.length > 0 || !this.#cursor.sees(")")) throw syntaxError("invalid syntax");
-          } else if (keywords.length > 0) {
-            throw syntaxError("an argument without name behind named ones");
-          }
-          hasPositional = true;
-        }
+        this.#namedExpression();
+        const isAlone = !hasPositional && keywords.length === 0;
+        if (this.#takesComprehension(")") ? !isAlone : keywords.length > 0) throw syntaxError("invalid syntax");
+        hasPositional = true;
       }
-      if (!this.#cursor.takes(",") && !this.#cursor.sees(")")) throw syntaxError("invalid syntax");
-    }
+    });
     return { type: "call", callee, keywords, hasPositional };
   }
 
-  /** Takes `name =`, not `name ==`; `null` when the argument is positional. */
-  #keywordName(): string | null {
-    const token = this.#cursor.peek();
-    const following = this.#cursor.peekAfter();
-    if (following.type !== "operator" || following.text !== "=") return null;
-    if (token.type !== "name") throw syntaxError("a value assigned to no name");
-    this.#cursor.advance(2);
-    return token.text;
-  }
-
   #atom(): PythonNode {
-    const token = this.#cursor.peek();
+    const token = this.#peek();
     switch (token.type) {
       case "constant":
-        this.#cursor.advance();
+        this.#at++;
         return { type: "constant", value: token.value };
       case "name":
-        this.#cursor.advance();
+        this.#at++;
         return { type: "name", name: token.text };
       case "string":
       case "bytes":
         return this.#strings(token.type);
-      case "operator":
-        if (this.#cursor.takes("(")) return this.#parenthesized();
-        if (this.#cursor.takes("[")) return this.#bracketed();
-        if (this.#cursor.takes("{")) return this.#braced();
-        throw syntaxError("invalid syntax");
       default:
+        if (this.#takes("(")) return this.#parenthesized();
+        if (this.#takes("[")) {
+          const items = this.#items("]").items;
+          return items === null ? other : { type: "list", items };
+        }
+        if (this.#takes("{")) return this.#braced();
         throw syntaxError("invalid syntax");
     }
   }
 
   #strings(type: "string" | "bytes"): PythonNode {
     let joined: string | null = "";
-    for (
-      let token = this.#cursor.peek();
-      token.type === "string" || token.type === "bytes";
-      token = this.#cursor.peek()
-    ) {
+    for (let token = this.#peek(); token.type === "string" || token.type === "bytes"; token = this.#peek()) {
       if (token.type !== type) throw syntaxError("bytes beside text");
       joined = joined === null || token.value === null ? null : joined + token.value;
-      this.#cursor.advance();
+      this.#at++;
     }
     if (joined === null) return other;
     return { type: "constant", value: type === "bytes" ? new PythonOpaque("bytes", bytesRepr(joined)) : joined };
   }
 
   #parenthesized(): PythonNode {
-    if (this.#cursor.takes(")")) return { type: "tuple", items: [] };
-    if (this.#cursor.takesKeyword("yield")) {
-      this.#cursor.takesKeyword("from");
-      if (!this.#cursor.sees(")")) this.expressionList(true);
-      this.#cursor.expect(")");
+    if (this.#takes("yield")) {
+      this.#takes("from");
+      if (!this.#sees(")")) this.#expressionList(true);
+      this.#expect(")");
       return other;
     }
-    const { items, hasComma, isComprehension } = this.#items(")");
-    if (isComprehension) return other;
-    if (hasComma || items.length !== 1) return { type: "tuple", items };
+    const { items, hasComma } = this.#items(")");
+    if (items === null) return other;
     const [only] = items;
+    if (hasComma || only === undefined) return { type: "tuple", items };
     if (only === starred) throw syntaxError("* before a single value");
-    return only ?? other;
+    return only;
   }
 
-  #bracketed(): PythonNode {
-    const { items, isComprehension } = this.#items("]");
-    return isComprehension ? other : { type: "list", items };
-  }
-
-  #items(closing: string): { items: PythonNode[]; hasComma: boolean; isComprehension: boolean } {
+  /** What brackets hold; `null` items: a comprehension. */
+  #items(closing: string): { readonly items: readonly PythonNode[] | null; readonly hasComma: boolean } {
     const items: PythonNode[] = [];
-    let hasComma = false;
-    while (!this.#cursor.takes(closing)) {
-      if (items.length > 0 && !hasComma) throw syntaxError("invalid syntax");
+    let isComprehension = false;
+    const hasComma = this.#separated(closing, () => {
       items.push(this.#starredOrNamed());
-      if (items.length === 1 && (this.#cursor.seesKeyword("for") || this.#cursor.seesKeyword("async"))) {
-        this.#comprehension();
-        this.#cursor.expect(closing);
-        return { items: [], hasComma: false, isComprehension: true };
-      }
-      const takesComma = this.#cursor.takes(",");
-      if (!takesComma && !this.#cursor.sees(closing)) throw syntaxError("invalid syntax");
-      hasComma ||= takesComma;
-    }
-    return { items, hasComma, isComprehension: false };
-  }
-
-  #starredOrNamed(): PythonNode {
-    if (!this.#cursor.takes("*")) return this.#namedExpression();
-    this.#binary(0);
-    return starred;
-  }
-
-  #namedExpression(): PythonNode {
-    const token = this.#cursor.peek();
-    const following = this.#cursor.peekAfter();
-    if (token.type === "name" && following.type === "operator" && following.text === ":=") {
-      this.#cursor.advance(2);
-      this.#expression();
-      return other;
-    }
-    return this.#expression();
+      isComprehension ||= items.length === 1 && this.#takesComprehension(closing);
+    });
+    return { items: isComprehension ? null : items, hasComma };
   }
 
   #braced(): PythonNode {
     const entries: [PythonNode | null, PythonNode][] = [];
     const items: PythonNode[] = [];
-    let kind: "dict" | "set" | null = null;
-    while (!this.#cursor.takes("}")) {
-      if (this.#cursor.takes("**")) {
-        if (kind === "set") throw syntaxError("invalid syntax");
-        kind = "dict";
-        entries.push([null, this.#binary(0)]);
+    let isComprehension = false;
+    this.#separated("}", () => {
+      if (this.#takes("**")) {
+        entries.push([null, this.#operation(true)]);
       } else {
         const first = this.#starredOrNamed();
-        const isEntry = first !== starred && this.#cursor.takes(":");
-        if (kind !== null && (kind === "dict") !== isEntry) throw syntaxError("invalid syntax");
-        kind = isEntry ? "dict" : "set";
-        if (isEntry) entries.push([first, this.#expression()]);
+        if (first !== starred && this.#takes(":")) entries.push([first, this.#expression()]);
         else items.push(first);
-        if (
-          entries.length + items.length === 1 &&
-          (this.#cursor.seesKeyword("for") || this.#cursor.seesKeyword("async"))
-        ) {
-          this.#comprehension();
-          this.#cursor.expect("}");
-          return other;
-        }
+        isComprehension ||= entries.length + items.length === 1 && this.#takesComprehension("}");
       }
-      if (!this.#cursor.takes(",") && !this.#cursor.sees("}")) throw syntaxError("invalid syntax");
-    }
-    return kind === "set" ? { type: "set", items } : { type: "dict", entries };
+      if (entries.length > 0 && items.length > 0) throw syntaxError("invalid syntax");
+    });
+    if (isComprehension) return other;
+    return items.length > 0 ? { type: "set", items } : { type: "dict", entries };
   }
 
-  #comprehension(): void {
-    while (this.#cursor.seesKeyword("for") || this.#cursor.seesKeyword("async")) {
-      this.#cursor.takesKeyword("async");
-      this.#cursor.expectKeyword("for");
+  /** Reads what stands between commas up to a closing bracket, and takes that. Tells whether there was a comma. */
+  #separated(closing: string, readItem: () => void): boolean {
+    let hasComma = false;
+    while (!this.#takes(closing)) {
+      readItem();
+      if (this.#takes(",")) hasComma = true;
+      else if (!this.#sees(closing)) throw syntaxError("invalid syntax");
+    }
+    return hasComma;
+  }
+
+  #starredOrNamed(): PythonNode {
+    if (!this.#takes("*")) return this.#namedExpression();
+    this.#operation(true);
+    return starred;
+  }
+
+  #namedExpression(): PythonNode {
+    if (this.#peek().type !== "name" || !this.#seesBefore(":=")) return this.#expression();
+    this.#at += 2;
+    this.#expression();
+    return other;
+  }
+
+  /** Takes the clauses behind a value, which the closing bracket has to follow. False: there are none. */
+  #takesComprehension(closing: string): boolean {
+    if (!this.#sees("for", "async")) return false;
+    while (this.#sees("for", "async")) {
+      this.#takes("async");
+      this.#expect("for");
       do {
-        if (this.#cursor.seesKeyword("in")) break;
-        this.#cursor.takes("*");
-        this.#binary(0);
-      } while (this.#cursor.takes(","));
-      this.#cursor.expectKeyword("in");
-      this.#disjunction();
-      while (this.#cursor.takesKeyword("if")) this.#disjunction();
+        if (this.#sees("in")) break;
+        this.#takes("*");
+        this.#operation(true);
+      } while (this.#takes(","));
+      this.#expect("in");
+      this.#operation();
+      while (this.#takes("if")) this.#operation();
     }
+    if (!this.#sees(closing)) throw syntaxError("invalid syntax");
+    return true;
   }
 
-  #startsExpression(allowsStar: boolean): boolean {
-    const token = this.#cursor.peek();
-    if (token.type === "newline" || token.type === "end") return false;
-    if (token.type === "keyword") return ["lambda", "not", "await"].includes(token.text);
-    if (token.type !== "operator") return true;
-    return ["(", "[", "{", "-", "+", "~"].includes(token.text) || (allowsStar && token.text === "*");
+  #peek(): PythonToken {
+    return this.#tokens[this.#at] ?? { type: "end" };
+  }
+
+  #sees(...symbols: readonly string[]): boolean {
+    const token = this.#peek();
+    return token.type === "symbol" && symbols.includes(token.text);
+  }
+
+  /** Whether the symbol follows the token that stands here. */
+  #seesBefore(symbol: string): boolean {
+    const following = this.#tokens[this.#at + 1];
+    return following?.type === "symbol" && following.text === symbol;
+  }
+
+  #takes(...symbols: readonly string[]): boolean {
+    const isSeen = this.#sees(...symbols);
+    if (isSeen) this.#at++;
+    return isSeen;
+  }
+
+  #expect(symbol: string): void {
+    if (!this.#takes(symbol)) throw syntaxError("invalid syntax");
+  }
+
+  #expectName(): string {
+    const token = this.#peek();
+    if (token.type !== "name") throw syntaxError("invalid syntax");
+    this.#at++;
+    return token.text;
   }
 }
 
-const starred: PythonNode = { type: "other" };
-
+/** `repr(bytes)`; each character stands for a byte. */
 function bytesRepr(value: string): string {
-  const quote = value.includes("'") && !value.includes('"') ? '"' : "'";
-  let body = "";
-  for (const character of value) {
-    const code = character.charCodeAt(0);
-    if (character === quote || character === "\\") body += `\\${character}`;
-    else if (character === "\n") body += "\\n";
-    else if (character === "\r") body += "\\r";
-    else if (character === "\t") body += "\\t";
-    else body += code < 0x20 || code >= 0x7f ? `\\x${code.toString(16).padStart(2, "0")}` : character;
-  }
-  return `b${quote}${body}${quote}`;
+  return `b${stringRepr(value).replace(/[\x80-\xff]/g, (byte) => `\\x${byte.charCodeAt(0).toString(16)}`)}`;
 }
