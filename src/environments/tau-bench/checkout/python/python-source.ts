@@ -6,6 +6,7 @@ import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@lezer/python";
 
 import { ConfigurationError } from "../../../../core/index.ts";
+import { PythonError } from "../../../../python-semantics/index.ts";
 import { checkoutRemedy } from "../upstream.ts";
 
 export type PythonSource = {
@@ -66,6 +67,16 @@ export function childrenOf(node: SyntaxNode): SyntaxNode[] {
 }
 
 export const textOf = (source: PythonSource, node: SyntaxNode): string => source.text.slice(node.from, node.to);
+
+/** A value of the node that Python's own reader makes; what it refuses is an error about the node. */
+export function readPython<Value>(source: PythonSource, node: SyntaxNode, read: () => Value): Value {
+  try {
+    return read();
+  } catch (error) {
+    if (!(error instanceof PythonError)) throw error;
+    throw problemAt(source, node, `${error.message} (${quote(source, node)})`);
+  }
+}
 
 /** A short quotation of a node, safe to print. */
 export function quote(source: PythonSource, node: SyntaxNode): string {

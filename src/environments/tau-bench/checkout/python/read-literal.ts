@@ -3,9 +3,9 @@
 
 import type { SyntaxNode } from "@lezer/common";
 
-import { JsonFloat, type JsonObject, type JsonValue } from "../../../../python-semantics/json/index.ts";
-import { childrenOf, problemAt, quote, textOf, type PythonSource } from "./python-source.ts";
-import { narrow, readNumber } from "./read-number.ts";
+import { numberOf, numberValue, PythonComplex, pythonNegate } from "../../../../python-semantics/index.ts";
+import type { JsonObject, JsonValue } from "../../../../python-semantics/json/index.ts";
+import { childrenOf, problemAt, quote, readPython, textOf, type PythonSource } from "./python-source.ts";
 import { maxDepth, noNames, readTemplate } from "./read-template.ts";
 
 /** A tuple becomes a list. Throws a `ConfigurationError` that names file and line for everything that is no such literal. */
@@ -75,15 +75,19 @@ function readDictionary(source: PythonSource, node: SyntaxNode, depth: number): 
   return entries;
 }
 
+function readNumber(source: PythonSource, node: SyntaxNode): JsonValue {
+  const value = readPython(source, node, () => numberValue(textOf(source, node)));
+  if (!(value instanceof PythonComplex)) return value;
+  throw problemAt(source, node, `a complex number has no place in the data (${quote(source, node)})`);
+}
+
 function readSigned(source: PythonSource, node: SyntaxNode, depth: number): JsonValue {
   const [sign, operand] = childrenOf(node);
-  const signText = sign === undefined ? "" : textOf(source, sign);
-  if (operand !== undefined && (signText === "-" || signText === "+")) {
+  const operator = sign === undefined ? "" : textOf(source, sign);
+  if (operand !== undefined && (operator === "-" || operator === "+")) {
     const value = readLiteral(source, operand, depth + 1);
-    if (typeof value === "number" || typeof value === "bigint") {
-      return signText === "-" ? narrow(-BigInt(value)) : value;
-    }
-    if (value instanceof JsonFloat) return signText === "-" ? new JsonFloat(-value.value) : value;
+    const number = typeof value === "boolean" ? null : numberOf(value);
+    if (number !== null) return operator === "-" ? pythonNegate(number) : number;
   }
   throw problemAt(source, node, `this is not a number (${quote(source, node)})`);
 }
