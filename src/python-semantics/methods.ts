@@ -26,8 +26,25 @@ import {
   type PythonValue,
 } from "./values.ts";
 
-type Method<Self> = (self: Self, args: CallArguments) => PythonValue;
-type TextMethod = Method<TracedText>;
+type Method<Self> = (self: Self, args: CallArguments, name: string) => PythonValue;
+
+/** A method whose arguments Python lets be given by position only, so many of them at least and at most. */
+const positional =
+  <Self>(
+    [least, most]: readonly [number, number],
+    run: (self: Self, args: readonly PythonValue[], name: string) => PythonValue,
+  ): Method<Self> =>
+  (self, args, name) =>
+    run(self, bindPositional(name, args, least, most), name);
+
+/** A method whose arguments may be given by name, and may all be left out. */
+const named =
+  <Self>(
+    parameters: readonly string[],
+    run: (self: Self, args: readonly (PythonValue | undefined)[], name: string) => PythonValue,
+  ): Method<Self> =>
+  (self, args, name) =>
+    run(self, bindArguments(name, args, parameters), name);
 
 /** `text.replace(old, replacement, count)`; a negative count replaces all. */
 export function replaceText(text: TracedText, old: TracedText, replacement: TracedText, count: number): TracedText {
@@ -45,16 +62,16 @@ export function replaceText(text: TracedText, old: TracedText, replacement: Trac
 }
 
 /** Where a text is found, left to right without overlap; an empty one stands between all characters. */
-function* placesOf(text: string, wanted: string, most: number): Iterable<number> {
+function* placesOf(text: string, part: string, most: number): Iterable<number> {
   let found = 0;
-  if (wanted === "") {
+  if (part === "") {
     for (let at = 0; at <= text.length && found < most; found++) {
       yield at;
       at += text.codePointAt(at)! > 0xffff ? 2 : 1;
     }
     return;
   }
-  for (let at = text.indexOf(wanted); at !== -1 && found < most; at = text.indexOf(wanted, at + wanted.length)) {
+  for (let at = text.indexOf(part); at !== -1 && found < most; at = text.indexOf(part, at + part.length)) {
     found++;
     yield at;
   }
@@ -66,14 +83,6 @@ export function joinStrings(separator: TracedText, parts: readonly TracedText[])
   checkTextLength(length);
   if (separator.text === "") return concatStrings(parts);
   return concatStrings(parts.flatMap((part, index) => (index === 0 ? [part] : [separator, part])));
-}
-
-function join(separator: TracedText, args: CallArguments): TracedText {
-  const parts = itemsOf(bindPositional("join", args, 1, 1)[0]!).map((item) => {
-    if (item instanceof TracedText) return separator.isMarkup ? escapeText(item) : item;
-    throw typeError(`join wants texts, not a ${pythonTypeName(item)}`);
-  });
-  return joinStrings(separator, parts).asMarkup(separator.isMarkup);
 }
 
 /** The text in the middle of so many characters, or at one side. */
@@ -92,34 +101,22 @@ export function fillText(
   return concatStrings([fill(before), text, fill(missing - before)]).asMarkup(text.isMarkup);
 }
 
-function filling(name: string, side: "left" | "right" | "both"): readonly [string, TextMethod] {
-  return [
-    name,
-    (text, args) => {
-      const [width, fill = templateText(" ")] = bindPositional(name, args, 1, 2);
-      const character = expectText(fill, name).text;
-      if (codePointLength(character) !== 1) throw typeError(`${name} fills with one character`);
-      return fillText(text, expectIndex(width!), { side, fill: character });
-    },
-  ];
+function filling(side: "left" | "right" | "both"): Method<TracedText> {
+  return positional([1, 2], (text, [width, fill = templateText(" ")], name) => {
+    const character = expectText(fill, name).text;
+    if (codePointLength(character) !== 1) throw typeError(`${name} fills with one character`);
+    return fillText(text, expectIndex(width!), { side, fill: character });
+  });
 }
 
-function fillZeros(text: TracedText, args: CallArguments): TracedText {
-  const width = expectIndex(bindPositional("zfill", args, 1, 1)[0]!);
-  const signLength = /^[+-]/.test(text.text) ? 1 : 0;
-  const digits = fillText(text.slice(signLength), width - signLength, { side: "right", fill: "0" });
-  return concatStrings([text.slice(0, signLength), digits]).asMarkup(text.isMarkup);
-}
-
-function expandTabs(text: TracedText, args: CallArguments): TracedText {
-  const size = expectIndex(bindArguments("expandtabs", args, ["tabsize"])[0] ?? 8);
+function expandTabs(text: string, size: number): string {
   let column = 0;
-  const parts = Array.from(text.text, (character) => {
+  const parts = Array.from(text, (character) => {
     const width = character !== "\t" ? 1 : size > 0 ? size - (column % size) : 0;
     column = character === "\n" || character === "\r" ? 0 : column + width;
     return character === "\t" ? " ".repeat(width) : character;
   });
-  return text.with(parts.join(""));
+  return parts.join("");
 }
 
 export function capitalize(text: string): string {
@@ -186,38 +183,23 @@ function window(text: string, args: readonly PythonValue[]): { readonly part: st
   return { part: text.slice(unitStart, Math.max(unitStart, unitOffset(text, place(end, length)))), start: unitStart };
 }
 
-function edge(name: string, test: (text: string, part: string) => boolean): readonly [string, TextMethod] {
-  return [
-    name,
-    (text, args) => {
-      const bound = bindPositional(name, args, 1, 3);
-      const wanted = bound[0] instanceof PythonTuple ? bound[0].items() : [bound[0]!];
-      const limits = window(text.text, bound);
-      const texts = wanted.map((value) => expectText(value, name).text);
-      return limits !== null && texts.some((part) => test(limits.part, part));
-    },
-  ];
+function edge(test: (text: string, part: string) => boolean): Method<TracedText> {
+  return positional([1, 3], (text, args, name) => {
+    const parts = args[0] instanceof PythonTuple ? args[0].items() : [args[0]!];
+    const limits = window(text.text, args);
+    const expected = parts.map((value) => expectText(value, name).text);
+    return limits !== null && expected.some((part) => test(limits.part, part));
+  });
 }
 
-function search(name: string, find: (text: string, part: string) => number): readonly [string, TextMethod] {
-  const place = (text: TracedText, args: CallArguments): number => {
-    const bound = bindPositional(name, args, 1, 3);
-    const wanted = expectText(bound[0]!, name).text;
-    const limits = window(text.text, bound);
-    const at = limits === null ? -1 : find(limits.part, wanted);
+function search(find: (text: string, part: string) => number): Method<TracedText> {
+  return positional([1, 3], (text, args, name) => {
+    const part = expectText(args[0]!, name).text;
+    const limits = window(text.text, args);
+    const at = limits === null ? -1 : find(limits.part, part);
     if (at === -1 && name.endsWith("index")) throw valueError("a text was not found in another");
     return at === -1 ? -1 : codePointIndex(text.text, limits!.start + at);
-  };
-  return [name, place];
-}
-
-/** `text.count(part)`: places that do not overlap. */
-function countParts(text: TracedText, args: CallArguments): number {
-  const bound = bindPositional("count", args, 1, 3);
-  const wanted = expectText(bound[0]!, "count").text;
-  const limits = window(text.text, bound);
-  if (limits === null) return 0;
-  return wanted === "" ? codePointLength(limits.part) + 1 : limits.part.split(wanted).length - 1;
+  });
 }
 
 const word = new RegExp(`[^${whitespaceClass}]+`, "g");
@@ -237,75 +219,53 @@ export function splitLines(text: TracedText, keepEnds = false): TracedText[] {
   return lines;
 }
 
-function split(text: TracedText, args: CallArguments): PythonList {
-  const { separator, most } = splitArguments("split", args);
-  if (separator === null) return PythonList.of(splitWords(text, most));
-  const pieces: TracedText[] = [];
-  let start = 0;
-  for (
-    let at = text.text.indexOf(separator);
-    at !== -1 && pieces.length < most;
-    at = text.text.indexOf(separator, start)
-  ) {
-    pieces.push(text.slice(start, at));
-    start = at + separator.length;
+/** `split` and `rsplit`: what is left beyond the limit keeps its white space, but none at the side of the split pieces. */
+function splitting(isFromRight: boolean): Method<TracedText> {
+  return named(["sep", "maxsplit"], (text, [given = null, limit = -1], name) => {
+    const separator = given === null ? null : expectText(given, name).text;
+    if (separator === "") throw valueError("a text was to be split at nothing");
+    const most = expectIndex(limit);
+    const pieces = separator === null ? wordsOf(text.text) : piecesBetween(text.text, separator, isFromRight);
+    if (most >= 0 && most < pieces.length) {
+      if (isFromRight) pieces.splice(0, pieces.length - most, [0, pieces[pieces.length - most - 1]![1]]);
+      else pieces.splice(most, Infinity, [pieces[most]![0], text.text.length]);
+    }
+    return PythonList.of(pieces.map(([start, end]) => text.slice(start, end)));
+  });
+}
+
+type Range = readonly [start: number, end: number];
+
+function wordsOf(text: string): Range[] {
+  return Array.from(text.matchAll(word), ({ 0: found, index }): Range => [index, index + found.length]);
+}
+
+function piecesBetween(text: string, separator: string, isFromRight: boolean): Range[] {
+  const places = [...(isFromRight ? placesFromRight(text, separator) : placesOf(text, separator, Infinity))];
+  return [...places, text.length].map((end, index) => [index === 0 ? 0 : places[index - 1]! + separator.length, end]);
+}
+
+function placesFromRight(text: string, part: string): number[] {
+  const places: number[] = [];
+  for (let end = text.length; end >= part.length;) {
+    end = text.lastIndexOf(part, end - part.length);
+    if (end === -1) break;
+    places.push(end);
   }
-  return PythonList.of([...pieces, text.slice(start)]);
+  return places.reverse();
 }
 
-function splitFromRight(text: TracedText, args: CallArguments): PythonList {
-  const { separator, most } = splitArguments("rsplit", args);
-  if (separator === null) return PythonList.of(splitWordsFromRight(text, most));
-  const pieces: TracedText[] = [];
-  let end = text.text.length;
-  while (pieces.length < most) {
-    const at = end < separator.length ? -1 : text.text.lastIndexOf(separator, end - separator.length);
-    if (at === -1) break;
-    pieces.unshift(text.slice(at + separator.length, end));
-    end = at;
-  }
-  return PythonList.of([text.slice(0, end), ...pieces]);
-}
-
-function splitArguments(
-  name: string,
-  args: CallArguments,
-): { readonly separator: string | null; readonly most: number } {
-  const [given = null, limit = -1] = bindArguments(name, args, ["sep", "maxsplit"]);
-  const separator = given === null ? null : expectText(given, name).text;
-  if (separator === "") throw valueError("a text was to be split at nothing");
-  const most = expectIndex(limit);
-  return { separator, most: most < 0 ? Infinity : most };
-}
-
-function splitWords(text: TracedText, most: number): TracedText[] {
-  const words = [...text.text.matchAll(word)];
-  const pieces = words.slice(0, most).map(({ 0: found, index }) => text.slice(index, index + found.length));
-  const rest = words[pieces.length];
-  if (rest === undefined) return pieces;
-  // What is left keeps all its white space, but none before it.
-  return [...pieces, text.slice(rest.index)];
-}
-
-function splitWordsFromRight(text: TracedText, most: number): TracedText[] {
-  const words = [...text.text.matchAll(word)];
-  const taken = most >= words.length ? words : words.slice(words.length - most);
-  const pieces = taken.map(({ 0: found, index }) => text.slice(index, index + found.length));
-  const last = words[words.length - taken.length - 1];
-  return last === undefined ? pieces : [text.slice(0, last.index + last[0].length), ...pieces];
-}
-
-function partition(name: string, find: (text: string, separator: string) => number): readonly [string, TextMethod] {
-  const cut = (text: TracedText, args: CallArguments): PythonValue => {
-    const separator = expectText(bindPositional(name, args, 1, 1)[0]!, name).text;
+function partition(find: (text: string, separator: string) => number): Method<TracedText> {
+  return positional([1, 1], (text, args, name) => {
+    const separator = expectText(args[0]!, name).text;
     if (separator === "") throw valueError("a text was to be split at nothing");
     const at = find(text.text, separator);
-    if (at === -1)
+    if (at === -1) {
       return new PythonTuple(name === "partition" ? [text, emptyText, emptyText] : [emptyText, emptyText, text]);
+    }
     const end = at + separator.length;
     return new PythonTuple([text.slice(0, at), text.slice(at, end), text.slice(end)]);
-  };
-  return [name, cut];
+  });
 }
 
 /** `text.strip(characters)`; None strips white space. */
@@ -324,151 +284,134 @@ export function strip(
   return start === 0 && end === text.text.length ? text : text.slice(start, end);
 }
 
-function stripping(name: string, sides: "both" | "left" | "right"): readonly [string, TextMethod] {
-  return [name, (text, args) => strip(text, bindPositional(name, args, 0, 1)[0], sides)];
-}
+const stripping = (sides: "both" | "left" | "right"): Method<TracedText> =>
+  positional([0, 1], (text, [characters]) => strip(text, characters, sides));
 
 /** A method without arguments that maps the text as a whole. */
-function mapped(name: string, map: (text: string) => string): readonly [string, TextMethod] {
-  return [name, (text, args) => (bindPositional(name, args, 0, 0), text.with(map(text.text)))];
-}
+const mapped = (map: (text: string) => string): Method<TracedText> =>
+  positional([0, 0], (text) => text.with(map(text.text)));
 
-/** A method without arguments that tells what kind its characters are of. */
-function question(name: string, ask: (text: string) => boolean): readonly [string, TextMethod] {
-  return [name, (text, args) => (bindPositional(name, args, 0, 0), ask(text.text))];
-}
+/** A method without arguments about the kind of characters. */
+const question = (answer: (text: string) => boolean): Method<TracedText> =>
+  positional([0, 0], (text) => answer(text.text));
 
-const matches = (name: string, pattern: RegExp): readonly [string, TextMethod] =>
-  question(name, (text) => pattern.test(text));
+const matches = (pattern: RegExp): Method<TracedText> => question((text) => pattern.test(text));
 
-const textMethods: ReadonlyMap<string, TextMethod> = new Map<string, TextMethod>([
-  mapped("upper", (text) => text.toUpperCase()),
-  mapped("lower", pythonLower),
-  mapped("casefold", (text) => pythonLower(text).replaceAll("ß", "ss")),
-  mapped("capitalize", capitalize),
-  mapped("title", title),
-  mapped("swapcase", swapCase),
-  matches("isalpha", /^\p{L}+$/u),
-  matches("isdecimal", /^\p{Nd}+$/u),
-  matches("isdigit", /^[\p{Nd}\u00b2\u00b3\u00b9\u2070\u2074-\u2079\u2080-\u2089]+$/u),
-  matches("isnumeric", /^\p{N}+$/u),
-  matches("isalnum", /^[\p{L}\p{N}]+$/u),
-  matches("isspace", new RegExp(`^[${whitespaceClass}]+$`)),
-  // oxlint-disable-next-line no-control-regex
-  matches("isascii", /^[\u0000-\u007f]*$/),
-  matches("isidentifier", /^[\p{ID_Start}_][\p{ID_Continue}]*$/u),
-  question("islower", isLower),
-  question("isupper", isUpper),
-  question("istitle", isTitle),
-  edge("startswith", (text, part) => text.startsWith(part)),
-  edge("endswith", (text, part) => text.endsWith(part)),
-  search("find", (text, part) => text.indexOf(part)),
-  search("rfind", (text, part) => text.lastIndexOf(part)),
-  search("index", (text, part) => text.indexOf(part)),
-  search("rindex", (text, part) => text.lastIndexOf(part)),
-  ["count", countParts],
-  ["split", split],
-  ["rsplit", splitFromRight],
-  [
-    "splitlines",
-    (text, args) => {
-      const [keepEnds = false] = bindArguments("splitlines", args, ["keepends"]);
-      return PythonList.of(splitLines(text, isTruthy(keepEnds)));
-    },
-  ],
-  partition("partition", (text, separator) => text.indexOf(separator)),
-  partition("rpartition", (text, separator) => text.lastIndexOf(separator)),
-  stripping("strip", "both"),
-  stripping("lstrip", "left"),
-  stripping("rstrip", "right"),
-  [
-    "removeprefix",
-    (text, args) => {
-      const prefix = expectText(bindPositional("removeprefix", args, 1, 1)[0]!, "removeprefix");
-      return text.text.startsWith(prefix.text) ? text.slice(prefix.text.length) : text;
-    },
-  ],
-  [
-    "removesuffix",
-    (text, args) => {
-      const suffix = expectText(bindPositional("removesuffix", args, 1, 1)[0]!, "removesuffix");
-      const isThere = suffix.text !== "" && text.text.endsWith(suffix.text);
-      return isThere ? text.slice(0, text.text.length - suffix.text.length) : text;
-    },
-  ],
-  [
-    "replace",
-    (text, args) => {
-      const [old, replacement, count = -1] = bindPositional("replace", args, 2, 3);
-      const inserted = expectText(replacement!, "replace");
+const textMethods = new Map(
+  Object.entries<Method<TracedText>>({
+    upper: mapped((text) => text.toUpperCase()),
+    lower: mapped(pythonLower),
+    casefold: mapped((text) => pythonLower(text).replaceAll("ß", "ss")),
+    capitalize: mapped(capitalize),
+    title: mapped(title),
+    swapcase: mapped(swapCase),
+    isalpha: matches(/^\p{L}+$/u),
+    isdecimal: matches(/^\p{Nd}+$/u),
+    isdigit: matches(/^[\p{Nd}\u00b2\u00b3\u00b9\u2070\u2074-\u2079\u2080-\u2089]+$/u),
+    isnumeric: matches(/^\p{N}+$/u),
+    isalnum: matches(/^[\p{L}\p{N}]+$/u),
+    isspace: matches(new RegExp(`^[${whitespaceClass}]+$`)),
+    // oxlint-disable-next-line no-control-regex
+    isascii: matches(/^[\u0000-\u007f]*$/),
+    isidentifier: matches(/^[\p{ID_Start}_][\p{ID_Continue}]*$/u),
+    islower: question(isLower),
+    isupper: question(isUpper),
+    istitle: question(isTitle),
+    startswith: edge((text, part) => text.startsWith(part)),
+    endswith: edge((text, part) => text.endsWith(part)),
+    find: search((text, part) => text.indexOf(part)),
+    rfind: search((text, part) => text.lastIndexOf(part)),
+    index: search((text, part) => text.indexOf(part)),
+    rindex: search((text, part) => text.lastIndexOf(part)),
+    count: positional([1, 3], (text, args, name) => {
+      const part = expectText(args[0]!, name).text;
+      const limits = window(text.text, args);
+      if (limits === null) return 0;
+      return part === "" ? codePointLength(limits.part) + 1 : limits.part.split(part).length - 1;
+    }),
+    split: splitting(false),
+    rsplit: splitting(true),
+    splitlines: named(["keepends"], (text, [keepEnds = false]) => PythonList.of(splitLines(text, isTruthy(keepEnds)))),
+    partition: partition((text, separator) => text.indexOf(separator)),
+    rpartition: partition((text, separator) => text.lastIndexOf(separator)),
+    strip: stripping("both"),
+    lstrip: stripping("left"),
+    rstrip: stripping("right"),
+    removeprefix: positional([1, 1], (text, args, name) => {
+      const prefix = expectText(args[0]!, name).text;
+      return text.text.startsWith(prefix) ? text.slice(prefix.length) : text;
+    }),
+    removesuffix: positional([1, 1], (text, args, name) => {
+      const suffix = expectText(args[0]!, name).text;
+      return text.text.endsWith(suffix) ? text.slice(0, text.text.length - suffix.length) : text;
+    }),
+    replace: positional([2, 3], (text, [old, replacement, count = -1], name) => {
+      const inserted = expectText(replacement!, name);
       const safe = text.isMarkup ? escapeText(inserted) : inserted;
-      return replaceText(text, expectText(old!, "replace"), safe, expectIndex(count));
-    },
-  ],
-  ["join", join],
-  [
-    "encode",
-    () => {
+      return replaceText(text, expectText(old!, name), safe, expectIndex(count));
+    }),
+    join: positional([1, 1], (separator, [items]) => {
+      const parts = itemsOf(items!).map((item) => {
+        if (item instanceof TracedText) return separator.isMarkup ? escapeText(item) : item;
+        throw typeError(`join wants texts, not a ${pythonTypeName(item)}`);
+      });
+      return joinStrings(separator, parts).asMarkup(separator.isMarkup);
+    }),
+    encode: () => {
       throw new PythonError("unsupported", "bytes are not supported");
     },
-  ],
-  filling("center", "both"),
-  filling("ljust", "left"),
-  filling("rjust", "right"),
-  ["zfill", fillZeros],
-  ["expandtabs", expandTabs],
-]);
-
-const isItem = (wanted: PythonValue) => (item: PythonValue) => isSame(item, wanted) || pythonEquals(item, wanted);
+    center: filling("both"),
+    ljust: filling("left"),
+    rjust: filling("right"),
+    zfill: positional([1, 1], (text, [digits]) => {
+      const width = expectIndex(digits!);
+      const signLength = /^[+-]/.test(text.text) ? 1 : 0;
+      const filled = fillText(text.slice(signLength), width - signLength, { side: "right", fill: "0" });
+      return concatStrings([text.slice(0, signLength), filled]).asMarkup(text.isMarkup);
+    }),
+    expandtabs: named(["tabsize"], (text, [size = 8]) => text.with(expandTabs(text.text, expectIndex(size)))),
+  }),
+);
 
 type Sequence = PythonList | PythonTuple | PythonRange;
 
-const sequenceMethods: ReadonlyMap<string, Method<Sequence>> = new Map<string, Method<Sequence>>([
-  ["count", (sequence, args) => sequence.items().filter(isItem(bindPositional("count", args, 1, 1)[0]!)).length],
-  [
-    "index",
-    (sequence, args) => {
-      const found = sequence.items().findIndex(isItem(bindPositional("index", args, 1, 3)[0]!));
+const isItem = (expected: PythonValue) => (item: PythonValue) => isSame(item, expected) || pythonEquals(item, expected);
+
+const sequenceMethods = new Map(
+  Object.entries<Method<Sequence>>({
+    count: positional([1, 1], (sequence, [item]) => sequence.items().filter(isItem(item!)).length),
+    index: positional([1, 3], (sequence, [item]) => {
+      const found = sequence.items().findIndex(isItem(item!));
       if (found === -1) throw valueError("an item was not found in a list");
       return found;
-    },
-  ],
-]);
+    }),
+  }),
+);
 
-const listMethods: ReadonlyMap<string, Method<PythonList>> = new Map<string, Method<PythonList>>([
-  ...sequenceMethods,
-  ["copy", (list, args) => (bindPositional("copy", args, 0, 0), PythonList.of(list.items()))],
-]);
+const copyList: Method<PythonList> = positional([0, 0], (list) => PythonList.of(list.items()));
 
-const view = (kind: "keys" | "values" | "items"): readonly [string, Method<PythonDict>] => [
-  kind,
-  (dict, args) => (bindPositional(kind, args, 0, 0), new DictView(dict, kind)),
-];
+const view = (kind: DictView["kind"]): Method<PythonDict> => positional([0, 0], (dict) => new DictView(dict, kind));
 
-const dictMethods: ReadonlyMap<string, Method<PythonDict>> = new Map<string, Method<PythonDict>>([
-  view("keys"),
-  view("values"),
-  view("items"),
-  [
-    "get",
-    (dict, args) => {
-      const [key, otherwise = null] = bindPositional("get", args, 1, 2);
+const dictMethods = new Map(
+  Object.entries<Method<PythonDict>>({
+    keys: view("keys"),
+    values: view("values"),
+    items: view("items"),
+    get: positional([1, 2], (dict, [key, otherwise = null]) => {
       const value = dict.get(key!);
       return value === undefined ? otherwise : value;
-    },
-  ],
-  ["copy", (dict, args) => (bindPositional("copy", args, 0, 0), PythonDict.of(dict.entries.values()))],
-]);
+    }),
+    copy: positional([0, 0], (dict) => PythonDict.of(dict.entries.values())),
+  }),
+);
 
 /** The method of that name, bound to its object; `undefined` when there is none. */
 export function methodOf(object: PythonValue, name: string): ((args: CallArguments) => PythonValue) | undefined {
+  const bind = <Self>(self: Self, method: Method<Self> | undefined) =>
+    method && ((args: CallArguments) => method(self, args, name));
   if (object instanceof TracedText) return bind(object, textMethods.get(name));
   if (object instanceof PythonDict) return bind(object, dictMethods.get(name));
-  if (object instanceof PythonList) return bind(object, listMethods.get(name));
-  const isSequence = object instanceof PythonTuple || object instanceof PythonRange;
+  if (object instanceof PythonList && name === "copy") return bind(object, copyList);
+  const isSequence = object instanceof PythonList || object instanceof PythonTuple || object instanceof PythonRange;
   return isSequence ? bind(object, sequenceMethods.get(name)) : undefined;
-}
-
-function bind<Self>(self: Self, method: Method<Self> | undefined): ((args: CallArguments) => PythonValue) | undefined {
-  return method && ((args) => method(self, args));
 }
