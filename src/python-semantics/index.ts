@@ -11,7 +11,6 @@ export * from "./methods.ts";
 export * from "./number-text.ts";
 export * from "./numbers.ts";
 export * from "./operations.ts";
-export * from "./pattern-matcher.ts";
 export * from "./string-repr.ts";
 export * from "./strings.ts";
 export * from "./syntax.ts";

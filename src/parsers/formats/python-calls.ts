@@ -5,22 +5,15 @@ import { dumpJson, JsonSyntaxError } from "../../python-semantics/json/index.ts"
 import {
   argumentValue,
   callsOf,
-  compile,
-  findPattern,
   isSpace,
-  literal,
   makeDict,
-  many,
-  maybe,
-  one,
   parseFirstStatementValue,
-  type Piece,
   PythonError,
   pythonExceptionType,
   pythonStrip,
   type PythonValue,
-  sequence,
 } from "../../python-semantics/index.ts";
+import { compile, findPattern, literal, many, maybe, one, type Piece, sequence } from "../pattern-matcher.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import type { DetectedCall, ToolCallScan } from "../tool-call-scan.ts";
 
@@ -109,8 +102,8 @@ function readCalls(source: string, scan: ToolCallScan, isLenient: boolean): read
 }
 
 const isLetter = (code: number): boolean => (code >= 0x41 && code <= 0x5a) || (code >= 0x61 && code <= 0x7a);
-const isWord = (code: number): boolean => /[\p{L}\p{N}_]/u.test(String.fromCodePoint(code));
-const isBlank = (code: number): boolean => isSpace(String.fromCodePoint(code));
+const isWord = (code: number): boolean => isLetter(code) || /[\p{L}\p{N}_]/u.test(String.fromCodePoint(code));
+const isBlank = (code: number): boolean => code === 0x20 || isSpace(String.fromCodePoint(code));
 
 const spaces = many(one(isBlank));
 const anything = many(one(() => true));
