@@ -8,7 +8,7 @@ import { setFlagsFromString } from "node:v8";
 import { compileKernels, compileSource } from "./lib/compile-kernels.mjs";
 import { cpuOf, machine, median, spread } from "./lib/measure.mjs";
 import { Arena } from "../dist/learner/model/kernels.js";
-import { compileKernels as compileModule, instantiateKernels } from "../dist/learner/model/kernels.js";
+import { instantiateKernels } from "../dist/learner/model/kernels.js";
 import { loadKernels } from "../dist/learner/model/kernels.js";
 
 const rounds = 9;
@@ -31,7 +31,7 @@ async function compareTiles() {
   const jobs = {};
   for (const [rows, vectors] of shapes) {
     const bytes = await compileSource(tileSource(rows, vectors));
-    jobs[`tile of ${rows} x ${4 * vectors}`] = tileJob(compileModule(bytes), rows, vectors);
+    jobs[`tile of ${rows} x ${4 * vectors}`] = tileJob(new WebAssembly.Module(bytes), rows, vectors);
   }
   report("Innermost tile, in a product of 240 x 128 x 480", await measure(jobs));
 }
@@ -63,7 +63,7 @@ async function compareConstant(file, name, values, makeJob) {
     const bytes = await compileKernels((changed, text) =>
       changed === file ? text.replace(pattern, `$1${value}`) : text,
     );
-    jobs[`${name} = ${value}`] = makeJob(compileModule(bytes));
+    jobs[`${name} = ${value}`] = makeJob(new WebAssembly.Module(bytes));
   }
   report(`${name} of kernels/${file}`, await measure(jobs));
 }

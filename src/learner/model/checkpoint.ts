@@ -19,7 +19,7 @@ export type Checkpoint = {
 export async function readCheckpoint(folder: string): Promise<Checkpoint> {
   const [configFile, weightsFile] = [join(folder, "config.json"), join(folder, "model.safetensors")];
   // One after the other, so that of two missing files the same is named every time.
-  const config = readModelConfig(parse(await read(configFile), configFile), configFile);
+  const config = readModelConfig(await readModelJson(configFile), configFile);
   const tensors = readSafetensors(await read(weightsFile), weightsFile);
   return { config, weights: toWeights(config, tensors, weightsFile) };
 }
@@ -94,7 +94,9 @@ async function read(path: string): Promise<Uint8Array> {
   }
 }
 
-function parse(bytes: Uint8Array, path: string): unknown {
+/** JSON of a model folder. Rejects with a `ConfigurationError` that names the file. */
+export async function readModelJson(path: string): Promise<unknown> {
+  const bytes = await read(path);
   try {
     return JSON.parse(new TextDecoder().decode(bytes));
   } catch (cause) {

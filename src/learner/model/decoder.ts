@@ -5,13 +5,12 @@
 import { Arena, instantiateKernels, type Kernels, type CompiledKernels, loadKernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
 import {
-  type LayerOffsets,
+  fillRotaryTable,
+  forwardOperations,
+  type LayerLayout,
+  packWeights,
   type ParameterLayout,
   parameterLayout,
-  packForward,
-  type WeightMatrix,
-  weightMatrices,
-  fillRotaryTable,
 } from "./parameter-layout.ts";
 
 /** Tokens of a page; the kernels know it too. */
@@ -35,7 +34,7 @@ export class Decoder {
   readonly config: ModelConfig;
   readonly #layout: ParameterLayout;
   readonly #kernels: Kernels;
-  readonly #matrices: readonly WeightMatrix[];
+  readonly #operations: ReturnType<typeof forwardOperations>;
   readonly #buffers: DecoderBuffers;
   readonly #floats: Float32Array;
   readonly #integers: Uint32Array;
@@ -49,14 +48,14 @@ export class Decoder {
     this.config = config;
     this.#layout = parameterLayout(config);
     this.#kernels = kernels;
-    this.#matrices = weightMatrices(config, this.#layout);
     this.#maxRows = maxRows;
     const arena = new Arena(memory);
     this.#buffers = allocateDecoder(arena, config, { maxRows, maxSequences, pages, parameters: this.#layout.size });
     const { floats, integers } = arena.seal();
     this.#floats = floats;
     this.#integers = integers;
-    const { cosines, sines, angles } = this.#buffers;
+    const { weights: copy, panels, cosines, sines, angles } = this.#buffers;
+    this.#operations = forwardOperations(kernels, { weights: copy, panels, epsilon: config.normEpsilon });
     fillRotaryTable(config, this.#view(cosines, angles), this.#view(sines, angles));
     this.setWeights(weights);
   }
@@ -67,8 +66,9 @@ export class Decoder {
     if (weights.length !== size) {
       throw new RangeError(`Cannot take the weights: there are ${weights.length}, ${size} expected.`);
     }
-    this.#view(this.#buffers.weights, size).set(weights);
-    packForward(this.#kernels, this.#matrices, { weights: this.#buffers.weights, target: this.#buffers.panels });
+    const { weights: copy, panels: forward } = this.#buffers;
+    this.#view(copy, size).set(weights);
+    packWeights(this.#kernels, this.#layout, { weights: copy, forward });
   }
 
   /** The pages of a sequence, in the order of its tokens; written by the engine. */
@@ -106,24 +106,23 @@ export class Decoder {
 
   /** Computes what was added and forgets the list. `requested`: rows whose logits are computed. */
   run(requested: ArrayLike<number>): void {
-    const { config } = this;
-    const kernels = this.#kernels;
-    const buffers = this.#buffers;
+    const { hiddenSize } = this.config;
+    const { gatherRows } = this.#kernels;
+    const { embedding, layers, finalNorm } = this.#layout;
+    const { weights, tokens, hidden, normed, logits, scales, requested: requestedRows } = this.#buffers;
     const rows = this.#rows;
     this.#rows = 0;
-    const weight = (offset: number): number => buffers.weights + offset * 4;
-    kernels.gatherRows(weight(this.#layout.embedding), buffers.tokens, rows, config.hiddenSize, buffers.hidden);
-    for (const [index, layer] of this.#layout.layers.entries()) {
+    gatherRows(weights + embedding.offset * 4, tokens, rows, hiddenSize, hidden);
+    for (const [index, layer] of layers.entries()) {
       this.#attend(layer, index, rows);
       this.#feedForward(layer, rows);
     }
     const count = requested.length;
     if (count === 0) return;
-    const { hiddenSize, vocabularySize } = config;
-    this.#integers.set(requested, buffers.requested / 4);
-    kernels.gatherRows(buffers.hidden, buffers.requested, count, hiddenSize, buffers.normed);
-    this.#normalize(buffers.normed, this.#layout.finalNorm, buffers.normed, count, hiddenSize);
-    this.#project(buffers.normed, this.#layout.embedding, buffers.logits, count, hiddenSize, vocabularySize, false);
+    this.#integers.set(requested, requestedRows / 4);
+    gatherRows(hidden, requestedRows, count, hiddenSize, normed);
+    this.#operations.normalize(normed, finalNorm, normed, scales, count, hiddenSize);
+    this.#operations.project(count, normed, embedding, logits);
   }
 
   /** Logits of the n-th requested row of the last run; a view that the next run overwrites. */
@@ -139,55 +138,33 @@ export class Decoder {
     return this.#kernels.temper(row, vocabularySize, inverseTemperature);
   }
 
-  #attend(layer: LayerOffsets, index: number, rows: number): void {
+  #attend(layer: LayerLayout, index: number, rows: number): void {
     const { hiddenSize, headSize, heads, keyValueHeads } = this.config;
-    const { hidden, normed, queries, keys, values, attended, positions, cosines, sines, ...rest } = this.#buffers;
-    const queryWidth = heads * headSize;
-    const keyWidth = keyValueHeads * headSize;
-    this.#normalize(hidden, layer.inputNorm, normed, rows, hiddenSize);
-    this.#project(normed, layer.query, queries, rows, hiddenSize, queryWidth, false);
-    this.#project(normed, layer.key, keys, rows, hiddenSize, keyWidth, false);
-    this.#project(normed, layer.value, values, rows, hiddenSize, keyWidth, false);
-    this.#normalize(queries, layer.queryNorm, queries, rows * heads, headSize);
-    this.#normalize(keys, layer.keyNorm, keys, rows * keyValueHeads, headSize);
+    const { hidden, normed, queries, keys, values, attended, positions, cosines, sines, scales, ...rest } =
+      this.#buffers;
+    const { normalize, project } = this.#operations;
+    normalize(hidden, layer.inputNorm, normed, scales, rows, hiddenSize);
+    project(rows, normed, layer.query, queries);
+    project(rows, normed, layer.key, keys);
+    project(rows, normed, layer.value, values);
+    normalize(queries, layer.queryNorm, queries, scales, rows * heads, headSize);
+    normalize(keys, layer.keyNorm, keys, scales, rows * keyValueHeads, headSize);
     this.#kernels.rotate(queries, rows, heads, headSize, positions, cosines, sines, 0);
     this.#kernels.rotate(keys, rows, keyValueHeads, headSize, positions, cosines, sines, 0);
-    const cache = rest.cache + index * rest.layerFloats * 4;
-    const { rowTables, scores } = rest;
-    this.#kernels.attendCached(
-      queries,
-      keys,
-      values,
-      attended,
-      rows,
-      rowTables,
-      positions,
-      cache,
-      heads,
-      keyValueHeads,
-      headSize,
-      scores,
-    );
-    this.#project(attended, layer.output, hidden, rows, queryWidth, hiddenSize, true);
+    const arrays = [queries, keys, values, attended] as const;
+    const cached = [rest.rowTables, positions, rest.cache + index * rest.layerFloats * 4] as const;
+    this.#kernels.attendCached(...arrays, rows, ...cached, heads, keyValueHeads, headSize, rest.scores);
+    project(rows, attended, layer.output, hidden, true);
   }
 
-  #feedForward(layer: LayerOffsets, rows: number): void {
+  #feedForward(layer: LayerLayout, rows: number): void {
     const { hiddenSize, feedForwardSize } = this.config;
-    const { hidden, normed, gateUp, inner } = this.#buffers;
-    this.#normalize(hidden, layer.feedForwardNorm, normed, rows, hiddenSize);
-    this.#project(normed, layer.gateUp, gateUp, rows, hiddenSize, 2 * feedForwardSize, false);
+    const { hidden, normed, gateUp, inner, scales } = this.#buffers;
+    const { normalize, project } = this.#operations;
+    normalize(hidden, layer.feedForwardNorm, normed, scales, rows, hiddenSize);
+    project(rows, normed, layer.gateUp, gateUp);
     this.#kernels.gate(gateUp, inner, rows, feedForwardSize);
-    this.#project(inner, layer.down, hidden, rows, feedForwardSize, hiddenSize, true);
-  }
-
-  #normalize(x: number, weight: number, y: number, rows: number, size: number): void {
-    const { weights, scales } = this.#buffers;
-    this.#kernels.normalize(x, weights + weight * 4, y, scales, rows, size, this.config.normEpsilon);
-  }
-
-  #project(x: number, weight: number, y: number, rows: number, inputs: number, outputs: number, add: boolean): void {
-    const panels = this.#buffers.panels + weight * 4;
-    this.#kernels.multiply(rows, outputs, inputs, x, inputs, panels, inputs, y, outputs, add ? 1 : 0);
+    project(rows, inner, layer.down, hidden, true);
   }
 
   #view(pointer: number, count: number): Float32Array {
@@ -200,12 +177,7 @@ type DecoderBuffers = ReturnType<typeof allocateDecoder>;
 function allocateDecoder(
   arena: Arena,
   config: ModelConfig,
-  sizes: {
-    readonly maxRows: number;
-    readonly maxSequences: number;
-    readonly pages: number;
-    readonly parameters: number;
-  },
+  sizes: Pick<DecoderOptions, "maxRows" | "maxSequences" | "pages"> & { readonly parameters: number },
 ) {
   const { hiddenSize, headSize, heads, keyValueHeads, feedForwardSize, contextLength } = config;
   const { maxRows, maxSequences, pages, parameters } = sizes;

@@ -119,7 +119,7 @@ describe("exportGguf()", () => {
     await writeModel(tokenizerJson);
     await rm(join(folder, "tokenizer_config.json"));
     await expect(exportGguf(folder, join(folder, "model.gguf"))).rejects.toThrow(
-      /Cannot read ".*tokenizer_config\.json"/,
+      /Cannot read model file ".*tokenizer_config\.json"/,
     );
   });
 });

@@ -1,60 +1,80 @@
 // A model folder as one GGUF file, for llama.cpp and what is built on it. Weights stay floats of 32 bits, so that logprobs
 // agree; the tokenizer's own way of cutting text has no name in llama.cpp, so prompts are best given as token ids.
 
-import { readFile, writeFile } from "node:fs/promises";
+import { writeFile } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 
 import { ConfigurationError } from "../../core/failure.ts";
-import { type Checkpoint, readCheckpoint, toTensors, type Tensor } from "./checkpoint.ts";
+import { type Checkpoint, readCheckpoint, readModelJson, toTensors } from "./checkpoint.ts";
 
 /** Reads the folder and writes the file. Rejects with a `ConfigurationError` that names the file that does not fit. */
 export async function exportGguf(folder: string, file: string): Promise<void> {
   const checkpoint = await readCheckpoint(folder);
   const source = join(folder, "tokenizer.json");
   const [tokenizerJson, tokenizerConfig] = await Promise.all([
-    readJson(source),
-    readJson(join(folder, "tokenizer_config.json")),
+    readModelJson(source),
+    readModelJson(join(folder, "tokenizer_config.json")),
   ]);
   const size = checkpoint.config.vocabularySize;
   const vocabulary = ggufVocabulary({ tokenizerJson, tokenizerConfig }, { size, source });
   await writeFile(file, toGguf(checkpoint, vocabulary, basename(resolve(folder))));
 }
 
-export function toGguf({ config, weights }: Checkpoint, vocabulary: GgufVocabulary, name: string): Uint8Array {
-  const integer = (value: number): GgufValue => ({ type: "integer", value });
-  const float = (value: number): GgufValue => ({ type: "float", value });
-  const text = (value: string): GgufValue => ({ type: "text", value });
+function toGguf({ config, weights }: Checkpoint, vocabulary: GgufVocabulary, name: string): Uint8Array {
   const { endTokenId, padTokenId, chatTemplate } = vocabulary;
-  const values = new Map<string, GgufValue>([
-    ["general.architecture", text("qwen3")],
-    ["general.name", text(name)],
-    ["general.file_type", integer(0)],
-    ["qwen3.block_count", integer(config.layers)],
-    ["qwen3.context_length", integer(config.contextLength)],
-    ["qwen3.embedding_length", integer(config.hiddenSize)],
-    ["qwen3.feed_forward_length", integer(config.feedForwardSize)],
-    ["qwen3.attention.head_count", integer(config.heads)],
-    ["qwen3.attention.head_count_kv", integer(config.keyValueHeads)],
-    ["qwen3.attention.key_length", integer(config.headSize)],
-    ["qwen3.attention.value_length", integer(config.headSize)],
-    ["qwen3.attention.layer_norm_rms_epsilon", float(config.normEpsilon)],
-    ["qwen3.rope.freq_base", float(config.ropeTheta)],
-    ["tokenizer.ggml.model", text("gpt2")],
-    ["tokenizer.ggml.pre", text("qwen2")],
-    ["tokenizer.ggml.tokens", { type: "texts", values: vocabulary.tokens }],
-    ["tokenizer.ggml.token_type", { type: "integers", values: vocabulary.kinds }],
-    ["tokenizer.ggml.merges", { type: "texts", values: vocabulary.merges }],
-    ["tokenizer.ggml.add_bos_token", { type: "flag", value: false }],
-  ]);
-  if (endTokenId !== null) values.set("tokenizer.ggml.eos_token_id", integer(endTokenId));
-  if (padTokenId !== null) values.set("tokenizer.ggml.padding_token_id", integer(padTokenId));
-  if (chatTemplate !== null) values.set("tokenizer.chat_template", text(chatTemplate));
-  const tensors = new Map<string, Tensor>();
-  for (const [hugging, tensor] of toTensors(config, weights)) tensors.set(ggufName(hugging), tensor);
-  return ggufBytes(values, tensors);
+  const values: Readonly<Record<string, Buffer | null>> = {
+    "general.architecture": text("qwen3"),
+    "general.name": text(name),
+    "general.file_type": integer(0),
+    "qwen3.block_count": integer(config.layers),
+    "qwen3.context_length": integer(config.contextLength),
+    "qwen3.embedding_length": integer(config.hiddenSize),
+    "qwen3.feed_forward_length": integer(config.feedForwardSize),
+    "qwen3.attention.head_count": integer(config.heads),
+    "qwen3.attention.head_count_kv": integer(config.keyValueHeads),
+    "qwen3.attention.key_length": integer(config.headSize),
+    "qwen3.attention.value_length": integer(config.headSize),
+    "qwen3.attention.layer_norm_rms_epsilon": float(config.normEpsilon),
+    "qwen3.rope.freq_base": float(config.ropeTheta),
+    "tokenizer.ggml.model": text("gpt2"),
+    "tokenizer.ggml.pre": text("qwen2"),
+    "tokenizer.ggml.tokens": list(8, vocabulary.tokens, bytesOf),
+    "tokenizer.ggml.token_type": list(5, vocabulary.kinds, u32),
+    "tokenizer.ggml.merges": list(8, vocabulary.merges, bytesOf),
+    "tokenizer.ggml.add_bos_token": Buffer.concat([u32(7), Buffer.of(0)]),
+    "tokenizer.ggml.eos_token_id": endTokenId === null ? null : integer(endTokenId),
+    "tokenizer.ggml.padding_token_id": padTokenId === null ? null : integer(padTokenId),
+    "tokenizer.chat_template": chatTemplate === null ? null : text(chatTemplate),
+  };
+  const written = Object.entries(values).flatMap(([key, value]) => (value === null ? [] : [[bytesOf(key), value]]));
+  const tensors = [...toTensors(config, weights)];
+  let offset = 0;
+  const described = tensors.map(([hugging, { shape, values: floats }]) => {
+    const start = offset;
+    offset = aligned(offset + floats.byteLength);
+    // Our shapes are [outputs, inputs], the file's run the other way round. Type 0: floats of 32 bits.
+    return [bytesOf(ggufName(hugging)), u32(shape.length), ...shape.toReversed().map(u64), u32(0), u64(start)];
+  });
+  const parts = [
+    Buffer.from("GGUF"),
+    u32(3),
+    u64(tensors.length),
+    u64(written.length),
+    ...written,
+    ...described,
+  ].flat();
+  const head = Buffer.concat(parts);
+  const file = Buffer.alloc(aligned(head.length) + offset);
+  file.set(head);
+  let at = aligned(head.length);
+  for (const [, { values: floats }] of tensors) {
+    file.set(new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength), at);
+    at += aligned(floats.byteLength);
+  }
+  return file;
 }
 
-const parts: Readonly<Record<string, string>> = {
+const partNames: Readonly<Record<string, string>> = {
   input_layernorm: "attn_norm",
   "self_attn.q_proj": "attn_q",
   "self_attn.k_proj": "attn_k",
@@ -70,18 +90,8 @@ const parts: Readonly<Record<string, string>> = {
 
 function ggufName(name: string): string {
   const [, layer, part = ""] = /^model\.layers\.(\d+)\.(.+)\.weight$/.exec(name) ?? [];
-  if (layer !== undefined) return `blk.${layer}.${parts[part]}.weight`;
+  if (layer !== undefined) return `blk.${layer}.${partNames[part]}.weight`;
   return name === "model.norm.weight" ? "output_norm.weight" : "token_embd.weight";
-}
-
-async function readJson(path: string): Promise<unknown> {
-  try {
-    return JSON.parse(await readFile(path, "utf8"));
-  } catch (cause) {
-    throw new ConfigurationError(`Cannot read "${path}": ${(cause as Error).message}; name a whole model folder.`, {
-      cause,
-    });
-  }
 }
 
 type GgufVocabulary = {
@@ -151,125 +161,41 @@ function ggufVocabulary(
   };
 }
 
-type GgufValue =
-  | { readonly type: "integer"; readonly value: number }
-  | { readonly type: "float"; readonly value: number }
-  | { readonly type: "flag"; readonly value: boolean }
-  | { readonly type: "text"; readonly value: string }
-  | { readonly type: "texts"; readonly values: readonly string[] }
-  | { readonly type: "integers"; readonly values: readonly number[] };
-
-const typeCodes = { integer: 4, signedInteger: 5, float: 6, flag: 7, text: 8, list: 9 } as const;
 const alignment = 32;
-
-/** Tensors in the order given; their shapes are ours ([outputs, inputs]), the file's run the other way round. */
-function ggufBytes(values: ReadonlyMap<string, GgufValue>, tensors: ReadonlyMap<string, Tensor>): Uint8Array {
-  const writer = new ByteWriter();
-  writer.bytes(new TextEncoder().encode("GGUF"));
-  writer.integer(3);
-  writer.long(tensors.size);
-  writer.long(values.size);
-  for (const [name, value] of values) {
-    writer.text(name);
-    writeValue(writer, value);
-  }
-  let offset = 0;
-  for (const [name, tensor] of tensors) {
-    writer.text(name);
-    writer.integer(tensor.shape.length);
-    for (const length of tensor.shape.toReversed()) writer.long(length);
-    writer.integer(0);
-    writer.long(offset);
-    offset = aligned(offset + tensor.values.byteLength);
-  }
-  writer.align(alignment);
-  for (const { values: floats } of tensors.values()) {
-    writer.bytes(new Uint8Array(floats.buffer, floats.byteOffset, floats.byteLength));
-    writer.align(alignment);
-  }
-  return writer.finish();
-}
-
-function writeValue(writer: ByteWriter, value: GgufValue): void {
-  switch (value.type) {
-    case "integer":
-      writer.integer(typeCodes.integer);
-      writer.integer(value.value);
-      break;
-    case "float":
-      writer.integer(typeCodes.float);
-      writer.float(value.value);
-      break;
-    case "flag":
-      writer.integer(typeCodes.flag);
-      writer.bytes(Uint8Array.of(value.value ? 1 : 0));
-      break;
-    case "text":
-      writer.integer(typeCodes.text);
-      writer.text(value.value);
-      break;
-    case "texts":
-      writer.list(typeCodes.text, value.values.length);
-      for (const text of value.values) writer.text(text);
-      break;
-    case "integers":
-      writer.list(typeCodes.signedInteger, value.values.length);
-      for (const number of value.values) writer.integer(number);
-      break;
-    default:
-      value satisfies never;
-  }
-}
 
 function aligned(offset: number): number {
   return Math.ceil(offset / alignment) * alignment;
 }
 
-/** Little-endian, growing. */
-class ByteWriter {
-  readonly #parts: Uint8Array[] = [];
-  #length = 0;
+// Numbers of the format, little-endian; values of its metadata begin with the number of their type.
 
-  bytes(part: Uint8Array): void {
-    this.#parts.push(part);
-    this.#length += part.byteLength;
-  }
+function u32(value: number): Buffer {
+  return Buffer.from(Uint32Array.of(value).buffer);
+}
 
-  integer(value: number): void {
-    this.bytes(new Uint8Array(Uint32Array.of(value).buffer));
-  }
+function u64(value: number): Buffer {
+  return Buffer.from(BigUint64Array.of(BigInt(value)).buffer);
+}
 
-  long(value: number): void {
-    this.bytes(new Uint8Array(BigUint64Array.of(BigInt(value)).buffer));
-  }
+/** A string with its length, as keys are written. */
+function bytesOf(value: string): Buffer {
+  const encoded = Buffer.from(value);
+  return Buffer.concat([u64(encoded.length), encoded]);
+}
 
-  float(value: number): void {
-    this.bytes(new Uint8Array(Float32Array.of(value).buffer));
-  }
+function integer(value: number): Buffer {
+  return Buffer.concat([u32(4), u32(value)]);
+}
 
-  text(value: string): void {
-    const encoded = new TextEncoder().encode(value);
-    this.long(encoded.byteLength);
-    this.bytes(encoded);
-  }
+function float(value: number): Buffer {
+  return Buffer.concat([u32(6), Buffer.from(Float32Array.of(value).buffer)]);
+}
 
-  list(type: number, length: number): void {
-    this.integer(typeCodes.list);
-    this.integer(type);
-    this.long(length);
-  }
+function text(value: string): Buffer {
+  return Buffer.concat([u32(8), bytesOf(value)]);
+}
 
-  align(to: number): void {
-    this.bytes(new Uint8Array((to - (this.#length % to)) % to));
-  }
-
-  finish(): Uint8Array {
-    const all = new Uint8Array(this.#length);
-    let at = 0;
-    for (const part of this.#parts) {
-      all.set(part, at);
-      at += part.byteLength;
-    }
-    return all;
-  }
+/** `type`: of its elements, which are written without. */
+function list<T>(type: number, values: readonly T[], element: (value: T) => Buffer): Buffer {
+  return Buffer.concat([u32(9), u32(type), u64(values.length), ...values.map(element)]);
 }

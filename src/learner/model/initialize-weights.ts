@@ -5,7 +5,7 @@
 
 import { createRandom } from "../../lib/random.ts";
 import type { ModelConfig } from "./model-config.ts";
-import { parameterLayout } from "./parameter-layout.ts";
+import { parameterLayout, type WeightMatrix } from "./parameter-layout.ts";
 
 export type InitializeOptions = {
   readonly seed: number;
@@ -22,7 +22,7 @@ export function initializeWeights(config: ModelConfig, options: InitializeOption
   for (const { name, shape, offset, size } of layout.parameters) {
     const inputs = shape[1];
     const isResidual = name.endsWith("o_proj.weight") || name.endsWith("down_proj.weight");
-    const isEmbedding = offset === layout.embedding;
+    const isEmbedding = offset === layout.embedding.offset;
     for (let index = offset; index < offset + size; index++) {
       if (inputs === undefined) weights[index] = 1;
       else if (isEmbedding) weights[index] = gauss() * 0.04;
@@ -69,6 +69,7 @@ function plantInductionHeads(config: ModelConfig, weights: Float32Array, gauss: 
   const half = headSize / 2;
   const group = heads / keyValueHeads;
   const queryWidth = heads * headSize;
+  const { embedding } = layout;
   const [first, second] = [layout.layers[0]!, layout.layers[1]!];
   const frequency = (index: number): number => config.ropeTheta ** ((-2 * (index % half)) / headSize);
   const constant = Float64Array.from({ length: hiddenSize }, () => (gauss() > 0 ? 1 : -1) / Math.sqrt(hiddenSize));
@@ -76,20 +77,20 @@ function plantInductionHeads(config: ModelConfig, weights: Float32Array, gauss: 
     for (let index = offset; index < offset + count; index++) weights[index]! *= factor;
   };
   /** Makes rows of a matrix blind to the constant. */
-  const project = (offset: number, rows: number): void => {
-    for (let row = offset; row < offset + rows * hiddenSize; row += hiddenSize) {
+  const project = ({ offset, outputs }: WeightMatrix): void => {
+    for (let row = offset; row < offset + outputs * hiddenSize; row += hiddenSize) {
       const along = constant.reduce((sum, value, index) => sum + value * weights[row + index]!, 0);
       constant.forEach((value, index) => (weights[row + index]! -= along * value));
     }
   };
 
-  for (let row = layout.embedding; row < layout.embedding + vocabularySize * hiddenSize; row += hiddenSize) {
+  for (let row = embedding.offset; row < embedding.offset + vocabularySize * hiddenSize; row += hiddenSize) {
     scale(row, hiddenSize, embeddingScale);
     constant.forEach((value, index) => (weights[row + index]! += constantSize * value));
   }
   for (const [index, layer] of layout.layers.entries()) {
-    scale(layer.down, hiddenSize * feedForwardSize, feedForwardScale);
-    scale(layer.output, hiddenSize * queryWidth, outputScale);
+    scale(layer.down.offset, hiddenSize * feedForwardSize, feedForwardScale);
+    scale(layer.output.offset, hiddenSize * queryWidth, outputScale);
     const gain = index === 0 ? positionGain : contentGain;
     weights.fill(gain, layer.queryNorm, layer.queryNorm + headSize);
     weights.fill(gain, layer.keyNorm, layer.keyNorm + headSize);
@@ -109,20 +110,20 @@ function plantInductionHeads(config: ModelConfig, weights: Float32Array, gauss: 
   for (let index = 0; index < half; index++) {
     const size = index < fastFrequencies ? 1.5 : 0;
     for (let head = 0; head < keyHeads; head++) {
-      alongConstant(first.key, head * headSize + index, size * Math.cos(frequency(index)));
-      alongConstant(first.key, head * headSize + half + index, size * Math.sin(frequency(index)));
+      alongConstant(first.key.offset, head * headSize + index, size * Math.cos(frequency(index)));
+      alongConstant(first.key.offset, head * headSize + half + index, size * Math.sin(frequency(index)));
     }
     for (const { head, places } of lookBack) {
       const angle = frequency(index) * (places - 1);
-      alongConstant(first.query, head * headSize + index, size * Math.cos(angle));
-      alongConstant(first.query, head * headSize + half + index, -size * Math.sin(angle));
+      alongConstant(first.query.offset, head * headSize + index, size * Math.cos(angle));
+      alongConstant(first.query.offset, head * headSize + half + index, -size * Math.sin(angle));
     }
   }
-  project(first.value, keyValueHeads * headSize);
+  project(first.value);
   for (let row = 0; row < hiddenSize; row++) {
     for (const { head } of lookBack) {
       for (let index = 0; index < headSize; index++) {
-        weights[first.output + row * queryWidth + head * headSize + index] =
+        weights[first.output.offset + row * queryWidth + head * headSize + index] =
           (gauss() * carriedSize) / Math.sqrt(hiddenSize);
       }
     }
@@ -133,20 +134,20 @@ function plantInductionHeads(config: ModelConfig, weights: Float32Array, gauss: 
     const head = keyHead * group;
     for (let index = 0; index < headSize; index++) {
       const isSlow = frequency(index) < slowBelow ? 1 : 0;
-      const query = second.query + (head * headSize + index) * hiddenSize;
-      const key = second.key + (keyHead * headSize + index) * hiddenSize;
+      const query = second.query.offset + (head * headSize + index) * hiddenSize;
+      const key = second.key.offset + (keyHead * headSize + index) * hiddenSize;
       const value = (keyHead * headSize + index) * hiddenSize;
       for (let column = 0; column < hiddenSize; column++) {
-        const identity = weights[first.value + value + column]!;
-        const carried = weights[first.output + column * queryWidth + head * headSize + index]!;
+        const identity = weights[first.value.offset + value + column]!;
+        const carried = weights[first.output.offset + column * queryWidth + head * headSize + index]!;
         weights[query + column] = isSlow * identity + 0.1 * weights[query + column]!;
         weights[key + column] = isSlow * carried * 5 + 0.1 * weights[key + column]!;
-        weights[second.output + column * queryWidth + head * headSize + index] =
-          predictionSize * weights[second.value + value + column]!;
+        weights[second.output.offset + column * queryWidth + head * headSize + index] =
+          predictionSize * weights[second.value.offset + value + column]!;
       }
     }
   }
-  project(second.query, queryWidth);
-  project(second.key, keyValueHeads * headSize);
-  project(second.value, keyValueHeads * headSize);
+  project(second.query);
+  project(second.key);
+  project(second.value);
 }

@@ -91,15 +91,6 @@ export type Kernels = {
   readonly temper: Kernel<number>;
 };
 
-export function compileKernels(bytes: Uint8Array): WasmModule {
-  return new WebAssembly.Module(bytes);
-}
-
-/** True when this host can compile the bytes. */
-export function isSupported(bytes: Uint8Array): boolean {
-  return WebAssembly.validate(bytes);
-}
-
 /** A new instance with a memory of its own. */
 export function instantiateKernels(module: WasmModule): { readonly kernels: Kernels; readonly memory: WasmMemory } {
   const memory = new WebAssembly.Memory({ initial: 1, maximum: 65_536 });
@@ -119,27 +110,24 @@ const compiled = new Map<KernelBuild, CompiledKernels>();
  * `ConfigurationError` when a build is missing, or when this host does not support the given one.
  */
 export function loadKernels(build?: KernelBuild): CompiledKernels {
-  if (build !== undefined) return load(build);
-  return canRelax(read("relaxed-simd")) ? load("relaxed-simd") : load("simd");
-}
-
-function load(build: KernelBuild): CompiledKernels {
+  if (build === undefined)
+    return loadKernels(isSupported("relaxed-simd", read("relaxed-simd")) ? "relaxed-simd" : "simd");
   const known = compiled.get(build);
   if (known !== undefined) return known;
   const bytes = read(build);
-  if (build === "relaxed-simd" ? !canRelax(bytes) : !isSupported(bytes)) {
+  if (!isSupported(build, bytes)) {
     throw new ConfigurationError(`Cannot load the kernels: this host's WebAssembly does not support "${build}".`);
   }
-  const kernels = { build, module: compileKernels(bytes) };
+  const kernels = { build, module: new WebAssembly.Module(bytes) };
   compiled.set(build, kernels);
   return kernels;
 }
 
-/** V8 before 11.4 (Node 20) has relaxed SIMD behind a flag, which must be set before the code is compiled. */
-function canRelax(bytes: Uint8Array): boolean {
-  if (isSupported(bytes)) return true;
+function isSupported(build: KernelBuild, bytes: Uint8Array): boolean {
+  if (WebAssembly.validate(bytes) || build === "simd") return WebAssembly.validate(bytes);
+  // V8 before 11.4 (Node 20) has relaxed SIMD behind a flag, which must be set before the code is compiled.
   setFlagsFromString("--experimental-wasm-relaxed-simd");
-  return isSupported(bytes);
+  return WebAssembly.validate(bytes);
 }
 
 /** From src/ and from dist/ alike the build is three folders up, in dist/. */

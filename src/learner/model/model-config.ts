@@ -18,59 +18,62 @@ export type ModelConfig = {
   readonly contextLength: number;
 };
 
+/** A field of config.json: one of ours, the only value that the kernels compute, or what is written for other readers. */
+type ConfigField = { readonly ours: keyof ModelConfig } | { readonly only: unknown } | { readonly written: unknown };
+
+/** config.json, in the order in which it is written. */
+const configFields: Readonly<Record<string, ConfigField>> = {
+  architectures: { written: ["Qwen3ForCausalLM"] },
+  model_type: { only: "qwen3" },
+  vocab_size: { ours: "vocabularySize" },
+  hidden_size: { ours: "hiddenSize" },
+  num_hidden_layers: { ours: "layers" },
+  num_attention_heads: { ours: "heads" },
+  num_key_value_heads: { ours: "keyValueHeads" },
+  head_dim: { ours: "headSize" },
+  intermediate_size: { ours: "feedForwardSize" },
+  hidden_act: { only: "silu" },
+  max_position_embeddings: { ours: "contextLength" },
+  rope_theta: { ours: "ropeTheta" },
+  rope_scaling: { only: null },
+  rms_norm_eps: { ours: "normEpsilon" },
+  attention_bias: { only: false },
+  attention_dropout: { written: 0 },
+  use_sliding_window: { only: false },
+  tie_word_embeddings: { written: true },
+};
+
 /** Throws a `ConfigurationError` that names `source` and the field. */
 export function readModelConfig(json: unknown, source: string): ModelConfig {
-  const fields = (typeof json === "object" && json !== null ? json : {}) as Readonly<Record<string, unknown>>;
+  const fields = { ...(json as Record<string, unknown> | null) };
   const refuse = (problem: string): ConfigurationError =>
     new ConfigurationError(
       `Cannot read model "${source}": ${problem}; the embedded engine runs dense Qwen3 models with tied embeddings.`,
     );
-  for (const [name, expected] of Object.entries(fixedFields)) {
-    const value = fields[name];
-    if (value !== undefined && value !== null && value !== expected) {
-      throw refuse(`${name} is ${JSON.stringify(value)}, ${JSON.stringify(expected)} expected`);
-    }
-  }
   if (fields["tie_word_embeddings"] !== true) throw refuse("tie_word_embeddings is not true");
-  const number = (name: string): number => {
+  if (fields["rope_theta"] === undefined) {
+    // transformers 5 writes `rope_parameters` where `rope_theta` and `rope_scaling` stood.
+    const { rope_theta: theta, rope_type: kind = "default" } = {
+      ...(fields["rope_parameters"] as object | undefined),
+    } as Readonly<Record<string, unknown>>;
+    if (kind !== "default") throw refuse(`rope_parameters.rope_type is ${JSON.stringify(kind)}, "default" expected`);
+    fields["rope_theta"] = theta;
+  }
+  const config: Partial<Record<keyof ModelConfig, number>> = {};
+  for (const [name, field] of Object.entries(configFields)) {
     const value = fields[name];
-    if (typeof value === "number" && value > 0) return value;
-    throw refuse(`${name} is ${JSON.stringify(value) ?? "missing"}, a positive number expected`);
-  };
-  const config = {
-    vocabularySize: number("vocab_size"),
-    hiddenSize: number("hidden_size"),
-    layers: number("num_hidden_layers"),
-    heads: number("num_attention_heads"),
-    keyValueHeads: number("num_key_value_heads"),
-    headSize: number("head_dim"),
-    feedForwardSize: number("intermediate_size"),
-    ropeTheta:
-      fields["rope_theta"] === undefined ? ropeThetaOf(fields["rope_parameters"], refuse) : number("rope_theta"),
-    normEpsilon: number("rms_norm_eps"),
-    contextLength: number("max_position_embeddings"),
-  };
-  const problem = shapeProblem(config);
+    const found = JSON.stringify(value) ?? "missing";
+    if ("only" in field && (value ?? field.only) !== field.only) {
+      throw refuse(`${name} is ${found}, ${JSON.stringify(field.only)} expected`);
+    }
+    if (!("ours" in field)) continue;
+    if (!(typeof value === "number" && value > 0)) throw refuse(`${name} is ${found}, a positive number expected`);
+    config[field.ours] = value;
+  }
+  const problem = shapeProblem(config as ModelConfig);
   if (problem !== null) throw refuse(problem);
-  return config;
+  return config as ModelConfig;
 }
-
-/** transformers 5 writes `rope_parameters` where `rope_theta` and `rope_scaling` stood. */
-function ropeThetaOf(parameters: unknown, refuse: (problem: string) => ConfigurationError): number {
-  const { rope_theta: theta, rope_type: kind = "default" } = (parameters ?? {}) as Readonly<Record<string, unknown>>;
-  if (kind !== "default") throw refuse(`rope_parameters.rope_type is ${JSON.stringify(kind)}, "default" expected`);
-  if (typeof theta === "number" && theta > 0) return theta;
-  throw refuse(`rope_theta is ${JSON.stringify(theta) ?? "missing"}, a positive number expected`);
-}
-
-/** What a config.json may say of these, if it says anything. */
-const fixedFields: Readonly<Record<string, unknown>> = {
-  model_type: "qwen3",
-  hidden_act: "silu",
-  attention_bias: false,
-  rope_scaling: null,
-  use_sliding_window: false,
-};
 
 /** Why the kernels cannot compute this shape; `null` when they can. They take vectors of 4 floats and panels of 8. */
 export function shapeProblem(config: ModelConfig): string | null {
@@ -106,28 +109,11 @@ export function toHuggingFaceConfig(
   config: ModelConfig,
   endTokenId: number | null = null,
 ): Readonly<Record<string, unknown>> {
-  return {
-    architectures: ["Qwen3ForCausalLM"],
-    model_type: "qwen3",
-    vocab_size: config.vocabularySize,
-    hidden_size: config.hiddenSize,
-    num_hidden_layers: config.layers,
-    num_attention_heads: config.heads,
-    num_key_value_heads: config.keyValueHeads,
-    head_dim: config.headSize,
-    intermediate_size: config.feedForwardSize,
-    hidden_act: "silu",
-    max_position_embeddings: config.contextLength,
-    rope_theta: config.ropeTheta,
-    rope_scaling: null,
-    rms_norm_eps: config.normEpsilon,
-    attention_bias: false,
-    attention_dropout: 0,
-    use_sliding_window: false,
-    tie_word_embeddings: true,
-    eos_token_id: endTokenId,
-    torch_dtype: "float32",
-  };
+  const written = Object.entries(configFields).map(([name, field]) => [
+    name,
+    "ours" in field ? config[field.ours] : "only" in field ? field.only : field.written,
+  ]);
+  return { ...Object.fromEntries(written), eos_token_id: endTokenId, torch_dtype: "float32" };
 }
 
 export type ModelShape = Omit<ModelConfig, "vocabularySize">;

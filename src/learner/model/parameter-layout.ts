@@ -14,19 +14,22 @@ export type Parameter = {
   readonly size: number;
 };
 
-/** Offsets in floats. */
-export type LayerOffsets = {
+/** [outputs][inputs], from `offset` floats on. */
+export type WeightMatrix = { readonly offset: number; readonly outputs: number; readonly inputs: number };
+
+/** Norms by their offsets in floats. */
+export type LayerLayout = {
   readonly inputNorm: number;
-  readonly query: number;
-  readonly key: number;
-  readonly value: number;
+  readonly query: WeightMatrix;
+  readonly key: WeightMatrix;
+  readonly value: WeightMatrix;
   readonly queryNorm: number;
   readonly keyNorm: number;
-  readonly output: number;
+  readonly output: WeightMatrix;
   readonly feedForwardNorm: number;
-  /** Gate above up: [2 * feedForwardSize, hiddenSize]. */
-  readonly gateUp: number;
-  readonly down: number;
+  /** Gate above up: [2 * feedForwardSize][hiddenSize]. */
+  readonly gateUp: WeightMatrix;
+  readonly down: WeightMatrix;
 };
 
 export type ParameterLayout = {
@@ -34,8 +37,10 @@ export type ParameterLayout = {
   readonly size: number;
   /** In the order of their offsets, without gaps. */
   readonly parameters: readonly Parameter[];
-  readonly embedding: number;
-  readonly layers: readonly LayerOffsets[];
+  /** Every matrix once; gate and up count as one. */
+  readonly matrices: readonly WeightMatrix[];
+  readonly embedding: WeightMatrix;
+  readonly layers: readonly LayerLayout[];
   readonly finalNorm: number;
 };
 
@@ -44,74 +49,72 @@ export function parameterLayout(config: ModelConfig): ParameterLayout {
   const queryWidth = config.heads * headSize;
   const keyWidth = config.keyValueHeads * headSize;
   const parameters: Parameter[] = [];
+  const matrices: WeightMatrix[] = [];
   let size = 0;
-  const add = (name: string, ...shape: readonly number[]): number => {
-    const offset = size;
+  const vector = (name: string, ...shape: readonly number[]): number => {
     const count = shape.reduce((product, length) => product * length, 1);
-    parameters.push({ name, shape, offset, size: count });
+    parameters.push({ name: `model.${name}.weight`, shape, offset: size, size: count });
     size += count;
-    return offset;
+    return size - count;
+  };
+  /** One matrix to the kernels, of as many parameters of this shape as there are names. */
+  const matrix = (names: readonly string[], outputs: number, inputs: number): WeightMatrix => {
+    const whole = { offset: size, outputs: names.length * outputs, inputs };
+    for (const name of names) vector(name, outputs, inputs);
+    matrices.push(whole);
+    return whole;
   };
 
-  const embedding = add("model.embed_tokens.weight", config.vocabularySize, hiddenSize);
-  const layers: LayerOffsets[] = [];
-  for (let index = 0; index < config.layers; index++) {
-    const layer = `model.layers.${index}`;
-    const inputNorm = add(`${layer}.input_layernorm.weight`, hiddenSize);
-    const query = add(`${layer}.self_attn.q_proj.weight`, queryWidth, hiddenSize);
-    const key = add(`${layer}.self_attn.k_proj.weight`, keyWidth, hiddenSize);
-    const value = add(`${layer}.self_attn.v_proj.weight`, keyWidth, hiddenSize);
-    const queryNorm = add(`${layer}.self_attn.q_norm.weight`, headSize);
-    const keyNorm = add(`${layer}.self_attn.k_norm.weight`, headSize);
-    const output = add(`${layer}.self_attn.o_proj.weight`, hiddenSize, queryWidth);
-    const feedForwardNorm = add(`${layer}.post_attention_layernorm.weight`, hiddenSize);
-    const gateUp = add(`${layer}.mlp.gate_proj.weight`, feedForwardSize, hiddenSize);
-    add(`${layer}.mlp.up_proj.weight`, feedForwardSize, hiddenSize);
-    const down = add(`${layer}.mlp.down_proj.weight`, hiddenSize, feedForwardSize);
-    layers.push({ inputNorm, query, key, value, queryNorm, keyNorm, output, feedForwardNorm, gateUp, down });
-  }
-  const finalNorm = add("model.norm.weight", hiddenSize);
-  return { size, parameters, embedding, layers, finalNorm };
+  const embedding = matrix(["embed_tokens"], config.vocabularySize, hiddenSize);
+  // Fields are evaluated, and so placed, in the order in which they stand.
+  const layers = Array.from({ length: config.layers }, (_, index): LayerLayout => {
+    const layer = `layers.${index}`;
+    return {
+      inputNorm: vector(`${layer}.input_layernorm`, hiddenSize),
+      query: matrix([`${layer}.self_attn.q_proj`], queryWidth, hiddenSize),
+      key: matrix([`${layer}.self_attn.k_proj`], keyWidth, hiddenSize),
+      value: matrix([`${layer}.self_attn.v_proj`], keyWidth, hiddenSize),
+      queryNorm: vector(`${layer}.self_attn.q_norm`, headSize),
+      keyNorm: vector(`${layer}.self_attn.k_norm`, headSize),
+      output: matrix([`${layer}.self_attn.o_proj`], hiddenSize, queryWidth),
+      feedForwardNorm: vector(`${layer}.post_attention_layernorm`, hiddenSize),
+      gateUp: matrix([`${layer}.mlp.gate_proj`, `${layer}.mlp.up_proj`], feedForwardSize, hiddenSize),
+      down: matrix([`${layer}.mlp.down_proj`], hiddenSize, feedForwardSize),
+    };
+  });
+  const finalNorm = vector("norm", hiddenSize);
+  return { size, parameters, matrices, embedding, layers, finalNorm };
 }
 
-export type WeightMatrix = { readonly offset: number; readonly outputs: number; readonly inputs: number };
-
-/** Every matrix once; gate and up count as one. */
-export function weightMatrices(config: ModelConfig, layout: ParameterLayout): readonly WeightMatrix[] {
-  const { hiddenSize, headSize, feedForwardSize, vocabularySize } = config;
-  const queryWidth = config.heads * headSize;
-  const keyWidth = config.keyValueHeads * headSize;
-  const matrices = layout.layers.flatMap((layer) => [
-    { offset: layer.query, outputs: queryWidth, inputs: hiddenSize },
-    { offset: layer.key, outputs: keyWidth, inputs: hiddenSize },
-    { offset: layer.value, outputs: keyWidth, inputs: hiddenSize },
-    { offset: layer.output, outputs: hiddenSize, inputs: queryWidth },
-    { offset: layer.gateUp, outputs: 2 * feedForwardSize, inputs: hiddenSize },
-    { offset: layer.down, outputs: hiddenSize, inputs: feedForwardSize },
-  ]);
-  return [{ offset: layout.embedding, outputs: vocabularySize, inputs: hiddenSize }, ...matrices];
-}
-
-/** Packs for products of rows with a transposed matrix: outputs from inputs. All are pointers. */
-export function packForward(
+/**
+ * Packs every matrix for products with rows. All are pointers. `forward`: outputs from inputs; `backward`: gradients of inputs
+ * from gradients of outputs.
+ */
+export function packWeights(
   kernels: Kernels,
-  matrices: readonly WeightMatrix[],
-  pointers: { readonly weights: number; readonly target: number },
+  { matrices }: ParameterLayout,
+  pointers: { readonly weights: number; readonly forward: number; readonly backward?: number },
 ): void {
+  const { weights, forward, backward } = pointers;
   for (const { offset, outputs, inputs } of matrices) {
-    kernels.packColumns(pointers.weights + offset * 4, inputs, inputs, outputs, pointers.target + offset * 4);
+    const at = offset * 4;
+    kernels.packColumns(weights + at, inputs, inputs, outputs, forward + at);
+    if (backward !== undefined) kernels.packRows(weights + at, inputs, outputs, inputs, backward + at);
   }
 }
 
-/** Packs for products of rows with a matrix: gradients of inputs from gradients of outputs. */
-export function packBackward(
+/** What a way forward does with weights. All are pointers but rows, sizes, and offsets of norms. */
+export function forwardOperations(
   kernels: Kernels,
-  matrices: readonly WeightMatrix[],
-  pointers: { readonly weights: number; readonly target: number },
-): void {
-  for (const { offset, outputs, inputs } of matrices) {
-    kernels.packRows(pointers.weights + offset * 4, inputs, outputs, inputs, pointers.target + offset * 4);
-  }
+  { weights, panels, epsilon }: { readonly weights: number; readonly panels: number; readonly epsilon: number },
+) {
+  return {
+    normalize: (x: number, norm: number, y: number, scales: number, rows: number, size: number): void =>
+      kernels.normalize(x, weights + norm * 4, y, scales, rows, size, epsilon),
+    /** y[rows][outputs] = x[rows][inputs] * transposed matrix, or y += that. */
+    project: (rows: number, x: number, { offset, outputs, inputs }: WeightMatrix, y: number, add = false): void =>
+      kernels.multiply(rows, outputs, inputs, x, inputs, panels + offset * 4, inputs, y, outputs, add ? 1 : 0),
+  };
 }
 
 /** Fills [position][headSize / 2] of both arrays, for as many positions as they hold. */

@@ -1,7 +1,7 @@
 // Qwen3 as plainly as it can be written: one sequence, doubles, loops. The judge of kernels and gradients; slow.
 
 import type { ModelConfig } from "./model-config.ts";
-import { parameterLayout } from "./parameter-layout.ts";
+import { parameterLayout, type WeightMatrix } from "./parameter-layout.ts";
 
 type Vector = Float64Array<ArrayBuffer>;
 
@@ -13,9 +13,9 @@ export function referenceLogprobs(config: ModelConfig, weights: Vector, tokens: 
     const mean = x.reduce((sum, value) => sum + value * value, 0) / x.length;
     return x.map((value, index) => (value / Math.sqrt(mean + normEpsilon)) * weights[weight + index]!);
   };
-  const project = (x: Vector, matrix: number, outputs: number): Vector => {
+  const project = (x: Vector, { offset, outputs }: WeightMatrix): Vector => {
     const y = new Float64Array(outputs);
-    let at = matrix;
+    let at = offset;
     for (let output = 0; output < outputs; output++) {
       let sum = 0;
       for (let input = 0; input < x.length; input++) sum += x[input]! * weights[at++]!;
@@ -26,7 +26,7 @@ export function referenceLogprobs(config: ModelConfig, weights: Vector, tokens: 
   const add = (a: Vector, b: Vector): Vector => a.map((value, index) => value + b[index]!);
 
   let hidden = Array.from({ length: tokens.length }, (_, place) => {
-    const row = layout.embedding + tokens[place]! * hiddenSize;
+    const row = layout.embedding.offset + tokens[place]! * hiddenSize;
     return weights.slice(row, row + hiddenSize);
   });
   for (const layer of layout.layers) {
@@ -34,16 +34,12 @@ export function referenceLogprobs(config: ModelConfig, weights: Vector, tokens: 
     const split = (x: Vector, count: number): Vector[] =>
       Array.from({ length: count }, (_, head) => x.slice(head * headSize, (head + 1) * headSize));
     const queries = inputs.map((x, place) =>
-      split(project(x, layer.query, heads * headSize), heads).map((head) =>
-        rotate(norm(head, layer.queryNorm), place, config),
-      ),
+      split(project(x, layer.query), heads).map((head) => rotate(norm(head, layer.queryNorm), place, config)),
     );
     const keys = inputs.map((x, place) =>
-      split(project(x, layer.key, keyValueHeads * headSize), keyValueHeads).map((head) =>
-        rotate(norm(head, layer.keyNorm), place, config),
-      ),
+      split(project(x, layer.key), keyValueHeads).map((head) => rotate(norm(head, layer.keyNorm), place, config)),
     );
-    const values = inputs.map((x) => split(project(x, layer.value, keyValueHeads * headSize), keyValueHeads));
+    const values = inputs.map((x) => split(project(x, layer.value), keyValueHeads));
     hidden = hidden.map((x, place) => {
       const attended = new Float64Array(heads * headSize);
       queries[place]!.forEach((query, head) => {
@@ -56,18 +52,18 @@ export function referenceLogprobs(config: ModelConfig, weights: Vector, tokens: 
           for (let index = 0; index < headSize; index++) attended[head * headSize + index]! += weight * value[index]!;
         });
       });
-      return add(x, project(attended, layer.output, hiddenSize));
+      return add(x, project(attended, layer.output));
     });
     hidden = hidden.map((x) => {
-      const both = project(norm(x, layer.feedForwardNorm), layer.gateUp, 2 * feedForwardSize);
+      const both = project(norm(x, layer.feedForwardNorm), layer.gateUp);
       const inner = both
         .slice(0, feedForwardSize)
         .map((gate, index) => (gate / (1 + Math.exp(-gate))) * both[feedForwardSize + index]!);
-      return add(x, project(inner, layer.down, hiddenSize));
+      return add(x, project(inner, layer.down));
     });
   }
   return hidden.map((x) => {
-    const logits = project(norm(x, layout.finalNorm), layout.embedding, config.vocabularySize);
+    const logits = project(norm(x, layout.finalNorm), layout.embedding);
     const logSum = logSumOfExponentials(logits);
     return logits.map((logit) => logit - logSum);
   });

@@ -2,7 +2,7 @@
 
 import type { Arena, Kernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
-import type { ParameterLayout } from "./parameter-layout.ts";
+import type { forwardOperations, ParameterLayout } from "./parameter-layout.ts";
 
 export type TrainingLimits = {
   /** Most tokens of one pass, a shared prefix counted once. */
@@ -11,8 +11,7 @@ export type TrainingLimits = {
   readonly maxTargets: number;
 };
 
-export type LayerActivations = ReturnType<typeof allocateLayer>;
-export type TrainingBuffers = ReturnType<typeof allocateBuffers>;
+type TrainingBuffers = ReturnType<typeof allocateBuffers>;
 
 /** Kernels may write zeros up to 7 rows beyond the last. */
 const spareRows = 8;
@@ -141,38 +140,32 @@ export function packSequences(
   if (lengths.some((length) => length < 1)) {
     throw new RangeError(`Cannot pack a batch: a sequence has no token beyond the shared prefix of ${prefixLength}.`);
   }
-  const total = prefixLength + lengths.reduce((sum, length) => sum + length, 0);
-  const targetCount = sequences.reduce((sum, { targets }) => sum + targets.length, 0);
+  const total = lengths.reduce((sum, length) => sum + length, prefixLength);
   const allTokens = new Uint32Array(total);
   const positions = new Uint32Array(total);
-  const requested = new Uint32Array(targetCount);
-  const rows = new Uint32Array(targetCount);
-  for (let place = 0; place < prefixLength; place++) {
-    allTokens[place] = sequences[0]!.tokens[place]!;
-    positions[place] = place;
-  }
-  let row = prefixLength;
-  let target = 0;
-  for (const sequence of sequences) {
-    const { tokens, targets } = sequence;
-    for (let index = 0; index < targets.length; index++, target++) {
-      const place = targets[index]!;
+  const requested: number[] = [];
+  const rows: number[] = [];
+  /** Where the sequence would begin if it held the prefix, which the first one does. */
+  let start = 0;
+  for (const { tokens, targets } of sequences) {
+    for (let place = start === 0 ? 0 : prefixLength; place < tokens.length; place++) {
+      allTokens[start + place] = tokens[place]!;
+      positions[start + place] = place;
+    }
+    for (const place of Array.from(targets)) {
       if (!(place >= 1 && place < tokens.length)) {
         throw new RangeError(`Cannot pack a batch: target ${place} lies outside 1 to ${tokens.length - 1}.`);
       }
-      const before = place - 1;
-      rows[target] = before < prefixLength ? before : row + before - prefixLength;
-      requested[target] = tokens[place]!;
+      rows.push(place > prefixLength ? start + place - 1 : place - 1);
+      requested.push(tokens[place]!);
     }
-    for (let place = prefixLength; place < tokens.length; place++, row++) {
-      allTokens[row] = tokens[place]!;
-      positions[row] = place;
-    }
+    start += tokens.length - prefixLength;
   }
   const outputRows = Uint32Array.from(new Set(rows)).sort();
   const places = new Map(Array.from(outputRows, (outputRow, index) => [outputRow, index]));
-  const targetOutputs = rows.map((outputRow) => places.get(outputRow)!);
-  return { tokens: allTokens, positions, prefixLength, lengths, outputRows, targets: requested, targetOutputs };
+  const targetOutputs = Uint32Array.from(rows, (outputRow) => places.get(outputRow)!);
+  const targets = Uint32Array.from(requested);
+  return { tokens: allTokens, positions, prefixLength, lengths, outputRows, targets, targetOutputs };
 }
 
 export type Network = {
@@ -184,7 +177,7 @@ export type Network = {
   readonly integers: Uint32Array;
   /** Pointers to arrays of one float for each parameter. */
   readonly weights: number;
-  readonly forwardPanels: number;
+  readonly operations: ReturnType<typeof forwardOperations>;
   readonly backwardPanels: number;
   readonly gradients: number;
   readonly buffers: TrainingBuffers;
@@ -218,60 +211,62 @@ export function segmentsOf({ prefixLength, lengths, outputRows }: PackedBatch): 
 }
 
 /**
- * The rows whose queries a layer computes, and all that follows from them: every row, but in the last layer only those that
- * predict something. The others' keys and values are all that anybody needs of them there.
+ * What a pass of one layer works with. `count` rows have queries, and all that follows from them: every row, but in the last
+ * layer only those that predict something. The others' keys and values are all that is needed of them there.
  */
-export function queryRowsOf(
-  { config, buffers }: Network,
-  batch: PackedBatch,
-  layer: number,
-): { readonly count: number; readonly isPicked: boolean; readonly positions: number; readonly visible: number } {
+export function layerPass({ config, layout, buffers }: Network, { tokens, outputRows }: PackedBatch, layer: number) {
+  const parts = { weights: layout.layers[layer]!, kept: buffers.layers[layer]!, rows: tokens.length };
   if (layer < config.layers - 1) {
-    return { count: batch.tokens.length, isPicked: false, positions: buffers.positions, visible: buffers.visible };
+    const { positions, visible, gradient: outputGradient } = buffers;
+    return { ...parts, count: tokens.length, isPicked: false, positions, visible, outputGradient };
   }
-  const { outputPositions, outputVisible } = buffers;
-  return { count: batch.outputRows.length, isPicked: true, positions: outputPositions, visible: outputVisible };
+  const { outputPositions: positions, outputVisible: visible, outputGradient } = buffers;
+  return { ...parts, count: outputRows.length, isPicked: true, positions, visible, outputGradient };
 }
 
-/** The queries of a segment among those of {@link queryRowsOf}. */
+/** The queries of a segment among those of {@link layerPass}. */
 export function queriesOf(segment: Segment, isPicked: boolean): { readonly first: number; readonly count: number } {
   return isPicked
     ? { first: segment.outputStart, count: segment.outputCount }
     : { first: segment.start, count: segment.length };
 }
 
-type PanelSet = TrainingBuffers["own"];
-
 /** Packs keys and values of a segment for attention, head by head; `backward` adds what only the way back reads. */
 export function packSegment(
   network: Network,
+  batch: PackedBatch,
   segment: Segment,
-  from: { readonly keys: number; readonly values: number; readonly panels: PanelSet; readonly backward: boolean },
+  kept: { readonly keys: number; readonly values: number; readonly backward: boolean },
 ): void {
-  const { config, kernels } = network;
+  const { config, kernels, buffers } = network;
   const { headSize, keyValueHeads } = config;
+  const { start, length } = segment;
   const width = keyValueHeads * headSize;
-  const { length } = segment;
-  const padded = Math.ceil(length / 8) * 8;
-  for (let head = 0; head < keyValueHeads; head++) {
-    const source = (segment.start * width + head * headSize) * 4;
-    const target = head * padded * headSize * 4;
-    const { panels } = from;
-    kernels.packColumns(from.keys + source, width, headSize, length, panels.keys + target);
-    if (from.backward) {
-      kernels.packColumns(from.values + source, width, headSize, length, panels.valueColumns + target);
-      packPadded(network, from.keys + source, panels.keyRows + target, length);
-    } else {
-      packPadded(network, from.values + source, panels.values + target, length);
+  const isPrefix = start === 0 && batch.prefixLength > 0;
+  for (const panels of isPrefix ? [buffers.own, buffers.prefix] : [buffers.own]) {
+    for (let head = 0; head < keyValueHeads; head++) {
+      const source = (start * width + head * headSize) * 4;
+      const target = head * paddedRows(length) * headSize * 4;
+      kernels.packColumns(kept.keys + source, width, headSize, length, panels.keys + target);
+      if (kept.backward) {
+        kernels.packColumns(kept.values + source, width, headSize, length, panels.valueColumns + target);
+        packPadded(network, kept.keys + source, panels.keyRows + target, length);
+      } else {
+        packPadded(network, kept.values + source, panels.values + target, length);
+      }
     }
   }
+}
+
+function paddedRows(length: number): number {
+  return Math.ceil(length / 8) * 8;
 }
 
 /** Rows that a segment lacks up to a multiple of 8 must be zero: probability 0 times garbage could be no number. */
 function packPadded(network: Network, source: number, target: number, length: number): void {
   const { config, kernels, floats } = network;
   const { headSize, keyValueHeads } = config;
-  const padded = Math.ceil(length / 8) * 8;
+  const padded = paddedRows(length);
   for (let column = 0; column < headSize; column += 8) {
     const panel = target + column * padded * 4;
     kernels.packRows(source + column * 4, keyValueHeads * headSize, length, 8, panel);

@@ -2,16 +2,14 @@
 // several threads each have one and exchange gradients. Not here: what loss to take (coefficients come from outside), and
 // sampling (`decoder.ts`).
 
-import { Arena, instantiateKernels, type Kernels, type CompiledKernels, loadKernels } from "./kernels.ts";
+import { Arena, instantiateKernels, type CompiledKernels, loadKernels } from "./kernels.ts";
 import type { ModelConfig } from "./model-config.ts";
 import {
+  fillRotaryTable,
+  forwardOperations,
+  packWeights,
   type ParameterLayout,
   parameterLayout,
-  packBackward,
-  packForward,
-  type WeightMatrix,
-  weightMatrices,
-  fillRotaryTable,
 } from "./parameter-layout.ts";
 import { runBackward } from "./backward.ts";
 import { allocateBuffers, type TrainingLimits, type PackedBatch, type Network } from "./training-memory.ts";
@@ -30,50 +28,6 @@ export type UpdateOptions = {
   /** Gradients are scaled down to this norm when theirs is larger; `null`: never. Default 1. */
   readonly maxGradientNorm?: number | null;
 };
-
-/** Pointers to arrays of one float for each parameter. */
-type OptimizerPointers = {
-  readonly weights: number;
-  readonly gradients: number;
-  readonly means: number;
-  readonly variances: number;
-};
-
-/**
- * Updates the weights in place; `step` counts from 1. Returns the norm of the gradients before clipping. When that is no
- * finite number, nothing is updated.
- */
-function updateWeights(
-  kernels: Kernels,
-  layout: ParameterLayout,
-  pointers: OptimizerPointers,
-  step: number,
-  options: UpdateOptions,
-): number {
-  const { learningRate, weightDecay = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, maxGradientNorm = 1 } = options;
-  const norm = Math.sqrt(kernels.sumOfSquares(pointers.gradients, layout.size));
-  if (!Number.isFinite(norm)) return norm;
-  const scale = maxGradientNorm !== null && norm > maxGradientNorm ? maxGradientNorm / norm : 1;
-  for (const { shape, offset, size } of layout.parameters) {
-    const at = offset * 4;
-    kernels.adamw(
-      pointers.weights + at,
-      pointers.gradients + at,
-      pointers.means + at,
-      pointers.variances + at,
-      size,
-      scale,
-      learningRate,
-      shape.length > 1 ? weightDecay : 0,
-      beta1,
-      beta2,
-      epsilon,
-      1 - beta1 ** step,
-      1 - beta2 ** step,
-    );
-  }
-  return norm;
-}
 
 export type TrainingModelOptions = TrainingLimits & {
   readonly config: ModelConfig;
@@ -101,10 +55,10 @@ export class TrainingModel {
   /** Sums of what `backward` added since `clearGradients`; may be written to. */
   readonly gradients: Float32Array;
   readonly #limits: TrainingLimits;
-  readonly #kernels: Kernels;
   readonly #network: Network;
-  readonly #matrices: readonly WeightMatrix[];
-  readonly #optimizer: OptimizerPointers;
+  readonly #forwardPanels: number;
+  /** Pointers to AdamW's memory, one float for each parameter. */
+  readonly #moments: { readonly means: number; readonly variances: number };
   #step = 0;
   #batch: PackedBatch | null = null;
 
@@ -128,11 +82,11 @@ export class TrainingModel {
     this.weights = floats.subarray(own / 4, own / 4 + layout.size);
     this.gradients = floats.subarray(gradients / 4, gradients / 4 + layout.size);
     this.#limits = { maxTokens, maxTargets };
-    this.#kernels = kernels;
-    this.#matrices = weightMatrices(config, layout);
-    this.#optimizer = { weights: own, gradients, means, variances };
-    const pointers = { weights: own, forwardPanels, backwardPanels, gradients };
-    this.#network = { config, layout, kernels, floats, integers, ...pointers, buffers };
+    this.#moments = { means, variances };
+    this.#forwardPanels = forwardPanels;
+    const operations = forwardOperations(kernels, { weights: own, panels: forwardPanels, epsilon: config.normEpsilon });
+    const pointers = { weights: own, backwardPanels, gradients };
+    this.#network = { config, layout, kernels, floats, integers, operations, ...pointers, buffers };
     const angles = (config.contextLength * config.headSize) / 2;
     const table = (pointer: number): Float32Array => floats.subarray(pointer / 4, pointer / 4 + angles);
     fillRotaryTable(config, table(buffers.cosines), table(buffers.sines));
@@ -142,9 +96,8 @@ export class TrainingModel {
 
   /** Packs the weights again; `update` does it by itself. */
   weightsChanged(): void {
-    const { weights, forwardPanels, backwardPanels } = this.#network;
-    packForward(this.#kernels, this.#matrices, { weights, target: forwardPanels });
-    packBackward(this.#kernels, this.#matrices, { weights, target: backwardPanels });
+    const { kernels, weights, backwardPanels: backward } = this.#network;
+    packWeights(kernels, this.layout, { weights, forward: this.#forwardPanels, backward });
     this.#batch = null;
   }
 
@@ -185,28 +138,37 @@ export class TrainingModel {
     this.gradients.fill(0);
   }
 
-  /** One AdamW step with the gradients as they are. Returns their norm before clipping. */
+  /** One AdamW step with the gradients as they are. Returns their norm before clipping; when it is not finite, no weight changes. */
   update(options: UpdateOptions): number {
-    this.#step += 1;
-    const norm = updateWeights(this.#kernels, this.layout, this.#optimizer, this.#step, options);
+    const { learningRate, weightDecay = 0, beta1 = 0.9, beta2 = 0.95, epsilon = 1e-8, maxGradientNorm = 1 } = options;
+    const { kernels, weights, gradients } = this.#network;
+    const { means, variances } = this.#moments;
+    const step = (this.#step += 1);
+    const norm = Math.sqrt(kernels.sumOfSquares(gradients, this.layout.size));
+    const scale = maxGradientNorm !== null && norm > maxGradientNorm ? maxGradientNorm / norm : 1;
+    const betas = [beta1, beta2, epsilon, 1 - beta1 ** step, 1 - beta2 ** step] as const;
+    for (const { shape, offset, size } of Number.isFinite(norm) ? this.layout.parameters : []) {
+      const arrays = [weights, gradients, means, variances].map((pointer) => pointer + offset * 4);
+      kernels.adamw(...arrays, size, scale, learningRate, shape.length > 1 ? weightDecay : 0, ...betas);
+    }
     this.weightsChanged();
     return norm;
   }
 
   /** A copy of AdamW's memory. */
   optimizerState(): OptimizerState {
-    return { step: this.#step, means: this.#moments("means").slice(), variances: this.#moments("variances").slice() };
+    const { means, variances } = this.#moments;
+    return { step: this.#step, means: this.#view(means).slice(), variances: this.#view(variances).slice() };
   }
 
   restoreOptimizer({ step, means, variances }: OptimizerState): void {
     this.#step = step;
-    this.#moments("means").set(means);
-    this.#moments("variances").set(variances);
+    this.#view(this.#moments.means).set(means);
+    this.#view(this.#moments.variances).set(variances);
   }
 
-  #moments(name: "means" | "variances"): Float32Array {
-    const start = this.#optimizer[name] / 4;
-    return this.#network.floats.subarray(start, start + this.layout.size);
+  #view(pointer: number, count = this.layout.size): Float32Array {
+    return this.#network.floats.subarray(pointer / 4, pointer / 4 + count);
   }
 
   #check(batch: PackedBatch): void {
@@ -214,16 +176,16 @@ export class TrainingModel {
     const { maxTokens, maxTargets } = this.#limits;
     const [tokens, targets] = [batch.tokens.length, batch.targets.length];
     const longest = batch.prefixLength + Math.max(0, ...batch.lengths);
-    const state =
-      tokens > maxTokens
-        ? `it has ${tokens} tokens, ${maxTokens} at most`
-        : targets > maxTargets
-          ? `it has ${targets} targets, ${maxTargets} at most`
-          : longest > contextLength
-            ? `a sequence has ${longest} tokens, ${contextLength} at most`
-            : batch.tokens.some((id) => id >= vocabularySize)
-              ? `a token id is not below the vocabulary size of ${vocabularySize}`
-              : null;
+    const problems: readonly (readonly [boolean, string])[] = [
+      [tokens > maxTokens, `it has ${tokens} tokens, ${maxTokens} at most`],
+      [targets > maxTargets, `it has ${targets} targets, ${maxTargets} at most`],
+      [longest > contextLength, `a sequence has ${longest} tokens, ${contextLength} at most`],
+      [
+        batch.tokens.some((id) => id >= vocabularySize),
+        `a token id is not below the vocabulary size of ${vocabularySize}`,
+      ],
+    ];
+    const state = problems.find(([isWrong]) => isWrong)?.[1] ?? null;
     if (state !== null) throw new RangeError(`Cannot run a batch: ${state}.`);
   }
 }
