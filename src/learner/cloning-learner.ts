@@ -32,6 +32,8 @@ export class CloningLearner {
   readonly #samples: readonly ClonedSample[];
   readonly #options: CloningOptions;
   #step: number;
+  /** The last one that was shuffled. */
+  #epoch: { readonly number: number; readonly samples: readonly ClonedSample[] } | null = null;
 
   /** `step`: steps made before. Throws a `RangeError` without samples. */
   constructor(
@@ -80,21 +82,12 @@ export class CloningLearner {
   /** The `number`-th sample of all epochs, from 0. */
   #sampleAt(number: number): ClonedSample {
     const count = this.#samples.length;
-    const order = this.#epoch(Math.floor(number / count));
-    return this.#samples[order[number % count]!]!;
-  }
-
-  readonly #epochs = new Map<number, readonly number[]>();
-
-  #epoch(epoch: number): readonly number[] {
-    const known = this.#epochs.get(epoch);
-    if (known !== undefined) return known;
-    const places = Array.from(this.#samples.keys());
-    const order = createRandom(deriveSeed(this.#options.seed, "epoch", epoch)).shuffle(places);
-    // Steps only go forward.
-    this.#epochs.delete(epoch - 2);
-    this.#epochs.set(epoch, order);
-    return order;
+    const epoch = Math.floor(number / count);
+    if (this.#epoch?.number !== epoch) {
+      const random = createRandom(deriveSeed(this.#options.seed, "epoch", epoch));
+      this.#epoch = { number: epoch, samples: random.shuffle(this.#samples) };
+    }
+    return this.#epoch.samples[number % count]!;
   }
 }
 

@@ -82,45 +82,38 @@ export type ComparedKind = {
 /** All tasks first, then each kind. `before` and `after` are of the same tasks in the same order. */
 export function compare(before: readonly TaskOutcome[], after: readonly TaskOutcome[]): readonly ComparedKind[] {
   const kinds = [...new Set(before.map(({ kind }) => kind))];
-  const places = [...before.keys()];
-  const all = compareSome("all", places, { before, after });
-  if (kinds.length < 2) return [all];
+  const all = before.map((first, place) => [first, after[place]!] as const);
+  if (kinds.length < 2) return [compareSome("all", all)];
   return [
-    all,
-    ...kinds.map((kind) =>
+    compareSome("all", all),
+    ...kinds.map((one) =>
       compareSome(
-        kind,
-        places.filter((place) => before[place]!.kind === kind),
-        { before, after },
+        one,
+        all.filter(([{ kind }]) => kind === one),
       ),
     ),
   ];
 }
 
-function compareSome(
-  kind: string,
-  places: readonly number[],
-  { before, after }: { readonly before: readonly TaskOutcome[]; readonly after: readonly TaskOutcome[] },
-): ComparedKind {
-  const [first, last] = [before, after].map((outcomes) => places.map((place) => outcomes[place]!.passed));
-  const gains = places.map((place) => after[place]!.passed - before[place]!.passed);
+function compareSome(kind: string, pairs: readonly (readonly [TaskOutcome, TaskOutcome])[]): ComparedKind {
+  const [before, after] = [0, 1].map((side) => pairs.map((pair) => pair[side]!.passed)) as [number[], number[]];
+  const [violationsBefore, violationsAfter] = [0, 1].map((side) => {
+    const counts = pairs.flatMap((pair) => pair[side]!.ruleViolations ?? []);
+    return counts.length === 0 ? null : mean(counts);
+  }) as [number | null, number | null];
+  const gains = after.map((passed, place) => passed - before[place]!);
   return {
     kind,
-    tasks: places.length,
-    before: mean(first!),
-    beforeInterval: rateInterval(first!),
-    after: mean(last!),
-    afterInterval: rateInterval(last!),
+    tasks: pairs.length,
+    before: mean(before),
+    beforeInterval: rateInterval(before),
+    after: mean(after),
+    afterInterval: rateInterval(after),
     gain: mean(gains),
     gainInterval: differenceInterval(gains),
-    violationsBefore: violations(places, before),
-    violationsAfter: violations(places, after),
+    violationsBefore,
+    violationsAfter,
   };
-}
-
-function violations(places: readonly number[], outcomes: readonly TaskOutcome[]): number | null {
-  const counts = places.flatMap((place) => outcomes[place]!.ruleViolations ?? []);
-  return counts.length === 0 ? null : mean(counts);
 }
 
 function mean(values: readonly number[]): number {

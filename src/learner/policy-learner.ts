@@ -301,27 +301,20 @@ export function createTaskOrder({ indexes, kindOf, seed }: TaskOrderOptions): Ta
   const byKind = new Map<string, number[]>();
   for (const index of indexes) {
     const kind = kindOf(index);
-    const list = byKind.get(kind);
-    if (list === undefined) byKind.set(kind, [index]);
-    else list.push(index);
+    byKind
+      .set(kind, byKind.get(kind) ?? [])
+      .get(kind)!
+      .push(index);
   }
   const kinds = [...byKind.keys()].toSorted();
-  const rounds = new Map<string, readonly number[]>();
-  const shuffled = (kind: string, round: number): readonly number[] => {
-    const key = `${kind} ${round}`;
-    const known = rounds.get(key);
-    if (known !== undefined) return known;
-    const list = createRandom(deriveSeed(seed, "task-order", kind, round)).shuffle(byKind.get(kind)!);
-    rounds.set(key, list);
-    return list;
-  };
   return {
     taskIndex: (number) => {
       const turn = Math.floor(number / kinds.length);
       // Within a turn the kinds are shuffled too, so that a step of fewer groups than kinds favours none.
       const kind = createRandom(deriveSeed(seed, "kind-order", turn)).shuffle(kinds)[number % kinds.length]!;
-      const size = byKind.get(kind)!.length;
-      return shuffled(kind, Math.floor(turn / size))[turn % size]!;
+      const tasks = byKind.get(kind)!;
+      const round = Math.floor(turn / tasks.length);
+      return createRandom(deriveSeed(seed, "task-order", kind, round)).shuffle(tasks)[turn % tasks.length]!;
     },
   };
 }

@@ -19,6 +19,8 @@ export type TrainerThreadSetup = {
   readonly kernels: CompiledKernels;
   readonly maxTokens: number;
   readonly maxTargets: number;
+  /** `null`: it begins. */
+  readonly optimizer: OptimizerState | null;
   /** Index of this thread; the first one also writes `weights` after an update. */
   readonly place: number;
   readonly weights: SharedArrayBuffer;
@@ -33,6 +35,7 @@ const setup = workerData as TrainerThreadSetup;
 const shared = new Float32Array(setup.weights);
 const gradients = setup.gradients.map((buffer) => new Float32Array(buffer));
 const model = new TrainingModel({ ...setup, weights: shared });
+if (setup.optimizer !== null) model.restoreOptimizer(setup.optimizer);
 
 /** What a trainer may call. Arguments and results are plain data, cloned on the way apart from shared arrays. */
 const methods = {
@@ -46,7 +49,7 @@ const methods = {
     const own = weights === null ? null : model.weights.slice();
     if (weights !== null) replaceWeights(new Float32Array(weights));
     try {
-      return passes.map((pass) => evaluatePass(model, pass));
+      return passes.map((pass) => ({ outcomes: evaluatePass(model, pass) }));
     } finally {
       if (own !== null) replaceWeights(own);
     }
@@ -64,7 +67,6 @@ const methods = {
     return norm;
   },
   optimizerState: () => model.optimizerState(),
-  restoreOptimizer: (state: OptimizerState) => model.restoreOptimizer(state),
 };
 
 export type TrainerThreadMethods = typeof methods;

@@ -40,25 +40,6 @@ export type LossOutcome = LossSums & {
   readonly sequences: readonly SequenceOutcome[];
 };
 
-export interface Trainer {
-  readonly config: ModelConfig;
-  readonly threads: number;
-  /** Adds the gradients of the loss of these sequences to those gathered since the last update. Rejects with a `RangeError` for sequences that do not fit. */
-  accumulate(sequences: readonly LossSequence[], loss?: LossOptions): Promise<LossOutcome>;
-  /** One AdamW step with these gradients. Resolves with the norm of the gradients before clipping; rejects without gradients. */
-  update(options: UpdateOptions): Promise<number>;
-  /** Logprobs and entropies at the targets, without an update. `weights`: of another model of this shape. */
-  evaluate(
-    sequences: readonly TokenTargets[],
-    options?: { readonly weights?: Float32Array },
-  ): Promise<readonly SequenceOutcome[]>;
-  /** A copy of the weights after the last update. */
-  weights(): Float32Array;
-  /** A copy of AdamW's memory. */
-  optimizerState(): Promise<OptimizerState>;
-  close(): Promise<void>;
-}
-
 /**
  * Starts the threads. Throws a `ConfigurationError` for a number out of range. Calls are carried out one after the other.
  *
@@ -71,13 +52,11 @@ export async function createTrainer(checkpoint: Checkpoint, options: TrainerOpti
   const threads = inRange("threads", options.threads ?? Math.min(8, availableParallelism()), 64);
   const maxTokens = inRange("maxTokens", options.maxTokens ?? 2 * checkpoint.config.contextLength, 2 ** 20);
   const maxTargets = inRange("maxTargets", options.maxTargets ?? maxTokens, 2 ** 20);
-  const kernels = options.kernels ?? loadKernels();
-  const trainer = new ThreadedTrainer(checkpoint, { threads, maxTokens, maxTargets }, kernels);
-  if (options.optimizer !== undefined) await trainer.restore(options.optimizer);
-  return trainer;
+  const { kernels = loadKernels(), optimizer = null } = options;
+  return new Trainer(checkpoint, { threads, maxTokens, maxTargets }, { kernels, optimizer });
 }
 
-class ThreadedTrainer implements Trainer {
+export class Trainer {
   readonly config: ModelConfig;
   readonly threads: number;
   readonly #limits: PassLimits;
@@ -87,36 +66,48 @@ class ThreadedTrainer implements Trainer {
   #last: Promise<unknown> = Promise.resolve();
   #hasGradients = false;
 
-  constructor({ config, weights }: Checkpoint, limits: PassLimits, kernels: CompiledKernels) {
+  constructor(
+    { config, weights }: Checkpoint,
+    limits: PassLimits,
+    from: { readonly kernels: CompiledKernels; readonly optimizer: OptimizerState | null },
+  ) {
     const wrong = firstNotFinite(weights);
     if (wrong >= 0) {
       throw new RangeError(
         `Cannot train: weight ${wrong} is ${weights[wrong]}, a finite number is expected; give an earlier checkpoint.`,
       );
     }
+    const { means, variances } = from.optimizer ?? { means: weights, variances: weights };
+    if (means.length !== weights.length || variances.length !== weights.length) {
+      throw new RangeError(
+        `Cannot continue training: the optimizer state is of ${means.length} parameters, the model has ${weights.length}; give the two of one run.`,
+      );
+    }
     this.config = config;
     this.threads = limits.threads;
     this.#limits = limits;
     this.#shared = sharedFloats(weights);
-    const { maxTokens, maxTargets } = limits;
     const gradients = Array.from({ length: limits.threads }, () => new SharedArrayBuffer(weights.byteLength));
-    const setup = { config, kernels, maxTokens, maxTargets, gradients, weights: bufferOf(this.#shared) };
+    const setup = { config, ...limits, ...from, gradients, weights: bufferOf(this.#shared) };
     this.#threads = gradients.map((_, place) => new TrainerThread({ ...setup, place }));
   }
 
+  /**
+   * Adds the gradients of the loss of these sequences to those gathered since the last update. Rejects with a `RangeError` for
+   * sequences that do not fit.
+   */
   async accumulate(sequences: readonly LossSequence[], loss: LossOptions = {}): Promise<LossOutcome> {
-    const passes = await this.#runPasses(sequences, (thread, shares) => thread.call("accumulate", shares, loss));
+    const run = await this.#run(sequences, (thread, passes) => thread.call("accumulate", passes, loss));
     this.#hasGradients = true;
     const sums = { loss: 0, entropy: 0, kl: 0, clipped: 0 };
-    const outcomes: SequenceOutcome[] = [];
-    for (const [members, pass] of passes) {
-      members.forEach((member, place) => (outcomes[member] = pass.outcomes[place]!));
+    for (const pass of run.passes) {
       for (const name of ["loss", "entropy", "kl", "clipped"] as const) sums[name] += pass.sums[name];
     }
     const targets = sequences.reduce((sum, sequence) => sum + sequence.targets.length, 0);
-    return { ...sums, targets, sequences: outcomes };
+    return { ...sums, targets, sequences: run.outcomes };
   }
 
+  /** One AdamW step with these gradients. Resolves with the norm of the gradients before clipping; rejects without gradients. */
   async update(options: UpdateOptions): Promise<number> {
     if (!this.#hasGradients) throw new Error('Cannot update: no gradients are gathered; call "accumulate" before.');
     this.#hasGradients = false;
@@ -127,6 +118,7 @@ class ThreadedTrainer implements Trainer {
     );
   }
 
+  /** Logprobs and entropies at the targets, without an update. `weights`: of another model of this shape. */
   async evaluate(
     sequences: readonly TokenTargets[],
     { weights }: { readonly weights?: Float32Array } = {},
@@ -137,40 +129,29 @@ class ThreadedTrainer implements Trainer {
       );
     }
     const shared = weights === undefined ? null : bufferOf(sharedFloats(weights));
-    const passes = await this.#runPasses(sequences, (thread, shares) => thread.call("evaluate", shares, shared));
-    const outcomes: SequenceOutcome[] = [];
-    for (const [members, pass] of passes) members.forEach((member, place) => (outcomes[member] = pass[place]!));
-    return outcomes;
+    return (await this.#run(sequences, (thread, passes) => thread.call("evaluate", passes, shared))).outcomes;
   }
 
+  /** A copy of the weights after the last update. */
   weights(): Float32Array {
     return Float32Array.from(this.#shared);
   }
 
+  /** A copy of AdamW's memory. */
   async optimizerState(): Promise<OptimizerState> {
     const [state] = await this.#callAll((thread) => thread.call("optimizerState"));
     return state!;
-  }
-
-  async restore(optimizer: OptimizerState): Promise<void> {
-    const expected = this.#shared.length;
-    if (optimizer.means.length !== expected || optimizer.variances.length !== expected) {
-      throw new RangeError(
-        `Cannot continue training: the optimizer state is of ${optimizer.means.length} parameters, the model has ${expected}; give the two of one run.`,
-      );
-    }
-    await this.#callAll((thread) => thread.call("restoreOptimizer", optimizer));
   }
 
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.close()));
   }
 
-  /** Results with the places of their sequences: thread by thread, pass by pass. */
-  async #runPasses<Sequence extends TokenTargets, Result>(
+  /** What passes resulted in, thread by thread and pass by pass, and the outcomes in the order of the sequences. */
+  async #run<Sequence extends TokenTargets, Outcome extends { readonly outcomes: readonly SequenceOutcome[] }>(
     sequences: readonly Sequence[],
-    run: (thread: TrainerThread, passes: readonly Pass<Sequence>[]) => Promise<readonly Result[]>,
-  ): Promise<readonly (readonly [members: readonly number[], result: Result])[]> {
+    run: (thread: TrainerThread, passes: readonly Pass<Sequence>[]) => Promise<readonly Outcome[]>,
+  ): Promise<{ readonly passes: readonly Outcome[]; readonly outcomes: readonly SequenceOutcome[] }> {
     checkSequences(sequences, this.config, this.#limits);
     const plans = splitWork(sequences, this.#limits);
     const results = await this.#callAll((thread, place) => {
@@ -180,9 +161,12 @@ class ThreadedTrainer implements Trainer {
       }));
       return run(thread, passes);
     });
-    return plans.flatMap((passes, thread) =>
-      passes.map(({ members }, index) => [members, results[thread]![index]!] as const),
-    );
+    const passes = results.flat();
+    const outcomes: SequenceOutcome[] = [];
+    for (const [index, { members }] of plans.flat().entries()) {
+      members.forEach((member, place) => (outcomes[member] = passes[index]!.outcomes[place]!));
+    }
+    return { passes, outcomes };
   }
 
   /** One result for each thread, after all earlier calls. */

@@ -5,6 +5,7 @@
 import { existsSync } from "node:fs";
 import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile, appendFile } from "node:fs/promises";
 import { join } from "node:path";
+import { z } from "zod";
 
 import { ConfigurationError } from "../core/index.ts";
 import type { TaskOutcome } from "./comparison.ts";
@@ -28,8 +29,17 @@ export type SavedTraining = {
   readonly optimizer: OptimizerState;
 };
 
-/** Of training.json. */
-const trainingFormat = 1;
+/** training.json of a checkpoint: where the training stands beside weights and moments. */
+const progressSchema = z.object({
+  format: z.literal(1),
+  /** Updates that AdamW has made. */
+  optimizerStep: z.number(),
+  step: z.number(),
+  groups: z.number(),
+  liveShare: z.number(),
+  elapsedMs: z.number(),
+});
+
 /** Kept besides the newest, should its disk fail while it is written. */
 const kept = 2;
 const modelFiles = ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja", "generation_config.json"];
@@ -44,13 +54,13 @@ export async function saveTraining(
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(unfinished, { recursive: true });
   await writeCheckpoint(unfinished, checkpoint, { endTokenId: saved.endTokenId });
-  const shape = [optimizer.means.length];
-  const moments = { means: { shape, values: optimizer.means }, variances: { shape, values: optimizer.variances } };
-  await writeFile(join(unfinished, "optimizer.safetensors"), writeSafetensors(new Map(Object.entries(moments))));
-  const progress = {
-    format: trainingFormat,
-    optimizerStep: optimizer.step,
-    ...state,
+  const { step: optimizerStep, means, variances } = optimizer;
+  const moments = Object.entries({ means, variances }).map(
+    ([name, values]) => [name, { shape: [values.length], values }] as const,
+  );
+  await writeFile(join(unfinished, "optimizer.safetensors"), writeSafetensors(new Map(moments)));
+  const progress: z.infer<typeof progressSchema> = {
+    ...{ format: 1, optimizerStep, ...state },
     elapsedMs: Math.round(elapsedMs),
   };
   await writeFile(join(unfinished, "training.json"), `${JSON.stringify(progress, null, 2)}\n`);
@@ -75,27 +85,23 @@ export async function loadTraining(run: string): Promise<SavedTraining> {
   const folder = join(run, "checkpoints", name);
   const path = join(folder, "training.json");
   const fields = await readFields(path);
-  if (fields["format"] !== trainingFormat) {
+  const { success, data, error } = progressSchema.safeParse(fields);
+  if (!success) {
+    const field = String(error.issues[0]?.path[0]);
     throw new ConfigurationError(
-      `Cannot resume "${run}": "${path}" has format ${JSON.stringify(fields["format"] ?? null)}, this version writes format ` +
-        `${trainingFormat}; resume it with the version that began it (see train.json), or begin again.`,
+      field === "format"
+        ? `Cannot resume "${run}": "${path}" has format ${JSON.stringify(fields[field] ?? null)}, this version writes format 1; ` +
+            "resume it with the version that began it (see train.json), or begin again."
+        : `Cannot resume "${run}": "${path}" has no number "${field}"; begin again.`,
     );
   }
-  const number = (field: string): number => {
-    const value = fields[field];
-    if (typeof value === "number") return value;
-    throw new ConfigurationError(`Cannot resume "${run}": "${path}" has no number "${field}"; begin again.`);
-  };
+  const { optimizerStep, elapsedMs, step, groups, liveShare } = data;
   const tensorFile = join(folder, "optimizer.safetensors");
   const tensors = readSafetensors(await readFile(tensorFile), tensorFile);
   const moment = (tensor: string): Float32Array => tensors.get(tensor)?.values ?? new Float32Array(0);
-  return {
-    folder,
-    checkpoint: await readCheckpoint(folder),
-    optimizer: { step: number("optimizerStep"), means: moment("means"), variances: moment("variances") },
-    state: { step: number("step"), groups: number("groups"), liveShare: number("liveShare") },
-    elapsedMs: number("elapsedMs"),
-  };
+  const optimizer = { step: optimizerStep, means: moment("means"), variances: moment("variances") };
+  const checkpoint = await readCheckpoint(folder);
+  return { folder, checkpoint, optimizer, state: { step, groups, liveShare }, elapsedMs };
 }
 
 /** A JSON object from a file of the run. */
@@ -135,15 +141,17 @@ export async function readOutcomes(path: string, count: number): Promise<readonl
 
 /** Appends a row; the first one brings the header. */
 export async function appendMetrics(path: string, row: StepMetrics, isFirst: boolean): Promise<void> {
-  const header = isFirst ? `${Object.keys(row).join(",")}\n` : "";
-  await appendFile(path, `${header}${lineOf(row)}`);
+  await appendFile(path, (isFirst ? csvLine(Object.keys(row)) : "") + csvLine(Object.values(row)));
 }
 
 /** Replaces the file: a resumed run drops the steps after its checkpoint. */
 export async function writeMetrics(path: string, rows: readonly StepMetrics[]): Promise<void> {
-  const [first] = rows;
-  const header = first === undefined ? "" : `${Object.keys(first).join(",")}\n`;
-  await writeFile(path, header + rows.map(lineOf).join(""));
+  const header = rows.slice(0, 1).map((row) => csvLine(Object.keys(row)));
+  await writeFile(path, [...header, ...rows.map((row) => csvLine(Object.values(row)))].join(""));
+}
+
+function csvLine(values: readonly (string | number | null)[]): string {
+  return `${values.map((value) => (value === null || Number.isNaN(value) ? "" : value)).join(",")}\n`;
 }
 
 /** Rejects with a `ConfigurationError` for a file that is not one of ours. */
@@ -160,12 +168,6 @@ export async function readMetrics(path: string): Promise<readonly StepMetrics[]>
     }
     return Object.fromEntries(names.map((name, place) => [name, values[place]!]));
   });
-}
-
-function lineOf(row: StepMetrics): string {
-  return `${Object.values(row)
-    .map((value) => (value === null || Number.isNaN(value) ? "" : String(value)))
-    .join(",")}\n`;
 }
 
 export type CurvePoint = { readonly step: number; readonly rate: number };

@@ -4,6 +4,7 @@
 
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { deserialize, serialize } from "node:v8";
 
 import type { Tokenizer } from "../../core/index.ts";
 import { type ChatTokenizerFiles, createTokenizer } from "../../tokenizers/index.ts";
@@ -161,43 +162,22 @@ type SavedState = {
   readonly optimizer: OptimizerState;
 };
 
-type Described = Pick<SavedState, "progress" | "rows"> & { readonly recipe: string; readonly optimizerStep: number };
-
 const file = "state.bin";
 
 /** One file, put in place by a rename: a kill leaves the old state or the new one. */
 async function saveState(folder: string, recipe: Recipe, state: SavedState): Promise<void> {
-  const { progress, rows, weights, optimizer } = state;
-  const described: Described = { recipe: JSON.stringify(recipe), progress, rows, optimizerStep: optimizer.step };
-  const header = new TextEncoder().encode(JSON.stringify(described));
-  const length = new Uint8Array(Uint32Array.of(header.length).buffer);
-  const arrays = [weights, optimizer.means, optimizer.variances].map(bytesOf);
   await mkdir(folder, { recursive: true });
   const path = join(folder, file);
-  await writeFile(`${path}.new`, Buffer.concat([length, header, ...arrays]));
+  await writeFile(`${path}.new`, serialize({ ...state, recipe: JSON.stringify(recipe) }));
   await rename(`${path}.new`, path);
 }
 
 /** `null` when there is none of this recipe. */
 async function loadState(folder: string, recipe: Recipe): Promise<SavedState | null> {
-  let bytes: Buffer;
   try {
-    bytes = await readFile(join(folder, file));
+    const state = deserialize(await readFile(join(folder, file))) as SavedState & { readonly recipe: string };
+    return state.recipe === JSON.stringify(recipe) ? state : null;
   } catch {
     return null;
   }
-  const headerEnd = 4 + bytes.readUInt32LE(0);
-  const described = JSON.parse(bytes.toString("utf8", 4, headerEnd)) as Described;
-  if (described.recipe !== JSON.stringify(recipe)) return null;
-  const size = (bytes.length - headerEnd) / 3;
-  const array = (place: number): Float32Array => {
-    const start = headerEnd + place * size;
-    return new Float32Array(new Uint8Array(bytes.subarray(start, start + size)).buffer);
-  };
-  const optimizer = { step: described.optimizerStep, means: array(1), variances: array(2) };
-  return { progress: described.progress, rows: described.rows, weights: array(0), optimizer };
-}
-
-function bytesOf(values: Float32Array): Uint8Array {
-  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
 }
