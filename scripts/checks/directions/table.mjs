@@ -85,7 +85,10 @@ export const modules = {
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
   "learner/model": { imports: ["core", "lib"] },
-  learner: { imports: ["core", "lib", "trajectories", "rollout", "store", "graders", "learner/model"] },
+  learner: {
+    imports: ["core", "lib", "trajectories", "rollout", "store", "graders", "learner/model"],
+    packages: { zod: "*" },
+  },
   // Makes the checkpoints that are shipped; composes the learner with the environment they are for.
   "learner/pretraining": {
     imports: [

@@ -109,11 +109,11 @@ export function toHuggingFaceConfig(
   config: ModelConfig,
   endTokenId: number | null = null,
 ): Readonly<Record<string, unknown>> {
-  const written = Object.entries(configFields).map(([name, field]) => [
+  const written = Object.entries(configFields).map(([name, field]): [string, unknown] => [
     name,
     "ours" in field ? config[field.ours] : "only" in field ? field.only : field.written,
   ]);
-  return { ...Object.fromEntries(written), eos_token_id: endTokenId, torch_dtype: "float32" };
+  return Object.fromEntries<unknown>([...written, ["eos_token_id", endTokenId], ["torch_dtype", "float32"]]);
 }
 
 export type ModelShape = Omit<ModelConfig, "vocabularySize">;
