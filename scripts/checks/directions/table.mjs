@@ -111,7 +111,10 @@ export const modules = {
     packages: { "prom-client": "telemetry/prometheus.ts", "@opentelemetry/api": "telemetry/traces.ts" },
   },
 
-  testing: { imports: ["core", "lib", "python-semantics"], packages: { hono: "*", "@hono/node-server": "*" } },
+  testing: {
+    imports: ["core", "lib", "python-semantics"],
+    packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
+  },
   // The public functions and the composition of parts from options: implementations are chosen here and nowhere below.
   api: {
     imports: ["*"],

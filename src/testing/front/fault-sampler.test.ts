@@ -3,12 +3,12 @@ import { createManualClock } from "../../lib/clock.ts";
 import { createFaultSampler, faultNames, type FaultName, type FaultSampler } from "./fault-sampler.ts";
 import { createFunctionSampler, type SamplerRequest } from "./sampler.ts";
 import { sglangProtocols } from "../sglang/protocol.ts";
-import { checkSampling } from "../sglang/sampling-check.ts";
+import { readSampling } from "../sglang/read-request.ts";
 
 const honest = createFunctionSampler(() => ({ ids: [5, 6, 7, 8] }));
 
 function asked(requestId: string): SamplerRequest {
-  const { sampler } = checkSampling({}, { endTokenIds: [], vocabularySize: null, protocol: sglangProtocols["0.5.23"] });
+  const { sampler } = readSampling({}, { endTokenIds: [], vocabularySize: null, protocol: sglangProtocols["0.5.23"] });
   return { promptIds: Uint32Array.of(1), params: { ...sampler, maxNewTokens: 8 }, requestId, routingKey: null };
 }
 

@@ -6,8 +6,8 @@ import type { AddressInfo } from "node:net";
 
 import { type HttpBindings, getRequestListener } from "@hono/node-server";
 import { RESPONSE_ALREADY_SENT } from "@hono/node-server/utils/response";
-import type { Hono } from "hono";
-import type { RequestTable } from "./run-sequence.ts";
+import type { Context, Hono } from "hono";
+import type { LiveRequest, RequestTable } from "./run-sequence.ts";
 import { WireFaultError } from "./sampler.ts";
 
 export type WholeAnswer = {
@@ -18,28 +18,68 @@ export type WholeAnswer = {
   readonly share: number;
 };
 
-/** Takes one answer, whole or in pieces, and nothing after its end. */
-export interface AnswerWriter {
+export function jsonAnswer(text: string, { status = 200, share = 1 } = {}): WholeAnswer {
+  return { status, headers: { "content-type": "application/json" }, text, share };
+}
+
+/** Where the bytes of one answer go. */
+type Sink = {
   /** For the HTTP framework. Resolves as soon as it is known how the answer begins. */
   readonly response: Promise<Response>;
-  whole(answer: WholeAnswer): void;
-  /** A piece of a stream of server-sent events; the first begins it. */
-  write(text: string): void;
-  end(): void;
-  /** Breaks the connection after what was written. Only once something was. */
-  breakOff(): void;
-}
+  begin(status: number, headers: Readonly<Record<string, string>>): void;
+  /** "break": the connection breaks once these bytes have left. */
+  send(bytes: Uint8Array, then: "more" | "end" | "break"): void;
+};
 
 const eventStream = { "content-type": "text/event-stream; charset=utf-8" };
 
+/** Takes one answer, whole or in pieces, and nothing after its end. */
+export class AnswerWriter {
+  readonly #sink: Sink;
+  #state: "new" | "begun" | "done" = "new";
+
+  constructor(sink: Sink) {
+    this.#sink = sink;
+  }
+
+  get response(): Promise<Response> {
+    return this.#sink.response;
+  }
+
+  whole({ status, headers, text, share }: WholeAnswer): void {
+    const bytes = Buffer.from(text);
+    this.#sink.begin(status, { ...headers, "content-length": String(bytes.length) });
+    if (share >= 1) this.#sink.send(bytes, "end");
+    else this.#sink.send(bytes.subarray(0, Math.floor(bytes.length * share)), "break");
+    this.#state = "done";
+  }
+
+  /** One server-sent event, or this share of it, after which the connection breaks. */
+  event(data: string, share = 1): void {
+    if (share >= 1) this.#stream(`data: ${data}\n\n`, "more");
+    else this.#stream(`data: ${data.slice(0, Math.floor(data.length * share))}`, "break");
+  }
+
+  end(): void {
+    this.#stream("", "end");
+  }
+
+  #stream(text: string, then: "more" | "end" | "break"): void {
+    if (this.#state === "done") return;
+    if (this.#state === "new") this.#sink.begin(200, eventStream);
+    this.#state = then === "more" ? "begun" : "done";
+    this.#sink.send(Buffer.from(text), then);
+  }
+}
+
 /** `onLeave`: the client stopped reading. */
-function createResponseWriter(onLeave: () => void): AnswerWriter {
+function responseSink(onLeave: () => void): Sink {
   let resolve!: (response: Response) => void;
   const response = new Promise<Response>((settle) => {
     resolve = settle;
   });
   let controller!: ReadableStreamDefaultController<Uint8Array>;
-  let isOver = false;
+  let isOpen = true;
   let isBroken = false;
   const body = new ReadableStream<Uint8Array>(
     {
@@ -51,73 +91,35 @@ function createResponseWriter(onLeave: () => void): AnswerWriter {
         if (isBroken) controller.error(new Error("The connection is broken on purpose."));
       },
       cancel: () => {
-        isOver = true;
+        isOpen = false;
         onLeave();
       },
     },
     { highWaterMark: 0 },
   );
-  let hasBegun = false;
-  const send = (bytes: Uint8Array): void => {
-    if (!isOver && bytes.length > 0) controller.enqueue(bytes);
-  };
-  const breakOff = (): void => {
-    isOver = true;
-    isBroken = true;
-  };
   return {
     response,
-    whole: ({ status, headers, text, share }) => {
-      if (share >= 1) {
-        resolve(new Response(text, { status, headers }));
-        return;
-      }
-      const bytes = Buffer.from(text);
-      resolve(new Response(body, { status, headers: { ...headers, "content-length": String(bytes.length) } }));
-      send(bytes.subarray(0, Math.floor(bytes.length * share)));
-      breakOff();
+    begin: (status, headers) => resolve(new Response(body, { status, headers })),
+    send: (bytes, then) => {
+      if (!isOpen) return;
+      if (bytes.length > 0) controller.enqueue(bytes);
+      if (then === "end") controller.close();
+      isBroken = then === "break";
     },
-    write: (text) => {
-      // Once: a body that is being read fits no second response.
-      if (!hasBegun) resolve(new Response(body, { headers: eventStream }));
-      hasBegun = true;
-      send(Buffer.from(text));
-    },
-    end: () => {
-      if (!isOver) controller.close();
-      isOver = true;
-    },
-    breakOff,
   };
 }
 
-function createSocketWriter(outgoing: ServerResponse): AnswerWriter {
-  let isOver = false;
+function socketSink(outgoing: ServerResponse): Sink {
   // A connection that closes with bytes still to be written is the client's doing and no error of ours.
   outgoing.on("error", () => undefined);
-  const breakOff = (bytes: Uint8Array = new Uint8Array(0)): void => {
-    isOver = true;
-    // The callback comes when everything before it has left.
-    outgoing.write(bytes, () => outgoing.destroy());
-  };
   return {
     response: Promise.resolve(RESPONSE_ALREADY_SENT),
-    whole: ({ status, headers, text, share }) => {
-      const bytes = Buffer.from(text);
-      outgoing.writeHead(status, { ...headers, "content-length": bytes.length });
-      if (share >= 1) outgoing.end(bytes);
-      else breakOff(bytes.subarray(0, Math.floor(bytes.length * share)));
+    begin: (status, headers) => void outgoing.writeHead(status, headers),
+    send: (bytes, then) => {
+      if (then === "end") outgoing.end(bytes);
+      // The callback comes when everything before it has left.
+      else outgoing.write(bytes, then === "more" ? undefined : () => outgoing.destroy());
     },
-    write: (text) => {
-      if (isOver) return;
-      if (!outgoing.headersSent) outgoing.writeHead(200, eventStream);
-      outgoing.write(text);
-    },
-    end: () => {
-      if (!isOver) outgoing.end();
-      isOver = true;
-    },
-    breakOff,
   };
 }
 
@@ -126,27 +128,93 @@ export type FrontEnvironment = { readonly Bindings: Partial<HttpBindings> };
 export type FrontApp = Hono<FrontEnvironment>;
 
 /** Where the answer to a request goes. `onLeave`: its client stopped reading. */
-export type OpenWriter = (onLeave: () => void) => AnswerWriter;
+type OpenWriter = (onLeave: () => void) => AnswerWriter;
 
-export function writerFor({ env }: { readonly env?: FrontEnvironment["Bindings"] }): OpenWriter {
-  const { outgoing } = env ?? {};
-  return outgoing === undefined ? createResponseWriter : () => createSocketWriter(outgoing);
+function writerFor({ env }: Pick<Context<FrontEnvironment>, "env">): OpenWriter {
+  const outgoing = env?.outgoing;
+  return (onLeave) => new AnswerWriter(outgoing === undefined ? responseSink(onLeave) : socketSink(outgoing));
 }
 
-/** One server-sent event. */
-export function sendData(writer: AnswerWriter, data: string): void {
-  writer.write(`data: ${data}\n\n`);
-}
+/** A request for generation, as its protocol runs it. */
+export type Generation = {
+  /** In the table of live requests; those that still run are aborted when the client leaves. */
+  readonly live: readonly LiveRequest[];
+  whole(): Promise<{ readonly text: string; readonly share: number }>;
+  /** Sends all events but the last, "[DONE]". */
+  stream(writer: AnswerWriter): Promise<void>;
+};
 
-/** One event, or this share of it, after which the connection breaks and nothing more is sent. False: it broke. */
-export function sendShare(writer: AnswerWriter, data: string, share: number): boolean {
-  if (share >= 1) {
-    sendData(writer, data);
-    return true;
+/**
+ * Serves a generation, whole or as server-sent events, and closes its requests in the table. Gives what the framework is to be
+ * given. Rejects as `open` and `whole` do, and then nothing was written.
+ */
+export async function serveGeneration(
+  context: Context<FrontEnvironment>,
+  table: RequestTable,
+  options: {
+    readonly isStream: boolean;
+    /** True: what is wrong with a streamed request is said inside the stream. */
+    readonly opensInStream: boolean;
+    readonly open: () => Generation;
+    /** Ends a stream with an error. */
+    readonly fail: (writer: AnswerWriter, error: unknown) => void;
+  },
+): Promise<Response> {
+  const { isStream, opensInStream, open, fail } = options;
+  const { signal } = context.req.raw;
+  const openWriter = writerFor(context);
+  let live: readonly LiveRequest[] = [];
+  const abort = (): void => live.forEach((request) => request.abort());
+  const begin = (): Generation => {
+    const generation = open();
+    ({ live } = generation);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    return generation;
+  };
+  const close = (): void => {
+    signal.removeEventListener("abort", abort);
+    abort();
+    for (const request of live) table.close(request);
+  };
+  const stream = async (writer: AnswerWriter, opened: Generation | null): Promise<void> => {
+    try {
+      await (opened ?? begin()).stream(writer);
+      writer.event("[DONE]");
+      writer.end();
+    } catch (error) {
+      const answer = wireAnswer(error);
+      if (answer === null) fail(writer, error);
+      else writer.whole(answer);
+    } finally {
+      close();
+    }
+  };
+  const opened = isStream && opensInStream ? null : begin();
+  if (isStream) {
+    const writer = openWriter(abort);
+    void stream(writer, opened);
+    return writer.response;
   }
-  writer.write(`data: ${data.slice(0, Math.floor(data.length * share))}`);
-  writer.breakOff();
-  return false;
+  try {
+    const answer = await opened!.whole().then(({ text, share }) => jsonAnswer(text, { share }), orWireAnswer);
+    const writer = openWriter(abort);
+    writer.whole(answer);
+    return await writer.response;
+  } finally {
+    close();
+  }
+}
+
+/** The answer in place of a generation; `null`: the error is none of the wire. */
+function wireAnswer(error: unknown): WholeAnswer | null {
+  return error instanceof WireFaultError && error.fault.type === "answer" ? { ...error.fault, share: 1 } : null;
+}
+
+function orWireAnswer(error: unknown): WholeAnswer {
+  const answer = wireAnswer(error);
+  if (answer === null) throw error;
+  return answer;
 }
 
 /** A front. Its sampler is used for as long as requests come; nothing needs to be closed but listeners. */
@@ -170,11 +238,6 @@ export function frontOf(app: FrontApp, table: RequestTable, answerTo: (error: un
     listen: (options = {}) => listenOn((request, bindings) => app.fetch(request, bindings), options),
     load: () => ({ running: table.running, waiting: table.waiting }),
   };
-}
-
-/** The answer in place of a generation; `null`: the error is none of the wire. */
-export function wireAnswer(error: unknown): WholeAnswer | null {
-  return error instanceof WireFaultError && error.fault.type === "answer" ? { ...error.fault, share: 1 } : null;
 }
 
 export type ListenOptions = {

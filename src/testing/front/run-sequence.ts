@@ -2,35 +2,36 @@
 // of one sequence behind any protocol: the sampler runs, its tokens are watched for the end, and each has the version of the
 // weights that sampled it, as servers report it. Knows nothing of HTTP and of the shapes of answers.
 
-import { type Sampler, type SamplerOutput, type SamplerRequest, WireFaultError, type WireFault } from "./sampler.ts";
+import {
+  isSamplerRefusal,
+  itemText,
+  type Sampler,
+  type SamplerOutput,
+  type SamplerRefusal,
+  type SamplerRequest,
+  WireFaultError,
+  type WireFault,
+} from "./sampler.ts";
 
-export class LiveRequest {
+/** One request that is being worked on; aborting it is a client that went away or an operator's abort. */
+export class LiveRequest extends AbortController {
   readonly id: string;
-  readonly #controller = new AbortController();
   isRunning = false;
 
   constructor(id: string) {
+    super();
     this.id = id;
   }
 
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
   get isAborted(): boolean {
-    return this.#controller.signal.aborted;
-  }
-
-  abort(): void {
-    this.#controller.abort();
+    return this.signal.aborted;
   }
 }
 
 export class RequestTable {
   readonly #live = new Map<string, LiveRequest>();
   readonly #holds = new Set<{ readonly freezes: boolean }>();
-  #onRelease: (() => void)[] = [];
-  #onClose: (() => void)[] = [];
+  #waiting: (() => void)[] = [];
 
   get running(): number {
     return [...this.#live.values()].filter((request) => request.isRunning).length;
@@ -53,22 +54,18 @@ export class RequestTable {
   open(id: string): LiveRequest {
     const request = new LiveRequest(id);
     this.#live.set(id, request);
+    request.signal.addEventListener("abort", () => this.#wake(), { once: true });
     return request;
   }
 
   close(request: LiveRequest): void {
     this.#live.delete(request.id);
-    for (const wake of this.#onClose.splice(0)) wake();
+    this.#wake();
   }
 
-  /** Aborts by prefix, but only when the id itself is live, as the reference does. */
-  abort(id: string): void {
-    if (!this.#live.has(id)) return;
-    for (const request of this.#live.values()) if (request.id.startsWith(id)) request.abort();
-  }
-
-  abortAll(): void {
-    for (const request of this.#live.values()) request.abort();
+  /** Aborts those whose ids are chosen. Default: all. */
+  abort(isChosen: (id: string) => boolean = () => true): void {
+    for (const request of this.#live.values()) if (isChosen(request.id)) request.abort();
   }
 
   /** Holds new requests, and frozen ones also before they answer, until the returned function is called. */
@@ -76,36 +73,35 @@ export class RequestTable {
     const held = { ...options };
     this.#holds.add(held);
     return () => {
-      if (this.#holds.delete(held)) for (const wake of this.#onRelease.splice(0)) wake();
+      if (this.#holds.delete(held)) this.#wake();
     };
   }
 
   /** Resolves when new requests may begin, or when this one is aborted. */
   admit(request: LiveRequest): Promise<void> {
-    return this.#wait(request, () => this.isHolding);
+    return this.#until(() => !this.isHolding || request.isAborted);
   }
 
   /** Resolves when running requests may answer, or when this one is aborted. */
   thaw(request: LiveRequest): Promise<void> {
-    return this.#wait(request, () => [...this.#holds].some((held) => held.freezes));
+    return this.#until(() => request.isAborted || ![...this.#holds].some((held) => held.freezes));
   }
 
   /** Resolves when no request runs. Those that wait may wait on. */
-  async drained(): Promise<void> {
-    while (this.running > 0) {
+  drained(): Promise<void> {
+    return this.#until(() => this.running === 0);
+  }
+
+  async #until(holds: () => boolean): Promise<void> {
+    while (!holds()) {
       await new Promise<void>((resolve) => {
-        this.#onClose.push(resolve);
+        this.#waiting.push(resolve);
       });
     }
   }
 
-  async #wait(request: LiveRequest, isHeld: () => boolean): Promise<void> {
-    while (isHeld() && !request.isAborted) {
-      await new Promise<void>((resolve) => {
-        this.#onRelease.push(resolve);
-        request.signal.addEventListener("abort", () => resolve(), { once: true });
-      });
-    }
+  #wake(): void {
+    for (const wake of this.#waiting.splice(0)) wake();
   }
 }
 
@@ -124,9 +120,9 @@ export abstract class SequenceTracker<Finish> {
     return this.#finish;
   }
 
-  /** Which weights sampled which tokens, in order and without gaps. */
-  get versions(): readonly VersionSpan[] {
-    return this.#versions;
+  /** Which weights sampled which tokens, in order and without gaps; `weightVersion` names those of a sequence without tokens. */
+  versions(weightVersion: string): readonly VersionSpan[] {
+    return this.#versions.length > 0 ? this.#versions : [{ version: weightVersion, start: 0, end: 0 }];
   }
 
   /** Takes tokens up to the end of the sequence, sampled by weights of this version; later ones are dropped. */
@@ -150,12 +146,13 @@ export abstract class SequenceTracker<Finish> {
   }
 
   /** Ends a sequence that no rule ended. */
-  end(finish: Finish): void {
-    this.#finish ??= finish;
+  end(how: "stop" | "length" | "abort"): void {
+    this.#finish ??= this.endedBy(how);
   }
 
   /** Why the last token ends the sequence; `null`: it does not. */
   protected abstract look(): Finish | null;
+  protected abstract endedBy(how: "stop" | "length" | "abort"): Finish;
 }
 
 /** What all sequences of a front share. */
@@ -164,25 +161,49 @@ export type RunContext = {
   readonly table: RequestTable;
   /** The version of the weights, as the front knows it now. */
   readonly version: { current: string };
+  /** How the protocol says that the sampler refused, or (`null`) failed. */
+  readonly refusalOf: (refusal: SamplerRefusal | null) => Error;
 };
 
 export type SequenceOutcome = {
-  /** `null`: it was aborted without output. */
-  readonly output: SamplerOutput | null;
+  /** False: it was aborted while it waited. */
+  readonly hasRun: boolean;
+  readonly cachedTokens: number;
   /** What is to go wrong on the wire; `null`: nothing. */
   readonly fault: Exclude<WireFault, { type: "answer" }> | null;
 };
 
-/** Runs the sampler once. `onTokens` is called after every piece of output but the last. Rejects as the sampler does. */
+/**
+ * Runs one sequence from admission to its end; one that has ended already is not sampled. `onTokens` is called after every piece
+ * of output but the last. Rejects with the protocol's refusal, or with the `WireFaultError` of another answer.
+ */
 export async function runSequence<Finish>(
   request: SamplerRequest,
-  { sampler, version }: RunContext,
+  context: RunContext,
   options: {
     readonly live: LiveRequest;
     readonly tracker: SequenceTracker<Finish>;
     readonly onTokens: () => void;
   },
 ): Promise<SequenceOutcome> {
+  const { table } = context;
+  const { live, tracker } = options;
+  await table.admit(live);
+  const hasRun = !live.isAborted;
+  live.isRunning = hasRun;
+  const { output, fault } =
+    hasRun && tracker.finish === null ? await runSampler(request, context, options) : { output: null, fault: null };
+  tracker.end(live.isAborted || output?.finish === "abort" ? "abort" : output?.finish === "length" ? "length" : "stop");
+  // Held answers leave when generation continues; the version they report is then the one of that moment.
+  if (hasRun) await table.thaw(live);
+  return { hasRun, cachedTokens: output?.cachedTokens ?? 0, fault };
+}
+
+async function runSampler<Finish>(
+  request: SamplerRequest,
+  { sampler, version, refusalOf }: RunContext,
+  options: Parameters<typeof runSequence<Finish>>[2],
+): Promise<{ readonly output: SamplerOutput | null; readonly fault: SequenceOutcome["fault"] }> {
   const { live, tracker, onTokens } = options;
   let fault: SequenceOutcome["fault"] = null;
   let output: SamplerOutput | null = null;
@@ -196,8 +217,9 @@ export async function runSequence<Finish>(
       },
     });
   } catch (error) {
-    if (error instanceof WireFaultError && error.fault.type !== "answer") fault = error.fault;
-    else if (!live.isAborted) throw error;
+    const isOfWire = error instanceof WireFaultError;
+    if (isOfWire && error.fault.type !== "answer") fault = error.fault;
+    else if (!live.isAborted) throw isOfWire ? error : refusalOf(isSamplerRefusal(error) ? error : null);
     output = fault?.output ?? null;
   }
   if (output === null) return { output, fault };
@@ -209,4 +231,10 @@ export async function runSequence<Finish>(
     tracker.attributeTo(output.weightVersion);
   }
   return { output, fault };
+}
+
+/** An item as it is sent, and how much of its bytes. */
+export function withFault(item: unknown, fault: SequenceOutcome["fault"]): { text: string; share: number } {
+  const text = itemText(fault?.type === "edit" ? fault.edit(item) : item);
+  return { text, share: fault?.type === "drop" ? fault.share : 1 };
 }

@@ -1,128 +1,175 @@
-// One sequence from admission to its item: waits while generation is held, lets the sampler run, watches for the end, and
-// turns every outcome (abort, refusal, fault of the wire) into the item or the error of the reference.
+// POST /generate: a body in, an answer out, whole or as server-sent events. Every outcome of a sequence (abort, refusal, fault of
+// the wire) becomes the item or the error of the reference.
+
+import type { Context } from "hono";
 
 import type { Tokenizer } from "../../core/renderer.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { type LiveRequest, type RunContext, runSequence, SequenceTracker } from "../front/run-sequence.ts";
-import { isSamplerRefusal, WireFaultError } from "../front/sampler.ts";
-import type { SequenceCall } from "./generate-body.ts";
+import { type AnswerWriter, type FrontEnvironment, serveGeneration } from "../front/front-server.ts";
+import { type LiveRequest, type RunContext, runSequence, SequenceTracker, withFault } from "../front/run-sequence.ts";
+import { itemText } from "../front/sampler.ts";
 import { type SglangProtocol, Refusal } from "./protocol.ts";
+import {
+  boolean,
+  type GenerateCall,
+  type ModelLimits,
+  parseFields,
+  readGenerateCall,
+  type SequenceCall,
+} from "./read-request.ts";
 
 /** What all generations of a front share. */
 export type GenerationContext = RunContext & {
-  readonly tokenizer: Tokenizer | null;
   readonly clock: Clock;
-  readonly protocol: SglangProtocol;
+  readonly limits: ModelLimits;
+  /** What a frame of a stream holds: all so far, or what is new. */
+  readonly streamOutput: "cumulative" | "delta";
 };
 
-export type Generated = {
-  /** Builds the item; in a stream the last frame. */
-  readonly item: (frame: Frame) => unknown;
-  /** How much of its bytes may be sent: 1 but for a fault of the wire. */
-  readonly share: number;
-};
+/** Gives what the framework is to be given. Rejects with a `Refusal`, and then nothing was written. */
+export async function serveGenerate(http: Context<FrontEnvironment>, context: GenerationContext): Promise<Response> {
+  const { table, limits } = context;
+  const { headers } = http.req.raw;
+  const fields = parseFields(await http.req.text());
+  const open = () => {
+    const call = readGenerateCall(fields, limits, headers.get("x-smg-routing-key"));
+    const ids = call.sequences.map(({ requestId }) => requestId);
+    const duplicate = ids.find((id, index) => table.isLive(id) || ids.indexOf(id) < index);
+    if (duplicate !== undefined) throw Refusal.ofValue(`Duplicate request ID detected: ${duplicate}`);
+    const live = ids.map((id) => table.open(id));
+    const sequences = call.sequences.map((sequence, index) => ({ sequence, live: live[index]!, index }));
+    return {
+      live,
+      whole: async () => {
+        const answers = await Promise.all(sequences.map(async (one) => (await generate(one, context, null))(null)));
+        const text = answers.map((answer) => answer.text).join(",");
+        return { text: call.isList ? `[${text}]` : text, share: Math.min(...answers.map(({ share }) => share)) };
+      },
+      stream: async (writer: AnswerWriter) => {
+        await Promise.all(sequences.map((one) => streamSequence(one, call, { context, writer })));
+      },
+    };
+  };
+  const isStream = boolean(fields["stream"], "stream");
+  const fail = (writer: AnswerWriter, error: unknown): void => endWith(writer, error, limits.protocol);
+  return serveGeneration(http, table, { isStream, opensInStream: true, open, fail });
+}
+
+type LiveSequence = { readonly sequence: SequenceCall; readonly live: LiveRequest; readonly index: number };
+
+async function streamSequence(
+  one: LiveSequence,
+  call: GenerateCall,
+  { context, writer }: { readonly context: GenerationContext; readonly writer: AnswerWriter },
+): Promise<void> {
+  let shown = 0;
+  let shownText = 0;
+  const isDelta = context.streamOutput === "delta";
+  const frame = (): Frame => (isDelta ? { newIdsFrom: shown, newTextFrom: shownText } : null);
+  const mark = (item: object): object => (call.isList ? { ...item, index: one.index } : item);
+  try {
+    const answer = await generate(one, context, (facts) => {
+      const { length } = facts.tracker.ids;
+      if (shown > 0 && length - shown < call.streamInterval) return;
+      writer.event(itemText(mark(replyItem(facts, frame()))));
+      shown = length;
+      if (isDelta) shownText = facts.tracker.text()?.length ?? 0;
+    });
+    const { text, share } = answer(frame(), mark);
+    writer.event(text, share);
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.kind !== "scheduler") throw error;
+    const { message, status } = error;
+    const finish = { type: "abort", message, status_code: status, err_type: null };
+    const meta = { id: one.sequence.requestId, finish_reason: finish, completion_tokens: 0 };
+    writer.event(itemText(mark({ text: "", output_ids: [], meta_info: meta })));
+  }
+}
+
+function endWith(writer: AnswerWriter, thrown: unknown, protocol: SglangProtocol): void {
+  const error = thrown instanceof Refusal ? thrown.toSpoken(protocol) : Refusal.crash();
+  const { kind, message, status: code } = error;
+  if (kind === "value") {
+    const details = { type: "invalid_request_error", code, retryable: false };
+    writer.event(JSON.stringify({ error: { message, ...(protocol.detailedStreamErrors ? details : {}) } }));
+    writer.event("[DONE]");
+    writer.end();
+  } else if (kind === "crash") {
+    writer.event("", 0);
+  } else {
+    writer.whole(error.toAnswer());
+  }
+}
+
+/** A sequence at its end: its item as it is sent, in a stream the last frame. */
+type Answer = (frame: Frame, mark?: (item: object) => object) => { readonly text: string; readonly share: number };
 
 /**
- * Runs one sequence. `onFrame` gets an item after every piece of output but the last. Rejects with a `Refusal`, or with the
+ * Runs one sequence. `onFrame` gets the facts after every piece of output but the last. Rejects with a `Refusal`, or with the
  * `WireFaultError` of another answer.
  */
-export async function generate(
-  call: SequenceCall,
+async function generate(
+  { sequence: call, live }: LiveSequence,
   context: GenerationContext,
-  options: {
-    readonly request: LiveRequest;
-    readonly onFrame: ((facts: ReplyFacts) => void) | null;
-  },
-): Promise<Generated> {
-  const { table, clock, tokenizer, version, protocol } = context;
-  const { request, onFrame } = options;
-  const tracker = new OutputTracker(call, tokenizer, protocol);
+  onFrame: ((facts: ReplyFacts) => void) | null,
+): Promise<Answer> {
+  const { clock, limits, version } = context;
+  const { promptIds, sampler: params, requestId, routingKey } = call;
+  const tracker = new OutputTracker(call, limits);
   let isFirst = true;
   const start = clock.now();
   const facts = (cachedTokens: number): ReplyFacts => ({
     call,
     tracker,
-    tokenizer,
+    tokenizer: limits.tokenizer,
     weightVersion: version.current,
     cachedTokens,
     latency: (clock.now() - start) / 1000,
     sentAt: Date.now(),
     isFirst,
-    protocol,
+    protocol: limits.protocol,
   });
-  const showFrame = (): void => {
+  const onTokens = (): void => {
     onFrame?.(facts(0));
     isFirst = onFrame === null;
   };
-  await table.admit(request);
-  if (request.isAborted) return { item: () => waitingAbortItem(facts(0)), share: 1 };
-  request.isRunning = true;
-  const { promptIds, sampler: params, requestId, routingKey } = call;
-  // A sequence without room for a token is not sampled.
-  const { output, fault } =
-    tracker.finish === null
-      ? await runSequence({ promptIds, params, requestId, routingKey }, context, {
-          live: request,
-          tracker,
-          onTokens: showFrame,
-        }).catch((error: unknown) => {
-          throw toRefusal(error);
-        })
-      : { output: null, fault: null };
-  if (request.isAborted || output?.finish === "abort") tracker.end(abortedFinish);
-  if (output?.finish === "length") tracker.end({ type: "length", length: tracker.ids.length });
-  tracker.end({ type: "stop", matched: null });
-  // Held answers leave when generation continues; the version they report is then the one of that moment.
-  await table.thaw(request);
-  const item = (frame: Frame): unknown => replyItem(facts(output?.cachedTokens ?? 0), frame);
-  if (fault?.type === "edit") return { item: (frame) => fault.edit(item(frame)), share: 1 };
-  return { item, share: fault?.type === "drop" ? fault.share : 1 };
-}
-
-function toRefusal(error: unknown): Error {
-  if (error instanceof Refusal || error instanceof WireFaultError) return error;
-  if (!isSamplerRefusal(error)) return Refusal.crash();
-  return error.status === 400 ? Refusal.ofValue(error.message) : Refusal.ofScheduler(error.status, error.message);
+  const request = { promptIds, params, requestId, routingKey };
+  const { hasRun, cachedTokens, fault } = await runSequence(request, context, { live, tracker, onTokens });
+  const item = (frame: Frame): object =>
+    hasRun ? replyItem(facts(cachedTokens), frame) : waitingAbortItem(facts(cachedTokens));
+  return (frame, mark = (unmarked) => unmarked) => withFault(mark(item(frame)), fault);
 }
 
 /** As the wire shows it. */
-export type WireFinish =
+type WireFinish =
   | { readonly type: "stop"; readonly matched: number | string | null }
   | { readonly type: "length"; readonly length: number }
-  | {
-      readonly type: "abort";
-      readonly message: string;
-      readonly status_code: number | null;
-      readonly err_type: string | null;
-    };
+  | { readonly type: "abort"; readonly message: string; readonly status_code: null; readonly err_type: null };
 
-const abortedFinish: WireFinish = { type: "abort", message: "Aborted", status_code: null, err_type: null };
-
-export class OutputTracker extends SequenceTracker<WireFinish> {
+class OutputTracker extends SequenceTracker<WireFinish> {
   readonly #call: SequenceCall;
   readonly #tokenizer: Tokenizer | null;
   readonly #trimsStopPattern: boolean;
 
-  constructor(call: SequenceCall, tokenizer: Tokenizer | null, options: { readonly trimsStopPattern: boolean }) {
+  constructor(call: SequenceCall, { tokenizer, protocol }: ModelLimits) {
     super();
     this.#call = call;
     this.#tokenizer = tokenizer;
-    this.#trimsStopPattern = options.trimsStopPattern;
-    if (call.sampler.maxNewTokens === 0) this.end({ type: "length", length: 0 });
+    this.#trimsStopPattern = protocol.trimsStopPattern;
+    if (call.sampler.maxNewTokens === 0) this.end("length");
   }
 
   /** The text so far, without what may still become part of a character or of a stop string; `null` without a tokenizer. */
   text(): string | null {
     if (this.#tokenizer === null) return null;
-    const { output } = this.#call;
-    const { finish } = this;
-    const endsWithStop = finish?.type === "stop" && typeof finish.matched === "number";
-    const text = this.#decode(endsWithStop && !output.noStopTrim ? this.ids.slice(0, -1) : this.ids);
-    if (finish?.type === "stop" && typeof finish.matched === "string" && !output.noStopTrim) {
-      return cutAtStop(text, finish.matched, this.#trimsStopPattern ? output.stopPatterns : []);
-    }
-    if (finish !== null) return text;
-    return holdBack(text.replace(/\ufffd+$/, ""), output.stopStrings);
+    const { stopStrings, stopPatterns, noStopTrim } = this.#call.output;
+    if (this.finish === null) return holdBack(this.#decode(this.ids).replace(/\ufffd+$/, ""), stopStrings);
+    const stop = this.finish.type === "stop" && !noStopTrim ? this.finish.matched : null;
+    const text = this.#decode(typeof stop === "number" ? this.ids.slice(0, -1) : this.ids);
+    if (typeof stop !== "string") return text;
+    const pattern = this.#trimsStopPattern ? stopPatterns.find(({ source }) => source === stop) : undefined;
+    const place = pattern === undefined ? text.indexOf(stop) : text.search(pattern);
+    return place < 0 ? text : text.slice(0, place);
   }
 
   protected override look(): WireFinish | null {
@@ -140,16 +187,16 @@ export class OutputTracker extends SequenceTracker<WireFinish> {
     return found === undefined ? null : { type: "stop", matched: found };
   }
 
+  protected override endedBy(how: "stop" | "length" | "abort"): WireFinish {
+    if (how === "stop") return { type: how, matched: null };
+    if (how === "length") return { type: how, length: this.ids.length };
+    return { type: how, message: "Aborted", status_code: null, err_type: null };
+  }
+
   #decode(ids: readonly number[]): string {
     const { skipSpecialTokens } = this.#call.output;
     return ids.length === 0 ? "" : (this.#tokenizer?.decode(ids, { skipSpecialTokens }) ?? "");
   }
-}
-
-function cutAtStop(text: string, matched: string, patterns: readonly RegExp[]): string {
-  const pattern = patterns.find(({ source }) => source === matched);
-  const place = pattern === undefined ? text.indexOf(matched) : text.search(pattern);
-  return place < 0 ? text : text.slice(0, place);
 }
 
 /** Leaves out the longest end of the text with which a stop string may begin. */
@@ -179,13 +226,21 @@ type ReplyFacts = {
 };
 
 /** Where the new part of ids and text begins in a frame of a stream; `null`: it shows all, as a whole answer does. */
-export type Frame = { readonly newIdsFrom: number; readonly newTextFrom: number } | null;
+type Frame = { readonly newIdsFrom: number; readonly newTextFrom: number } | null;
 
-export function replyItem(facts: ReplyFacts, frame: Frame = null): Readonly<Record<string, unknown>> {
-  const { call, tracker, protocol } = facts;
+function replyItem(facts: ReplyFacts, frame: Frame): object {
+  const { call, tracker, protocol, cachedTokens, weightVersion } = facts;
   const { ids, finish } = tracker;
-  const isFinished = finish !== null;
   const part = protocol.deltas === "all" ? frame : null;
+  const hasNew = protocol.newMetaFields;
+  const spans = tracker.versions(weightVersion);
+  const namesLast = protocol.weightVersionOf === "last-token" && finish !== null;
+  const added = {
+    // A reply without tokens names the weights too.
+    ...(finish === null ? {} : { weight_versions: spans }),
+    cached_tokens_details: cachedTokens > 0 ? { device: cachedTokens, host: 0 } : null,
+    dp_rank: null,
+  };
   return {
     ...textOf(tracker, part?.newTextFrom),
     output_ids: frame === null ? ids : ids.slice(frame.newIdsFrom),
@@ -193,44 +248,28 @@ export function replyItem(facts: ReplyFacts, frame: Frame = null): Readonly<Reco
       id: call.requestId,
       finish_reason: finish,
       prompt_tokens: call.promptIds.length,
-      weight_version: protocol.weightVersionOf === "last-token" ? lastVersion(facts) : facts.weightVersion,
+      weight_version: namesLast ? spans.at(-1)!.version : weightVersion,
       [protocol.retractionsField]: 0,
       ...(call.returnLogprob ? logprobLists(facts, part?.newIdsFrom) : {}),
-      ...(protocol.newMetaFields ? { reasoning_tokens: 0 } : {}),
+      ...(hasNew ? { reasoning_tokens: 0 } : {}),
       completion_tokens: ids.length,
-      cached_tokens: facts.cachedTokens,
-      ...(protocol.newMetaFields ? newFields(facts) : {}),
-      ...(isFinished ? { e2e_latency: facts.latency } : {}),
-      ...(protocol.newMetaFields && facts.isFirst ? { response_sent_to_client_ts: facts.sentAt / 1000 } : {}),
+      cached_tokens: cachedTokens,
+      ...(hasNew ? added : {}),
+      ...(finish === null ? {} : { e2e_latency: facts.latency }),
+      ...(hasNew && facts.isFirst ? { response_sent_to_client_ts: facts.sentAt / 1000 } : {}),
     },
     ...(call.returnPromptIds ? { prompt_token_ids: Array.from(call.promptIds) } : {}),
   };
 }
 
-function newFields({ tracker, cachedTokens, weightVersion }: ReplyFacts): Readonly<Record<string, unknown>> {
-  const { finish, versions } = tracker;
-  // A reply without tokens names the weights too.
-  const spans = versions.length > 0 ? versions : [{ version: weightVersion, start: 0, end: 0 }];
-  return {
-    ...(finish === null ? {} : { weight_versions: spans }),
-    cached_tokens_details: cachedTokens > 0 ? { device: cachedTokens, host: 0 } : null,
-    dp_rank: null,
-  };
-}
-
-function lastVersion({ tracker, weightVersion }: ReplyFacts): string {
-  return tracker.finish === null ? weightVersion : (tracker.versions.at(-1)?.version ?? weightVersion);
-}
-
 /** What becomes of a request that was aborted before it ran: neither prompt nor cached tokens are known. */
-function waitingAbortItem(facts: ReplyFacts): Readonly<Record<string, unknown>> {
-  const finish: Partial<WireFinish> = { type: "abort", message: "Abort in waiting queue" };
+function waitingAbortItem(facts: ReplyFacts): object {
   return {
     ...textOf(facts.tracker),
     output_ids: [],
     meta_info: {
       id: facts.call.requestId,
-      finish_reason: finish,
+      finish_reason: { type: "abort", message: "Abort in waiting queue" },
       weight_version: facts.weightVersion,
       ...(facts.call.returnLogprob ? { input_token_logprobs: [], output_token_logprobs: [] } : {}),
       completion_tokens: 0,
@@ -244,7 +283,7 @@ function textOf(tracker: OutputTracker, from = 0): { readonly text?: string } {
   return text === null ? {} : { text: text.slice(from) };
 }
 
-function logprobLists({ call, tracker, tokenizer, protocol }: ReplyFacts, from = 0): Readonly<Record<string, unknown>> {
+function logprobLists({ call, tracker, tokenizer, protocol }: ReplyFacts, from = 0): object {
   const textOfId = (id: number): string | null =>
     call.returnTextInLogprobs && tokenizer !== null ? tokenizer.decode([id]) : null;
   const lastPromptId = call.promptIds[call.promptIds.length - 1]!;

@@ -3,7 +3,7 @@
 // Then: the shapes in which SGLang refuses, and answers that are not what they should be, each of which a client must refuse.
 
 import type { Random } from "../../lib/random.ts";
-import type { WholeAnswer } from "../front/front-server.ts";
+import { jsonAnswer, type WholeAnswer } from "../front/front-server.ts";
 import { RawText } from "../front/sampler.ts";
 
 /** Versions of SGLang whose replies the front can give. */
@@ -156,53 +156,53 @@ type RefusalKind = "value" | "parameter" | "shape" | "scheduler" | "path" | "key
 export class Refusal extends Error {
   readonly kind: RefusalKind;
   readonly status: number;
-  readonly #body: unknown;
+  readonly #body: object | null;
 
-  private constructor(kind: RefusalKind, message: string, answer: { readonly status: number; readonly body: unknown }) {
+  private constructor(kind: RefusalKind, status: number, message: string, body: object | null = { error: message }) {
     super(message);
     this.name = "Refusal";
     this.kind = kind;
-    this.status = answer.status;
-    this.#body = answer.body;
+    this.status = status;
+    this.#body = body;
   }
 
   /** A request that can be read but not served: values out of range, too long a prompt. */
   static ofValue(message: string): Refusal {
-    return new Refusal("value", message, { status: 400, body: { error: { message } } });
+    return new Refusal("value", 400, message, { error: { message } });
   }
 
   /** A sampling parameter that is not known, or of another type; `toSpoken` says it as its version does. */
   static ofParameter(message: string): Refusal {
-    return new Refusal("parameter", message, { status: 400, body: { error: message } });
+    return new Refusal("parameter", 400, message);
   }
 
   /** A body that cannot be read: not JSON, or wrong types. `problem` as the validation library puts it. */
   static ofShape(field: string, problem: string): Refusal {
     const message = `1 validation error:\n  {'loc': ('body', '${field}'), 'msg': "${problem}"}`;
-    return Refusal.#flat("shape", message, { code: 400, type: "Bad Request" });
+    return Refusal.#flat("shape", 400, message, "Bad Request");
   }
 
   /** The scheduler gave the request up. */
   static ofScheduler(status: number, message: string): Refusal {
-    return Refusal.#flat("scheduler", message, { code: status, type: String(status) });
+    return Refusal.#flat("scheduler", status, message, String(status));
   }
 
   static notFound(style: SglangProtocol["notFound"]): Refusal {
-    if (style === "flat") return Refusal.#flat("path", "Not Found", { code: 404, type: "Not Found" });
-    return new Refusal("path", "Not Found", { status: 404, body: { detail: "Not Found" } });
+    if (style === "flat") return Refusal.#flat("path", 404, "Not Found", "Not Found");
+    return new Refusal("path", 404, "Not Found", { detail: "Not Found" });
   }
 
   static unauthorized(): Refusal {
-    return new Refusal("key", "Unauthorized", { status: 401, body: { error: "Unauthorized" } });
+    return new Refusal("key", 401, "Unauthorized");
   }
 
   static forbidden(): Refusal {
-    return new Refusal("key", "Forbidden", { status: 403, body: { error: "Forbidden" } });
+    return new Refusal("key", 403, "Forbidden");
   }
 
   /** An uncaught exception. */
   static crash(): Refusal {
-    return new Refusal("crash", "Internal Server Error", { status: 500, body: null });
+    return new Refusal("crash", 500, "Internal Server Error", null);
   }
 
   /** The same refusal as this version of the server gives it. */
@@ -213,11 +213,10 @@ export class Refusal extends Error {
   toAnswer(): WholeAnswer {
     const { status, message } = this;
     if (this.#body === null) return { status, headers: { "content-type": "text/plain" }, text: message, share: 1 };
-    return { status, headers: { "content-type": "application/json" }, text: JSON.stringify(this.#body), share: 1 };
+    return jsonAnswer(JSON.stringify(this.#body), { status });
   }
 
-  static #flat(kind: RefusalKind, message: string, fields: { readonly code: number; readonly type: string }): Refusal {
-    const { code, type } = fields;
-    return new Refusal(kind, message, { status: code, body: { object: "error", message, type, param: null, code } });
+  static #flat(kind: RefusalKind, code: number, message: string, type: string): Refusal {
+    return new Refusal(kind, code, message, { object: "error", message, type, param: null, code });
   }
 }

@@ -4,7 +4,9 @@
 // (abort, pause, continue) to the client.
 
 import { Hono } from "hono";
+import { z } from "zod";
 import { deriveSeed } from "../../lib/random.ts";
+import { isFields, withoutNulls } from "../front/read-fields.ts";
 import { listenOn, type FrontListener, type ListenOptions } from "../front/front-server.ts";
 
 export type RouterWorker = {
@@ -26,34 +28,51 @@ export type RouterFront = {
   listen(options?: ListenOptions): Promise<FrontListener>;
 };
 
-/** What of a generation reaches a worker: fields, and sampling parameters with their types; null counts as absent. */
-const routerKeeps = {
-  fields:
-    `text input_ids input_embeds rid sampling_params return_logprob logprob_start_len top_logprobs_num token_ids_logprob
-    return_text_in_logprobs stream log_metrics return_hidden_states lora_path custom_logit_processor data_parallel_rank
-    background priority extra_key no_logs`.split(/\s+/),
-  sampling: {
-    temperature: "f32",
-    max_new_tokens: "i32",
-    min_new_tokens: "i32",
-    top_p: "f32",
-    top_k: "i32",
-    min_p: "f32",
-    frequency_penalty: "f32",
-    presence_penalty: "f32",
-    repetition_penalty: "f32",
-    stop: "text or list",
-    stop_token_ids: "list",
-    json_schema: "text",
-    regex: "text",
-    ebnf: "text",
-    ignore_eos: "bool",
-    skip_special_tokens: "bool",
-    no_stop_trim: "bool",
-    n: "i32",
-    sampling_seed: "i64",
-  },
-} as const satisfies { readonly fields: readonly string[]; readonly sampling: Readonly<Record<string, string>> };
+/** What is said where the router expects something else. */
+const expected = (type: string) => ({ error: `expected ${type}` });
+const f32 = z.number(expected("f32")).optional();
+const integer = (type: string) => z.number(expected(type)).refine(Number.isInteger, expected(type)).optional();
+const string = z.string(expected("text")).optional();
+const bool = z.boolean(expected("bool")).optional();
+
+/** Sampling parameters that reach a worker, with their types; null counts as absent. */
+const sampling = z.object({
+  temperature: f32,
+  max_new_tokens: integer("i32"),
+  min_new_tokens: integer("i32"),
+  top_p: f32,
+  top_k: integer("i32"),
+  min_p: f32,
+  frequency_penalty: f32,
+  presence_penalty: f32,
+  repetition_penalty: f32,
+  stop: z.union([z.string(), z.array(z.unknown())], expected("text or list")).optional(),
+  stop_token_ids: z.array(z.unknown(), expected("list")).optional(),
+  json_schema: string,
+  regex: string,
+  ebnf: string,
+  ignore_eos: bool,
+  skip_special_tokens: bool,
+  no_stop_trim: bool,
+  n: integer("i32"),
+  sampling_seed: integer("i64"),
+});
+/** Fields of a generation that reach a worker as they are. */
+const passed = `text input_embeds return_logprob logprob_start_len top_logprobs_num token_ids_logprob return_text_in_logprobs stream
+  log_metrics return_hidden_states lora_path custom_logit_processor data_parallel_rank background priority extra_key no_logs`;
+const inputIds = "data did not match any variant of untagged enum InputIds";
+const generation = z.object({
+  input_ids: z
+    .array(z.union([z.number(), z.array(z.unknown())]).refine((id) => Array.isArray(id) || Number.isInteger(id)))
+    .optional(),
+  rid: z.string(expected("a string")).optional(),
+  sampling_params: z
+    .record(z.string(), z.unknown(), expected("struct SamplingParams"))
+    .transform((fields) => withoutNulls(fields))
+    .pipe(sampling)
+    .optional(),
+  ...Object.fromEntries(passed.split(/\s+/).map((name) => [name, z.unknown().optional()])),
+});
 
 const forwardedHeaders =
   /^(authorization|content-type|x-request-id(-.*)?|x-correlation-id|traceparent|tracestate|x-smg-routing-key)$/;
@@ -130,65 +149,22 @@ export function createRouterFront(options: RouterFrontOptions): RouterFront {
 }
 
 /** The body as the router writes it, or the refusal of one that cannot be read. */
-function readGenerate(text: string): Readonly<Record<string, unknown>> | Response {
-  let body: unknown;
+function readGenerate(body: string): object | Response {
+  let value: unknown;
   try {
-    body = JSON.parse(text);
+    value = JSON.parse(body);
   } catch (error) {
     return plain(400, `Failed to parse the request body as JSON: ${String(error)}`);
   }
-  if (!isObject(body)) return wrongType("[0]", body, "struct GenerateRequest");
-  const { input_ids: ids, rid, sampling_params: sampling } = body;
-  if (!isAbsent(ids) && !(Array.isArray(ids) && ids.every((id) => Number.isInteger(id) || Array.isArray(id)))) {
-    return plain(422, `${unreadable}: input_ids: data did not match any variant of untagged enum InputIds`);
-  }
-  if (!isAbsent(rid) && typeof rid !== "string") return wrongType("rid", rid, "a string");
-  if (!isAbsent(sampling) && !isObject(sampling))
-    return wrongType("sampling_params", sampling, "struct SamplingParams");
-  for (const [name, type] of Object.entries(routerKeeps.sampling)) {
-    const value = isObject(sampling) ? sampling[name] : null;
-    if (!isAbsent(value) && !fits(value, type)) return wrongType(`sampling_params.${name}`, value, type);
-  }
-  const fields = keep(body, routerKeeps.fields);
-  return isObject(sampling)
-    ? { ...fields, sampling_params: keep(sampling, Object.keys(routerKeeps.sampling)) }
-    : fields;
-}
-
-const unreadable = "Failed to deserialize the JSON body into the target type";
-
-function isAbsent(value: unknown): value is null | undefined {
-  return value === null || value === undefined;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function fits(value: unknown, type: string): boolean {
-  switch (type) {
-    case "f32":
-      return typeof value === "number";
-    case "i32":
-    case "i64":
-      return Number.isInteger(value);
-    case "bool":
-      return typeof value === "boolean";
-    case "list":
-      return Array.isArray(value);
-    case "text":
-      return typeof value === "string";
-    default:
-      return typeof value === "string" || Array.isArray(value);
-  }
-}
-
-function keep(fields: Readonly<Record<string, unknown>>, names: readonly string[]): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(fields).filter(([name, value]) => names.includes(name) && !isAbsent(value)));
-}
-
-function wrongType(place: string, value: unknown, expected: string): Response {
-  return plain(422, `${unreadable}: ${place}: invalid type: ${JSON.stringify(value)}, expected ${expected}`);
+  const read = generation.safeParse(isFields(value) ? withoutNulls(value) : value, {
+    reportInput: true,
+    error: () => expected("struct GenerateRequest").error,
+  });
+  if (read.success) return read.data;
+  const [{ path, input, message }] = read.error.issues as [z.core.$ZodIssue];
+  const problem = path[0] === "input_ids" ? inputIds : `invalid type: ${JSON.stringify(input)}, ${message}`;
+  const place = path[0] === "input_ids" ? "input_ids" : path.length === 0 ? "[0]" : path.join(".");
+  return plain(422, `Failed to deserialize the JSON body into the target type: ${place}: ${problem}`);
 }
 
 function plain(status: number, text: string): Response {

@@ -3,39 +3,46 @@
 
 import type { Tokenizer } from "../../core/renderer.ts";
 import type { FrontApp } from "../front/front-server.ts";
-import { boolean, parseFields, type Fields, type ModelLimits } from "./generate-body.ts";
+import type { Fields } from "../front/read-fields.ts";
 import type { GenerationContext } from "./generate.ts";
 import { Refusal } from "./protocol.ts";
+import { boolean, parseFields, readTexts } from "./read-request.ts";
 
-type PauseMode = "abort" | "retract" | "in_place";
+export type FrontState = GenerationContext & { readonly modelPath: string };
 
-export function addControlRoutes(app: FrontApp, state: FrontState): void {
-  const { table, sampler, version, protocol } = state;
+export function addControlRoutes(app: FrontApp, { table, sampler, version, limits }: FrontState): void {
   let release: (() => void) | null = null;
 
-  const read = async (request: Request): Promise<Fields> => {
-    const body = await request.text();
-    return body.trim() === "" ? {} : parseFields(body);
+  const post = (path: string, answer: (fields: Fields) => Promise<object | null>): void => {
+    app.post(path, async (context) => {
+      const reply = await answer(bodyFields(await context.req.text()));
+      return reply === null ? context.body(null, 200) : context.json(reply);
+    });
   };
 
-  app.post("/abort_request", async (context) => {
-    const fields = await read(context.req.raw);
-    if (boolean(fields["abort_all"], "abort_all")) table.abortAll();
-    else if (fields["rid"] !== "") table.abort(optionalText(fields["rid"], "rid") ?? "");
-    return context.body(null, 200);
+  post("/abort_request", async (fields) => {
+    const isAll = boolean(fields["abort_all"], "abort_all");
+    const rid = isAll ? null : optionalText(fields, "rid");
+    if (isAll) table.abort();
+    // By prefix, but only when the id itself is live, as the reference does.
+    else if (rid && table.isLive(rid)) table.abort((id) => id.startsWith(rid));
+    return null;
   });
 
-  app.post("/pause_generation", async (context) => {
-    const mode = pauseMode((await read(context.req.raw))["mode"]);
+  post("/pause_generation", async ({ mode = "abort" }) => {
+    if (!["abort", "retract", "in_place", null].includes(mode as string | null)) {
+      throw Refusal.ofShape("mode", "Input should be 'abort', 'retract' or 'in_place'");
+    }
+    const isAbort = (mode ?? "abort") === "abort";
     release?.();
-    release = table.hold({ freezes: mode !== "abort" });
-    if (mode === "abort") {
-      table.abortAll();
+    release = table.hold({ freezes: !isAbort });
+    if (isAbort) {
+      table.abort();
       await table.drained();
     } else {
       await sampler.pause?.();
     }
-    return context.json({ message: "Generation paused successfully.", status: "ok" });
+    return { message: "Generation paused successfully.", status: "ok" };
   });
 
   app.post("/continue_generation", async (context) => {
@@ -55,30 +62,27 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
     );
   });
 
-  app.post("/update_weight_version", async (context) => {
-    const fields = await read(context.req.raw);
-    const next = optionalText(fields["new_version"], "new_version");
-    if (next === null) throw Refusal.ofShape("new_version", "Field required");
-    if (boolean(fields["abort_all_requests"] ?? true, "abort_all_requests")) table.abortAll();
+  post("/update_weight_version", async (fields) => {
+    const next = requiredText(fields, "new_version");
+    if (boolean(fields["abort_all_requests"] ?? true, "abort_all_requests")) table.abort();
     version.current = next;
-    return context.json({ success: true, message: `Weight version updated to ${next}`, new_version: next });
+    return { success: true, message: `Weight version updated to ${next}`, new_version: next };
   });
 
   app.post("/update_weights_from_disk", async (context) => {
-    const fields = await read(context.req.raw);
-    const modelPath = optionalText(fields["model_path"], "model_path");
-    if (modelPath === null) throw Refusal.ofShape("model_path", "Field required");
+    const fields = bodyFields(await context.req.text());
+    const modelPath = requiredText(fields, "model_path");
     const isPaused = release !== null;
     const open = table.hold({ freezes: false });
     try {
-      if (boolean(fields["abort_all_requests"], "abort_all_requests")) table.abortAll();
+      if (boolean(fields["abort_all_requests"], "abort_all_requests")) table.abort();
       // A paused server swaps the weights under its frozen requests; any other lets the running ones end first.
       if (!isPaused) await table.drained();
       if (sampler.updateWeights === undefined) throw new Error("This server has no weights to update.");
       await sampler.updateWeights(modelPath);
-      const next = optionalText(fields["weight_version"], "weight_version");
+      const next = optionalText(fields, "weight_version");
       version.current = next ?? version.current;
-      const named = next !== null && protocol.updateNamesVersion ? ` Weight version updated to ${next}.` : "";
+      const named = next !== null && limits.protocol.updateNamesVersion ? ` Weight version updated to ${next}.` : "";
       const message = `Succeeded to update model weights.${named}`;
       return context.json({ success: true, message, num_paused_requests: 0 });
     } catch (error) {
@@ -91,111 +95,81 @@ export function addControlRoutes(app: FrontApp, state: FrontState): void {
   });
 }
 
-function optionalText(value: unknown, name: string): string | null {
-  if (value === undefined || value === null) return null;
-  if (typeof value !== "string") throw Refusal.ofShape(name, "Input should be a valid string");
+function bodyFields(body: string): Fields {
+  return body.trim() === "" ? {} : parseFields(body);
+}
+
+function optionalText(fields: Fields, name: string): string | null {
+  const value = fields[name] ?? null;
+  if (value === null || typeof value === "string") return value;
+  throw Refusal.ofShape(name, "Input should be a valid string");
+}
+
+function requiredText(fields: Fields, name: string): string {
+  const value = optionalText(fields, name);
+  if (value === null) throw Refusal.ofShape(name, "Field required");
   return value;
 }
 
-function pauseMode(value: unknown): PauseMode {
-  const mode = value ?? "abort";
-  if (mode === "abort" || mode === "retract" || mode === "in_place") return mode;
-  throw Refusal.ofShape("mode", "Input should be 'abort', 'retract' or 'in_place'");
-}
-
-export type FrontState = GenerationContext & {
-  readonly limits: ModelLimits;
-  readonly modelPath: string;
-};
-
 export function addInfoRoutes(app: FrontApp, state: FrontState): void {
-  const { table, limits, modelPath, version, protocol } = state;
+  const { table, limits, modelPath, version } = state;
+  const { contextLength, protocol } = limits;
   const created = Math.floor(Date.now() / 1000);
-  const { contextLength } = limits;
+  const get = (path: string, answer: () => object): void => void app.get(path, (context) => context.json(answer()));
 
   // The reference samples a token for it, which a paused server does not do; it says so after twenty seconds, we at once.
-  for (const path of ["/health", "/health_generate"]) {
+  for (const path of ["/health", "/health_generate", ...protocol.paths.filter((known) => known === "/ready")]) {
     app.get(path, (context) => context.body(null, table.isHolding ? 503 : 200));
   }
-
   for (const path of ["/model_info", "/get_model_info"]) {
-    app.get(path, (context) =>
-      context.json({
-        model_path: modelPath,
-        served_model_name: modelPath,
-        tokenizer_path: modelPath,
-        is_generation: true,
-        preferred_sampling_params: null,
-        weight_version: version.current,
-        load_format: "auto",
-        reasoning_parser: null,
-        tool_call_parser: null,
-        disaggregation_mode: "null",
-        has_image_understanding: false,
-        has_audio_understanding: false,
-        model_type: null,
-        architectures: null,
-      }),
-    );
+    get(path, () => ({
+      model_path: modelPath,
+      served_model_name: modelPath,
+      tokenizer_path: modelPath,
+      is_generation: true,
+      preferred_sampling_params: null,
+      weight_version: version.current,
+      load_format: "auto",
+      reasoning_parser: null,
+      tool_call_parser: null,
+      disaggregation_mode: "null",
+      has_image_understanding: false,
+      has_audio_understanding: false,
+      model_type: null,
+      architectures: null,
+    }));
   }
-
   for (const path of ["/server_info", "/get_server_info"]) {
-    app.get(path, (context) =>
-      context.json({
-        model_path: modelPath,
-        tokenizer_path: modelPath,
-        served_model_name: modelPath,
-        context_length: contextLength,
-        skip_tokenizer_init: limits.tokenizer === null,
-        weight_version: version.current,
-        max_total_num_tokens: contextLength,
-        max_req_input_len: contextLength - Math.max(1, protocol.reservedTokens),
-        internal_states: [{ weight_version: version.current }],
-        version: protocol.version,
-      }),
-    );
-  }
-
-  app.get("/v1/models", (context) =>
-    context.json({
-      object: "list",
-      data: [
-        {
-          id: modelPath,
-          object: "model",
-          created,
-          owned_by: "sglang",
-          root: modelPath,
-          parent: null,
-          max_model_len: contextLength,
-        },
-      ],
-    }),
-  );
-
-  app.get("/v1/loads", (context) =>
-    context.json({
-      timestamp: new Date().toISOString(),
+    get(path, () => ({
+      model_path: modelPath,
+      tokenizer_path: modelPath,
+      served_model_name: modelPath,
+      context_length: contextLength,
+      skip_tokenizer_init: limits.tokenizer === null,
+      weight_version: version.current,
+      max_total_num_tokens: contextLength,
+      max_req_input_len: contextLength - Math.max(1, protocol.reservedTokens),
+      internal_states: [{ weight_version: version.current }],
       version: protocol.version,
-      ...(protocol.newMetaFields ? { accelerator: null, num_accelerators: 1 } : { dp_rank_count: 1 }),
-      loads: [
-        {
-          dp_rank: 0,
-          num_running_reqs: table.running,
-          num_waiting_reqs: table.waiting,
-          max_total_num_tokens: contextLength,
-        },
-      ],
-    }),
-  );
-
-  if (protocol.paths.includes("/ready")) {
-    app.get("/ready", (context) => context.body(null, table.isHolding ? 503 : 200));
+    }));
   }
+  const served = { id: modelPath, object: "model", created, owned_by: "sglang", root: modelPath, parent: null };
+  get("/v1/models", () => ({ object: "list", data: [{ ...served, max_model_len: contextLength }] }));
+  get("/v1/loads", () => ({
+    timestamp: new Date().toISOString(),
+    version: protocol.version,
+    ...(protocol.newMetaFields ? { accelerator: null, num_accelerators: 1 } : { dp_rank_count: 1 }),
+    loads: [
+      {
+        dp_rank: 0,
+        num_running_reqs: table.running,
+        num_waiting_reqs: table.waiting,
+        max_total_num_tokens: contextLength,
+      },
+    ],
+  }));
   if (protocol.paths.includes("/get_load")) {
-    app.get("/get_load", (context) =>
-      context.json([{ dp_rank: 0, num_reqs: table.running + table.waiting, num_waiting_reqs: table.waiting }]),
-    );
+    get("/get_load", () => [{ dp_rank: 0, num_reqs: table.running + table.waiting, num_waiting_reqs: table.waiting }]);
   }
 }
 
@@ -207,12 +181,7 @@ export function addTokenizerRoutes(app: FrontApp, state: FrontState): void {
   };
 
   app.on(["POST"], ["/tokenize", "/v1/tokenize"], async (context) => {
-    const { prompt } = parseFields(await context.req.text());
-    const isBatch = Array.isArray(prompt);
-    const texts = isBatch ? (prompt as readonly unknown[]) : [prompt];
-    if (!texts.every((text) => typeof text === "string")) {
-      throw Refusal.ofShape("prompt", "Input should be a valid string");
-    }
+    const { texts, isBatch } = readTexts(parseFields(await context.req.text())["prompt"], "prompt");
     const tokens = texts.map((text) => [...need().encode(text)]);
     const counts = tokens.map((ids) => ids.length);
     return context.json({

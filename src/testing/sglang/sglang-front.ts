@@ -6,9 +6,9 @@ import { Hono } from "hono";
 import type { Tokenizer } from "../../core/renderer.ts";
 import { systemClock, type Clock } from "../../lib/clock.ts";
 import { isFromThisMachine } from "../../lib/address.ts";
-import { type Front, type FrontApp, type FrontEnvironment, frontOf, writerFor } from "../front/front-server.ts";
+import { type Front, type FrontApp, type FrontEnvironment, frontOf } from "../front/front-server.ts";
 import { addControlRoutes, type FrontState, addInfoRoutes, addTokenizerRoutes } from "./routes.ts";
-import { serveGenerate } from "./generate-route.ts";
+import { serveGenerate } from "./generate.ts";
 import { sglangProtocols, type SglangVersion, Refusal } from "./protocol.ts";
 import { RequestTable } from "../front/run-sequence.ts";
 import type { Sampler } from "../front/sampler.ts";
@@ -56,20 +56,19 @@ export type SglangFront = Front & {
 export function createSglangFront(options: SglangFrontOptions): SglangFront {
   const { sampler, tokenizer = null, clock = systemClock, contextLength = 32_768, endTokenIds = [] } = options;
   const protocol = sglangProtocols[options.version ?? "0.5.23"];
+  const vocabularySize = options.vocabularySize ?? tokenizer?.vocabularySize ?? null;
   const state: FrontState = {
-    protocol,
     sampler,
     table: new RequestTable(),
-    tokenizer,
     clock,
     version: { current: options.weightVersion ?? "default" },
     modelPath: options.modelPath ?? "model",
-    limits: {
-      contextLength,
-      vocabularySize: options.vocabularySize ?? tokenizer?.vocabularySize ?? null,
-      endTokenIds,
-      tokenizer,
-      protocol,
+    limits: { contextLength, vocabularySize, endTokenIds, tokenizer, protocol },
+    streamOutput: options.streamOutput ?? "cumulative",
+    refusalOf: (refusal) => {
+      if (refusal === null) return Refusal.crash();
+      const { status, message } = refusal;
+      return status === 400 ? Refusal.ofValue(message) : Refusal.ofScheduler(status, message);
     },
   };
   const app = new Hono<FrontEnvironment>();
@@ -80,10 +79,7 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
     });
   }
   addKeyCheck(app, { apiKey: options.apiKey ?? null, adminApiKey: options.adminApiKey ?? null });
-  const generateOptions = { context: state, limits: state.limits, streamOutput: options.streamOutput ?? "cumulative" };
-  app.on(["POST", "PUT"], "/generate", (context) => {
-    return serveGenerate(context.req.raw, { ...generateOptions, openWriter: writerFor(context) });
-  });
+  app.on(["POST", "PUT"], "/generate", (context) => serveGenerate(context, state));
   addControlRoutes(app, state);
   addInfoRoutes(app, state);
   addTokenizerRoutes(app, state);

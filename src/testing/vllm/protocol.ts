@@ -3,7 +3,7 @@
 // Then: the shapes in which vLLM refuses, and answers that are not what they should be, each of which a client must refuse.
 
 import type { Random } from "../../lib/random.ts";
-import type { WholeAnswer } from "../front/front-server.ts";
+import { jsonAnswer, type WholeAnswer } from "../front/front-server.ts";
 import { RawText } from "../front/sampler.ts";
 
 /** Versions of vLLM whose replies the front can give. */
@@ -166,7 +166,6 @@ export class VllmRefusal extends Error {
   }
 
   toAnswer(protocol: VllmProtocol): WholeAnswer {
-    const headers = { "content-type": "application/json" };
-    return { status: this.status, headers, text: JSON.stringify(this.toBody(protocol)), share: 1 };
+    return jsonAnswer(JSON.stringify(this.toBody(protocol)), { status: this.status });
   }
 }

@@ -3,85 +3,11 @@
 
 import { randomUUID } from "node:crypto";
 
+import { z } from "zod";
+
+import { isFields, readWith, withoutNulls } from "../front/read-fields.ts";
 import type { SamplerParams } from "../front/sampler.ts";
 import { type VllmProtocol, VllmRefusal, type Parameter } from "./protocol.ts";
-
-/** Throws a `VllmRefusal` with HTTP 400 when the condition does not hold. */
-function require(holds: boolean, message: string, parameter: Parameter | null = null): void {
-  if (!holds) throw new VllmRefusal(400, message, parameter);
-}
-
-export class FieldReader {
-  readonly #fields: Readonly<Record<string, unknown>>;
-
-  constructor(value: unknown, name: string) {
-    require(typeof value === "object" &&
-      value !== null &&
-      !Array.isArray(value), `${name}: Input should be a valid dictionary`);
-    this.#fields = value as Readonly<Record<string, unknown>>;
-  }
-
-  names(): readonly string[] {
-    return Object.keys(this.#fields);
-  }
-
-  has(name: string): boolean {
-    return Object.hasOwn(this.#fields, name);
-  }
-
-  /** True for what asks for nothing: absent, null, or without an entry. */
-  isEmpty(name: string): boolean {
-    const value = this.#value(name);
-    return value === null || value === "" || (typeof value === "object" && Object.keys(value).length === 0);
-  }
-
-  /** Empty when absent. */
-  object(name: string): FieldReader {
-    return new FieldReader(this.#value(name) ?? {}, name);
-  }
-
-  list(name: string): readonly unknown[] {
-    const value = this.#value(name);
-    require(Array.isArray(value), `${name}: Input should be a valid list`);
-    return value as readonly unknown[];
-  }
-
-  integers(name: string): readonly number[] {
-    if (this.#value(name) === null) return [];
-    const list = this.list(name);
-    require(list.every((entry) => Number.isInteger(entry)), `${name}: Input should be a valid integer`);
-    return list as readonly number[];
-  }
-
-  number(name: string): number | null {
-    const value = this.#value(name);
-    require(value === null || typeof value === "number", `${name}: Input should be a valid number`);
-    return value as number | null;
-  }
-
-  integer(name: string): number | null {
-    const value = this.number(name);
-    require(value === null || Number.isInteger(value), `${name}: Input should be a valid integer`);
-    return value;
-  }
-
-  text(name: string): string | null {
-    const value = this.#value(name);
-    require(value === null || typeof value === "string", `${name}: Input should be a valid string`);
-    return value as string | null;
-  }
-
-  /** Absent is false. */
-  boolean(name: string): boolean {
-    const value = this.#value(name);
-    require(value === null || typeof value === "boolean", `${name}: Input should be a valid boolean`);
-    return value === true;
-  }
-
-  #value(name: string): unknown {
-    return (this.has(name) ? this.#fields[name] : null) ?? null;
-  }
-}
 
 export type VllmEndpoint = "generate" | "completions";
 
@@ -110,11 +36,82 @@ export type VllmLimits = {
   readonly protocol: VllmProtocol;
 };
 
-const samplingNames = new Set(
-  `n temperature top_p top_k min_p repetition_penalty frequency_penalty presence_penalty max_tokens min_tokens seed stop
-   stop_token_ids logprobs prompt_logprobs ignore_eos skip_special_tokens spaces_between_special_tokens detokenize
-   include_stop_str_in_output logit_bias bad_words allowed_token_ids structured_outputs extra_args`.split(/\s+/),
-);
+const nouns: Readonly<Record<string, string>> = { array: "list", object: "dictionary", record: "dictionary" };
+
+/** The fields of a value as the schema reads them; null counts as absent. Throws a `VllmRefusal`. */
+export function readFields<Schema extends z.ZodType>(schema: Schema, value: unknown, name = "body"): z.output<Schema> {
+  return readWith(schema, isFields(value) ? withoutNulls(value, keepsNull) : value, {
+    say: ({ code, expected = "integer" }) =>
+      `Input should be a valid ${nouns[String(expected)] ?? (code === "custom" ? "integer" : String(expected))}`,
+    refuse: (issue) => {
+      if (issue.code === "unrecognized_keys") {
+        return new VllmRefusal(400, `${name}: Unexpected keyword argument '${issue.keys[0]}'`);
+      }
+      return new VllmRefusal(400, `${String(issue.path[0] ?? name)}: ${issue.message}`);
+    },
+  });
+}
+
+/** Null is a bound of its own; an unknown name is refused whatever it says. */
+function keepsNull(name: string): boolean {
+  return name === "max_tokens" || !(name in strictSampling.shape || name in bodies.completions.shape);
+}
+
+const integer = z.number().refine(Number.isInteger);
+const flag = z.boolean().default(false);
+
+const any = z.unknown().optional();
+
+const samplingFields = {
+  n: integer.default(1),
+  temperature: z.number().default(1),
+  top_p: z.number().default(1),
+  top_k: integer.default(0),
+  min_p: z.number().default(0),
+  repetition_penalty: z.number().default(1),
+  frequency_penalty: z.number().default(0),
+  presence_penalty: z.number().default(0),
+  max_tokens: integer.nullable().default(16),
+  min_tokens: integer.default(0),
+  seed: integer.optional(),
+  stop: any,
+  stop_token_ids: z.array(z.custom<number>(Number.isInteger)).default([]),
+  logprobs: integer.optional(),
+  prompt_logprobs: any,
+  ignore_eos: flag,
+  logit_bias: any,
+  bad_words: any,
+  allowed_token_ids: any,
+  structured_outputs: any,
+};
+type Sampling = z.output<z.ZodObject<typeof samplingFields>>;
+
+const strictSampling = z.strictObject({
+  ...samplingFields,
+  skip_special_tokens: any,
+  spaces_between_special_tokens: any,
+  detokenize: any,
+  include_stop_str_in_output: any,
+  extra_args: any,
+});
+
+/** Extra names beside the prompt are ignored, as by every OpenAI-compatible server. */
+const requestFields = z.object({
+  model: z.string().optional(),
+  request_id: z.string().optional(),
+  stream: flag,
+  stream_options: any,
+});
+const bodies = {
+  generate: requestFields.extend({ token_ids: z.array(z.unknown()), sampling_params: any }),
+  completions: requestFields.extend({
+    prompt: z.array(z.unknown()),
+    return_token_ids: flag,
+    return_tokens_as_token_ids: flag,
+    ...samplingFields,
+  }),
+};
+const streamOptions = z.object({ include_usage: flag });
 
 /** Throws a `VllmRefusal`. */
 export function readCall(
@@ -122,59 +119,52 @@ export function readCall(
   options: { readonly endpoint: VllmEndpoint; readonly limits: VllmLimits; readonly routingKey: string | null },
 ): VllmCall {
   const { endpoint, limits, routingKey } = options;
-  const fields = new FieldReader(body, "body");
-  const model = fields.text("model");
-  if (model !== null && model !== limits.model) {
+  const fields = readFields(bodies[endpoint], body);
+  const isGenerate = "token_ids" in fields;
+  const sampling = isGenerate ? readFields(strictSampling, fields.sampling_params ?? {}, "sampling_params") : fields;
+  const stream = readFields(streamOptions, fields.stream_options ?? {}, "stream_options");
+  if (fields.model !== undefined && fields.model !== limits.model) {
     const aliases = limits.protocol.namesParameter ? ` Valid aliases: ${limits.model}` : "";
     const parameter = { name: "model", value: null };
-    throw new VllmRefusal(404, `The model \`${model}\` does not exist.${aliases}`, parameter);
+    throw new VllmRefusal(404, `The model \`${fields.model}\` does not exist.${aliases}`, parameter);
   }
-  const promptIds = readPrompt(fields, endpoint);
-  const isGenerate = endpoint === "generate";
-  const sampling = isGenerate ? fields.object("sampling_params") : fields;
-  // Extra names beside the prompt are ignored, as by every OpenAI-compatible server.
-  const strange = isGenerate ? sampling.names().find((name) => !samplingNames.has(name)) : undefined;
-  require(strange === undefined, `sampling_params: Unexpected keyword argument '${strange}'`);
-  const known = limits.vocabularySize;
-  require(known === null || promptIds.every((id) => id < known), `Token id ${promptIds.find(
-    (id) => id >= (known ?? 0),
-  )} is out of vocabulary`);
-  const logprobs = sampling.integer("logprobs");
+  const promptIds = isGenerate ? readPrompt(fields.token_ids, "token_ids") : readPrompt(fields.prompt, "prompt");
+  const known = limits.vocabularySize ?? Infinity;
+  const unknown = promptIds.find((id) => id >= known);
+  require(unknown === undefined, `Token id ${unknown} is out of vocabulary`);
+  const { logprobs = null, n } = sampling;
   require(logprobs === null || logprobs >= -1, `logprobs must be non-negative or -1, got ${logprobs}.`, {
     name: "logprobs",
     value: String(logprobs),
   });
-  const n = sampling.integer("n") ?? 1;
   require(n >= 1, `n must be at least 1, got ${n}.`);
-  for (const name of [
-    "stop",
-    "prompt_logprobs",
-    "logit_bias",
-    "bad_words",
-    "allowed_token_ids",
-    "structured_outputs",
-  ]) {
-    require(sampling.isEmpty(name), `This server samples only: ${name} is not supported.`);
+  const unserved = ["stop", "prompt_logprobs", "logit_bias", "bad_words", "allowed_token_ids", "structured_outputs"];
+  for (const name of unserved) {
+    const value = sampling[name as keyof Sampling] ?? "";
+    const isEmpty = value === "" || (typeof value === "object" && Object.keys(value).length === 0);
+    require(isEmpty, `This server samples only: ${name} is not supported.`);
   }
   return {
     endpoint,
     promptIds,
-    ...readSampling(sampling, { endpoint, limits, promptLength: promptIds.length }),
-    requestId: fields.text("request_id") ?? randomUUID().replaceAll("-", ""),
+    ...toSampler(sampling, { endpoint, limits, promptLength: promptIds.length }),
+    requestId: fields.request_id ?? randomUUID().replaceAll("-", ""),
     routingKey,
     n,
     hasLogprobs: logprobs !== null,
-    returnTokenIds: isGenerate || fields.boolean("return_token_ids"),
-    tokensAsIds: isGenerate || fields.boolean("return_tokens_as_token_ids"),
-    stream: fields.boolean("stream"),
-    includeUsage: fields.object("stream_options").boolean("include_usage"),
+    returnTokenIds: isGenerate || fields.return_token_ids,
+    tokensAsIds: isGenerate || fields.return_tokens_as_token_ids,
+    stream: fields.stream,
+    includeUsage: stream.include_usage,
   };
 }
 
-function readPrompt(fields: FieldReader, endpoint: VllmEndpoint): Uint32Array {
-  const name = endpoint === "generate" ? "token_ids" : "prompt";
-  const list = fields.list(name);
-  const isNested = endpoint === "completions" && list.length === 1 && Array.isArray(list[0]);
+function require(holds: boolean, message: string, parameter: Parameter | null = null): void {
+  if (!holds) throw new VllmRefusal(400, message, parameter);
+}
+
+function readPrompt(list: readonly unknown[], name: string): Uint32Array {
+  const isNested = name === "prompt" && list.length === 1 && Array.isArray(list[0]);
   const ids = isNested ? (list[0] as readonly unknown[]) : list;
   require(ids.length > 0, `${name}: List should have at least 1 item after validation, not 0`);
   const isId = (id: unknown): id is number => Number.isInteger(id) && (id as number) >= 0 && (id as number) < 2 ** 32;
@@ -182,55 +172,45 @@ function readPrompt(fields: FieldReader, endpoint: VllmEndpoint): Uint32Array {
   return Uint32Array.from(ids as readonly number[]);
 }
 
-function readSampling(
-  fields: FieldReader,
-  options: { readonly endpoint: VllmEndpoint; readonly limits: VllmLimits; readonly promptLength: number },
-): Pick<VllmCall, "sampler" | "endTokenIds"> {
-  const { limits } = options;
-  const temperature = fields.number("temperature") ?? 1;
-  const topP = fields.number("top_p") ?? 1;
-  const topK = fields.integer("top_k") ?? 0;
-  const minP = fields.number("min_p") ?? 0;
-  const repetitionPenalty = fields.number("repetition_penalty") ?? 1;
-  const frequencyPenalty = fields.number("frequency_penalty") ?? 0;
-  const presencePenalty = fields.number("presence_penalty") ?? 0;
-  const minTokens = fields.integer("min_tokens") ?? 0;
-  const maxTokens = fields.has("max_tokens") ? fields.integer("max_tokens") : 16;
-  const float = asPython(temperature);
-  const named = { name: "temperature", value: float };
-  require(temperature >= 0, `temperature must be non-negative, got ${float}.`, named);
+type Room = { readonly endpoint: VllmEndpoint; readonly limits: VllmLimits; readonly promptLength: number };
+
+function toSampler(sampling: Sampling, room: Room): Pick<VllmCall, "sampler" | "endTokenIds"> {
+  const { limits } = room;
+  const { temperature, top_p, top_k, min_p, max_tokens, min_tokens } = sampling;
+  const { repetition_penalty, frequency_penalty, presence_penalty } = sampling;
+  const named = { name: "temperature", value: asPython(temperature) };
+  require(temperature >= 0, `temperature must be non-negative, got ${named.value}.`, named);
   // Older versions take any.
-  require(temperature <= 2 || !limits.protocol.namesParameter, `temperature must be in [0, 2], got ${float}.`, named);
-  const shownTopP = asPython(topP);
-  require(topP > 0 && topP <= 1, `top_p must be in (0, 1], got ${shownTopP}.`, { name: "top_p", value: shownTopP });
-  require(topK >= -1, `top_k must be 0 (disable), or at least 1, got ${topK}.`);
-  require(minP >= 0 && minP <= 1, `min_p must be in [0, 1], got ${minP}.`);
-  require(repetitionPenalty > 0, `repetition_penalty must be greater than zero, got ${repetitionPenalty}.`);
-  require(Math.abs(frequencyPenalty) <= 2, `frequency_penalty must be in [-2, 2], got ${frequencyPenalty}.`);
-  require(Math.abs(presencePenalty) <= 2, `presence_penalty must be in [-2, 2], got ${presencePenalty}.`);
-  require(maxTokens === null || maxTokens >= 1, `max_tokens must be at least 1, got ${maxTokens}.`, {
-    name: "max_tokens",
-    value: String(maxTokens),
-  });
-  require(minTokens >= 0, `min_tokens must be greater than or equal to 0, got ${minTokens}.`);
-  const endTokenIds = new Set(fields.boolean("ignore_eos") ? [] : limits.endTokenIds);
+  const isMild = temperature <= 2 || !limits.protocol.namesParameter;
+  require(isMild, `temperature must be in [0, 2], got ${named.value}.`, named);
+  const shownTopP = asPython(top_p);
+  require(top_p > 0 && top_p <= 1, `top_p must be in (0, 1], got ${shownTopP}.`, { name: "top_p", value: shownTopP });
+  require(top_k >= -1, `top_k must be 0 (disable), or at least 1, got ${top_k}.`);
+  require(min_p >= 0 && min_p <= 1, `min_p must be in [0, 1], got ${min_p}.`);
+  require(repetition_penalty > 0, `repetition_penalty must be greater than zero, got ${repetition_penalty}.`);
+  require(Math.abs(frequency_penalty) <= 2, `frequency_penalty must be in [-2, 2], got ${frequency_penalty}.`);
+  require(Math.abs(presence_penalty) <= 2, `presence_penalty must be in [-2, 2], got ${presence_penalty}.`);
+  const most = { name: "max_tokens", value: String(max_tokens) };
+  require(max_tokens === null || max_tokens >= 1, `max_tokens must be at least 1, got ${max_tokens}.`, most);
+  require(min_tokens >= 0, `min_tokens must be greater than or equal to 0, got ${min_tokens}.`);
+  const endTokenIds = new Set(sampling.ignore_eos ? [] : limits.endTokenIds);
   const isGreedy = temperature < 1e-5;
   return {
     endTokenIds,
     sampler: {
-      maxNewTokens: fit(maxTokens, options),
-      minNewTokens: minTokens,
+      maxNewTokens: fit(max_tokens, room),
+      minNewTokens: min_tokens,
       temperature: isGreedy ? 1 : temperature,
-      topP,
-      topK: isGreedy ? 1 : topK <= 0 ? -1 : topK,
-      minP,
-      frequencyPenalty,
-      presencePenalty,
-      repetitionPenalty,
+      topP: top_p,
+      topK: isGreedy ? 1 : top_k <= 0 ? -1 : top_k,
+      minP: min_p,
+      frequencyPenalty: frequency_penalty,
+      presencePenalty: presence_penalty,
+      repetitionPenalty: repetition_penalty,
       // Unlike the model's own end tokens, these hold whatever `ignore_eos` says.
-      stopTokenIds: new Set([...endTokenIds, ...fields.integers("stop_token_ids")]),
+      stopTokenIds: new Set([...endTokenIds, ...sampling.stop_token_ids]),
       logitBias: new Map(),
-      seed: fields.integer("seed"),
+      seed: sampling.seed ?? null,
     },
   };
 }
@@ -241,31 +221,26 @@ function asPython(value: number): string {
 }
 
 /** The bound of a generation, after the checks against the context length. */
-function fit(
-  maxTokens: number | null,
-  options: { readonly endpoint: VllmEndpoint; readonly limits: VllmLimits; readonly promptLength: number },
-): number {
-  const { endpoint, limits, promptLength: prompt } = options;
+function fit(maxTokens: number | null, { endpoint, limits, promptLength: prompt }: Room): number {
   const { contextLength: context, protocol } = limits;
   const isCompletion = endpoint === "completions";
-  if (isCompletion && protocol.overflow === "shorten") {
-    require(prompt <=
-      context, `This model's maximum context length is ${context} tokens. However, your prompt contains ${
-      prompt === context + 1 ? "at least " : ""
-    }${prompt} input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt.`, {
+  const start = `This model's maximum context length is ${context} tokens. However,`;
+  if (!isCompletion || protocol.overflow === "shorten") {
+    const shown = `${prompt === context + 1 ? "at least " : ""}${prompt}`;
+    require(!isCompletion ||
+      prompt <=
+        context, `${start} your prompt contains ${shown} input tokens, which exceeds this limit even without any output tokens. Please reduce the length of the input prompt.`, {
       name: "input_tokens",
       value: String(prompt),
     });
-  }
-  if (!isCompletion || protocol.overflow === "shorten") {
     require(prompt <
       context, `The decoder prompt (length ${prompt}) is longer than the maximum model length of ${context}. Make sure that \`max_model_len\` is no smaller than the number of text tokens.`);
     return Math.min(maxTokens ?? Infinity, context - prompt);
   }
   const output = maxTokens ?? 1;
-  const start = `This model's maximum context length is ${context} tokens. However, you requested`;
-  require(prompt + output <= context, protocol.overflow === "total"
-    ? `${start} ${prompt + output} tokens (${prompt} in the messages, ${output} in the completion). Please reduce the length of the messages or completion.`
-    : `${start} ${output} output tokens and your prompt contains at least ${prompt} input tokens, for a total of at least ${prompt + output} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`);
+  const total = prompt + output;
+  require(total <= context, protocol.overflow === "total"
+    ? `${start} you requested ${total} tokens (${prompt} in the messages, ${output} in the completion). Please reduce the length of the messages or completion.`
+    : `${start} you requested ${output} output tokens and your prompt contains at least ${prompt} input tokens, for a total of at least ${total} tokens. Please reduce the length of the input prompt or the number of requested output tokens.`);
   return maxTokens ?? context - prompt;
 }

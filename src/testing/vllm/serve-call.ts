@@ -1,64 +1,58 @@
 // One POST to either endpoint: a body in, an answer out, whole or as server-sent events. What is wrong with the request is
-// said with its status; what goes wrong later, inside an open stream, as a chunk. A client that goes away aborts its call. Then: the
-// run of a call, and the shapes of both endpoints' answers, whole and in chunks of what is new since the last one.
+// said with its status; what goes wrong later, inside an open stream, as a chunk. Then: the shapes of both endpoints' answers,
+// whole and in chunks of what is new since the last one.
+
+import type { Context } from "hono";
 
 import type { Tokenizer } from "../../core/renderer.ts";
-import {
-  type AnswerWriter,
-  type OpenWriter,
-  sendData,
-  sendShare,
-  type WholeAnswer,
-  wireAnswer,
-} from "../front/front-server.ts";
-import {
-  type LiveRequest,
-  type RunContext,
-  SequenceTracker,
-  runSequence,
-  type SequenceOutcome,
-} from "../front/run-sequence.ts";
-import { itemText, WireFaultError, isSamplerRefusal } from "../front/sampler.ts";
+import { type AnswerWriter, type FrontEnvironment, serveGeneration } from "../front/front-server.ts";
+import { type LiveRequest, type RunContext, runSequence, SequenceTracker, withFault } from "../front/run-sequence.ts";
 import { VllmRefusal, type VllmProtocol } from "./protocol.ts";
 import { readCall, type VllmCall, type VllmEndpoint, type VllmLimits } from "./read-call.ts";
 
-export type ServeOptions = {
-  readonly endpoint: VllmEndpoint;
-  readonly context: RunContext;
+export type ServeContext = RunContext & {
   readonly limits: VllmLimits;
   readonly tokenizer: Tokenizer | null;
   /** Whether usage tells cached tokens (--enable-prompt-tokens-details). */
   readonly tellsCachedTokens: boolean;
-  /** Puts a call among those that can be aborted; the returned function takes it out. */
-  readonly open: (call: VllmCall) => { readonly live: LiveRequest; readonly end: () => void };
-  readonly openWriter: OpenWriter;
 };
 
+/** The same id may be live twice: the server tells calls apart by names of its own, after which ours is a number. */
+let opened = 0;
+
+/** The name of a live call in the server: its endpoint's name before the client's id. */
+export function serverName(liveId: string): string {
+  return liveId.slice(0, liveId.lastIndexOf(":"));
+}
+
 /** Gives what the framework is to be given. Rejects with a `VllmRefusal`, and then nothing was written. */
-export async function serveCall(request: Request, options: ServeOptions): Promise<Response> {
-  const call = readCall(await readBody(request), { ...options, routingKey: request.headers.get("x-session-id") });
-  const opened = options.open(call);
-  const { live } = opened;
-  const abort = (): void => live.abort();
-  if (request.signal.aborted) abort();
-  request.signal.addEventListener("abort", abort, { once: true });
-  const close = (): void => {
-    request.signal.removeEventListener("abort", abort);
-    opened.end();
+export async function serveCall(
+  http: Context<FrontEnvironment>,
+  context: ServeContext,
+  endpoint: VllmEndpoint,
+): Promise<Response> {
+  const { limits, table } = context;
+  const routingKey = http.req.header("x-session-id") ?? null;
+  const call = readCall(await readBody(http.req.raw), { endpoint, limits, routingKey });
+  const open = () => {
+    const name = endpoint === "generate" ? `generate-tokens-${call.requestId}` : `cmpl-${call.requestId}-0`;
+    const live = table.open(`${name}:${++opened}`);
+    return {
+      live: [live],
+      whole: async () => {
+        const { trackers, cachedTokens, fault } = await runCompletions(call, context, { live, onTokens: () => {} });
+        return withFault(wholeAnswer(factsOf(call, context, cachedTokens), trackers), fault);
+      },
+      stream: (writer: AnswerWriter) => stream(call, context, { live, writer }),
+    };
   };
-  if (call.stream) {
-    const writer = options.openWriter(abort);
-    void streamAnswer(call, live, { writer, options }).finally(close);
-    return writer.response;
-  }
-  try {
-    const answer = await answerWhole(call, live, options);
-    const writer = options.openWriter(abort);
-    writer.whole(answer);
-    return await writer.response;
-  } finally {
-    close();
-  }
+  const fail = (writer: AnswerWriter, error: unknown): void => {
+    const refusal = error instanceof VllmRefusal ? error : new VllmRefusal(500, "Internal server error");
+    writer.event(JSON.stringify(refusal.toBody(limits.protocol)));
+    writer.event("[DONE]");
+    writer.end();
+  };
+  return serveGeneration(http, table, { isStream: call.stream, opensInStream: false, open, fail });
 }
 
 async function readBody(request: Request): Promise<unknown> {
@@ -71,8 +65,8 @@ async function readBody(request: Request): Promise<unknown> {
   }
 }
 
-function factsOf(call: VllmCall, options: ServeOptions, cachedTokens: number): AnswerFacts {
-  const { limits, tokenizer, tellsCachedTokens, context } = options;
+function factsOf(call: VllmCall, context: ServeContext, cachedTokens: number): AnswerFacts {
+  const { limits, tokenizer, tellsCachedTokens, version } = context;
   return {
     call,
     model: limits.model,
@@ -80,72 +74,36 @@ function factsOf(call: VllmCall, options: ServeOptions, cachedTokens: number): A
     tokenizer,
     created: 0,
     cachedTokens: tellsCachedTokens ? cachedTokens : null,
-    weightVersion: context.version.current,
+    weightVersion: version.current,
   };
 }
 
-async function answerWhole(call: VllmCall, live: LiveRequest, options: ServeOptions): Promise<WholeAnswer> {
-  try {
-    const done = await runCompletions(call, options.context, { live, onTokens: () => undefined });
-    const item = wholeAnswer(factsOf(call, options, done.cachedTokens), done.trackers);
-    const text = itemText(edited(done, item));
-    return { status: 200, headers: { "content-type": "application/json" }, text, share: shareOf(done) };
-  } catch (error) {
-    const answer = wireAnswer(error);
-    if (answer === null) throw error;
-    return answer;
-  }
-}
-
-/** Never rejects. */
-async function streamAnswer(
+async function stream(
   call: VllmCall,
-  live: LiveRequest,
-  output: { readonly writer: AnswerWriter; readonly options: ServeOptions },
+  context: ServeContext,
+  { live, writer }: { readonly live: LiveRequest; readonly writer: AnswerWriter },
 ): Promise<void> {
-  const { writer, options } = output;
   const shown = Array.from({ length: call.n }, () => 0);
-  const send = (data: string): void => sendData(writer, data);
-  const next = (tracker: Parameters<typeof choiceOf>[0], facts: AnswerFacts, index: number) => {
+  const next = (tracker: ChoiceTracker, facts: AnswerFacts, index: number): Json => {
     const from = shown[index]!;
     shown[index] = tracker.ids.length;
-    return choiceOf(tracker, facts, { index, from, isChunk: true });
+    return chunkOf(facts, [choiceOf(tracker, facts, { index, from, isChunk: true })]);
   };
-  const { protocol } = options.limits;
-  try {
-    const early = factsOf(call, options, 0);
-    const done = await runCompletions(call, options.context, {
-      live,
-      onTokens: (tracker, index) => send(JSON.stringify(chunkOf(early, [next(tracker, early, index)]))),
-    });
-    const facts = factsOf(call, options, done.cachedTokens);
-    for (const [index, tracker] of done.trackers.entries()) {
-      // Before 0.32 chunks without tokens are not sent, and with them goes the finish reason of an aborted request.
-      const isEmpty = tracker.ids.length === (call.endpoint === "generate" ? shown[index] : 0);
-      const isLost = isEmpty && tracker.finish?.reason === "abort" && !protocol.streamsAbort;
-      if (isLost && done.fault === null) continue;
-      const text = itemText(edited(done, chunkOf(facts, [next(tracker, facts, index)])));
-      if (!sendShare(writer, text, shareOf(done))) return;
-    }
-    if (call.includeUsage) send(JSON.stringify(chunkOf(facts, [], usageOf(facts, done.trackers))));
-    send("[DONE]");
-    writer.end();
-  } catch (error) {
-    const answer = wireAnswer(error);
-    if (answer !== null) return writer.whole(answer);
-    const refusal = error instanceof VllmRefusal ? error : new VllmRefusal(500, "Internal server error");
-    send(JSON.stringify(refusal.toBody(protocol)));
-    send("[DONE]");
-    writer.end();
+  const early = factsOf(call, context, 0);
+  const { trackers, cachedTokens, fault } = await runCompletions(call, context, {
+    live,
+    onTokens: (tracker, index) => writer.event(JSON.stringify(next(tracker, early, index))),
+  });
+  const facts = factsOf(call, context, cachedTokens);
+  for (const [index, tracker] of trackers.entries()) {
+    // Before 0.32 chunks without tokens are not sent, and with them goes the finish reason of an aborted request.
+    const isEmpty = tracker.ids.length === (call.endpoint === "generate" ? shown[index] : 0);
+    const isLost = isEmpty && tracker.finish?.reason === "abort" && !facts.protocol.streamsAbort;
+    if (isLost && fault === null) continue;
+    const { text, share } = withFault(next(tracker, facts, index), fault);
+    writer.event(text, share);
   }
-}
-
-function edited(done: CompletedRun, item: unknown): unknown {
-  return done.fault?.type === "edit" ? done.fault.edit(item) : item;
-}
-
-function shareOf(done: CompletedRun): number {
-  return done.fault?.type === "drop" ? done.fault.share : 1;
+  if (call.includeUsage) writer.event(JSON.stringify(chunkOf(facts, [], usageOf(facts, trackers))));
 }
 
 type ChoiceFinish = {
@@ -154,7 +112,7 @@ type ChoiceFinish = {
   readonly stopReason: number | null;
 };
 
-export class ChoiceTracker extends SequenceTracker<ChoiceFinish> {
+class ChoiceTracker extends SequenceTracker<ChoiceFinish> {
   readonly #call: VllmCall;
 
   constructor(call: VllmCall) {
@@ -167,65 +125,39 @@ export class ChoiceTracker extends SequenceTracker<ChoiceFinish> {
     const { length } = this.ids;
     const last = this.ids[length - 1]!;
     if (length >= sampler.minNewTokens) {
-      if (endTokenIds.has(last)) return { reason: "stop", stopReason: null };
+      if (endTokenIds.has(last)) return this.endedBy("stop");
       if (sampler.stopTokenIds.has(last)) return { reason: "stop", stopReason: last };
     }
-    return length >= sampler.maxNewTokens ? { reason: "length", stopReason: null } : null;
+    return length >= sampler.maxNewTokens ? this.endedBy("length") : null;
+  }
+
+  protected override endedBy(reason: ChoiceFinish["reason"]): ChoiceFinish {
+    return { reason, stopReason: null };
   }
 }
 
-type CompletedRun = {
-  /** One for each completion. */
-  readonly trackers: readonly ChoiceTracker[];
-  readonly cachedTokens: number;
-  readonly fault: SequenceOutcome["fault"];
-};
-
-/**
- * `onTokens` is called after every piece of output, with the completion's place. Rejects with a `VllmRefusal`, or with the
- * `WireFaultError` of another answer.
- */
+/** `onTokens` is called after every piece of output, with the completion's place. Rejects as `runSequence` does. */
 async function runCompletions(
   call: VllmCall,
-  context: RunContext,
-  options: { readonly live: LiveRequest; readonly onTokens: (tracker: ChoiceTracker, index: number) => void },
-): Promise<CompletedRun> {
-  const { table } = context;
-  const { live, onTokens } = options;
+  context: ServeContext,
+  {
+    live,
+    onTokens,
+  }: { readonly live: LiveRequest; readonly onTokens: (tracker: ChoiceTracker, index: number) => void },
+) {
+  const { promptIds, sampler: params, requestId, routingKey } = call;
   const trackers = Array.from({ length: call.n }, () => new ChoiceTracker(call));
-  await table.admit(live);
-  let cachedTokens = 0;
-  let fault: CompletedRun["fault"] = null;
-  if (!live.isAborted) {
-    live.isRunning = true;
-    const { promptIds, sampler: params, requestId, routingKey } = call;
-    const outcomes = await Promise.all(
-      trackers.map(async (tracker, index) => {
-        const request = { promptIds, params, requestId, routingKey };
-        const outcome = await runSequence(request, context, {
-          live,
-          tracker,
-          onTokens: () => onTokens(tracker, index),
-        }).catch((error: unknown) => {
-          throw toRefusal(error);
-        });
-        const { output } = outcome;
-        if (output !== null && output.finish !== "end") tracker.end({ reason: output.finish, stopReason: null });
-        return outcome;
+  const outcomes = await Promise.all(
+    trackers.map((tracker, index) =>
+      runSequence({ promptIds, params, requestId, routingKey }, context, {
+        live,
+        tracker,
+        onTokens: () => onTokens(tracker, index),
       }),
-    );
-    cachedTokens = outcomes[0]?.output?.cachedTokens ?? 0;
-    fault = outcomes.find((outcome) => outcome.fault !== null)?.fault ?? null;
-  }
-  for (const tracker of trackers) tracker.end({ reason: live.isAborted ? "abort" : "stop", stopReason: null });
-  await table.thaw(live);
-  return { trackers, cachedTokens, fault };
-}
-
-function toRefusal(error: unknown): Error {
-  if (error instanceof WireFaultError) return error;
-  if (isSamplerRefusal(error)) return new VllmRefusal(error.status, error.message);
-  return new VllmRefusal(500, "Internal server error");
+    ),
+  );
+  const fault = outcomes.find((outcome) => outcome.fault !== null)?.fault ?? null;
+  return { trackers, cachedTokens: outcomes[0]?.cachedTokens ?? 0, fault };
 }
 
 type AnswerFacts = {
@@ -257,6 +189,8 @@ function choiceOf(
   const finish = { finish_reason: tracker.finish?.reason ?? null };
   const stop = { stop_reason: tracker.finish?.stopReason ?? null };
   const hasNew = protocol.newFields;
+  // On what ends a completion only.
+  const spans = tracker.finish === null ? null : tracker.versions(facts.weightVersion);
   if (call.endpoint === "generate") {
     const content = ids.map((id, place) => generateLogprob(id, logprobs[place]!, protocol));
     return {
@@ -266,7 +200,7 @@ function choiceOf(
       ...(hasNew ? stop : {}),
       token_ids: ids,
       routed_experts: null,
-      ...(hasNew ? { sampling_mask: null, weight_versions: spansOf(tracker, facts) } : {}),
+      ...(hasNew ? { sampling_mask: null, weight_versions: spans } : {}),
     };
   }
   const shownTokens = ids.map((id) => (call.tokensAsIds ? `token_id:${id}` : textOf([id], facts, `<${id}>`)));
@@ -305,12 +239,6 @@ function generateLogprob(id: number, logprob: number, protocol: VllmProtocol): J
       ? { token_id: id, logprob, rank: null }
       : { token: `token_id:${id}`, logprob, bytes: null };
   return { ...entry, top_logprobs: [entry] };
-}
-
-/** On what ends a completion only. */
-function spansOf({ finish, versions }: ChoiceTracker, { weightVersion }: AnswerFacts): unknown {
-  if (finish === null) return null;
-  return versions.length > 0 ? versions : [{ version: weightVersion, start: 0, end: 0 }];
 }
 
 function textOf(ids: readonly number[], { tokenizer }: AnswerFacts, absent: string): string {

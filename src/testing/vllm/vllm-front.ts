@@ -2,15 +2,17 @@
 // pause and abort. It checks requests, because a fake that forgives hides the faults it exists to find. Not here: prompts
 // that are text, stop strings, chat, several prompts in a call.
 
-import { Hono } from "hono";
+import { Hono, type HonoRequest } from "hono";
+import { z } from "zod";
 
 import type { Tokenizer } from "../../core/renderer.ts";
-import { type Front, type FrontApp, type FrontEnvironment, frontOf, writerFor } from "../front/front-server.ts";
-import { RequestTable, type LiveRequest, type RunContext } from "../front/run-sequence.ts";
+import { type Front, type FrontApp, type FrontEnvironment, frontOf } from "../front/front-server.ts";
+import { isFields } from "../front/read-fields.ts";
+import { RequestTable } from "../front/run-sequence.ts";
 import type { Sampler } from "../front/sampler.ts";
 import { vllmProtocols, type VllmVersion, VllmRefusal } from "./protocol.ts";
-import { type VllmCall, type VllmEndpoint, type VllmLimits, FieldReader } from "./read-call.ts";
-import { serveCall, type ServeOptions } from "./serve-call.ts";
+import { readFields, type VllmEndpoint } from "./read-call.ts";
+import { serveCall, type ServeContext, serverName } from "./serve-call.ts";
 
 export type VllmFrontOptions = {
   readonly sampler: Sampler;
@@ -48,22 +50,16 @@ export type VllmFront = Front;
 export function createVllmFront(options: VllmFrontOptions): VllmFront {
   const { sampler, model = "model", contextLength = 32_768, apiKey = null, tokenizer = null } = options;
   const protocol = vllmProtocols[options.version ?? "0.32.0"];
-  const calls = new Map<string, Set<LiveRequest>>();
+  const { vocabularySize = null, endTokenIds = [], tellsCachedTokens = true } = options;
   const table = new RequestTable();
-  const state: ControlState = { sampler, table, calls, version: { current: options.weightVersion ?? "default" } };
-  const limits: VllmLimits = {
-    model,
-    contextLength,
-    vocabularySize: options.vocabularySize ?? null,
-    endTokenIds: options.endTokenIds ?? [],
-    protocol,
-  };
-  const shared: Omit<ServeOptions, "endpoint" | "openWriter"> = {
-    context: state,
-    limits,
+  const state: ServeContext = {
+    sampler,
+    table,
+    version: { current: options.weightVersion ?? "default" },
+    refusalOf: (refusal) => new VllmRefusal(refusal?.status ?? 500, refusal?.message ?? "Internal server error"),
+    limits: { model, contextLength, vocabularySize, endTokenIds, protocol },
     tokenizer,
-    tellsCachedTokens: options.tellsCachedTokens ?? true,
-    open: opener(table, calls),
+    tellsCachedTokens,
   };
   const app = new Hono<FrontEnvironment>();
   app.use(async (context, next) => {
@@ -73,9 +69,7 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
     return next();
   });
   const serve = (path: string, endpoint: VllmEndpoint): void => {
-    app.post(path, (context) => {
-      return serveCall(context.req.raw, { ...shared, endpoint, openWriter: writerFor(context) });
-    });
+    app.post(path, (context) => serveCall(context, state, endpoint));
     app.all(path, () => {
       throw new VllmRefusal(405, "Method Not Allowed");
     });
@@ -91,7 +85,16 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
   }
   if (protocol.generate !== "absent") serve("/inference/v1/generate", "generate");
   if (protocol.hasControls) addNewRoutes(app, state);
-  if (tokenizer !== null) addTokenizeRoute(app, tokenizer, contextLength);
+  if (tokenizer !== null) {
+    app.post("/tokenize", async (context) => {
+      const prompt = await readText(
+        context.req.json().catch(() => null),
+        "prompt",
+      );
+      const tokens = Array.from(tokenizer.encode(prompt));
+      return context.json({ count: tokens.length, max_model_len: contextLength, tokens, token_strs: null });
+    });
+  }
   addPauseRoutes(app, state);
   app.get("/health", (context) => context.body(null, 200));
   app.get("/metrics", (context) => context.text(metricsText(table, model)));
@@ -109,24 +112,11 @@ export function createVllmFront(options: VllmFrontOptions): VllmFront {
   );
 }
 
-/** The same id may be live twice: the server tells calls apart by names of its own. */
-function opener(table: RequestTable, calls: Map<string, Set<LiveRequest>>): ServeOptions["open"] {
-  let count = 0;
-  return (call: VllmCall) => {
-    const name = call.endpoint === "generate" ? `generate-tokens-${call.requestId}` : `cmpl-${call.requestId}-0`;
-    const live = table.open(`${++count}:${name}`);
-    const known = calls.get(name) ?? new Set();
-    calls.set(name, known.add(live));
-    return {
-      live,
-      end: () => {
-        live.abort();
-        table.close(live);
-        known.delete(live);
-        if (known.size === 0 && calls.get(name) === known) calls.delete(name);
-      },
-    };
-  };
+/** A text that the body must have. */
+async function readText(body: Promise<unknown>, name: string): Promise<string> {
+  const value = readFields(z.object({ [name]: z.string().optional() }), await body)[name];
+  if (value === undefined) throw new VllmRefusal(400, `${name}: Field required`);
+  return value;
 }
 
 /** As much of what a server tells Prometheus as says how busy it is. */
@@ -141,21 +131,7 @@ function metricsText({ running, waiting }: RequestTable, model: string): string 
   ].join("\n");
 }
 
-function addTokenizeRoute(app: FrontApp, tokenizer: Tokenizer, contextLength: number): void {
-  app.post("/tokenize", async (context) => {
-    const prompt = new FieldReader(await context.req.json().catch(() => null), "body").text("prompt");
-    if (prompt === null) throw new VllmRefusal(400, "prompt: Field required");
-    const tokens = Array.from(tokenizer.encode(prompt));
-    return context.json({ count: tokens.length, max_model_len: contextLength, tokens, token_strs: null });
-  });
-}
-
-type ControlState = RunContext & {
-  /** By the id that the server gives a call: its endpoint's name before the client's. */
-  readonly calls: ReadonlyMap<string, ReadonlySet<LiveRequest>>;
-};
-
-function addPauseRoutes(app: FrontApp, state: ControlState): void {
+function addPauseRoutes(app: FrontApp, state: ServeContext): void {
   const { table, sampler } = state;
   let release: (() => void) | null = null;
 
@@ -166,7 +142,7 @@ function addPauseRoutes(app: FrontApp, state: ControlState): void {
     }
     release?.();
     release = table.hold({ freezes: mode === "keep" });
-    if (mode === "abort") table.abortAll();
+    if (mode === "abort") table.abort();
     if (mode === "keep") await sampler.pause?.();
     else await table.drained();
     return context.json({ status: "paused" });
@@ -183,40 +159,32 @@ function addPauseRoutes(app: FrontApp, state: ControlState): void {
 }
 
 /** What only new servers have. */
-function addNewRoutes(app: FrontApp, state: ControlState): void {
+function addNewRoutes(app: FrontApp, { table, version }: ServeContext): void {
   app.post("/abort_requests", async (context) => {
-    const ids = idsIn(await context.req.raw.text());
+    const body = await readJson(context.req);
+    const ids: unknown = isFields(body) && "request_ids" in body ? body["request_ids"] : [];
+    if (!Array.isArray(ids) || !ids.every((id) => typeof id === "string")) throw invalidJson();
     // Without ids, everything.
-    if (ids.length === 0) state.table.abortAll();
-    for (const id of ids) for (const live of state.calls.get(id) ?? []) live.abort();
+    table.abort((id) => ids.length === 0 || ids.includes(serverName(id)));
     return context.json({ status: "aborted", aborted: ids.length });
   });
 
-  app.get("/weight_info", (context) => context.json({ weight_version: state.version.current }));
+  app.get("/weight_info", (context) => context.json({ weight_version: version.current }));
 
   app.post("/update_weight_version", async (context) => {
-    const next = new FieldReader(await readJson(context.req.raw), "body").text("new_version");
-    if (next === null) throw new VllmRefusal(400, "new_version: Field required");
-    state.version.current = next;
-    return context.json({ success: true, new_version: next });
+    version.current = await readText(readJson(context.req), "new_version");
+    return context.json({ success: true, new_version: version.current });
   });
 }
 
-async function readJson(request: Request): Promise<unknown> {
+function invalidJson(): VllmRefusal {
+  return new VllmRefusal(400, "Invalid JSON format");
+}
+
+async function readJson(request: HonoRequest): Promise<unknown> {
   try {
     return JSON.parse(await request.text()) as unknown;
   } catch {
-    throw new VllmRefusal(400, "Invalid JSON format");
+    throw invalidJson();
   }
-}
-
-function idsIn(body: string): readonly string[] {
-  try {
-    const value: unknown = JSON.parse(body);
-    const ids = typeof value === "object" && value !== null && "request_ids" in value ? value.request_ids : [];
-    if (Array.isArray(ids) && ids.every((id) => typeof id === "string")) return ids;
-  } catch {
-    // Said below.
-  }
-  throw new VllmRefusal(400, "Invalid JSON format");
 }
