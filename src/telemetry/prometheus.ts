@@ -1,7 +1,8 @@
 // Metrics of a run in the form that Prometheus reads. Names and labels are stable: dashboards hang on them. Labels take
 // closed vocabularies only (phases, stop reasons, codes), never ids or tool names, so that the series stay few.
 
-import { createServer, type Server } from "node:http";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 
@@ -27,20 +28,17 @@ const versions = [0, 1, 2, 3, 4, 6, 8, 12, 16];
 export function createRunMetrics(): RunMetrics {
   const registry = new Registry();
   const registers = [registry];
-  const counter = <L extends string>(name: string, help: string, labelNames: readonly L[] = []): Counter<L> =>
-    new Counter({ name: prefix + name, help, labelNames: [...labelNames], registers });
+  const counter = <L extends string>(name: string, help: string, labelNames: L[] = []): Counter<L> =>
+    new Counter({ name: prefix + name, help, labelNames, registers });
   const gauge = (name: string, help: string): Gauge => new Gauge({ name: prefix + name, help, registers });
   const histogram = <L extends string>(
     name: string,
     help: string,
-    { buckets, labelNames = [] }: { readonly buckets: readonly number[]; readonly labelNames?: readonly L[] },
-  ): Histogram<L> =>
-    new Histogram({ name: prefix + name, help, buckets: [...buckets], labelNames: [...labelNames], registers });
+    buckets: number[],
+    labelNames: L[] = [],
+  ): Histogram<L> => new Histogram({ name: prefix + name, help, buckets, labelNames, registers });
 
-  const phases = histogram("phase_seconds", "Time of one step of an episode, by phase.", {
-    buckets: seconds,
-    labelNames: ["phase"],
-  });
+  const phases = histogram("phase_seconds", "Time of one step of an episode, by phase.", seconds, ["phase"]);
   const tokens = counter(
     "tokens_total",
     "Tokens of engine calls: prompt, cached (prompt tokens the engine did not read again), sampled.",
@@ -56,7 +54,7 @@ export function createRunMetrics(): RunMetrics {
   const started = counter("episodes_started_total", "Episodes begun.");
   const ended = counter("episodes_total", "Episodes ended, by outcome and stop reason.", ["outcome", "stop_reason"]);
   const failures = counter("failures_total", "Failures of episodes, by boundary and code.", ["boundary", "code"]);
-  const reward = histogram("reward", "Rewards of graded episodes.", { buckets: rewards });
+  const reward = histogram("reward", "Rewards of graded episodes.", rewards);
   const passed = counter("episodes_passed_total", "Graded episodes with reward 1.");
   const graded = counter("episodes_graded_total", "Graded episodes.");
   const groups = counter("groups_total", "Groups decided, by decision.", ["decision"]);
@@ -64,7 +62,7 @@ export function createRunMetrics(): RunMetrics {
   const stale = histogram(
     "staleness_versions",
     "Weight versions between the trainer and the oldest turn of a group, or of an episode of a service.",
-    { buckets: versions },
+    versions,
   );
   const circuits = counter("circuit_opened_total", "Times that a server was left alone because it failed.");
   const openCircuits = gauge("circuits_open", "Servers that are left alone because they failed.");
@@ -183,7 +181,14 @@ export async function serveMetrics(metrics: MetricsPage, options: MetricsServerO
     );
   });
   server.requestTimeout = 10_000;
-  await listen(server, { port, host });
+  server.listen(port, host);
+  await once(server, "listening").catch((cause: NodeJS.ErrnoException) => {
+    const reason = cause.code === "EADDRINUSE" ? "the port is taken" : cause.message;
+    throw new ConfigurationError(
+      `Cannot serve metrics at ${host}:${port}: ${reason}; choose another port, like prometheus:9465.`,
+      { cause },
+    );
+  });
   server.unref();
   const { port: taken } = server.address() as AddressInfo;
   return {
@@ -194,20 +199,6 @@ export async function serveMetrics(metrics: MetricsPage, options: MetricsServerO
         server.closeAllConnections();
       }),
   };
-}
-
-function listen(server: Server, at: { readonly port: number; readonly host: string }): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (cause: NodeJS.ErrnoException) => {
-      reject(
-        new ConfigurationError(
-          `Cannot serve metrics at ${at.host}:${at.port}: ${cause.code === "EADDRINUSE" ? "the port is taken" : cause.message}; choose another port, like prometheus:9465.`,
-          { cause },
-        ),
-      );
-    });
-    server.listen(at.port, at.host, resolve);
-  });
 }
 
 /**

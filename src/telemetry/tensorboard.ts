@@ -40,39 +40,46 @@ export async function createTensorboard(folder: string, options: TensorboardOpti
     if (!isBroken) onFault?.(`Cannot write ${name}: ${error.message}; the curves end here.`);
     isBroken = true;
   });
-  file.write(fileHead(begun / 1000));
-  const scalars = new RunScalars(now);
+  file.write(frame(Buffer.concat([doubleField(1, begun / 1000), bytesField(3, Buffer.from("brain.Event:2"))])));
+  let sums = { ...nothing };
+  let since = begun;
+  let ended = 0;
   const groups = { kept: 0, dropped: 0 };
 
   function write(): void {
     if (isBroken) return;
-    file.write(
-      scalarRecord({
-        wallTime: now() / 1000,
-        step: scalars.endedEpisodes,
-        scalars: [...scalars.read(), ["groups/kept", groups.kept], ["groups/dropped", groups.dropped]],
-      }),
-    );
+    const time = now();
+    const counted = { ...sums, seconds: (time - since) / 1000 };
+    sums = { ...nothing };
+    since = time;
+    // What had no episode, turn or token to be counted over is left out: absent is not zero.
+    const shown = curves.filter(([, , whole]) => counted[whole] > 0);
+    const scalars: [string, number][] = shown.map(([name, part, whole]) => [name, counted[part] / counted[whole]]);
+    scalars.push(["groups/kept", groups.kept], ["groups/dropped", groups.dropped]);
+    file.write(scalarRecord(time / 1000, ended, scalars));
   }
 
   return observing({
     event(_episodeId, event) {
-      scalars.add(event);
-      if (event.type === "episode-end" && scalars.newEpisodes >= everyEpisodes) write();
+      count(sums, event);
+      if (event.type !== "episode-end") return;
+      ended += 1;
+      if (sums.episodes >= everyEpisodes) write();
     },
     recorded(_episodeId, event) {
-      if (isDone(event)) scalars.skip();
+      // The curves continue after what an earlier process ended.
+      if (isDone(event)) ended += 1;
     },
     group: ({ decision }) => void (groups[decision] += 1),
     async close() {
-      if (scalars.newEpisodes > 0) write();
+      if (sums.episodes > 0) write();
       file.end();
       await finished(file).catch(() => undefined);
     },
   });
 }
 
-/** Counts since the last reading, so that a curve shows what happens and not what happened long ago. */
+/** Counts since the last point, so that a curve shows what happens and not what happened long ago. */
 const nothing = {
   episodes: 0,
   graded: 0,
@@ -90,107 +97,57 @@ const nothing = {
   userMs: 0,
 };
 
-/** Adds events up; `read` takes what came since the last `read`. */
-class RunScalars {
-  #sums = { ...nothing };
-  #since: number;
-  #ended = 0;
-  readonly #now: () => number;
+type Counted = keyof typeof nothing | "seconds";
 
-  /** `now`: milliseconds. */
-  constructor(now: () => number) {
-    this.#now = now;
-    this.#since = now();
+/** What each curve shows: so much of the first for each of the second. */
+const curves: readonly (readonly [name: string, part: Counted, whole: Counted])[] = [
+  ["reward/mean", "reward", "graded"],
+  ["reward/pass_rate", "passed", "graded"],
+  ["episodes/failed", "failed", "episodes"],
+  ["episodes/truncated", "truncated", "episodes"],
+  ["episodes/turns", "turns", "episodes"],
+  ["episodes/sampled_tokens", "sampledTokens", "episodes"],
+  ["actions/problems_per_turn", "problems", "turns"],
+  ["engine/retries_per_turn", "retries", "turns"],
+  ["engine/cached_prompt_tokens", "cachedTokens", "promptTokens"],
+  ["time/engine_ms_per_turn", "engineMs", "turns"],
+  ["time/user_ms_per_turn", "userMs", "turns"],
+  ["speed/turns_per_second", "turns", "seconds"],
+  ["speed/sampled_tokens_per_second", "sampledTokens", "seconds"],
+];
+
+/** Adds what the event says to the sums. */
+function count(sums: Record<keyof typeof nothing, number>, event: EpisodeEvent): void {
+  const { phase = null, durationMs = 0, attempts = [], tokens = null } = factsOf(event) ?? {};
+  if (phase === "user") sums.userMs += durationMs;
+  if (tokens !== null) {
+    sums.turns += 1;
+    sums.engineMs += durationMs;
+    sums.retries += attempts.length;
+    sums.sampledTokens += tokens.sampled;
+    sums.promptTokens += tokens.prompt;
+    sums.cachedTokens += tokens.cached ?? 0;
   }
-
-  /** Episodes ended since the beginning. */
-  get endedEpisodes(): number {
-    return this.#ended;
+  if (event.type === "decision") sums.problems += event.decision.problems.length;
+  if (event.type === "grade") {
+    sums.graded += 1;
+    sums.reward += event.grade.reward;
+    sums.passed += event.grade.reward === 1 ? 1 : 0;
   }
-
-  /** Episodes ended since the last reading. */
-  get newEpisodes(): number {
-    return this.#sums.episodes;
-  }
-
-  /** An episode that ended in an earlier process: the curves continue after it. */
-  skip(): void {
-    this.#ended += 1;
-  }
-
-  add(event: EpisodeEvent): void {
-    const sums = this.#sums;
-    const facts = factsOf(event);
-    if (facts?.phase === "user") sums.userMs += facts.durationMs;
-    if (facts !== null && facts.tokens !== null) {
-      sums.turns += 1;
-      sums.engineMs += facts.durationMs;
-      sums.retries += facts.attempts.length;
-      sums.sampledTokens += facts.tokens.sampled;
-      sums.promptTokens += facts.tokens.prompt;
-      sums.cachedTokens += facts.tokens.cached ?? 0;
-    }
-    if (event.type === "decision") sums.problems += event.decision.problems.length;
-    if (event.type === "grade") {
-      sums.graded += 1;
-      sums.reward += event.grade.reward;
-      sums.passed += event.grade.reward === 1 ? 1 : 0;
-    }
-    if (event.type === "episode-end") {
-      const outcome = outcomeOf(event.stopReason);
-      this.#ended += 1;
-      sums.episodes += 1;
-      sums.failed += outcome === "failed" ? 1 : 0;
-      sums.truncated += outcome === "truncated" ? 1 : 0;
-    }
-  }
-
-  /** Name and value. What had no episode, turn or token to be counted over is left out: absent is not zero. */
-  read(): (readonly [name: string, value: number])[] {
-    const sums = this.#sums;
-    const now = this.#now();
-    const seconds = (now - this.#since) / 1000;
-    this.#sums = { ...nothing };
-    this.#since = now;
-    const scalars: (readonly [string, number])[] = [];
-    const ratio = (name: string, part: number, whole: number): void => {
-      if (whole > 0) scalars.push([name, part / whole]);
-    };
-    ratio("reward/mean", sums.reward, sums.graded);
-    ratio("reward/pass_rate", sums.passed, sums.graded);
-    ratio("episodes/failed", sums.failed, sums.episodes);
-    ratio("episodes/truncated", sums.truncated, sums.episodes);
-    ratio("episodes/turns", sums.turns, sums.episodes);
-    ratio("episodes/sampled_tokens", sums.sampledTokens, sums.episodes);
-    ratio("actions/problems_per_turn", sums.problems, sums.turns);
-    ratio("engine/retries_per_turn", sums.retries, sums.turns);
-    ratio("engine/cached_prompt_tokens", sums.cachedTokens, sums.promptTokens);
-    ratio("time/engine_ms_per_turn", sums.engineMs, sums.turns);
-    ratio("time/user_ms_per_turn", sums.userMs, sums.turns);
-    ratio("speed/turns_per_second", sums.turns, seconds);
-    ratio("speed/sampled_tokens_per_second", sums.sampledTokens, seconds);
-    return scalars;
+  if (event.type === "episode-end") {
+    const outcome = outcomeOf(event.stopReason);
+    sums.episodes += 1;
+    sums.failed += outcome === "failed" ? 1 : 0;
+    sums.truncated += outcome === "truncated" ? 1 : 0;
   }
 }
 
 /**
  * An Event message in protocol-buffer encoding, scalars only, in a TFRecord frame. Formats: tensorflow/core/lib/io/record_writer
  * (length, masked CRC, data, masked CRC) and core/util/event.proto, core/framework/summary.proto (field numbers below).
+ * `wallTime`: seconds since 1970.
  */
-type ScalarEvent = {
-  /** Seconds since 1970. */
-  readonly wallTime: number;
-  readonly step: number;
-  /** Tag and value. */
-  readonly scalars: readonly (readonly [tag: string, value: number])[];
-};
-
-/** The record that every file begins with. */
-function fileHead(wallTime: number): Buffer {
-  return frame(Buffer.concat([wallTimeField(wallTime), bytesField(3, Buffer.from("brain.Event:2"))]));
-}
-
-function scalarRecord({ wallTime, step, scalars }: ScalarEvent): Buffer {
+function scalarRecord(wallTime: number, step: number, scalars: readonly (readonly [string, number])[]): Buffer {
   const values = scalars.map(([tag, value]) => {
     const simpleValue = Buffer.alloc(5);
     simpleValue[0] = (2 << 3) | 5;
@@ -198,13 +155,13 @@ function scalarRecord({ wallTime, step, scalars }: ScalarEvent): Buffer {
     return bytesField(1, Buffer.concat([bytesField(1, Buffer.from(tag)), simpleValue]));
   });
   const stepField = Buffer.concat([Buffer.of(2 << 3), varint(step)]);
-  return frame(Buffer.concat([wallTimeField(wallTime), stepField, bytesField(5, Buffer.concat(values))]));
+  return frame(Buffer.concat([doubleField(1, wallTime), stepField, bytesField(5, Buffer.concat(values))]));
 }
 
-function wallTimeField(wallTime: number): Buffer {
+function doubleField(number: number, value: number): Buffer {
   const field = Buffer.alloc(9);
-  field[0] = (1 << 3) | 1;
-  field.writeDoubleLE(wallTime, 1);
+  field[0] = (number << 3) | 1;
+  field.writeDoubleLE(value, 1);
   return field;
 }
 
@@ -214,13 +171,9 @@ function bytesField(number: number, content: Buffer): Buffer {
 
 function varint(value: number): Buffer {
   const bytes: number[] = [];
-  let rest = BigInt(value);
-  do {
-    const low = Number(rest & 127n);
-    rest >>= 7n;
-    bytes.push(rest === 0n ? low : low | 128);
-  } while (rest !== 0n);
-  return Buffer.from(bytes);
+  let rest = value;
+  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
+  return Buffer.from([...bytes, rest]);
 }
 
 function frame(data: Buffer): Buffer {
