@@ -4,18 +4,8 @@
 
 /** How a column's values look; any of them may be null. "messages": a list of `ChatMessage`. */
 export type ColumnType =
-  | "int"
-  | "double"
-  | "boolean"
-  | "text"
-  | "ints"
-  | "floats"
-  | "doubles"
-  | "texts"
-  | "int-lists"
-  | "float-lists"
-  | "json"
-  | "messages";
+  | ("int" | "double" | "boolean" | "text" | "json" | "messages")
+  | ("ints" | "floats" | "doubles" | "texts" | "int-lists" | "float-lists");
 
 /** A column with values of type `T`, and what they mean where the name does not say it. */
 export type Column<T> = {
@@ -78,34 +68,23 @@ export function rowLine<Row extends object>(row: Row, of: Columns<Row>): string 
 }
 
 function valueText(value: unknown, type: ColumnType): string {
-  if (value === null) return "null";
-  switch (type) {
-    case "double":
-      return pythonFloat(value as number);
-    case "ints":
-      return `[${(value as readonly number[]).join(",")}]`;
-    case "floats":
-      return float32List(value as readonly number[]);
-    case "doubles":
-      return `[${(value as readonly number[]).map(pythonFloat).join(",")}]`;
-    case "int-lists":
-      return `[${(value as readonly (readonly number[])[]).map((list) => `[${list.join(",")}]`).join(",")}]`;
-    case "float-lists":
-      return `[${(value as readonly (readonly number[])[]).map(float32List).join(",")}]`;
-    case "int":
-    case "boolean":
-    case "text":
-    case "texts":
-    case "json":
-    case "messages":
-      return JSON.stringify(value);
-    default:
-      return type satisfies never;
-  }
+  return value === null ? "null" : (valueTexts[type]?.(value) ?? JSON.stringify(value));
 }
 
-function float32List(values: readonly number[]): string {
-  return `[${values.map((value) => pythonFloat(shortestFloat32(value))).join(",")}]`;
+/** Of the types whose values JSON does not write as Python reads them. */
+const valueTexts: { readonly [Type in ColumnType]?: (value: unknown) => string } = {
+  double: (value) => pythonFloat(value as number),
+  floats: listText(float32Text),
+  doubles: listText(pythonFloat),
+  "float-lists": listText(listText(float32Text)),
+};
+
+function listText<T>(entry: (value: T) => string): (values: unknown) => string {
+  return (values) => `[${(values as readonly T[]).map(entry).join(",")}]`;
+}
+
+function float32Text(value: number): string {
+  return pythonFloat(shortestFloat32(value));
 }
 
 /** The shortest decimal that still is this float32: nine digits always suffice, and files shrink by half. */

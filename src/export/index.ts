@@ -26,7 +26,7 @@ export {
   type GroupToExport,
   type LeftOut,
 } from "./formats.ts";
-export type { EpisodeFacts, ExportOrigin, SampleFacts, WeightSpanFacts } from "./samples.ts";
+export type { EpisodeFacts, ExportOrigin, SampleFacts } from "./samples.ts";
 export {
   type AtroposRow,
   type SftTokensRow,
@@ -45,5 +45,5 @@ export {
   type TrlRow,
   type VerlRow,
 } from "./trainers.ts";
-export { toVerifiersRow, type VerifiersNode, type VerifiersRow, type VerifiersTrace } from "./verifiers.ts";
+export { toVerifiersRow, type VerifiersRow } from "./verifiers.ts";
 export { parseWhere, type Where, WhereError, type WhereFieldName, whereFieldKinds, type WhereFields } from "./where.ts";

@@ -45,76 +45,52 @@ export function withRun(run: string | null, id: string): string {
   return run === null ? id : `${run}/${id}`;
 }
 
-/** `[start, end)` in all tokens of the sample. Versions as the engine names them; `null` when it names none. */
-export type WeightSpanFacts = {
-  readonly start: number;
-  readonly end: number;
-  readonly dispatch: string | null;
-  readonly reply: string | null;
-};
-
-export type EpisodeFacts = {
-  readonly run: string | null;
-  readonly environment: string;
-  readonly split: string;
-  readonly task_id: string;
-  /** Unique over all runs of the export. */
-  readonly group_id: string;
-  readonly group_index: number;
-  readonly episode_id: string;
-  /** Number of the episode in the export; the same for all rows of an episode. */
-  readonly rollout_id: number;
-  /** Place in the group. */
-  readonly sample_index: number;
-  readonly outcome: string;
-  readonly stop_reason: string;
-  /** Number of format errors of the episode's actions. */
-  readonly problems: number;
-};
-
-export type SampleFacts = EpisodeFacts & {
-  readonly branch: number;
-  /** 1/K for an episode with K samples. */
-  readonly weight: number;
-  /** Engine calls on this branch. */
-  readonly turns: number;
-  readonly history_policy: Sample["historyPolicy"];
-  readonly token_accounting: Sample["tokenAccounting"];
-  /** Where observations are not what the template writes, beyond what `history_policy` says. */
-  readonly deviations: Sample["deviations"];
-  readonly weight_spans: readonly WeightSpanFacts[];
-};
-
-export function episodeFacts(origin: Pick<ExportOrigin, "episode" | "index" | "groupIndex" | "run">): EpisodeFacts {
-  const { episode, run } = origin;
+export function episodeFacts({
+  episode,
+  index,
+  groupIndex,
+  run,
+}: Pick<ExportOrigin, "episode" | "index" | "groupIndex" | "run">) {
   return {
     run,
     environment: episode.task.environment,
     split: episode.task.split,
     task_id: episode.task.id,
+    /** Unique over all runs of the export. */
     group_id: withRun(run, episode.groupId),
-    group_index: origin.groupIndex,
+    group_index: groupIndex,
     episode_id: episode.id,
-    rollout_id: origin.index,
+    /** Number of the episode in the export; the same for all rows of an episode. */
+    rollout_id: index,
+    /** Place in the group. */
     sample_index: episode.sampleIndex,
-    outcome: episode.outcome,
-    stop_reason: episode.stopReason,
+    outcome: episode.outcome as string,
+    stop_reason: episode.stopReason as string,
+    /** Number of format errors of the episode's actions. */
     problems: episode.problems.length,
   };
 }
 
-export function sampleFacts(sample: Sample, origin: ExportOrigin): SampleFacts {
+export type EpisodeFacts = Readonly<ReturnType<typeof episodeFacts>>;
+
+export function sampleFacts(sample: Sample, origin: ExportOrigin) {
   return {
     ...episodeFacts(origin),
     branch: sample.branch,
+    /** 1/K for an episode with K samples. */
     weight: 1 / origin.sampleCount,
+    /** Engine calls on this branch. */
     turns: branchTurns(sample, origin),
     history_policy: sample.historyPolicy,
     token_accounting: sample.tokenAccounting,
+    /** Where observations are not what the template writes, beyond what `history_policy` says. */
     deviations: sample.deviations,
+    /** `[start, end)` in all tokens of the sample. Versions as the engine names them; `null` when it names none. */
     weight_spans: sample.weightRanges.map(({ start, end, dispatch, reply }) => ({ start, end, dispatch, reply })),
   };
 }
+
+export type SampleFacts = Readonly<ReturnType<typeof sampleFacts>>;
 
 /** Engine calls on the sample's branch. */
 export function branchTurns(sample: Sample, { episode }: Pick<ExportOrigin, "episode">): number {

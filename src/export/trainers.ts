@@ -52,25 +52,7 @@ export const slimeColumns = columns({
 
 export type SlimeRow = RowOf<typeof slimeColumns>;
 
-export type SlimeMetadata = {
-  /** The environment's name; slime's metrics are split by it. */
-  readonly source_name: string;
-  readonly task_id: string;
-  readonly group_id: string;
-  readonly episode_id: string;
-  readonly branch: number;
-  /** 1/K for an episode with K samples: for trainers that average over rows and not over episodes. */
-  readonly weight: number;
-  readonly history_policy: Sample["historyPolicy"];
-  readonly token_accounting: Sample["tokenAccounting"];
-  /** Where observations are not what the template writes, beyond what `history_policy` says. */
-  readonly deviations: Sample["deviations"];
-  readonly stop_reason: string;
-  /** Number of format errors of the episode's actions. */
-  readonly problems: number;
-  /** The grader's numbers of the episode, such as broken rules; none where it was not graded. */
-  readonly metrics: Readonly<Record<string, number>>;
-};
+export type SlimeMetadata = Readonly<ReturnType<typeof slimeMetadata>>;
 
 export type SlimeOrigin = Pick<ExportOrigin, "index" | "groupIndex" | "sampleCount"> & {
   readonly episode: Pick<Episode, "grade" | "outcome" | "problems" | "stopReason" | "task">;
@@ -84,7 +66,7 @@ export type SlimeOptions = {
 
 export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOptions): SlimeRow {
   const { prompt, response, lossMask, logprobs } = splitResponse(sample, options);
-  const { outcome, task, stopReason, problems, grade } = origin.episode;
+  const { outcome } = origin.episode;
   return {
     index: origin.index,
     group_index: origin.groupIndex,
@@ -98,20 +80,29 @@ export function toSlimeRow(sample: Sample, origin: SlimeOrigin, options: SlimeOp
     rollout_log_probs: logprobs,
     weight_versions: sample.weightRanges.flatMap(({ reply, dispatch }) => reply ?? dispatch ?? []),
     status: outcome === "failed" ? "aborted" : outcome,
-    metadata: {
-      source_name: task.environment,
-      task_id: sample.taskId,
-      group_id: sample.groupId,
-      episode_id: sample.episodeId,
-      branch: sample.branch,
-      weight: 1 / origin.sampleCount,
-      history_policy: sample.historyPolicy,
-      token_accounting: sample.tokenAccounting,
-      deviations: sample.deviations,
-      stop_reason: stopReason,
-      problems: problems.length,
-      metrics: grade?.metrics ?? {},
-    },
+    metadata: slimeMetadata(sample, origin),
+  };
+}
+
+function slimeMetadata(sample: Sample, { episode, sampleCount }: SlimeOrigin) {
+  return {
+    /** The environment's name; slime's metrics are split by it. */
+    source_name: episode.task.environment,
+    task_id: sample.taskId,
+    group_id: sample.groupId,
+    episode_id: sample.episodeId,
+    branch: sample.branch,
+    /** 1/K for an episode with K samples: for trainers that average over rows and not over episodes. */
+    weight: 1 / sampleCount,
+    history_policy: sample.historyPolicy,
+    token_accounting: sample.tokenAccounting,
+    /** Where observations are not what the template writes, beyond what `history_policy` says. */
+    deviations: sample.deviations,
+    stop_reason: episode.stopReason,
+    /** Number of format errors of the episode's actions. */
+    problems: episode.problems.length,
+    /** The grader's numbers of the episode, such as broken rules; none where it was not graded. */
+    metrics: episode.grade?.metrics ?? {},
   };
 }
 
@@ -131,30 +122,16 @@ export const verlColumns = columns({
   response_logprobs: orNull(floats(logprobMeaning)),
   reward_score: orNull(double()),
   num_turns: int("messages beside the system's: two for each engine call of the branch"),
-  metrics: json<{
-    readonly generate_sequences: number;
-    readonly tool_calls: number;
-    readonly compute_score: number;
-  }>("seconds of the whole episode"),
+  metrics: json<ReturnType<typeof secondsOf>>("seconds of the whole episode"),
   extra_fields: json<VerlExtraFields>("facts; `uid` is what verl compares rewards within"),
 });
 
 export type VerlRow = RowOf<typeof verlColumns>;
 
-type VerlExtraFields = SampleFacts & {
-  readonly uid: string;
-  /** Oldest and newest weights of the sample; `null` unless every version is a whole number. */
-  readonly min_global_steps: number | null;
-  readonly max_global_steps: number | null;
-};
+type VerlExtraFields = SampleFacts & { readonly uid: string } & ReturnType<typeof stepsOf>;
 
 export function toVerlRow(sample: Sample, origin: ExportOrigin): VerlRow {
   const { prompt, response, lossMask, logprobs } = splitResponse(sample);
-  const seconds = { turn: 0, "tool-result": 0, grade: 0 };
-  for (const event of origin.episode.events) {
-    if (event.type === "turn" || event.type === "tool-result" || event.type === "grade")
-      seconds[event.type] += event.durationMs / 1000;
-  }
   return {
     prompt_ids: [...prompt],
     response_ids: [...response],
@@ -162,24 +139,25 @@ export function toVerlRow(sample: Sample, origin: ExportOrigin): VerlRow {
     response_logprobs: logprobs,
     reward_score: sample.reward,
     num_turns: 2 * branchTurns(sample, origin),
-    metrics: {
-      generate_sequences: seconds.turn,
-      tool_calls: seconds["tool-result"],
-      compute_score: seconds.grade,
-    },
+    metrics: secondsOf(origin.episode),
     extra_fields: { ...sampleFacts(sample, origin), uid: withRun(origin.run, sample.groupId), ...stepsOf(sample) },
   };
 }
 
-function stepsOf(sample: Sample): Pick<VerlExtraFields, "min_global_steps" | "max_global_steps"> {
-  const versions = sample.weightRanges.flatMap(({ dispatch, reply }) => [dispatch ?? reply, reply ?? dispatch]);
-  const steps = versions.map((version) => (version !== null && /^\d{1,15}$/.test(version) ? Number(version) : null));
-  const known = steps.filter((step) => step !== null);
-  if (known.length === 0 || known.length < steps.length) return { min_global_steps: null, max_global_steps: null };
-  return {
-    min_global_steps: known.reduce((least, step) => Math.min(least, step)),
-    max_global_steps: known.reduce((most, step) => Math.max(most, step)),
-  };
+function secondsOf({ events }: Episode) {
+  const seconds = (type: "turn" | "tool-result" | "grade"): number =>
+    events.reduce((sum, event) => (event.type === type ? sum + event.durationMs / 1000 : sum), 0);
+  return { generate_sequences: seconds("turn"), tool_calls: seconds("tool-result"), compute_score: seconds("grade") };
+}
+
+/** Oldest and newest weights of the sample; `null` unless every version is a whole number. */
+function stepsOf({ weightRanges }: Sample) {
+  const versions = weightRanges.flatMap(({ dispatch, reply }) => [dispatch ?? reply, reply ?? dispatch]);
+  const steps = versions.map((version) => (/^\d{1,15}$/.test(version ?? "") ? Number(version) : Number.NaN));
+  const known = steps.length > 0 && !steps.some(Number.isNaN);
+  const of = (pick: (...steps: readonly number[]) => number): number | null =>
+    known ? steps.reduce((one, other) => pick(one, other)) : null;
+  return { min_global_steps: of(Math.min), max_global_steps: of(Math.max) };
 }
 
 /**

@@ -5,47 +5,12 @@
 // Our turns know the tokens of an observation as a whole, not message by message, so an action's node holds them before its
 // own, unsampled, as their generation prompt stands there; nodes of shown messages hold none.
 
-import type { DroppedTokens, Episode, Message, Turn } from "../core/index.ts";
+import type { DroppedTokens, Episode } from "../core/index.ts";
 import { openingLength } from "./conversations.ts";
-import { type ExportOrigin, withRun, episodeFacts, type EpisodeFacts } from "./samples.ts";
+import { type ExportOrigin, withRun, episodeFacts } from "./samples.ts";
 import { columns, flag, json, type RowOf, shortestFloat32, string } from "./columns.ts";
 
-export type VerifiersTask = {
-  readonly type: string;
-  readonly data: { readonly idx: number; readonly id: string; readonly split: string };
-  readonly key: string;
-  readonly hash: string;
-};
-
-export type VerifiersTrace = {
-  readonly version: 1;
-  readonly id: string;
-  readonly verifiers: { readonly version: string };
-  readonly task: VerifiersTask;
-  readonly agent: {
-    readonly config: Readonly<Record<string, never>>;
-    readonly name: "agent";
-    readonly trainable: true;
-  };
-  readonly nodes: readonly VerifiersNode[];
-  readonly rewards: { readonly reward: { readonly score: number; readonly weight: 1 } };
-  readonly metrics: Readonly<Record<string, number>>;
-  readonly info: EpisodeFacts & { readonly weight_spans: readonly VerifiersWeights[] };
-  readonly is_completed: true;
-  readonly ok: boolean;
-  readonly stop_condition: string;
-  readonly timing: { readonly start: 0 };
-};
-
-/** Which weights sampled `count` tokens of a node, in the order of nodes and tokens. */
-export type VerifiersWeights = {
-  readonly node: number;
-  readonly count: number;
-  readonly dispatch: string | null;
-  readonly reply: string | null;
-};
-
-export type VerifiersNode = {
+type VerifiersNode = {
   readonly parent: number | null;
   readonly message: VerifiersMessage;
   /** True when the policy wrote the message. */
@@ -58,64 +23,66 @@ export type VerifiersNode = {
   readonly logprobs: readonly number[];
 };
 
-export type VerifiersMessage =
+type VerifiersMessage =
   | { readonly role: "system" | "user" | "assistant"; readonly content: string }
   | { readonly role: "tool"; readonly content: string; readonly tool_call_id: string; readonly name: string };
 
 export const verifiersColumns = columns({
   id: string(),
   env: json<{ readonly id: string }>(),
-  task: json<VerifiersTask>(),
+  task: json<ReturnType<typeof taskOf>>(),
   group: json<{ readonly id: string }>(),
   ok: flag(),
   errors: json<readonly []>(),
-  traces: json<readonly [VerifiersTrace]>("one: its nodes are the tree of the episode's messages and tokens"),
+  traces: json<readonly [ReturnType<typeof traceOf>]>(
+    "one: its nodes are the tree of the episode's messages and tokens",
+  ),
 });
 
 export type VerifiersRow = RowOf<typeof verifiersColumns>;
 
+type EpisodeOrigin = Omit<ExportOrigin, "groupMean" | "sampleCount">;
+
 /** Throws a plain error for an episode that was not graded. `dropped` as `toSamples` reports it. */
-export function toVerifiersRow(
-  origin: Omit<ExportOrigin, "groupMean" | "sampleCount">,
-  dropped: readonly DroppedTokens[],
-): VerifiersRow {
+export function toVerifiersRow(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]): VerifiersRow {
   const { episode, run } = origin;
-  const { task, reward } = episode;
-  if (reward === null)
-    throw new Error(`Cannot export episode "${episode.id}" to verifiers: it was not graded; leave it out.`);
-  const id = withRun(run, episode.id);
-  const traceTask: VerifiersTask = {
-    type: task.environment,
-    data: { idx: task.index, id: task.id, split: task.split },
-    key: task.id,
-    hash: task.contentHash,
-  };
-  const tree = new NodeTree(origin, new Set(dropped.map(({ turn }) => turn)));
   return {
-    id,
-    env: { id: task.environment },
-    task: traceTask,
+    id: withRun(run, episode.id),
+    env: { id: episode.task.environment },
+    task: taskOf(episode),
     group: { id: withRun(run, episode.groupId) },
     ok: true,
     errors: [],
-    traces: [
-      {
-        version: 1,
-        id,
-        // Who wrote the record; readers of ours would otherwise claim to have made it themselves.
-        verifiers: { version: "trainable-agents" },
-        task: traceTask,
-        agent: { config: {}, name: "agent", trainable: true },
-        nodes: tree.nodes,
-        rewards: { reward: { score: reward, weight: 1 } },
-        metrics: episode.grade?.metrics ?? {},
-        info: { ...episodeFacts(origin), weight_spans: tree.weights },
-        is_completed: true,
-        ok: true,
-        stop_condition: stopCondition(episode.stopReason),
-        timing: { start: 0 },
-      },
-    ],
+    traces: [traceOf(origin, dropped)],
+  };
+}
+
+function taskOf({ task }: Episode) {
+  const data = { idx: task.index, id: task.id, split: task.split };
+  return { type: task.environment, data, key: task.id, hash: task.contentHash };
+}
+
+function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
+  const { episode, run } = origin;
+  const { reward } = episode;
+  if (reward === null)
+    throw new Error(`Cannot export episode "${episode.id}" to verifiers: it was not graded; leave it out.`);
+  const { nodes, weights } = treeOf(episode, new Set(dropped.map(({ turn }) => turn)));
+  return {
+    version: 1,
+    id: withRun(run, episode.id),
+    // Who wrote the record; readers of ours would otherwise claim to have made it themselves.
+    verifiers: { version: "trainable-agents" },
+    task: taskOf(episode),
+    agent: { config: {}, name: "agent", trainable: true },
+    nodes,
+    rewards: { reward: { score: reward, weight: 1 } },
+    metrics: episode.grade?.metrics ?? {},
+    info: { ...episodeFacts(origin), weight_spans: weights },
+    is_completed: true,
+    ok: true,
+    stop_condition: stopCondition(episode.stopReason),
+    timing: { start: 0 },
   };
 }
 
@@ -126,60 +93,45 @@ function stopCondition(stopReason: string): string {
   return stopReason;
 }
 
-/** Turns as nodes of messages, in the order of turns. A try that was discarded is a dead end, and left out. */
-class NodeTree {
-  readonly nodes: VerifiersNode[] = [];
-  readonly weights: VerifiersWeights[] = [];
-
-  constructor({ episode }: Pick<ExportOrigin, "episode">, dropped: ReadonlySet<number>) {
-    const { turns } = episode.trajectory;
-    const places = actionPlaces(episode);
-    const parents = new Set(turns.map(({ parent }) => parent));
-    const nodeOf = new Map<number | null, number>();
-    for (const turn of turns) {
-      if (dropped.has(turn.index) && !parents.has(turn.index)) continue;
-      const place = places.get(turn.index) ?? episode.messages.length;
-      const parentPlace = turn.parent === null ? -1 : (places.get(turn.parent) ?? -1);
-      let parent = nodeOf.get(turn.parent) ?? null;
-      for (const message of episode.messages.slice(parentPlace + 1, place)) parent = this.#show(parent, message);
-      const content = episode.messages[place]?.content ?? "";
-      nodeOf.set(turn.index, this.#act(parent, { turn, content, isTrained: !dropped.has(turn.index) }));
+/**
+ * Turns as nodes of messages, in the order of turns, and which weights sampled `count` tokens of a node, in the order of nodes
+ * and tokens. A try that was discarded is a dead end, and left out.
+ */
+function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
+  const { messages, trajectory } = episode;
+  const nodes: VerifiersNode[] = [];
+  const weights: { node: number; count: number; dispatch: string | null; reply: string | null }[] = [];
+  const places = actionPlaces(episode);
+  const parents = new Set(trajectory.turns.map(({ parent }) => parent));
+  const nodeOf = new Map<number | null, number>();
+  for (const { index, parent: before, observationTokens, sampledTokens, logprobs, weightSpans } of trajectory.turns) {
+    const isTrained = !dropped.has(index);
+    if (!isTrained && !parents.has(index)) continue;
+    const place = places.get(index) ?? messages.length;
+    const parentPlace = before === null ? -1 : (places.get(before) ?? -1);
+    let parent = nodeOf.get(before) ?? null;
+    for (const shown of messages.slice(parentPlace + 1, place)) {
+      const { role, content } = shown;
+      const message: VerifiersMessage =
+        role === "tool" ? { role, content, tool_call_id: shown.callId ?? "", name: shown.name } : { role, content };
+      const unsampled = { sampled: false, timestamp: 0, token_ids: [], mask: [], logprobs: [] } as const;
+      parent = nodes.push({ parent, message, ...unsampled }) - 1;
     }
-  }
-
-  #show(parent: number | null, message: Message): number {
-    const { role, content } = message;
-    const shown: VerifiersMessage =
-      role === "tool" ? { role, content, tool_call_id: message.callId ?? "", name: message.name } : { role, content };
-    return this.#add({ parent, message: shown, sampled: false, timestamp: 0, token_ids: [], mask: [], logprobs: [] });
-  }
-
-  #act(
-    parent: number | null,
-    action: { readonly turn: Turn; readonly content: string; readonly isTrained: boolean },
-  ): number {
-    const { turn, content, isTrained } = action;
-    const { observationTokens, sampledTokens, logprobs } = turn;
-    const node = this.#add({
+    const node = nodes.length;
+    nodes.push({
       parent,
-      message: { role: "assistant", content },
+      message: { role: "assistant", content: messages[place]?.content ?? "" },
       sampled: true,
       timestamp: 0,
       token_ids: [...observationTokens, ...sampledTokens],
-      mask: [
-        ...Array<boolean>(observationTokens.length).fill(false),
-        ...Array<boolean>(sampledTokens.length).fill(isTrained),
-      ],
+      mask: [...Array.from(observationTokens, () => false), ...Array.from(sampledTokens, () => isTrained)],
       logprobs: isTrained && logprobs !== null ? Array.from(logprobs, finiteLogprob) : [],
     });
-    for (const { tokenCount, dispatch, reply } of turn.weightSpans)
-      this.weights.push({ node, count: tokenCount, dispatch, reply });
-    return node;
+    nodeOf.set(index, node);
+    for (const { tokenCount, dispatch, reply } of weightSpans)
+      weights.push({ node, count: tokenCount, dispatch, reply });
   }
-
-  #add(node: VerifiersNode): number {
-    return this.nodes.push(node) - 1;
-  }
+  return { nodes, weights };
 }
 
 /** JSON without a schema has no infinities, and no engine samples a token that has none. */

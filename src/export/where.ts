@@ -87,32 +87,29 @@ function tokenize(expression: string): WhereToken[] {
     tokenPattern.lastIndex = at;
     const groups = tokenPattern.exec(expression)?.groups;
     if (groups === undefined) break;
-    const end = tokenPattern.lastIndex;
+    at = tokenPattern.lastIndex;
     for (const type of ["name", "number", "text", "operator"] as const) {
       const text = groups[type];
       if (text === undefined) continue;
-      tokens.push({ type, text: type === "text" ? unquoted(text) : text, at: end - text.length });
+      const unquoted = type === "text" ? text.slice(1, -1).replaceAll(/\\(.)/gs, "$1") : text;
+      tokens.push({ type, text: unquoted, at: at - text.length });
     }
-    at = end;
   }
   const rest = expression.slice(at).trimStart();
-  const place = expression.length - rest.length;
   if (rest === "") return [...tokens, { type: "end", text: "", at: expression.length }];
-  throw new WhereError(expression, place, strayAdvice(rest));
+  const advice = strayAdvice.find(([start]) => rest.startsWith(start))?.[1];
+  const shown = `"${String.fromCodePoint(rest.codePointAt(0) ?? 0)}"`;
+  throw new WhereError(expression, expression.length - rest.length, advice ?? `${shown} means nothing here`);
 }
 
-function unquoted(text: string): string {
-  return text.slice(1, -1).replaceAll(/\\(.)/gs, "$1");
-}
-
-function strayAdvice(rest: string): string {
-  if (rest.startsWith("=")) return 'a comparison is written "=="';
-  if (rest.startsWith("&")) return '"and" is written as a word';
-  if (rest.startsWith("|")) return '"or" is written as a word';
-  if (rest.startsWith("!")) return '"not" is written as a word';
-  if (rest.startsWith('"') || rest.startsWith("'")) return "the text is not closed";
-  return `"${String.fromCodePoint(rest.codePointAt(0) ?? 0)}" means nothing here`;
-}
+const strayAdvice = [
+  ["=", 'a comparison is written "=="'],
+  ["&", '"and" is written as a word'],
+  ["|", '"or" is written as a word'],
+  ["!", '"not" is written as a word'],
+  ['"', "the text is not closed"],
+  ["'", "the text is not closed"],
+] as const;
 
 /** An expression that cannot be read; the message shows the place below it. */
 export class WhereError extends ConfigurationError {
@@ -127,13 +124,12 @@ export type Where = (fields: WhereFields) => boolean;
 
 const maxDepth = 100;
 
-const comparisons: Readonly<Record<string, (order: number) => boolean>> = {
-  "==": (order) => order === 0,
-  "!=": (order) => order !== 0,
-  "<": (order) => order < 0,
-  "<=": (order) => order <= 0,
-  ">": (order) => order > 0,
-  ">=": (order) => order >= 0,
+/** Comparisons that need an order. */
+const orders: Readonly<Record<string, (found: number | string, value: number | string) => boolean>> = {
+  "<": (found, value) => found < value,
+  "<=": (found, value) => found <= value,
+  ">": (found, value) => found > value,
+  ">=": (found, value) => found >= value,
 };
 
 /**
@@ -141,144 +137,108 @@ const comparisons: Readonly<Record<string, (order: number) => boolean>> = {
  * shows the place.
  */
 export function parseWhere(expression: string): Where {
-  const reader = new WhereReader(expression);
-  return reader.read();
-}
+  const tokens = tokenize(expression);
+  let next = 0;
+  let depth = 0;
+  // The end is never gone past.
+  const current = (): WhereToken => tokens[next]!;
+  const misread = ({ at }: WhereToken, reason: string): WhereError => new WhereError(expression, at, reason);
+  /** Goes past the token when it is this one; a text in quotes never is. */
+  const take = (text: string): boolean => {
+    const token = current();
+    const isIt = token.text === text && (token.type === "name" || token.type === "operator");
+    if (isIt) next++;
+    return isIt;
+  };
+  const need = (text: string): void => {
+    if (!take(text)) throw misread(current(), `"${text}" is needed here`);
+  };
 
-class WhereReader {
-  readonly #expression: string;
-  readonly #tokens: readonly WhereToken[];
-  #next = 0;
-  #depth = 0;
+  const where = or();
+  const last = current();
+  if (last.type !== "end") throw misread(last, `"and" or "or" is needed before "${last.text}"`);
+  return where;
 
-  constructor(expression: string) {
-    this.#expression = expression;
-    this.#tokens = tokenize(expression);
-  }
-
-  read(): Where {
-    const where = this.#or();
-    const token = this.#token;
-    if (token.type !== "end") throw this.#misread(token, `"and" or "or" is needed before "${token.text}"`);
-    return where;
-  }
-
-  #or(): Where {
-    const parts = [this.#and()];
-    while (this.#take("or")) parts.push(this.#and());
+  function or(): Where {
+    const parts = [and()];
+    while (take("or")) parts.push(and());
     return parts.length === 1 ? parts[0]! : (fields) => parts.some((part) => part(fields));
   }
 
-  #and(): Where {
-    const parts = [this.#not()];
-    while (this.#take("and")) parts.push(this.#not());
+  function and(): Where {
+    const parts = [not()];
+    while (take("and")) parts.push(not());
     return parts.length === 1 ? parts[0]! : (fields) => parts.every((part) => part(fields));
   }
 
-  #not(): Where {
-    const token = this.#token;
-    if (++this.#depth > maxDepth) throw this.#misread(token, `it is nested deeper than ${maxDepth} levels`);
-    try {
-      if (this.#take("not")) {
-        const inner = this.#not();
-        return (fields) => !inner(fields);
-      }
-      if (!this.#take("(")) return this.#comparison();
-      const inner = this.#or();
-      this.#need(")");
-      return inner;
-    } finally {
-      this.#depth--;
-    }
+  function not(): Where {
+    if (++depth > maxDepth) throw misread(current(), `it is nested deeper than ${maxDepth} levels`);
+    let inner: Where;
+    if (take("not")) {
+      const negated = not();
+      inner = (fields) => !negated(fields);
+    } else if (take("(")) {
+      inner = or();
+      need(")");
+    } else inner = comparison();
+    depth--;
+    return inner;
   }
 
-  #comparison(): Where {
-    const name = this.#field();
-    const isNegated = this.#take("not");
-    if (isNegated || this.#token.text === "in") {
-      this.#need("in");
-      const values = this.#list(name);
-      return (fields) => values.some((value) => value === fields[name]) !== isNegated;
+  function comparison(): Where {
+    const name = field();
+    const isNegated = take("not");
+    if (isNegated || current().text === "in") {
+      need("in");
+      need("(");
+      const values = [value(name)];
+      while (take(",")) values.push(value(name));
+      need(")");
+      return (fields) => values.includes(fields[name]) !== isNegated;
     }
-    const operator = this.#token;
-    const holds = operator.type === "operator" ? comparisons[operator.text] : undefined;
-    if (holds === undefined)
-      throw this.#misread(operator, `a comparison (==, !=, <, <=, >, >=, in) is needed after "${name}"`);
-    this.#next++;
-    const valueToken = this.#token;
-    const value = this.#value(name);
-    if (operator.text === "==") return (fields) => fields[name] === value;
-    if (operator.text === "!=") return (fields) => fields[name] !== value;
-    if (value === null) throw this.#misread(valueToken, `null has no order; only == and != compare with it`);
+    const operator = current();
+    const isEquality = operator.text === "==" || operator.text === "!=";
+    const holds = orders[operator.text];
+    if (operator.type !== "operator" || (!isEquality && holds === undefined))
+      throw misread(operator, `a comparison (==, !=, <, <=, >, >=, in) is needed after "${name}"`);
+    next++;
+    const token = current();
+    const compared = value(name);
+    if (holds === undefined) return (fields) => (fields[name] === compared) === (operator.text === "==");
+    if (compared === null) throw misread(token, `null has no order; only == and != compare with it`);
     return (fields) => {
       const found = fields[name];
-      return found !== null && holds(orderOf(found, value));
+      return found !== null && holds(found, compared);
     };
   }
 
-  #field(): WhereFieldName {
-    const token = this.#token;
-    if (token.type === "end") throw this.#misread(token, "a comparison is needed here");
-    if (token.type !== "name") throw this.#misread(token, `a field is needed here, not "${token.text}"`);
+  function field(): WhereFieldName {
+    const token = current();
+    if (token.type === "end") throw misread(token, "a comparison is needed here");
+    if (token.type !== "name") throw misread(token, `a field is needed here, not "${token.text}"`);
     if (!isField(token.text)) {
       const names = Object.keys(whereFieldKinds).join(", ");
-      throw this.#misread(token, `there is no field "${token.text}"; the fields are ${names}`);
+      throw misread(token, `there is no field "${token.text}"; the fields are ${names}`);
     }
-    this.#next++;
+    next++;
     return token.text;
   }
 
-  #list(name: WhereFieldName): WhereValue[] {
-    this.#need("(");
-    const values = [this.#value(name)];
-    while (this.#take(",")) values.push(this.#value(name));
-    this.#need(")");
-    return values;
-  }
-
-  #value(name: WhereFieldName): WhereValue {
-    const token = this.#token;
+  function value(name: WhereFieldName): WhereValue {
+    const token = current();
     const { type } = whereFieldKinds[name];
-    if (token.type === "name" && token.text === "null") {
-      this.#next++;
-      return null;
-    }
-    if (token.type === "name") throw this.#misread(token, `a value is needed; texts stand in quotes: "${token.text}"`);
-    if (token.type !== "number" && token.type !== "text") throw this.#misread(token, "a value is needed here");
+    if (take("null")) return null;
+    if (token.type === "name") throw misread(token, `a value is needed; texts stand in quotes: "${token.text}"`);
+    if (token.type !== "number" && token.type !== "text") throw misread(token, "a value is needed here");
     if (token.type !== type) {
       const expected = type === "number" ? "a number" : "a text in quotes";
-      throw this.#misread(token, `"${name}" is compared with ${expected}`);
+      throw misread(token, `"${name}" is compared with ${expected}`);
     }
-    this.#next++;
+    next++;
     return type === "number" ? Number(token.text) : token.text;
-  }
-
-  get #token(): WhereToken {
-    return this.#tokens[this.#next] ?? { type: "end", text: "", at: this.#expression.length };
-  }
-
-  /** Goes past the token when it is this one; a text in quotes never is. */
-  #take(text: string): boolean {
-    const token = this.#token;
-    const isIt = token.text === text && (token.type === "name" || token.type === "operator");
-    if (isIt) this.#next++;
-    return isIt;
-  }
-
-  #need(text: string): void {
-    const token = this.#token;
-    if (!this.#take(text)) throw this.#misread(token, `"${text}" is needed here`);
-  }
-
-  #misread(token: WhereToken, reason: string): WhereError {
-    return new WhereError(this.#expression, token.at, reason);
   }
 }
 
 function isField(name: string): name is WhereFieldName {
   return Object.hasOwn(whereFieldKinds, name);
-}
-
-function orderOf(found: number | string, value: number | string): number {
-  return found < value ? -1 : found > value ? 1 : 0;
 }
