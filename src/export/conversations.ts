@@ -61,43 +61,26 @@ function actionMessage({ action, decision }: DecisionEvent): ChatMessage {
   const isOwnCall = toolCalls.some(
     ({ id, name, argumentsText }) => id === call?.id && name === call.name && argumentsText === call.argumentsText,
   );
-  if (call !== null && isOwnCall) return messageOf("assistant", content, { reasoning, calls: [chatCall(call)] });
+  if (call !== null && isOwnCall) return assistantMessage(content, reasoning, [call]);
   // A text strategy's call is part of its text; a call that was not carried out stands in the text alone.
-  return toolCalls.length > 0 ? messageOf("assistant", text) : messageOf("assistant", content, { reasoning });
+  return toolCalls.length > 0 ? assistantMessage(text, null, []) : assistantMessage(content, reasoning, []);
 }
 
-function chatCall(call: ToolCall): ChatToolCall {
-  return { id: call.id, type: "function", function: { name: call.name, arguments: call.argumentsText } };
+const noParts = { reasoning_content: null, tool_calls: null, tool_call_id: null, name: null };
+
+function assistantMessage(content: string, reasoning: string | null, calls: readonly ToolCall[]): ChatMessage {
+  const tool_calls = calls.map(({ id, name, argumentsText }): ChatToolCall => {
+    return { id, type: "function", function: { name, arguments: argumentsText } };
+  });
+  const parts = { reasoning_content: reasoning, tool_calls: calls.length === 0 ? null : tool_calls };
+  return { role: "assistant", content, ...noParts, ...parts };
 }
 
 function plainMessage(message: Message): ChatMessage {
   const { role, content } = message;
-  switch (role) {
-    case "assistant":
-      return messageOf(role, content, { reasoning: message.reasoning, calls: message.toolCalls.map(chatCall) });
-    case "tool":
-      return messageOf(role, content, { callId: message.callId, name: message.name });
-    case "system":
-    case "user":
-      return messageOf(role, content);
-    default:
-      return role satisfies never;
-  }
-}
-
-function messageOf(
-  role: ChatMessage["role"],
-  content: string,
-  parts: {
-    readonly reasoning?: string | null;
-    readonly calls?: readonly ChatToolCall[];
-    readonly callId?: string | null;
-    readonly name?: string;
-  } = {},
-): ChatMessage {
-  const { reasoning = null, calls = [], callId = null, name = null } = parts;
-  const tool_calls = calls.length === 0 ? null : calls;
-  return { role, content, reasoning_content: reasoning, tool_calls, tool_call_id: callId, name };
+  if (role === "assistant") return assistantMessage(content, message.reasoning, message.toolCalls);
+  const answer = role === "tool" ? { tool_call_id: message.callId, name: message.name } : {};
+  return { role, content, ...noParts, ...answer };
 }
 
 const toolsMeaning = "JSON text of the tools that the template shows; null where none are shown or known";
@@ -149,13 +132,6 @@ export type PreferenceFacts = Pick<EpisodeFacts, "run" | "environment" | "split"
   readonly candidates: number;
 };
 
-type Candidate = {
-  readonly origin: ExportOrigin;
-  readonly reward: number;
-  readonly prompt: readonly ChatMessage[];
-  readonly rest: readonly ChatMessage[];
-};
-
 /**
  * The pairs of one group: one for each beginning that at least two graded episodes share with different rewards. Of equal
  * rewards the first in the group is taken, so that the same run gives the same pairs.
@@ -164,45 +140,28 @@ export function toPreferenceRows(
   origins: readonly ExportOrigin[],
   toolsOf: (origin: ExportOrigin) => string | null,
 ): PreferenceRow[] {
-  const byBeginning = new Map<string, Candidate[]>();
-  for (const origin of origins) {
+  const candidates = origins.flatMap((origin) => {
     const { reward } = origin.episode;
     const { opening, rest } = conversationOf(origin.episode);
-    if (reward === null || rest.length === 0) continue;
-    const key = JSON.stringify(opening);
-    const alike = byBeginning.get(key) ?? [];
-    byBeginning.set(key, alike);
-    alike.push({ origin, reward, prompt: opening, rest });
-  }
-  return [...byBeginning.values()].flatMap((alike) => {
+    return reward === null || rest.length === 0
+      ? []
+      : [{ origin, reward, opening, rest, key: JSON.stringify(opening) }];
+  });
+  return [...new Set(candidates.map(({ key }) => key))].flatMap((key) => {
+    const alike = candidates.filter((candidate) => candidate.key === key);
     const best = alike.reduce((one, other) => (other.reward > one.reward ? other : one));
     const worst = alike.reduce((one, other) => (other.reward < one.reward ? other : one));
-    return best.reward > worst.reward ? [pairOf(best, worst, { candidates: alike.length, toolsOf })] : [];
+    if (best.reward === worst.reward) return [];
+    const { run, environment, split, task_id, group_id, episode_id } = episodeFacts(best.origin);
+    const facts = { run, environment, split, task_id, group_id, chosen_episode_id: episode_id };
+    return {
+      prompt: best.opening,
+      chosen: best.rest,
+      rejected: worst.rest,
+      score_chosen: best.reward,
+      score_rejected: worst.reward,
+      tools: toolsOf(best.origin),
+      metadata: { ...facts, rejected_episode_id: worst.origin.episode.id, candidates: alike.length },
+    };
   });
-}
-
-function pairOf(
-  best: Candidate,
-  worst: Candidate,
-  options: { readonly candidates: number; readonly toolsOf: (origin: ExportOrigin) => string | null },
-): PreferenceRow {
-  const { run, environment, split, task_id, group_id, episode_id } = episodeFacts(best.origin);
-  return {
-    prompt: best.prompt,
-    chosen: best.rest,
-    rejected: worst.rest,
-    score_chosen: best.reward,
-    score_rejected: worst.reward,
-    tools: options.toolsOf(best.origin),
-    metadata: {
-      run,
-      environment,
-      split,
-      task_id,
-      group_id,
-      chosen_episode_id: episode_id,
-      rejected_episode_id: worst.origin.episode.id,
-      candidates: options.candidates,
-    },
-  };
 }

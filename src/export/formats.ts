@@ -202,53 +202,48 @@ export function exportGroup(
     readonly groupSize?: number | null;
   },
 ): ExportedGroup {
+  const { run, groupIndex, decision } = group;
   const groupMean = meanReward(group);
-  const leftOut = new LeftOutCounter();
+  const leftOut = new Map<string, LeftOut>();
+  const leaveOut = (reason: string, episode: Episode): void => {
+    const { episodes, sampledTokens } = leftOut.get(reason) ?? { episodes: 0, sampledTokens: 0 };
+    leftOut.set(reason, { reason, episodes: episodes + 1, sampledTokens: sampledTokens + countSampled(episode) });
+  };
   const taken: EpisodeToExport[] = [];
   for (const { episode, result, index } of group.episodes) {
-    const sampleCount = result.samples.length;
-    const origin = { episode, index, groupIndex: group.groupIndex, run: group.run, sampleCount, groupMean };
-    const reason = whyNot(group, { format, origin, result, where: options.where });
+    const origin = { episode, index, groupIndex, run, sampleCount: result.samples.length, groupMean };
+    const isChosen = (): boolean => options.where(whereFields(origin, { decision, samples: result.samples }));
+    const reason = whyNot(group, format, { origin, result }) ?? (isChosen() ? null : "--where");
     if (reason === null) taken.push({ origin, result });
-    else leftOut.add(reason, episode);
+    else leaveOut(reason, episode);
   }
   const exported = taken.length === 0 ? [] : format.rowsOf(taken, options);
   if (format.wholeGroups && options.groupSize !== undefined && exported.length > 0) {
     const reason = whyNotWhole(group, exported.length, options.groupSize);
     if (reason !== null) {
-      for (const { origin } of taken) leftOut.add(reason, origin.episode);
-      return { rows: [], episodes: 0, trainedTokens: null, leftOut: leftOut.list() };
+      for (const { origin } of taken) leaveOut(reason, origin.episode);
+      return { rows: [], episodes: 0, trainedTokens: null, leftOut: [...leftOut.values()] };
     }
   }
   const inRows = new Set(exported.flatMap(({ episodes }) => episodes.map(({ index }) => index)));
-  for (const { origin } of taken) if (!inRows.has(origin.index)) leftOut.add(format.whyLeftOut, origin.episode);
+  for (const { origin } of taken) if (!inRows.has(origin.index)) leaveOut(format.whyLeftOut, origin.episode);
   const rows = exported.map(({ row }) => row);
   const written = taken.filter(({ origin }) => inRows.has(origin.index));
-  return {
-    rows,
-    episodes: written.length,
-    trainedTokens: checkTokens(rows, written, format),
-    leftOut: leftOut.list(),
-  };
+  const trainedTokens = checkTokens(rows, written, format);
+  return { rows, episodes: written.length, trainedTokens, leftOut: [...leftOut.values()] };
 }
 
 function whyNot(
-  group: GroupToExport,
-  through: {
-    readonly format: ExportFormat;
-    readonly origin: ExportOrigin;
-    readonly result: EpisodeSamples;
-    readonly where: (fields: WhereFields) => boolean;
-  },
+  { decision, reason }: GroupToExport,
+  { takes }: ExportFormat,
+  { origin, result }: EpisodeToExport,
 ): string | null {
-  const { format, origin, result, where } = through;
   const { outcome, reward } = origin.episode;
   if (outcome === "failed" || outcome === "aborted") return `it was ${outcome}`;
   if (reward === null) return "it was not graded";
   if (isFilteredOut(result)) return "the run's fault policy took it out";
-  if (format.takes === "kept-groups" && group.decision === "dropped") return `its group was dropped: ${group.reason}`;
-  if (format.takes === "kept-groups" && group.decision === "undecided") return "its group is not decided yet";
-  return where(whereFields(origin, { decision: group.decision, samples: result.samples })) ? null : "--where";
+  if (takes === "all-groups" || decision === "kept") return null;
+  return decision === "dropped" ? `its group was dropped: ${reason}` : "its group is not decided yet";
 }
 
 /** A trainer that finds groups by position needs one row for each episode, in groups of one size. */
@@ -263,23 +258,20 @@ function isFilteredOut({ samples, dropped }: EpisodeSamples): boolean {
   return samples.length === 0 && dropped.some(({ reason }) => reason === "filtered");
 }
 
-/** Trained tokens of the episodes, which must be those of the rows. */
+/** Trained tokens of the episodes, which must be those of the rows. `null` for formats without tokens, and without rows. */
 function checkTokens(
   rows: readonly AnyRow[],
   written: readonly EpisodeToExport[],
   format: ExportFormat,
 ): number | null {
-  let inRows: number | null = null;
-  for (const row of rows) {
-    const count = format.trainedTokens(row);
-    if (count !== null) inRows = (inRows ?? 0) + count;
-  }
-  if (inRows === null) return null;
+  const counts = rows.map(format.trainedTokens).filter((count) => count !== null);
+  if (counts.length === 0) return null;
+  const inRows = sum(counts);
   let expected = 0;
   for (const { origin, result } of written) {
-    const trained = result.samples.reduce((sum, { lossMask }) => sum + countOnes(lossMask), 0);
-    const dropped = result.dropped.reduce((sum, { count }) => sum + count, 0);
-    const sampled = sampledTokens(origin.episode);
+    const trained = sum(result.samples.map(({ lossMask }) => countOnes(lossMask)));
+    const dropped = sum(result.dropped.map(({ count }) => count));
+    const sampled = countSampled(origin.episode);
     if (trained + dropped !== sampled) throw lost(origin.episode.id, `${trained} + ${dropped}`, sampled);
     expected += trained;
   }
@@ -296,23 +288,13 @@ function lost(episodes: string, found: string, expected: number): Error {
 
 function meanReward({ episodes }: GroupToExport): number | null {
   const rewards = episodes.flatMap(({ episode: { reward }, result }) => (isFilteredOut(result) ? [] : (reward ?? [])));
-  return rewards.length === 0 ? null : rewards.reduce((sum, reward) => sum + reward, 0) / rewards.length;
+  return rewards.length === 0 ? null : sum(rewards) / rewards.length;
 }
 
-function sampledTokens({ trajectory }: Episode): number {
-  return trajectory.turns.reduce((sum, turn) => sum + turn.sampledTokens.length, 0);
+function countSampled({ trajectory }: Episode): number {
+  return sum(trajectory.turns.map(({ sampledTokens }) => sampledTokens.length));
 }
 
-class LeftOutCounter {
-  readonly #byReason = new Map<string, LeftOut>();
-
-  add(reason: string, episode: Episode): void {
-    const before = this.#byReason.get(reason) ?? { reason, episodes: 0, sampledTokens: 0 };
-    const sampled = before.sampledTokens + sampledTokens(episode);
-    this.#byReason.set(reason, { reason, episodes: before.episodes + 1, sampledTokens: sampled });
-  }
-
-  list(): LeftOut[] {
-    return [...this.#byReason.values()];
-  }
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0);
 }
