@@ -76,11 +76,11 @@ const valueTexts: { readonly [Type in ColumnType]?: (value: unknown) => string }
   double: (value) => pythonFloat(value as number),
   floats: listText(float32Text),
   doubles: listText(pythonFloat),
-  "float-lists": listText(listText(float32Text)),
+  "float-lists": (lists) => `[${(lists as readonly unknown[]).map(listText(float32Text)).join(",")}]`,
 };
 
-function listText<T>(entry: (value: T) => string): (values: unknown) => string {
-  return (values) => `[${(values as readonly T[]).map(entry).join(",")}]`;
+function listText(entry: (value: number) => string): (values: unknown) => string {
+  return (values) => `[${(values as readonly number[]).map(entry).join(",")}]`;
 }
 
 function float32Text(value: number): string {

@@ -66,7 +66,7 @@ export async function createJsonLinesFile(path: string, columns: Columns<AnyRow>
       await flush();
       return file.close();
     },
-    abandon: file.abandon,
+    abandon: () => file.abandon(),
   };
 }
 
@@ -122,7 +122,7 @@ export async function createParquetFile(path: string, columns: Columns<AnyRow>):
       await drain();
       return file.close();
     },
-    abandon: file.abandon,
+    abandon: () => file.abandon(),
   };
 }
 

@@ -74,7 +74,7 @@ export const exportFormats = {
       if (samples.length === 0) return [];
       return [{ row: toAtroposRow(samples), episodes: episodes.map(({ origin }) => origin) }];
     },
-    trainedTokens: ({ masks }) => masks.reduce((sum, mask) => sum + countLabels(mask), 0),
+    trainedTokens: ({ masks }) => sum(masks.map(countLabels)),
   }),
   verifiers: formatOf(verifiersColumns, {
     rowsOf: (episodes) =>
@@ -82,7 +82,7 @@ export const exportFormats = {
         row: toVerifiersRow(origin, result.dropped),
         episodes: [origin],
       })),
-    trainedTokens: ({ traces }) => traces[0].nodes.reduce((sum, { mask }) => sum + mask.filter(Boolean).length, 0),
+    trainedTokens: ({ traces }) => sum(traces[0].nodes.map(({ mask }) => mask.filter(Boolean).length)),
   }),
   tinker: formatOf(tinkerColumns, { rowsOf: eachSample(toTinkerRow), trainedTokens: ({ mask }) => countOnesIn(mask) }),
   trl: formatOf(trlColumns, {

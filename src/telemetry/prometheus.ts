@@ -182,8 +182,9 @@ export async function serveMetrics(metrics: MetricsPage, options: MetricsServerO
   });
   server.requestTimeout = 10_000;
   server.listen(port, host);
-  await once(server, "listening").catch((cause: NodeJS.ErrnoException) => {
-    const reason = cause.code === "EADDRINUSE" ? "the port is taken" : cause.message;
+  await once(server, "listening").catch((cause: unknown) => {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const reason = code === "EADDRINUSE" ? "the port is taken" : message;
     throw new ConfigurationError(
       `Cannot serve metrics at ${host}:${port}: ${reason}; choose another port, like prometheus:9465.`,
       { cause },

@@ -54,7 +54,7 @@ export async function createTensorboard(folder: string, options: TensorboardOpti
     since = time;
     // What had no episode, turn or token to be counted over is left out: absent is not zero.
     const shown = curves.filter(([, , whole]) => counted[whole] > 0);
-    const scalars: [string, number][] = shown.map(([name, part, whole]) => [name, counted[part] / counted[whole]]);
+    const scalars: [string, number][] = shown.map(([tag, part, whole]) => [tag, counted[part] / counted[whole]]);
     scalars.push(["groups/kept", groups.kept], ["groups/dropped", groups.dropped]);
     file.write(scalarRecord(time / 1000, ended, scalars));
   }
