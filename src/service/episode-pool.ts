@@ -2,12 +2,24 @@
 // ones in memory. Which episodes run and what their ends mean is decided by the schedulers of groups that call it.
 
 import { ConfigurationError, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
+import type { Clock } from "../lib/clock.ts";
 import { createSemaphore, type Semaphore } from "../lib/limits.ts";
 import { episodeSamples, type FinishedEpisode, type RunEpisode } from "../rollout/index.ts";
+import { notStarted, summarize, viewEvent } from "./episode-view.ts";
 import type { JobStore } from "./job-store.ts";
-import { type EpisodeJob, summarize, viewEvent } from "./jobs.ts";
+import type { EpisodeJob, GroupJob } from "./jobs.ts";
 import { ServiceError } from "./service-error.ts";
-import type { EndedEpisode, PolicyRequest, ServiceParts } from "./service-options.ts";
+import type { EndedEpisode, PolicyRequest, ServiceLimits, ServiceParts } from "./service-options.ts";
+
+/** What requests and producers share. */
+export type SharedParts = {
+  readonly parts: ServiceParts;
+  readonly limits: ServiceLimits;
+  /** Measures leases. */
+  readonly clock: Clock;
+  readonly jobs: JobStore;
+  readonly pool: EpisodePool;
+};
 
 /** Finished episodes in memory: trainers fetch samples soon after the end. */
 const mostRecent = 256;
@@ -23,18 +35,16 @@ export type PoolOptions = {
 };
 
 export class EpisodePool {
-  readonly #parts: Pick<ServiceParts, "gate" | "store" | "archive" | "formats">;
+  readonly #parts: ServiceParts;
   readonly #jobs: JobStore;
   readonly #permits: Semaphore;
   readonly #recent = new Map<string, EndedEpisode>();
-  readonly #running = new Set<Promise<unknown>>();
+  readonly #tracked = new Set<Promise<unknown>>();
   #waitingOfProducers = 0;
-  #isClosing = false;
+  /** The service accepts, begins and decides nothing more. Set by `close`. */
+  isClosing = false;
 
-  constructor(
-    parts: Pick<ServiceParts, "gate" | "store" | "archive" | "formats">,
-    { jobs, concurrency }: { readonly jobs: JobStore; readonly concurrency: number },
-  ) {
+  constructor(parts: ServiceParts, jobs: JobStore, { concurrency }: { readonly concurrency: number }) {
     this.#parts = parts;
     this.#jobs = jobs;
     this.#permits = createSemaphore(concurrency);
@@ -55,26 +65,30 @@ export class EpisodePool {
     return this.#permits.waiting - this.#waitingOfProducers;
   }
 
-  /** Nothing begins from now on. Suspends what waits; and what runs, unless `wait` lets it finish. */
-  close(jobs: Iterable<EpisodeJob>, { wait }: { readonly wait: boolean }): void {
-    this.#isClosing = true;
+  /**
+   * Nothing begins from now on. What waits is suspended; and what runs, unless `wait` lets it finish. Resolves when nothing runs
+   * and nothing tracked is in flight.
+   */
+  async close({ wait }: { readonly wait: boolean }): Promise<void> {
+    this.isClosing = true;
     const waits = wait && this.#parts.gate.isOpen;
-    for (const job of jobs) if (job.status === "waiting" || !waits) job.suspend();
+    for (const job of this.#jobs.all()) if (job.status === "waiting" || !waits) job.suspend();
+    while (this.#tracked.size > 0) await Promise.allSettled(this.#tracked);
   }
 
-  /** Resolves when nothing runs any more. */
-  async idle(): Promise<void> {
-    while (this.#running.size > 0) await Promise.allSettled(this.#running);
+  /** Work that a closing service waits for. Returns it. */
+  track<T>(work: Promise<T>): Promise<T> {
+    const tracked = work.finally(() => this.#tracked.delete(tracked));
+    this.#tracked.add(tracked);
+    return tracked;
   }
 
   /**
-   * Runs it once it has a permit, and stores it. Resolves with `null` when it was suspended, or cancelled before it began; then
-   * nothing is stored. Rejects with the error of the runner or the store.
+   * Runs it once it has a permit, and stores it. Resolves with `null` when it was suspended, or cancelled before it began and so
+   * has ended; then nothing is stored. Rejects with the error of the runner or the store.
    */
   run(job: EpisodeJob, runner: RunEpisode, options: PoolOptions = {}): Promise<FinishedEpisode | null> {
-    const running = this.#run(job, runner, options).finally(() => this.#running.delete(running));
-    this.#running.add(running);
-    return running;
+    return this.track(this.#run(job, runner, options));
   }
 
   /** A finished episode with its training rows; `null` while it runs, and when there is none. */
@@ -87,18 +101,16 @@ export class EpisodePool {
     return episode === null ? null : { episode, result: episodeSamples(episode) };
   }
 
-  /** Records the decision on a group, with its rows when it is kept. */
+  /** Records the decision on a group, with its rows when it is kept and they are to be written. */
   async record(group: GroupRecord): Promise<void> {
-    const sampleLines = group.decision === "kept" ? await this.#rowsOf(group) : [];
-    await this.#parts.store.appendGroup({ group, sampleLines });
-  }
-
-  async #rowsOf({ episodeIds, groupIndex }: GroupRecord): Promise<string[]> {
     const [format] = this.#parts.formats.values();
-    if (format === undefined) return [];
-    const ended = await Promise.all(episodeIds.map((episodeId) => this.ended(episodeId)));
-    const found = ended.filter((one) => one !== null);
-    return format(found, groupIndex).map((row) => JSON.stringify(row));
+    let sampleLines: readonly string[] = [];
+    if (group.decision === "kept" && this.#parts.writeSamples === true && format !== undefined) {
+      const ended = await Promise.all(group.episodeIds.map((episodeId) => this.ended(episodeId)));
+      const found = ended.filter((one) => one !== null);
+      sampleLines = format(found, group.groupIndex).map((row) => JSON.stringify(row));
+    }
+    await this.#parts.store.appendGroup({ group, sampleLines });
   }
 
   async #run(
@@ -107,7 +119,7 @@ export class EpisodePool {
     { isProduced = false, runsCancelled, onEvent, onRecorded }: PoolOptions,
   ): Promise<FinishedEpisode | null> {
     const { task, ...place } = job.place;
-    if (this.#isClosing) job.suspend();
+    if (this.isClosing) job.suspend();
     let release = (): void => undefined;
     const waits = isProduced && this.#permits.running >= this.#permits.limit;
     if (waits) this.#waitingOfProducers++;
@@ -118,7 +130,11 @@ export class EpisodePool {
       await this.#parts.gate.pass(job.signal);
     } catch {
       release();
-      if (job.isSuspended || runsCancelled?.() !== true) return null;
+      if (job.isSuspended) return null;
+      if (runsCancelled?.() !== true) {
+        job.end(notStarted);
+        return null;
+      }
     }
     try {
       job.begin();
@@ -154,8 +170,22 @@ export class EpisodePool {
   }
 }
 
+/** The decision to keep a group with all its stored episodes. */
+export function keptGroup({ groupId, groupIndex, task, jobs }: GroupJob): GroupRecord {
+  const stored = jobs.filter(({ isStored }) => isStored);
+  return {
+    groupId,
+    taskId: task.id,
+    groupIndex,
+    decision: "kept",
+    reason: null,
+    episodeIds: stored.map(({ place }) => place.episodeId),
+    rewards: stored.map(({ summary }) => summary.reward),
+  };
+}
+
 /** The runner of a policy. Throws a `ServiceError` when there is none. */
-export function runnerFor(policy: PolicyRequest, { runner }: Pick<ServiceParts, "runner">): RunEpisode {
+export function runnerFor(policy: PolicyRequest, { runner }: ServiceParts): RunEpisode {
   try {
     return runner(policy);
   } catch (error) {
@@ -165,12 +195,10 @@ export function runnerFor(policy: PolicyRequest, { runner }: Pick<ServiceParts, 
 }
 
 /** Of a request that an earlier process accepted: what is wrong with it now becomes the failure of its episodes. */
-export function runnerAgain(policy: PolicyRequest, parts: Pick<ServiceParts, "runner">): RunEpisode {
+export function runnerAgain(policy: PolicyRequest, parts: ServiceParts): RunEpisode {
   try {
     return runnerFor(policy, parts);
   } catch (error) {
-    return async () => {
-      throw error;
-    };
+    return () => Promise.reject(error);
   }
 }

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { EpisodeJob, notStarted } from "./jobs.ts";
+import { notStarted } from "./episode-view.ts";
+import { EpisodeJob } from "./jobs.ts";
 import { streamEvents } from "./event-stream.ts";
 
 const task = {

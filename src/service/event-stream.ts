@@ -2,7 +2,8 @@
 // names the last event it has and resumes after it. Events are shown as content, calls and results, without token ids; the
 // record with every token is in the samples.
 
-import type { EpisodeJob, EventView } from "./jobs.ts";
+import type { EventView } from "./episode-view.ts";
+import type { EpisodeJob } from "./jobs.ts";
 import { answerEpisode } from "./responses.ts";
 
 export type EventSource = {

@@ -1,4 +1,4 @@
-// What the desk promises when disks fail, clients repeat themselves and the process ends at a bad moment.
+// What requested groups promise when disks fail, clients repeat themselves and the process ends at a bad moment.
 
 import { expect, test } from "vitest";
 import type { Episode, GroupRecord } from "../core/index.ts";
@@ -36,6 +36,15 @@ function recordedGroups() {
   };
   return { records, store };
 }
+
+test.each([
+  [false, 0],
+  [true, 1],
+])("groups come to the store with rows where they are requested: %s", async (writeSamples, rows) => {
+  const { askJson, groups } = createTestService({ parts: { writeSamples } });
+  const { id } = await askJson<GroupAnswer>("/v1/groups", { task_index: 1, group_size: 1, ...waiting });
+  await expect.poll(() => groups.get(id)?.length).toBe(rows);
+});
 
 test("a key that comes again while its request is being written is answered once it is on disk", async () => {
   const { log, writes } = heldLog();

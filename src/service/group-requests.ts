@@ -1,14 +1,13 @@
-// Requested groups: accepts them and reports their state. Here: identity (a key that comes twice is one request), and how many
+// Requested groups: accepts, restores and cancels them. Here: identity (a key that comes twice is one request), and how many
 // episodes may wait. Each group is run by a scheduler of its own over the shared pool of episodes.
 
 import { createHash, randomUUID } from "node:crypto";
 import { type RunEpisode, runGroups } from "../rollout/index.ts";
-import { type EpisodePool, runnerAgain, runnerFor } from "./episode-pool.ts";
-import type { JobStore } from "./job-store.ts";
-import { type EpisodeJob, type GroupJob, type GroupRequest, notRun, notStarted, openGroup, summarize } from "./jobs.ts";
+import { keptGroup, runnerAgain, runnerFor, type SharedParts } from "./episode-pool.ts";
+import { notRun, notStarted, summarize } from "./episode-view.ts";
+import { type EpisodeJob, type GroupJob, type GroupRequest, openGroup } from "./jobs.ts";
 import type { LoggedRequest } from "./request-log.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
-import type { ServiceLimits, ServiceParts } from "./service-options.ts";
 
 /** A request as it arrived. The same key is the same request in every process, so one repeated after a restart finds its own. */
 export type Submission = {
@@ -35,28 +34,12 @@ export function checkSameBody(known: { readonly bodyHash: string }, bodyHash: st
 }
 
 export class GroupRequests {
-  readonly #parts: ServiceParts;
-  readonly #limits: ServiceLimits;
-  readonly #jobs: JobStore;
-  readonly #pool: EpisodePool;
-  /** Requests that are not on disk yet, by group; their episodes neither have a permit nor wait for one. */
-  readonly #logging = new Map<string, { readonly logged: Promise<void>; readonly groupSize: number }>();
-  readonly #running = new Set<Promise<void>>();
-  #isClosing = false;
+  readonly #shared: SharedParts;
+  /** Episodes of requests that are not on disk yet; they neither have a permit nor wait for one. */
+  #logging = 0;
 
-  constructor(
-    parts: ServiceParts,
-    limits: ServiceLimits,
-    { jobs, pool }: { readonly jobs: JobStore; readonly pool: EpisodePool },
-  ) {
-    this.#parts = parts;
-    this.#limits = limits;
-    this.#jobs = jobs;
-    this.#pool = pool;
-  }
-
-  get isClosing(): boolean {
-    return this.#isClosing;
+  constructor(shared: SharedParts) {
+    this.#shared = shared;
   }
 
   /**
@@ -67,20 +50,33 @@ export class GroupRequests {
     request: GroupRequest,
     submission: Submission,
   ): Promise<{ readonly group: GroupJob; readonly isNew: boolean }> {
+    const { parts, jobs, pool } = this.#shared;
     const { id: groupId, bodyHash } = identify(submission, { keyed: "k", unkeyed: "g" });
-    const reloaded = this.#jobs.isUnloaded(groupId) ? await this.#jobs.find(groupId) : null;
-    const known = reloaded ?? this.#jobs.loaded(groupId);
+    const found = jobs.find(groupId);
+    const known = found instanceof Promise ? await found : found;
     if (known !== null) {
       checkSameBody(known, bodyHash);
-      await this.#logging.get(groupId)?.logged;
+      await known.logged;
       return { group: known, isNew: false };
     }
     this.#checkRoom(request);
-    const runner = runnerFor(request.policy, this.#parts);
-    const opened = openGroup(request, { groupId, groupIndex: 0, bodyHash, producerId: null }, this.#parts);
-    const group = { ...opened, groupIndex: this.#jobs.nextNumber() };
-    this.#jobs.add(group);
-    await this.#log(group, submission);
+    const runner = runnerFor(request.policy, parts);
+    const opened = openGroup(request, { groupId, groupIndex: 0, bodyHash, producerId: null }, parts);
+    const groupIndex = jobs.nextNumber();
+    const group = { ...opened, groupIndex };
+    const { key: idempotencyKey, body } = submission;
+    jobs.add(group);
+    this.#logging += request.groupSize;
+    group.logged = parts.requests.append({ type: "request", groupId, groupIndex, idempotencyKey, bodyHash, body });
+    try {
+      await pool.track(group.logged);
+    } catch (error) {
+      jobs.remove(group);
+      for (const job of group.jobs) job.end(notRun(error));
+      throw error;
+    } finally {
+      this.#logging -= request.groupSize;
+    }
     this.#start(group, runner);
     return { group, isNew: true };
   }
@@ -93,70 +89,48 @@ export class GroupRequests {
     earlier: readonly LoggedRequest[],
     options: { readonly read: (body: unknown) => GroupRequest; readonly decided: { has(groupId: string): boolean } },
   ): Promise<void> {
+    const { parts, jobs } = this.#shared;
     const cancelled = new Set(earlier.flatMap((entry) => (entry.type === "cancel" ? entry.episodeIds : [])));
     for (const entry of earlier) {
       if (entry.type !== "request") continue;
       const { groupId, groupIndex, bodyHash } = entry;
-      this.#jobs.reserveNumber(groupIndex);
       const request = options.read(entry.body);
       const identity = { groupId, groupIndex, bodyHash, producerId: null };
       if (options.decided.has(groupId)) {
-        this.#jobs.addUnloaded(request, identity);
+        jobs.addUnloaded(request, identity);
         continue;
       }
-      const group = openGroup(request, identity, this.#parts);
-      this.#jobs.add(group);
+      const group = openGroup(request, identity, parts);
+      jobs.add(group);
       for (const job of group.jobs) {
         const { episodeId } = job.place;
-        const episode = await this.#parts.archive.find(episodeId);
-        if (episode !== null) job.endStored(summarize(episode));
-        else if (cancelled.has(episodeId)) job.end(notStarted, { isStored: false });
+        const episode = await parts.archive.find(episodeId);
+        if (episode !== null) job.restore(summarize(episode), { isStored: true });
+        else if (cancelled.has(episodeId)) job.restore(notStarted, { isStored: false });
       }
-      this.#start(group, runnerAgain(request.policy, this.#parts));
+      this.#start(group, runnerAgain(request.policy, parts));
     }
   }
 
-  /** Rejects when the archive cannot be read. */
-  group(groupId: string): Promise<GroupJob | null> {
-    return this.#jobs.find(groupId);
-  }
-
-  /** As `group`. */
-  async job(episodeId: string): Promise<EpisodeJob | null> {
-    const group = await this.#jobs.find(episodeId.slice(0, Math.max(0, episodeId.lastIndexOf("."))));
-    return group?.jobs.find(({ place }) => place.episodeId === episodeId) ?? null;
-  }
-
   /** Cancels those of these that have not ended. Throws a `ServiceError` for a group of a producer. */
-  async cancel(group: GroupJob, jobs: readonly EpisodeJob[] = group.jobs): Promise<void> {
-    if (group.producerId !== null) {
+  async cancel({ groupId, producerId }: GroupJob, jobs: readonly EpisodeJob[]): Promise<void> {
+    if (producerId !== null) {
       throw new ServiceError(
         "of-a-producer",
-        `Cannot cancel episodes of group "${group.groupId}": it belongs to producer "${group.producerId}"; cancel that.`,
+        `Cannot cancel episodes of group "${groupId}": it belongs to producer "${producerId}"; cancel that.`,
       );
     }
     const live = jobs.filter(({ status }) => status !== "ended");
     if (live.length === 0) return;
     const episodeIds = live.map(({ place }) => place.episodeId);
-    await this.#parts.requests.append({ type: "cancel", groupId: group.groupId, episodeIds });
+    await this.#shared.parts.requests.append({ type: "cancel", groupId, episodeIds });
     for (const job of live) job.cancel();
   }
 
-  /**
-   * Accepts and begins nothing more. `wait`: until what runs has ended; otherwise, and while the gate is closed, it is
-   * suspended. The next process resumes what was suspended or waits.
-   */
-  async close(options: { readonly wait: boolean }): Promise<void> {
-    this.#isClosing = true;
-    this.#pool.close(this.#jobs.all(), options);
-    while (this.#running.size + this.#logging.size > 0) {
-      await Promise.allSettled([...this.#running, ...[...this.#logging.values()].map(({ logged }) => logged)]);
-    }
-  }
-
   #checkRoom({ groupSize }: GroupRequest): void {
-    if (this.#isClosing) throwClosing();
-    const { concurrency, maxWaiting } = this.#limits;
+    const { pool, limits } = this.#shared;
+    if (pool.isClosing) throwClosing();
+    const { concurrency, maxWaiting } = limits;
     const most = concurrency + maxWaiting;
     if (groupSize > most) {
       throw new ServiceError(
@@ -164,43 +138,22 @@ export class GroupRequests {
         `Cannot accept the request: it has ${groupSize} episodes, and this service holds ${most} at once; request fewer.`,
       );
     }
-    let open = this.#pool.running + this.#pool.waitingRequests + groupSize;
-    for (const logging of this.#logging.values()) open += logging.groupSize;
-    if (open <= most) return;
+    if (pool.running + pool.waitingRequests + this.#logging + groupSize <= most) return;
     throw new ServiceError(
       "too-many",
-      `Cannot accept the request: ${this.#pool.waitingRequests} episodes wait, at most ${maxWaiting} may; try again later.`,
+      `Cannot accept the request: ${pool.waitingRequests} episodes wait, at most ${maxWaiting} may; try again later.`,
       { retryAfter: 1 },
     );
   }
 
-  async #log(group: GroupJob, { key, body }: Submission): Promise<void> {
-    const { groupId, groupIndex, bodyHash, jobs } = group;
-    const entry = { type: "request", groupId, groupIndex, idempotencyKey: key, bodyHash, body } as const;
-    const logged = this.#parts.requests.append(entry);
-    this.#logging.set(groupId, { logged, groupSize: jobs.length });
-    try {
-      await logged;
-    } catch (error) {
-      this.#jobs.remove(group);
-      for (const job of jobs) job.end(notRun(error), { isStored: false });
-      throw error;
-    } finally {
-      this.#logging.delete(groupId);
-    }
-  }
-
   #start(group: GroupJob, runner: RunEpisode): void {
-    const { groupId, groupIndex, jobs, request } = group;
-    const { task } = jobs[0]!.place;
-    const running = runGroups([{ groupId, groupIndex, task }], {
+    const { parts, pool } = this.#shared;
+    const { request, jobs } = group;
+    const running = runGroups([group], {
       groupSize: request.groupSize,
       runEpisode: (_task, { sampleIndex }) => this.#run(jobs[sampleIndex]!, runner),
-    })
-      .then(() => this.#finish(group))
-      .catch((error: unknown) => this.#parts.onFault?.(error))
-      .finally(() => this.#running.delete(running));
-    this.#running.add(running);
+    }).then(() => this.#finish(group));
+    void pool.track(running.catch((error: unknown) => parts.onFault?.(error)));
   }
 
   /** Returns `null`: the group is recorded from its jobs, and its episodes need not stay in memory until then. */
@@ -208,10 +161,9 @@ export class GroupRequests {
     // An earlier process ended it.
     if (job.status === "ended") return null;
     try {
-      const finished = await this.#pool.run(job, runner);
-      if (finished === null && !job.isSuspended) job.end(notStarted, { isStored: false });
+      await this.#shared.pool.run(job, runner);
     } catch (error) {
-      if (!job.isSuspended) job.end(job.signal.aborted ? notStarted : notRun(error), { isStored: false });
+      if (!job.isSuspended) job.end(job.signal.aborted ? notStarted : notRun(error));
     }
     return null;
   }
@@ -220,20 +172,11 @@ export class GroupRequests {
    * Records a group whose episodes have all ended, with its rows. Not recorded: groups that the service suspended, and those with
    * episodes that could not be run; the next process resumes both.
    */
-  async #finish({ groupId, groupIndex, jobs }: GroupJob): Promise<void> {
-    const isOpen = jobs.some(
-      ({ status, isStored, summary }) => status !== "ended" || (!isStored && summary?.outcome === "failed"),
+  async #finish(group: GroupJob): Promise<void> {
+    const isOpen = group.jobs.some(
+      ({ status, isStored, summary }) => status !== "ended" || (!isStored && summary.outcome === "failed"),
     );
-    const stored = jobs.filter(({ isStored }) => isStored);
-    if (isOpen || stored.length === 0) return;
-    await this.#pool.record({
-      groupId,
-      taskId: jobs[0]?.place.task.id ?? "",
-      groupIndex,
-      decision: "kept",
-      reason: null,
-      episodeIds: stored.map(({ place }) => place.episodeId),
-      rewards: stored.map(({ summary }) => summary?.reward ?? null),
-    });
+    const record = keptGroup(group);
+    if (!isOpen && record.episodeIds.length > 0) await this.#shared.pool.record(record);
   }
 }

@@ -4,16 +4,9 @@
 //   loaded ─► unloaded (ended, and too many are loaded)
 //     └────────◄──── requested again
 
-import {
-  type EpisodeJob,
-  type EpisodeSummary,
-  type GroupIdentity,
-  type GroupJob,
-  type GroupRequest,
-  notStarted,
-  summarize,
-} from "./jobs.ts";
-import type { EpisodeArchive } from "./service-options.ts";
+import { type EpisodeSummary, notStarted, summarize } from "./episode-view.ts";
+import { type EpisodeJob, type GroupIdentity, type GroupJob, type GroupRequest, openGroup } from "./jobs.ts";
+import type { ServiceParts } from "./service-options.ts";
 
 type UnloadedGroup = {
   readonly identity: GroupIdentity;
@@ -22,26 +15,21 @@ type UnloadedGroup = {
   readonly summaries: ReadonlyMap<string, EpisodeSummary>;
 };
 
-export type JobStoreOptions = {
-  readonly archive: EpisodeArchive;
-  /** Episodes of loaded groups; ended groups beyond them are unloaded. */
-  readonly maxRemembered: number;
-  /** Makes a group whose episodes wait. */
-  readonly open: (request: GroupRequest, identity: GroupIdentity) => GroupJob;
-};
-
 export class JobStore {
-  readonly #options: JobStoreOptions;
+  readonly #parts: ServiceParts;
+  /** Episodes of loaded groups; ended groups beyond them are unloaded. */
+  readonly #maxRemembered: number;
   readonly #groups = new Map<string, GroupJob>();
   readonly #jobs = new Map<string, EpisodeJob>();
   readonly #unloaded = new Map<string, UnloadedGroup>();
   readonly #loading = new Map<string, Promise<GroupJob>>();
   /** Groups that are not decided yet, though their episodes may all have ended. */
   readonly #pinned = new Set<string>();
-  #groupCount = 0;
+  #nextNumber = 0;
 
-  constructor(options: JobStoreOptions) {
-    this.#options = options;
+  constructor(parts: ServiceParts, { maxRemembered }: { readonly maxRemembered: number }) {
+    this.#parts = parts;
+    this.#maxRemembered = maxRemembered;
   }
 
   /** Episodes of loaded groups. */
@@ -49,49 +37,42 @@ export class JobStore {
     return this.#jobs.values();
   }
 
+  /** An episode of a loaded group. */
   job(episodeId: string): EpisodeJob | null {
     return this.#jobs.get(episodeId) ?? null;
   }
 
-  loaded(groupId: string): GroupJob | null {
-    return this.#groups.get(groupId) ?? null;
-  }
-
-  isUnloaded(groupId: string): boolean {
-    return this.#unloaded.has(groupId);
-  }
-
-  /** Loads it when it is unloaded. Rejects when the archive cannot be read. */
-  async find(groupId: string): Promise<GroupJob | null> {
-    const loaded = this.#groups.get(groupId);
-    if (loaded !== undefined) return loaded;
+  /** A promise when it is not loaded, which rejects when the archive cannot be read. */
+  find(groupId: string): GroupJob | Promise<GroupJob> | null {
     const unloaded = this.#unloaded.get(groupId);
-    if (unloaded === undefined) return null;
+    if (unloaded === undefined) return this.#groups.get(groupId) ?? null;
     // Concurrent calls get the same group.
     const loading = this.#loading.get(groupId) ?? this.#load(unloaded).finally(() => this.#loading.delete(groupId));
     this.#loading.set(groupId, loading);
     return loading;
   }
 
+  /** Also of a group that is not loaded. */
+  async findJob(episodeId: string): Promise<EpisodeJob | null> {
+    const group = await this.find(episodeId.slice(0, Math.max(0, episodeId.lastIndexOf("."))));
+    return group?.jobs.find(({ place }) => place.episodeId === episodeId) ?? null;
+  }
+
   /** The number of the next group. */
   nextNumber(): number {
-    return this.#groupCount++;
+    return this.#nextNumber++;
   }
 
   /** An earlier process used this number. */
   reserveNumber(groupIndex: number): void {
-    this.#groupCount = Math.max(this.#groupCount, groupIndex + 1);
+    this.#nextNumber = Math.max(this.#nextNumber, groupIndex + 1);
   }
 
-  add(group: GroupJob): void {
+  /** `isPinned`: it stays loaded until it is unpinned, because its producer has not decided it. */
+  add(group: GroupJob, { isPinned = false }: { readonly isPinned?: boolean } = {}): void {
+    if (isPinned) this.#pinned.add(group.groupId);
     this.#groups.set(group.groupId, group);
     for (const job of group.jobs) this.#jobs.set(job.place.episodeId, job);
-  }
-
-  /** Adds a group that stays loaded until it is unpinned: its producer has not decided it. */
-  pin(group: GroupJob): void {
-    this.#pinned.add(group.groupId);
-    this.add(group);
   }
 
   unpin(group: GroupJob): void {
@@ -116,44 +97,35 @@ export class JobStore {
   }
 
   /** A group of an earlier process, all of whose episodes have ended. */
-  addUnloaded(request: GroupRequest, identity: GroupIdentity): void {
-    this.#unloaded.set(identity.groupId, { identity, request, summaries: new Map() });
+  addUnloaded(request: GroupRequest, identity: GroupIdentity, summaries = new Map<string, EpisodeSummary>()): void {
+    this.#unloaded.set(identity.groupId, { identity, request, summaries });
   }
 
   /** Unloads the oldest that have ended while too many are loaded. */
   trim(): void {
     for (const group of this.#groups.values()) {
-      if (this.#jobs.size <= this.#options.maxRemembered) break;
-      if (this.#pinned.has(group.groupId)) continue;
-      if (group.jobs.every(({ status }) => status === "ended")) this.#unload(group);
+      if (this.#jobs.size <= this.#maxRemembered) break;
+      if (this.#pinned.has(group.groupId) || group.jobs.some(({ status }) => status !== "ended")) continue;
+      const { groupId, groupIndex, bodyHash, producerId, request, jobs } = group;
+      const notStored = jobs.filter(({ isStored }) => !isStored);
+      this.remove(group);
+      this.addUnloaded(
+        request,
+        { groupId, groupIndex, bodyHash, producerId },
+        new Map(notStored.map(({ place, summary }) => [place.episodeId, summary])),
+      );
     }
-  }
-
-  #unload(group: GroupJob): void {
-    const { groupId, groupIndex, bodyHash, producerId, request, jobs } = group;
-    const summaries = new Map<string, EpisodeSummary>();
-    for (const { place, summary, isStored } of jobs) {
-      if (!isStored && summary !== null) summaries.set(place.episodeId, summary);
-    }
-    this.remove(group);
-    this.#unloaded.set(groupId, { identity: { groupId, groupIndex, bodyHash, producerId }, request, summaries });
   }
 
   async #load({ request, identity, summaries }: UnloadedGroup): Promise<GroupJob> {
-    const { archive, open } = this.#options;
-    const group = open(request, identity);
+    const group = openGroup(request, identity, this.#parts);
     const { groupSize, replacements } = request;
     for (let sampleIndex = 0; sampleIndex < groupSize + replacements; sampleIndex++) {
-      const isReplacement = sampleIndex >= groupSize;
-      const job = isReplacement ? group.another(sampleIndex) : group.jobs[sampleIndex]!;
-      const episode = await archive.find(job.place.episodeId);
-      if (episode !== null) {
-        job.endStored(summarize(episode));
-        if (isReplacement) group.jobs.push(job);
-      } else if (!isReplacement) {
-        job.end(summaries.get(job.place.episodeId) ?? notStarted, { isStored: false });
-        job.forgetEvents();
-      }
+      const job = group.jobs[sampleIndex] ?? group.another(sampleIndex);
+      const episode = await this.#parts.archive.find(job.place.episodeId);
+      if (episode !== null) job.restore(summarize(episode), { isStored: true });
+      else job.restore(summaries.get(job.place.episodeId) ?? notStarted, { isStored: false });
+      if (sampleIndex >= groupSize && job.isStored) group.jobs.push(job);
     }
     this.#unloaded.delete(identity.groupId);
     this.add(group);

@@ -4,94 +4,97 @@
 
 import type { GroupRecord } from "../core/index.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
-import type { Clock } from "../lib/clock.ts";
 import { createSemaphore } from "../lib/limits.ts";
 import type { BegunGroup, EpisodeRequest, FinishedEpisode, ProducerState, RunEpisode } from "../rollout/index.ts";
-import type { EpisodePool } from "./episode-pool.ts";
-import type { JobStore } from "./job-store.ts";
-import { type EpisodeJob, type GroupJob, notRun, notStarted, openGroup, summarize } from "./jobs.ts";
-import { groupRequestOf, type ProducerRequest } from "./producer-request.ts";
-import type { ServiceParts } from "./service-options.ts";
+import { keptGroup, type SharedParts } from "./episode-pool.ts";
+import { notRun, notStarted, summarize } from "./episode-view.ts";
+import { type EpisodeJob, type GroupIdentity, type GroupJob, type GroupRequest, openGroup } from "./jobs.ts";
+import type { LoggedBegin } from "./request-log.ts";
+import type { ProducerRequest } from "./requests.ts";
 
-export type ProducerDependencies = {
-  readonly parts: ServiceParts;
-  readonly jobs: JobStore;
-  readonly pool: EpisodePool;
-  /** Measures leases. */
-  readonly clock: Clock;
-};
-
-export type ProducerGroupsOptions = {
+export type GroupOwner = {
   readonly producerId: string;
   readonly request: ProducerRequest;
   readonly runner: RunEpisode;
   readonly state: () => ProducerState;
 };
 
-type OpenGroup = {
-  readonly group: GroupJob;
-  readonly logged: Promise<void>;
-  /** An earlier process began it. */
-  readonly isEarlier: boolean;
-};
+/** Names task and visit, which a later process reads from it, in characters that a URL may hold. */
+export function groupIdOf(producerId: string, taskIndex: number, visit: number): string {
+  return `${producerId}-${taskIndex}-${visit}`;
+}
 
 /** Episodes that are read at once when a service resumes many groups: each is an open file. */
 const mostReads = 8;
 
 export class ProducerGroups {
-  readonly #dependencies: ProducerDependencies;
-  readonly #options: ProducerGroupsOptions;
-  readonly #open = new Map<string, OpenGroup>();
-  readonly #deciding = new Set<Promise<void>>();
+  readonly #shared: SharedParts;
+  readonly #owner: GroupOwner;
+  /** `isEarlier`: an earlier process began it. */
+  readonly #open = new Map<string, { readonly group: GroupJob; readonly isEarlier: boolean }>();
   readonly #reads = createSemaphore(mostReads);
-  #isFrozen = false;
 
-  constructor(dependencies: ProducerDependencies, options: ProducerGroupsOptions) {
-    this.#dependencies = dependencies;
-    this.#options = options;
+  constructor(shared: SharedParts, owner: GroupOwner) {
+    this.#shared = shared;
+    this.#owner = owner;
   }
 
-  /** Restores a group of an earlier process; a decided one is only loaded when it is requested. */
-  restore(
-    begun: { readonly groupId: string; readonly groupIndex: number },
-    { isDecided }: { readonly isDecided: boolean },
-  ): void {
-    const { jobs } = this.#dependencies;
-    const { groupId, groupIndex } = begun;
-    if (isDecided) return jobs.addUnloaded(groupRequestOf(this.#options.request, groupId), this.#identity(begun));
-    const group = this.#make({ groupId, groupIndex });
-    jobs.pin(group);
-    this.#open.set(groupId, { group, logged: Promise.resolve(), isEarlier: true });
+  /**
+   * Restores the groups of earlier processes; those that are closed are only loaded when they are requested. Of them, groups that
+   * were handed over and are not in `decided` are recorded, there too.
+   */
+  async restore(
+    begun: readonly LoggedBegin[],
+    options: {
+      readonly decided: Map<string, GroupRecord>;
+      readonly handedOver: ReadonlySet<string>;
+      readonly isCancelled: boolean;
+    },
+  ): Promise<void> {
+    const { decided, handedOver, isCancelled } = options;
+    const { jobs, pool } = this.#shared;
+    for (const line of begun) {
+      const { groupId } = line;
+      if (isCancelled || handedOver.has(groupId) || decided.has(groupId)) {
+        jobs.addUnloaded(this.#requestOf(groupId), this.#identityOf(line));
+      } else this.#add(line, { isEarlier: true });
+    }
+    for (const groupId of handedOver) {
+      const group = decided.has(groupId) ? null : await jobs.find(groupId);
+      if (group === null) continue;
+      const record = keptGroup(group);
+      await pool.record(record);
+      decided.set(groupId, record);
+    }
   }
 
   readonly begin = (begun: BegunGroup): void => {
-    const { jobs, parts } = this.#dependencies;
+    const { jobs, parts } = this.#shared;
+    const { groupId } = begun;
     const groupIndex = jobs.nextNumber();
-    const group = this.#make({ groupId: begun.groupId, groupIndex });
-    jobs.pin(group);
-    const { producerId } = this.#options;
-    const logged = parts.requests.append({ type: "begin", producerId, groupIndex, ...begun });
+    const group = this.#add({ groupId, groupIndex }, { isEarlier: false });
+    const { producerId } = this.#owner;
+    group.logged = parts.requests.append({ type: "begin", producerId, groupIndex, ...begun });
     // Its episodes report the error.
-    logged.catch(() => undefined);
-    this.#open.set(begun.groupId, { group, logged, isEarlier: false });
+    group.logged.catch(() => undefined);
   };
 
   readonly runEpisode: RunEpisode = async (_task, request) => {
-    const { group, logged, isEarlier } = this.#open.get(request.groupId)!;
-    const job = this.#dependencies.jobs.place(group, request.sampleIndex);
+    const { group, isEarlier } = this.#open.get(request.groupId)!;
+    const job = this.#shared.jobs.place(group, request.sampleIndex);
     // Episodes that stop because of a fault are resumed by the next process.
     const unsubscribe = subscribeToAbort(request.signal, () =>
-      this.#options.state() === "failed" ? job.suspend() : job.cancel(),
+      this.#owner.state() === "failed" ? job.suspend() : job.cancel(),
     );
     try {
       // On disk before its first token, so that a later process knows how old its tokens are.
-      await logged;
+      await group.logged;
       const stored = isEarlier ? await this.#stored(job, request) : null;
       const finished = stored ?? (await this.#run(job, request));
-      if (!this.#isFrozen) return finished;
+      if (!this.#shared.pool.isClosing) return finished;
     } catch (error) {
-      if (!job.isSuspended && job.status !== "ended") job.end(notRun(error), { isStored: false });
-      if (!this.#isFrozen) throw error;
+      if (!job.isSuspended && job.status !== "ended") job.end(notRun(error));
+      if (!this.#shared.pool.isClosing) throw error;
     } finally {
       unsubscribe();
     }
@@ -99,69 +102,62 @@ export class ProducerGroups {
     return new Promise(() => undefined);
   };
 
-  readonly decide = ({ group }: { readonly group: GroupRecord }): Promise<void> => {
-    const deciding = this.#decide(group).finally(() => this.#deciding.delete(deciding));
-    this.#deciding.add(deciding);
-    return deciding;
-  };
+  readonly decide = ({ group: record }: { readonly group: GroupRecord }): Promise<void> =>
+    this.#shared.pool.track(this.#decide(record));
 
   /** Closes the groups of a cancelled producer undecided. Those that are being handed over still are. */
   abandon(): void {
     for (const { group } of this.#open.values()) this.#close(group);
   }
 
-  /** Nothing reaches the library from now on. */
-  freeze(): void {
-    this.#isFrozen = true;
+  /** As a request of its own. */
+  #requestOf(groupId: string): GroupRequest {
+    const { split, groupSize, seed, policy, production } = this.#owner.request;
+    const [taskIndex = 0, visit = 1] = groupId.split("-").slice(-2).map(Number);
+    return { split, taskIndex, groupSize, seed, policy, visit, replacements: production.groups.replacements };
   }
 
-  /** Resolves when no decision is being written any more. */
-  async idle(): Promise<void> {
-    while (this.#deciding.size > 0) await Promise.allSettled(this.#deciding);
+  #identityOf({ groupId, groupIndex }: Pick<GroupIdentity, "groupId" | "groupIndex">): GroupIdentity {
+    return { groupId, groupIndex, bodyHash: "", producerId: this.#owner.producerId };
   }
 
-  #identity({ groupId, groupIndex }: { readonly groupId: string; readonly groupIndex: number }) {
-    return { groupId, groupIndex, bodyHash: "", producerId: this.#options.producerId };
-  }
-
-  #make(begun: { readonly groupId: string; readonly groupIndex: number }): GroupJob {
-    return openGroup(
-      groupRequestOf(this.#options.request, begun.groupId),
-      this.#identity(begun),
-      this.#dependencies.parts,
-    );
+  #add(begun: Pick<GroupIdentity, "groupId" | "groupIndex">, { isEarlier }: { readonly isEarlier: boolean }): GroupJob {
+    const { jobs, parts } = this.#shared;
+    const group = openGroup(this.#requestOf(begun.groupId), this.#identityOf(begun), parts);
+    jobs.add(group, { isPinned: true });
+    this.#open.set(group.groupId, { group, isEarlier });
+    return group;
   }
 
   /** The episode as an earlier process stored it; `null` when it did not end there. */
   async #stored(job: EpisodeJob, { onRecorded }: EpisodeRequest): Promise<FinishedEpisode | null> {
-    const episode = await this.#reads.run(() => this.#dependencies.parts.archive.find(job.place.episodeId));
+    const episode = await this.#reads.run(() => this.#shared.parts.archive.find(job.place.episodeId));
     if (episode === null) return null;
     if (onRecorded !== undefined) episode.events.forEach(onRecorded);
-    job.endStored(summarize(episode));
+    job.restore(summarize(episode), { isStored: true });
     return forDecision({ episode, result: { samples: [], dropped: [] }, origin: "stored" });
   }
 
   async #run(job: EpisodeJob, { onEvent, onRecorded }: EpisodeRequest): Promise<FinishedEpisode> {
-    const { runner, state } = this.#options;
+    const { runner, state } = this.#owner;
     // A group that ends early is decided with all its started episodes; groups of a cancelled producer are not decided.
     const runsCancelled = (): boolean => state() !== "cancelled";
     const options = { isProduced: true, runsCancelled, onEvent, onRecorded };
-    const finished = await this.#dependencies.pool.run(job, runner, options);
-    if (finished !== null) return forDecision(finished);
-    if (!job.isSuspended) job.end(notStarted, { isStored: false });
-    throw new Error(`Episode "${job.place.episodeId}" did not run.`);
+    const finished = await this.#shared.pool.run(job, runner, options);
+    if (finished === null) throw new Error(`Episode "${job.place.episodeId}" did not run.`);
+    return forDecision(finished);
   }
 
   async #decide(record: GroupRecord): Promise<void> {
     const { group } = this.#open.get(record.groupId)!;
-    await this.#dependencies.pool.record({ ...record, groupIndex: group.groupIndex });
+    await this.#shared.pool.record({ ...record, groupIndex: group.groupIndex });
     this.#open.delete(record.groupId);
     this.#close(group);
   }
 
   #close(group: GroupJob): void {
-    for (const job of group.jobs) if (job.status !== "ended") job.end(notStarted, { isStored: false });
-    this.#dependencies.jobs.unpin(group);
+    for (const job of group.jobs) if (job.status !== "ended") job.end(notStarted);
+    this.#shared.jobs.unpin(group);
   }
 }
 

@@ -1,8 +1,12 @@
 // One producer as its trainer sees it: numbered batches, each handed over once and returned again whenever it is requested again;
-// a lease, pauses and ends. How groups come about is decided by the library (`rollout/producer`).
+// a lease, pauses and ends. How groups come about is decided by the library (`rollout/producer`). Whatever changes it is in the log
+// before it happens. A later process makes the same producer, replays its lines of the log (`replay`, `report`), and starts it.
 
+import type { GroupRecord } from "../core/index.ts";
 import { DeadlineError, withDeadline } from "../lib/deadline.ts";
+import { deriveSeed } from "../lib/random.ts";
 import {
+  createCurriculum,
   createRolloutProducer,
   type EarlierProduction,
   type ProducerPlan,
@@ -11,10 +15,13 @@ import {
   type RolloutProducer,
   type RunEpisode,
   type TakenGroup,
+  tasksInOrder,
 } from "../rollout/index.ts";
-import { type ProducerDependencies, ProducerGroups } from "./producer-groups.ts";
-import { groupIdOf, optionsOf, planOf, type ProducerRequest } from "./producer-request.ts";
-import type { SteerAction } from "./request-log.ts";
+import type { SharedParts } from "./episode-pool.ts";
+import { findTaskset, type TaskOptions } from "./jobs.ts";
+import { groupIdOf, ProducerGroups } from "./producer-groups.ts";
+import type { LoggedBegin, LoggedRequest, SteerAction } from "./request-log.ts";
+import type { ProducerRequest } from "./requests.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
 
 export type Batch = {
@@ -23,19 +30,8 @@ export type Batch = {
   readonly isLast: boolean;
 };
 
-/** The state that earlier processes left. */
-export type ProducerHistory = EarlierProduction & {
-  /** Numbers of its groups in the service, by id. */
-  readonly numbers: ReadonlyMap<string, number>;
-  readonly batches: readonly Batch[];
-  /** Its lease ran out, so it is paused. */
-  readonly hasLapsed: boolean;
-  /** Versions reported since it lapsed, perhaps by another trainer. */
-  readonly missed: readonly string[];
-};
-
-/** "lapsed": no request of its trainer came during the lease. */
-export type ProducerJobStatus = Omit<ProducerStatus, "state"> & { readonly state: ProducerState | "lapsed" };
+/** "lapsed": paused, because no request of its trainer came during the lease, until the next one. */
+type State = ProducerState | "lapsed";
 
 export type BatchRequest = {
   /** `null`: as many as the trainer takes for one version. */
@@ -49,7 +45,6 @@ export type BatchOutcome = { readonly status: "ready" | "waiting" | "ended"; rea
 
 /** A wait for the next batch, shared by all requests for it. */
 type Take = {
-  readonly number: number;
   readonly settled: Promise<"taken" | "ended" | "abandoned">;
   readonly abandon: AbortController;
   waiting: number;
@@ -60,8 +55,6 @@ export type ProducerJobOptions = {
   readonly bodyHash: string;
   readonly request: ProducerRequest;
   readonly runner: RunEpisode;
-  /** Episodes that it may have in flight. */
-  readonly concurrency: number;
   /** What the engine has at the beginning. */
   readonly weightVersion: string | null;
 };
@@ -70,53 +63,55 @@ export class ProducerJob {
   readonly producerId: string;
   readonly bodyHash: string;
   readonly request: ProducerRequest;
-  readonly #dependencies: ProducerDependencies & { readonly onLapse: (job: ProducerJob) => void };
+  /** Resolves once its request is in the log. */
+  logged: Promise<void> = Promise.resolve();
+  /** Decisions of earlier processes on its groups, in their order. */
+  readonly decided = new Map<string, GroupRecord>();
   readonly #options: ProducerJobOptions;
+  readonly #shared: SharedParts;
   readonly #plan: ProducerPlan;
   readonly #groups: ProducerGroups;
-  #batches: Batch[] = [];
-  #producer: RolloutProducer | null = null;
+  readonly #batches: Batch[] = [];
+  /** Of earlier processes, as the log has them. */
+  readonly #begun: LoggedBegin[] = [];
+  #earlierState: EarlierProduction["state"] = "running";
   /** Reported before it was started. */
   readonly #early: string[] = [];
-  #weightVersion: string | null;
-  #take: Take | null = null;
-  #isFrozen = false;
+  /** Reported since it lapsed, perhaps by another trainer. */
+  readonly #missed: string[] = [];
   #hasLapsed = false;
-  #missed: string[] = [];
+  #weightVersion: string | null;
+  #producer: RolloutProducer | null = null;
+  #take: Take | null = null;
   /** Set while it runs: when the lease ends, and how to stop its timer. */
   #lease: { readonly endsAt: number; readonly stop: () => void } | null = null;
 
   /** Throws a `ServiceError` for tasks that do not exist. */
-  constructor(
-    options: ProducerJobOptions,
-    dependencies: ProducerDependencies & { readonly onLapse: (job: ProducerJob) => void },
-  ) {
-    const { producerId, bodyHash, request, runner } = options;
+  constructor(options: ProducerJobOptions, shared: SharedParts) {
+    const { producerId, bodyHash, request, runner, weightVersion } = options;
     this.producerId = producerId;
     this.bodyHash = bodyHash;
     this.request = request;
-    this.#dependencies = dependencies;
     this.#options = options;
-    this.#plan = planOf(request, producerId, dependencies.parts);
-    this.#weightVersion = options.weightVersion;
-    const state = (): ProducerState => this.#producer?.status.state ?? "running";
-    this.#groups = new ProducerGroups(dependencies, { producerId, request, runner, state });
+    this.#shared = shared;
+    this.#plan = planOf(request, producerId, shared.parts);
+    this.#weightVersion = weightVersion;
+    this.#groups = new ProducerGroups(shared, { producerId, request, runner, state: () => this.#state });
   }
 
   get split(): string {
     return this.#plan.taskset.split;
   }
 
-  get status(): ProducerJobStatus {
+  get status(): Omit<ProducerStatus, "state"> & { readonly state: State } {
     const { status } = this.#started;
     return this.#hasLapsed && status.state === "paused" ? { ...status, state: "lapsed" } : status;
   }
 
   /** Until it lapses; `null`: it does not. */
   get leaseLeftMs(): number | null {
-    return this.#lease === null || this.status.state !== "running"
-      ? null
-      : Math.max(0, this.#lease.endsAt - this.#dependencies.clock.now());
+    if (this.#lease === null || this.#state !== "running") return null;
+    return Math.max(0, this.#lease.endsAt - this.#shared.clock.now());
   }
 
   get weightVersion(): string | null {
@@ -130,55 +125,60 @@ export class ProducerJob {
 
   /** It may still hand over groups in this process. */
   get isLive(): boolean {
-    const state = this.#producer?.status.state ?? "running";
-    return !this.#hasLapsed && (state === "running" || state === "paused" || state === "draining");
+    return !this.#hasLapsed && ["running", "paused", "draining"].includes(this.#state);
   }
 
-  /** Begins, or resumes. */
-  start(history: ProducerHistory): void {
-    const { request, concurrency, weightVersion } = this.#options;
-    const earlier = { ...history, versions: [...history.versions, ...this.#early] };
-    this.#weightVersion = earlier.versions.at(-1) ?? weightVersion;
-    this.#batches = [...history.batches];
-    for (const { groupId } of history.begun) {
-      const isDecided = history.state === "cancelled" || history.decided.has(groupId);
-      this.#groups.restore({ groupId, groupIndex: history.numbers.get(groupId) ?? 0 }, { isDecided });
-    }
+  get #state(): ProducerState {
+    return this.#producer?.status.state ?? "running";
+  }
+
+  get #started(): RolloutProducer {
+    if (this.#producer === null) throw new Error(`Producer "${this.producerId}" has not begun.`);
+    return this.#producer;
+  }
+
+  /** A line of an earlier process, before it is started. */
+  replay(line: LoggedRequest): void {
+    if (line.type === "begin") this.#begun.push(line);
+    if (line.type === "batch") this.#batches[line.number] = { groups: line.groups, isLast: line.isLast };
+    if (line.type === "steer") this.#apply(line.action);
+  }
+
+  /** Begins, or resumes what was replayed: groups that were handed over and not recorded are recorded first. */
+  async start(): Promise<void> {
+    const { request, decided } = this;
+    const handedOver = new Set(this.#batches.flatMap(({ groups }) => groups.map(({ groupId }) => groupId)));
+    const isCancelled = this.#earlierState === "cancelled";
+    if (this.#begun.length > 0) await this.#groups.restore(this.#begun, { decided, handedOver, isCancelled });
     const { begin, runEpisode, decide } = this.#groups;
+    const earlier = { state: this.#earlierState, begun: this.#begun, decided, versions: this.#early };
     this.#producer = createRolloutProducer(
       this.#plan,
       { runEpisode, earlier, store: { append: async () => undefined, appendGroup: decide } },
       {
-        ...optionsOf(request),
-        weightVersion,
-        concurrency,
+        ...request.production,
+        weightVersion: this.#options.weightVersion,
+        concurrency: this.#shared.limits.concurrency,
         nameGroup: (task, visit) => groupIdOf(this.producerId, task.index, visit),
         onBegin: begin,
       },
     );
-    this.#hasLapsed = history.hasLapsed;
-    this.#missed = [...history.missed];
-    this.renew();
+    this.#renewLease();
   }
 
-  /** Its trainer sent a request: the lease begins again. One that lapsed needs a "continue" first. */
-  renew(): void {
-    this.#lease?.stop();
-    this.#lease = null;
-    if (this.#isFrozen || this.#producer?.status.state !== "running") return;
-    const { clock } = this.#dependencies;
-    const { leaseMs } = this.request;
-    this.#lease = { endsAt: clock.now() + leaseMs, stop: clock.after(leaseMs, () => this.#lapse()) };
+  /** Its trainer sent a request: the lease begins again, and a lapsed producer resumes. */
+  async renew(): Promise<void> {
+    if (this.status.state === "lapsed") await this.steer("continue");
+    else this.#renewLease();
   }
 
-  #lapse(): void {
-    // A waiting request for a batch renews the lease.
-    if ((this.#take?.waiting ?? 0) > 0) return this.renew();
-    this.#lease = null;
-    if (this.#isFrozen || this.#producer?.status.state !== "running") return;
-    this.#hasLapsed = true;
-    this.#producer.pause();
-    this.#dependencies.onLapse(this);
+  async steer(action: SteerAction): Promise<void> {
+    const { state } = this.status;
+    if (state === "ended" || (state === "failed" && action !== "cancel")) return;
+    if (state !== "failed" && nextState(state, action) === state) return this.#renewLease();
+    if (this.#shared.pool.isClosing) throwClosing();
+    await this.#shared.parts.requests.append({ type: "steer", producerId: this.producerId, action });
+    this.#apply(action);
   }
 
   /**
@@ -187,45 +187,19 @@ export class ProducerJob {
    */
   report(version: string): void {
     // The next process reads it in the log.
-    if (this.#isFrozen) return;
+    if (this.#shared.pool.isClosing) return;
     if (this.request.training !== null) {
-      if (this.#hasLapsed) this.steer("continue");
-      else this.renew();
+      if (this.#hasLapsed) this.#apply("continue");
+      else this.#renewLease();
     }
-    if (this.#hasLapsed) return void this.#missed.push(version);
-    this.#weightVersion = version;
-    if (this.#producer === null) this.#early.push(version);
-    else this.#producer.reportWeightVersion(version);
-  }
-
-  steer(action: SteerAction): void {
-    if (this.#isFrozen) return;
-    const producer = this.#started;
-    this.#hasLapsed = false;
-    for (const version of this.#missed.splice(0)) this.report(version);
-    switch (action) {
-      case "pause":
-        producer.pause();
-        break;
-      case "continue":
-        producer.continue();
-        break;
-      case "drain":
-        void producer.drain();
-        break;
-      case "cancel":
-        void this.#cancel(producer);
-        break;
-      default:
-        action satisfies never;
-    }
-    this.renew();
+    if (this.#hasLapsed) this.#missed.push(version);
+    else this.#deliver(version);
   }
 
   /** Throws a `ServiceError` for a number that is not next, and with the fault of a producer that failed. */
   async batch(number: number, wish: BatchRequest): Promise<BatchOutcome> {
-    const { maxStaleness, batchGroups } = this.request;
-    const most = (maxStaleness + 1) * batchGroups;
+    const { production, batchGroups } = this.request;
+    const most = (production.maxStaleness + 1) * batchGroups;
     const count = wish.groups ?? batchGroups;
     if (count > most) {
       throw new ServiceError(
@@ -243,84 +217,117 @@ export class ProducerJob {
           `Cannot hand over batch ${number}: the next one is batch ${next}; request that one, or an earlier one again.`,
         );
       }
-      if (this.#isFrozen) throwClosing();
+      if (this.#shared.pool.isClosing) throwClosing();
       this.#take ??= this.#begin(number, count);
-      const outcome = await this.#wait(this.#take, wish).finally(() => this.renew());
+      const outcome = await this.#wait(this.#take, wish)
+        .catch((error: unknown) => this.#refuse(error))
+        .finally(() => this.#renewLease());
       if (outcome === "ended") return { status: "ended", groups: [] };
-      if (outcome === "time-up") return { status: "waiting", groups: [] };
+      if (outcome === "abandoned") return { status: "waiting", groups: [] };
     }
   }
 
-  /** Rejects waiting requests; nothing is handed over or decided any more. */
+  /** The service closes now: waiting requests are rejected, and the lease does not run out. */
   freeze(): void {
-    this.#isFrozen = true;
-    this.renew();
-    this.#groups.freeze();
+    this.#lease?.stop();
+    this.#lease = null;
     this.#take?.abandon.abort(closing);
   }
 
-  /** Resolves when nothing is being written any more. */
-  async idle(): Promise<void> {
-    await this.#take?.settled.catch(() => undefined);
-    await this.#groups.idle();
+  #apply(action: SteerAction | "lapse"): void {
+    if (this.#shared.pool.isClosing) return;
+    const producer = this.#producer;
+    const next = producer === null ? nextState(this.#hasLapsed ? "lapsed" : this.#earlierState, action) : null;
+    this.#hasLapsed = next === "lapsed";
+    if (!this.#hasLapsed) for (const version of this.#missed.splice(0)) this.#deliver(version);
+    if (next !== null) this.#earlierState = next === "lapsed" ? "paused" : next;
+    if (action === "pause") producer?.pause();
+    if (action === "continue") producer?.continue();
+    if (action === "drain") void producer?.drain();
+    if (action === "cancel") {
+      void producer?.cancel().then(() => {
+        if (this.#state === "cancelled") this.#groups.abandon();
+      });
+    }
+    this.#renewLease();
   }
 
-  get #started(): RolloutProducer {
-    if (this.#producer === null) throw new Error(`Producer "${this.producerId}" has not begun.`);
-    return this.#producer;
+  #deliver(version: string): void {
+    this.#weightVersion = version;
+    if (this.#producer === null) this.#early.push(version);
+    else this.#producer.reportWeightVersion(version);
   }
 
-  async #cancel(producer: RolloutProducer): Promise<void> {
-    await producer.cancel();
-    if (producer.status.state === "cancelled") this.#groups.abandon();
+  /** No effect on a lapsed producer. */
+  #renewLease(): void {
+    this.#lease?.stop();
+    this.#lease = null;
+    if (this.#shared.pool.isClosing || this.#producer?.status.state !== "running") return;
+    const { clock } = this.#shared;
+    const { leaseMs } = this.request;
+    this.#lease = { endsAt: clock.now() + leaseMs, stop: clock.after(leaseMs, () => this.#lapse()) };
+  }
+
+  /** When it cannot be written, the next process begins with a new lease. */
+  #lapse(): void {
+    // A waiting request for a batch renews the lease.
+    if ((this.#take?.waiting ?? 0) > 0) return this.#renewLease();
+    this.#lease = null;
+    if (this.#shared.pool.isClosing || this.#producer?.status.state !== "running") return;
+    this.#hasLapsed = true;
+    this.#producer.pause();
+    const { producerId, request } = this;
+    const { requests, onLapse, onFault } = this.#shared.parts;
+    requests.append({ type: "steer", producerId, action: "lapse" }).catch((error: unknown) => onFault?.(error));
+    const whose = request.training === null ? "" : ` of training "${request.training}"`;
+    onLapse?.(
+      `Producer "${producerId}"${whose} begins nothing more: no request of its trainer came for ${request.leaseMs / 1000} s; ` +
+        "it resumes when its trainer takes a batch, reports weights or sends a heartbeat.",
+    );
   }
 
   #begin(number: number, count: number): Take {
     const abandon = new AbortController();
-    const onTaken = (groups: readonly TakenGroup[]): Promise<void> =>
-      this.#handOver(number, { groups, isLast: groups.length < count });
-    const settled = this.#started.take(count, { signal: abandon.signal, onTaken }).then(
-      ({ length }) => (length > 0 ? ("taken" as const) : ("ended" as const)),
-      (error: unknown) => {
+    const onTaken = async (groups: readonly TakenGroup[]): Promise<void> => {
+      const batch = { groups, isLast: groups.length < count };
+      // On disk before it is sent: from then on this batch is these groups, whatever happens.
+      await this.#shared.parts.requests.append({ type: "batch", producerId: this.producerId, number, ...batch });
+      this.#batches.push(batch);
+    };
+    const settled = this.#started
+      .take(count, { signal: abandon.signal, onTaken })
+      .then(({ length }) => (length > 0 ? ("taken" as const) : ("ended" as const)))
+      .catch((error: unknown) => {
         if (error === timeUp) return "abandoned" as const;
         throw error;
-      },
-    );
-    const take = { number, abandon, waiting: 0, settled: settled.finally(() => (this.#take = null)) };
+      })
+      .finally(() => (this.#take = null));
     // Reported to the requests that wait; there may be none.
-    take.settled.catch(() => undefined);
-    return take;
+    this.#shared.pool.track(settled).catch(() => undefined);
+    return { abandon, waiting: 0, settled };
   }
 
-  /** On disk before it is sent: from then on this batch is these groups, whatever happens. */
-  async #handOver(number: number, batch: Batch): Promise<void> {
-    await this.#dependencies.parts.requests.append({ type: "batch", producerId: this.producerId, number, ...batch });
-    this.#batches.push(batch);
-  }
-
-  async #wait(take: Take, { waitMs, signal }: BatchRequest): Promise<"taken" | "ended" | "abandoned" | "time-up"> {
+  /** "abandoned": the time of the request is up. */
+  async #wait(take: Take, { waitMs, signal }: BatchRequest): Promise<"taken" | "ended" | "abandoned"> {
     take.waiting++;
     try {
       if (waitMs > 0) return await withDeadline(() => take.settled, { timeoutMs: waitMs, signal });
     } catch (error) {
-      if (!(error instanceof DeadlineError || signal.aborted)) throw this.#refusal(error);
+      if (!(error instanceof DeadlineError || signal.aborted)) throw error;
     } finally {
       take.waiting--;
     }
-    if (take.waiting > 0) return "time-up";
+    if (take.waiting > 0) return "abandoned";
     // A batch that is being handed over is awaited: only the disk is slow then.
     take.abandon.abort(timeUp);
-    const outcome = await take.settled.catch((error: unknown) => {
-      throw this.#refusal(error);
-    });
-    return outcome === "abandoned" ? "time-up" : outcome;
+    return take.settled;
   }
 
-  #refusal(error: unknown): unknown {
+  #refuse(error: unknown): never {
     if (error === closing) throwClosing();
-    if (this.status.state !== "failed") return error;
+    if (this.#state !== "failed") throw error;
     const fault = (error instanceof Error ? error.message : String(error)).replace(/\.$/, "");
-    return new ServiceError(
+    throw new ServiceError(
       "producer-failed",
       `Cannot hand over a batch: producer "${this.producerId}" failed: ${fault}. Start the service again to resume.`,
     );
@@ -329,3 +336,28 @@ export class ProducerJob {
 
 const timeUp = new Error("No request waits for the batch any more.");
 const closing = new Error("The service is closing.");
+
+/** As the library changes its state. */
+function nextState<T extends State>(
+  state: T,
+  action: SteerAction | "lapse",
+): T | EarlierProduction["state"] | "lapsed" {
+  if (state === "cancelled" || action === "cancel") return "cancelled";
+  if (state === "draining" || action === "drain") return "draining";
+  if (action === "lapse") return state === "running" ? "lapsed" : state;
+  return action === "pause" ? "paused" : "running";
+}
+
+/** Throws a `ServiceError` for a split or tasks that do not exist. */
+function planOf(request: ProducerRequest, producerId: string, options: TaskOptions): ProducerPlan {
+  const { split, tasks, passes, curriculum, groupSize, batchGroups } = request;
+  const taskset = findTaskset(split, tasks ?? [], options);
+  const taskIndexes = tasks ?? Array.from({ length: taskset.size }, (_, index) => index);
+  const seed = request.seed ?? deriveSeed(options.seed, producerId);
+  const inOrder = tasksInOrder(taskIndexes, { passes });
+  if (!curriculum) return { taskset, tasks: inOrder, groupSize, seed, batchGroups };
+  const drawn = createCurriculum({ taskIndexes, seed });
+  // As many groups as the tasks in order would give.
+  const next = (groupIndex: number) => (inOrder.next(groupIndex) === null ? null : drawn.next(groupIndex));
+  return { taskset, tasks: { ...drawn, next }, groupSize, seed, batchGroups };
+}

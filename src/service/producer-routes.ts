@@ -1,10 +1,11 @@
 // The operations on producers: groups without end for a trainer that trains while they run.
 
+import type { z } from "zod";
 import { type Call, defineRoute, type Route } from "./open-api.ts";
 import type { ProducerJob } from "./producer-job.ts";
 import type { SteerAction } from "./request-log.ts";
-import { batchBody, producerBody, readBody, readNumber, toProducerRequest } from "./requests.ts";
-import { answerBatch, answerProducer, batchAnswer, producerAnswer } from "./responses.ts";
+import { batchBody, producerBody, readBody, readNumber, readProducer } from "./requests.ts";
+import { answerGroup, answerProducer, batchAnswer, producerAnswer } from "./responses.ts";
 import { boundedWait, json, notFound, type ServiceContext, submissionOf } from "./routes.ts";
 import { ServiceError } from "./service-error.ts";
 
@@ -17,7 +18,7 @@ const actions: Readonly<Record<SteerAction, readonly [string, string]>> = {
 };
 
 export function producerRoutes(context: ServiceContext): readonly Route[] {
-  const { requests, producers } = context;
+  const { jobs, producers } = context;
   const find = async (call: Call): Promise<ProducerJob> =>
     (await producers.find(call.params["id"] ?? "")) ?? notFound("producer", call);
   return [
@@ -29,8 +30,7 @@ export function producerRoutes(context: ServiceContext): readonly Route[] {
       answers: { 200: ["Known from an earlier request.", producerAnswer], 201: ["Started.", producerAnswer] },
       errors: [409, 429, 503],
       handle: async (call) => {
-        const request = toProducerRequest(readBody(producerBody, call.body));
-        const { job, isNew } = await producers.submit(request, submissionOf(call));
+        const { job, isNew } = await producers.submit(readProducer(call.body), submissionOf(call));
         return json(context, answerProducer(job), isNew ? 201 : 200);
       },
     }),
@@ -49,21 +49,24 @@ export function producerRoutes(context: ServiceContext): readonly Route[] {
       handle: async (call) => {
         const { groups = null, wait_seconds: seconds } = readBody(batchBody, call.body);
         const job = await find(call);
-        await producers.renew(job);
+        await job.renew();
         const number = readNumber(call.params["number"]);
-        const outcome = await job.batch(number, {
-          groups,
-          waitMs: boundedWait(seconds ?? 0, context),
-          signal: call.signal,
-        });
+        const waitMs = boundedWait(seconds ?? 0, context);
+        const { status, groups: taken } = await job.batch(number, { groups, waitMs, signal: call.signal });
         const found = [];
-        for (const { groupId, staleness } of outcome.groups) {
-          const group = await requests.group(groupId);
+        for (const { groupId, staleness } of taken) {
+          const group = await jobs.find(groupId);
           if (group === null) throw new ServiceError("internal", `Group "${groupId}" does not exist any more.`);
-          found.push({ group, staleness });
+          found.push({ ...answerGroup(group), staleness });
         }
-        const answer = answerBatch(job, { number, status: outcome.status, groups: found });
-        return json(context, answer, outcome.status === "waiting" ? 202 : 200);
+        const answer: z.infer<typeof batchAnswer> = {
+          producer_id: job.producerId,
+          number,
+          status,
+          groups: found,
+          producer: answerProducer(job),
+        };
+        return json(context, answer, status === "waiting" ? 202 : 200);
       },
     }),
     defineRoute("post", "/v1/producers/{id}/heartbeat", {
@@ -73,7 +76,7 @@ export function producerRoutes(context: ServiceContext): readonly Route[] {
       errors: [503],
       handle: async (call) => {
         const job = await find(call);
-        await producers.renew(job);
+        await job.renew();
         return json(context, answerProducer(job));
       },
     }),
@@ -85,7 +88,7 @@ export function producerRoutes(context: ServiceContext): readonly Route[] {
         errors: [503],
         handle: async (call) => {
           const job = await find(call);
-          await producers.steer(job, action);
+          await job.steer(action);
           return json(context, answerProducer(job));
         },
       }),

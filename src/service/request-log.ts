@@ -85,6 +85,7 @@ const loggedRequest = z.discriminatedUnion("type", [
 ]);
 
 export type LoggedRequest = z.infer<typeof loggedRequest>;
+export type LoggedBegin = z.infer<typeof beginLine>;
 
 /** Keeps requests. Not promised: that the last ones survive a power cut. */
 export interface RequestLog {

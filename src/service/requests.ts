@@ -2,288 +2,240 @@
 // they are read into. snake_case ends here. Fields that a schema does not name are refused, so that a misspelt one is not ignored.
 
 import { z } from "zod";
-
 import type { SamplingParams } from "../core/index.ts";
 import { httpAddress } from "../lib/address.ts";
 import { dropZeroSignal, type GroupFilter, keepRewardRange, minGradedToTrain } from "../rollout/index.ts";
 import type { GroupRequest } from "./jobs.ts";
-import type { ProducerRequest } from "./producer-request.ts";
 import { ServiceError } from "./service-error.ts";
 import type { PolicyRequest } from "./service-options.ts";
 
-const none = z.union([z.null(), z.array(z.never()).length(0), z.literal("")]);
+/** May be absent, or null. */
+function optional<T extends z.ZodType>(schema: T, description?: string): z.ZodOptional<z.ZodNullable<T>> {
+  return description === undefined ? schema.nullish() : schema.nullish().describe(description);
+}
+
+const name = z.string().min(1).max(64);
+const training = z.string().min(1).max(255);
+const whole = (least: number, most: number) => z.int().min(least).max(most);
+const seconds = z.number().min(0);
+const uint32 = whole(0, 2 ** 32 - 1);
+const taskIndex = whole(0, 2 ** 31);
+const weightVersion = z.union([z.string().min(1).max(256), z.int()]);
+
+const none = optional(
+  z.union([z.null(), z.array(z.never()).length(0), z.literal("")]),
+  "only empty: the chat template decides where an action ends",
+);
+const ignored = optional(z.boolean(), "accepted and ignored");
 
 /** The dictionary that slime gives a rollout function. Parameters of text alone are ignored: we send and read ids. */
 const samplingParams = z
   .strictObject({
-    temperature: z.number().min(0).max(100).nullish(),
-    top_p: z.number().gt(0).max(1).nullish(),
-    top_k: z.int().min(-1).nullish(),
-    min_p: z.number().min(0).max(1).nullish(),
-    repetition_penalty: z.number().gt(0).max(2).nullish(),
-    max_new_tokens: z.int().min(1).nullish(),
-    sampling_seed: z
-      .int()
-      .min(0)
-      .max(2 ** 32 - 1)
-      .nullish()
-      .describe("of every engine call of the episode"),
-    stop: none.nullish().describe("only empty: the chat template decides where an action ends"),
-    stop_token_ids: none.nullish().describe("only empty: the chat template decides where an action ends"),
-    skip_special_tokens: z.boolean().nullish().describe("accepted and ignored"),
-    spaces_between_special_tokens: z.boolean().nullish().describe("accepted and ignored"),
-    no_stop_trim: z.boolean().nullish().describe("accepted and ignored"),
+    temperature: optional(z.number().min(0).max(100)),
+    top_p: optional(z.number().gt(0).max(1)),
+    top_k: optional(z.int().min(-1)),
+    min_p: optional(z.number().min(0).max(1)),
+    repetition_penalty: optional(z.number().gt(0).max(2)),
+    max_new_tokens: optional(z.int().min(1)),
+    sampling_seed: optional(uint32, "of every engine call of the episode"),
+    stop: none,
+    stop_token_ids: none,
+    skip_special_tokens: ignored,
+    spaces_between_special_tokens: ignored,
+    no_stop_trim: ignored,
   })
   .describe("sampling parameters under SGLang's names; absent: the service's own");
 
 const engine = z
   .union([
     z.strictObject({ url: z.string().min(1).max(2048) }),
-    z.strictObject({ router_ip: z.string().min(1).max(255), router_port: z.int().min(1).max(65_535) }),
+    z.strictObject({ router_ip: z.string().min(1).max(255), router_port: whole(1, 65_535) }),
   ])
   .describe("server of the policy, as an address or as slime's router; absent: the engine of the service");
 
-const taskIndex = z
-  .int()
-  .min(0)
-  .max(2 ** 31);
-const split = z.string().min(1).max(64).nullish().describe("absent: the service's own");
-const seed = z
-  .int()
-  .min(0)
-  .max(2 ** 32 - 1)
-  .nullish()
-  .describe("absent: derived from the service's seed and the request");
-const sizeField = z.int().min(1).max(1024).nullish();
+const common = {
+  split: optional(name, "absent: the service's own"),
+  seed: optional(uint32, "absent: derived from the service's seed and the request"),
+  sampling_params: optional(samplingParams),
+  engine: optional(engine),
+};
+const oneTask = {
+  task_index: taskIndex,
+  ...common,
+  wait_seconds: optional(seconds, "seconds to wait for the end before responding"),
+};
 /** A group's size under both of its names. */
 const sizes = {
-  group_size: sizeField.describe("episodes of a group; required, under this name or as samples"),
-  samples: sizeField.describe("the older name of group_size"),
-};
-const weightVersion = z.union([z.string().min(1).max(256), z.int()]);
-
-const common = {
-  task_index: taskIndex,
-  split,
-  seed,
-  sampling_params: samplingParams.nullish(),
-  engine: engine.nullish(),
-  wait_seconds: z.number().min(0).nullish().describe("seconds to wait for the end before responding"),
+  group_size: optional(whole(1, 1024), "episodes of a group; required, under this name or as samples"),
+  samples: optional(whole(1, 1024), "the older name of group_size"),
 };
 
-export const episodeBody = z.strictObject(common);
-export const groupBody = z.strictObject({ ...common, ...sizes });
-const training = z.string().min(1).max(255);
+export const episodeBody = z.strictObject(oneTask);
+export const groupBody = z.strictObject({ ...oneTask, ...sizes });
 export const weightsBody = z.strictObject({
   version: weightVersion,
-  training: training
-    .nullish()
-    .describe("whose weights: reported to its producers only; absent: to producers without a training"),
+  training: optional(
+    training,
+    "whose weights: reported to its producers only; absent: to producers without a training",
+  ),
 });
 
-type Sizes = { readonly group_size?: number | null | undefined; readonly samples?: number | null | undefined };
+/** More is a mistake: every group has a record in memory. */
+const mostGroups = 65_536;
 
-/** Throws a `ServiceError` when there is none, or two that differ. */
-export function sizeOf({ group_size, samples }: Sizes): number {
-  const size = group_size ?? samples ?? refuse("samples", "the size of a group is missing; give group_size");
-  if (samples !== undefined && samples !== null && samples !== size) {
-    refuse("group_size", `it is ${size}, and its older name samples is ${samples}`);
-  }
-  return size;
-}
+export const producerBody = z.strictObject({
+  ...sizes,
+  ...common,
+  batch_groups: whole(1, mostGroups).describe("groups that the trainer takes for one version of the weights"),
+  tasks: optional(z.array(taskIndex).min(1).max(100_000), "indexes of tasks; absent: all of the split, in order"),
+  passes: optional(whole(1, 1_000_000), "passes over the tasks; absent: without end"),
+  curriculum: optional(z.boolean(), "prefer tasks that are sometimes passed; absent: in order"),
+  weight_version: optional(weightVersion, "version that the engine has now; absent: the one reported last"),
+  training: optional(training, "the training it belongs to: only reports that name the same training reach it"),
+  lease_seconds: optional(
+    z.number().min(1).max(2_000_000),
+    "seconds without a request of its trainer after which it begins nothing more, until the next one; absent: 3600",
+  ),
+  max_staleness: optional(
+    whole(0, 1024),
+    "versions by which the oldest token may be older than the trainer's weights; absent: 1",
+  ),
+  stale: optional(z.enum(["drop", "requeue"]), "treatment of groups that grew too old; absent: drop"),
+  buffer_groups: optional(
+    whole(1, mostGroups * 1025),
+    "groups that may be in flight or wait; absent: max_staleness + 1 batches, at least 2",
+  ),
+  filters: optional(z.array(name).max(8), "reasons to drop a group: zero-signal, reward-range:<min>-<max>"),
+  min_group: optional(
+    whole(1, 1024),
+    "graded episodes without which a group is dropped; absent: 2, or 1 for groups of one",
+  ),
+  replacements: optional(
+    whole(0, 1000),
+    "further episodes a group may run in place of those without a reward; absent: 0",
+  ),
+  group_timeout_seconds: optional(
+    z.number().gt(0).max(2_000_000),
+    "seconds after the start of the group's last episode at which slow ones are cancelled; absent: never",
+  ),
+  group_cutoff: optional(
+    z.enum(["keep", "drop"]),
+    "treatment of a group that reached group_timeout_seconds; absent: keep",
+  ),
+});
 
-/** Bodies of single episodes and of groups as they were logged: only a group has a size. */
-export function readLoggedGroup(body: unknown): GroupRequest {
-  const isGroup = typeof body === "object" && body !== null && ("samples" in body || "group_size" in body);
-  if (!isGroup) return toGroupRequest(readBody(episodeBody, body));
-  const group = readBody(groupBody, body);
-  return toGroupRequest(group, sizeOf(group));
-}
+export const batchBody = z.strictObject({
+  groups: optional(whole(1, mostGroups * 1025), "at most (max_staleness + 1) * batch_groups; absent: batch_groups"),
+  wait_seconds: optional(seconds, "seconds to wait for the groups before responding"),
+});
 
-/** Single episodes are groups of one. */
-export function toGroupRequest(body: z.infer<typeof episodeBody>, groupSize = 1): GroupRequest {
-  const { task_index, sampling_params, engine: where } = body;
-  return {
-    split: body.split ?? null,
-    taskIndex: task_index,
-    groupSize,
-    seed: body.seed ?? null,
-    visit: 1,
-    replacements: 0,
-    policy: toPolicy(where, sampling_params),
-  };
-}
-
-function toPolicy(
-  where: z.infer<typeof engine> | null | undefined,
-  sampling: z.infer<typeof samplingParams> | null | undefined,
-): PolicyRequest {
-  return { engineUrl: where ? urlOf(where) : null, sampling: toSampling(sampling ?? {}) };
-}
-
-function urlOf(where: z.infer<typeof engine>): string {
-  if ("url" in where) return where.url;
-  const { router_ip: host, router_port: port } = where;
-  return httpAddress(host, port);
-}
-
-function toSampling(given: z.infer<typeof samplingParams>): Partial<SamplingParams> {
-  const named: { readonly [Key in keyof SamplingParams]?: SamplingParams[Key] | null | undefined } = {
-    temperature: given.temperature,
-    topP: given.top_p,
-    topK: given.top_k,
-    minP: given.min_p,
-    repetitionPenalty: given.repetition_penalty,
-    maxNewTokens: given.max_new_tokens,
-    seed: given.sampling_seed,
-  };
-  return Object.fromEntries(Object.entries(named).filter(([, value]) => value !== undefined && value !== null));
-}
+/** Queries are strings. */
+export const waitQuery = z.coerce.number().min(0).default(0);
+export const formatQuery = name;
 
 /** Throws a `ServiceError` that names the first field that is wrong. */
 export function readBody<T>(schema: z.ZodType<T>, value: unknown): T {
   const read = schema.safeParse(value);
   if (read.success) return read.data;
   const [issue] = read.error.issues;
-  const place = issue?.path.map(String).join(".") ?? "";
-  throw new ServiceError(
-    "bad-request",
-    `Cannot read the request${place === "" ? "" : `: field "${place}"`}: ${issue?.message ?? "it does not fit"}; see /openapi.json.`,
-  );
-}
-
-/** Queries are strings. */
-export const waitQuery = z.coerce.number().min(0).default(0);
-export const formatQuery = z.string().min(1).max(64);
-
-const groups = (most: number) => z.int().min(1).max(most);
-/** More is a mistake: every group has a record in memory. */
-const mostGroups = 65_536;
-
-export const producerBody = z.strictObject({
-  ...sizes,
-  batch_groups: groups(mostGroups).describe("groups that the trainer takes for one version of the weights"),
-  split,
-  tasks: z
-    .array(taskIndex)
-    .min(1)
-    .max(100_000)
-    .nullish()
-    .describe("indexes of tasks; absent: all of the split, in order"),
-  passes: z.int().min(1).max(1_000_000).nullish().describe("passes over the tasks; absent: without end"),
-  curriculum: z.boolean().nullish().describe("prefer tasks that are sometimes passed; absent: in order"),
-  seed,
-  sampling_params: samplingParams.nullish(),
-  engine: engine.nullish(),
-  weight_version: weightVersion.nullish().describe("version that the engine has now; absent: the one reported last"),
-  training: training
-    .nullish()
-    .describe("the training it belongs to: only reports that name the same training reach it"),
-  lease_seconds: z
-    .number()
-    .min(1)
-    .max(2_000_000)
-    .nullish()
-    .describe(
-      "seconds without a request of its trainer after which it begins nothing more, until the next one; absent: 3600",
-    ),
-  max_staleness: z
-    .int()
-    .min(0)
-    .max(1024)
-    .nullish()
-    .describe("versions by which the oldest token may be older than the trainer's weights; absent: 1"),
-  stale: z.enum(["drop", "requeue"]).nullish().describe("treatment of groups that grew too old; absent: drop"),
-  buffer_groups: groups(mostGroups * 1025)
-    .nullish()
-    .describe("groups that may be in flight or wait; absent: max_staleness + 1 batches, at least 2"),
-  filters: z
-    .array(z.string().min(1).max(64))
-    .max(8)
-    .nullish()
-    .describe("reasons to drop a group: zero-signal, reward-range:<min>-<max>"),
-  min_group: z
-    .int()
-    .min(1)
-    .max(1024)
-    .nullish()
-    .describe("graded episodes without which a group is dropped; absent: 2, or 1 for groups of one"),
-  replacements: z
-    .int()
-    .min(0)
-    .max(1000)
-    .nullish()
-    .describe("further episodes a group may run in place of those without a reward; absent: 0"),
-  group_timeout_seconds: z
-    .number()
-    .gt(0)
-    .max(2_000_000)
-    .nullish()
-    .describe("seconds after the start of the group's last episode at which slow ones are cancelled; absent: never"),
-  group_cutoff: z
-    .enum(["keep", "drop"])
-    .nullish()
-    .describe("treatment of a group that reached group_timeout_seconds; absent: keep"),
-});
-
-export const batchBody = z.strictObject({
-  groups: groups(mostGroups * 1025)
-    .nullish()
-    .describe("at most (max_staleness + 1) * batch_groups; absent: batch_groups"),
-  wait_seconds: z.number().min(0).nullish().describe("seconds to wait for the groups before responding"),
-});
-
-/** Throws a `ServiceError` for fields that contradict each other. */
-export function toProducerRequest(body: z.infer<typeof producerBody>): ProducerRequest {
-  const size = sizeOf(body);
-  const minGraded = body.min_group ?? minGradedToTrain(size);
-  if (minGraded > size) refuse("min_group", `it is ${minGraded}, and a group has ${size} episodes`);
-  if (!body.group_timeout_seconds && body.group_cutoff) {
-    refuse("group_cutoff", "it applies to groups that reach group_timeout_seconds, which is not set");
-  }
-  return {
-    split: body.split ?? null,
-    tasks: body.tasks ?? null,
-    passes: body.passes ?? Infinity,
-    curriculum: body.curriculum ?? false,
-    groupSize: size,
-    batchGroups: body.batch_groups,
-    seed: body.seed ?? null,
-    policy: toPolicy(body.engine, body.sampling_params),
-    maxStaleness: body.max_staleness ?? 1,
-    stale: body.stale ?? "drop",
-    bufferGroups: body.buffer_groups ?? null,
-    groups: {
-      filters: (body.filters ?? []).map((name) => toFilter(name, size)),
-      minGraded,
-      replacements: body.replacements ?? 0,
-      cutoff: body.group_timeout_seconds
-        ? { afterMs: body.group_timeout_seconds * 1000, policy: body.group_cutoff ?? "keep" }
-        : null,
-    },
-    weightVersion:
-      body.weight_version === undefined || body.weight_version === null ? null : String(body.weight_version),
-    training: body.training ?? null,
-    leaseMs: (body.lease_seconds ?? 3600) * 1000,
-  };
-}
-
-function toFilter(name: string, groupSize: number): GroupFilter {
-  if (name === "zero-signal") {
-    if (groupSize > 1) return dropZeroSignal();
-    refuse("filters", "zero-signal compares the episodes of a group, and its size is 1");
-  }
-  const [, min, max] = /^reward-range:(-?[\d.]+)-(-?[\d.]+)$/.exec(name) ?? [];
-  if (Number(min) <= Number(max)) return keepRewardRange({ min: Number(min), max: Number(max) });
-  return refuse("filters", "the filters are zero-signal and reward-range:<min>-<max>, like reward-range:0.1-0.9");
+  return refuse(issue?.path.map(String).join(".") ?? "", issue?.message ?? "it does not fit");
 }
 
 function refuse(field: string, why: string): never {
-  throw new ServiceError("bad-request", `Cannot read the request: field "${field}": ${why}; see /openapi.json.`);
+  const place = field === "" ? "" : `: field "${field}"`;
+  throw new ServiceError("bad-request", `Cannot read the request${place}: ${why}; see /openapi.json.`);
 }
 
 /** The number of a batch, from the path. Throws a `ServiceError`. */
 export function readNumber(text: string | undefined): number {
   if (text !== undefined && /^(0|[1-9]\d{0,8})$/.test(text)) return Number(text);
   throw new ServiceError("bad-request", "Cannot read the request: batches are numbered 0, 1, 2 and so on.");
+}
+
+/** Bodies of single episodes, which are groups of one, and of groups: only these have a size. Throws a `ServiceError`. */
+export function readGroup(value: unknown): GroupRequest {
+  const isGroup = typeof value === "object" && value !== null && ("samples" in value || "group_size" in value);
+  const body: z.infer<typeof groupBody> = readBody(isGroup ? groupBody : episodeBody, value);
+  return toGroupRequest(body, isGroup ? sizeOf(body) : 1);
+}
+
+export function toGroupRequest(body: z.infer<typeof episodeBody>, groupSize: number): GroupRequest {
+  const { split = null, task_index: index, seed = null } = body;
+  return { split, taskIndex: index, groupSize, seed, visit: 1, replacements: 0, policy: toPolicy(body) };
+}
+
+type Sizes = { readonly group_size?: number | null | undefined; readonly samples?: number | null | undefined };
+
+/** Throws a `ServiceError` when there is none, or two that differ. */
+export function sizeOf({ group_size, samples }: Sizes): number {
+  const size = group_size ?? samples ?? refuse("samples", "the size of a group is missing; give group_size");
+  if ((samples ?? size) !== size) refuse("group_size", `it is ${size}, and its older name samples is ${samples}`);
+  return size;
+}
+
+/** The defaults of its fields are in their descriptions. */
+export type ProducerRequest = ReturnType<typeof readProducer>;
+
+/** Throws a `ServiceError`, also for fields that contradict each other. */
+export function readProducer(value: unknown) {
+  const body = readBody(producerBody, value);
+  const { split = null, tasks = null, seed = null, weight_version: version, training: owner = null } = body;
+  const groupSize = sizeOf(body);
+  const minGraded = body.min_group ?? minGradedToTrain(groupSize);
+  if (minGraded > groupSize) refuse("min_group", `it is ${minGraded}, and a group has ${groupSize} episodes`);
+  const { group_timeout_seconds: timeout, group_cutoff: policy } = body;
+  if (!timeout && policy) {
+    refuse("group_cutoff", "it applies to groups that reach group_timeout_seconds, which is not set");
+  }
+  const groups = {
+    filters: (body.filters ?? []).map((filter) => toFilter(filter, groupSize)),
+    minGraded,
+    replacements: body.replacements ?? 0,
+    cutoff: timeout ? { afterMs: timeout * 1000, policy: policy ?? "keep" } : null,
+  };
+  return {
+    split,
+    tasks,
+    passes: body.passes ?? Infinity,
+    curriculum: body.curriculum ?? false,
+    groupSize,
+    batchGroups: body.batch_groups,
+    seed,
+    policy: toPolicy(body),
+    production: {
+      maxStaleness: body.max_staleness ?? 1,
+      stale: body.stale ?? "drop",
+      groups,
+      ...(body.buffer_groups && { bufferGroups: body.buffer_groups }),
+    },
+    weightVersion: version === undefined || version === null ? null : String(version),
+    training: owner,
+    leaseMs: (body.lease_seconds ?? 3600) * 1000,
+  };
+}
+
+function toPolicy(body: Pick<z.infer<typeof episodeBody>, "engine" | "sampling_params">): PolicyRequest {
+  const { engine: where, sampling_params: given } = body;
+  const named: { readonly [Key in keyof SamplingParams]?: SamplingParams[Key] | null | undefined } = {
+    temperature: given?.temperature,
+    topP: given?.top_p,
+    topK: given?.top_k,
+    minP: given?.min_p,
+    repetitionPenalty: given?.repetition_penalty,
+    maxNewTokens: given?.max_new_tokens,
+    seed: given?.sampling_seed,
+  };
+  const sampling = Object.fromEntries(Object.entries(named).filter(([, value]) => (value ?? null) !== null));
+  if (!where) return { engineUrl: null, sampling };
+  return { engineUrl: "url" in where ? where.url : httpAddress(where.router_ip, where.router_port), sampling };
+}
+
+function toFilter(filter: string, groupSize: number): GroupFilter {
+  if (filter === "zero-signal") {
+    if (groupSize > 1) return dropZeroSignal();
+    refuse("filters", "zero-signal compares the episodes of a group, and its size is 1");
+  }
+  const [, min, max] = /^reward-range:(-?[\d.]+)-(-?[\d.]+)$/.exec(filter) ?? [];
+  if (Number(min) <= Number(max)) return keepRewardRange({ min: Number(min), max: Number(max) });
+  return refuse("filters", "the filters are zero-signal and reward-range:<min>-<max>, like reward-range:0.1-0.9");
 }

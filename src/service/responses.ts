@@ -1,42 +1,29 @@
 // Responses of the service as clients read them: their schemas, which are also those of the OpenAPI document, and the functions that
-// fill them. snake_case begins here.
+// fill them. snake_case begins here and in `episode-view.ts`.
 
 import { z } from "zod";
-import type { EpisodeJob, EpisodeSummary, GroupJob } from "./jobs.ts";
+import { count, episodeSummary } from "./episode-view.ts";
+import type { EpisodeJob, GroupJob } from "./jobs.ts";
 import type { ProducerJob } from "./producer-job.ts";
 
-const count = z.int().min(0);
-
-const failure = z.object({
-  boundary: z.string(),
-  code: z.string(),
-  message: z.string(),
-  retryable: z.boolean(),
-});
+const jobStatus = z.enum(["waiting", "running", "ended"]);
+const serviceStatus = z.enum(["open", "paused", "closing"]);
 
 export const episodeAnswer = z.object({
   id: z.string(),
   group_id: z.string(),
-  status: z.enum(["waiting", "running", "ended"]),
+  status: jobStatus,
   task_id: z.string(),
   task_index: count,
   split: z.string(),
   sample_index: count,
   seed: count,
-  outcome: z.enum(["completed", "truncated", "aborted", "failed"]).nullable(),
-  stop_reason: z.string().nullable(),
-  reward: z.number().nullable(),
-  failure: failure.nullable(),
-  metrics: z.record(z.string(), z.number()),
-  turns: count.nullable(),
-  sampled_tokens: count.nullable(),
-  weight_versions: z.array(z.string().nullable()),
-  problems: z.record(z.string(), count),
+  ...episodeSummary.shape,
 });
 
 export const groupAnswer = z.object({
   id: z.string(),
-  status: z.enum(["waiting", "running", "ended"]),
+  status: jobStatus,
   task_index: count,
   group_size: count.describe("requested episodes"),
   samples: count.describe("episodes so far, replacements included"),
@@ -56,68 +43,16 @@ export const infoAnswer = z.object({
   splits: z.record(z.string(), count).describe("name and number of tasks"),
   default_split: z.string(),
   formats: z.array(z.string()),
-  status: z.enum(["open", "paused", "closing"]),
+  status: serviceStatus,
   weight_version: z.string().nullable(),
   running: count,
   waiting: count,
   limits: z.object({ concurrency: count, max_waiting: count, max_body_bytes: count, max_wait_seconds: z.number() }),
 });
 
-export const okAnswer = z.object({ status: z.enum(["open", "paused", "closing"]) });
+export const okAnswer = z.object({ status: serviceStatus });
 export const weightsAnswer = z.object({ weight_version: z.string() });
 export const errorAnswer = z.object({ error: z.object({ code: z.string(), message: z.string() }) });
-
-export function answerEpisode({
-  place,
-  status,
-  summary,
-}: Pick<EpisodeJob, "place" | "status" | "summary">): z.infer<typeof episodeAnswer> {
-  return {
-    id: place.episodeId,
-    group_id: place.groupId,
-    status,
-    task_id: place.task.id,
-    task_index: place.task.index,
-    split: place.task.split,
-    sample_index: place.sampleIndex,
-    seed: place.seed,
-    ...answerSummary(summary),
-  };
-}
-
-function answerSummary(summary: EpisodeSummary | null) {
-  const known = summary?.failure ?? null;
-  return {
-    outcome: summary?.outcome ?? null,
-    stop_reason: summary?.stopReason ?? null,
-    reward: summary?.reward ?? null,
-    failure:
-      known === null
-        ? null
-        : { boundary: known.boundary, code: known.code, message: known.message, retryable: known.retryable },
-    metrics: { ...summary?.metrics },
-    turns: summary?.turns ?? null,
-    sampled_tokens: summary?.sampledTokens ?? null,
-    weight_versions: [...(summary?.weightVersions ?? [])],
-    problems: { ...summary?.problems },
-  };
-}
-
-export function answerGroup({ groupId, request, jobs }: GroupJob): z.infer<typeof groupAnswer> {
-  return {
-    id: groupId,
-    status: statusOf(jobs),
-    task_index: request.taskIndex,
-    group_size: request.groupSize,
-    samples: jobs.length,
-    episodes: jobs.map(answerEpisode),
-  };
-}
-
-function statusOf(jobs: readonly EpisodeJob[]): "waiting" | "running" | "ended" {
-  if (jobs.every(({ status }) => status === "ended")) return "ended";
-  return jobs.every(({ status }) => status === "waiting") ? "waiting" : "running";
-}
 
 export const producerAnswer = z.object({
   id: z.string(),
@@ -156,50 +91,56 @@ export const batchAnswer = z.object({
   producer: producerAnswer,
 });
 
-export function answerProducer({
-  producerId,
-  request,
-  split,
+export function answerEpisode({
+  place,
   status,
-  weightVersion,
-  batches,
-  leaseLeftMs,
-}: ProducerJob): z.infer<typeof producerAnswer> {
+  summary,
+}: Pick<EpisodeJob, "place" | "status" | "summary">): z.infer<typeof episodeAnswer> {
   return {
-    id: producerId,
+    id: place.episodeId,
+    group_id: place.groupId,
+    status,
+    task_id: place.task.id,
+    task_index: place.task.index,
+    split: place.task.split,
+    sample_index: place.sampleIndex,
+    seed: place.seed,
+    ...summary,
+  };
+}
+
+export function answerGroup({ groupId, request, jobs }: GroupJob): z.infer<typeof groupAnswer> {
+  const isAll = (expected: EpisodeJob["status"]): boolean => jobs.every(({ status }) => status === expected);
+  return {
+    id: groupId,
+    status: isAll("ended") ? "ended" : isAll("waiting") ? "waiting" : "running",
+    task_index: request.taskIndex,
+    group_size: request.groupSize,
+    samples: jobs.length,
+    episodes: jobs.map(answerEpisode),
+  };
+}
+
+export function answerProducer(job: ProducerJob): z.infer<typeof producerAnswer> {
+  const { request, status, leaseLeftMs } = job;
+  return {
+    id: job.producerId,
     state: status.state,
     training: request.training,
     lease_seconds: request.leaseMs / 1000,
     lease_left_seconds: leaseLeftMs === null ? null : leaseLeftMs / 1000,
     version: status.version,
-    weight_version: weightVersion,
-    split,
+    weight_version: job.weightVersion,
+    split: job.split,
     group_size: request.groupSize,
     samples: request.groupSize,
     batch_groups: request.batchGroups,
-    max_staleness: request.maxStaleness,
+    max_staleness: request.production.maxStaleness,
     running_episodes: status.runningEpisodes,
     open_groups: status.openGroups,
     buffered: status.buffered,
     handed_over: status.handedOver,
-    batches,
+    batches: job.batches,
     dropped: { ...status.dropped },
-  };
-}
-
-export function answerBatch(
-  job: ProducerJob,
-  batch: {
-    readonly number: number;
-    readonly status: "ready" | "waiting" | "ended";
-    readonly groups: readonly { readonly group: GroupJob; readonly staleness: number }[];
-  },
-): z.infer<typeof batchAnswer> {
-  return {
-    producer_id: job.producerId,
-    number: batch.number,
-    status: batch.status,
-    groups: batch.groups.map(({ group, staleness }) => ({ ...answerGroup(group), staleness })),
-    producer: answerProducer(job),
   };
 }

@@ -2,6 +2,7 @@
 // engines and files are values.
 
 import { createHash, timingSafeEqual } from "node:crypto";
+import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
@@ -12,13 +13,11 @@ import { isFromThisMachine, isLoopback } from "../lib/address.ts";
 import { EpisodePool } from "./episode-pool.ts";
 import { GroupRequests } from "./group-requests.ts";
 import { JobStore } from "./job-store.ts";
-import { openGroup } from "./jobs.ts";
 import { openApiDocument, type Route } from "./open-api.ts";
-import type { ProducerRequest } from "./producer-request.ts";
 import { producerRoutes } from "./producer-routes.ts";
 import { Producers } from "./producers.ts";
 import type { LoggedRequest } from "./request-log.ts";
-import { producerBody, readBody, readLoggedGroup, toProducerRequest } from "./requests.ts";
+import { readGroup, readProducer } from "./requests.ts";
 import { serviceRoutes } from "./routes.ts";
 import { ServiceError } from "./service-error.ts";
 import { defaultServiceLimits, type ServiceLimits, type ServiceParts } from "./service-options.ts";
@@ -69,20 +68,18 @@ export interface RolloutService {
 export function createRolloutService(parts: ServiceParts, options: RolloutServiceOptions = {}): RolloutService {
   const { token = null, version = "0", redact = (text) => text, clock = systemClock } = options;
   const limits: ServiceLimits = { ...defaultServiceLimits, ...options.limits };
-  const jobs = new JobStore({
-    archive: parts.archive,
-    maxRemembered: limits.maxRemembered,
-    open: (request, identity) => openGroup(request, identity, parts),
-  });
-  const pool = new EpisodePool(parts, { jobs, concurrency: limits.concurrency });
-  const requests = new GroupRequests(parts, limits, { jobs, pool });
-  const producers = new Producers({ parts, jobs, pool, clock }, limits);
-  const context = { requests, producers, pool, parts, limits, redact };
+  const jobs = new JobStore(parts, limits);
+  const pool = new EpisodePool(parts, jobs, limits);
+  const shared = { parts, limits, clock, jobs, pool };
+  const requests = new GroupRequests(shared);
+  const producers = new Producers(shared);
+  const context = { ...shared, requests, producers, redact };
   const document = (): unknown => openApiDocument(routes, { version });
   const routes: readonly Route[] = [...serviceRoutes(context, document), ...producerRoutes(context)];
   const app = new Hono();
-  for (const route of routes) {
-    app.on(route.method.toUpperCase(), route.path.replace(/\{(\w+)\}/g, ":$1"), async ({ req }) => {
+  const patterns = routes.map(({ path }) => path.replace(/\{(\w+)\}/g, ":$1"));
+  for (const [index, route] of routes.entries()) {
+    app.on(route.method.toUpperCase(), patterns[index]!, async ({ req }) => {
       if (route.access === "token" && !isAllowed(req.header("authorization") ?? null, token)) {
         throw new ServiceError(
           "unauthorized",
@@ -98,12 +95,12 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
       });
     });
   }
-  app.notFound(({ req }) => {
-    const isKnown = routes.some(({ path }) => matches(path, req.path));
-    return isKnown
-      ? new ServiceError("method-not-allowed", `Cannot ${req.method} ${req.path}; see /openapi.json.`).toResponse()
-      : new ServiceError("not-found", "Cannot find this path; see /openapi.json.").toResponse();
-  });
+  for (const pattern of patterns) {
+    app.all(pattern, ({ req }) =>
+      new ServiceError("method-not-allowed", `Cannot ${req.method} ${req.path}; see /openapi.json.`).toResponse(),
+    );
+  }
+  app.notFound(() => new ServiceError("not-found", "Cannot find this path; see /openapi.json.").toResponse());
   app.onError((error) =>
     (error instanceof ServiceError
       ? error
@@ -120,26 +117,16 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
     handle: async (request) => app.fetch(request),
     listen: (address = {}) => listen((request) => app.fetch(request), { token, ...address }),
     restore: async (earlier, { decided }) => {
-      await requests.restore(earlier, { decided, read: readLoggedGroup });
-      const read = (body: unknown): ProducerRequest => toProducerRequest(readBody(producerBody, body));
-      await producers.restore(earlier, { decided, read });
+      for (const line of earlier) if ("groupIndex" in line) jobs.reserveNumber(line.groupIndex);
+      await requests.restore(earlier, { decided, read: readGroup });
+      await producers.restore(earlier, { decided, read: readProducer });
     },
     document,
     close: async (closing) => {
       producers.freeze();
-      await requests.close(closing);
-      await pool.idle();
-      await producers.idle();
+      await pool.close(closing);
     },
   };
-}
-
-function matches(path: string, requested: string): boolean {
-  const pattern = path.split("/");
-  const parts = requested.split("/");
-  return (
-    pattern.length === parts.length && pattern.every((part, index) => part.startsWith("{") || part === parts[index])
-  );
 }
 
 async function listen(
@@ -164,7 +151,14 @@ async function listen(
   server.headersTimeout = 10_000;
   server.requestTimeout = 30_000;
   server.keepAliveTimeout = 30_000;
-  await bind(server, { host, port });
+  try {
+    server.listen(port, host);
+    await once(server, "listening");
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const state = code === "EADDRINUSE" ? "the port is taken" : message;
+    throw new ConfigurationError(`Cannot serve on ${host}:${port}: ${state}; choose another port.`, { cause });
+  }
   const { address, family, port: taken } = server.address() as AddressInfo;
   return {
     url: `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`,
@@ -174,30 +168,16 @@ async function listen(
 
 /** Responses in flight are sent; idle connections and slow readers do not hold the service up. */
 async function closeGracefully(server: Server): Promise<void> {
-  const closed = new Promise<void>((resolve) => {
-    server.close(() => resolve());
+  const closed = new Promise<"closed">((resolve) => {
+    server.close(() => resolve("closed"));
   });
   // Connections become idle a moment after their last response was sent, and no event says when.
   for (let waited = 0; waited < mostClosingMs; waited += closingStepMs) {
     server.closeIdleConnections();
-    if (await isSettled(closed)) return;
+    if ((await Promise.race([closed, systemClock.sleep(closingStepMs)])) === "closed") return;
   }
   server.closeAllConnections();
   await closed;
-}
-
-function isSettled(closed: Promise<void>): Promise<boolean> {
-  return Promise.race([closed.then(() => true), systemClock.sleep(closingStepMs).then(() => false)]);
-}
-
-function bind(server: Server, { host, port }: { readonly host: string; readonly port: number }): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once("error", (cause: NodeJS.ErrnoException) => {
-      const state = cause.code === "EADDRINUSE" ? "the port is taken" : cause.message;
-      reject(new ConfigurationError(`Cannot serve on ${host}:${port}: ${state}; choose another port.`, { cause }));
-    });
-    server.listen(port, host, resolve);
-  });
 }
 
 /** Throws a `ServiceError`. The type must be JSON: a web page of another origin cannot send that without permission. */
@@ -223,18 +203,10 @@ async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array
   if (Number(request.headers.get("content-length") ?? 0) > maxBytes) throw tooLarge();
   const parts: Uint8Array[] = [];
   let size = 0;
-  if (request.body !== null) {
-    const reader: ReadableStreamDefaultReader<Uint8Array> = request.body.getReader();
-    for (;;) {
-      const { done, value } = await reader.read();
-      if (done) break;
-      size += value.length;
-      if (size > maxBytes) {
-        await reader.cancel().catch(() => undefined);
-        throw tooLarge();
-      }
-      parts.push(value);
-    }
+  for await (const part of request.body ?? []) {
+    size += part.length;
+    if (size > maxBytes) throw tooLarge();
+    parts.push(part);
   }
   return Buffer.concat(parts);
 }

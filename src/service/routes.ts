@@ -1,11 +1,13 @@
 // The operations of the service, once: each with its description and its handler. The router and the OpenAPI document are both
 // made from this table; operations on producers are in `producer-routes.ts`.
 
+import type { z } from "zod";
 import { withDeadline } from "../lib/deadline.ts";
-import type { EpisodePool } from "./episode-pool.ts";
+import type { SharedParts } from "./episode-pool.ts";
+import { viewEvent } from "./episode-view.ts";
 import { streamEvents } from "./event-stream.ts";
 import type { GroupRequests } from "./group-requests.ts";
-import { type EpisodeJob, type GroupJob, viewEvent } from "./jobs.ts";
+import type { EpisodeJob, GroupJob } from "./jobs.ts";
 import { type Call, defineRoute, type Route } from "./open-api.ts";
 import type { Producers } from "./producers.ts";
 import {
@@ -29,130 +31,69 @@ import {
   weightsAnswer,
 } from "./responses.ts";
 import { ServiceError, throwClosing } from "./service-error.ts";
-import type { EndedEpisode, ServiceLimits, ServiceParts } from "./service-options.ts";
+import type { EndedEpisode } from "./service-options.ts";
 
-export type ServiceContext = {
+export type ServiceContext = SharedParts & {
   readonly requests: GroupRequests;
   readonly producers: Producers;
-  readonly pool: EpisodePool;
-  readonly parts: ServiceParts;
-  readonly limits: ServiceLimits;
   /** Takes secrets out of responses. */
   readonly redact: (text: string) => string;
 };
 
-const wait = { wait_seconds: { schema: waitQuery, description: "seconds to wait for the end before responding" } };
-const inFormat = {
-  format: { schema: formatQuery, description: "layout of the rows; default: the service's first (see /v1/info)" },
+/** Episodes that a client requested together, and their group. */
+type Requested = { readonly group: GroupJob; readonly jobs: readonly EpisodeJob[] };
+
+/** What can be requested: one episode, or a group of them. */
+type Kind = {
+  readonly name: "Episode" | "Group";
+  readonly starts: string;
+  readonly cancels: string;
+  readonly body: typeof episodeBody | typeof groupBody;
+  readonly answer: z.ZodType;
+  readonly find: (id: string) => Promise<Requested | null>;
+  readonly view: (requested: Requested) => { readonly status: EpisodeJob["status"] };
 };
-const current = "The current state.";
 
 export function serviceRoutes(context: ServiceContext, document: () => unknown): readonly Route[] {
-  const { requests, pool, parts } = context;
+  const { jobs, pool, parts } = context;
+  const findJob = async (id: string): Promise<(Requested & { readonly job: EpisodeJob }) | null> => {
+    const job = await jobs.findJob(id);
+    const group = job === null ? null : await jobs.find(job.place.groupId);
+    return job === null || group === null ? null : { group, job, jobs: [job] };
+  };
   return [
-    defineRoute("post", "/v1/episodes", {
-      id: "startEpisode",
-      summary: "Start an episode of a task.",
+    ...requestRoutes(context, {
+      name: "Episode",
+      starts: "Start an episode of a task.",
+      cancels: "Cancel an episode; an ended one stays as it is.",
       body: episodeBody,
-      takesKey: true,
-      answers: { 200: ["Ended, or known from an earlier request.", episodeAnswer], 202: ["Started.", episodeAnswer] },
-      errors: [409, 429, 503],
-      handle: async (call) => {
-        const body = readBody(episodeBody, call.body);
-        const { group, isNew } = await requests.submit(toGroupRequest(body), submissionOf(call));
-        const [job] = group.jobs;
-        if (job === undefined) throw new ServiceError("internal", "The episode does not exist any more.");
-        await untilEnded([job], body.wait_seconds ?? 0, { call, context });
-        return json(context, answerEpisode(job), isNew && job.status !== "ended" ? 202 : 200);
-      },
-    }),
-    defineRoute("get", "/v1/episodes/{id}", {
-      id: "getEpisode",
-      summary: "Get an episode.",
-      query: wait,
-      answers: { 200: [current, episodeAnswer] },
-      handle: async (call) => {
-        const job = await findJob(context, call);
-        await untilEnded([job], waitOf(call), { call, context });
-        return json(context, answerEpisode(job));
-      },
-    }),
-    defineRoute("get", "/v1/episodes/{id}/samples", {
-      id: "getEpisodeSamples",
-      summary: "Get the training rows of an ended episode.",
-      query: inFormat,
-      answers: { 200: ["All its rows.", samplesAnswer] },
-      errors: [409],
-      handle: async (call) => json(context, await samplesOf([await findJob(context, call)], call, context)),
+      answer: episodeAnswer,
+      find: findJob,
+      view: ({ jobs: [job] }) => answerEpisode(job!),
     }),
     defineRoute("get", "/v1/episodes/{id}/events", {
       id: "streamEpisodeEvents",
       summary: "Stream the events of an episode as server-sent events; Last-Event-ID resumes after that event.",
       answers: { 200: ["Events until the episode has ended.", "text/event-stream"] },
       handle: async (call) => {
-        const job = await findJob(context, call);
+        const { job } = (await findJob(call.params["id"] ?? "")) ?? notFound("episode", call);
         const stored = async () => (await pool.ended(job.place.episodeId))?.episode.events.map(viewEvent) ?? [];
         const last = Number(call.headers.get("last-event-id") ?? 0);
         const after = Number.isSafeInteger(last) && last > 0 ? last : 0;
         return streamEvents({ job, stored, redact: context.redact }, after);
       },
     }),
-    defineRoute("post", "/v1/episodes/{id}/cancel", {
-      id: "cancelEpisode",
-      summary: "Cancel an episode; an ended one stays as it is.",
-      answers: { 200: [current, episodeAnswer] },
-      errors: [409],
-      handle: async (call) => {
-        const job = await findJob(context, call);
-        const group = await requests.group(job.place.groupId);
-        if (group !== null) await requests.cancel(group, [job]);
-        return json(context, answerEpisode(job));
-      },
-    }),
-    defineRoute("post", "/v1/groups", {
-      id: "startGroup",
-      summary: "Start several episodes of one task, whose rewards are compared.",
+    ...requestRoutes(context, {
+      name: "Group",
+      starts: "Start several episodes of one task, whose rewards are compared.",
+      cancels: "Cancel the episodes of a group; ended ones stay as they are.",
       body: groupBody,
-      takesKey: true,
-      answers: { 200: ["Ended, or known from an earlier request.", groupAnswer], 202: ["Started.", groupAnswer] },
-      errors: [409, 429, 503],
-      handle: async (call) => {
-        const body = readBody(groupBody, call.body);
-        const { group, isNew } = await requests.submit(toGroupRequest(body, sizeOf(body)), submissionOf(call));
-        await untilEnded(group.jobs, body.wait_seconds ?? 0, { call, context });
-        const answer = answerGroup(group);
-        return json(context, answer, isNew && answer.status !== "ended" ? 202 : 200);
+      answer: groupAnswer,
+      find: async (id) => {
+        const group = await jobs.find(id);
+        return group === null ? null : { group, jobs: group.jobs };
       },
-    }),
-    defineRoute("get", "/v1/groups/{id}", {
-      id: "getGroup",
-      summary: "Get a group.",
-      query: wait,
-      answers: { 200: [current, groupAnswer] },
-      handle: async (call) => {
-        const group = await findGroup(context, call);
-        await untilEnded(group.jobs, waitOf(call), { call, context });
-        return json(context, answerGroup(group));
-      },
-    }),
-    defineRoute("get", "/v1/groups/{id}/samples", {
-      id: "getGroupSamples",
-      summary: "Get the training rows of an ended group.",
-      query: inFormat,
-      answers: { 200: ["All its rows.", samplesAnswer] },
-      errors: [409],
-      handle: async (call) => json(context, await samplesOf((await findGroup(context, call)).jobs, call, context)),
-    }),
-    defineRoute("post", "/v1/groups/{id}/cancel", {
-      id: "cancelGroup",
-      summary: "Cancel the episodes of a group; ended ones stay as they are.",
-      answers: { 200: [current, groupAnswer] },
-      errors: [409],
-      handle: async (call) => {
-        const group = await findGroup(context, call);
-        await requests.cancel(group);
-        return json(context, answerGroup(group));
-      },
+      view: ({ group }) => answerGroup(group),
     }),
     defineRoute("post", "/v1/pause", {
       id: "pause",
@@ -203,7 +144,7 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
       access: null,
       answers: { 200: ["Requests are accepted.", okAnswer] },
       errors: [503],
-      handle: () => (requests.isClosing ? throwClosing() : json(context, { status: statusOf(context) })),
+      handle: () => (pool.isClosing ? throwClosing() : json(context, { status: statusOf(context) })),
     }),
     defineRoute("get", "/metrics", {
       id: "getMetrics",
@@ -226,6 +167,72 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
   ];
 }
 
+const current = "The current state.";
+
+/** Starting, getting, fetching the samples of, and cancelling what can be requested. */
+function requestRoutes(context: ServiceContext, kind: Kind): readonly Route[] {
+  const { requests } = context;
+  const { name, body, answer, view } = kind;
+  const noun = name.toLowerCase();
+  const article = name === "Episode" ? "an" : "a";
+  const path = `/v1/${noun}s`;
+  const find = async (call: Call): Promise<Requested> =>
+    (await kind.find(call.params["id"] ?? "")) ?? notFound(noun, call);
+  return [
+    defineRoute("post", path, {
+      id: `start${name}`,
+      summary: kind.starts,
+      body,
+      takesKey: true,
+      answers: { 200: ["Ended, or known from an earlier request.", answer], 202: ["Started.", answer] },
+      errors: [409, 429, 503],
+      handle: async (call) => {
+        const read = readBody<z.infer<typeof groupBody>>(body, call.body);
+        const request = toGroupRequest(read, name === "Group" ? sizeOf(read) : 1);
+        const { group, isNew } = await requests.submit(request, submissionOf(call));
+        await untilEnded(group.jobs, read.wait_seconds ?? 0, { call, context });
+        const shown = view({ group, jobs: group.jobs });
+        return json(context, shown, isNew && shown.status !== "ended" ? 202 : 200);
+      },
+    }),
+    defineRoute("get", `${path}/{id}`, {
+      id: `get${name}`,
+      summary: `Get ${article} ${noun}.`,
+      query: {
+        wait_seconds: { schema: waitQuery, description: "seconds to wait for the end before responding" },
+      },
+      answers: { 200: [current, answer] },
+      handle: async (call) => {
+        const requested = await find(call);
+        const seconds = readBody(waitQuery, call.query.get("wait_seconds") ?? undefined);
+        await untilEnded(requested.jobs, seconds, { call, context });
+        return json(context, view(requested));
+      },
+    }),
+    defineRoute("get", `${path}/{id}/samples`, {
+      id: `get${name}Samples`,
+      summary: `Get the training rows of an ended ${noun}.`,
+      query: {
+        format: { schema: formatQuery, description: "layout of the rows; default: the service's first (see /v1/info)" },
+      },
+      answers: { 200: ["All its rows.", samplesAnswer] },
+      errors: [409],
+      handle: async (call) => json(context, await samplesOf(await find(call), call, context)),
+    }),
+    defineRoute("post", `${path}/{id}/cancel`, {
+      id: `cancel${name}`,
+      summary: kind.cancels,
+      answers: { 200: [current, answer] },
+      errors: [409],
+      handle: async (call) => {
+        const requested = await find(call);
+        await requests.cancel(requested.group, requested.jobs);
+        return json(context, view(requested));
+      },
+    }),
+  ];
+}
+
 export function json({ redact }: ServiceContext, value: unknown, status = 200): Response {
   return new Response(redact(JSON.stringify(value)), { status, headers: { "content-type": "application/json" } });
 }
@@ -236,23 +243,11 @@ export function submissionOf({ headers, body }: Call): { readonly key: string | 
   throw new ServiceError("bad-request", "Cannot read the request: Idempotency-Key has 1 to 255 characters.");
 }
 
-export function notFound(what: string, { params }: Call): never {
+export function notFound(noun: string, { params }: Call): never {
   throw new ServiceError(
     "not-found",
-    `Cannot find the ${what} ${JSON.stringify(params["id"])}: it was never requested.`,
+    `Cannot find the ${noun} ${JSON.stringify(params["id"])}: it was never requested.`,
   );
-}
-
-async function findJob({ requests }: ServiceContext, call: Call): Promise<EpisodeJob> {
-  return (await requests.job(call.params["id"] ?? "")) ?? notFound("episode", call);
-}
-
-async function findGroup({ requests }: ServiceContext, call: Call): Promise<GroupJob> {
-  return (await requests.group(call.params["id"] ?? "")) ?? notFound("group", call);
-}
-
-function waitOf(call: Call): number {
-  return readBody(waitQuery, call.query.get("wait_seconds") ?? undefined);
 }
 
 /** Milliseconds that a request may wait. */
@@ -275,12 +270,12 @@ async function untilEnded(
   await withDeadline(untilAll, { timeoutMs, signal: call.signal }).catch(() => undefined);
 }
 
-function statusOf({ requests, parts }: ServiceContext): "open" | "paused" | "closing" {
-  if (requests.isClosing) return "closing";
+function statusOf({ pool, parts }: ServiceContext): "open" | "paused" | "closing" {
+  if (pool.isClosing) return "closing";
   return parts.gate.isOpen ? "open" : "paused";
 }
 
-function infoOf(context: ServiceContext): unknown {
+function infoOf(context: ServiceContext): z.infer<typeof infoAnswer> {
   const { pool, parts, limits, producers } = context;
   const { environment, defaultSplit, formats } = parts;
   return {
@@ -303,10 +298,10 @@ function infoOf(context: ServiceContext): unknown {
 }
 
 async function samplesOf(
-  jobs: readonly EpisodeJob[],
+  { group, jobs }: Requested,
   call: Call,
-  { requests, pool, parts }: ServiceContext,
-): Promise<unknown> {
+  { pool, parts }: ServiceContext,
+): Promise<z.infer<typeof samplesAnswer>> {
   const names = [...parts.formats.keys()];
   const name = call.query.get("format") ?? names[0] ?? "";
   const format = parts.formats.get(name);
@@ -328,11 +323,10 @@ async function samplesOf(
     const episode = await pool.ended(place.episodeId);
     if (episode !== null) ended.push(episode);
   }
-  const groupIndex = (await requests.group(jobs[0]?.place.groupId ?? ""))?.groupIndex ?? 0;
   return {
     format: name,
     episodes: jobs.map(answerEpisode),
-    samples: format(ended, groupIndex),
+    samples: [...format(ended, group.groupIndex)],
     dropped_tokens: ended.flatMap(({ episode, result }) =>
       result.dropped.map(({ turn, count, reason }) => ({ episode_id: episode.id, turn, count, reason })),
     ),

@@ -1,23 +1,6 @@
 // An error response: a status, a stable code that clients match, and a sentence with the remedy.
 
-export type ServiceErrorCode =
-  | "bad-request"
-  | "unauthorized"
-  | "forbidden"
-  | "not-found"
-  | "method-not-allowed"
-  | "not-ended"
-  | "key-reused"
-  | "batch-out-of-order"
-  | "of-a-producer"
-  | "too-large"
-  | "unsupported-media-type"
-  | "too-many"
-  | "closing"
-  | "producer-failed"
-  | "internal";
-
-const statuses: Readonly<Record<ServiceErrorCode, number>> = {
+const statuses = {
   "bad-request": 400,
   unauthorized: 401,
   forbidden: 403,
@@ -33,7 +16,9 @@ const statuses: Readonly<Record<ServiceErrorCode, number>> = {
   closing: 503,
   "producer-failed": 500,
   internal: 500,
-};
+} as const;
+
+export type ServiceErrorCode = keyof typeof statuses;
 
 export class ServiceError extends Error {
   readonly code: ServiceErrorCode;
@@ -47,17 +32,13 @@ export class ServiceError extends Error {
     this.retryAfter = options.retryAfter ?? null;
   }
 
-  get status(): number {
-    return statuses[this.code];
-  }
-
   /** `redact` takes secrets out of the message. */
   toResponse(redact: (text: string) => string = (text) => text): Response {
     const headers: Record<string, string> = { "content-type": "application/json" };
     if (this.retryAfter !== null) headers["retry-after"] = String(this.retryAfter);
     if (this.code === "unauthorized") headers["www-authenticate"] = "Bearer";
     const body = JSON.stringify({ error: { code: this.code, message: redact(this.message) } });
-    return new Response(body, { status: this.status, headers });
+    return new Response(body, { status: statuses[this.code], headers });
   }
 }
 

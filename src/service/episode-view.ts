@@ -1,0 +1,128 @@
+// An episode as clients see it: its events while it runs, and a summary once it has ended, which is also all that stays in memory
+// of it. Names are those of the wire, in snake_case; the record with every token is in the samples.
+
+import { z } from "zod";
+import { attribute, type Episode, type EpisodeEvent } from "../core/index.ts";
+import { toPlain } from "../python-semantics/json/plain.ts";
+
+export const count = z.int().min(0);
+
+const failure = z.object({ boundary: z.string(), code: z.string(), message: z.string(), retryable: z.boolean() });
+
+/** Null or empty until the episode has ended. */
+export const episodeSummary = z.object({
+  outcome: z.enum(["completed", "truncated", "aborted", "failed"]).nullable(),
+  stop_reason: z.string().nullable(),
+  reward: z.number().nullable(),
+  failure: failure.nullable(),
+  metrics: z.record(z.string(), z.number()),
+  turns: count.nullable(),
+  sampled_tokens: count.nullable(),
+  /** In the order they first sampled; `null` stands for an engine that names none. */
+  weight_versions: z.array(z.string().nullable()),
+  /** Counts of format errors, by code. */
+  problems: z.record(z.string(), count),
+});
+
+export type EpisodeSummary = z.infer<typeof episodeSummary>;
+
+/** Of an episode that has not ended. */
+export const notEnded: EpisodeSummary = Object.freeze({
+  outcome: null,
+  stop_reason: null,
+  reward: null,
+  failure: null,
+  metrics: {},
+  turns: null,
+  sampled_tokens: null,
+  weight_versions: [],
+  problems: {},
+});
+
+/** Of an episode that was cancelled before it began. */
+export const notStarted: EpisodeSummary = Object.freeze({
+  ...notEnded,
+  outcome: "aborted",
+  stop_reason: "cancelled",
+  turns: 0,
+  sampled_tokens: 0,
+});
+
+export function summarize(episode: Episode): EpisodeSummary {
+  const { outcome, stopReason, reward } = episode;
+  const { turns } = episode.trajectory;
+  const problems: Record<string, number> = {};
+  for (const { code } of episode.problems) problems[code] = (problems[code] ?? 0) + 1;
+  return {
+    outcome,
+    stop_reason: stopReason,
+    reward,
+    failure: viewFailure(episode.failure),
+    metrics: { ...episode.grade?.metrics },
+    turns: turns.length,
+    sampled_tokens: turns.reduce((sum, { sampledTokens }) => sum + sampledTokens.length, 0),
+    weight_versions: [...new Set(turns.flatMap(({ weightSpans }) => weightSpans.map(({ reply }) => reply)))],
+    problems,
+  };
+}
+
+/** The error of a runner or a store: a mistake of configuration, broken accounting, a full disk. Reported to the client; nothing is trained. */
+export function notRun(error: unknown): EpisodeSummary {
+  const { failure: fault } = attribute(error, "environment", "not-played");
+  return { ...notStarted, outcome: "failed", stop_reason: "fault", failure: viewFailure(fault) };
+}
+
+/** Without its cause. */
+function viewFailure(fault: Episode["failure"]): EpisodeSummary["failure"] {
+  if (fault === null) return null;
+  const { boundary, code, message, retryable } = fault;
+  return { boundary, code, message, retryable };
+}
+
+/** A JSON object; `type` as in `EpisodeEvent`. */
+export type EventView = Readonly<Record<string, unknown>> & { readonly type: string };
+
+export function viewEvent(event: EpisodeEvent): EventView {
+  const { type } = event;
+  switch (event.type) {
+    case "episode-start":
+      return { type, episode_id: event.episodeId, task_id: event.taskId };
+    case "user-line":
+      return { type, line: event.line.type, text: event.line.text, duration_ms: event.durationMs };
+    case "turn":
+      return {
+        type,
+        turn: event.turn.index,
+        prompt_tokens: event.usage.promptTokens,
+        sampled_tokens: event.turn.sampledTokens.length,
+        finish_reason: event.turn.finish.reason,
+        weight_versions: event.turn.weightSpans.map(({ reply }) => reply),
+        retries: event.attempts.length,
+        duration_ms: event.durationMs,
+      };
+    case "agent-reply":
+      return { type, turn: event.turn, retries: event.attempts.length, duration_ms: event.durationMs };
+    case "decision": {
+      const { turn, decision, action } = event;
+      return {
+        type,
+        turn,
+        decision: decision.type,
+        reasoning: action.reasoning,
+        text: decision.type === "say" ? decision.words : action.content,
+        call: decision.type === "call" ? { name: decision.call.name, arguments: toPlain(decision.arguments) } : null,
+        problems: decision.problems.map(({ code, detail }) => ({ code, detail })),
+      };
+    }
+    case "tool-result": {
+      const { turn, result, durationMs } = event;
+      return { type, turn, text: result.text, is_error: result.isError, duration_ms: durationMs };
+    }
+    case "grade":
+      return { type, reward: event.grade.reward, metrics: event.grade.metrics };
+    case "episode-end":
+      return { type, stop_reason: event.stopReason, failure: event.failure };
+    default:
+      return event satisfies never;
+  }
+}
