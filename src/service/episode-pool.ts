@@ -199,6 +199,8 @@ export function runnerAgain(policy: PolicyRequest, parts: ServiceParts): RunEpis
   try {
     return runnerFor(policy, parts);
   } catch (error) {
-    return () => Promise.reject(error);
+    return async () => {
+      throw error;
+    };
   }
 }

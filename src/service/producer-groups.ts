@@ -107,6 +107,7 @@ export class ProducerGroups {
 
   /** Closes the groups of a cancelled producer undecided. Those that are being handed over still are. */
   abandon(): void {
+    if (this.#owner.state() !== "cancelled") return;
     for (const { group } of this.#open.values()) this.#close(group);
   }
 

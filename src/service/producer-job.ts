@@ -244,11 +244,7 @@ export class ProducerJob {
     if (action === "pause") producer?.pause();
     if (action === "continue") producer?.continue();
     if (action === "drain") void producer?.drain();
-    if (action === "cancel") {
-      void producer?.cancel().then(() => {
-        if (this.#state === "cancelled") this.#groups.abandon();
-      });
-    }
+    if (action === "cancel") void producer?.cancel().then(() => this.#groups.abandon());
     this.#renewLease();
   }
 
