@@ -16,11 +16,11 @@ import {
   withAllowance,
 } from "../../python-semantics/index.ts";
 import { type ChatTemplate, ChatTemplateError, type TemplateInput, type TemplateSegment } from "../chat-template.ts";
-import { compileBody } from "./compile-statement.ts";
 import { templateGlobals } from "./globals.ts";
-import { parseTemplate } from "./parser.ts";
+import { parseTemplate } from "./parse-statement.ts";
 import { Frame, maxTemplateLength, maxTimeMs, Run, unwatchedOperations } from "./run.ts";
-import { analyzeBody, compileEntry, Layout, type Scope, Symbols } from "./symbols.ts";
+import { Layout, Symbols } from "./scope.ts";
+import { analyzeBody, compileBody } from "./statement.ts";
 
 /**
  * Throws a {@link ChatTemplateError} for a template that Jinja cannot compile ("TemplateSyntaxError",
@@ -70,16 +70,16 @@ function renderError(kind: string, reason: string): ChatTemplateError {
 function compileProgram(template: string): ChatTemplate {
   const statements = parseTemplate(template);
   const layout = new Layout(null);
-  const scope: Scope = { symbols: new Symbols(null, layout), isSoft: false, isInLoop: false, compileBody };
-  analyzeBody(statements, scope.symbols);
-  const execute = compileBody(statements, scope);
-  const enter = compileEntry(scope);
+  const symbols = new Symbols(null, layout);
+  analyzeBody(statements, symbols);
+  const execute = compileBody(statements, { symbols, isSoft: false, isInLoop: false });
+  const enter = symbols.compileEntry();
   return (input: TemplateInput): readonly TemplateSegment[] => {
     const run = new Run(variablesOf(input), template.length);
     const frame = new Frame(layout.size, null, run);
     enter(frame);
     execute(frame);
-    return run.output.toSegments();
+    return run.toSegments();
   };
 }
 

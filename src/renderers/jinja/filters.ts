@@ -50,10 +50,16 @@ import {
   unlessRaised,
   whitespaceClass,
 } from "../../python-semantics/index.ts";
-import { dumpJson, type DumpJsonOptions, JsonFloat } from "../../python-semantics/json/index.ts";
+import { dumpJson, JsonFloat } from "../../python-semantics/json/index.ts";
 import { pythonAttribute } from "./lookup.ts";
-import { type Filter, type Meter } from "./run.ts";
-import { attributeGetter, type Getter, orderFilters, sequenceFilters } from "./sequence-filters.ts";
+import {
+  attributeGetter,
+  type BoundFilter,
+  type Filter,
+  type FilterRow,
+  type Getter,
+  sequenceFilters,
+} from "./sequence-filters.ts";
 import { runTest } from "./tests.ts";
 
 /** `soft_str(value)`: as `str`, but Markup stays Markup. */
@@ -61,43 +67,20 @@ function softTextOf(value: PythonValue): TracedText {
   return value instanceof TracedText ? value : textOf(value);
 }
 
-function mapped(name: string, map: (text: TracedText) => TracedText): readonly [string, Filter] {
-  return [
-    name,
-    (value, args) => {
-      bindArguments(name, args, []);
-      return map(softTextOf(value));
-    },
-  ];
+function mapped(name: string, map: (text: TracedText) => TracedText): FilterRow {
+  return [name, [], (value) => map(softTextOf(value))];
 }
 
 const wordStart = new RegExp(`([-${whitespaceClass}({[<]+)`);
 
 /** Jinja's own title case: words begin after white space, hyphens and opening brackets. */
 function titleText(text: string): string {
-  return text
-    .split(wordStart)
-    .map((word) => {
-      const [first = ""] = word;
-      return first.toUpperCase() + pythonLower(word.slice(first.length));
-    })
-    .join("");
+  const words = text.split(wordStart).map(([first = "", ...rest]) => first.toUpperCase() + pythonLower(rest.join("")));
+  return words.join("");
 }
 
-const trim: Filter = (value, args) => {
-  const [characters = null] = bindArguments("trim", args, ["chars"]);
-  return strip(softTextOf(value), characters);
-};
-
-const replace: Filter = (value, args) => {
-  const [old, replacement, count = null] = bindArguments("replace", args, ["old", "new", "count"], 2);
-  const most = count === null ? -1 : expectIndex(count);
-  return replaceText(textOf(value), textOf(old!), textOf(replacement!), most);
-};
-
-/** Lines after the first, and only those that hold something, unless asked otherwise. */
-const indent: Filter = (value, args) => {
-  const [width = 4, first = false, blank = false] = bindArguments("indent", args, ["width", "first", "blank"]);
+/** Lines after the first, and only those that hold something, unless requested otherwise. */
+const indent: BoundFilter = (value, width = 4, first = false, isBlankIncluded = false) => {
   // Jinja adds a line end first, which a list takes and then is no text.
   if (value instanceof PythonList) throw new PythonError("AttributeError", "a list has no lines");
   const text = calculate("+", value, templateText("\n")) as TracedText;
@@ -105,62 +88,34 @@ const indent: Filter = (value, args) => {
   if (!isText) checkTextLength(expectIndex(width));
   const indentation = isText ? width : templateText(" ".repeat(Math.max(0, expectIndex(width))));
   const lines = splitLines(text).map((line, index) => {
-    const isIndented = index === 0 ? isTruthy(first) : isTruthy(blank) || line.text !== "";
+    const isIndented = index === 0 ? isTruthy(first) : isTruthy(isBlankIncluded) || line.text !== "";
     return isIndented ? concatStrings([indentation, line]) : line;
   });
   return joinStrings(templateText("\n"), lines).asMarkup(text.isMarkup);
 };
 
-const truncate: Filter = (value, args) => {
-  const bound = bindArguments("truncate", args, ["length", "killwords", "end", "leeway"]);
-  const [length = 255, killWords = false, end = templateText("..."), leeway = null] = bound;
+const truncate: BoundFilter = (value, length = 255, killWords = false, end = templateText("..."), leeway = 5) => {
   const ending = expectText(end, "truncate");
-  const kept = expectIndex(length) - codePointLength(ending.text);
+  const most = expectIndex(length) - codePointLength(ending.text);
   const tolerance = leeway === null ? 5 : expectIndex(leeway);
-  if (kept < 0 || tolerance < 0) throw new PythonError("AssertionError", "a text is truncated to less than its ending");
+  if (most < 0 || tolerance < 0) throw new PythonError("AssertionError", "a text is truncated to less than its ending");
   if (lengthOf(value) <= expectIndex(length) + tolerance) return value;
   const text = expectText(value, "truncate");
-  const cut = text.slice(0, unitOffset(text.text, kept));
+  const cut = text.slice(0, unitOffset(text.text, most));
   const lastSpace = cut.text.lastIndexOf(" ");
   const whole = isTruthy(killWords) || lastSpace === -1 ? cut : cut.slice(0, lastSpace);
   return concatStrings([whole, ending]);
 };
 
-const center: Filter = (value, args) => {
-  const [width = 80] = bindArguments("center", args, ["width"]);
-  return fillText(softTextOf(value), expectIndex(width), { side: "both", fill: " " });
-};
-
-const format: Filter = (value, args) => {
-  const { positional, named } = args;
+const format: Filter = (value, { positional, named }) => {
   if (positional.length > 0 && named.size > 0) {
     throw new PythonError("FilterArgumentError", "format takes positional or keyword arguments, not both");
   }
   return formatPercent(softTextOf(value), named.size > 0 ? PythonDict.named(named) : new PythonTuple(positional));
 };
 
-export const textFilters: readonly (readonly [string, Filter])[] = [
-  mapped("upper", (text) => text.with(text.text.toUpperCase())),
-  mapped("lower", (text) => text.with(pythonLower(text.text))),
-  mapped("capitalize", (text) => text.with(capitalize(text.text))),
-  mapped("title", (text) => text.with(titleText(text.text)).asMarkup(false)),
-  mapped("string", (text) => text),
-  mapped("e", escapeText),
-  mapped("escape", escapeText),
-  mapped("safe", (text) => text.asMarkup(true)),
-  mapped("forceescape", (text) => escapeText(text.asMarkup(false))),
-  ["trim", trim],
-  ["replace", replace],
-  ["indent", indent],
-  ["truncate", truncate],
-  ["center", center],
-  ["format", format],
-  ["wordcount", (value): PythonValue => softTextOf(value).text.match(/[\p{L}\p{N}_]+/gu)?.length ?? 0],
-];
-
 /** Never fails on a text: what is no number gives the default. */
-const integer: Filter = (value, args) => {
-  const [otherwise = 0, base = 10] = bindArguments("int", args, ["default", "base"]);
+const integer: BoundFilter = (value, otherwise = 0, base = 10) => {
   if (value instanceof Undefined) throw value.error;
   if (value instanceof TracedText) {
     const { text } = value;
@@ -173,19 +128,14 @@ const integer: Filter = (value, args) => {
   return number instanceof JsonFloat ? integerOf(number.value) : number;
 };
 
-const float: Filter = (value, args) => {
-  const [otherwise = new JsonFloat(0)] = bindArguments("float", args, ["default"]);
+const float: BoundFilter = (value, otherwise = new JsonFloat(0)) => {
   if (value instanceof Undefined) throw value.error;
-  if (value instanceof TracedText) {
-    const { text } = value;
-    return unlessRaised(["ValueError"], () => pythonFloat(text)) ?? otherwise;
-  }
+  if (value instanceof TracedText) return unlessRaised(["ValueError"], () => pythonFloat(value.text)) ?? otherwise;
   const number = numberOf(value);
   return number === null ? otherwise : new JsonFloat(toFloat(number));
 };
 
-const absolute: Filter = (value, args) => {
-  bindArguments("abs", args, []);
+const absolute: BoundFilter = (value) => {
   const number = numberOf(value);
   if (number === null) throw typeError(`a ${pythonTypeName(value)} has no absolute value`);
   if (number instanceof JsonFloat) return new JsonFloat(Math.abs(number.value));
@@ -193,13 +143,15 @@ const absolute: Filter = (value, args) => {
 };
 
 /** Ties round to even, as Python's `round` does; an integer stays one. */
-const round: Filter = (value, args) => {
-  const [precision = 0, method = null] = bindArguments("round", args, ["precision", "method"]);
+const round: BoundFilter = (value, precision = 0, method = null) => {
   const how = method === null ? "common" : method instanceof TracedText ? method.text : "";
   if (how !== "common" && how !== "ceil" && how !== "floor") {
     throw new PythonError("FilterArgumentError", "round knows the methods common, ceil and floor");
   }
-  if (value instanceof Undefined) throw undefinedRound(value, how);
+  if (value instanceof Undefined) {
+    // `round(undefined)` finds no method; the other two multiply first, which raises.
+    throw how === "common" ? typeError("an undefined value cannot be rounded") : value.error;
+  }
   const number = numberOf(value);
   if (number === null) throw typeError(`a ${pythonTypeName(value)} cannot be rounded`);
   const digits = expectIndex(precision);
@@ -211,33 +163,13 @@ const round: Filter = (value, args) => {
   return calculateNumbers("/", [whole, scale]);
 };
 
-/** `round(undefined)` finds no method; the other two multiply first, which raises. */
-function undefinedRound(value: Undefined, method: string): Error {
-  return method === "common" ? typeError("an undefined value cannot be rounded") : value.error;
-}
-
-export const numberFilters: readonly (readonly [string, Filter])[] = [
-  ["int", integer],
-  ["float", float],
-  ["abs", absolute],
-  ["round", round],
-];
-
-const parameters = ["ensure_ascii", "indent", "separators", "sort_keys"];
-
-export const toJson: Filter = (value, args) => {
-  const [ensureAscii = false, indentBy = null, separators = null, sortKeys = false] = bindArguments(
-    "tojson",
-    args,
-    parameters,
-  );
-  const options: DumpJsonOptions = {
+const toJson: BoundFilter = (value, ensureAscii = false, indentBy = null, separators = null, sortKeys = false) => {
+  const text = dumpJson(value, {
     ensureAscii: isTruthy(ensureAscii),
     sortKeys: isTruthy(sortKeys),
     ...(indentBy === null ? {} : { indent: indentWidth(indentBy) }),
     ...(separators === null ? {} : { separators: separatorPair(separators) }),
-  };
-  const text = dumpJson(value, options);
+  });
   return new TracedText(text, value instanceof TracedText ? originOf(value) : originOfValue(value));
 };
 
@@ -254,7 +186,7 @@ function separatorPair(separators: PythonValue): readonly [string, string] {
   throw typeError("tojson wants two texts as separators");
 }
 
-/** Starts with the first item that is asked for; a false value has none, and nothing else is looked at. */
+/** Starts with the first item that is read; a false value has none, and nothing else is looked at. */
 function lazily(value: PythonValue, start: (source: PythonIterator) => () => PythonValue | undefined): PythonIterator {
   let next: (() => PythonValue | undefined) | null = null;
   return new PythonIterator(() => {
@@ -263,45 +195,41 @@ function lazily(value: PythonValue, start: (source: PythonIterator) => () => Pyt
   });
 }
 
-/** `map(attribute=...)` or `map("filter", ...)`, with a way to find the other filters. */
-export function createMapFilter(find: (name: string) => Filter | undefined): Filter {
-  return (value, args, meter) =>
-    lazily(value, (source) => {
-      const change = mapping(args, { find, meter });
-      return () => {
-        const item = source.next();
-        return item === undefined ? undefined : change(item);
-      };
-    });
-}
+/** `map(attribute=...)` or `map("filter", ...)`. */
+const map: Filter = (value, args) =>
+  lazily(value, (source) => {
+    const change = mapping(args);
+    return () => {
+      const item = source.next();
+      return item === undefined ? undefined : change(item);
+    };
+  });
 
-function mapping(
-  args: CallArguments,
-  { find, meter }: { readonly find: (name: string) => Filter | undefined; readonly meter: Meter },
-): Getter {
+function mapping(args: CallArguments): Getter {
   const [name, ...rest] = args.positional;
   if (name === undefined) {
     if (!args.named.has("attribute"))
       throw new PythonError("FilterArgumentError", "map wants a filter or an attribute");
-    const [attribute, otherwise = null] = bindArguments("map", args, ["attribute", "default"]);
-    return attributeGetter(attribute!, otherwise);
+    const [path, otherwise = null] = bindArguments("map", args, ["attribute", "default"]);
+    return attributeGetter(path!, otherwise);
   }
-  const filter = name instanceof TracedText ? find(name.text) : undefined;
+  const filter = name instanceof TracedText ? filters.get(name.text) : undefined;
   if (filter === undefined) throw unknownName("filter", name);
-  return (item) => filter(item, { positional: rest, named: args.named }, meter);
+  return (item) => filter(item, { positional: rest, named: args.named });
 }
 
-function selecting(options: { readonly isKept: boolean; readonly byAttribute: boolean }): Filter {
-  return (value, args) =>
+function selecting(name: string, isKept: boolean, byAttribute: boolean): FilterRow {
+  const select: Filter = (value, args) =>
     lazily(value, (source) => {
-      const isChosen = choosing(args, options.byAttribute);
+      const isChosen = choosing(args, byAttribute);
       return () => {
         for (let item = source.next(); item !== undefined; item = source.next()) {
-          if (isChosen(item) === options.isKept) return item;
+          if (isChosen(item) === isKept) return item;
         }
         return undefined;
       };
     });
+  return [name, select];
 }
 
 function choosing(args: CallArguments, byAttribute: boolean): (item: PythonValue) => boolean {
@@ -318,30 +246,63 @@ function unknownName(what: string, name: PythonValue): Error {
   return new PythonError("TemplateRuntimeError", `there is no such ${what}`);
 }
 
-export const selectFilters: readonly (readonly [string, Filter])[] = [
-  ["select", selecting({ isKept: true, byAttribute: false })],
-  ["reject", selecting({ isKept: false, byAttribute: false })],
-  ["selectattr", selecting({ isKept: true, byAttribute: true })],
-  ["rejectattr", selecting({ isKept: false, byAttribute: true })],
-];
-
-const attribute: Filter = (value, args) => {
-  const [name] = bindArguments("attr", args, ["name"], 1);
-  const key = expectText(name!, "attr").text;
+const attribute: BoundFilter = (value, name) => {
+  const key = expectText(name, "attr").text;
   if (value instanceof Undefined) throw value.error;
   return orUndefined(pythonAttribute(value, key), `there is no attribute "${key}"`);
 };
 
-export const filters: ReadonlyMap<string, Filter> = new Map<string, Filter>([
-  ...textFilters,
+const rows: readonly FilterRow[] = [
+  mapped("upper", (text) => text.with(text.text.toUpperCase())),
+  mapped("lower", (text) => text.with(pythonLower(text.text))),
+  mapped("capitalize", (text) => text.with(capitalize(text.text))),
+  mapped("title", (text) => text.with(titleText(text.text)).asMarkup(false)),
+  mapped("string", (text) => text),
+  mapped("e", escapeText),
+  mapped("escape", escapeText),
+  mapped("safe", (text) => text.asMarkup(true)),
+  mapped("forceescape", (text) => escapeText(text.asMarkup(false))),
+  ["trim", ["chars?"], (value, characters = null) => strip(softTextOf(value), characters)],
+  [
+    "replace",
+    ["old", "new", "count?"],
+    (value, old, replacement, count = null) =>
+      replaceText(textOf(value), textOf(old), textOf(replacement), count === null ? -1 : expectIndex(count)),
+  ],
+  ["indent", ["width?", "first?", "blank?"], indent],
+  ["truncate", ["length?", "killwords?", "end?", "leeway?"], truncate],
+  [
+    "center",
+    ["width?"],
+    (value, width = 80) => fillText(softTextOf(value), expectIndex(width), { side: "both", fill: " " }),
+  ],
+  ["format", format],
+  ["wordcount", (value) => softTextOf(value).text.match(/[\p{L}\p{N}_]+/gu)?.length ?? 0],
+  ["int", ["default?", "base?"], integer],
+  ["float", ["default?"], float],
+  ["abs", [], absolute],
+  ["round", ["precision?", "method?"], round],
+  selecting("select", true, false),
+  selecting("reject", false, false),
+  selecting("selectattr", true, true),
+  selecting("rejectattr", false, true),
+  ["map", map],
+  ["tojson", ["ensure_ascii?", "indent?", "separators?", "sort_keys?"], toJson],
+  ["attr", ["name"], attribute],
   ...sequenceFilters,
-  ...orderFilters,
-  ...numberFilters,
-  ...selectFilters,
-  ["map", createMapFilter((name) => filters.get(name))],
-  ["tojson", toJson],
-  ["attr", attribute],
-]);
+];
+
+export const filters: ReadonlyMap<string, Filter> = new Map(rows.map((row) => [row[0], filterOf(row)]));
+
+/** A row without parameters takes whatever arguments there are. */
+function filterOf(row: FilterRow): Filter {
+  if (row.length === 2) return row[1];
+  const [name, parameters, apply] = row;
+  const names = parameters.map((parameter) => parameter.replace("?", ""));
+  const required = parameters.filter((parameter) => !parameter.endsWith("?")).length;
+  // What is left out is `undefined`, which the defaults of `apply` replace.
+  return (value, args) => apply(value, ...(bindArguments(name, args, names, required) as readonly PythonValue[]));
+}
 
 /** Filters that Jinja has and we have not: made for web pages, or random. A template that names one is refused. */
 export const unsupportedFilters: ReadonlySet<string> = new Set([

@@ -40,12 +40,15 @@ const statementEnd = new RegExp(`\\+%\\}|-%\\}${s}|%\\}\\n?`, "y");
 const expressionEnd = new RegExp(`-\\}\\}${s}|\\}\\}`, "y");
 const blank = new RegExp(`^[${whitespaceClass}]+$`);
 
-const space = new RegExp(`[${whitespaceClass}]+`, "y");
-const float = /(?<!\.)(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?e[+-]?(?:\d+_)*\d+|\.(?:\d+_)*\d+)/iy;
-const integer = /0b(?:_?[01])+|0o(?:_?[0-7])+|0x(?:_?[\da-f])+|[1-9](?:_?\d)*|0(?:_?0)*/iy;
-const identifier = /[\p{L}\p{M}\p{N}_]+/uy;
-const string = /'([^'\\]*(?:\\[\s\S][^'\\]*)*)'|"([^"\\]*(?:\\[\s\S][^"\\]*)*)"/y;
-const operator = /\/\/|\*\*|[=!><]=|[-+~*/%()[\]{}=.:|,><;]/y;
+const space = new RegExp(`[${whitespaceClass}]*`, "y");
+/** The first that matches is the token. */
+const tokenPatterns: readonly (readonly [Token["type"], RegExp])[] = [
+  ["float", /(?<!\.)(?:\d+_)*\d+(?:(?:\.(?:\d+_)*\d+)?e[+-]?(?:\d+_)*\d+|\.(?:\d+_)*\d+)/iy],
+  ["integer", /0b(?:_?[01])+|0o(?:_?[0-7])+|0x(?:_?[\da-f])+|[1-9](?:_?\d)*|0(?:_?0)*/iy],
+  ["name", /[\p{L}\p{M}\p{N}_]+/uy],
+  ["string", /'([^'\\]*(?:\\[\s\S][^'\\]*)*)'|"([^"\\]*(?:\\[\s\S][^"\\]*)*)"/y],
+  ["operator", /\/\/|\*\*|[=!><]=|[-+~*/%()[\]{}=.:|,><;]/y],
+];
 
 /** Brackets within brackets; Python's own parser of Jinja gives up earlier still. */
 const maxNesting = 200;
@@ -69,17 +72,14 @@ export function tokenizeTemplate(template: string): Token[] {
     const kind = source[start + 1];
     const sign = source[start + 2];
     const startsLine = offset === 0 || source[offset - 1] === "\n";
-    addText(stripBefore(source.slice(offset, start), { sign, isExpression: kind === "{", startsLine }));
+    addText(stripBefore(source.slice(offset, start), sign, kind === "{" ? null : startsLine));
     const inner = start + 2 + (sign === "-" || sign === "+" ? 1 : 0);
     const raw = kind === "%" ? matchAt(rawStart, source, start) : null;
     if (raw !== null) {
       const begin = start + raw[0].length;
       const end = matchAt(rawEnd, source, begin);
       if (end === null) throw syntaxError("a raw block does not end");
-      const isNewLine = source[begin - 1] === "\n";
-      addText(
-        stripBefore(source.slice(begin, end.index), { sign: end[1], isExpression: false, startsLine: isNewLine }),
-      );
+      addText(stripBefore(source.slice(begin, end.index), end[1], source[begin - 1] === "\n"));
       offset = end.index + end[0].length;
     } else if (kind === "#") {
       const end = matchAt(commentEnd, source, inner);
@@ -87,7 +87,7 @@ export function tokenizeTemplate(template: string): Token[] {
       offset = end.index + end[0].length;
     } else {
       tokens.push({ type: kind === "%" ? "statement" : "expression", value: "a tag" });
-      offset = readTag(source, { tokens, start: inner, tagEnd: kind === "%" ? statementEnd : expressionEnd });
+      offset = readTag(source, tokens, inner, kind === "%" ? statementEnd : expressionEnd);
     }
   }
 }
@@ -97,68 +97,56 @@ function matchAt(pattern: RegExp, source: string, offset: number): RegExpExecArr
   return pattern.exec(source);
 }
 
-type Before = { readonly sign: string | undefined; readonly isExpression: boolean; readonly startsLine: boolean };
-
-function stripBefore(text: string, { sign, isExpression, startsLine }: Before): string {
+/** Text before a tag: `-` takes its white space away, and a block tag the blanks before it on its line. */
+function stripBefore(text: string, sign: string | undefined, startsLine: boolean | null): string {
   if (sign === "-") return pythonRstrip(text);
-  if (sign === "+" || isExpression) return text;
+  if (sign === "+" || startsLine === null) return text;
   const lineStart = text.lastIndexOf("\n") + 1;
-  const isOwnLine = lineStart > 0 || startsLine;
-  return isOwnLine && blank.test(text.slice(lineStart)) ? text.slice(0, lineStart) : text;
+  return (lineStart > 0 || startsLine) && blank.test(text.slice(lineStart)) ? text.slice(0, lineStart) : text;
 }
 
-type Tag = { readonly tokens: Token[]; readonly start: number; readonly tagEnd: RegExp };
-
 /** Adds the tokens of a tag and returns the offset behind it. */
-function readTag(source: string, { tokens, start, tagEnd }: Tag): number {
+function readTag(source: string, tokens: Token[], start: number, tagEnd: RegExp): number {
   const open: string[] = [];
   let offset = start;
-  while (offset < source.length) {
+  for (;;) {
+    offset += matchAt(space, source, offset)![0].length;
+    if (offset === source.length) throw syntaxError("a tag is not closed");
     const end = open.length === 0 ? matchAt(tagEnd, source, offset) : null;
     if (end !== null) {
       tokens.push({ type: "end", value: "the end of a tag" });
       return offset + end[0].length;
     }
-    const skipped = matchAt(space, source, offset);
-    if (skipped !== null) {
-      offset += skipped[0].length;
-      continue;
-    }
-    const { token, length } = readToken(source, offset);
-    if (token.type === "operator") trackBracket(open, token.value);
-    tokens.push(token);
-    offset += length;
+    const [type, text] = readToken(source, offset);
+    if (type === "operator") trackBracket(open, text);
+    tokens.push({ type, value: tokenValue(type, text) });
+    offset += text.length;
   }
-  throw syntaxError("a tag is not closed");
 }
 
-function readToken(source: string, offset: number): { readonly token: Token; readonly length: number } {
-  const match = (pattern: RegExp): string | undefined => matchAt(pattern, source, offset)?.[0];
-  const read = (type: Token["type"], text: string, value = text) => ({ token: { type, value }, length: text.length });
-  const fraction = match(float);
-  if (fraction !== undefined) return read("float", fraction, fraction.replaceAll("_", ""));
-  const whole = match(integer);
-  if (whole !== undefined) return read("integer", whole, whole.replaceAll("_", "").toLowerCase());
-  const word = match(identifier);
-  if (word !== undefined) {
-    if (!/^[\p{ID_Start}_]/u.test(word)) throw syntaxError(`"${word}" is no name`);
-    return read("name", word);
+function readToken(source: string, offset: number): readonly [Token["type"], string] {
+  for (const [type, pattern] of tokenPatterns) {
+    const text = matchAt(pattern, source, offset)?.[0];
+    if (text !== undefined) return [type, text];
   }
-  const text = match(string);
-  if (text !== undefined) return read("string", text, decodeString(text.slice(1, -1)));
-  const sign = match(operator);
-  if (sign === undefined) throw syntaxError(`the character "${source[offset]}" stands in a tag`);
-  return read("operator", sign);
+  throw syntaxError(`the character "${source[offset]}" stands in a tag`);
+}
+
+function tokenValue(type: Token["type"], text: string): string {
+  if (type === "string") return decodeString(text.slice(1, -1));
+  if (type === "name" && !/^[\p{ID_Start}_]/u.test(text)) throw syntaxError(`"${text}" is no name`);
+  if (type === "float") return text.replaceAll("_", "");
+  return type === "integer" ? text.replaceAll("_", "").toLowerCase() : text;
 }
 
 function trackBracket(open: string[], sign: string): void {
-  if (sign === "(" || sign === "[" || sign === "{") {
+  if ("([{".includes(sign)) {
     open.push(sign);
     if (open.length > maxNesting) {
       throw new PythonError("RecursionError", `brackets are nested more than ${maxNesting} deep`);
     }
-  } else if (sign === ")" || sign === "]" || sign === "}") {
-    if (!["()", "[]", "{}"].includes(`${open.pop()}${sign}`)) throw syntaxError(`a "${sign}" closes nothing`);
+  } else if (")]}".includes(sign) && !["()", "[]", "{}"].includes(`${open.pop()}${sign}`)) {
+    throw syntaxError(`a "${sign}" closes nothing`);
   }
 }
 
@@ -190,7 +178,7 @@ function decodeOther(character: string): string {
   return code <= 0xffff ? `\\u${code.toString(16).padStart(4, "0")}` : `\\U${code.toString(16).padStart(8, "0")}`;
 }
 
-/** A place in a row of tokens, and what stands there. */
+/** A place in a row of tokens, and what stands there. Operators and names are known by their values alone. */
 export class TokenCursor {
   readonly #tokens: readonly Token[];
   #at = 0;
@@ -209,50 +197,30 @@ export class TokenCursor {
     return token;
   }
 
-  sees(sign: string): boolean {
-    const token = this.peek();
-    return token.type === "operator" && token.value === sign;
+  sees(...values: readonly string[]): boolean {
+    const { type, value } = this.peek();
+    return (type === "operator" || type === "name") && values.includes(value);
   }
 
-  takes(sign: string): boolean {
-    const isSeen = this.sees(sign);
+  takes(value: string): boolean {
+    const isSeen = this.sees(value);
     if (isSeen) this.#at++;
     return isSeen;
   }
 
-  expect(sign: string): void {
-    if (!this.takes(sign)) throw this.unexpected();
+  expect(value: string): void {
+    if (!this.takes(value)) throw this.unexpected();
   }
 
-  seesName(...names: readonly string[]): boolean {
-    const token = this.peek();
-    return token.type === "name" && names.includes(token.value);
-  }
-
-  takesName(name: string): boolean {
-    const isSeen = this.seesName(name);
-    if (isSeen) this.#at++;
-    return isSeen;
-  }
-
-  expectName(name: string): void {
-    if (!this.takesName(name)) throw this.unexpected();
-  }
-
-  name(): string {
-    if (this.peek().type !== "name") throw this.unexpected();
+  /** The value of a token that must be of this type. */
+  take(type: "name" | "end"): string {
+    if (this.peek().type !== type) throw this.unexpected();
     return this.next().value;
-  }
-
-  endTag(): void {
-    if (this.peek().type !== "end") throw this.unexpected();
-    this.#at++;
   }
 
   unexpected(): Error {
     const { type, value } = this.peek();
-    const shown =
-      type === "end" || type === "eof" || type === "expression" || type === "statement" ? value : `"${value}"`;
-    return syntaxError(`${shown} stands where it is not expected`);
+    const isNamed = ["end", "eof", "expression", "statement"].includes(type);
+    return syntaxError(`${isNamed ? value : `"${value}"`} stands where it is not expected`);
   }
 }

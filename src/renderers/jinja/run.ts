@@ -2,7 +2,6 @@
 // stop a hostile template, which then raises "limit", before it stops the process.
 
 import {
-  type CallArguments,
   checkTextLength,
   concatStrings,
   itemsMade,
@@ -42,8 +41,46 @@ const maxAllItems = 2 ** 23;
 /** Characters, or characters of a template, that cost about as much as one small operation (`spend`). */
 const charactersPerOperation = 64;
 
-/** What one rendering has used up. */
-export class Meter {
+/** Counts what an operation on a value that was looked up may have to read. */
+export function read<T extends PythonValue | undefined>(value: T): T {
+  if (value instanceof TracedText) spend(1 + value.text.length / charactersPerOperation);
+  else if (value instanceof PythonList || value instanceof PythonTuple || value instanceof PythonDict)
+    spend(1 + value.length);
+  else spend(1);
+  return value;
+}
+
+/** What ends a statement: nothing special, or leaving the loop around it. */
+export type Signal = "next" | "break" | "continue";
+
+export type Evaluate = (frame: Frame) => PythonValue;
+export type Execute = (frame: Frame) => Signal;
+
+export class Frame {
+  /** By the slots of `Symbols`; `undefined` is not set. */
+  readonly slots: (PythonValue | undefined)[];
+  /** The frame around a macro's own. */
+  readonly parent: Frame | null;
+  readonly run: Run;
+
+  constructor(size: number, parent: Frame | null, run: Run) {
+    this.slots = Array.from<PythonValue | undefined>({ length: size });
+    this.parent = parent;
+    this.run = run;
+  }
+}
+
+type Output = { readonly parts: TracedText[]; length: number };
+
+/** One rendering: its variables, what it has written, and what it has used up. */
+export class Run {
+  readonly variables: ReadonlyMap<string, PythonValue>;
+  /** Place of the message whose loop iteration is running; loops over messages set it. */
+  message: number | null = null;
+  #output: Output = { parts: [], length: 0 };
+  /** Origins of one message, by what they were before. */
+  #placed = new Map<Origin, Origin>();
+  #placedMessage: number | null = null;
   /** Of one iteration or macro call, which may run through the whole template. */
   readonly #operations: number;
   #work = 0;
@@ -51,7 +88,8 @@ export class Meter {
   #depth = 0;
   readonly #itemsBefore = itemsMade();
 
-  constructor(templateLength: number) {
+  constructor(variables: ReadonlyMap<string, PythonValue>, templateLength: number) {
+    this.variables = variables;
     this.#operations = 1 + templateLength / charactersPerOperation;
   }
 
@@ -81,108 +119,42 @@ export class Meter {
       this.#depth--;
     }
   }
-}
 
-/** Counts what an operation on a value that was looked up may have to read. */
-export function read<T extends PythonValue | undefined>(value: T): T {
-  if (value instanceof TracedText) spend(1 + value.text.length / charactersPerOperation);
-  else if (value instanceof PythonList || value instanceof PythonTuple || value instanceof PythonDict)
-    spend(1 + value.length);
-  else spend(1);
-  return value;
-}
-
-/** A filter; `args` are those after the value. Throws what Jinja throws for values and arguments that do not fit. */
-export type Filter = (value: PythonValue, args: CallArguments, meter: Meter) => PythonValue;
-
-type Piece = { readonly origin: Origin; text: string };
-
-export class OutputBuffer {
-  readonly #pieces: Piece[] = [];
-  #length = 0;
-
-  /** Throws "limit" when too much has been written. */
-  write(text: TracedText, place: (origin: Origin) => Origin): void {
-    checkTextLength((this.#length += text.text.length));
-    let offset = 0;
-    for (const run of runsOf(text)) {
-      const origin = place(run.origin);
-      const piece = text.text.slice(offset, (offset += run.length));
-      const last = this.#pieces.at(-1);
-      if (last !== undefined && isSameOrigin(last.origin, origin)) last.text += piece;
-      else this.#pieces.push({ origin, text: piece });
-    }
-  }
-
-  toText(): TracedText {
-    return concatStrings(this.#pieces.map(({ origin, text }) => new TracedText(text, origin)));
-  }
-
-  toSegments(): TemplateSegment[] {
-    return this.#pieces.map(({ origin, text }) => ({ message: origin.message, source: origin.source, text }));
-  }
-}
-
-function isSameOrigin(left: Origin, right: Origin): boolean {
-  return left === right || (left.source === right.source && left.message === right.message);
-}
-
-/** What ends a statement: nothing special, or leaving the loop around it. */
-export type Signal = "next" | "break" | "continue";
-
-export type Evaluate = (frame: Frame) => PythonValue;
-export type Execute = (frame: Frame) => Signal;
-
-export class Frame {
-  /** By the slots of `Symbols`; `undefined` is not set. */
-  readonly slots: (PythonValue | undefined)[];
-  /** The frame around a macro's own. */
-  readonly parent: Frame | null;
-  readonly run: Run;
-
-  constructor(size: number, parent: Frame | null, run: Run) {
-    this.slots = Array.from<PythonValue | undefined>({ length: size });
-    this.parent = parent;
-    this.run = run;
-  }
-}
-
-export class Run {
-  readonly variables: ReadonlyMap<string, PythonValue>;
-  readonly meter: Meter;
-  #output = new OutputBuffer();
-  /** Place of the message whose loop iteration is running; loops over messages set it. */
-  message: number | null = null;
-  /** Origins of this message, by what they were before. */
-  #placed = new Map<Origin, Origin>();
-  #placedMessage: number | null = null;
-
-  constructor(variables: ReadonlyMap<string, PythonValue>, templateLength: number) {
-    this.variables = variables;
-    this.meter = new Meter(templateLength);
-  }
-
-  get output(): OutputBuffer {
-    return this.#output;
-  }
-
-  /** Writes text; what has no message of its own belongs to the one that the template is at. */
+  /** Writes text; what has no message of its own belongs to the one that the template is at. Throws "limit" for too much. */
   write(text: TracedText): void {
-    this.meter.work(text.text.length);
+    this.work(text.text.length);
+    checkTextLength((this.#output.length += text.text.length));
     const message = this.message ?? soleMessage(text);
-    this.#output.write(text, (origin) => this.#place(origin, message));
+    const runs = runsOf(text).map(({ origin, length }) => ({ origin: this.#place(origin, message), length }));
+    const [only] = runs;
+    this.#output.parts.push(new TracedText(text.text, only !== undefined && runs.length === 1 ? only.origin : runs));
   }
 
   /** What `write`s within `execute` give together; they go nowhere else. */
   capture(execute: () => unknown): TracedText {
     const outer = this.#output;
-    this.#output = new OutputBuffer();
+    this.#output = { parts: [], length: 0 };
     try {
       execute();
-      return this.#output.toText();
+      return concatStrings(this.#output.parts);
     } finally {
       this.#output = outer;
     }
+  }
+
+  /** All that was written; neighbouring segments differ in their origins. */
+  toSegments(): TemplateSegment[] {
+    const segments: { -readonly [Key in keyof TemplateSegment]: TemplateSegment[Key] }[] = [];
+    for (const part of this.#output.parts) {
+      let offset = 0;
+      for (const { origin, length } of runsOf(part)) {
+        const text = part.text.slice(offset, (offset += length));
+        const last = segments.at(-1);
+        if (last?.source === origin.source && last.message === origin.message) last.text += text;
+        else segments.push({ message: origin.message, source: origin.source, text });
+      }
+    }
+    return segments;
   }
 
   #place(origin: Origin, message: number | null): Origin {
@@ -200,7 +172,7 @@ export class Run {
   }
 }
 
-/** Words of one message with text of the template around them, written at once, belong to that message as a whole. */
+/** Text of one message with text of the template around them, written at once, belong to that message as a whole. */
 function soleMessage(text: TracedText): number | null {
   let sole: number | null = null;
   for (const { origin } of runsOf(text)) {

@@ -1,7 +1,8 @@
-// What `attribute="a.b.0"` means to filters: keys, one after the other, those made of digits as numbers.
+// Filters of lists, dicts and what else can be looped over, and what `attribute="a.b.0"` means to them: keys, one after the other,
+// those made of digits as numbers.
 
 import {
-  bindArguments,
+  type CallArguments,
   calculate,
   compareValues,
   concatStrings,
@@ -33,7 +34,17 @@ import {
   Undefined,
 } from "../../python-semantics/index.ts";
 import { getItem } from "./lookup.ts";
-import type { Filter } from "./run.ts";
+
+/** A filter; `args` are those after the value. Throws what Jinja throws for values and arguments that do not fit. */
+export type Filter = (value: PythonValue, args: CallArguments) => PythonValue;
+
+/** One whose arguments are bound to parameters, `undefined` where left out. */
+export type BoundFilter = (value: PythonValue, ...args: PythonValue[]) => PythonValue;
+
+/** A name, parameters (`?` after those that may be left out), and what it does. */
+export type FilterRow =
+  | readonly [name: string, filter: Filter]
+  | readonly [name: string, parameters: readonly string[], filter: BoundFilter];
 
 export type Getter = (item: PythonValue) => PythonValue;
 
@@ -48,12 +59,12 @@ export function attributeGetter(path: PythonValue, otherwise: PythonValue = null
 }
 
 /** Texts without their case, everything else as it is. */
-export function ignoreCase(value: PythonValue): PythonValue {
+function ignoreCase(value: PythonValue): PythonValue {
   return value instanceof TracedText ? value.with(pythonLower(value.text)) : value;
 }
 
 /** The same, for several paths between commas. */
-export function attributeGetters(paths: PythonValue): readonly Getter[] {
+function attributeGetters(paths: PythonValue): readonly Getter[] {
   if (!(paths instanceof TracedText)) return [attributeGetter(paths)];
   return paths.text.split(",").map((path) => attributeGetter(templateText(path)));
 }
@@ -63,11 +74,6 @@ function pathKeys(path: PythonValue): readonly PythonValue[] {
   if (!(path instanceof TracedText)) return [path];
   return path.text.split(".").map((key) => (/^\d+$/.test(key) ? Number(key) : templateText(key)));
 }
-
-const length: Filter = (value, args) => {
-  bindArguments("length", args, []);
-  return lengthOf(value);
-};
 
 const firstItem: Filter = (value) => orUndefined(iteratorOf(value).next(), "there is no first item");
 
@@ -85,35 +91,34 @@ const reversed: Filter = (value) => {
   return value instanceof PythonIterator ? PythonList.of(items) : PythonIterator.over(items, "reversed");
 };
 
-const join: Filter = (value, args) => {
-  const [separator = templateText(""), attribute = null] = bindArguments("join", args, ["d", "attribute"]);
+const join: BoundFilter = (value, separator = templateText(""), attribute = null) => {
   const get = attributeGetter(attribute);
   return joinStrings(
     textOf(separator),
-    itemsOf(value).map((item) => textOf(attribute === null ? item : get(item))),
+    itemsOf(value).map((item) => textOf(get(item))),
   );
 };
 
-/** Pairs of a dict; an error only once it is looped over. */
-const dictItems: Filter = (value) => {
-  return PythonIterator.later(() => {
-    if (value instanceof Undefined) return [];
-    if (!(value instanceof PythonDict)) throw typeError(`a ${pythonTypeName(value)} has no pairs of keys and values`);
-    return Array.from(value.entries.values(), (entry) => new PythonTuple([entry.key, entry.value]));
-  });
-};
+const pairsOf = (dict: PythonDict): PythonTuple[] =>
+  Array.from(dict.entries.values(), ({ key, value }) => new PythonTuple([key, value]));
 
-const sum: Filter = (value, args) => {
-  const [attribute = null, start = 0] = bindArguments("sum", args, ["attribute", "start"]);
+/** Pairs of a dict; an error only once it is looped over. */
+const dictItems: Filter = (value) =>
+  PythonIterator.later(() => {
+    if (value instanceof Undefined) return [];
+    if (value instanceof PythonDict) return pairsOf(value);
+    throw typeError(`a ${pythonTypeName(value)} has no pairs of keys and values`);
+  });
+
+const sum: BoundFilter = (value, attribute = null, start = 0) => {
   if (start instanceof TracedText) throw typeError("texts are joined, not summed");
   const get = attributeGetter(attribute);
   return itemsOf(value).reduce((total, item) => calculate("+", total, get(item)), start);
 };
 
-const batch: Filter = (value, args) => {
-  const [size, fill = null] = bindArguments("batch", args, ["linecount", "fill_with"], 1);
-  return PythonIterator.later(() => {
-    const count = expectIndex(size!);
+const batch: BoundFilter = (value, size, fill = null) =>
+  PythonIterator.later(() => {
+    const count = expectIndex(size);
     const rows: PythonValue[][] = [];
     for (const item of itemsOf(value)) {
       if (rows.length === 0 || rows.at(-1)!.length === count) rows.push([]);
@@ -123,47 +128,25 @@ const batch: Filter = (value, args) => {
     for (let filled = 0; filled < missing; filled++) rows.at(-1)!.push(fill);
     return rows.map((row) => PythonList.of(row));
   });
-};
 
-const slice: Filter = (value, args) => {
-  const [slices, fill = null] = bindArguments("slice", args, ["slices", "fill_with"], 1);
-  return PythonIterator.later(() => {
+const slice: BoundFilter = (value, slices, fill = null) =>
+  PythonIterator.later(() => {
     const all = itemsOf(value);
-    const count = expectIndex(slices!);
+    const count = expectIndex(slices);
     if (count === 0) throw new PythonError("ZeroDivisionError", "a list was cut into no slices");
     const [size, extra] = [Math.floor(all.length / count), all.length % count];
-    let start = 0;
     return Array.from({ length: Math.max(0, count) }, (_, index) => {
-      const end = start + size + (index < extra ? 1 : 0);
-      const part = all.slice(start, end);
-      start = end;
+      const start = index * size + Math.min(index, extra);
+      const part = all.slice(start, start + size + (index < extra ? 1 : 0));
       return PythonList.of(fill !== null && index >= extra ? [...part, fill] : part);
     });
   });
-};
 
 /** `d` and `default`. */
-const defaultTo: Filter = (value, args) => {
-  const [fallback = templateText(""), isBoolean = false] = bindArguments("default", args, ["default_value", "boolean"]);
+const defaultTo: BoundFilter = (value, fallback = templateText(""), isBoolean = false) => {
   if (value instanceof Undefined) return fallback;
   return isTruthy(isBoolean) && !isTruthy(value) ? fallback : value;
 };
-
-export const sequenceFilters: readonly (readonly [string, Filter])[] = [
-  ["length", length],
-  ["count", length],
-  ["first", firstItem],
-  ["last", lastItem],
-  ["list", (value) => PythonList.of(itemsOf(value))],
-  ["reverse", reversed],
-  ["join", join],
-  ["items", dictItems],
-  ["sum", sum],
-  ["batch", batch],
-  ["slice", slice],
-  ["d", defaultTo],
-  ["default", defaultTo],
-];
 
 /** Python's stable sort by a key; reversed, equal items keep their order too. */
 function sortBy(
@@ -178,47 +161,38 @@ function sortBy(
   return keyed.map(({ item }) => item);
 }
 
-function caseOf(isCaseSensitive: PythonValue): Getter {
-  return isTruthy(isCaseSensitive) ? (value) => value : ignoreCase;
+/** What items are compared by. */
+function comparedBy(attribute: PythonValue, isCaseSensitive: PythonValue, otherwise: PythonValue = null): Getter {
+  const get = attributeGetter(attribute, otherwise);
+  return isTruthy(isCaseSensitive) ? get : (item) => ignoreCase(get(item));
 }
 
-const sort: Filter = (value, args) => {
-  const [reverse = false, caseSensitive = false, attribute = null] = bindArguments("sort", args, [
-    "reverse",
-    "case_sensitive",
-    "attribute",
-  ]);
-  const asCompared = caseOf(caseSensitive);
+const sort: BoundFilter = (value, reverse = false, caseSensitive = false, attribute = null) => {
+  const compared = isTruthy(caseSensitive) ? (item: PythonValue) => item : ignoreCase;
   const getters = attributeGetters(attribute);
-  const key = (item: PythonValue): PythonValue => PythonList.of(getters.map((get) => asCompared(get(item))));
+  const key: Getter = (item) => PythonList.of(getters.map((get) => compared(get(item))));
   return PythonList.of(sortBy(itemsOf(value), key, isTruthy(reverse)));
 };
 
-const dictSort: Filter = (value, args) => {
-  const parameters = ["case_sensitive", "by", "reverse"];
-  const [caseSensitive = false, by = null, reverse = false] = bindArguments("dictsort", args, parameters);
+const dictSort: BoundFilter = (value, caseSensitive = false, by = null, reverse = false) => {
   const side = by === null ? "key" : by instanceof TracedText ? by.text : "";
   if (side !== "key" && side !== "value")
     throw new PythonError("FilterArgumentError", "dictsort sorts by key or value");
   if (value instanceof Undefined) throw value.error;
   if (!(value instanceof PythonDict)) throw new PythonError("AttributeError", `a ${pythonTypeName(value)} is no dict`);
-  const asCompared = caseOf(caseSensitive);
-  const pairs = Array.from(value.entries.values(), (entry) => new PythonTuple([entry.key, entry.value]));
-  const key = (pair: PythonValue): PythonValue => asCompared((pair as PythonTuple).items()[side === "key" ? 0 : 1]!);
-  return PythonList.of(sortBy(pairs, key, isTruthy(reverse)));
+  const key = comparedBy(side === "key" ? 0 : 1, caseSensitive);
+  return PythonList.of(sortBy(pairsOf(value), key, isTruthy(reverse)));
 };
 
-const unique: Filter = (value, args) => {
-  const [caseSensitive = false, attribute = null] = bindArguments("unique", args, ["case_sensitive", "attribute"]);
-  const asCompared = caseOf(caseSensitive);
-  const get = attributeGetter(attribute);
+const unique: BoundFilter = (value, caseSensitive = false, attribute = null) => {
+  const compared = comparedBy(attribute, caseSensitive);
   const seen = new Set<unknown>();
   // Lazy: what cannot be looped over raises only when it is.
   let source: PythonIterator | null = null;
   return new PythonIterator(() => {
     source ??= iteratorOf(value);
     for (let item = source.next(); item !== undefined; item = source.next()) {
-      const key = hashKey(asCompared(get(item)));
+      const key = hashKey(compared(item));
       if (seen.has(key)) continue;
       seen.add(key);
       return item;
@@ -227,20 +201,14 @@ const unique: Filter = (value, args) => {
   });
 };
 
-function extreme(name: string, operator: "<" | ">"): readonly [string, Filter] {
-  return [
-    name,
-    (value, args) => {
-      const [caseSensitive = false, attribute = null] = bindArguments(name, args, ["case_sensitive", "attribute"]);
-      const asCompared = caseOf(caseSensitive);
-      const get = attributeGetter(attribute);
-      const [first, ...rest] = itemsOf(value);
-      if (first === undefined) return new Undefined("there is no item to choose from");
-      const key = (item: PythonValue): PythonValue => asCompared(get(item));
-      return rest.reduce((best, item) => (isOrdered(operator, key(item), key(best)) ? item : best), first);
-    },
-  ];
-}
+const extreme =
+  (operator: "<" | ">"): BoundFilter =>
+  (value, caseSensitive = false, attribute = null) => {
+    const key = comparedBy(attribute, caseSensitive);
+    const [first, ...rest] = itemsOf(value);
+    if (first === undefined) return new Undefined("there is no item to choose from");
+    return rest.reduce((best, item) => (isOrdered(operator, key(item), key(best)) ? item : best), first);
+  };
 
 /** What `groupby` gives: a pair whose halves also have names. */
 class GroupTuple extends PythonTuple {
@@ -249,12 +217,9 @@ class GroupTuple extends PythonTuple {
   }
 }
 
-const groupBy: Filter = (value, args) => {
-  const parameters = ["attribute", "default", "case_sensitive"];
-  const [attribute, otherwise = null, caseSensitive = false] = bindArguments("groupby", args, parameters, 1);
-  const get = attributeGetter(attribute!, otherwise);
-  const asCompared = caseOf(caseSensitive);
-  const key = (item: PythonValue): PythonValue => asCompared(get(item));
+const groupBy: BoundFilter = (value, attribute, otherwise = null, caseSensitive = false) => {
+  const get = attributeGetter(attribute, otherwise);
+  const key = comparedBy(attribute, caseSensitive, otherwise);
   const groups: { readonly key: PythonValue; readonly items: PythonValue[] }[] = [];
   for (const item of sortBy(itemsOf(value), key, false)) {
     const last = groups.at(-1);
@@ -264,11 +229,24 @@ const groupBy: Filter = (value, args) => {
   return PythonList.of(groups.map((group) => new GroupTuple([get(group.items[0]!), PythonList.of(group.items)])));
 };
 
-export const orderFilters: readonly (readonly [string, Filter])[] = [
-  ["sort", sort],
-  ["dictsort", dictSort],
-  ["unique", unique],
-  ["groupby", groupBy],
-  extreme("min", "<"),
-  extreme("max", ">"),
+export const sequenceFilters: readonly FilterRow[] = [
+  ["length", [], lengthOf],
+  ["count", [], lengthOf],
+  ["first", firstItem],
+  ["last", lastItem],
+  ["list", (value) => PythonList.of(itemsOf(value))],
+  ["reverse", reversed],
+  ["join", ["d?", "attribute?"], join],
+  ["items", dictItems],
+  ["sum", ["attribute?", "start?"], sum],
+  ["batch", ["linecount", "fill_with?"], batch],
+  ["slice", ["slices", "fill_with?"], slice],
+  ["d", ["default_value?", "boolean?"], defaultTo],
+  ["default", ["default_value?", "boolean?"], defaultTo],
+  ["sort", ["reverse?", "case_sensitive?", "attribute?"], sort],
+  ["dictsort", ["case_sensitive?", "by?", "reverse?"], dictSort],
+  ["unique", ["case_sensitive?", "attribute?"], unique],
+  ["groupby", ["attribute", "default?", "case_sensitive?"], groupBy],
+  ["min", ["case_sensitive?", "attribute?"], extreme("<")],
+  ["max", ["case_sensitive?", "attribute?"], extreme(">")],
 ];

@@ -3,20 +3,7 @@
 import { limitError, valueError } from "../../python-semantics/index.ts";
 
 const days = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
-const months = [
-  "January",
-  "February",
-  "March",
-  "April",
-  "May",
-  "June",
-  "July",
-  "August",
-  "September",
-  "October",
-  "November",
-  "December",
-];
+const months = "January February March April May June July August September October November December".split(" ");
 const dayMs = 86_400_000;
 
 /** A time whose parts are read as if in UTC, so that no zone of the machine comes in. */
@@ -38,120 +25,96 @@ export function formatTime(time: LocalTime, format: string): string {
   return format.replace(
     /%([-_0^#]?)(\d*)[EO]?([a-zA-Z%+])?/g,
     (whole, flag: string, width: string, directive?: string) => {
-      if (directive === undefined || (flag === "" && width === "" && !isKnown(directive))) return whole;
-      return pad(directiveText(time, directive), { flag, width: Number(width) });
+      if (directive === undefined) return whole;
+      const isKnown = Object.hasOwn(directives, directive) || Object.hasOwn(composed, directive);
+      if (flag === "" && width === "" && !isKnown) return whole;
+      return pad(partOf(time, directive), flag, Number(width));
     },
   );
 }
 
-type Part = { readonly text: string; readonly width: number; readonly fill: "0" | " " | "" };
+/** A name, or a number with the width that it is padded to. */
+type Part = string | readonly [value: number, width?: number, fill?: "0" | " "];
 
-const number = (value: number, width = 2, fill: "0" | " " = "0"): Part => ({ text: String(value), width, fill });
-const word = (text: string): Part => ({ text, width: 0, fill: "" });
-
-function pad({ text, width, fill }: Part, options: { readonly flag: string; readonly width: number }): string {
-  if (options.width > 1000) throw limitError("it pads a date to more than 1000 characters");
-  if (options.flag === "^") return text.toUpperCase();
-  if (options.flag === "-" || fill === "") return text.padStart(options.width);
-  const padding = options.flag === "_" ? " " : options.flag === "0" ? "0" : fill;
-  return text.padStart(Math.max(width, options.width), padding);
+function pad(part: Part, flag: string, width: number): string {
+  if (width > 1000) throw limitError("it pads a date to more than 1000 characters");
+  const [value, ownWidth = 2, ownFill = "0"] = typeof part === "string" ? [part, 0, ""] : part;
+  const text = String(value);
+  if (flag === "^") return text.toUpperCase();
+  if (flag === "-" || ownFill === "") return text.padStart(width);
+  return text.padStart(Math.max(ownWidth, width), flag === "_" ? " " : flag === "0" ? "0" : ownFill);
 }
 
-function isKnown(directive: string): boolean {
-  return "aAbBcCdDeFfgGhHIjklmMnpPrRsStTuUVwWxXyYzZ%".includes(directive);
-}
-
-function directiveText(time: LocalTime, directive: string): Part {
-  const { date } = time;
+function partOf(time: LocalTime, directive: string): Part {
+  const whole = composed[directive];
+  if (whole !== undefined) return formatTime(time, whole);
+  const { date, microseconds } = time;
   const [year, month, day] = [date.getUTCFullYear(), date.getUTCMonth(), date.getUTCDate()];
   const [hour, weekday, yearDay] = [date.getUTCHours(), date.getUTCDay(), dayOfYear(date)];
-  const composed = (format: string): Part => word(formatTime(time, format));
-  switch (directive) {
-    case "a":
-      return word(days[weekday]!.slice(0, 3));
-    case "A":
-      return word(days[weekday]!);
-    case "b":
-    case "h":
-      return word(months[month]!.slice(0, 3));
-    case "B":
-      return word(months[month]!);
-    case "c":
-      return composed("%a %b %e %H:%M:%S %Y");
-    case "C":
-      return number(Math.floor(year / 100));
-    case "d":
-      return number(day);
-    case "D":
-    case "x":
-      return composed("%m/%d/%y");
-    case "e":
-      return number(day, 2, " ");
-    case "F":
-      return composed("%Y-%m-%d");
-    case "f":
-      return number(time.microseconds, 6);
-    case "g":
-      return number(isoWeek(date).year % 100);
-    case "G":
-      return number(isoWeek(date).year, 4);
-    case "H":
-      return number(hour);
-    case "I":
-      return number(hour % 12 === 0 ? 12 : hour % 12);
-    case "j":
-      return number(yearDay + 1, 3);
-    case "k":
-      return number(hour, 2, " ");
-    case "l":
-      return number(hour % 12 === 0 ? 12 : hour % 12, 2, " ");
-    case "m":
-      return number(month + 1);
-    case "M":
-      return number(date.getUTCMinutes());
-    case "n":
-      return word("\n");
-    case "p":
-      return word(hour < 12 ? "AM" : "PM");
-    case "P":
-      return word(hour < 12 ? "am" : "pm");
-    case "r":
-      return composed("%I:%M:%S %p");
-    case "R":
-      return composed("%H:%M");
-    case "s":
-      return word(String(Math.floor(date.getTime() / 1000)));
-    case "S":
-      return number(date.getUTCSeconds());
-    case "t":
-      return word("\t");
-    case "T":
-    case "X":
-      return composed("%H:%M:%S");
-    case "u":
-      return number(weekday === 0 ? 7 : weekday, 1);
-    case "U":
-      return number(Math.floor((yearDay + 7 - weekday) / 7));
-    case "V":
-      return number(isoWeek(date).week);
-    case "w":
-      return number(weekday, 1);
-    case "W":
-      return number(Math.floor((yearDay + 7 - ((weekday + 6) % 7)) / 7));
-    case "y":
-      return number(year % 100);
-    case "Y":
-      return number(year, 1);
-    case "z":
-    case "Z":
-      // A time without a zone has neither.
-      return word("");
-    case "%":
-      return word("%");
-    default:
-      return word(`%${directive}`);
-  }
+  return directives[directive]?.({ date, microseconds, year, month, day, hour, weekday, yearDay }) ?? `%${directive}`;
 }
+
+/** Directives that stand for a format. */
+const composed: Readonly<Record<string, string>> = {
+  c: "%a %b %e %H:%M:%S %Y",
+  D: "%m/%d/%y",
+  x: "%m/%d/%y",
+  F: "%Y-%m-%d",
+  r: "%I:%M:%S %p",
+  R: "%H:%M",
+  T: "%H:%M:%S",
+  X: "%H:%M:%S",
+};
+
+/** Months and days of the year count from 0, days of the week from Sunday. */
+type Parts = LocalTime & {
+  readonly year: number;
+  readonly month: number;
+  readonly day: number;
+  readonly hour: number;
+  readonly weekday: number;
+  readonly yearDay: number;
+};
+
+const hour12 = (hour: number): number => (hour % 12 === 0 ? 12 : hour % 12);
+
+const directives: Readonly<Record<string, (parts: Parts) => Part>> = {
+  a: ({ weekday }) => days[weekday]!.slice(0, 3),
+  A: ({ weekday }) => days[weekday]!,
+  b: ({ month }) => months[month]!.slice(0, 3),
+  B: ({ month }) => months[month]!,
+  C: ({ year }) => [Math.floor(year / 100)],
+  d: ({ day }) => [day],
+  e: ({ day }) => [day, 2, " "],
+  f: ({ microseconds }) => [microseconds, 6],
+  g: ({ date }) => [isoWeek(date).year % 100],
+  G: ({ date }) => [isoWeek(date).year, 4],
+  h: ({ month }) => months[month]!.slice(0, 3),
+  H: ({ hour }) => [hour],
+  I: ({ hour }) => [hour12(hour)],
+  j: ({ yearDay }) => [yearDay + 1, 3],
+  k: ({ hour }) => [hour, 2, " "],
+  l: ({ hour }) => [hour12(hour), 2, " "],
+  m: ({ month }) => [month + 1],
+  M: ({ date }) => [date.getUTCMinutes()],
+  n: () => "\n",
+  p: ({ hour }) => (hour < 12 ? "AM" : "PM"),
+  P: ({ hour }) => (hour < 12 ? "am" : "pm"),
+  s: ({ date }) => String(Math.floor(date.getTime() / 1000)),
+  S: ({ date }) => [date.getUTCSeconds()],
+  t: () => "\t",
+  u: ({ weekday }) => [weekday === 0 ? 7 : weekday, 1],
+  U: ({ yearDay, weekday }) => [Math.floor((yearDay + 7 - weekday) / 7)],
+  V: ({ date }) => [isoWeek(date).week],
+  w: ({ weekday }) => [weekday, 1],
+  W: ({ yearDay, weekday }) => [Math.floor((yearDay + 7 - ((weekday + 6) % 7)) / 7)],
+  y: ({ year }) => [year % 100],
+  Y: ({ year }) => [year, 1],
+  // A time without a zone has neither.
+  z: () => "",
+  Z: () => "",
+  "%": () => "%",
+};
 
 function dayOfYear(date: Date): number {
   return Math.floor((date.getTime() - Date.UTC(date.getUTCFullYear(), 0, 1)) / dayMs);

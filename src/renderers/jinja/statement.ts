@@ -1,0 +1,425 @@
+// Statements, one function each: what it reads and assigns, and what it does once it is known which variables its names mean.
+
+import {
+  Callable,
+  type CallArguments,
+  isTruthy,
+  iteratorOf,
+  PythonDict,
+  PythonError,
+  PythonIterator,
+  PythonTuple,
+  type PythonValue,
+  templateText,
+  textOf,
+  type TracedText,
+  typeError,
+  Undefined,
+} from "../../python-semantics/index.ts";
+import { constant, type Expression, type FilterUse, namesIn } from "./expression.ts";
+import { syntaxError } from "./lexer.ts";
+import { callValue } from "./lookup.ts";
+import { LoopState } from "./loop-state.ts";
+import { type Evaluate, type Execute, Frame } from "./run.ts";
+import { Layout, nameTarget, type Scope, Symbols, type Target } from "./scope.ts";
+
+export type Statement = {
+  /** Variables that it reads, those of its bodies included. */
+  readonly names: readonly string[];
+  /** Notes what it reads and assigns in the body that it stands in. */
+  readonly analyze: (symbols: Symbols) => void;
+  readonly compile: (scope: Scope) => Execute;
+};
+
+type Body = readonly Statement[];
+
+export function compileBody(statements: Body, scope: Scope): Execute {
+  const compiled = statements.map((statement) => statement.compile(scope));
+  const [only] = compiled;
+  if (only !== undefined && compiled.length === 1) return only;
+  return (frame) => {
+    for (const execute of compiled) {
+      const signal = execute(frame);
+      if (signal !== "next") return signal;
+    }
+    return "next";
+  };
+}
+
+export function analyzeBody(statements: Body, symbols: Symbols): void {
+  for (const statement of statements) statement.analyze(symbols);
+}
+
+/** As a statement that ends like any other. */
+function plainly(run: (frame: Frame) => void): Execute {
+  return (frame) => {
+    run(frame);
+    return "next";
+  };
+}
+
+type InnerParts = {
+  /** What the body is given. */
+  readonly targets?: readonly Target[];
+  readonly body?: Body;
+  /** What is read beside the body. */
+  readonly reads?: readonly { readonly names: readonly string[] }[];
+  readonly isInLoop?: boolean;
+  /** Of a macro or recursive loop, which has frames of its own. */
+  readonly layout?: Layout;
+};
+
+type Inner = {
+  readonly scope: Scope;
+  /** Sets the variables to what they start with. */
+  readonly enter: (frame: Frame) => void;
+  /** Aligned with the targets. */
+  readonly assigns: readonly ((frame: Frame, value: PythonValue) => void)[];
+  readonly execute: Execute;
+};
+
+/** A body with variables of its own. */
+function compileInner(outer: Scope, { targets = [], body = [], reads = [], ...options }: InnerParts): Inner {
+  const { isInLoop = outer.isInLoop, layout = outer.symbols.layout } = options;
+  const symbols = new Symbols(outer.symbols, layout);
+  const scope: Scope = { symbols, isSoft: false, isInLoop };
+  for (const target of targets) target.analyze(symbols, true);
+  analyzeBody(body, symbols);
+  symbols.load(namesIn(reads));
+  const enter = symbols.compileEntry();
+  const assigns = targets.map((target) => target.compile(scope));
+  return { scope, enter, assigns, execute: compileBody(body, scope) };
+}
+
+type StatementParts = {
+  /** What is read in the body that the statement stands in. */
+  readonly reads?: readonly { readonly names: readonly string[] }[];
+  /** What is assigned there, after that. */
+  readonly target?: Target;
+  /** What is read only within, in bodies with variables of their own. */
+  readonly within?: readonly { readonly names: readonly string[] }[];
+  readonly compile: Statement["compile"];
+};
+
+function statement({ reads = [], target, within = [], compile }: StatementParts): Statement {
+  const readNames = namesIn(reads);
+  return {
+    names: [...readNames, ...namesIn(within)],
+    analyze: (symbols) => {
+      symbols.load(readNames);
+      target?.analyze(symbols, false);
+    },
+    compile,
+  };
+}
+
+export function output(expression: Expression): Statement {
+  return statement({
+    reads: [expression],
+    compile: (scope) => {
+      const evaluate = expression.compile(scope);
+      return plainly((frame) => frame.run.write(textOf(evaluate(frame))));
+    },
+  });
+}
+
+export function ifStatement(test: Expression, body: Body, otherwise: Body): Statement {
+  return {
+    names: namesIn([test, ...body, ...otherwise]),
+    analyze: (symbols) => {
+      symbols.load(test.names);
+      symbols.branch([body, otherwise].map((branch) => (copy) => analyzeBody(branch, copy)));
+    },
+    compile: (scope) => {
+      const soft: Scope = { ...scope, isSoft: true };
+      const isTrue = test.compile(soft);
+      const [yes, no] = [compileBody(body, soft), compileBody(otherwise, soft)];
+      return (frame) => (isTruthy(isTrue(frame)) ? yes(frame) : no(frame));
+    },
+  };
+}
+
+export function setStatement(target: Target, value: Expression): Statement {
+  return statement({ reads: [value], target, compile: (scope) => compileSet(target, value.compile(scope), scope) });
+}
+
+function compileSet(target: Target, value: Evaluate, scope: Scope): Execute {
+  const [check, assign] = [target.compileCheck(scope), target.compile(scope)];
+  return plainly((frame) => {
+    check(frame);
+    assign(frame, value(frame));
+  });
+}
+
+/** What a body writes, through filters, as a value. */
+function compileCaptured(filters: readonly FilterUse[], body: Body, outer: Scope): Evaluate {
+  const { scope, enter, execute } = compileInner(outer, { body, reads: filters, isInLoop: false });
+  const capture = (frame: Frame): TracedText => {
+    enter(frame);
+    return frame.run.capture(() => execute(frame));
+  };
+  return filters.reduce<Evaluate>((operand, filter) => filter.compile(operand, scope), capture);
+}
+
+export function setBlock(target: Target, filters: readonly FilterUse[], body: Body): Statement {
+  return statement({
+    target,
+    within: [...filters, ...body],
+    compile: (scope) => compileSet(target, compileCaptured(filters, body, scope), scope),
+  });
+}
+
+export function filterBlock(filters: readonly FilterUse[], body: Body): Statement {
+  return statement({
+    reads: filters,
+    within: body,
+    compile: (scope) => {
+      const captured = compileCaptured(filters, body, scope);
+      return plainly((frame) => frame.run.write(textOf(captured(frame))));
+    },
+  });
+}
+
+type Assignment = { readonly target: Target; readonly value: Expression };
+
+export function withStatement(assignments: readonly Assignment[], body: Body): Statement {
+  const values = assignments.map(({ value }) => value);
+  return statement({
+    reads: values,
+    within: body,
+    compile: (scope) => {
+      const given = values.map((value) => value.compile(scope));
+      const { enter, assigns, execute } = compileInner(scope, {
+        targets: assignments.map(({ target }) => target),
+        body,
+      });
+      return (frame) => {
+        const assigned = given.map((value) => value(frame));
+        enter(frame);
+        assigns.forEach((assign, index) => assign(frame, assigned[index]!));
+        return execute(frame);
+      };
+    },
+  });
+}
+
+type ForParts = {
+  readonly target: Target;
+  readonly iterable: Expression;
+  readonly test: Expression | null;
+  readonly body: Body;
+  readonly otherwise: Body;
+  readonly isRecursive: boolean;
+};
+
+export function forStatement(parts: ForParts): Statement {
+  const { iterable, test, body, otherwise, isRecursive } = parts;
+  return statement({
+    reads: [iterable],
+    within: [...(test === null ? [] : [test]), ...body, ...otherwise],
+    compile: (scope) => {
+      const items = iterable.compile(scope);
+      const filter = compileLoopFilter(parts, scope);
+      if (isRecursive) return compileRecursive(parts, scope, items, filter);
+      const runLoop = compileLoop(parts, scope);
+      return plainly((frame) => runLoop(frame, new LoopState(filter(frame, items(frame)))));
+    },
+  });
+}
+
+type LoopFilter = (frame: Frame, items: PythonValue) => PythonValue;
+
+/** A recursive loop runs within itself, so its variables need a frame for each level. */
+function compileRecursive(parts: ForParts, scope: Scope, items: Evaluate, filter: LoopFilter): Execute {
+  const layout = new Layout(scope.symbols.layout);
+  const runLoop = compileLoop(parts, { ...scope, symbols: new Symbols(scope.symbols, layout) });
+  const renderLevel = (frame: Frame, value: PythonValue, depth0: number): TracedText => {
+    const loop = new LoopState(filter(frame, value), depth0, (inner) => renderLevel(frame, inner, depth0 + 1));
+    const { run } = frame;
+    return run.descend(() => run.capture(() => runLoop(new Frame(layout.size, frame, run), loop)));
+  };
+  return plainly((frame) => frame.run.write(renderLevel(frame, items(frame), 0)));
+}
+
+function compileLoop({ target, body, otherwise }: ForParts, scope: Scope): (frame: Frame, loop: LoopState) => void {
+  const inner = compileInner(scope, { targets: [nameTarget("loop"), target], body, isInLoop: true });
+  const { enter, execute } = inner;
+  const [assignLoop, assign] = inner.assigns;
+  const afterwards = compileInner(scope, { body: otherwise });
+  return (frame, loop) => {
+    const { run } = frame;
+    const outerMessage = run.message;
+    let isAnyFinished = false;
+    for (let item = loop.next(); item !== undefined; item = loop.next()) {
+      run.iteration();
+      assign!(frame, item);
+      assignLoop!(frame, loop);
+      enter(frame);
+      run.message = item instanceof PythonDict && item.message !== null ? item.message : outerMessage;
+      const signal = execute(frame);
+      if (signal === "break") break;
+      // Jinja counts only iterations that run to their end; after none, the else branch follows.
+      if (signal === "next") isAnyFinished = true;
+    }
+    run.message = outerMessage;
+    if (isAnyFinished) return;
+    afterwards.enter(frame);
+    afterwards.execute(frame);
+  };
+}
+
+/** `{% for x in items if test %}`: asks item by item, as the loop goes on. */
+function compileLoopFilter({ target, test }: ForParts, scope: Scope): LoopFilter {
+  if (test === null) return (_, items) => items;
+  const inner = compileInner(scope, { targets: [target], reads: [test] });
+  const isChosen = test.compile(inner.scope);
+  return (frame, items) => {
+    const source = iteratorOf(items);
+    inner.enter(frame);
+    return new PythonIterator(() => {
+      for (let item = source.next(); item !== undefined; item = source.next()) {
+        frame.run.iteration();
+        inner.assigns[0]!(frame, item);
+        if (isTruthy(isChosen(frame))) return item;
+      }
+      return undefined;
+    });
+  };
+}
+
+export type Parameter = { readonly name: string; readonly default: Expression | null };
+type FunctionParts = { readonly name: string; readonly parameters: readonly Parameter[]; readonly body: Body };
+
+const defaultsOf = ({ parameters }: FunctionParts): Expression[] => parameters.flatMap((own) => own.default ?? []);
+
+export function macroStatement(parts: FunctionParts): Statement {
+  const target = nameTarget(parts.name);
+  return statement({
+    target,
+    within: [...defaultsOf(parts), ...parts.body],
+    compile: (scope) => compileSet(target, compileFunction(parts, scope), scope),
+  });
+}
+
+/** Hands its body to the callee as `caller`. */
+export function callBlock(expression: Expression, parts: FunctionParts): Statement {
+  const { call } = expression;
+  if (call === null) throw syntaxError("a call block calls nothing");
+  return statement({
+    reads: [expression],
+    within: [...defaultsOf(parts), ...parts.body],
+    compile: (scope) => {
+      const [callee, args] = [call.callee.compile(scope), call.args.compile(scope)];
+      const define = compileFunction(parts, scope);
+      return plainly((frame) => {
+        const caller = define(frame);
+        const called = callee(frame);
+        const { positional, named } = args(frame);
+        frame.run.write(textOf(callValue(called, { positional, named: new Map(named).set("caller", caller) })));
+      });
+    },
+  });
+}
+
+/** `{% generation %}` only writes its body. */
+export function generation(body: Body): Statement {
+  return statement({
+    within: body,
+    compile: (scope) => {
+      const { enter, execute } = compileInner(scope, { body, isInLoop: false });
+      return (frame) => {
+        enter(frame);
+        return execute(frame);
+      };
+    },
+  });
+}
+
+export function loopControl(signal: "break" | "continue"): Statement {
+  return statement({
+    compile: ({ isInLoop }) => {
+      if (!isInLoop) throw new PythonError("SyntaxError", `"${signal}" does not stand in the body of a loop`);
+      return () => signal;
+    },
+  });
+}
+
+/** Names that a macro is given when its body uses them. */
+const specials = ["caller", "kwargs", "varargs"] as const;
+
+/** Makes the macro each time its definition is reached, over the variables of that moment. */
+function compileFunction(parts: FunctionParts, outer: Scope): Evaluate {
+  const { name, parameters, body } = parts;
+  const layout = new Layout(outer.symbols.layout);
+  const used = new Set(namesIn(body));
+  const given = specials.filter((special) => used.has(special) && !parameters.some((own) => own.name === special));
+  const { scope, enter, execute } = compileInner(outer, {
+    targets: [...parameters, ...given.map((special) => ({ name: special }))].map((own) => nameTarget(own.name)),
+    body,
+    reads: defaultsOf(parts),
+    isInLoop: false,
+    layout,
+  });
+  const slotIf = (special: (typeof specials)[number]): number | null =>
+    given.includes(special) ? scope.symbols.ownSlot(special) : null;
+  const binding: Binding = {
+    name,
+    parameters: parameters.map((parameter) => ({
+      name: parameter.name,
+      slot: scope.symbols.ownSlot(parameter.name),
+      otherwise: (
+        parameter.default ?? constant(new Undefined(`the parameter "${parameter.name}" was not provided`))
+      ).compile(scope),
+    })),
+    caller: slotIf("caller"),
+    kwargs: slotIf("kwargs"),
+    varargs: slotIf("varargs"),
+  };
+  return (defined) => {
+    const { run } = defined;
+    const call = (args: CallArguments): PythonValue =>
+      run.descend(() => {
+        const frame = new Frame(layout.size, defined, run);
+        enter(frame);
+        bindParameters(binding, args, frame);
+        return run.capture(() => execute(frame));
+      });
+    return new Callable(name, call, "Macro");
+  };
+}
+
+type Binding = {
+  readonly name: string;
+  readonly parameters: readonly { readonly name: string; readonly slot: number; readonly otherwise: Evaluate }[];
+  /** Slots of the names in `specials`; `null` for those that the body does not use. */
+  readonly caller: number | null;
+  readonly kwargs: number | null;
+  readonly varargs: number | null;
+};
+
+function bindParameters(binding: Binding, args: CallArguments, frame: Frame): void {
+  const { name, parameters, caller, kwargs, varargs } = binding;
+  const { slots } = frame;
+  const named = new Map(args.named);
+  parameters.forEach((parameter, index) => {
+    const isPositional = index < args.positional.length;
+    slots[parameter.slot] = isPositional ? args.positional[index] : named.get(parameter.name);
+    if (!isPositional) named.delete(parameter.name);
+  });
+  if (caller !== null) {
+    slots[caller] = named.get("caller") ?? new Undefined("no caller was given");
+    named.delete("caller");
+  }
+  if (kwargs !== null) {
+    slots[kwargs] = PythonDict.of(Array.from(named, ([key, value]) => ({ key: templateText(key), value })));
+  } else if (named.size > 0) {
+    throw typeError(`the macro "${name}" takes no argument "${[...named.keys()][0]}"`);
+  }
+  if (varargs !== null) slots[varargs] = new PythonTuple(args.positional.slice(parameters.length));
+  else if (args.positional.length > parameters.length) {
+    throw typeError(`the macro "${name}" takes at most ${parameters.length} arguments`);
+  }
+  for (const { slot, otherwise } of parameters) {
+    if (slots[slot] === undefined) slots[slot] = otherwise(frame);
+  }
+}
