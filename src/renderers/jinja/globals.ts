@@ -36,7 +36,12 @@ export function templateGlobals(now: string | null): Map<string, PythonValue> {
     ["namespace", new Callable("namespace", makeNamespace, "type")],
     ["cycler", new Callable("cycler", ({ positional }) => new Cycler(positional), "type")],
     ["joiner", new Callable("joiner", makeJoiner, "type")],
-    ["lipsum", new Callable("lipsum", () => refuse("lipsum"))],
+    [
+      "lipsum",
+      new Callable("lipsum", () => {
+        throw new PythonError("unsupported", '"lipsum" is not supported');
+      }),
+    ],
     ["raise_exception", new Callable("raise_exception", raise)],
     ["strftime_now", new Callable("strftime_now", (args) => writeTime(args, now))],
   ]);
@@ -97,16 +102,9 @@ class Cycler extends PythonObject {
   }
 
   override attribute(name: string): PythonValue | undefined {
-    if (name === "current") return this.#items[this.#position]!;
-    if (name === "next") return new Callable("next", () => this.#items[this.#advance()]!);
+    if (name === "current") return this.#items[this.#position % this.#items.length]!;
+    if (name === "next") return new Callable("next", () => this.#items[this.#position++ % this.#items.length]!);
     return name === "reset" ? new Callable("reset", () => ((this.#position = 0), null)) : undefined;
-  }
-
-  /** Moves on and returns the place before. */
-  #advance(): number {
-    const place = this.#position;
-    this.#position = (place + 1) % this.#items.length;
-    return place;
   }
 }
 
@@ -122,8 +120,4 @@ function writeTime(args: CallArguments, now: string | null): TracedText {
   }
   if (now === null) throw new PythonError("no-clock", "it asks for the time and there is no clock; give one as `now`");
   return templateText(formatTime(parseLocalTime(now), format.text));
-}
-
-function refuse(name: string): never {
-  throw new PythonError("unsupported", `"${name}" is not supported`);
 }

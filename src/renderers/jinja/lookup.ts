@@ -44,14 +44,11 @@ export function getAttribute(object: PythonValue, name: string): PythonValue {
 /** `object[key]`: keys before attributes; undefined where there is neither. */
 export function getItem(object: PythonValue, key: PythonValue): PythonValue {
   if (object instanceof Undefined) throw object.error;
-  const item = object instanceof PythonDict ? entryOf(object, key) : itemAt(object, key);
+  const isUnhashable = key instanceof PythonList || key instanceof PythonDict;
+  const item = object instanceof PythonDict ? (isUnhashable ? undefined : object.get(key)) : itemAt(object, key);
   if (item !== undefined) return item;
   const attribute = key instanceof TracedText ? pythonAttribute(object, key.text) : undefined;
   return attribute === undefined ? missing(object, `element ${pythonRepr(key)}`) : attribute;
-}
-
-function entryOf(dict: PythonDict, key: PythonValue): PythonValue | undefined {
-  return key instanceof PythonList || key instanceof PythonDict ? undefined : dict.get(key);
 }
 
 /**

@@ -30,6 +30,22 @@ export class LoopState extends PythonObject {
   #ahead: { readonly item: PythonValue | undefined } | null = null;
   #lastChanged: readonly PythonValue[] | null = null;
 
+  static readonly #attributes: Readonly<Record<string, (loop: LoopState) => PythonValue>> = {
+    index: (loop) => loop.#index0 + 1,
+    index0: (loop) => loop.#index0,
+    revindex: (loop) => loop.#countAll() - loop.#index0,
+    revindex0: (loop) => loop.#countAll() - loop.#index0 - 1,
+    first: (loop) => loop.#index0 === 0,
+    last: (loop) => loop.#lookAhead() === undefined,
+    length: (loop) => loop.#countAll(),
+    depth: (loop) => loop.#depth0 + 1,
+    depth0: (loop) => loop.#depth0,
+    previtem: (loop) => orUndefined(loop.#before, "there is no previous item"),
+    nextitem: (loop) => orUndefined(loop.#lookAhead(), "there is no next item"),
+    cycle: (loop) => new Callable("cycle", ({ positional }) => loop.#cycle(positional)),
+    changed: (loop) => new Callable("changed", ({ positional }) => loop.#hasChanged(positional)),
+  };
+
   /** Throws a "TypeError" for what cannot be looped over. `recurse` renders a deeper level of a recursive loop. */
   constructor(iterable: PythonValue, depth0 = 0, recurse: ((iterable: PythonValue) => PythonValue) | null = null) {
     super();
@@ -51,36 +67,7 @@ export class LoopState extends PythonObject {
   }
 
   override attribute(name: string): PythonValue | undefined {
-    switch (name) {
-      case "index":
-        return this.#index0 + 1;
-      case "index0":
-        return this.#index0;
-      case "revindex":
-        return this.#countAll() - this.#index0;
-      case "revindex0":
-        return this.#countAll() - this.#index0 - 1;
-      case "first":
-        return this.#index0 === 0;
-      case "last":
-        return this.#lookAhead() === undefined;
-      case "length":
-        return this.#countAll();
-      case "depth":
-        return this.#depth0 + 1;
-      case "depth0":
-        return this.#depth0;
-      case "previtem":
-        return orUndefined(this.#before, "there is no previous item");
-      case "nextitem":
-        return orUndefined(this.#lookAhead(), "there is no next item");
-      case "cycle":
-        return new Callable("cycle", (args) => this.#cycle(args));
-      case "changed":
-        return new Callable("changed", (args) => this.#hasChanged(args));
-      default:
-        return undefined;
-    }
+    return Object.hasOwn(LoopState.#attributes, name) ? LoopState.#attributes[name]!(this) : undefined;
   }
 
   /** A deeper level of a recursive loop. */
@@ -96,33 +83,26 @@ export class LoopState extends PythonObject {
   }
 
   #take(): PythonValue | undefined {
-    if (this.#items === null) {
-      const item = this.#iterator?.next();
-      if (item !== undefined) this.#taken++;
-      return item;
-    }
-    return this.#items[this.#taken++];
+    const item = this.#items === null ? this.#iterator!.next() : this.#items[this.#taken];
+    if (item !== undefined) this.#taken++;
+    return item;
   }
 
   #countAll(): number {
-    if (this.#items === null) {
-      // Those already taken are never asked for again.
-      const taken = Array.from<PythonValue>({ length: this.#taken }).fill(null);
-      this.#items = [...taken, ...(this.#iterator === null ? [] : itemsOf(this.#iterator))];
-    }
+    // Those already taken are never asked for again.
+    this.#items ??= [...Array.from<PythonValue>({ length: this.#taken }).fill(null), ...itemsOf(this.#iterator!)];
     return this.#items.length;
   }
 
-  #cycle({ positional }: CallArguments): PythonValue {
-    if (positional.length === 0) throw typeError("there is nothing to cycle through");
-    return positional[this.#index0 % positional.length]!;
+  #cycle(values: readonly PythonValue[]): PythonValue {
+    if (values.length === 0) throw typeError("there is nothing to cycle through");
+    return values[this.#index0 % values.length]!;
   }
 
-  #hasChanged({ positional }: CallArguments): boolean {
+  #hasChanged(values: readonly PythonValue[]): boolean {
     const last = this.#lastChanged;
-    const isSame =
-      last?.length === positional.length && last.every((value, index) => pythonEquals(value, positional[index]!));
-    this.#lastChanged = positional;
+    const isSame = last?.length === values.length && last.every((value, index) => pythonEquals(value, values[index]!));
+    this.#lastChanged = values;
     return !isSame;
   }
 }

@@ -65,7 +65,7 @@ type InnerParts = {
   /** What is read beside the body. */
   readonly reads?: readonly { readonly names: readonly string[] }[];
   readonly isInLoop?: boolean;
-  /** Of a macro or recursive loop, which has frames of its own. */
+  /** Of a macro, which has frames of its own. */
   readonly layout?: Layout;
 };
 

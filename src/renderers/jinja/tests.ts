@@ -28,34 +28,31 @@ import { JsonFloat } from "../../python-semantics/json/index.ts";
 type Test = (value: PythonValue, args: CallArguments) => boolean;
 
 function plain(name: string, test: (value: PythonValue) => boolean): readonly [string, Test] {
-  return [
-    name,
-    (value, args) => {
-      bindPositional(name, args, 0, 0);
-      return test(value);
-    },
-  ];
+  const check: Test = (value, args) => {
+    bindPositional(name, args, 0, 0);
+    return test(value);
+  };
+  return [name, check];
 }
 
-function pair(
-  test: (value: PythonValue, other: PythonValue) => boolean,
-  ...names: readonly string[]
-): (readonly [string, Test])[] {
-  return names.map((name) => [
-    name,
-    (value, args) => {
+type PairTest = (value: PythonValue, other: PythonValue) => boolean;
+
+function pair(test: PairTest, ...names: readonly string[]): (readonly [string, Test])[] {
+  return names.map((name) => {
+    const check: Test = (value, args) => {
       const other = args.named.size === 1 ? [...args.named.values()][0]! : bindPositional(name, args, 1, 1)[0]!;
       return test(value, other);
-    },
-  ]);
+    };
+    return [name, check];
+  });
 }
 
 function order(operator: OrderOperator, ...names: readonly string[]): (readonly [string, Test])[] {
   return pair((value, other) => isOrdered(operator, value, other), operator, ...names);
 }
 
-const remainderIs = (value: PythonValue, divisor: PythonValue, wanted: number): boolean =>
-  pythonEquals(calculate("%", value, divisor), wanted);
+const remainderIs = (value: PythonValue, divisor: PythonValue, expected: number): boolean =>
+  pythonEquals(calculate("%", value, divisor), expected);
 
 const isInteger = (value: PythonValue): boolean => typeof value === "number" || typeof value === "bigint";
 
