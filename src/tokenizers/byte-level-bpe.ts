@@ -16,7 +16,7 @@ import {
 import { ByteMerger } from "./byte-merger.ts";
 import type { ByteTable, MergeTable } from "./byte-table.ts";
 import { type NormalForm, normalizeText, type SplitStep, splitText } from "./split-pattern.ts";
-import { SectionCache, WordCache } from "./word-cache.ts";
+import { maxWordLength, RecentTexts, sectionGeneration, sectionLengths, wordGeneration } from "./word-cache.ts";
 import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
 
 /** Everything that decides ids. */
@@ -42,8 +42,9 @@ export class ByteLevelBpe implements Tokenizer {
   readonly #specialIds: ReadonlySet<number>;
   /** 1 for ids of control tokens. */
   readonly #isControl: Uint8Array;
-  readonly #cache = new WordCache();
-  readonly #sections = new SectionCache();
+  /** A bare number where a word is one id. */
+  readonly #words = new RecentTexts<number | readonly number[]>(wordGeneration);
+  readonly #sections = new RecentTexts<Uint32Array>(sectionGeneration);
   /** What each id is as text; `null` when it ends inside a character. Filled as ids are met. */
   #texts: (string | null | undefined)[] = [];
   /** What ids decode to, until it is text. */
@@ -158,7 +159,8 @@ export class ByteLevelBpe implements Tokenizer {
   };
 
   readonly #takeRawText = (text: string): void => {
-    const known = this.#sections.get(text);
+    const isSection = text.length >= sectionLengths.min && text.length <= sectionLengths.max;
+    const known = isSection ? this.#sections.get(text) : undefined;
     if (known !== undefined) {
       this.#reserve(known.length);
       this.#ids.set(known, this.#count);
@@ -166,8 +168,8 @@ export class ByteLevelBpe implements Tokenizer {
       return;
     }
     const start = this.#count;
-    this.#encodeRawText(text);
-    this.#sections.set(text, this.#ids, start, this.#count);
+    this.#cutAfterNormalizing.split(this.#normalize(text), this.#takeText, this.#takeId);
+    if (isSection) this.#sections.set(text, this.#ids.slice(start, this.#count));
   };
 
   #takePartlyLiteral(text: string, start: number, scan: LiteralScan): void {
@@ -204,16 +206,12 @@ export class ByteLevelBpe implements Tokenizer {
     }
   }
 
-  readonly #encodeRawText = (text: string): void => {
-    this.#cutAfterNormalizing.split(this.#normalize(text), this.#takeText, this.#takeId);
-  };
-
   readonly #takeText = (text: string): void => {
     splitText(text, this.#definition.steps, this.#takePiece);
   };
 
   readonly #takePiece = (piece: string): void => {
-    const known = this.#cache.get(piece);
+    const known = this.#words.get(piece);
     if (typeof known === "number") {
       this.#takeId(known);
     } else if (known !== undefined) {
@@ -231,7 +229,10 @@ export class ByteLevelBpe implements Tokenizer {
     this.#reserve(length);
     if (whole >= 0) this.#ids[this.#count++] = whole;
     else this.#count += this.#merger.merge(this.#bytes, length, this.#ids.subarray(start));
-    this.#cache.set(piece, this.#ids, start, this.#count);
+    if (piece.length <= maxWordLength) {
+      const isOne = this.#count === start + 1;
+      this.#words.set(piece, isOne ? this.#ids[start]! : Array.from(this.#ids.subarray(start, this.#count)));
+    }
     if (this.#bytes.length > 2 ** 20) this.#bytes = new Uint8Array(1024);
   }
 

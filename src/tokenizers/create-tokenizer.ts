@@ -2,14 +2,7 @@
 // regular expressions that are not known is bounded by the clock: JavaScript's engine backtracks, `(a+)+b` takes for ever on
 // some text, and no analysis of patterns is both simple and sound.
 
-import {
-  ConfigurationError,
-  type Tokenizer,
-  AttributedError,
-  type IncrementalDecoder,
-  type LiteralEncoding,
-  type TextRange,
-} from "../core/index.ts";
+import { AttributedError, ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { TimeLimitError, runBounded } from "../lib/deadline.ts";
 import { ByteLevelBpe } from "./byte-level-bpe.ts";
 import { readBpe, NotByteLevelBpe, type PlainObject } from "./read-bpe.ts";
@@ -102,65 +95,35 @@ const maxTimeMs = 10_000;
 
 /** The tokenizer within bounds. Throws a {@link TimeLimitError} when it does not finish what is tried on loading. */
 function boundTokenizer(tokenizer: Tokenizer, { timeoutMs = maxTimeMs } = {}): Tokenizer {
-  const bounded = new BoundedTokenizer(tokenizer, timeoutMs);
   runBounded(() => {
     for (const character of "aA1 \n!é日_<")
       for (const end of ["", "\0", "b"]) tokenizer.encode(character.repeat(400) + end);
   }, timeoutMs);
-  return bounded;
-}
-
-class BoundedTokenizer implements Tokenizer {
-  readonly name: string;
-  readonly vocabularySize: number;
-  readonly #tokenizer: Tokenizer;
-  readonly #timeoutMs: number;
-
-  constructor(tokenizer: Tokenizer, timeoutMs: number) {
-    this.name = tokenizer.name;
-    this.vocabularySize = tokenizer.vocabularySize;
-    this.#tokenizer = tokenizer;
-    this.#timeoutMs = timeoutMs;
-  }
-
-  encode(text: string): Uint32Array {
-    return this.#within(text.length, () => this.#tokenizer.encode(text));
-  }
-
-  encodeLiteral(text: string, literal: readonly TextRange[]): LiteralEncoding {
-    return this.#within(text.length, () => this.#tokenizer.encodeLiteral(text, literal));
-  }
-
-  decode(ids: ArrayLike<number>, options: { readonly skipSpecialTokens?: boolean } = {}): string {
-    return this.#within(ids.length, () => this.#tokenizer.decode(ids, options));
-  }
-
-  tokenId(text: string): number | null {
-    return this.#tokenizer.tokenId(text);
-  }
-
-  isSpecial(id: number): boolean {
-    return this.#tokenizer.isSpecial(id);
-  }
-
-  startDecoding(): IncrementalDecoder {
-    return this.#tokenizer.startDecoding();
-  }
-
-  #within<T>(length: number, work: () => T): T {
+  const { name, vocabularySize } = tokenizer;
+  const within = <T>(length: number, work: () => T): T => {
     try {
-      return runBounded(work, this.#timeoutMs);
+      return runBounded(work, timeoutMs);
     } catch (error) {
       if (!(error instanceof TimeLimitError)) throw error;
       throw new AttributedError({
         boundary: "renderer",
         code: "tokenizer-too-slow",
         message:
-          `Cannot encode or decode with tokenizer "${this.name}": its regular expressions take more than ` +
-          `${this.#timeoutMs / 1000} seconds for a length of ${length}; give the tokenizer.json that was published with the model.`,
+          `Cannot encode or decode with tokenizer "${name}": its regular expressions take more than ` +
+          `${timeoutMs / 1000} seconds for a length of ${length}; give the tokenizer.json that was published with the model.`,
         retryable: false,
         cause: null,
       });
     }
-  }
+  };
+  return {
+    name,
+    vocabularySize,
+    encode: (text) => within(text.length, () => tokenizer.encode(text)),
+    encodeLiteral: (text, literal) => within(text.length, () => tokenizer.encodeLiteral(text, literal)),
+    decode: (ids, options) => within(ids.length, () => tokenizer.decode(ids, options)),
+    tokenId: (text) => tokenizer.tokenId(text),
+    isSpecial: (id) => tokenizer.isSpecial(id),
+    startDecoding: () => tokenizer.startDecoding(),
+  };
 }

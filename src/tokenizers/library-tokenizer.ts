@@ -2,6 +2,7 @@
 // imports it. Slower than our own code and without a decoder for streams, so that one is made here from whole decodes.
 
 import * as library from "@huggingface/tokenizers";
+import { z } from "zod";
 
 import {
   ConfigurationError,
@@ -62,11 +63,10 @@ export function createLibraryTokenizer(
   options: { readonly source: string; readonly because: string },
 ): Tokenizer {
   try {
-    checkModelType(definition.tokenizerJson);
-    checkIds(definition.tokenizerJson);
+    const loose = definition.tokenizerJson as LooseDefinition;
+    checkDefinition(loose);
     const model = new Model(definition.tokenizerJson, definition.tokenizerConfig);
-    const { decoder } = definition.tokenizerJson as { readonly decoder?: unknown };
-    const tokenizer = new LibraryTokenizer(name, model, readByteFallbackDecoder(decoder));
+    const tokenizer = new LibraryTokenizer(name, model, readByteFallbackDecoder(loose.decoder));
     tokenizer.encode("a b");
     return tokenizer;
   } catch (error) {
@@ -79,18 +79,19 @@ export function createLibraryTokenizer(
   }
 }
 
-/** The library takes a type it does not know for whatever the fields look like; files from before 2021 name none. */
-function checkModelType(tokenizerJson: object): void {
-  const model: unknown = "model" in tokenizerJson ? tokenizerJson.model : undefined;
-  const type: unknown = typeof model === "object" && model !== null && "type" in model ? model.type : undefined;
+type LooseDefinition = {
+  readonly model?: { readonly type?: unknown; readonly vocab?: object } | null;
+  readonly added_tokens?: unknown;
+  readonly decoder?: unknown;
+};
+
+function checkDefinition({ model, added_tokens: added }: LooseDefinition): void {
+  // The library takes a type it does not know for whatever the fields look like; files from before 2021 name none.
+  const type = model?.type;
   if (typeof type === "string" && !["BPE", "Unigram", "WordPiece"].includes(type)) {
     throw new Error(`there is no model type "${type}"`);
   }
-}
-
-/** The library walks all ids up to the largest. */
-function checkIds(tokenizerJson: object): void {
-  const { model, added_tokens: added } = tokenizerJson as { model?: { vocab?: object }; added_tokens?: unknown };
+  // The library walks all ids up to the largest.
   const vocab: readonly unknown[] = Array.isArray(model?.vocab) ? [] : Object.values(model?.vocab ?? {});
   const entries: readonly unknown[] = Array.isArray(added) ? added : [];
   for (const id of [...vocab, ...entries.map((entry) => (entry as { readonly id?: unknown } | null)?.id)]) {
@@ -257,73 +258,46 @@ class WindowDecoder implements IncrementalDecoder {
 
 type ByteFallbackDecoder = (tokens: readonly string[]) => string;
 
-type Chain = {
-  readonly replacements: readonly (readonly [string, string])[];
-  readonly strip: readonly [string, number];
-};
+/** The parts of a decoder that is run here: replacements, bytes, all as one text, and perhaps white space taken from its start. */
+const byteFallbackChain = z.object({
+  decoders: z.array(
+    z.discriminatedUnion("type", [
+      z.object({ type: z.literal("Replace"), pattern: z.object({ String: z.string() }), content: z.string() }),
+      z.object({ type: z.literal("ByteFallback") }),
+      z.object({ type: z.literal("Fuse") }),
+      z.object({ type: z.literal("Strip"), content: z.string(), start: z.number(), stop: z.literal(0) }),
+    ]),
+  ),
+});
 
 /** `null` when the decoder in a tokenizer.json is another chain than Replace, ByteFallback, Fuse and perhaps Strip. */
 export function readByteFallbackDecoder(decoder: unknown): ByteFallbackDecoder | null {
-  const steps = listOf(decoder, "decoders");
-  const names = steps.map((step) => fieldOf(step, "type"));
-  if (!names.includes("ByteFallback") || !names.includes("Fuse")) return null;
-  const replacements: [string, string][] = [];
-  let strip: [string, number] = ["", 0];
-  for (const [index, step] of steps.entries()) {
-    const content = fieldOf(step, "content");
-    switch (names[index]) {
-      case "Replace": {
-        const from = fieldOf(fieldOf(step, "pattern"), "String");
-        if (typeof from !== "string" || typeof content !== "string" || index > names.indexOf("ByteFallback"))
-          return null;
-        replacements.push([from, content]);
-        break;
+  const steps = byteFallbackChain.safeParse(decoder).data?.decoders ?? [];
+  const types = steps.map(({ type }) => type);
+  const [fallback, fuse] = [types.indexOf("ByteFallback"), types.indexOf("Fuse")];
+  const isStripEarly = types.includes("Strip") && types.indexOf("Strip") < fuse;
+  if (fallback === -1 || fuse === -1 || types.lastIndexOf("Replace") > fallback || isStripEarly) return null;
+  const replacements = steps.filter((step) => step.type === "Replace");
+  const { content, start } = steps.findLast((step) => step.type === "Strip") ?? { content: "", start: 0 };
+  return (tokens) => {
+    let text = "";
+    let bytes: number[] = [];
+    const flush = (): void => {
+      text += decodeUtf8(Uint8Array.from(bytes));
+      bytes = [];
+    };
+    for (const token of tokens) {
+      const byte = /^<0x([0-9A-Fa-f]{2})>$/.exec(token)?.[1];
+      if (byte !== undefined) bytes.push(Number.parseInt(byte, 16));
+      else {
+        flush();
+        text += replacements.reduce((made, step) => made.replaceAll(step.pattern.String, () => step.content), token);
       }
-      case "ByteFallback":
-      case "Fuse":
-        break;
-      case "Strip": {
-        const start = fieldOf(step, "start");
-        if (typeof content !== "string" || typeof start !== "number" || fieldOf(step, "stop") !== 0) return null;
-        if (index < names.indexOf("Fuse")) return null;
-        strip = [content, start];
-        break;
-      }
-      default:
-        return null;
-    }
-  }
-  return (tokens) => decodeChain(tokens, { replacements, strip });
-}
-
-function decodeChain(tokens: readonly string[], { replacements, strip: [content, most] }: Chain): string {
-  let text = "";
-  let bytes: number[] = [];
-  const flush = (): void => {
-    if (bytes.length > 0) text += decodeUtf8(Uint8Array.from(bytes));
-    bytes = [];
-  };
-  for (const token of tokens) {
-    const byte = /^<0x([0-9A-Fa-f]{2})>$/.exec(token)?.[1];
-    if (byte !== undefined) {
-      bytes.push(Number.parseInt(byte, 16));
-      continue;
     }
     flush();
-    text += replacements.reduce((replaced, [from, to]) => replaced.replaceAll(from, () => to), token);
-  }
-  flush();
-  if (content === "") return text;
-  let start = 0;
-  for (let times = 0; times < most && text.startsWith(content, start); times++) start += content.length;
-  return text.slice(start);
-}
-
-function listOf(value: unknown, key: string): readonly unknown[] {
-  const list = fieldOf(value, key);
-  return Array.isArray(list) ? (list as unknown[]) : [];
-}
-
-function fieldOf(value: unknown, key: string): unknown {
-  return typeof value === "object" && value !== null ? (value as Record<string, unknown>)[key] : undefined;
+    if (content === "") return text;
+    let at = 0;
+    for (let times = 0; times < start && text.startsWith(content, at); times++) at += content.length;
+    return text.slice(at);
+  };
 }
