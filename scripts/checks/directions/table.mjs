@@ -28,7 +28,7 @@ export const modules = {
 
   tokenizers: {
     imports: ["core", "lib", "python-semantics", "renderers"],
-    packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts" },
+    packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts", zod: "tokenizers/library-tokenizer.ts" },
   },
   parsers: { imports: ["core", "python-semantics"], packages: { entities: "parsers/unescape-html.ts" }, browser: true },
   renderers: {

@@ -90,7 +90,7 @@ export class LoopState extends PythonObject {
 
   #countAll(): number {
     // Those already taken are never asked for again.
-    this.#items ??= [...Array.from<PythonValue>({ length: this.#taken }).fill(null), ...itemsOf(this.#iterator!)];
+    this.#items ??= [...Array.from<PythonValue>({ length: this.#taken }).fill(null), ...itemsOf(this.#iterator)];
     return this.#items.length;
   }
 

@@ -101,7 +101,7 @@ type StatementParts = {
   readonly compile: Statement["compile"];
 };
 
-function statement({ reads = [], target, within = [], compile }: StatementParts): Statement {
+function makeStatement({ reads = [], target, within = [], compile }: StatementParts): Statement {
   const readNames = namesIn(reads);
   return {
     names: [...readNames, ...namesIn(within)],
@@ -114,7 +114,7 @@ function statement({ reads = [], target, within = [], compile }: StatementParts)
 }
 
 export function output(expression: Expression): Statement {
-  return statement({
+  return makeStatement({
     reads: [expression],
     compile: (scope) => {
       const evaluate = expression.compile(scope);
@@ -140,7 +140,7 @@ export function ifStatement(test: Expression, body: Body, otherwise: Body): Stat
 }
 
 export function setStatement(target: Target, value: Expression): Statement {
-  return statement({ reads: [value], target, compile: (scope) => compileSet(target, value.compile(scope), scope) });
+  return makeStatement({ reads: [value], target, compile: (scope) => compileSet(target, value.compile(scope), scope) });
 }
 
 function compileSet(target: Target, value: Evaluate, scope: Scope): Execute {
@@ -162,7 +162,7 @@ function compileCaptured(filters: readonly FilterUse[], body: Body, outer: Scope
 }
 
 export function setBlock(target: Target, filters: readonly FilterUse[], body: Body): Statement {
-  return statement({
+  return makeStatement({
     target,
     within: [...filters, ...body],
     compile: (scope) => compileSet(target, compileCaptured(filters, body, scope), scope),
@@ -170,7 +170,7 @@ export function setBlock(target: Target, filters: readonly FilterUse[], body: Bo
 }
 
 export function filterBlock(filters: readonly FilterUse[], body: Body): Statement {
-  return statement({
+  return makeStatement({
     reads: filters,
     within: body,
     compile: (scope) => {
@@ -184,7 +184,7 @@ type Assignment = { readonly target: Target; readonly value: Expression };
 
 export function withStatement(assignments: readonly Assignment[], body: Body): Statement {
   const values = assignments.map(({ value }) => value);
-  return statement({
+  return makeStatement({
     reads: values,
     within: body,
     compile: (scope) => {
@@ -214,7 +214,7 @@ type ForParts = {
 
 export function forStatement(parts: ForParts): Statement {
   const { iterable, test, body, otherwise, isRecursive } = parts;
-  return statement({
+  return makeStatement({
     reads: [iterable],
     within: [...(test === null ? [] : [test]), ...body, ...otherwise],
     compile: (scope) => {
@@ -294,7 +294,7 @@ const defaultsOf = ({ parameters }: FunctionParts): Expression[] => parameters.f
 
 export function macroStatement(parts: FunctionParts): Statement {
   const target = nameTarget(parts.name);
-  return statement({
+  return makeStatement({
     target,
     within: [...defaultsOf(parts), ...parts.body],
     compile: (scope) => compileSet(target, compileFunction(parts, scope), scope),
@@ -305,7 +305,7 @@ export function macroStatement(parts: FunctionParts): Statement {
 export function callBlock(expression: Expression, parts: FunctionParts): Statement {
   const { call } = expression;
   if (call === null) throw syntaxError("a call block calls nothing");
-  return statement({
+  return makeStatement({
     reads: [expression],
     within: [...defaultsOf(parts), ...parts.body],
     compile: (scope) => {
@@ -323,7 +323,7 @@ export function callBlock(expression: Expression, parts: FunctionParts): Stateme
 
 /** `{% generation %}` only writes its body. */
 export function generation(body: Body): Statement {
-  return statement({
+  return makeStatement({
     within: body,
     compile: (scope) => {
       const { enter, execute } = compileInner(scope, { body, isInLoop: false });
@@ -336,7 +336,7 @@ export function generation(body: Body): Statement {
 }
 
 export function loopControl(signal: "break" | "continue"): Statement {
-  return statement({
+  return makeStatement({
     compile: ({ isInLoop }) => {
       if (!isInLoop) throw new PythonError("SyntaxError", `"${signal}" does not stand in the body of a loop`);
       return () => signal;
