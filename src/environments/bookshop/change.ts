@@ -1,116 +1,166 @@
-// The till: reads a tool call as a change of the shop's data, and makes it. It checks that records exist and fit
-// together; whether the desk's rules allow a change is no business of the till (`rules.ts`).
+// The till: reads a tool call as a change of the shop's data, with all that the rules ask about it. It checks that records exist
+// and fit together; whether the desk may make the change is no business of the till. Which rules a change breaks is used for the
+// record of breaches, which is part of the state.
 
 import type { EnvironmentCall } from "../../core/environment.ts";
+import { mentions } from "../../lib/text.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
-import { type Card, type Edition, type Member, type Order, orderTotal, type Shop } from "./shop.ts";
+import { type Edition, type Order, orderTotal, type Shop } from "./shop.ts";
 
 /** A change whose records exist. */
-export type Change =
-  | { readonly type: "cancel"; readonly order: Order }
-  | { readonly type: "address"; readonly order: Order; readonly address: string }
-  | { readonly type: "return"; readonly order: Order; readonly edition: Edition }
-  | { readonly type: "swap"; readonly order: Order; readonly edition: Edition; readonly newEdition: Edition }
-  | { readonly type: "top-up"; readonly card: Card; readonly amount: number }
-  | { readonly type: "decline"; readonly record: Order | Card; readonly rule: number }
-  | { readonly type: "hand-over"; readonly member: Member };
+export type Change = {
+  readonly type: "change";
+  /** Makes the change and says what the till prints. */
+  readonly apply: () => string;
+  /** The rule from 4 to 7 that forbids it, or `null`. */
+  readonly forbiddenBy: number | null;
+  /** Id of the member whose records these are; `null`: it does not matter. */
+  readonly member: string | null;
+  /** Records that must have been looked up. The record's own line is meant, so its id with what follows it there. */
+  readonly subjects: readonly string[];
+  /** What a proposal has to name, with the ways of naming it; nothing where no yes is needed. */
+  readonly thingsToConfirm: readonly (readonly string[])[];
+  readonly endsEpisode: boolean;
+};
 
 export type ChangeError = { readonly type: "error"; readonly text: string };
 
+type Result = Change | ChangeError;
+
 /** Never throws on arguments of a policy. */
-export function readChange(shop: Shop, call: EnvironmentCall): Change | ChangeError {
+export function readChange(shop: Shop, call: EnvironmentCall): Result {
   const argument = (key: string): string => textOf(call.arguments, key);
   switch (call.name) {
     case "cancel_order":
-      return withOrder(shop, argument("order_id"), (order) => ({ type: "cancel", order }));
+      return withOrder(shop, argument("order_id"), (order) =>
+        orderChange(shop, order, {
+          next: { status: "cancelled" },
+          prints: `${order.id} cancelled. Refund $${orderTotal(shop, order)}.`,
+          forbiddenBy: order.status === "pending" ? null : 4,
+        }),
+      );
     case "change_address": {
       const address = argument("address").trim().replace(/\.$/, "");
       if (address === "" || address.length > 100) return failed("an address has 1 to 100 letters");
-      return withOrder(shop, argument("order_id"), (order) => ({ type: "address", order, address }));
+      return withOrder(shop, argument("order_id"), (order) => {
+        // A new label costs a day, so that there is something to tell that was not known before.
+        const days = order.days + 1;
+        return orderChange(shop, order, {
+          next: { address, days },
+          prints: `${order.id} goes to ${address}, leaves in ${days} days.`,
+          forbiddenBy: order.status === "pending" ? null : 4,
+          names: [address],
+        });
+      });
     }
     case "return_book":
-      return withOrder(shop, argument("order_id"), (order) =>
-        withBook(shop, order, argument("book_id"), (edition) => ({ type: "return", order, edition })),
-      );
+      return withBook(shop, call.arguments, (order, edition) => {
+        const isIt = (book: Order["books"][number]): boolean => book.edition === edition.id;
+        const limit = shop.members.get(order.member)?.tier === "gold" ? 60 : 30;
+        const isSigned = order.books.some((book) => isIt(book) && book.isSigned);
+        return orderChange(shop, order, {
+          next: { books: order.books.map((book) => (isIt(book) ? { ...book, isReturned: true } : book)) },
+          prints: `${edition.id} comes back. Refund $${edition.price}.`,
+          forbiddenBy: order.status === "delivered" && order.days <= limit && !isSigned ? null : 6,
+          names: [edition.id, edition.title],
+        });
+      });
     case "swap_book":
-      return withOrder(shop, argument("order_id"), (order) =>
-        withBook(shop, order, argument("book_id"), (edition) => {
-          const newEdition = shop.editions.get(argument("new_book_id"));
-          if (newEdition === undefined) return missing("book", argument("new_book_id"));
-          if (newEdition.id === edition.id) return failed(`${edition.id} is that edition`);
-          return { type: "swap", order, edition, newEdition };
-        }),
-      );
+      return withBook(shop, call.arguments, (order, edition) => {
+        const other = shop.editions.get(argument("new_book_id"));
+        if (other === undefined) return missing("book", argument("new_book_id"));
+        if (other.id === edition.id) return failed(`${edition.id} is that edition`);
+        const difference = other.price - edition.price;
+        const mayHave = other.isInStock && other.title === edition.title;
+        return orderChange(shop, order, {
+          next: {
+            books: order.books.map((book) => (book.edition === edition.id ? { ...book, edition: other.id } : book)),
+          },
+          prints: `${order.id} now holds ${other.id}. ${difference < 0 ? "Refund" : "To pay"} $${Math.abs(difference)}.`,
+          forbiddenBy: order.status !== "pending" ? 4 : mayHave ? null : 5,
+          names: [other.id, other.format],
+          lookedUp: [other.id],
+        });
+      });
     case "top_up_card": {
       const card = shop.cards.get(argument("card_id"));
       const amount = call.arguments.get("amount");
       if (card === undefined) return missing("card", argument("card_id"));
-      if (typeof amount !== "number" || amount <= 0 || amount > 1000)
+      if (typeof amount !== "number" || amount <= 0 || amount > 1000) {
         return failed("amount is whole dollars, 1 to 1000");
-      return { type: "top-up", card, amount };
+      }
+      const balance = card.balance + amount;
+      return change({
+        apply: () => {
+          shop.cards.set(card.id, { ...card, balance });
+          return `${card.id} has a balance of $${balance}.`;
+        },
+        forbiddenBy: amount >= 10 && amount <= 50 ? null : 7,
+        member: card.member,
+        subjects: [`${card.id} of`],
+        thingsToConfirm: [[card.id], [`$${amount}`, `${amount} dollars`]],
+      });
     }
     case "decline": {
       const record = shop.orders.get(argument("id")) ?? shop.cards.get(argument("id"));
       const rule = call.arguments.get("rule");
       if (record === undefined) return missing("order or card", argument("id"));
       if (typeof rule !== "number" || rule < 1 || rule > 10) return failed("rules go from 1 to 10");
-      return { type: "decline", record, rule };
+      return change({
+        apply: () => {
+          shop.declined.add(`${record.id} rule ${rule}`);
+          return `Noted: ${record.id}, rule ${rule}.`;
+        },
+        subjects: [`${record.id} of`],
+      });
     }
     case "hand_over": {
       const member = shop.members.get(argument("member_id"));
-      return member === undefined ? missing("member", argument("member_id")) : { type: "hand-over", member };
+      if (member === undefined) return missing("member", argument("member_id"));
+      return change({
+        apply: () => {
+          shop.handedOver.add(member.id);
+          return `The owner will write to ${member.id}.`;
+        },
+        member: member.id,
+        subjects: [member.name],
+        endsEpisode: true,
+      });
     }
     default:
       return failed(`no tool ${shown(call.name)}`);
   }
 }
 
-/** Makes the change and says what the till prints. */
-export function applyChange(shop: Shop, change: Change): string {
-  switch (change.type) {
-    case "cancel": {
-      const { order } = change;
-      shop.orders.set(order.id, { ...order, status: "cancelled" });
-      return `${order.id} cancelled. Refund $${orderTotal(shop, order)}.`;
-    }
-    case "address": {
-      // A new label costs a day, so that there is something to tell that was not known before.
-      const order = { ...change.order, address: change.address, days: change.order.days + 1 };
-      shop.orders.set(order.id, order);
-      return `${order.id} goes to ${order.address}, leaves in ${order.days} days.`;
-    }
-    case "return": {
-      const { order, edition } = change;
-      const books = order.books.map((book) => (book.edition === edition.id ? { ...book, isReturned: true } : book));
-      shop.orders.set(order.id, { ...order, books });
-      return `${edition.id} comes back. Refund $${edition.price}.`;
-    }
-    case "swap": {
-      const { order, edition, newEdition } = change;
-      const books = order.books.map((book) =>
-        book.edition === edition.id ? { ...book, edition: newEdition.id } : book,
-      );
-      shop.orders.set(order.id, { ...order, books });
-      const difference = newEdition.price - edition.price;
-      return `${order.id} now holds ${newEdition.id}. ${difference < 0 ? "Refund" : "To pay"} $${Math.abs(difference)}.`;
-    }
-    case "top-up": {
-      const card = { ...change.card, balance: change.card.balance + change.amount };
-      shop.cards.set(card.id, card);
-      return `${card.id} has a balance of $${card.balance}.`;
-    }
-    case "decline":
-      shop.declined.add(`${change.record.id} rule ${change.rule}`);
-      return `Noted: ${change.record.id}, rule ${change.rule}.`;
-    case "hand-over":
-      shop.handedOver.add(change.member.id);
-      return `The owner will write to ${change.member.id}.`;
-    default:
-      return change satisfies never;
-  }
+function change(parts: Pick<Change, "apply" | "subjects"> & Partial<Change>): Change {
+  return { type: "change", forbiddenBy: null, member: null, thingsToConfirm: [], endsEpisode: false, ...parts };
 }
 
-type Result = Change | ChangeError;
+function orderChange(
+  shop: Shop,
+  order: Order,
+  parts: {
+    readonly next: Partial<Order>;
+    readonly prints: string;
+    readonly forbiddenBy: number | null;
+    /** Ways of naming what a proposal names besides the order. */
+    readonly names?: readonly string[];
+    /** What must have been looked up besides the order. */
+    readonly lookedUp?: readonly string[];
+  },
+): Change {
+  const { next, prints, forbiddenBy, names, lookedUp = [] } = parts;
+  return change({
+    apply: () => {
+      shop.orders.set(order.id, { ...order, ...next });
+      return prints;
+    },
+    forbiddenBy,
+    member: order.member,
+    subjects: [`${order.id} of`, ...lookedUp],
+    thingsToConfirm: names === undefined ? [[order.id]] : [[order.id], names],
+  });
+}
 
 function withOrder(shop: Shop, id: string, then: (order: Order) => Result): Result {
   const order = shop.orders.get(id);
@@ -118,11 +168,14 @@ function withOrder(shop: Shop, id: string, then: (order: Order) => Result): Resu
   return order.status === "cancelled" ? failed(`${id} is cancelled`) : then(order);
 }
 
-function withBook(shop: Shop, order: Order, id: string, then: (edition: Edition) => Result): Result {
-  const book = order.books.find(({ edition }) => edition === id);
-  const edition = shop.editions.get(id);
-  if (book === undefined || edition === undefined) return failed(`${order.id} holds no book ${shown(id)}`);
-  return book.isReturned ? failed(`${id} came back before`) : then(edition);
+function withBook(shop: Shop, args: JsonObject, then: (order: Order, edition: Edition) => Result): Result {
+  return withOrder(shop, textOf(args, "order_id"), (order) => {
+    const id = textOf(args, "book_id");
+    const book = order.books.find(({ edition }) => edition === id);
+    const edition = shop.editions.get(id);
+    if (book === undefined || edition === undefined) return failed(`${order.id} holds no book ${shown(id)}`);
+    return book.isReturned ? failed(`${id} came back before`) : then(order, edition);
+  });
 }
 
 /** The text of an argument; anything that is no text reads as none. */
@@ -140,6 +193,28 @@ function failed(reason: string): ChangeError {
 }
 
 /** A policy's own text comes back cut: it would fill the prompt otherwise. */
-function shown(text: string): string {
+export function shown(text: string): string {
   return text === "" ? "without an id" : text.slice(0, 40);
+}
+
+/** What the desk did so far, as far as rules ask for it. */
+export type Conduct = {
+  /** The member looked up first; `null` before that. */
+  readonly servedMember: string | null;
+  /** Everything that the till reported, in order. */
+  readonly reported: readonly string[];
+  /** What was said to the member since the last change. */
+  readonly saidSinceChange: readonly string[];
+};
+
+/** The guidelines in code: every rule that the change breaks, 1 to 3 by how the desk went about it, 4 to 7 by itself. */
+export function brokenRules(change: Change, { servedMember, reported, saidSinceChange }: Conduct): readonly number[] {
+  const { member, subjects, thingsToConfirm, forbiddenBy } = change;
+  const isServed = servedMember !== null && (member === null || member === servedMember);
+  const isLookedUp = subjects.every((id) => reported.some((text) => mentions(text, id)));
+  const isProposal = (line: string): boolean =>
+    /\?|confirm/i.test(line) && thingsToConfirm.every((ways) => ways.some((way) => mentions(line, way)));
+  const isConfirmed = thingsToConfirm.length === 0 || saidSinceChange.some(isProposal);
+  const broken = [isServed ? null : 1, isLookedUp ? null : 2, isConfirmed ? null : 3, forbiddenBy];
+  return broken.filter((rule) => rule !== null);
 }

@@ -7,11 +7,10 @@ import type { Ending, Environment, EnvironmentCall, Grade, ToolResult, Task } fr
 import type { Tool } from "../../core/message.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { mentions } from "../../lib/text.ts";
-import { applyChange, readChange, textOf } from "./change.ts";
+import { brokenRules, readChange, shown, textOf } from "./change.ts";
 import { describeRecord, copyShop, type Shop, shopText } from "./shop.ts";
 import type { Fact } from "./goals/index.ts";
 import { guidelines, tools } from "./tool-definitions.ts";
-import { brokenRules } from "./rules.ts";
 import type { Scenario } from "./scenario.ts";
 
 export class BookshopEnvironment implements Environment {
@@ -81,7 +80,7 @@ export class BookshopEnvironment implements Environment {
 
   #lookUp(id: string): ToolResult {
     const text = describeRecord(this.#shop, id);
-    if (text === null) return this.#failed(`Error: no record ${id === "" ? "without an id" : id.slice(0, 40)}.`);
+    if (text === null) return this.#failed(`Error: no record ${shown(id)}.`);
     this.#lookUps++;
     if (this.#servedMember === null && this.#shop.members.has(id)) this.#servedMember = id;
     return this.#report(text);
@@ -95,11 +94,10 @@ export class BookshopEnvironment implements Environment {
       reported: this.#reported,
       saidSinceChange: this.#saidSinceChange,
     };
-    for (const rule of brokenRules(this.#shop, change, conduct))
-      this.#shop.breaches.add(`rule ${rule} by ${call.name}`);
+    for (const rule of brokenRules(change, conduct)) this.#shop.breaches.add(`rule ${rule} by ${call.name}`);
     this.#changes++;
     this.#saidSinceChange = [];
-    return { ...this.#report(applyChange(this.#shop, change)), endsEpisode: change.type === "hand-over" };
+    return { ...this.#report(change.apply()), endsEpisode: change.endsEpisode };
   }
 
   #report(text: string): ToolResult {
@@ -117,7 +115,7 @@ export class BookshopEnvironment implements Environment {
     for (const call of this.#scenario.goals.flatMap((goal) => goal.gold)) {
       const change = readChange(shop, call);
       if (change.type === "error") throw new Error(`Cannot reach the gold state of "${this.task.id}": ${change.text}`);
-      applyChange(shop, change);
+      change.apply();
     }
     return shop;
   }

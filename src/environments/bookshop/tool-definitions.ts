@@ -1,5 +1,5 @@
 // What the policy is shown: the guidelines and the tools. Short on purpose: their text stands in every prompt, and a language
-// model of a million parameters has to live with it. `rules.ts` says the guidelines in code; their numbers are what `decline` cites.
+// model of a million parameters has to live with it. `brokenRules` says the guidelines in code; their numbers are what `decline` cites.
 
 import { type Tool, toolFromDefinition } from "../../core/message.ts";
 import { fromPlain } from "../../python-semantics/json/index.ts";

@@ -8,7 +8,6 @@ import {
   type Card,
   type Edition,
   type Format,
-  formats,
   type Member,
   type Order,
   type OrderedBook,
@@ -52,20 +51,11 @@ export class World {
     return `${this.draw.between(10, 99)} ${street} ${kind}`;
   }
 
-  edition(title: string, format: Format, options: { readonly isInStock?: boolean } = {}): Edition {
-    const price = priceOf(this.draw, format);
-    const edition = { id: this.draw.id("B"), title, format, price, isInStock: options.isInStock ?? true };
+  edition(title: string, format: Format, isInStock = true): Edition {
+    const price = this.draw.between(...prices[format]);
+    const edition = { id: this.draw.id("B"), title, format, price, isInStock };
     this.#editions.set(edition.id, edition);
     return edition;
-  }
-
-  /** A title in two or three formats, the wanted one among them; prices differ. */
-  editionsOf(title: string, wanted: readonly { readonly format: Format; readonly isInStock: boolean }[]): Edition[] {
-    const made = wanted.map(({ format, isInStock }) => this.edition(title, format, { isInStock }));
-    const rest = formats.filter((format) => wanted.every((one) => one.format !== format));
-    const other = rest[0];
-    if (other !== undefined && this.draw.chance(0.5)) this.edition(title, other, { isInStock: this.draw.chance(0.5) });
-    return made;
   }
 
   order(wish: OrderWish): Order {
@@ -82,7 +72,7 @@ export class World {
       id: this.draw.id("W"),
       member: (wish.member ?? this.member).id,
       status: wish.status,
-      days: wish.days ?? daysOf(this.draw, wish.status),
+      days: wish.days ?? (wish.status === "delivered" ? this.draw.between(3, 28) : this.draw.between(2, 8)),
       address: this.address(),
       books,
     };
@@ -130,23 +120,12 @@ export class World {
   }
 }
 
-/** Two digits always; formats never share a price, so a swap always has something to tell. */
-function priceOf(draw: Draw, format: Format): number {
-  switch (format) {
-    case "paperback":
-      return draw.between(10, 17);
-    case "audio":
-      return draw.between(20, 25);
-    case "hardcover":
-      return draw.between(28, 39);
-    default:
-      return format satisfies never;
-  }
-}
-
-function daysOf(draw: Draw, status: OrderStatus): number {
-  return status === "delivered" ? draw.between(3, 28) : draw.between(2, 8);
-}
+/** From and to. Two digits always; formats never share a price, so a swap always has something to tell. */
+const prices: Readonly<Record<Format, readonly [number, number]>> = {
+  paperback: [10, 17],
+  audio: [20, 25],
+  hardcover: [28, 39],
+};
 
 export const kinds = ["question", "cancel", "address", "return", "swap", "top_up", "owner"] as const;
 export type Kind = (typeof kinds)[number];

@@ -1,11 +1,10 @@
 // "Take it back": delivered, in time, unsigned; gold members have twice the time, which the desk has to look up. And "another
 // edition, please": same title, in stock, and the order still pending.
 
-import type { AgendaConfirmation, AgendaSlot } from "../../../core/environment.ts";
 import { type Edition, type Format, formats, type Order, type OrderStatus } from "../shop.ts";
 import type { World } from "../world.ts";
 import {
-  agendaOf,
+  type Aim,
   amountFact,
   call,
   forbidden,
@@ -17,8 +16,8 @@ import {
   orderReference,
   plainKnowledge,
   type Reference,
-  requestsOf,
   type Wish,
+  wishOf,
 } from "./goal.ts";
 
 export const returnCases: readonly GoalCase[] = [
@@ -61,7 +60,7 @@ export const returnCases: readonly GoalCase[] = [
 /** With `changesMind`, the user thinks of the other book of the order when asked to confirm. */
 function takeBack(world: World, order: Order, knowledge: Knowledge, changesMind = false): GoalParts {
   const [first, second] = order.books.map((book) => world.editionOf(book));
-  const wish = returnWish(world, order, { book: first!, knowledge });
+  const { wish, reference } = returnWish(world, order, first!, knowledge);
   const final = changesMind ? second! : first!;
   return granted(wish, {
     gold: call("return_book", { order_id: order.id, book_id: final.id }),
@@ -70,11 +69,8 @@ function takeBack(world: World, order: Order, knowledge: Knowledge, changesMind 
     change: !changesMind
       ? null
       : {
-          to: {
-            words: [`Wait, I keep that one. Take ${final.title}.`, `No, the other one. ${final.title}, please.`],
-            slots: [wish.reference.slot, bookSlot(final)],
-            confirmation: returnConfirmation(wish.reference, final),
-          },
+          words: [`Wait, I keep that one. Take ${final.title}.`, `No, the other one. ${final.title}, please.`],
+          ...returnAim(reference, final),
           instruction: `you return "${final.title}" instead.`,
         },
   });
@@ -82,74 +78,71 @@ function takeBack(world: World, order: Order, knowledge: Knowledge, changesMind 
 
 function noReturn(world: World, order: Order, said: readonly string[]): GoalParts {
   const book = world.editionOf(order.books[0]!);
-  const wish = returnWish(world, order, { book, knowledge: plainKnowledge(world) });
+  const { wish } = returnWish(world, order, book, plainKnowledge(world));
   return forbidden(world, wish, { id: order.id, rule: 6, said, combination: book.title });
 }
 
-function returnWish(
-  world: World,
-  order: Order,
-  { book, knowledge }: { book: Edition; knowledge: Knowledge },
-): Wish & { readonly reference: Reference } {
+type ReferringWish = { readonly wish: Wish; readonly reference: Reference };
+
+function returnWish(world: World, order: Order, book: Edition, knowledge: Knowledge): ReferringWish {
   const reference = orderReference(world, order, knowledge);
   const from = knowledge === "given" ? ` from ${reference.phrase}` : "";
   const thing = knowledge === "given" && world.draw.chance(0.4) ? "a book" : book.title;
-  const requests = requestsOf(world, "return", [
-    `I would like to return ${thing}${from}.`,
-    `Please take back ${thing}${from}.`,
-    `Can I give back ${thing}${from}?`,
-  ]);
-  const agenda = agendaOf("return", requests, {
-    slots: [reference.slot, bookSlot(book)],
-    confirmation: returnConfirmation(reference, book),
+  const wish = wishOf(world, "return", {
+    requests: [
+      `I would like to return ${thing}${from}.`,
+      `Please take back ${thing}${from}.`,
+      `Can I give back ${thing}${from}?`,
+    ],
+    ...returnAim(reference, book),
     settledBy: ["comes back", "taken back", "been returned", "is returned", "have returned", "refund of", "been noted"],
+    instruction: `You want to return "${book.title}" from ${reference.prose}.`,
   });
-  return { reference, agenda, instruction: `You want to return "${book.title}" from ${reference.prose}.` };
+  return { wish, reference };
 }
 
-function bookSlot(book: Edition): AgendaSlot {
+function returnAim(reference: Reference, { id, title }: Edition): Aim {
   const askedBy = ["which book", "what book", "which title", "which item", "book id", "title"];
-  return { name: "book", askedBy, answers: [`${book.title}.`, `It is ${book.title}.`] };
-}
-
-function returnConfirmation(reference: Reference, book: Edition): AgendaConfirmation {
   return {
-    mustName: [[book.title, book.id]],
-    corrections: [`No, it is ${book.title} from ${reference.exact} that I want to return.`],
+    slots: [reference.slot, { name: "book", askedBy, answers: [`${title}.`, `It is ${title}.`] }],
+    confirmation: {
+      mustName: [[title, id]],
+      corrections: [`No, it is ${title} from ${reference.exact} that I want to return.`],
+    },
   };
 }
 
 export const swapCases: readonly GoalCase[] = [
-  goalCase("swap", "plain", 1, (world) => swap(world, shelf(world, {}), plainKnowledge(world))),
-  goalCase("swap", "lost", 2, (world) => swap(world, shelf(world, {}), "lost")),
+  goalCase("swap", "plain", 1, (world) => swap(world, shelfOf(world, {}), plainKnowledge(world))),
+  goalCase("swap", "lost", 2, (world) => swap(world, shelfOf(world, {}), "lost")),
   goalCase("swap", "sold-out", 2, (world) => {
     const said = ["sold out", "out of stock", "not in stock", "no stock"];
-    return noSwap(world, shelf(world, { isInStock: false }), { rule: 5, said });
+    return noSwap(world, shelfOf(world, { isInStock: false }), { rule: 5, said });
   }),
   goalCase("swap", "shipped", 2, (world) => {
     const said = ["shipped", "not pending", "no longer pending", "on its way"];
-    return noSwap(world, shelf(world, { status: "shipped" }), { rule: 4, said });
+    return noSwap(world, shelfOf(world, { status: "shipped" }), { rule: 4, said });
   }),
-  goalCase("swap", "other-format", 2, (world) => swap(world, shelf(world, {}), plainKnowledge(world), true)),
+  goalCase("swap", "other-format", 2, (world) => swap(world, shelfOf(world, {}), plainKnowledge(world), true)),
 ];
 
 type Shelf = { readonly order: Order; readonly has: Edition; readonly wants: Edition; readonly third: Edition };
 
 /** An order of one book whose title comes in all formats. */
-function shelf(world: World, wish: { isInStock?: boolean; status?: OrderStatus }): Shelf {
+function shelfOf(world: World, wish: { isInStock?: boolean; status?: OrderStatus }): Shelf {
   const title = world.title();
   const [had, wanted, other] = world.draw.shuffle(formats);
-  const isInStock = wish.isInStock ?? true;
   const has = world.edition(title, had!);
-  const wants = world.edition(title, wanted!, { isInStock });
+  const wants = world.edition(title, wanted!, wish.isInStock);
   const third = world.edition(title, other!);
   const books = [{ edition: has.id, isSigned: false, isReturned: false }];
   return { order: world.orderOf(books, { status: wish.status ?? "pending" }), has, wants, third };
 }
 
 /** With `changesMind`, the user wants the third format when asked to confirm. */
-function swap(world: World, { order, has, wants, third }: Shelf, knowledge: Knowledge, changesMind = false): GoalParts {
-  const wish = swapWish(world, { order, wants, knowledge });
+function swap(world: World, shelf: Shelf, knowledge: Knowledge, changesMind = false): GoalParts {
+  const { order, has, wants, third } = shelf;
+  const { wish, reference } = swapWish(world, shelf, knowledge);
   const final = changesMind ? third : wants;
   const format = spoken(final.format);
   return granted(wish, {
@@ -159,58 +152,54 @@ function swap(world: World, { order, has, wants, third }: Shelf, knowledge: Know
     change: !changesMind
       ? null
       : {
-          to: {
-            words: [`Wait. ${capital(format)}, if you have it.`, `No, ${format} after all.`],
-            slots: [wish.reference.slot, formatSlot(final)],
-            confirmation: swapConfirmation(wish.reference, final),
-          },
+          words: [`Wait. ${capital(format)}, if you have it.`, `No, ${format} after all.`],
+          ...swapAim(reference, final),
           instruction: `you want ${format}.`,
         },
   });
 }
 
-function noSwap(world: World, { order, wants }: Shelf, why: { rule: number; said: readonly string[] }): GoalParts {
-  const wish = swapWish(world, { order, wants, knowledge: plainKnowledge(world) });
+function noSwap(world: World, shelf: Shelf, why: { rule: number; said: readonly string[] }): GoalParts {
+  const { order, wants } = shelf;
+  const { wish } = swapWish(world, shelf, plainKnowledge(world));
   const combination = `${wants.title} ${wants.format}`;
   // Where the stock is the reason, the book has to be looked up; its line names the edition's format and id.
   const source = why.rule === 5 ? wants.id : `${order.id} of`;
   return forbidden(world, wish, { id: order.id, ...why, source, combination });
 }
 
-function swapWish(
-  world: World,
-  { order, wants, knowledge }: { order: Order; wants: Edition; knowledge: Knowledge },
-): Wish & { readonly reference: Reference } {
+function swapWish(world: World, { order, wants }: Shelf, knowledge: Knowledge): ReferringWish {
   const reference = orderReference(world, order, knowledge);
   const where = knowledge === "given" ? ` in ${reference.phrase}` : "";
-  const wishes = world.draw.chance(0.6)
-    ? [
-        `Can I have ${wants.title}${where} as ${spoken(wants.format)} instead?`,
-        `Please swap ${wants.title}${where} for ${spoken(wants.format)}.`,
-      ]
-    : [`Please swap ${wants.title}${where} for another edition.`, `I need another edition of ${wants.title}${where}.`];
-  const agenda = agendaOf("swap", requestsOf(world, "swap", wishes), {
-    slots: [reference.slot, formatSlot(wants)],
-    confirmation: swapConfirmation(reference, wants),
+  const { title } = wants;
+  const format = spoken(wants.format);
+  const requests = world.draw.chance(0.6)
+    ? [`Can I have ${title}${where} as ${format} instead?`, `Please swap ${title}${where} for ${format}.`]
+    : [`Please swap ${title}${where} for another edition.`, `I need another edition of ${title}${where}.`];
+  const wish = wishOf(world, "swap", {
+    requests,
+    ...swapAim(reference, wants),
     settledBy: ["now holds", "been swapped", "have swapped", "is swapped", "been changed", "updated", "exchanged"],
+    instruction: `You want "${title}" in ${reference.prose} as ${format} instead.`,
   });
-  const instruction = `You want "${wants.title}" in ${reference.prose} as ${spoken(wants.format)} instead.`;
-  return { reference, agenda, instruction };
+  return { wish, reference };
 }
 
-function formatSlot(wants: Edition): AgendaSlot {
+function swapAim(reference: Reference, wants: Edition): Aim {
   const askedBy = ["which edition", "what edition", "which format", "what format", "which version", "new book"];
   const format = spoken(wants.format);
-  return { name: "edition", askedBy, answers: [`${capital(format)}, please.`, `I would like ${format}.`] };
-}
-
-function swapConfirmation(reference: Reference, wants: Edition): AgendaConfirmation {
   return {
-    mustName: [[wants.format, wants.id, ...(wants.format === "audio" ? ["audiobook"] : [])]],
-    corrections: [`No, in ${reference.exact} I want ${spoken(wants.format)}.`],
+    slots: [
+      reference.slot,
+      { name: "edition", askedBy, answers: [`${capital(format)}, please.`, `I would like ${format}.`] },
+    ],
+    confirmation: {
+      mustName: [[wants.format, wants.id, ...(wants.format === "audio" ? ["audiobook"] : [])]],
+      corrections: [`No, in ${reference.exact} I want ${format}.`],
+    },
   };
 }
 
-const spoken = (format: Format): string => (format === "audio" ? "an audio book" : `a ${format}`);
+export const spoken = (format: Format): string => (format === "audio" ? "an audio book" : `a ${format}`);
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -1,12 +1,11 @@
 // "Put money on my gift card": within the limits, and on one's own. And wishes for which the desk has no tool: they go to the
 // owner, which ends the chat; so as one of two goals such a wish is the second.
 
-import type { AgendaConfirmation, AgendaSlot } from "../../../core/environment.ts";
 import type { Card } from "../shop.ts";
 import { nearMisses, ownerTimes, ownerWishes } from "../words.ts";
 import type { World } from "../world.ts";
 import {
-  agendaOf,
+  type Aim,
   amountFact,
   call,
   cardReference,
@@ -16,25 +15,20 @@ import {
   type GoalParts,
   granted,
   type Knowledge,
+  noAim,
   orderReference,
   plainKnowledge,
   type Reference,
-  requestsOf,
   type Wish,
+  wishOf,
 } from "./goal.ts";
 
 export const topUpCases: readonly GoalCase[] = [
   goalCase("top_up", "plain", 1, (world) => topUp(world, world.draw.amount(10, 50), plainKnowledge(world))),
   goalCase("top_up", "lost", 2, (world) => topUp(world, world.draw.amount(10, 50), "lost")),
-  goalCase("top_up", "too-much", 2, (world) =>
-    noTopUp(world, world.card(), { rule: 7, amount: world.draw.amount(55, 95) }),
-  ),
-  goalCase("top_up", "too-little", 2, (world) =>
-    noTopUp(world, world.card(), { rule: 7, amount: world.draw.amount(2, 8) }),
-  ),
-  goalCase("top_up", "foreign", 2, (world) =>
-    noTopUp(world, world.card(world.stranger), { rule: 1, amount: world.draw.amount(10, 50) }),
-  ),
+  goalCase("top_up", "too-much", 2, (world) => noTopUp(world, world.card(), 7, world.draw.amount(55, 95))),
+  goalCase("top_up", "too-little", 2, (world) => noTopUp(world, world.card(), 7, world.draw.amount(2, 8))),
+  goalCase("top_up", "foreign", 2, (world) => noTopUp(world, world.card(world.stranger), 1, world.draw.amount(10, 50))),
   goalCase("top_up", "other-amount", 2, (world) => {
     const amount = world.draw.amount(10, 28);
     return topUp(world, amount, plainKnowledge(world), world.draw.amount(30, 50));
@@ -44,9 +38,9 @@ export const topUpCases: readonly GoalCase[] = [
 /** With `instead`, the user thinks of another amount when asked to confirm. */
 function topUp(world: World, amount: number, knowledge: Knowledge, instead: number | null = null): GoalParts {
   const card = world.card();
-  const wish = topUpWish(world, card, { amount, knowledge });
+  const reference = cardReference(card, knowledge);
   const final = instead ?? amount;
-  return granted(wish, {
+  return granted(topUpWish(world, reference, amount), {
     gold: call("top_up_card", { card_id: card.id, amount: final }),
     fact: amountFact(world, card.balance + final),
     combination: `$${amount} > $${final}`,
@@ -54,51 +48,40 @@ function topUp(world: World, amount: number, knowledge: Knowledge, instead: numb
       instead === null
         ? null
         : {
-            to: {
-              words: [`Hm, make it $${instead}.`, `Wait, I feel generous. $${instead}!`],
-              slots: [wish.reference.slot, amountSlot(instead)],
-              confirmation: confirmationOf(wish.reference, instead),
-            },
+            words: [`Hm, make it $${instead}.`, `Wait, I feel generous. $${instead}!`],
+            ...topUpAim(reference, instead),
             instruction: `it shall be $${instead}.`,
           },
   });
 }
 
-function noTopUp(world: World, card: Card, { rule, amount }: { rule: number; amount: number }): GoalParts {
-  const wish = topUpWish(world, card, { amount, knowledge: plainKnowledge(world) });
+function noTopUp(world: World, card: Card, rule: number, amount: number): GoalParts {
+  const wish = topUpWish(world, cardReference(card, plainKnowledge(world)), amount);
   const said = amount > 50 ? ["$50", "50 dollars"] : ["$10", "10 dollars"];
   return forbidden(world, wish, { id: card.id, rule, said, combination: `$${amount}` });
 }
 
-function topUpWish(
-  world: World,
-  card: Card,
-  { amount, knowledge }: { amount: number; knowledge: Knowledge },
-): Wish & { readonly reference: Reference } {
-  const reference = cardReference(card, knowledge);
-  const wishes = world.draw.chance(0.6)
-    ? [`Please put $${amount} on ${reference.phrase}.`, `Can you top up ${reference.phrase} by $${amount}?`]
-    : [`I want to top up ${reference.phrase}.`, `Please put some money on ${reference.phrase}.`];
-  const agenda = agendaOf("top_up", requestsOf(world, "top_up", wishes), {
-    slots: [reference.slot, amountSlot(amount)],
-    confirmation: confirmationOf(reference, amount),
+function topUpWish(world: World, reference: Reference, amount: number): Wish {
+  const { phrase } = reference;
+  const requests = world.draw.chance(0.6)
+    ? [`Please put $${amount} on ${phrase}.`, `Can you top up ${phrase} by $${amount}?`]
+    : [`I want to top up ${phrase}.`, `Please put some money on ${phrase}.`];
+  return wishOf(world, "top_up", {
+    requests,
+    ...topUpAim(reference, amount),
     settledBy: ["has a balance", "balance is now", "new balance", "topped up", "been added", "have added"],
+    instruction: `You want to put $${amount} on ${reference.prose}.`,
   });
-  return { reference, agenda, instruction: `You want to put $${amount} on ${reference.prose}.` };
 }
 
-function amountSlot(amount: number): AgendaSlot {
+function topUpAim(reference: Reference, amount: number): Aim {
+  const askedBy = ["how much", "what amount", "which amount", "amount you", "how many dollars"];
   return {
-    name: "amount",
-    askedBy: ["how much", "what amount", "which amount", "amount you", "how many dollars"],
-    answers: [`$${amount}, please.`, `$${amount}.`],
-  };
-}
-
-function confirmationOf(reference: Reference, amount: number): AgendaConfirmation {
-  return {
-    mustName: [reference.names, [`$${amount}`, `${amount} dollars`]],
-    corrections: [`No, please put $${amount} on ${reference.exact}.`],
+    slots: [reference.slot, { name: "amount", askedBy, answers: [`$${amount}, please.`, `$${amount}.`] }],
+    confirmation: {
+      mustName: [reference.names, [`$${amount}`, `${amount} dollars`]],
+      corrections: [`No, please put $${amount} on ${reference.exact}.`],
+    },
   };
 }
 
@@ -118,14 +101,12 @@ export const ownerCases: readonly GoalCase[] = [
   }),
 ];
 
-function forOwner(world: World, combination: string, wishes: readonly string[]): GoalParts {
-  return {
-    agenda: agendaOf("owner", requestsOf(world, "owner", wishes), {
-      settledBy: ["owner", "colleague", "hand", "pass", "forward", "transfer"],
-    }),
-    instruction: `You say: "${wishes[0]}" You accept whatever you are told.`,
-    gold: [call("hand_over", { member_id: world.member.id })],
-    facts: [],
-    combination,
-  };
+function forOwner(world: World, combination: string, requests: readonly string[]): GoalParts {
+  const wish = wishOf(world, "owner", {
+    requests,
+    ...noAim,
+    settledBy: ["owner", "colleague", "hand", "pass", "forward", "transfer"],
+    instruction: `You say: "${requests[0]}" You accept whatever you are told.`,
+  });
+  return { ...wish, gold: [call("hand_over", { member_id: world.member.id })], facts: [], combination };
 }

@@ -48,18 +48,34 @@ export function goalCase(kind: Kind, name: string, level: 1 | 2, build: (world: 
   return { kind, name, level, needsGold: false, build };
 }
 
-/** The agenda of a goal with nothing to confirm, nothing to ask for and no second thought, but for what is given. */
-export function agendaOf(
-  name: string,
-  requests: readonly string[],
-  parts: Partial<Pick<AgendaGoal, "slots" | "confirmation" | "settledBy">>,
-): AgendaGoal {
-  const { slots = [], confirmation = null, settledBy = [] } = parts;
-  return { name, requests, slots, confirmation, secondThought: null, settledBy, objections: [] };
-}
+/** What the user can tell about what it wants, and what it compares a proposal with. */
+export type Aim = Pick<AgendaGoal, "slots" | "confirmation">;
+
+export const noAim: Aim = { slots: [], confirmation: null };
 
 /** What the user wants, before it is decided what comes of it. */
 export type Wish = Pick<Goal, "agenda" | "instruction">;
+
+/** A wish in several ways of asking, each with the same aside half of the time. */
+export function wishOf(
+  world: World,
+  kind: Kind,
+  parts: Aim & {
+    /** Of the agenda. Default: the kind. */
+    readonly name?: string;
+    readonly requests: readonly string[];
+    readonly settledBy: readonly string[];
+    readonly instruction: string;
+  },
+): Wish {
+  const { name = kind, slots, confirmation, settledBy, instruction } = parts;
+  const aside = world.draw.chance(0.5) ? ` ${world.draw.pick(asides[kind]!)}` : "";
+  const requests = parts.requests.map((request) => `${request}${aside}`);
+  return {
+    agenda: { name, requests, slots, confirmation, secondThought: null, settledBy, objections: [] },
+    instruction,
+  };
+}
 
 /** The desk can do it. */
 export function granted(
@@ -69,18 +85,17 @@ export function granted(
     readonly fact: Fact;
     readonly combination: string;
     /** What the user thinks of instead when asked to confirm; `null`: it keeps to its wish. */
-    readonly change: { readonly to: AgendaGoal["secondThought"]; readonly instruction: string } | null;
+    readonly change: (Aim & { readonly words: readonly string[]; readonly instruction: string }) | null;
   },
 ): GoalParts {
   const { gold, fact, combination, change } = outcome;
+  const parts = { gold: [gold], facts: [fact], combination };
+  if (change === null) return { ...wish, ...parts };
+  const { words, slots, confirmation, instruction } = change;
   return {
-    agenda: { ...wish.agenda, secondThought: change?.to ?? null },
-    instruction:
-      wish.instruction +
-      (change === null ? "" : ` When you are asked to confirm, change your mind: ${change.instruction}`),
-    gold: [gold],
-    facts: [fact],
-    combination,
+    agenda: { ...wish.agenda, secondThought: { words, slots, confirmation: confirmation! } },
+    instruction: `${wish.instruction} When you are asked to confirm, change your mind: ${instruction}`,
+    ...parts,
   };
 }
 
@@ -99,12 +114,13 @@ export function forbidden(
   },
 ): GoalParts {
   const { id, rule, said, source = `${id} of`, combination } = refusal;
-  const reason = told(world, { source, said: [...said, `rule ${rule}`] });
+  // What a member says at a refusal: nothing most of the time.
+  const objection = world.draw.chance(0.3) ? [world.draw.pick(objections)] : [];
   return {
-    agenda: { ...wish.agenda, objections: objectionsOf(world) },
+    agenda: { ...wish.agenda, objections: objection },
     instruction: wish.instruction,
     gold: [call("decline", { id, rule })],
-    facts: rule === 1 ? [] : [reason],
+    facts: rule === 1 ? [] : [told(world, source, [...said, `rule ${rule}`])],
     combination,
   };
 }
@@ -132,57 +148,40 @@ export function plainKnowledge(world: World): Knowledge {
 export function orderReference(world: World, order: Order, knowledge: Knowledge): Reference {
   const titles = world.titlesOf(order);
   const title = titles[0]!;
-  const names = [order.id, ...titles];
-  const askedBy = ["order number", "order id", "which order", "what order", "order details", "order you mean"];
-  if (knowledge === "lost") {
-    return {
-      phrase: world.draw.chance(0.5) ? `my order of ${title}` : "one of my orders",
-      exact: `my order of ${title}`,
-      names,
-      slot: {
-        name: "order",
-        askedBy,
-        answers: [`I lost the number. It is the one with ${title}.`, `No idea. ${title} is in it.`],
-      },
-      prose: `your order of "${title}" (you have lost the number)`,
-    };
-  }
+  const isLost = knowledge === "lost";
+  const exact = isLost ? `my order of ${title}` : `order ${order.id}`;
+  const isExact = knowledge === "given" || (isLost && world.draw.chance(0.5));
   return {
-    phrase: knowledge === "given" ? `order ${order.id}` : "one of my orders",
-    exact: `order ${order.id}`,
-    names,
-    slot: { name: "order", askedBy, answers: [`It is ${order.id}.`, `${order.id}.`, `The number is ${order.id}.`] },
-    prose: `order ${order.id}`,
+    phrase: isExact ? exact : "one of my orders",
+    exact,
+    names: [order.id, ...titles],
+    slot: {
+      name: "order",
+      askedBy: ["order number", "order id", "which order", "what order", "order details", "order you mean"],
+      answers: isLost
+        ? [`I lost the number. It is the one with ${title}.`, `No idea. ${title} is in it.`]
+        : [`It is ${order.id}.`, `${order.id}.`, `The number is ${order.id}.`],
+    },
+    prose: isLost ? `your order of "${title}" (you have lost the number)` : exact,
   };
 }
 
 export function cardReference(card: Card, knowledge: Knowledge): Reference {
-  const askedBy = ["card number", "card id", "which card", "what card"];
   const isLost = knowledge === "lost";
+  const exact = isLost ? "my only gift card" : `gift card ${card.id}`;
   return {
-    phrase: knowledge === "given" ? `gift card ${card.id}` : "my gift card",
-    exact: isLost ? "my only gift card" : `gift card ${card.id}`,
+    phrase: knowledge === "given" ? exact : "my gift card",
+    exact,
     names: isLost ? [card.id, "card"] : [card.id],
     slot: {
       name: "card",
-      askedBy,
+      askedBy: ["card number", "card id", "which card", "what card"],
       answers: isLost
         ? ["I only have the one.", "No idea, but I have only one."]
         : [`It is ${card.id}.`, `${card.id}.`, `The card says ${card.id}.`],
     },
-    prose: isLost ? "your gift card (you have only one and do not know its id)" : `gift card ${card.id}`,
+    prose: isLost ? "your gift card (you have only one and do not know its id)" : exact,
   };
-}
-
-/** The ways of asking, each with the same aside half of the time. */
-export function requestsOf(world: World, kind: Kind, wishes: readonly string[]): readonly string[] {
-  const aside = world.draw.chance(0.5) ? ` ${world.draw.pick(asides[kind]!)}` : "";
-  return wishes.map((wish) => `${wish}${aside}`);
-}
-
-/** What a member says at a refusal: nothing most of the time. */
-export function objectionsOf(world: World): readonly string[] {
-  return world.draw.chance(0.3) ? [world.draw.pick(objections)] : [];
 }
 
 export function call(name: string, args: Readonly<Record<string, JsonValue>>): EnvironmentCall {
@@ -190,34 +189,18 @@ export function call(name: string, args: Readonly<Record<string, JsonValue>>): E
 }
 
 export function amountFact(world: World, amount: number): Fact {
-  return told(world, { source: `$${amount}`, said: [`$${amount}`, `${amount} dollars`] });
+  return told(world, `$${amount}`, [`$${amount}`, `${amount} dollars`]);
 }
 
+const numberWords = "two three four five six seven eight nine ten eleven twelve".split(" ");
+
+/** Of 2 days or more. */
 export function daysFact(world: World, days: number): Fact {
-  const word = numberWords[days];
-  return told(world, {
-    source: `${days} days`,
-    said: [`${days} days`, ...(word === undefined ? [] : [`${word} days`])],
-  });
+  const word = numberWords[days - 2];
+  return told(world, `${days} days`, [`${days} days`, ...(word === undefined ? [] : [`${word} days`])]);
 }
 
 /** A fact about the member's own things: it counts only after the member was looked up. */
-export function told(world: World, { source, said }: { source: string; said: readonly string[] }): Fact {
+export function told(world: World, source: string, said: readonly string[]): Fact {
   return { sources: [world.member.name, source], said };
 }
-
-const numberWords = [
-  "",
-  "",
-  "two",
-  "three",
-  "four",
-  "five",
-  "six",
-  "seven",
-  "eight",
-  "nine",
-  "ten",
-  "eleven",
-  "twelve",
-];

@@ -1,10 +1,9 @@
 // "Cancel my order" and "send it elsewhere": only a pending order can be.
 
-import type { AgendaConfirmation, AgendaSlot } from "../../../core/environment.ts";
 import type { Order } from "../shop.ts";
 import type { World } from "../world.ts";
 import {
-  agendaOf,
+  type Aim,
   amountFact,
   call,
   daysFact,
@@ -17,8 +16,8 @@ import {
   orderReference,
   plainKnowledge,
   type Reference,
-  requestsOf,
   type Wish,
+  wishOf,
 } from "./goal.ts";
 
 export const cancelCases: readonly GoalCase[] = [
@@ -40,22 +39,20 @@ export const cancelCases: readonly GoalCase[] = [
 
 /** With `instead`, the user changes its mind when asked to confirm. */
 function cancel(world: World, order: Order, knowledge: Knowledge, instead: Order | null = null): GoalParts {
-  const wish = cancelWish(world, order, knowledge);
+  const wish = cancelWish(world, orderReference(world, order, knowledge));
   const final = instead ?? order;
-  const other = instead === null ? null : orderReference(world, instead, "given");
+  const other = instead && orderReference(world, instead, "given");
   return granted(wish, {
     gold: call("cancel_order", { order_id: final.id }),
     fact: amountFact(world, world.totalOf(final)),
     combination: [world.titlesOf(order), world.titlesOf(final)].join(" > "),
     change: other && {
-      to: {
-        words: [
-          `Wait, not that one. Cancel ${other.exact} instead.`,
-          `No, I take that back: it is ${other.exact} that must go.`,
-        ],
-        slots: [other.slot],
-        confirmation: { mustName: [other.names], corrections: [`No, please cancel ${other.exact}.`] },
-      },
+      words: [
+        `Wait, not that one. Cancel ${other.exact} instead.`,
+        `No, I take that back: it is ${other.exact} that must go.`,
+      ],
+      slots: [other.slot],
+      confirmation: { mustName: [other.names], corrections: [`No, please cancel ${other.exact}.`] },
       instruction: `keep it and cancel ${other.prose} instead.`,
     },
   });
@@ -63,7 +60,7 @@ function cancel(world: World, order: Order, knowledge: Knowledge, instead: Order
 
 function noCancel(world: World, order: Order, rule: number): GoalParts {
   const combination = world.titlesOf(order).join();
-  const wish = cancelWish(world, order, plainKnowledge(world));
+  const wish = cancelWish(world, orderReference(world, order, plainKnowledge(world)));
   return forbidden(world, wish, { id: order.id, rule, said: notPending(order), combination });
 }
 
@@ -74,19 +71,14 @@ const notPending = (order: Order): readonly string[] => [
   "on its way",
 ];
 
-function cancelWish(world: World, order: Order, knowledge: Knowledge): Wish {
-  const reference = orderReference(world, order, knowledge);
-  const requests = requestsOf(world, "cancel", [
-    `I would like to cancel ${reference.phrase}.`,
-    `Please cancel ${reference.phrase}.`,
-    `Can you cancel ${reference.phrase} for me?`,
-  ]);
-  const agenda = agendaOf("cancel", requests, {
-    slots: [reference.slot],
-    confirmation: { mustName: [reference.names], corrections: [`No, I want to cancel ${reference.exact}.`] },
+function cancelWish(world: World, { phrase, exact, names, slot, prose }: Reference): Wish {
+  return wishOf(world, "cancel", {
+    requests: [`I would like to cancel ${phrase}.`, `Please cancel ${phrase}.`, `Can you cancel ${phrase} for me?`],
+    slots: [slot],
+    confirmation: { mustName: [names], corrections: [`No, I want to cancel ${exact}.`] },
     settledBy: ["is cancelled", "been cancelled", "have cancelled", "is canceled", "been canceled", "have canceled"],
+    instruction: `You want to cancel ${prose}.`,
   });
-  return { agenda, instruction: `You want to cancel ${reference.prose}.` };
 }
 
 export const addressCases: readonly GoalCase[] = [
@@ -103,60 +95,55 @@ export const addressCases: readonly GoalCase[] = [
 
 /** With `instead`, the user thinks of another address when asked to confirm. */
 function send(world: World, order: Order, knowledge: Knowledge, instead: string | null = null): GoalParts {
-  const wish = addressWish(world, order, knowledge);
-  const address = instead ?? wish.address;
+  const { wish, reference, address } = addressWish(world, order, knowledge);
+  const final = instead ?? address;
   return granted(wish, {
-    gold: call("change_address", { order_id: order.id, address }),
+    gold: call("change_address", { order_id: order.id, address: final }),
     fact: daysFact(world, order.days + 1),
-    combination: `${wish.address} > ${address}`,
+    combination: `${address} > ${final}`,
     change:
       instead === null
         ? null
         : {
-            to: {
-              words: [`Wait, no. Make it ${instead}.`, `On second thought, ${instead} is better.`],
-              slots: [wish.reference.slot, addressSlot(instead)],
-              confirmation: addressConfirmation(wish.reference, instead),
-            },
+            words: [`Wait, no. Make it ${instead}.`, `On second thought, ${instead} is better.`],
+            ...addressAim(reference, instead),
             instruction: `it shall go to ${instead}.`,
           },
   });
 }
 
 function noSend(world: World, order: Order, rule: number): GoalParts {
-  const wish = addressWish(world, order, plainKnowledge(world));
-  return forbidden(world, wish, { id: order.id, rule, said: notPending(order), combination: wish.address });
+  const { wish, address } = addressWish(world, order, plainKnowledge(world));
+  return forbidden(world, wish, { id: order.id, rule, said: notPending(order), combination: address });
 }
 
 function addressWish(
   world: World,
   order: Order,
   knowledge: Knowledge,
-): Wish & { readonly reference: Reference; readonly address: string } {
+): { readonly wish: Wish; readonly reference: Reference; readonly address: string } {
   const reference = orderReference(world, order, knowledge);
+  const { phrase, prose } = reference;
   const address = world.address();
-  const wishes = world.draw.chance(0.5)
-    ? [`Please send ${reference.phrase} to ${address}.`, `Can ${reference.phrase} go to ${address}?`]
-    : [`I need a new address on ${reference.phrase}.`, `Please change the address of ${reference.phrase}.`];
-  const agenda = agendaOf("address", requestsOf(world, "address", wishes), {
-    slots: [reference.slot, addressSlot(address)],
-    confirmation: addressConfirmation(reference, address),
+  const requests = world.draw.chance(0.5)
+    ? [`Please send ${phrase} to ${address}.`, `Can ${phrase} go to ${address}?`]
+    : [`I need a new address on ${phrase}.`, `Please change the address of ${phrase}.`];
+  const wish = wishOf(world, "address", {
+    requests,
+    ...addressAim(reference, address),
     settledBy: ["goes to", "go to", "sent to", "been changed", "have changed", "is changed", "updated"],
+    instruction: `You want ${prose} to be sent to ${address}.`,
   });
-  return { reference, address, agenda, instruction: `You want ${reference.prose} to be sent to ${address}.` };
+  return { wish, reference, address };
 }
 
-function addressSlot(address: string): AgendaSlot {
+function addressAim(reference: Reference, address: string): Aim {
+  const askedBy = ["address", "where send", "where go"];
   return {
-    name: "address",
-    askedBy: ["address", "where send", "where go"],
-    answers: [`${address}.`, `To ${address}.`],
-  };
-}
-
-function addressConfirmation(reference: Reference, address: string): AgendaConfirmation {
-  return {
-    mustName: [reference.names, [address]],
-    corrections: [`No, ${reference.exact} shall go to ${address}.`],
+    slots: [reference.slot, { name: "address", askedBy, answers: [`${address}.`, `To ${address}.`] }],
+    confirmation: {
+      mustName: [reference.names, [address]],
+      corrections: [`No, ${reference.exact} shall go to ${address}.`],
+    },
   };
 }
