@@ -2,23 +2,14 @@
 // whose state fits into memory and can be cloned; anything else implements `EnvironmentSource` itself.
 
 import { createHash } from "node:crypto";
-import type {
-  Agenda,
-  Ending,
-  Environment,
-  EnvironmentCall,
-  EnvironmentSource,
-  Grade,
-  ToolResult,
-  Task,
-  Taskset,
-} from "../core/environment.ts";
-import { AttributedError, ConfigurationError, messageOf } from "../core/failure.ts";
+import type { Agenda, Environment, EnvironmentSource, Grade, Task, Taskset, ToolResult } from "../core/environment.ts";
+import { AttributedError, messageOf } from "../core/failure.ts";
 import { type Tool, toolFromDefinition } from "../core/message.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { fromForeign, fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import { checkDefinition } from "./check-definition.ts";
+import { createTaskset } from "./taskset.ts";
 
 /** A tool as a function over the episode's state. */
 export type ToolSpec<State> = {
@@ -68,7 +59,7 @@ const largestResult = 50_000_000;
 /** Throws a `ConfigurationError` that names the place for a definition that is none: a field missing, misspelt or of another type. */
 export function defineEnvironment<State>(definition: EnvironmentDefinition<State>): EnvironmentSource {
   checkDefinition(definition);
-  const { name, guidelines } = definition;
+  const { name } = definition;
   const splits = Object.keys(definition.tasks);
   const tools = Object.entries(definition.tools).map(([tool, { description, parameters }]) =>
     toolFromDefinition(asObject({ type: "function", function: { name: tool, description, parameters } })),
@@ -77,30 +68,15 @@ export function defineEnvironment<State>(definition: EnvironmentDefinition<State
   const users = ["llm", "human", "scripted"];
   if (specs.every((spec) => spec.agenda !== undefined)) users.unshift("agenda");
 
-  const taskset = (split: string): Taskset => {
-    const tasks = definition.tasks[split];
-    if (tasks === undefined) {
-      throw new ConfigurationError(
-        `Cannot open split "${split}" of environment "${name}": it has ${splits.map((known) => `"${known}"`).join(", ")}.`,
-      );
-    }
-    return {
-      environment: name,
-      split,
-      size: tasks.length,
+  const taskset = (split: string): Taskset =>
+    createTaskset(name, split, {
+      sizes: Object.fromEntries(splits.map((known) => [known, definition.tasks[known]!.length])),
       task: (index) => {
-        const spec = tasks[index];
-        if (spec === undefined) {
-          throw new RangeError(
-            `Cannot find task ${index} of "${name}" (${split}): indexes go from 0 to ${tasks.length - 1}.`,
-          );
-        }
-        const { instruction = null, agenda = null, state } = spec;
+        const { instruction = null, agenda = null, state } = definition.tasks[split]![index]!;
         const contentHash = sha256({ name, instruction, agenda, state });
         return { id: `${name}:${split}:${index}`, environment: name, split, index, contentHash, instruction, agenda };
       },
-    };
-  };
+    });
   return {
     name,
     splits,
@@ -111,73 +87,60 @@ export function defineEnvironment<State>(definition: EnvironmentDefinition<State
       const spec = definition.tasks[task.split]?.[task.index];
       if (spec === undefined)
         throw new RangeError(`Cannot open task "${task.id}": it is not of environment "${name}".`);
-      return new DefinedEnvironment(task, { guidelines, tools, definition, initial: spec.state });
+      return createEnvironment(task, definition, { tools, initial: spec.state });
     },
   };
 }
 
-class DefinedEnvironment<State> implements Environment {
-  readonly task: Task;
-  readonly guidelines: string;
-  readonly tools: readonly Tool[];
-  readonly info: JsonObject = new Map();
-  readonly #definition: EnvironmentDefinition<State>;
-  readonly #initial: State;
-  readonly #state: State;
-  readonly #said: string[] = [];
+function createEnvironment<State>(
+  task: Task,
+  definition: EnvironmentDefinition<State>,
+  parts: { readonly tools: readonly Tool[]; readonly initial: State },
+): Environment {
+  const initial = structuredClone(parts.initial);
+  const state = structuredClone(parts.initial);
+  const said: string[] = [];
+  return {
+    task,
+    guidelines: definition.guidelines,
+    tools: parts.tools,
+    info: new Map(),
+    call: ({ name, arguments: given }) => {
+      const tool = Object.hasOwn(definition.tools, name) ? definition.tools[name] : undefined;
+      if (tool === undefined) return refusal(`unknown tool ${name}`);
+      const resultOf = (answer: unknown): ToolResult => {
+        const text = resultText(name, answer);
+        return { text, isError: false, endsEpisode: tool.endsEpisode ?? false, info: new Map() };
+      };
+      let answer: unknown;
+      let isPromise: boolean;
+      try {
+        const plain = toPlain(given) as Readonly<Record<string, unknown>>;
+        // The policy's mistake, and an observation: a tool that hands such a number back would be blamed for it.
+        if (!areFinite(plain)) throw new Error("the arguments hold NaN or an infinity; numbers must be finite");
+        answer = tool.run(plain, state);
+        isPromise = isThenable(answer);
+      } catch (error) {
+        return refusal(messageOf(error));
+      }
+      if (!isPromise) return resultOf(answer);
+      return Promise.resolve(answer).then(resultOf, (error: unknown) => refusal(messageOf(error)));
+    },
+    hear: (utterance) => {
+      said.push(utterance);
+    },
+    grade: ({ outcome }) => {
+      if (outcome !== "completed") return gradeOf(0);
+      // What the grader does to them is gone when it is called again.
+      const reward = definition.grade({ state, initial: structuredClone(initial), said: [...said] });
+      return typeof reward === "number" ? gradeOf(reward) : Promise.resolve(reward).then(gradeOf);
+    },
+    digest: () => sha256(state),
+  };
+}
 
-  constructor(
-    task: Task,
-    parts: { guidelines: string; tools: readonly Tool[]; definition: EnvironmentDefinition<State>; initial: State },
-  ) {
-    this.task = task;
-    this.guidelines = parts.guidelines;
-    this.tools = parts.tools;
-    this.#definition = parts.definition;
-    this.#initial = structuredClone(parts.initial);
-    this.#state = structuredClone(parts.initial);
-  }
-
-  call({ name, arguments: given }: EnvironmentCall): ToolResult | Promise<ToolResult> {
-    const tool = Object.hasOwn(this.#definition.tools, name) ? this.#definition.tools[name] : undefined;
-    if (tool === undefined) return this.#result(`Error: unknown tool ${name}`, { isError: true, endsEpisode: false });
-    const refuse = (error: unknown): ToolResult =>
-      this.#result(`Error: ${messageOf(error)}`, { isError: true, endsEpisode: false });
-    const answerWith = (answer: unknown): ToolResult =>
-      this.#result(resultText(name, answer), { isError: false, endsEpisode: tool.endsEpisode ?? false });
-    let answer: unknown;
-    let isPromise: boolean;
-    try {
-      const plain = toPlain(given) as Readonly<Record<string, unknown>>;
-      // The policy's mistake, and an observation: a tool that hands such a number back would be blamed for it.
-      if (!areFinite(plain)) throw new Error("the arguments hold NaN or an infinity; numbers must be finite");
-      answer = tool.run(plain, this.#state);
-      isPromise = isThenable(answer);
-    } catch (error) {
-      return refuse(error);
-    }
-    return isPromise ? Promise.resolve(answer).then(answerWith, refuse) : answerWith(answer);
-  }
-
-  hear(utterance: string): void {
-    this.#said.push(utterance);
-  }
-
-  grade({ outcome }: Ending): Grade | Promise<Grade> {
-    if (outcome !== "completed") return gradeOf(0);
-    // What the grader does to them is gone when it is called again.
-    const [initial, said] = [structuredClone(this.#initial), [...this.#said]];
-    const reward = this.#definition.grade({ state: this.#state, initial, said });
-    return typeof reward === "number" ? gradeOf(reward) : Promise.resolve(reward).then(gradeOf);
-  }
-
-  digest(): string {
-    return sha256(this.#state);
-  }
-
-  #result(text: string, flags: Pick<ToolResult, "isError" | "endsEpisode">): ToolResult {
-    return { text, ...flags, info: new Map() };
-  }
+function refusal(reason: string): ToolResult {
+  return { text: `Error: ${reason}`, isError: true, endsEpisode: false, info: new Map() };
 }
 
 function gradeOf(reward: number): Grade {

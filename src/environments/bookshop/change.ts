@@ -90,7 +90,7 @@ export function readChange(shop: Shop, call: EnvironmentCall): Result {
         return failed("amount is whole dollars, 1 to 1000");
       }
       const balance = card.balance + amount;
-      return change({
+      return changeOf({
         apply: () => {
           shop.cards.set(card.id, { ...card, balance });
           return `${card.id} has a balance of $${balance}.`;
@@ -106,7 +106,7 @@ export function readChange(shop: Shop, call: EnvironmentCall): Result {
       const rule = call.arguments.get("rule");
       if (record === undefined) return missing("order or card", argument("id"));
       if (typeof rule !== "number" || rule < 1 || rule > 10) return failed("rules go from 1 to 10");
-      return change({
+      return changeOf({
         apply: () => {
           shop.declined.add(`${record.id} rule ${rule}`);
           return `Noted: ${record.id}, rule ${rule}.`;
@@ -117,7 +117,7 @@ export function readChange(shop: Shop, call: EnvironmentCall): Result {
     case "hand_over": {
       const member = shop.members.get(argument("member_id"));
       if (member === undefined) return missing("member", argument("member_id"));
-      return change({
+      return changeOf({
         apply: () => {
           shop.handedOver.add(member.id);
           return `The owner will write to ${member.id}.`;
@@ -132,7 +132,7 @@ export function readChange(shop: Shop, call: EnvironmentCall): Result {
   }
 }
 
-function change(parts: Pick<Change, "apply" | "subjects"> & Partial<Change>): Change {
+function changeOf(parts: Pick<Change, "apply" | "subjects"> & Partial<Change>): Change {
   return { type: "change", forbiddenBy: null, member: null, thingsToConfirm: [], endsEpisode: false, ...parts };
 }
 
@@ -150,7 +150,7 @@ function orderChange(
   },
 ): Change {
   const { next, prints, forbiddenBy, names, lookedUp = [] } = parts;
-  return change({
+  return changeOf({
     apply: () => {
       shop.orders.set(order.id, { ...order, ...next });
       return prints;

@@ -1,9 +1,10 @@
 // Where bookshop tasks and environments come from. Options choose among the tasks and never change one: an id names the
 // same task whatever the options.
 
-import type { EnvironmentSource, Task, Taskset } from "../../core/environment.ts";
+import type { EnvironmentSource, Task } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import { type BookshopSplit, type Kind, kinds, type Level, levels } from "./world.ts";
+import { createTaskset } from "../taskset.ts";
 import { BookshopEnvironment } from "./environment.ts";
 import { createScenario, cycleLength, placeInCycle, type Scenario } from "./scenario.ts";
 
@@ -14,7 +15,7 @@ export type BookshopOptions = {
   readonly levels?: readonly Level[];
 };
 
-const sizes: Readonly<Record<BookshopSplit, number>> = { train: 2400 * cycleLength, test: 240 * cycleLength };
+const cycles: Readonly<Record<BookshopSplit, number>> = { train: 2400, test: 240 };
 const environmentName = "bookshop";
 
 /** Throws a `ConfigurationError` for an unknown kind or level, or when none is left. */
@@ -27,52 +28,33 @@ export function bookshopSource(options: BookshopOptions = {}): EnvironmentSource
   });
   const scenarios = new WeakMap<Task, Scenario>();
 
-  const taskset = (split: string): Taskset => {
-    if (!isSplit(split)) {
-      throw new ConfigurationError(
-        `Cannot open split "${split}" of environment "bookshop": it has "train" and "test".`,
-      );
-    }
-    const size = (sizes[split] / cycleLength) * places.length;
-    return {
-      environment: environmentName,
-      split,
-      size,
-      task: (index) => {
-        if (!Number.isInteger(index) || index < 0 || index >= size) {
-          throw new RangeError(`Cannot find task ${index} of "bookshop" (${split}): indexes go from 0 to ${size - 1}.`);
-        }
-        const number = Math.floor(index / places.length) * cycleLength + places[index % places.length]!;
-        const scenario = createScenario(split, number);
-        const { contentHash, instruction, agenda } = scenario;
-        const id = `${environmentName}:${split}:${number}`;
-        const task = { id, environment: environmentName, split, index, contentHash, instruction, agenda };
-        scenarios.set(task, scenario);
-        return task;
-      },
-    };
-  };
   return {
     name: environmentName,
-    splits: ["train", "test"],
+    splits: Object.keys(cycles),
     users: ["agenda", "llm", "human", "scripted"],
     argumentErrors: "loop",
-    taskset,
+    taskset: (split) =>
+      createTaskset(environmentName, split, {
+        sizes: { train: cycles.train * places.length, test: cycles.test * places.length },
+        task: (index) => {
+          const number = Math.floor(index / places.length) * cycleLength + places[index % places.length]!;
+          const scenario = createScenario(split as BookshopSplit, number);
+          const { contentHash, instruction, agenda } = scenario;
+          const id = `${environmentName}:${split}:${number}`;
+          const task = { id, environment: environmentName, split, index, contentHash, instruction, agenda };
+          scenarios.set(task, scenario);
+          return task;
+        },
+      }),
     open: (task) => new BookshopEnvironment(task, scenarios.get(task) ?? scenarioOf(task)),
   };
 }
 
 /** Makes the scenario of a task that came from elsewhere (a run folder, another process). */
 function scenarioOf(task: Task): Scenario {
-  const [environment, split, digits] = task.id.split(":");
-  const number = /^\d+$/.test(digits ?? "") ? Number(digits) : -1;
-  if (
-    environment !== environmentName ||
-    split === undefined ||
-    !isSplit(split) ||
-    number < 0 ||
-    number >= sizes[split]
-  ) {
+  const [, split, digits] = /^bookshop:(train|test):(\d+)$/.exec(task.id) ?? [];
+  const number = Number(digits);
+  if ((split !== "train" && split !== "test") || number >= cycles[split] * cycleLength) {
     throw new ConfigurationError(
       `Cannot open task "${task.id}" in environment "bookshop": its tasks are called like "bookshop:train:17".`,
     );
@@ -85,10 +67,6 @@ function scenarioOf(task: Task): Scenario {
     );
   }
   return scenario;
-}
-
-function isSplit(split: string): split is BookshopSplit {
-  return split === "train" || split === "test";
 }
 
 function chosen<T extends string | number>(

@@ -17,22 +17,9 @@ import {
   parseJson,
 } from "../../python-semantics/json/index.ts";
 import { isTauBenchCheckout, readTauBenchCheckout } from "./checkout/read-checkout.ts";
-import { shapeProblem } from "./table-shape.ts";
+import { type Shape, shapeProblem } from "./table-shape.ts";
 import type { TauAction, TauDomain } from "./tool.ts";
 import { SharedBase } from "./world.ts";
-
-/** The parsed files of a domain, not yet checked. */
-type DomainFiles = {
-  /** Where a file or value came from, for messages: table, `tools`, `wiki`, or split name to a path. */
-  readonly sources: ReadonlyMap<string, string>;
-  readonly tables: ReadonlyMap<string, JsonValue>;
-  readonly guidelines: string;
-  readonly tools: JsonValue;
-  /** By split. */
-  readonly tasks: ReadonlyMap<string, JsonValue>;
-  /** Digest (hex) of tables, guidelines and tools as they were read. */
-  readonly fingerprint: string;
-};
 
 /** A task with what only grading knows. */
 export type TauTask = {
@@ -54,44 +41,44 @@ export type DomainData = {
 };
 
 /** Throws a `ConfigurationError` that names file and place for data the domain cannot work with. */
-function readDomainData(domain: TauDomain, files: DomainFiles): DomainData {
-  const refuse = (part: string, problem: string): never => {
+function readDomainData(domain: TauDomain, place: string, contents: ReadonlyMap<string, string>): DomainData {
+  const textOf = (name: string): string => contents.get(name) ?? "";
+  const refuse = (name: string, problem: string): never => {
     throw new ConfigurationError(
-      `Cannot use "${files.sources.get(part) ?? part}" for tau-bench ${domain.name}: ${problem}; restore the file as upstream has it.`,
+      `Cannot use "${join(place, name)}" for tau-bench ${domain.name}: ${problem}; restore the file as upstream has it.`,
     );
+  };
+  const read = (part: string, shape: Shape, name = `${part}.json`): JsonValue => {
+    const value = parseFile(join(place, name), textOf(name));
+    const problem = shapeProblem(value, shape, part);
+    return problem === null ? value : refuse(name, problem);
   };
   const tables = new Map<string, Map<string, JsonObject>>();
   for (const [name, shape] of Object.entries(domain.tables)) {
-    const table = files.tables.get(name);
-    const problem = shapeProblem(table, { dictOf: shape }, name);
-    if (problem !== null) refuse(name, problem);
-    tables.set(name, table as Map<string, JsonObject>);
+    tables.set(name, read(name, { dictOf: shape }) as Map<string, JsonObject>);
   }
   const base = new SharedBase(tables);
   const broken = domain.findBrokenReference(base);
-  if (broken !== null) refuse(broken.split(".")[0]!, broken);
-  const toolsProblem = shapeProblem(
-    files.tools,
-    { listOf: { fields: { function: { fields: { name: "text" } } } } },
-    "tools",
-  );
-  if (toolsProblem !== null) refuse("tools", toolsProblem);
+  if (broken !== null) refuse(`${broken.split(".")[0]!}.json`, broken);
+  const tools = read("tools", { listOf: { fields: { function: { fields: { name: "text" } } } } }) as JsonObject[];
+  const guidelines = textOf("wiki.md");
+  const hash = createHash("sha256");
+  for (const part of [...tables.keys(), "tools", "guidelines"]) {
+    const text = part === "guidelines" ? guidelines : textOf(`${part}.json`);
+    hash.update(`${part} ${text.length}\n`).update(text);
+  }
+  const fingerprint = hash.digest("hex");
   const tasks = new Map<string, TauTask[]>();
-  for (const [split, records] of files.tasks) {
-    const problem = shapeProblem(records, { listOf: taskShape }, split);
-    if (problem !== null) refuse(split, problem);
+  for (const split of domain.splits) {
+    const records = read(split, { listOf: taskShape }, `tasks_${split}.json`) as JsonObject[];
     tasks.set(
       split,
-      (records as JsonObject[]).map((record, index) => readTask(record, { domain, split, index, files })),
+      records.map((record, index) =>
+        readTask(record, { environment: `tau-bench/${domain.name}`, split, index }, fingerprint),
+      ),
     );
   }
-  return {
-    domain,
-    base,
-    guidelines: files.guidelines,
-    tools: (files.tools as JsonObject[]).map(toolFromDefinition),
-    tasks,
-  };
+  return { domain, base, guidelines, tools: tools.map(toolFromDefinition), tasks };
 }
 
 const taskShape = {
@@ -106,9 +93,9 @@ const taskShape = {
 /** Keys in the order of the reference's classes: it shows tasks and actions as it declares them. */
 function readTask(
   record: JsonObject,
-  place: { readonly domain: TauDomain; readonly split: string; readonly index: number; readonly files: DomainFiles },
+  place: Pick<Task, "environment" | "split" | "index">,
+  fingerprint: string,
 ): TauTask {
-  const { domain, split, index, files } = place;
   const actions = (record.get("actions") as JsonObject[]).map((action) => ({
     name: action.get("name") as string,
     kwargs: action.get("kwargs") as JsonObject,
@@ -121,20 +108,11 @@ function readTask(
     ["instruction", instruction],
     ["outputs", outputs],
   ]);
-  const environment = `tau-bench/${domain.name}`;
   const contentHash = createHash("sha256")
-    .update(`${files.fingerprint}\n${dumpJson(info)}`, "utf8")
+    .update(`${fingerprint}\n${dumpJson(info)}`, "utf8")
     .digest("hex");
-  const task: Task = {
-    id: `${environment}:${split}:${index}`,
-    environment,
-    split,
-    index,
-    contentHash,
-    instruction,
-    agenda: null,
-  };
-  return { task: Object.freeze(task), actions, outputs, info };
+  const id = `${place.environment}:${place.split}:${place.index}`;
+  return { task: Object.freeze({ id, ...place, contentHash, instruction, agenda: null }), actions, outputs, info };
 }
 
 /** An action as `info` shows it. */
@@ -152,9 +130,7 @@ export function loadPreparedFolder(domain: TauDomain, folder: string): Promise<D
   const place = join(resolve(folder), domain.name);
   let loading = loaded.get(place);
   if (loading === undefined) {
-    loading = readContents(domain, folder)
-      .then((contents) => parseFiles(domain, place, contents))
-      .then((files) => readDomainData(domain, files));
+    loading = readContents(domain, folder).then((contents) => readDomainData(domain, place, contents));
     loaded.set(place, loading);
     // A folder that was broken may have been repaired when it is requested again.
     loading.catch(() => loaded.delete(place));
@@ -168,41 +144,11 @@ async function readContents(domain: TauDomain, folder: string): Promise<Readonly
     const files = await readTauBenchCheckout(folder, { domains: [domain.name] });
     return new Map([...files].map(([path, text]) => [path.slice(domain.name.length + 1), text]));
   }
-  const contents = namesOf(domain).map(
-    async (name) => [name, await readText(join(resolve(folder), domain.name, name), domain)] as const,
-  );
-  return new Map(await Promise.all(contents));
-}
-
-function namesOf(domain: TauDomain): string[] {
-  const tables = Object.keys(domain.tables).map((name) => `${name}.json`);
-  return [...tables, "tools.json", "wiki.md", ...domain.splits.map((split) => `tasks_${split}.json`)];
-}
-
-function parseFiles(domain: TauDomain, place: string, contents: ReadonlyMap<string, string>): DomainFiles {
-  const tableNames = Object.keys(domain.tables);
-  const names = new Map([
-    ...tableNames.map((name) => [name, `${name}.json`] as const),
-    ["tools", "tools.json"] as const,
-    ["guidelines", "wiki.md"] as const,
-    ...domain.splits.map((split) => [split, `tasks_${split}.json`] as const),
-  ]);
-  const sources = new Map([...names].map(([part, name]) => [part, join(place, name)]));
-  const textOf = (part: string): string => contents.get(names.get(part)!) ?? "";
-  const parsed = (part: string): JsonValue => parseFile(sources.get(part)!, textOf(part));
-  const hash = createHash("sha256");
-  for (const part of [...tableNames, "tools", "guidelines"]) {
-    const text = textOf(part);
-    hash.update(`${part} ${text.length}\n`).update(text);
-  }
-  return {
-    sources,
-    tables: new Map(tableNames.map((name) => [name, parsed(name)])),
-    guidelines: textOf("guidelines"),
-    tools: parsed("tools"),
-    tasks: new Map(domain.splits.map((split) => [split, parsed(split)])),
-    fingerprint: hash.digest("hex"),
-  };
+  const parts = [...Object.keys(domain.tables), "tools", ...domain.splits.map((split) => `tasks_${split}`)];
+  const names = [...parts.map((part) => `${part}.json`), "wiki.md"];
+  const read = async (name: string) =>
+    [name, await readText(join(resolve(folder), domain.name, name), domain)] as const;
+  return new Map(await Promise.all(names.map(read)));
 }
 
 async function readText(file: string, domain: TauDomain): Promise<string> {

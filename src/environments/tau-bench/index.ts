@@ -14,7 +14,6 @@ export {
 export type { TauUserPrompts } from "./checkout/user-prompts.ts";
 export { calculate } from "./common/calculate.ts";
 export type { DomainData, TauTask } from "./domain-data.ts";
-export { hashText } from "./base-digest.ts";
-export { SharedBase, World } from "./world.ts";
+export { hashText, SharedBase, World } from "./world.ts";
 export { loadTauBench, tauBenchDomains, type TauBenchOptions, tauBenchSource } from "./tau-bench-source.ts";
 export { TauEpisode, type TauEpisodeOptions, type TauStep, type TauUser } from "./tau-episode.ts";

@@ -18,7 +18,7 @@ type Gold = {
   /** The actions that were run. */
   readonly actions: readonly TauAction[];
   /** Hash texts of the records that really differ from fresh data. */
-  readonly differences: ReadonlyMap<string, ReadonlyMap<string, string | null>>;
+  readonly differences: ReadonlyMap<string, ReadonlyMap<string, string>>;
   /** The data hash; computed on the first call. */
   digest(): string;
 };

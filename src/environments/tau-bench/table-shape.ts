@@ -3,11 +3,15 @@
 
 import { JsonFloat, type JsonValue } from "../../python-semantics/json/index.ts";
 
+const scalars = {
+  any: () => true,
+  text: (value: JsonValue) => typeof value === "string",
+  bool: (value: JsonValue) => typeof value === "boolean",
+  number: (value: JsonValue) => typeof value === "number" || typeof value === "bigint" || value instanceof JsonFloat,
+};
+
 export type Shape =
-  | "any"
-  | "text"
-  | "number"
-  | "bool"
+  | keyof typeof scalars
   | { readonly listOf: Shape }
   /** A dict with any keys. */
   | { readonly dictOf: Shape }
@@ -16,58 +20,26 @@ export type Shape =
 
 /** What does not fit first, as `path: what it is`; `null` when all fits. */
 export function shapeProblem(value: JsonValue | undefined, shape: Shape, path: string): string | null {
-  if (value === undefined) return `${path} is missing`;
-  if (shape === "any") return null;
-  if (typeof shape === "string") return isScalar(value, shape) ? null : `${path} is not a ${shape}`;
-  if ("listOf" in shape) {
-    if (!Array.isArray(value)) return `${path} is not a list`;
-    return firstProblem(
-      value.entries(),
-      (index) => `${path}[${index}]`,
-      () => shape.listOf,
-    );
-  }
-  if (!(value instanceof Map)) return `${path} is not an object`;
-  if ("dictOf" in shape)
-    return firstProblem(
-      value,
-      (key) => `${path}.${key}`,
-      () => shape.dictOf,
-    );
-  const fields = Object.keys(shape.fields).map((name) => [name, value.get(name)] as const);
-  return firstProblem(
-    fields,
-    (name) => `${path}.${name}`,
-    (name) => shape.fields[name]!,
-  );
+  const problem = findProblem(value, shape);
+  return problem === null ? null : `${path}${problem}`;
 }
 
-function firstProblem<Key>(
-  entries: Iterable<readonly [Key, JsonValue | undefined]>,
-  path: (key: Key) => string,
-  shape: (key: Key) => Shape,
-): string | null {
-  for (const [key, value] of entries) {
-    const expected = shape(key);
-    // Paths are only made for what may be wrong inside.
-    if (typeof expected === "string" && value !== undefined && isScalar(value, expected)) continue;
-    const problem = shapeProblem(value, expected, path(key));
-    if (problem !== null) return problem;
+/** Paths are only made for what does not fit. */
+function findProblem(value: JsonValue | undefined, shape: Shape): string | null {
+  if (value === undefined) return " is missing";
+  if (typeof shape === "string") return scalars[shape](value) ? null : ` is not a ${shape}`;
+  if ("listOf" in shape) {
+    if (!Array.isArray(value)) return " is not a list";
+    for (const [index, item] of value.entries()) {
+      const problem = findProblem(item, shape.listOf);
+      if (problem !== null) return `[${index}]${problem}`;
+    }
+    return null;
+  }
+  if (!(value instanceof Map)) return " is not an object";
+  for (const key of "fields" in shape ? Object.keys(shape.fields) : value.keys()) {
+    const problem = findProblem(value.get(key), "fields" in shape ? shape.fields[key]! : shape.dictOf);
+    if (problem !== null) return `.${key}${problem}`;
   }
   return null;
-}
-
-function isScalar(value: JsonValue, shape: "any" | "text" | "number" | "bool"): boolean {
-  switch (shape) {
-    case "any":
-      return true;
-    case "text":
-      return typeof value === "string";
-    case "bool":
-      return typeof value === "boolean";
-    case "number":
-      return typeof value === "number" || typeof value === "bigint" || value instanceof JsonFloat;
-    default:
-      return shape satisfies never;
-  }
 }

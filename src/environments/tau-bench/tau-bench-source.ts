@@ -1,13 +1,17 @@
-// The benchmark as a source of environments: domains by name, tasks by split and index. What one environment does is
-// `tau-environment.ts`; where the data comes from is `prepared-folder.ts`.
+// The benchmark as a source of environments: domains by name, tasks by split and index; calls, messages, one grade. No user lives
+// in an environment (the loop has one), and nothing escapes from a call. For the reference's own interface, quirks of stepping
+// included, see `tau-episode.ts`; where the data comes from is `domain-data.ts`.
 
-import type { Environment, EnvironmentSource, Task, Taskset } from "../../core/environment.ts";
+import type { Environment, EnvironmentSource, Grade, Task } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
-import type { TauDomain } from "./tool.ts";
-import { type DomainData, loadPreparedFolder, type TauTask } from "./domain-data.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
+import { createTaskset } from "../taskset.ts";
 import { airlineDomain } from "./airline/airline-domain.ts";
+import { type DomainData, loadPreparedFolder, type TauTask } from "./domain-data.ts";
 import { retailDomain } from "./retail/retail-domain.ts";
-import { TauEnvironment } from "./tau-environment.ts";
+import { goldOf, rewardOf, stepInfo, type TauReward } from "./reward.ts";
+import { callAction, respondName, type TauAction, type TauDomain } from "./tool.ts";
+import { World } from "./world.ts";
 
 export type TauBenchOptions = {
   readonly domain: string;
@@ -20,9 +24,6 @@ const domains: readonly TauDomain[] = [retailDomain, airlineDomain];
 /** The domains that can be opened. */
 export const tauBenchDomains: readonly string[] = domains.map(({ name }) => name);
 
-/** Users that can take prose tasks. */
-const users = ["llm", "react", "verify", "reflection", "human", "scripted", "replay"];
-
 /** The data of a domain; read once per process and folder. Rejects with a `ConfigurationError` that names what is wrong. */
 export async function loadTauBench({ domain: name, folder }: TauBenchOptions): Promise<DomainData> {
   const domain = domains.find((candidate) => candidate.name === name);
@@ -34,44 +35,22 @@ export async function loadTauBench({ domain: name, folder }: TauBenchOptions): P
 
 /** The benchmark as environments of our loop: `tau-bench/<domain>`. Rejects as {@link loadTauBench} does. */
 export async function tauBenchSource(options: TauBenchOptions): Promise<EnvironmentSource> {
-  return sourceOf(await loadTauBench(options));
-}
-
-function sourceOf(data: DomainData): EnvironmentSource {
+  const data = await loadTauBench(options);
   const name = `tau-bench/${data.domain.name}`;
+  const sizes = Object.fromEntries([...data.tasks].map(([split, tasks]) => [split, tasks.length]));
   return {
     name,
     splits: data.domain.splits,
-    users,
+    // Those that can take prose tasks.
+    users: ["llm", "react", "verify", "reflection", "human", "scripted", "replay"],
     argumentErrors: "environment",
-    taskset: (split) => tasksetOf(data, name, split),
+    taskset: (split) => createTaskset(name, split, { sizes, task: (index) => data.tasks.get(split)![index]!.task }),
     open: (task) => open(data, name, task),
   };
 }
 
-function tasksetOf(data: DomainData, environment: string, split: string): Taskset {
-  const tasks = data.tasks.get(split);
-  if (tasks === undefined) {
-    throw new ConfigurationError(
-      `Cannot open split "${split}" of environment "${environment}": it has ${data.domain.splits.map((known) => `"${known}"`).join(", ")}.`,
-    );
-  }
-  return {
-    environment,
-    split,
-    size: tasks.length,
-    task: (index) => {
-      const found = tasks[index];
-      if (found !== undefined) return found.task;
-      throw new RangeError(
-        `Cannot find task ${index} of "${environment}" (${split}): indexes go from 0 to ${tasks.length - 1}.`,
-      );
-    },
-  };
-}
-
 function open(data: DomainData, environment: string, task: Task): Environment {
-  const found: TauTask | undefined = data.tasks.get(task.split)?.[task.index];
+  const found = data.tasks.get(task.split)?.[task.index];
   if (task.environment !== environment || found === undefined) {
     throw new ConfigurationError(`Cannot open task "${task.id}": it is not of environment "${environment}".`);
   }
@@ -81,5 +60,51 @@ function open(data: DomainData, environment: string, task: Task): Environment {
         `loaded ${found.task.contentHash}); load the folder it was made from.`,
     );
   }
-  return new TauEnvironment(data, found);
+  return createEnvironment(data, found);
+}
+
+function createEnvironment(data: DomainData, task: TauTask): Environment {
+  const world = new World(data.base);
+  /** The agent's messages, as the actions that the reference records for them. */
+  const said: TauAction[] = [];
+  return {
+    task: task.task,
+    guidelines: data.guidelines,
+    tools: data.tools,
+    info: stepInfo(task, "user"),
+    call: ({ name, arguments: kwargs }) => {
+      const { observation, endsEpisode } = callAction(data.domain, world, { name, kwargs });
+      // Where a tool returns None the reference itself breaks down; the policy reads Python's name for it.
+      const text = observation ?? "None";
+      const isError = text.startsWith("Error: ") || text === `Unknown action ${name}`;
+      return { text, isError, endsEpisode, info: new Map([["source", name]]) };
+    },
+    hear: (utterance) => {
+      said.push({ name: respondName, kwargs: new Map([["content", utterance]]) });
+    },
+    // An episode cut off by a limit earns nothing, as in the reference, whose reward exists only when it is done.
+    grade: ({ outcome }) => {
+      const result = rewardOf({ world, actions: said }, task, goldOf(data, task));
+      const isCompleted = outcome === "completed";
+      return {
+        reward: isCompleted ? result.reward : 0,
+        ...explain(result, isCompleted),
+        info: new Map<string, JsonValue>([["reward_info", isCompleted ? result.info : null]]),
+      };
+    },
+    digest: () => world.digest(),
+  };
+}
+
+/** `outputs_said` only for tasks that ask for outputs. */
+function explain({ wrongRecords, outputs }: TauReward, isCompleted: boolean): Pick<Grade, "metrics" | "log"> {
+  const unsaid = [...outputs].filter(([, said]) => !said).map(([output]) => `"${output}"`);
+  const metrics: Record<string, number> = { database_right: wrongRecords.length === 0 ? 1 : 0 };
+  if (outputs.size > 0) metrics["outputs_said"] = unsaid.length === 0 ? 1 : 0;
+  const notes = [
+    isCompleted ? "" : "The episode was cut off before its end.",
+    wrongRecords.length === 0 ? "" : `Not as the task expects them: ${wrongRecords.join(", ")}.`,
+    unsaid.length === 0 ? "" : `Never said: ${unsaid.join(", ")}.`,
+  ];
+  return { metrics, log: notes.filter((note) => note !== "").join(" ") };
 }

@@ -1,11 +1,11 @@
 // The reference's environment step by step, with the customer inside and every quirk outside: what happens after `done`,
 // which errors escape and what they leave behind. For comparison with records of the reference and for the preset that
-// imitates a program built on it; our loop uses `tau-environment.ts`, over the same world, tools and reward.
+// imitates a program built on it; our loop uses `tau-bench-source.ts`, over the same world, tools and reward.
 
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { PythonError } from "../../python-semantics/index.ts";
 import type { Random } from "../../lib/random.ts";
-import { callAction, respondName, type TauAction } from "./tool.ts";
+import { callAction, type CallResult, respondName, type TauAction } from "./tool.ts";
 import type { DomainData, TauTask } from "./domain-data.ts";
 import { goldOf, rewardOf, stepInfo } from "./reward.ts";
 import { World } from "./world.ts";
@@ -82,9 +82,11 @@ export class TauEpisode {
   async step(action: TauAction): Promise<TauStep> {
     const { task, world } = this.#started();
     this.#actions.push(action);
-    const { observation, done } = action.name === respondName ? await this.#respond(action) : this.#call(action, world);
-    const source = action.name === respondName ? "user" : action.name;
-    const info = stepInfo(task, source);
+    const isSpeech = action.name === respondName;
+    const { observation, endsEpisode: done } = isSpeech
+      ? await this.#respond(action)
+      : callAction(this.#data.domain, world, action);
+    const info = stepInfo(task, isSpeech ? "user" : action.name);
     let reward = 0;
     if (done) {
       const result = this.#grade(task, world);
@@ -98,17 +100,12 @@ export class TauEpisode {
     return { observation, reward, done, info };
   }
 
-  async #respond({ kwargs }: TauAction): Promise<{ readonly observation: string; readonly done: boolean }> {
+  async #respond({ kwargs }: TauAction): Promise<CallResult> {
     const content = kwargs.get("content");
     if (content === undefined) throw new PythonError("KeyError", "'content'");
     const observation = await this.#user.reply(content);
     if (observation === null) throw new PythonError("TypeError", "argument of type 'NoneType' is not iterable");
-    return { observation, done: observation.includes(stopMark) };
-  }
-
-  #call(action: TauAction, world: World): { readonly observation: string | null; readonly done: boolean } {
-    const { observation, endsEpisode } = callAction(this.#data.domain, world, action);
-    return { observation, done: endsEpisode };
+    return { observation, endsEpisode: observation.includes(stopMark) };
   }
 
   /** Leaves the gold data and the gold actions behind, whatever comes of it: the reference replays them in place. */
