@@ -5,11 +5,11 @@ import { createHash } from "node:crypto";
 import type { Agenda, Environment, EnvironmentSource, Grade, Task, Taskset, ToolResult } from "../core/environment.ts";
 import { AttributedError, messageOf } from "../core/failure.ts";
 import { type Tool, toolFromDefinition } from "../core/message.ts";
+import { createTaskset } from "../core/taskset.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { fromForeign, fromPlain, toPlain } from "../python-semantics/json/plain.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import { checkDefinition } from "./check-definition.ts";
-import { createTaskset } from "./taskset.ts";
 
 /** A tool as a function over the episode's state. */
 export type ToolSpec<State> = {

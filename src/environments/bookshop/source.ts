@@ -4,7 +4,7 @@
 import type { EnvironmentSource, Task } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import { type BookshopSplit, type Kind, kinds, type Level, levels } from "./world.ts";
-import { createTaskset } from "../taskset.ts";
+import { createTaskset } from "../../core/taskset.ts";
 import { BookshopEnvironment } from "./environment.ts";
 import { createScenario, cycleLength, placeInCycle, type Scenario } from "./scenario.ts";
 

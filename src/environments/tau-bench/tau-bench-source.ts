@@ -5,7 +5,7 @@
 import type { Environment, EnvironmentSource, Grade, Task } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import type { JsonValue } from "../../python-semantics/json/index.ts";
-import { createTaskset } from "../taskset.ts";
+import { createTaskset } from "../../core/taskset.ts";
 import { airlineDomain } from "./airline/airline-domain.ts";
 import { type DomainData, loadPreparedFolder, type TauTask } from "./domain-data.ts";
 import { retailDomain } from "./retail/retail-domain.ts";

@@ -1,7 +1,7 @@
 // Tasks by split and number, with the errors that every environment gives for those it does not have.
 
-import type { Task, Taskset } from "../core/environment.ts";
-import { ConfigurationError } from "../core/failure.ts";
+import type { Task, Taskset } from "./environment.ts";
+import { ConfigurationError } from "./failure.ts";
 
 /**
  * A taskset of an environment whose splits have these sizes; `task` is only called for an index within them. Throws a
