@@ -13,8 +13,8 @@ export default defineConfig({
     setupFiles: ["scripts/vitest-setup.ts"],
     pool: "threads",
     isolate: false,
-    // Tests that wait for processes leave a core idle, so that two workers are worth it on two cores, too.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Tests that wait, for processes and servers mostly, leave a core idle: on few cores one more worker than those.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
     testTimeout: process.env["FULL"] === "1" ? 600_000 : 60_000,
   },
 });

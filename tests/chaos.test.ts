@@ -7,12 +7,12 @@ import { spawn } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Episode, GroupRecord } from "../src/core/index.ts";
 import { systemClock } from "../src/lib/clock.ts";
 import { createRandom } from "../src/lib/random.ts";
 import { openRunFolder, resumeFileRunStore } from "../src/store/index.ts";
+import { bundledProgram } from "./bundled-program.ts";
 
 const isFull = process.env["FULL"] === "1";
 /** Of both plans together. */
@@ -23,8 +23,10 @@ const seed = 5;
 /** Processes that start on a busy machine take their time. */
 const timeoutMs = 900_000;
 
+let script = "";
 let root = "";
 beforeAll(async () => {
+  script = await bundledProgram("tests/chaos/chaos-child.mjs");
   root = await mkdtemp(join(tmpdir(), "chaos-"));
 });
 afterAll(() => rm(root, { recursive: true }));
@@ -37,7 +39,6 @@ type Kill = { readonly atWrite: number; readonly share: number } | { readonly af
 /** Runs one process to its end, or to the kill. */
 async function run(folder: string, plan: Plan, kill: Kill | null): Promise<Ended> {
   const { atWrite, share } = kill !== null && "atWrite" in kill ? kill : { atWrite: 0, share: 0 };
-  const script = fileURLToPath(new URL("chaos/chaos-child.mjs", import.meta.url));
   const child = spawn(process.execPath, [script, folder, plan, ...[seed, tasks, atWrite, share].map(String)]);
   let [out, errors] = ["", ""];
   const killLater = kill !== null && "afterMs" in kill ? kill.afterMs : null;

@@ -7,11 +7,11 @@ import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { bundledProgram } from "../../tests/bundled-program.ts";
 import { repositoryRoot } from "../../tests/conformance/shared-folder.ts";
 import { createFunctionSampler, createSglangFront } from "../testing/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 
-const program = join(repositoryRoot(), "dist", "cli", "main.js");
 const environments = join(repositoryRoot(), "dist", "environments", "index.js");
 const tokenizer = createReadableTokenizer();
 const endTokenId = tokenizer.tokenId("<|im_end|>") ?? 0;
@@ -34,11 +34,13 @@ export default defineEnvironment({
 
 type Ended = { readonly code: number | null; readonly stdout: string; readonly stderr: string };
 
+let program = "";
 let folder = "";
 let url = "";
 let closeFront = (): Promise<unknown> => Promise.resolve();
 
 beforeAll(async () => {
+  program = await bundledProgram("dist/cli/main.js");
   folder = await mkdtemp(join(tmpdir(), "hostile-process-"));
   const ids = [...tokenizer.encode('<tool_call>\n{"name": "look", "arguments": {}}\n</tool_call>'), endTokenId];
   const front = createSglangFront({
@@ -84,7 +86,7 @@ async function expectResumable(name: string): Promise<void> {
   expect((await readFile(join(folder, `${name}.jsonl`), "utf8")).trimEnd().split("\n")).toHaveLength(4);
 }
 
-describe.skipIf(!existsSync(program))("the built program (needs npm run build)", () => {
+describe.skipIf(!existsSync(environments))("the built program (needs npm run build)", () => {
   it.each([
     ["loop", "while (true) {}"],
     ["loop-later", "await null; while (true) {}"],

@@ -1,4 +1,5 @@
-// The program as users run it: the built file, in a process of its own.
+// The program as users run it: the built file, in a process of its own. Where many processes are started, all but the first are
+// its bundle.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -6,6 +7,7 @@ import { copyFile, mkdtemp, readFile, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { bundledProgram } from "../../tests/bundled-program.ts";
 import { repositoryRoot } from "../../tests/conformance/shared-folder.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";
@@ -104,17 +106,18 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
       await writeFile(join(cwd, "empty.ts"), "export const nothing: number = 1;\n");
       await writeFile(join(cwd, "broken.ts"), "export default (;\n");
       await writeFile(join(cwd, "throws.ts"), 'const why: string = "no shelf";\nthrow new Error(why);\n');
-      const empty = await run(["rollout", "--env", "./empty.ts", ...flags], { cwd });
+      const bundled = { cwd, program: await bundledProgram("dist/cli/main.js") };
+      const empty = await run(["rollout", "--env", "./empty.ts", ...flags], bundled);
       expect(empty).toMatchObject({
         code: 2,
         stderr: expect.stringContaining("its default export has no name, splits") as string,
       });
-      const broken = await run(["rollout", "--env", "./broken.ts", ...flags], { cwd });
+      const broken = await run(["rollout", "--env", "./broken.ts", ...flags], bundled);
       expect(broken).toMatchObject({
         code: 2,
         stderr: expect.stringContaining('Cannot load environment "./broken.ts"') as string,
       });
-      const throwing = await run(["rollout", "--env", "./throws.ts", ...flags], { cwd });
+      const throwing = await run(["rollout", "--env", "./throws.ts", ...flags], bundled);
       expect(throwing).toMatchObject({
         code: 2,
         stderr: expect.stringContaining("no shelf (throws.ts:2:7); correct the module") as string,
@@ -148,6 +151,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
     ];
     const begin = ["rollout", ...flags, "--concurrency", "6"];
     const cwd = await newFolder();
+    const bundle = await bundledProgram("dist/cli/main.js");
     /** Presses Ctrl-C at an answer, and perhaps once more while the policy says nothing further. */
     const interrupt = (argv: readonly string[], options: { readonly at: number; readonly twice: boolean }) => {
       let press = (): void => undefined;
@@ -159,6 +163,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
       };
       return run(argv, {
         cwd,
+        program: bundle,
         onStart: (child) => {
           press = () => void child.kill("SIGINT");
         },
@@ -187,7 +192,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
       expect(hard.code).toBe(130);
 
       onAnswer = () => Promise.resolve();
-      const last = await run(goOn, { cwd });
+      const last = await run(goOn, { cwd, program: bundle });
       expect(last.stderr).toMatch(/resuming: \d+ episodes have ended, [1-6] resume at the turn where they stopped/);
       expect(last.code).toBe(0);
     } finally {
@@ -214,6 +219,7 @@ describe.skipIf(!existsSync(program))("the built program (needs npm run build)",
       const flags = ["--url", listener.url, "--model", "readable", "--tasks", "0-9", "--out", "r"];
       const { code, stderr } = await run(["rollout", ...flags], {
         cwd,
+        program: await bundledProgram("dist/cli/main.js"),
         onStart: (child) => {
           kill = (signal) => child.kill(signal);
         },

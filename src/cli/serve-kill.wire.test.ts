@@ -7,16 +7,18 @@ import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { bundledProgram } from "../../tests/bundled-program.ts";
 import { openRunFolder } from "../store/index.ts";
 import { runServer } from "./cli.test-helper.ts";
 
 const isFull = process.env["FULL"] === "1";
 
+let program = "";
 let root = "";
 let child: ChildProcess | null = null;
 beforeEach(async () => {
+  program = await bundledProgram("dist/cli/main.js");
   root = await mkdtemp(join(tmpdir(), "serve-kill-"));
 });
 afterEach(async () => {
@@ -44,8 +46,7 @@ const argv = (folder: string): readonly string[] => [
 
 /** Starts the service in the folder; resolves with its address. */
 async function serve(folder: string): Promise<string> {
-  const main = fileURLToPath(new URL("../../dist/cli/main.js", import.meta.url));
-  const started = spawn(process.execPath, [main, ...argv(folder)], { stdio: ["ignore", "pipe", "pipe"] });
+  const started = spawn(process.execPath, [program, ...argv(folder)], { stdio: ["ignore", "pipe", "pipe"] });
   child = started;
   let errors = "";
   started.stderr.on("data", (bytes: Buffer) => (errors += bytes.toString()));

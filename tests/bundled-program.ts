@@ -1,0 +1,63 @@
+// A program of the build as one file with all that it imports, for tests that start many processes: loading 800 modules takes
+// 0.8 s of CPU, the bundle 0.2 s. It is made of dist/ alone, again whenever that changes; each module knows its own place in dist/,
+// so that workers, models and modules of users are found as without it. What users run, dist/ itself, is started by
+// src/cli/main.wire.test.ts, the check "package" and `npm start`.
+
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
+import { join, parse } from "node:path";
+import { pathToFileURL } from "node:url";
+import { threadId } from "node:worker_threads";
+import { rolldown } from "rolldown";
+import { repositoryRoot } from "./conformance/shared-folder.ts";
+
+/** Loaded at run time by those who have them: optional peers, and what finds its own files beside itself. */
+const external = [/^@swc\/wasm-typescript/, /^node-llama-cpp/, /^ai$/, /^@ai-sdk\//];
+
+/**
+ * The path of the bundle of a program, which is made when there is none of this build.
+ *
+ * @example await bundledProgram("dist/cli/main.js")
+ */
+export async function bundledProgram(program: string): Promise<string> {
+  const input = join(repositoryRoot(), program);
+  const { name } = parse(program);
+  const folder = join(repositoryRoot(), "build", "bundles", `${name}-${stateOfBuild(input)}`);
+  const bundle = join(folder, `${name}.js`);
+  if (existsSync(bundle)) return bundle;
+  const build = await rolldown({ input, platform: "node", external, logLevel: "warn", plugins: [placeOfModules] });
+  // Test files run at the same time, and each may find that there is none.
+  const own = `${folder}-${process.pid}-${threadId}`;
+  await build.write({
+    dir: own,
+    minify: { compress: false, mangle: false, codegen: true },
+    entryFileNames: "[name].js",
+    chunkFileNames: "[name]-[hash].js",
+  });
+  await build.close();
+  try {
+    renameSync(own, folder);
+  } catch {
+    rmSync(own, { recursive: true });
+  }
+  return bundle;
+}
+
+/** `import.meta.url` is that of the module in dist/, not of the bundle. */
+const placeOfModules = {
+  name: "place-of-modules",
+  transform: (code: string, id: string) =>
+    code.includes("import.meta.url")
+      ? code.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href))
+      : null,
+};
+
+/** Another one for every build: of the times of its files and of the program's text. */
+function stateOfBuild(input: string): string {
+  const dist = join(repositoryRoot(), "dist");
+  const hash = createHash("sha256").update(readFileSync(input));
+  for (const file of readdirSync(dist, { recursive: true, encoding: "utf8" }).toSorted()) {
+    if (file.endsWith(".js")) hash.update(`${file} ${statSync(join(dist, file)).mtimeMs}\n`);
+  }
+  return hash.digest("hex").slice(0, 16);
+}
