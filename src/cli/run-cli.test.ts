@@ -3,7 +3,6 @@ import { appendFile, mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { describe, expect, it } from "vitest";
-import { sharedFolder } from "../../tests/conformance/shared-folder.ts";
 import { readEpisodes, runManifest } from "../store/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import { createFunctionSampler, createSglangFront, type Sampler } from "../testing/index.ts";
@@ -231,36 +230,6 @@ describe("rollout", () => {
     expect(stdout).toContain("context_length 1");
     expect(code).toBe(0);
   });
-
-  describe.skipIf(sharedFolder("tau-bench", "retail") === null)(
-    "tau-bench (skipped without ../shared/tau-bench/retail)",
-    () => {
-      it("plays retail with a scripted user", async () => {
-        const { run, folder } = await createTestCli();
-        await writeFile(join(folder, "lines.txt"), "Hi, where is my order?\nThanks. ###STOP###\n");
-        const speech = [...tokenizer.encode("Which order is it?"), endTokenId];
-        const flags = [
-          "--env",
-          "tau-bench/retail",
-          "--data",
-          sharedFolder("tau-bench")!,
-          "--tasks",
-          "0-1",
-          "--user-lines",
-          "lines.txt",
-        ];
-        const { code, stdout } = await withServer(
-          createFunctionSampler(() => ({ ids: speech })),
-          (url) => run("rollout", ...flags, "--url", url, "--model", "readable", "--out", "r"),
-        );
-        expect(code).toBe(0);
-        expect(stdout).toContain("tau-bench/retail (test)");
-        expect(stdout).toMatch(/stop reasons +user_hung_up 2/);
-        const { stdout: shown } = await run("inspect", "r", "1");
-        expect(shown).toContain("agent: Which order is it?");
-      });
-    },
-  );
 });
 
 describe("what stands under the table", () => {

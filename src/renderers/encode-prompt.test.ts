@@ -59,7 +59,7 @@ describe.each(testedFamilies)("%s", async (name) => {
             expect(controlIds(parsed.tokens)).toHaveLength(controlIds(shown.tokens).length + shown.spelledTokens);
             spelled += shown.spelledTokens;
           }),
-          { seed: 29, numRuns: tokenizer.name === "bytes" ? 40 : 15 },
+          { seed: 29, numRuns: process.env["FULL"] === "1" ? 400 : tokenizer.name === "bytes" ? 20 : 15 },
         );
         expect(spelled).toBeGreaterThan(20);
       },

@@ -120,7 +120,8 @@ test.each([
   ["stubborn", stubborn],
 ] as const)("the best %s policy passes at most 15 % of the tasks", async (_, policies) => {
   const tasks = source.taskset("test");
-  const count = 210;
+  // The tasks of the kinds come in turn.
+  const count = process.env["FULL"] === "1" ? 210 : 105;
   const rates: (readonly [string, number])[] = [];
   for (const [name, agent] of policies) {
     let passed = 0;
