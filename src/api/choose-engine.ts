@@ -4,26 +4,20 @@
 
 import { resolve } from "node:path";
 
-import {
-  AttributedError,
-  ConfigurationError,
-  type Engine,
-  type EngineLoadSource,
-  type Tokenizer,
-} from "../core/index.ts";
+import { AttributedError, ConfigurationError, type Engine, type EngineLoadSource } from "../core/index.ts";
 import { loadEmbeddedEngine } from "../engines/embedded/index.ts";
 import { type CircuitStatus, createGuardedEngine } from "../engines/guarded/index.ts";
-import { createLlamaCppEngine, type LlamaCppEngineOptions } from "../engines/llama-cpp/index.ts";
+import { createLlamaCppEngine } from "../engines/llama-cpp/index.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
-import { createVllmEngine, type VllmEngineOptions } from "../engines/vllm/index.ts";
+import { createVllmEngine } from "../engines/vllm/index.ts";
 import { createExpertSampler } from "../environments/bookshop/index.ts";
 import { parseBaseUrl } from "../http/index.ts";
 import { httpAddress } from "../lib/address.ts";
-import { createSglangFront, type FrontListener } from "../testing/index.ts";
+import { createSglangFront } from "../testing/index.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
 import { findPreset } from "./presets.ts";
-import { type RolloutSettings, concurrencyBounds } from "./rollout-settings.ts";
+import { concurrencyBounds, defaultEngineWait, type RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -43,67 +37,8 @@ function addressOf({ engine, host, port }: Addressed): string {
   return httpAddress(host ?? "127.0.0.1", port ?? (engine === "vllm" ? 8000 : 30_000));
 }
 
-type ExpertServerOptions = {
-  readonly tokenizer: Tokenizer;
-  /** Ends an action. */
-  readonly endTokenId: number;
-  /** How often the expert errs at a turn, 0 to 1. */
-  readonly noise: number;
-};
-
-/** Starts the server on a free port of this machine. */
-async function startExpertServer(options: ExpertServerOptions): Promise<FrontListener> {
-  const { tokenizer, endTokenId, noise } = options;
-  const front = createSglangFront({
-    sampler: createExpertSampler({ tokenizer, noise }),
-    tokenizer,
-    modelPath: "bookshop-expert",
-    endTokenIds: [endTokenId],
-  });
-  return front.listen();
-}
-
 /** "own": an engine that a program gives as a value. */
-export type EngineName = "sglang" | "vllm" | "llama-cpp" | "embedded" | "expert" | "own";
-
-type EngineSettings = Pick<
-  RolloutSettings,
-  | "engine"
-  | "env"
-  | "gguf"
-  | "maxContextTokens"
-  | "url"
-  | "host"
-  | "port"
-  | "model"
-  | "preset"
-  | "apiKeyEnv"
-  | "logprobsMode"
-  | "endpoint"
-  | "expertNoise"
-  | "concurrency"
-  | "turnTimeout"
-  | "connectTimeout"
-  | "firstByteTimeout"
->;
-
-/** What engines behind HTTP are made of; `logprobsMode` and `endpoint` are of vLLM alone. */
-export type ServerOptions = Pick<
-  VllmEngineOptions,
-  | "url"
-  | "host"
-  | "port"
-  | "apiKey"
-  | "timeoutMs"
-  | "connectTimeoutMs"
-  | "firstByteTimeoutMs"
-  | "connections"
-  | "logprobsMode"
-  | "endpoint"
-  | "vocabularySize"
->;
-
-const products = { sglang: "an SGLang", vllm: "a vLLM" } as const;
+export type EngineName = NonNullable<RolloutSettings["engine"]>;
 
 export type ConnectedEngine = {
   readonly engine: Engine & Partial<EngineLoadSource>;
@@ -114,7 +49,7 @@ export type ConnectedEngine = {
 };
 
 /** The engine that the settings name. Throws a `ConfigurationError` when they do not go together. `own`: an engine is given as a value. */
-export function chooseEngineName(settings: EngineSettings, own: boolean): EngineName {
+export function chooseEngineName(settings: RolloutSettings, own: boolean): EngineName {
   const { url, host, port, model, env, gguf } = settings;
   const namesServer = [url, host, port, model].some((value) => value !== null);
   const byDefault = gguf !== null ? "llama-cpp" : namesServer || env !== "bookshop" ? "sglang" : "expert";
@@ -170,19 +105,10 @@ function readUrls(url: string | null): readonly (string | null)[] {
   return urls;
 }
 
-/** How the file is loaded that the settings name; `null`: none is named. */
-export function ggufOptions(settings: EngineSettings, cwd: string): LlamaCppEngineOptions | null {
-  const { gguf, concurrency, maxContextTokens } = settings;
-  if (gguf === null) return null;
-  return {
-    modelPath: resolve(cwd, gguf),
-    sequences: Math.min(8, concurrencyBounds(concurrency).ceiling),
-    ...(maxContextTokens === null ? {} : { contextTokens: maxContextTokens }),
-  };
-}
+export type ServerOptions = ReturnType<typeof serverOptions>[number];
 
 /** Options of the engines, one for each server, without sending anything; keys are read here. */
-export function engineOptions(settings: EngineSettings, env: Surroundings["env"]): readonly ServerOptions[] {
+export function serverOptions(settings: RolloutSettings, env: Surroundings["env"]) {
   const { host, port, apiKeyEnv, concurrency, turnTimeout, connectTimeout, firstByteTimeout } = settings;
   const { logprobsMode, endpoint } = settings;
   const urls = readUrls(settings.url);
@@ -191,64 +117,54 @@ export function engineOptions(settings: EngineSettings, env: Surroundings["env"]
       `Cannot run preset "${settings.preset}" with ${urls.length} servers: the preset speaks to one; put a router before them.`,
     );
   }
-  const connectTimeoutMs = Math.ceil(connectTimeout * 1000);
   return urls.map((url) => ({
     ...(url === null ? {} : { url }),
     ...(host === null ? {} : { host }),
     ...(port === null ? {} : { port }),
-    apiKey: readKey(env, apiKeyEnv, "--api-key-env"),
+    ...{ apiKey: readKey(env, apiKeyEnv, "--api-key-env"), logprobsMode, endpoint },
     timeoutMs: turnTimeout * 1000,
-    connectTimeoutMs,
+    connectTimeoutMs: Math.ceil(connectTimeout * 1000),
     firstByteTimeoutMs: firstByteTimeout === null ? null : firstByteTimeout * 1000,
     connections: concurrencyBounds(concurrency).ceiling,
-    logprobsMode,
-    endpoint,
   }));
 }
+
+/** What engines are connected with. */
+export type EngineParts = {
+  readonly settings: RolloutSettings;
+  /** Given as a value, and closed by its owner; `null`: the settings name one. */
+  readonly own: Engine | null;
+  /** One for each server. */
+  readonly servers: readonly ServerOptions[];
+  readonly model: ChosenModel;
+  readonly cwd: string;
+  readonly cancel: AbortSignal;
+  /** Called when the first contact has to wait. */
+  readonly onNotice: (message: string) => void;
+  readonly onCircuit: (change: CircuitStatus) => void;
+};
 
 /**
  * Connects and makes sure that the server answers. Rejects with a `ConfigurationError` when it does not: a rollout against
  * a server that is not there would only collect failures.
  */
-export async function connectEngine(
-  name: EngineName,
-  options: {
-    /** Given as a value, and closed by whoever gave it. */
-    readonly own: Engine | null;
-    /** One for each server. */
-    readonly servers: readonly ServerOptions[];
-    readonly model: ChosenModel;
-    /** `null`: no such file plays. */
-    readonly gguf: LlamaCppEngineOptions | null;
-    readonly expertNoise: number;
-    readonly cancel: AbortSignal;
-    /** How long a call waits for servers of which none can be asked. */
-    readonly maxWaitMs: number;
-    /** Whether the first contact waits as long for a server that cannot be reached. */
-    readonly waitsForUnreachable: boolean;
-    readonly maxContextTokens: number | null;
-    /** Names in `sampling.extra`. */
-    readonly sampling: readonly string[];
-    /** Told when the first contact has to wait. */
-    readonly tell: (note: string) => void;
-    readonly onCircuit: (change: CircuitStatus) => void;
-  },
-): Promise<ConnectedEngine> {
-  const { own, model, gguf, expertNoise } = options;
-  if (own !== null) {
-    return { engine: own, address: "this program", weightVersion: null, close: () => Promise.resolve() };
-  }
+export async function connectEngine(name: EngineName, parts: EngineParts): Promise<ConnectedEngine> {
+  const { own, model, settings } = parts;
+  if (own !== null) return { ...here(own), address: "this program", close: () => Promise.resolve() };
   const { vocabularySize } = model.renderer;
-  const servers = options.servers.map((server) => ({ ...server, vocabularySize }));
+  const servers = parts.servers.map((server) => ({ ...server, vocabularySize }));
   if (name === "embedded") return openEmbedded(model);
-  if (gguf !== null) return openGguf(model, gguf);
-  if (name === "vllm") return openAll(servers.map(createVllmEngine), { ...options, product: "vllm" });
-  if (name === "sglang") return openAll(servers.map(createSglangEngine), { ...options, product: "sglang" });
-  const endTokenId = model.renderer.stopTokenIds[0] ?? 0;
-  const server = await startExpertServer({ tokenizer: model.tokenizer, endTokenId, noise: expertNoise });
+  if (name === "llama-cpp") return openGguf(parts);
+  if (name === "vllm") return openAll(servers.map(createVllmEngine), "a vLLM", parts);
+  if (name === "sglang") return openAll(servers.map(createSglangEngine), "an SGLang", parts);
+  const { tokenizer, renderer } = model;
+  const front = createSglangFront({
+    ...{ sampler: createExpertSampler({ tokenizer, noise: settings.expertNoise }), tokenizer },
+    ...{ modelPath: "bookshop-expert", endTokenIds: [renderer.stopTokenIds[0] ?? 0] },
+  });
+  const server = await front.listen();
   const connections = servers[0]?.connections ?? 64;
-  const expert = createSglangEngine({ url: server.url, connections });
-  const connected = await open(expert, { ...options, product: "sglang" });
+  const connected = await open(createSglangEngine({ url: server.url, connections }), "an SGLang", parts);
   return {
     ...connected,
     close: async () => {
@@ -258,63 +174,71 @@ export async function connectEngine(
   };
 }
 
-async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
-  if (folder === null) {
-    throw new ConfigurationError(
-      'Cannot run the embedded engine: "readable" names a tokenizer without a model; leave --model out, or name a model folder.',
-    );
-  }
-  const engine = await loadEmbeddedEngine(folder);
+function here(engine: Engine): ConnectedEngine {
   return { engine, address: "this process", weightVersion: null, close: () => engine.close() };
 }
 
-async function openGguf({ tokenizer }: ChosenModel, options: LlamaCppEngineOptions): Promise<ConnectedEngine> {
-  const engine = await createLlamaCppEngine(options);
+async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
+  if (folder !== null) return here(await loadEmbeddedEngine(folder));
+  throw new ConfigurationError(
+    'Cannot run the embedded engine: "readable" names a tokenizer without a model; leave --model out, or name a model folder.',
+  );
+}
+
+async function openGguf({ settings, model, cwd }: EngineParts): Promise<ConnectedEngine> {
+  const { gguf, concurrency, maxContextTokens } = settings;
+  const modelPath = resolve(cwd, gguf ?? "");
+  const engine = await createLlamaCppEngine({
+    ...{ modelPath, sequences: Math.min(8, concurrencyBounds(concurrency).ceiling) },
+    ...(maxContextTokens === null ? {} : { contextTokens: maxContextTokens }),
+  });
   const { vocabularySize } = engine.limits;
   // The other way round is common: weights are padded.
-  if (tokenizer.vocabularySize > vocabularySize) {
-    await engine.close();
-    throw new ConfigurationError(
-      `Cannot run "${options.modelPath}" with this tokenizer: it has ${tokenizer.vocabularySize} tokens, the file ${vocabularySize}; ` +
-        "name the folder of the same model with --model.",
-    );
-  }
-  return { engine, address: "this process", weightVersion: null, close: () => engine.close() };
+  if (model.tokenizer.vocabularySize <= vocabularySize) return here(engine);
+  await engine.close();
+  throw new ConfigurationError(
+    `Cannot run "${modelPath}" with this tokenizer: it has ${model.tokenizer.vocabularySize} tokens, the file ${vocabularySize}; ` +
+      "name the folder of the same model with --model.",
+  );
 }
 
 /** Every server must answer: an address that is mistyped would never be missed later. */
 async function openAll(
   engines: readonly ServerEngine[],
-  options: Parameters<typeof connectEngine>[1] & { readonly product: keyof typeof products },
+  product: string,
+  parts: EngineParts,
 ): Promise<ConnectedEngine> {
-  const { maxWaitMs, onCircuit: onChange } = options;
-  const opened = await Promise.allSettled(engines.map((engine) => open(engine, options)));
+  const opened = await Promise.allSettled(engines.map((engine) => open(engine, product, parts)));
   const failed = opened.find(({ status }) => status === "rejected");
   if (failed?.status === "rejected") {
     await Promise.all(engines.map((engine) => engine.close()));
     throw failed.reason;
   }
-  const engine = createGuardedEngine(engines, { maxWaitMs, onChange });
+  const engine = createGuardedEngine(engines, { maxWaitMs: maxWaitMs(parts.settings), onChange: parts.onCircuit });
   const weightVersion = opened[0]?.status === "fulfilled" ? opened[0].value.weightVersion : null;
-  const address = engines.map((one) => one.address).join(", ");
-  return { engine, address, weightVersion, close: () => engine.close() };
+  return { ...here(engine), address: engines.map((one) => one.address).join(", "), weightVersion };
 }
 
-async function open(
-  engine: ServerEngine,
-  options: Parameters<typeof connectEngine>[1] & { readonly product: keyof typeof products },
-): Promise<ConnectedEngine> {
-  const { product, model, cancel: signal } = options;
+/** How long a call waits for servers of which none takes requests. */
+function maxWaitMs({ engineWait }: RolloutSettings): number {
+  return (engineWait ?? defaultEngineWait) * 1000;
+}
+
+async function open(engine: ServerEngine, product: string, parts: EngineParts): Promise<ConnectedEngine> {
+  const { settings, model, cancel: signal, onNotice: tell } = parts;
+  const { maxContextTokens, engineWait } = settings;
+  const waiting = { maxWaitMs: maxWaitMs(settings), waitsForUnreachable: engineWait !== null, signal, tell };
   try {
-    const weightVersion = await untilServerIsReady(engine, { ...options, signal }, async () => {
-      await checkServerModel(engine, { ...options, ...model, signal });
+    const weightVersion = await untilServerIsReady(engine, waiting, async () => {
+      const sampling = Object.keys(settings.samplingExtra);
+      await checkServerModel(engine, { ...model, maxContextTokens, sampling, signal });
       return engine.weightVersion({ signal });
     });
-    return { engine, address: engine.address, weightVersion, close: () => engine.close() };
+    return { ...here(engine), address: engine.address, weightVersion };
   } catch (error) {
     await engine.close();
     if (!(error instanceof AttributedError) || error.failure.code === "cancelled") throw error;
-    throw refusal(engine.address, error, products[product]);
+    throw refusal(engine.address, error, product);
   }
 }
 

@@ -66,8 +66,12 @@ export async function chooseGroups(
 }
 
 /** A number, or bounds between which it follows what the servers report. */
-export function concurrencyOf(value: ConcurrencyValue, load: EngineLoadSource | null): number | AdaptiveConcurrency {
+export function concurrencyOf(
+  value: ConcurrencyValue,
+  engine: Partial<EngineLoadSource> | null,
+): number | AdaptiveConcurrency {
   const { floor, ceiling } = concurrencyBounds(value);
+  const load = engine?.load === undefined ? null : (engine as EngineLoadSource);
   return floor === ceiling ? floor : { floor, ceiling, load };
 }
 

@@ -6,20 +6,9 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { shippedCheckpoint } from "../learner/model/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
 import { chooseModel, withShippedModel } from "./choose-model.ts";
+import { resolveSettings } from "./resolve-settings.ts";
 
-const settings = {
-  engine: null,
-  model: null,
-  renderer: "llama-3.1-instruct",
-  history: "keep-reasoning",
-  thinking: null,
-  toolInstruction: null,
-  toolParser: null,
-  reasoningParser: null,
-  parserMode: "tokens",
-  controlTokens: "text",
-  repair: false,
-} as const;
+const settings = resolveSettings({ renderer: "llama-3.1-instruct" }, null);
 
 const withoutTools = "{% for m in messages %}{{ '<|im_start|>' + m.role + m.content + '<|im_end|>' }}{% endfor %}";
 

@@ -59,21 +59,6 @@ export type ChosenModel = {
   readonly specialTokens: ReadonlyMap<string, string>;
 };
 
-type ModelSettings = Pick<
-  RolloutSettings,
-  | "engine"
-  | "model"
-  | "renderer"
-  | "history"
-  | "thinking"
-  | "toolInstruction"
-  | "parserMode"
-  | "controlTokens"
-  | "repair"
-  | "toolParser"
-  | "reasoningParser"
->;
-
 /**
  * Where the model lies that a flag names: a shipped one by its name, or a folder. Throws a `ConfigurationError` for the name of a
  * model on a hub, because nothing here downloads.
@@ -100,13 +85,13 @@ function modelFolder(model: string): string {
 /**
  * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine has one without being told.
  */
-export function withShippedModel<T extends ModelSettings>(settings: T): T {
+export function withShippedModel(settings: RolloutSettings): RolloutSettings {
   const name = settings.model ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
   return name === null ? settings : { ...settings, model: modelFolder(name) };
 }
 
 /** Loads what the settings name. Throws a `ConfigurationError` for what is missing or does not fit together. */
-export async function chooseModel(settings: ModelSettings, cwd: string): Promise<ChosenModel> {
+export async function chooseModel(settings: RolloutSettings, cwd: string): Promise<ChosenModel> {
   const instruction = await readToolInstruction(settings.toolInstruction, cwd);
   const optionsFor = (template: string | null) => ({
     historyPolicy: settings.history,

@@ -8,8 +8,8 @@ import type { EpisodeJournal } from "../store/index.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { loadEnvironment, type LoadedEnvironment } from "./load-environment.ts";
 import { type RolloutSettings, readTaskList } from "./rollout-settings.ts";
-import type { ChosenModel } from "./choose-model.ts";
-import { choosePolicy, type ConnectedPolicy, type PolicyParts, samplingOf } from "./choose-policy.ts";
+import { type ChosenModel, chooseModel, withShippedModel } from "./choose-model.ts";
+import { choosePolicy, type ConnectedPolicy, connectPolicy, type PolicyOptions, samplingOf } from "./choose-policy.ts";
 import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
 import { chooseStrategy, chooseUser, recordUsers } from "./choose-user.ts";
 import { withFaultPolicy } from "./fault-policy.ts";
@@ -18,7 +18,7 @@ import { type Preset, findPreset } from "./presets.ts";
 import { checkChatModel } from "./first-contact.ts";
 import { readKey, redactorFor } from "./secrets.ts";
 
-export type ConnectOptions = Pick<PolicyParts, "wrapEngine" | "tell"> & {
+export type ConnectOptions = PolicyOptions & {
   /** Another server than the settings name, of the same model. */
   readonly url?: string;
 };
@@ -87,7 +87,7 @@ export async function prepareRollout(
   const chosen = await chooseUser(given, environment, context);
   const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, resumes });
   const strategy = await chooseStrategy(given, environment, context);
-  const model = await policy.loadModel();
+  const model = policy.agent === null ? await chooseModel(withShippedModel(given), context.cwd) : null;
   const settings: RolloutSettings = {
     ...given,
     split,
@@ -115,10 +115,11 @@ export async function prepareRollout(
     user,
     preset,
     redact,
-    connect: async (cancel, journal, { url, ...wrapped } = {}) => {
-      await Promise.all(chatModels(settings, context.env).map((asked) => checkChatModel(asked, cancel)));
-      const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context, { model });
-      const connected = await at.connect({ settings, environment, user, strategy, preset, ...wrapped }, cancel);
+    connect: async (cancel, journal, { url, ...options } = {}) => {
+      await Promise.all(chatModels(settings, context.env).map((one) => checkChatModel(one, cancel)));
+      const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context);
+      const parts = { settings, environment, user, strategy, model, preset };
+      const connected = await connectPolicy(at, parts, { ...options, context, cancel });
       if (preset !== null) return connected;
       const data = given.data === null ? null : resolve(context.cwd, given.data);
       return {

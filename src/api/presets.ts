@@ -41,7 +41,7 @@ export type Preset = {
   /** Its samples are re-encoded text, and may be exported all the same. */
   readonly allowTextDelta: boolean;
   /** Throws a `ConfigurationError` for settings that do not fit. */
-  createPlayer(this: void, parts: PresetParts): RunEpisode;
+  createRunner(this: void, parts: PresetParts): RunEpisode;
 };
 
 type PresetParts = {
@@ -59,7 +59,7 @@ type PresetParts = {
 export const slimeTauPreset: Preset = {
   defaults: { temperature: 0, topP: 0.9, topK: 50, maxNewTokens: 512 },
   allowTextDelta: true,
-  createPlayer: (parts) => {
+  createRunner: (parts) => {
     const post = postTo(parts);
     const toolInstruction = readToolInstruction(parts);
     const template = compileChatTemplate(parts.model.chatTemplate);

@@ -9,7 +9,6 @@ import { slimeRowLine, toSlimeRow } from "../export/index.ts";
 import { type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
 import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
 import { concurrencyOf } from "./choose-groups.ts";
-import type { ConnectedPolicy } from "./choose-policy.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
@@ -139,18 +138,23 @@ export async function rolloutFrom(
   const storing = { redact, fsync: settings.fsync };
   const earlier = resume === null ? null : await resumeFileRunStore(place, storing);
   const store = earlier?.store ?? createFileRunStore(place, storing);
+  const onNotice = (message: string): void => onEvent({ type: "notice", message });
+  let watch: RunWatch | null = null;
+  const onCircuit = (change: CircuitStatus): void => {
+    onEvent({ type: "server-change", change });
+    watch?.circuit(change);
+  };
   // Nothing runs yet that could be finished: both signals stop.
   const stop = AbortSignal.any([drain, signal]);
-  const notice = (message: string): void => onEvent({ type: "notice", message });
-  const connected = await prepared.connect(stop, store, { tell: notice }).catch(async (error: unknown) => {
+  const connected = await prepared.connect(stop, store, { onNotice, onCircuit }).catch(async (error: unknown) => {
     await earlier?.release();
     throw error;
   });
+  const describe = {
+    ...{ id: resume?.id ?? randomUUID(), settings, prepared, engine: connected },
+    ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
+  };
   try {
-    const describe = {
-      ...{ id: resume?.id ?? randomUUID(), settings, prepared, engine: connected },
-      ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
-    };
     await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
     try {
       onEvent({
@@ -163,24 +167,31 @@ export async function rolloutFrom(
         },
       });
       for (const { file, bytes } of earlier?.torn ?? []) {
-        notice(
-          `Notice: the last line of "${file}" was cut off (${bytes.toLocaleString("en-US")} bytes) and is left out.`,
-        );
+        const size = bytes.toLocaleString("en-US");
+        onNotice(`Notice: the last line of "${file}" was cut off (${size} bytes) and is left out.`);
       }
       // Warnings about learning mean nothing to a model that cannot be trained.
       const warnings = prepared.model === null ? [] : rolloutWarnings(prepared.sampling, plan.groupSize);
       for (const message of warnings) onEvent({ type: "warning", message });
-      const totals = await runPlan(prepared, {
-        ...{ settings, policy: connected, place, signal, drain, onEvent },
-        parts: {
-          runEpisode: connected.runEpisode,
-          store,
-          exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : () => [],
-          ...(earlier === null ? {} : { decided: earlier.decided }),
+      const log = (line: string): void => onEvent({ type: "log", line: redact(line) });
+      const given = { runEpisode: connected.runEpisode, store };
+      const watched = await watchRun(settings, given, { folder: place, onNotice, log });
+      watch = watched;
+      const parts = {
+        ...{ runEpisode: watched.runEpisode, store: watched.store },
+        exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : () => [],
+        ...(earlier === null ? {} : { decided: earlier.decided }),
+      };
+      const totals = await runRollout(plan, parts, {
+        ...{ ...prepared.groups, drain, signal },
+        concurrency: concurrencyOf(settings.concurrency, connected.engine),
+        onProgress: (current) => {
+          watched.progress(current);
+          onEvent({ type: "progress", totals: current });
         },
-      });
+      }).finally(() => watched.close());
       onEvent({ type: "run-end", totals });
-      const status = drain.aborted || signal.aborted ? "interrupted" : "done";
+      const status = stop.aborted ? "interrupted" : "done";
       await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));
       return { ...facts, status, totals, isResumable: status === "interrupted" && preset === null, redact };
     } catch (error) {
@@ -192,50 +203,6 @@ export async function rolloutFrom(
     }
   } finally {
     await connected.close();
-  }
-}
-
-type Running = Required<Pick<RunControls, "signal" | "drain" | "onEvent">> & {
-  readonly settings: RolloutSettings;
-  readonly policy: ConnectedPolicy;
-  /** Absolute. */
-  readonly place: string;
-  readonly parts: RolloutParts;
-};
-
-async function runPlan(prepared: PreparedRollout, running: Running): Promise<RunTotals> {
-  const { settings, policy, place, parts, signal, drain, onEvent } = running;
-  let watch: RunWatch | null = null;
-  policy.watchCircuits((change) => {
-    onEvent({ type: "server-change", change });
-    watch?.circuit(change);
-  });
-  try {
-    watch = await watchRun(settings, parts, {
-      folder: place,
-      note: (message) => onEvent({ type: "notice", message }),
-      log: (line) => onEvent({ type: "log", line: prepared.redact(line) }),
-    });
-    const { runEpisode, store, gauges } = watch;
-    return await runRollout(
-      prepared.plan,
-      { ...parts, runEpisode, store },
-      {
-        ...{ ...prepared.groups, drain, signal },
-        concurrency: concurrencyOf(settings.concurrency, policy.load),
-        onProgress: (totals) => {
-          const { episodesPlanned, episodesStarted, episodesFinished, concurrency } = totals();
-          gauges({
-            runningEpisodes: episodesStarted - episodesFinished,
-            waitingEpisodes: Math.max(0, episodesPlanned - episodesStarted),
-            concurrencyLimit: concurrency,
-          });
-          onEvent({ type: "progress", totals });
-        },
-      },
-    );
-  } finally {
-    await watch?.close();
   }
 }
 

@@ -29,7 +29,7 @@ type RunFacts = {
   readonly id: string;
   readonly settings: RolloutSettings;
   readonly prepared: PreparedRollout;
-  readonly engine: ConnectedPolicy;
+  readonly engine: Pick<ConnectedPolicy, "address" | "weightVersion">;
   readonly begun: Date;
   /** How often the run was resumed. */
   readonly resumed: number;

@@ -4,9 +4,9 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { ConfigurationError, type Tool } from "../core/index.ts";
+import { ConfigurationError } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
-import { exportFormats, exportGroup } from "../export/index.ts";
+import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
 import { parseBaseUrl, showAddress } from "../http/index.ts";
 import { type RunEpisode, WeightHistory } from "../rollout/index.ts";
 import {
@@ -19,7 +19,7 @@ import {
   TurnGate,
 } from "../service/index.ts";
 import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
-import { type CircuitChange, createRunMetrics } from "../telemetry/index.ts";
+import { createRunMetrics } from "../telemetry/index.ts";
 import { packageVersion, runManifest, checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
@@ -136,11 +136,8 @@ function readAddress(listen: string): { readonly host: string; readonly port: nu
   throw new ConfigurationError(`Cannot use --listen "${listen}": an address like 127.0.0.1:8800 is needed.`);
 }
 
-type OpenedService = {
+type OpenedService = Pick<RunningService, "environment" | "split" | "earlier"> & {
   readonly service: RolloutService;
-  readonly environment: string;
-  readonly split: string;
-  readonly earlier: RunningService["earlier"];
   /** Closes the service, too. */
   close(): Promise<void>;
 };
@@ -158,18 +155,14 @@ type OpenServiceOptions = {
   readonly onNotice: (message: string) => void;
 };
 
-/** More addresses than this in the requests of one service are somebody's mistake. */
-const mostEngines = 64;
-
 /** Throws a `ConfigurationError` for whatever the user can correct. */
 async function openService(
   given: RolloutSettings,
   context: Surroundings,
-  options: OpenServiceOptions,
+  { folder, resume, token, maxWaiting, cancel, ...options }: OpenServiceOptions,
 ): Promise<OpenedService> {
-  const { folder, resume } = options;
   const prepared = await prepareRollout(given, context, { resumes: resume !== null });
-  const { environment } = prepared;
+  const { environment, redact } = prepared;
   const settings = { ...prepared.settings, out: folder };
   if (resume !== null) checkSameSettings(resume, settings);
   if (prepared.model === null) {
@@ -177,18 +170,20 @@ async function openService(
       "Cannot serve rollouts of an agent behind an API: it has no tokens to train; name --model.",
     );
   }
-  const storing = { redact: prepared.redact, fsync: settings.fsync };
+  const storing = { redact, fsync: settings.fsync };
   const earlier = existsSync(join(folder, runFiles.manifest)) ? await resumeFileRunStore(folder, storing) : null;
   const store = earlier?.store ?? createFileRunStore(folder, storing);
-  const begun = resume?.begun ?? new Date();
-  const id = resume?.id ?? randomUUID();
-  const resumed = resume === null ? 0 : resume.resumed + 1;
-  const describe = { id, settings, prepared, engine: unasked, begun, resumed };
-  await store.begin(runManifest({ ...describe, ended: null, status: "running", totals: null, error: null }));
-  // Never "done": a service may always be gone on with.
-  const ended = () => runManifest({ ...describe, ended: new Date(), status: "interrupted", totals: null, error: null });
-  /** In the order in which they were opened. */
-  const opened: (() => Promise<void>)[] = [() => store.close(ended())];
+  const describe = {
+    ...{ id: resume?.id ?? randomUUID(), settings, prepared, totals: null, error: null },
+    ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
+    // Contacted when the first request names it.
+    engine: { address: "as requests name it", weightVersion: null },
+  };
+  await store.begin(runManifest({ ...describe, ended: null, status: "running" }));
+  /** In the order in which they were opened. The run is never "done": a service can always be resumed. */
+  const opened: (() => Promise<void>)[] = [
+    () => store.close(runManifest({ ...describe, ended: new Date(), status: "interrupted" })),
+  ];
   const close = async (): Promise<void> => {
     for (const closeOne of opened.toReversed()) await closeOne();
   };
@@ -197,14 +192,16 @@ async function openService(
     opened.push(() => metrics.close());
     const gate = new TurnGate();
     const weights = new WeightHistory(null);
-    const onCircuit = (change: CircuitChange): void => metrics.circuit(change);
-    const say = (what: string, error: unknown): void => {
-      const message = error instanceof Error ? error.message : String(error);
-      options.onNotice(prepared.redact(`${what}: ${message}`));
-    };
-    const onUnasked = (error: unknown): void => say("An engine was not asked which weights it has", error);
-    const tell = (note: string): void => options.onNotice(prepared.redact(note));
-    const engines = new EngineBook(prepared, { cancel: options.cancel, store, gate, onCircuit, onUnasked, tell });
+    const onNotice = (message: string): void => options.onNotice(redact(message));
+    const onFault = (what: string, error: unknown): void =>
+      onNotice(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+    const engines = createEngines(prepared, (url) =>
+      prepared.connect(cancel, store, {
+        ...(url === null ? {} : { url }),
+        ...{ onNotice, onCircuit: (change) => metrics.circuit(change) },
+        wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs: settings.turnTimeout * 1000 }),
+      }),
+    );
     opened.push(() => engines.close());
     const { log, earlier: requests } = await openRequestLog(join(folder, "requests.jsonl"));
     opened.push(() => log.close());
@@ -213,7 +210,7 @@ async function openService(
       {
         environment,
         defaultSplit: settings.split ?? environment.splits[0] ?? "train",
-        runner: (policy) => observedRunner(engines.player(policy), metrics),
+        runner: (policy) => observedRunner(engines.runner(policy), metrics),
         store: {
           append: async (episode) => {
             await store.append(episode);
@@ -227,7 +224,9 @@ async function openService(
         },
         onWeightVersion: async (version) => {
           weights.report(version);
-          await engines.reportWeightVersion(version);
+          await engines.reportWeightVersion(version, (error) =>
+            onFault("An engine was not asked which weights it has", error),
+          );
         },
         archive: { find: (episodeId) => store.kept(episodeId) },
         requests: log,
@@ -243,25 +242,17 @@ async function openService(
             return metrics.page();
           },
         },
-        onLapse: tell,
-        onFault: (error) => say("A group was not recorded", error),
+        onLapse: onNotice,
+        onFault: (error) => onFault("A group was not recorded", error),
       },
-      {
-        token: options.token,
-        redact: prepared.redact,
-        version: packageVersion(),
-        limits: { concurrency, maxWaiting: options.maxWaiting },
-      },
+      { token, redact, version: packageVersion(), limits: { concurrency, maxWaiting } },
     );
-    // What still plays has no folder to write into after this.
+    // What still runs has no folder to write into after this.
     opened.push(() => service.close({ wait: false }));
     await service.restore(requests, { decided: earlier?.decided ?? new Map() });
     return {
-      service,
-      environment: environment.name,
-      split: settings.split ?? "",
+      ...{ service, close, environment: environment.name, split: settings.split ?? "" },
       earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
-      close,
     };
   } catch (error) {
     await close().catch(() => undefined);
@@ -269,111 +260,68 @@ async function openService(
   }
 }
 
-/** Engines are asked when the first request names them. */
-const unasked: ConnectedPolicy = {
-  address: "as requests name it",
-  weightVersion: null,
-  runEpisode: () => Promise.reject(new Error("No engine is named.")),
-  load: null,
-  reportWeightVersion: () => Promise.resolve(),
-  watchCircuits: () => undefined,
-  close: () => Promise.resolve(),
-};
+/** More addresses than this in the requests of one service are a mistake. */
+const mostEngines = 64;
 
-type EngineParts = {
-  readonly cancel: AbortSignal;
-  readonly store: Parameters<PreparedRollout["connect"]>[1];
-  readonly gate: TurnGate;
-  readonly onCircuit: (change: CircuitChange) => void;
-  readonly onUnasked: (error: unknown) => void;
-  readonly tell: (note: string) => void;
-};
+/** One connection for each engine that requests name, made when it is needed. */
+function createEngines(
+  { settings, sampling: base }: PreparedRollout,
+  connectTo: (url: string | null) => Promise<ConnectedPolicy>,
+) {
+  const connections = new Map<string | null, Promise<ConnectedPolicy>>();
+  const connected = new Set<ConnectedPolicy>();
+  /** Gives a new connection the version that the trainer reported last. */
+  let report: (policy: ConnectedPolicy) => Promise<void> = () => Promise.resolve();
 
-/** One connection for each engine, whoever asks for it. */
-class EngineBook {
-  readonly #prepared: PreparedRollout;
-  readonly #parts: EngineParts;
-  readonly #connections = new Map<string | null, Promise<ConnectedPolicy>>();
-  readonly #connected = new Set<ConnectedPolicy>();
-  /** What the trainer reported last. */
-  #weightVersion: string | null = null;
-
-  constructor(prepared: PreparedRollout, parts: EngineParts) {
-    this.#prepared = prepared;
-    this.#parts = parts;
-  }
-
-  player({ engineUrl, sampling }: PolicyRequest): RunEpisode {
-    const { settings, sampling: base } = this.#prepared;
-    if (
-      engineUrl !== null &&
-      settings.engine !== null &&
-      ["expert", "embedded", "llama-cpp"].includes(settings.engine)
-    ) {
-      throw new ConfigurationError(
-        `Cannot use the engine of the request: this service runs engine "${settings.engine}"; leave "engine" out, or start the service with --engine sglang.`,
-      );
-    }
-    if (engineUrl !== null) checkAddress(engineUrl);
-    this.#checkRoom(engineUrl);
-    const merged = { ...base, ...sampling };
-    return async (task, place) => {
-      const connected = await this.#connect(engineUrl);
-      return connected.runEpisode(task, { ...place, sampling: merged });
-    };
-  }
-
-  /** Resolves when all engines know it that are connected; others are told before their first call. */
-  async reportWeightVersion(version: string): Promise<void> {
-    this.#weightVersion = version;
-    await Promise.all([...this.#connected].map((connected) => this.#tell(connected)));
-  }
-
-  async #tell(connected: ConnectedPolicy): Promise<void> {
-    if (this.#weightVersion === null) return;
-    await connected.reportWeightVersion(this.#weightVersion).catch(this.#parts.onUnasked);
-  }
-
-  async close(): Promise<void> {
-    const connections = await Promise.allSettled(this.#connections.values());
-    const open = connections.filter((one) => one.status === "fulfilled");
-    await Promise.all(open.map(({ value }) => value.close()));
-  }
-
-  #checkRoom(url: string | null): void {
-    if (this.#connections.has(url) || this.#connections.size < mostEngines) return;
+  const checkCount = (url: string | null): void => {
+    if (connections.has(url) || connections.size < mostEngines) return;
     throw new ConfigurationError(
       `Cannot use another engine: requests have named ${mostEngines} already; put a router before them.`,
     );
-  }
-
-  #connect(url: string | null): Promise<ConnectedPolicy> {
-    const known = this.#connections.get(url);
+  };
+  const connect = (url: string | null): Promise<ConnectedPolicy> => {
+    const known = connections.get(url);
     if (known !== undefined) return known;
     // Many requests may have been taken before the first of them connects.
-    this.#checkRoom(url);
-    const { cancel, store, gate, onCircuit, tell } = this.#parts;
-    const timeoutMs = this.#prepared.settings.turnTimeout * 1000;
-    const connecting = this.#prepared
-      .connect(cancel, store, {
-        ...(url === null ? {} : { url }),
-        tell,
-        wrapEngine: (engine) => gatedEngine(engine, gate, { timeoutMs }),
-      })
-      .then(async (connected) => {
-        // First, so that a report which comes while it is told of an earlier one reaches it too.
-        this.#connected.add(connected);
-        await this.#tell(connected);
-        return connected;
-      });
-    this.#connections.set(url, connecting);
-    connecting.then(
-      (connected) => connected.watchCircuits(onCircuit),
-      // A server that was not there may be there for the next request.
-      () => this.#connections.delete(url),
-    );
+    checkCount(url);
+    const connecting = connectTo(url).then(async (policy) => {
+      // First, so that a report which comes while it gets an earlier one reaches it too.
+      connected.add(policy);
+      await report(policy);
+      return policy;
+    });
+    connections.set(url, connecting);
+    // A server that was not there may be there for the next request.
+    connecting.catch(() => connections.delete(url));
     return connecting;
-  }
+  };
+
+  return {
+    runner({ engineUrl, sampling }: PolicyRequest): RunEpisode {
+      const needsNoServer = settings.engine !== null && ["expert", "embedded", "llama-cpp"].includes(settings.engine);
+      if (engineUrl !== null && needsNoServer) {
+        throw new ConfigurationError(
+          `Cannot use the engine of the request: this service runs engine "${settings.engine}"; leave "engine" out, or start the service with --engine sglang.`,
+        );
+      }
+      if (engineUrl !== null) checkAddress(engineUrl);
+      checkCount(engineUrl);
+      const merged = { ...base, ...sampling };
+      return async (task, place) => {
+        const { runEpisode } = await connect(engineUrl);
+        return runEpisode(task, { ...place, sampling: merged });
+      };
+    },
+    /** Resolves when all engines know it that are connected; others get it before their first call. */
+    async reportWeightVersion(version: string, onFault: (error: unknown) => void): Promise<void> {
+      report = async ({ engine }) => engine?.reportWeightVersion?.(version).catch(onFault);
+      await Promise.all([...connected].map(report));
+    },
+    async close(): Promise<void> {
+      const settled = await Promise.allSettled(connections.values());
+      await Promise.all(settled.map(async (one) => (one.status === "fulfilled" ? one.value.close() : undefined)));
+    },
+  };
 }
 
 /** Of a request. Throws a `ConfigurationError` for what is no address, and for one with a password, since requests are kept as they come. */
@@ -388,20 +336,16 @@ function checkAddress(url: string): void {
 
 function formatsOf({ model, environment }: PreparedRollout): ReadonlyMap<string, RowFormat> {
   const decode = (tokens: Uint32Array): string => model?.renderer.decode(tokens) ?? "";
+  const toolsOf: ExportContext["toolsOf"] = ({ episode }) =>
+    dumpJson(environment.open(episode.task).tools.map(({ definition }) => definition));
   return new Map(
     Object.entries(exportFormats).map(([name, format]): [string, RowFormat] => [
       name,
       (ended, groupIndex) => {
-        const [first] = ended;
-        const tools = first === undefined ? null : toolsText(environment.open(first.episode.task).tools);
         const episodes = ended.map((one, index) => ({ ...one, index }));
         const group = { run: null, groupIndex, decision: "kept", reason: null, episodes } as const;
-        return exportGroup(group, format, { decode, toolsOf: () => tools, where: () => true }).rows;
+        return exportGroup(group, format, { decode, toolsOf, where: () => true }).rows;
       },
     ]),
   );
-}
-
-function toolsText(tools: readonly Tool[]): string {
-  return dumpJson(tools.map(({ definition }) => definition));
 }

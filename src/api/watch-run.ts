@@ -3,15 +3,17 @@
 
 import { join } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
-import type { RunEpisode, RolloutParts } from "../rollout/index.ts";
-import type { CircuitChange, RunGauges, RunObserver } from "../telemetry/index.ts";
+import type { RolloutParts, RunEpisode, RunTotals } from "../rollout/index.ts";
+import type { CircuitChange, RunObserver } from "../telemetry/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
+
+type Progress = Pick<RunTotals, "episodesPlanned" | "episodesStarted" | "episodesFinished" | "concurrency">;
 
 export type RunWatch = {
   readonly runEpisode: RunEpisode;
   readonly store: RolloutParts["store"];
-  /** Receives every change; cheap without observers. */
-  readonly gauges: (gauges: RunGauges) => void;
+  /** Called at every change. */
+  readonly progress: (totals: () => Progress) => void;
   readonly circuit: (change: CircuitChange) => void;
   readonly close: () => Promise<void>;
 };
@@ -20,7 +22,7 @@ export type WatchOptions = {
   /** The run folder; event files go below it. */
   readonly folder: string;
   /** Takes a line for people. */
-  readonly note: (text: string) => void;
+  readonly onNotice: (message: string) => void;
   /** Takes a line for machines. */
   readonly log: (line: string) => void;
 };
@@ -33,7 +35,7 @@ export async function watchRun(
   parts: Parts,
   options: WatchOptions,
 ): Promise<RunWatch> {
-  const unobserved = { ...parts, gauges: () => undefined, circuit: () => undefined, close: () => Promise.resolve() };
+  const unobserved = { ...parts, progress: () => undefined, circuit: () => undefined, close: () => Promise.resolve() };
   if (!settings.logJson && settings.metrics === null) return unobserved;
   const { createRunLog, observeWithAll } = await import("../telemetry/index.ts");
   const observers: RunObserver[] = [];
@@ -56,26 +58,33 @@ export async function watchRun(
         observer.group(decided.group);
       },
     },
-    gauges: (gauges) => observer.gauges(gauges),
+    progress: (totals) => {
+      const { episodesPlanned, episodesStarted, episodesFinished, concurrency } = totals();
+      observer.gauges({
+        runningEpisodes: episodesStarted - episodesFinished,
+        waitingEpisodes: Math.max(0, episodesPlanned - episodesStarted),
+        concurrencyLimit: concurrency,
+      });
+    },
     circuit: (change) => observer.circuit(change),
     close,
   };
 }
 
-async function start(name: string, { folder, note }: WatchOptions): Promise<RunObserver> {
+async function start(name: string, { folder, onNotice }: WatchOptions): Promise<RunObserver> {
   const { createRunMetrics, createRunTraces, createTensorboard, serveMetrics } = await import("../telemetry/index.ts");
   const [kind, port, ...rest] = name.split(":");
   if (kind === "tensorboard" && port === undefined) {
     const place = join(folder, "tensorboard");
-    const board = await createTensorboard(place, { onFault: note });
-    note(`curves: tensorboard --logdir ${place}`);
+    const board = await createTensorboard(place, { onFault: onNotice });
+    onNotice(`curves: tensorboard --logdir ${place}`);
     return board;
   }
   if (kind === "traces" && port === undefined) return createRunTraces();
   if (kind === "prometheus" && rest.length === 0 && (port === undefined || /^\d{1,5}$/.test(port))) {
     const metrics = createRunMetrics();
     const server = await serveMetrics(metrics, port === undefined ? {} : { port: Number(port) });
-    note(`metrics: ${server.url}`);
+    onNotice(`metrics: ${server.url}`);
     return {
       ...metrics,
       close: async () => {

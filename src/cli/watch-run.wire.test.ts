@@ -21,7 +21,7 @@ describe("watchRun()", () => {
     const notes: string[] = [];
     const watch = await watchRun({ metrics: null, logJson: false }, parts, {
       folder,
-      note: (text) => notes.push(text),
+      onNotice: (text) => notes.push(text),
       log: () => undefined,
     });
     expect([watch.runEpisode, watch.store]).toEqual([parts.runEpisode, parts.store]);
@@ -30,7 +30,7 @@ describe("watchRun()", () => {
   });
 
   test.each(["prometheus:port", "wandb", "tensorboard:1", "", "prometheus:1:2"])("refuses %j", async (metrics) => {
-    const options = { folder, note: () => undefined, log: () => undefined };
+    const options = { folder, onNotice: () => undefined, log: () => undefined };
     await expect(watchRun({ metrics, logJson: false }, parts, options)).rejects.toThrow(
       `Cannot watch the run: --metrics names "${metrics}", expected prometheus, prometheus:<port>, tensorboard or traces`,
     );
@@ -38,9 +38,9 @@ describe("watchRun()", () => {
 
   test("serves a page while the run goes on, and none afterwards", async () => {
     const notes: string[] = [];
-    const options = { folder, note: (text: string) => notes.push(text), log: () => undefined };
+    const options = { folder, onNotice: (text: string) => notes.push(text), log: () => undefined };
     const watch = await watchRun({ metrics: "prometheus:0", logJson: false }, parts, options);
-    watch.gauges({ runningEpisodes: 5, waitingEpisodes: 0, concurrencyLimit: 8 });
+    watch.progress(() => ({ episodesPlanned: 6, episodesStarted: 6, episodesFinished: 1, concurrency: 8 }));
     watch.circuit({ server: "http://one", state: "open", failures: 3 });
     const url = /http:\S+/.exec(notes.join("\n"))?.[0] ?? "";
     const page = await (await fetch(url)).text();
