@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 
 import { agentFactory, parseDisplays } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
-import { loadUserPrompts, type TauUserPrompts, loadFewShotDisplays } from "../environments/tau-bench/index.ts";
+import { loadFewShotDisplays, loadUserPrompts } from "../environments/tau-bench/index.ts";
 import { type ModelUserOptions, parseUserExchanges, selectUser, userNames, recordingUser } from "../users/index.ts";
 import { readSettingFile } from "./choose-model.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
@@ -14,11 +14,9 @@ import { readKey } from "./secrets.ts";
 import { nearest } from "./setting.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-type StrategySettings = Pick<RolloutSettings, "strategy" | "instruction" | "displays" | "data">;
-
 /** Throws a `ConfigurationError` for a strategy that is unknown or lacks something, and for files that it would not read. */
 export async function chooseStrategy(
-  settings: StrategySettings,
+  settings: RolloutSettings,
   environment: EnvironmentSource,
   { cwd, parts }: Pick<Surroundings, "cwd" | "parts">,
 ): Promise<AgentStrategy> {
@@ -31,13 +29,13 @@ export async function chooseStrategy(
     return agentFactory({ strategy, displays: await displaysOf(settings, environment, cwd) });
   }
   if (instruction === null) return agentFactory({ strategy });
-  // Words stand directly behind the tools; a file seldom begins with the line break between them.
-  const words = await readSettingFile(instruction, cwd, "--instruction");
-  return agentFactory({ strategy, instruction: words.startsWith("\n") ? words : `\n${words}` });
+  // The text stands directly behind the tools; a file seldom begins with the line break between them.
+  const text = await readSettingFile(instruction, cwd, "--instruction");
+  return agentFactory({ strategy, instruction: text.startsWith("\n") ? text : `\n${text}` });
 }
 
 async function displaysOf(
-  { displays, data }: StrategySettings,
+  { displays, data }: RolloutSettings,
   environment: EnvironmentSource,
   cwd: string,
 ): Promise<readonly string[]> {
@@ -82,38 +80,25 @@ export function recordUsers(
   });
 }
 
-/** Users that are played by a model; an environment that lists "llm" can be played by each. */
+/** Users that a model simulates; an environment that lists "llm" runs with each. */
 const modelUsers = ["llm", "react", "verify", "reflection"];
 
-/** Replaying is asked for by naming a recording. */
-const playable = userNames.filter((name) => name !== "replay");
+/** A recording is named to replay it. */
+const selectable = userNames.filter((name) => name !== "replay");
 
-type UserSettings = Pick<
-  RolloutSettings,
-  | "user"
-  | "userModel"
-  | "userUrl"
-  | "userApiKeyEnv"
-  | "userLines"
-  | "userPrompts"
-  | "userCompat"
-  | "replayUsers"
-  | "data"
->;
-
-/** Throws a `ConfigurationError` for a user that is unknown, cannot play the environment, or lacks something. */
+/** Throws a `ConfigurationError` for a user that is unknown, cannot run with the environment, or lacks something. */
 export async function chooseUser(
-  settings: UserSettings,
+  settings: RolloutSettings,
   environment: EnvironmentSource,
   context: Surroundings,
 ): Promise<UserSource> {
   if (context.parts?.user !== undefined) return context.parts.user;
   if (settings.replayUsers !== null) return replayedUser(settings, settings.replayUsers, context.cwd);
   const name = settings.user ?? defaultUser(settings, environment);
-  if (!playable.includes(name)) {
-    const near = nearest(name, playable);
+  if (!selectable.includes(name)) {
+    const near = nearest(name, selectable);
     throw new ConfigurationError(
-      `Cannot find user "${name}": ${near === null ? `there are ${playable.join(", ")}; choose one with --user.` : `did you mean "${near}"?`}`,
+      `Cannot find user "${name}": ${near === null ? `there are ${selectable.join(", ")}; choose one with --user.` : `did you mean "${near}"?`}`,
     );
   }
   const isListed = environment.users.includes(name) || (modelUsers.includes(name) && environment.users.includes("llm"));
@@ -122,8 +107,9 @@ export async function chooseUser(
       `Cannot run "${environment.name}" with user "${name}": it runs with ${usersOf(environment)}; choose one with --user.`,
     );
   }
-  if (modelUsers.includes(name))
-    return selectUser(name, { model: await modelOptions(name, { settings, environment, context }) });
+  if (modelUsers.includes(name)) {
+    return selectUser(name, { model: await modelOptions(name, settings, environment, context) });
+  }
   if (name !== "scripted") return selectUser(name);
   if (settings.userLines === null) {
     throw new ConfigurationError(
@@ -135,7 +121,7 @@ export async function chooseUser(
 }
 
 /** Any environment will do: what was recorded can be played back. */
-async function replayedUser(settings: UserSettings, file: string, cwd: string): Promise<UserSource> {
+async function replayedUser(settings: RolloutSettings, file: string, cwd: string): Promise<UserSource> {
   const { user, userModel, userLines } = settings;
   if ((user !== null && user !== "replay") || userModel !== null || userLines !== null) {
     throw new ConfigurationError(
@@ -146,27 +132,23 @@ async function replayedUser(settings: UserSettings, file: string, cwd: string): 
 }
 
 /** What the environment lists first; a model when one is named. */
-function defaultUser(settings: UserSettings, environment: EnvironmentSource): string {
+function defaultUser(settings: RolloutSettings, environment: EnvironmentSource): string {
   if (settings.userModel !== null && environment.users.includes("llm")) return "llm";
   if (settings.userLines !== null && environment.users.includes("scripted")) return "scripted";
   return environment.users[0] ?? "llm";
 }
 
 function usersOf(environment: EnvironmentSource): string {
-  return environment.users.filter((name) => playable.includes(name)).join(", ");
+  return environment.users.filter((name) => selectable.includes(name)).join(", ");
 }
 
 async function modelOptions(
   name: string,
-  given: {
-    readonly settings: UserSettings;
-    readonly environment: EnvironmentSource;
-    readonly context: Surroundings;
-  },
+  settings: RolloutSettings,
+  environment: EnvironmentSource,
+  { env, cwd }: Surroundings,
 ): Promise<ModelUserOptions> {
-  const { environment, settings } = given;
-  const { env, cwd } = given.context;
-  const { userModel, userUrl, userApiKeyEnv } = settings;
+  const { data, userModel, userUrl, userApiKeyEnv, userPrompts } = settings;
   if (userModel === null) {
     throw new ConfigurationError(
       `Cannot make user "${name}": no model is named for it; give --user-model provider/model, or --user-url <address> and ` +
@@ -174,23 +156,12 @@ async function modelOptions(
     );
   }
   const apiKey = readKey(env, userApiKeyEnv, "--user-api-key-env");
-  const prompts = await promptsOf(settings, environment, cwd);
+  const hasPrompts = userPrompts === "data" && data !== null && environment.name.startsWith("tau-bench/");
+  const prompts = hasPrompts ? await loadUserPrompts(resolve(cwd, data)) : null;
   return {
-    model: userModel,
-    variables: env,
-    compat: settings.userCompat,
+    ...{ model: userModel, variables: env, compat: settings.userCompat },
     ...(prompts === null ? {} : { prompts }),
     ...(userUrl === null ? {} : { url: userUrl }),
     ...(apiKey === null ? {} : { apiKey }),
   };
-}
-
-/** Prompts that came with the data of tau-bench; `null`: our own. */
-async function promptsOf(
-  { data, userPrompts }: UserSettings,
-  environment: EnvironmentSource,
-  cwd: string,
-): Promise<TauUserPrompts | null> {
-  if (userPrompts === "own" || data === null || !environment.name.startsWith("tau-bench/")) return null;
-  return loadUserPrompts(resolve(cwd, data));
 }

@@ -1,4 +1,4 @@
-// From settings to everything a rollout needs, checked, before a server is asked or a folder made. The composition root:
+// From settings to everything a rollout needs, checked, before a server is contacted or a folder made. The composition root:
 // implementations are chosen here and nowhere below.
 
 import { resolve } from "node:path";
@@ -28,19 +28,19 @@ export type PreparedRollout = {
   readonly settings: RolloutSettings;
   readonly environment: LoadedEnvironment["source"];
   readonly plan: RolloutPlan;
-  /** Which groups are kept, and how many are played. */
+  /** Which groups are kept, and how many are run. */
   readonly groups: GroupOptions;
   readonly sampling: SamplingParams;
-  /** Who plays, as in "engine sglang". */
+  /** As in "engine sglang". */
   readonly policyTitle: string;
-  /** `null`: an agent behind an API plays, and there are no tokens. */
+  /** `null`: the agent is behind an API, and there are no tokens. */
   readonly model: ChosenModel | null;
   readonly user: UserSource;
   readonly preset: Preset | null;
   readonly redact: (text: string) => string;
   /**
-   * Asks the server whether it is there. Rejects with a `ConfigurationError` when it is not. Episodes go on from the journal,
-   * and every event is recorded in it; a preset's loop keeps none.
+   * Contacts the server. Rejects with a `ConfigurationError` when it is not there. Episodes resume from the journal, and every
+   * event is recorded in it; a preset's loop keeps none.
    */
   connect(cancel: AbortSignal, journal: EpisodeJournal, options?: ConnectOptions): Promise<ConnectedPolicy>;
 };
@@ -62,16 +62,10 @@ export async function prepareRollout(
       `Cannot resume a run of preset "${given.preset}": its loop keeps no journal of its episodes; begin a new run.`,
     );
   }
-  const {
-    source: environment,
-    defaultSplit,
-    defaultTasks,
-  } = await loadEnvironment(given.env, {
-    data: given.data,
-    ...context,
-    limits: { environmentMs: given.environmentTimeout * 1000, graderMs: given.gradingTimeout * 1000 },
-  });
-  const split = given.split ?? defaultSplit;
+  const limits = { environmentMs: given.environmentTimeout * 1000, graderMs: given.gradingTimeout * 1000 };
+  const loaded = await loadEnvironment(given.env, { data: given.data, ...context, limits });
+  const environment = loaded.source;
+  const split = given.split ?? loaded.defaultSplit;
   const policy = choosePolicy(given, context);
   if (!environment.splits.includes(split)) {
     throw new ConfigurationError(
@@ -79,7 +73,7 @@ export async function prepareRollout(
     );
   }
   const taskset = environment.taskset(split);
-  const tasks = given.tasks ?? defaultTasks;
+  const tasks = given.tasks ?? loaded.defaultTasks;
   const redact = redactorFor(context.env, {
     variables: [given.apiKeyEnv, given.agentApiKeyEnv, given.userApiKeyEnv],
     urls: [given.url, given.agentUrl, given.userUrl],
@@ -140,25 +134,15 @@ function settingsAt(url: string, given: RolloutSettings): RolloutSettings {
   return { ...given, url, host: null, port: null, apiKeyEnv };
 }
 
-/** The models behind an address of the user's own, which can be asked before anything is played. */
-function chatModels(
-  settings: RolloutSettings,
-  env: Surroundings["env"],
-): readonly Parameters<typeof checkChatModel>[0][] {
+/** The models behind an address of the user's own, which can be checked before an episode runs. */
+function chatModels(settings: RolloutSettings, variables: Surroundings["env"]): Parameters<typeof checkChatModel>[0][] {
   const { userUrl, userModel, userApiKeyEnv, agentUrl, agentModel, agentApiKeyEnv, replayUsers } = settings;
-  const user =
-    userUrl === null || userModel === null || replayUsers !== null
+  const served = (part: "user" | "agent", url: string | null, model: string | null, variable: string | null) =>
+    url === null || model === null
       ? []
-      : [
-          {
-            part: "user",
-            url: userUrl,
-            model: userModel,
-            apiKey: readKey(env, userApiKeyEnv, "--user-api-key-env"),
-            variables: env,
-          } as const,
-        ];
-  if (agentUrl === null || agentModel === null) return user;
-  const apiKey = readKey(env, agentApiKeyEnv, "--agent-api-key-env");
-  return [...user, { part: "agent", url: agentUrl, model: agentModel, apiKey, variables: env }];
+      : [{ part, url, model, apiKey: readKey(variables, variable, `--${part}-api-key-env`), variables }];
+  return [
+    ...(replayUsers === null ? served("user", userUrl, userModel, userApiKeyEnv) : []),
+    ...served("agent", agentUrl, agentModel, agentApiKeyEnv),
+  ];
 }

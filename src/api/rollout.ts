@@ -174,22 +174,27 @@ export async function rolloutFrom(
       const warnings = prepared.model === null ? [] : rolloutWarnings(prepared.sampling, plan.groupSize);
       for (const message of warnings) onEvent({ type: "warning", message });
       const log = (line: string): void => onEvent({ type: "log", line: redact(line) });
-      const given = { runEpisode: connected.runEpisode, store };
-      const watched = await watchRun(settings, given, { folder: place, onNotice, log });
+      const unwatched = { runEpisode: connected.runEpisode, store };
+      const watched = await watchRun(settings, unwatched, { folder: place, onNotice, log });
       watch = watched;
       const parts = {
         ...{ runEpisode: watched.runEpisode, store: watched.store },
         exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : () => [],
         ...(earlier === null ? {} : { decided: earlier.decided }),
       };
-      const totals = await runRollout(plan, parts, {
-        ...{ ...prepared.groups, drain, signal },
-        concurrency: concurrencyOf(settings.concurrency, connected.engine),
-        onProgress: (current) => {
-          watched.progress(current);
-          onEvent({ type: "progress", totals: current });
-        },
-      }).finally(() => watched.close());
+      let totals: RunTotals;
+      try {
+        totals = await runRollout(plan, parts, {
+          ...{ ...prepared.groups, drain, signal },
+          concurrency: concurrencyOf(settings.concurrency, connected.engine),
+          onProgress: (current) => {
+            watched.progress(current);
+            onEvent({ type: "progress", totals: current });
+          },
+        });
+      } finally {
+        await watched.close();
+      }
       onEvent({ type: "run-end", totals });
       const status = stop.aborted ? "interrupted" : "done";
       await store.close(runManifest({ ...describe, ended: new Date(), status, totals, error: null }));

@@ -185,8 +185,7 @@ export function checkSameSettings({ folder, configuration }: RunToResume, settin
     return mayDiffer.has(name) || before === after ? [] : [[key, before ?? "", after ?? ""]];
   });
   if (differences.length === 0) return;
-  const titles = ["setting", "the run", "now"].map((title) => ({ title, align: "left" }) as const);
-  const table = textTable(titles, differences);
+  const table = textTable("setting | the run | now", differences);
   throw new ConfigurationError(
     `Cannot resume "${folder}": its episodes would not be alike, because settings differ.\n\n` +
       `${table.map((line) => `  ${line}`).join("\n")}\n\nLeave them out, or begin a new run.`,

@@ -6,23 +6,29 @@ import type { Setting } from "../api/setting.ts";
 
 type Table = Readonly<Record<string, Setting<unknown>>>;
 
-/**
- * Adds the settings of a table, each under its heading with its default. `initial`: defaults of this command.
- */
+/** Adds the settings of a table, each with its default under its heading, or under `heading`. `initial`: defaults of this command. */
 export function addSettings(
   command: Command,
   table: Table,
   {
     names = Object.keys(table),
     initial = {},
-  }: { readonly names?: readonly string[]; readonly initial?: Readonly<Record<string, unknown>> } = {},
-): void {
+    heading,
+  }: {
+    readonly names?: readonly string[];
+    readonly initial?: Readonly<Record<string, unknown>>;
+    readonly heading?: string;
+  } = {},
+): Command {
   for (const name of names) {
     const { group, flag, help, default: value } = table[name]!;
     const shown = initial[name] ?? value;
     const isShown = (typeof shown === "number" || typeof shown === "string") && !help.includes("(default");
-    command.addOption(new Option(flag, isShown ? `${help} (default: ${shown})` : help).helpGroup(`${group}:`));
+    command.addOption(
+      new Option(flag, isShown ? `${help} (default: ${shown})` : help).helpGroup(`${heading ?? group}:`),
+    );
   }
+  return command;
 }
 
 export const configOption = (): Option =>

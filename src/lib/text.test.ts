@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mentions } from "./text.ts";
+import { mentions, textTable } from "./text.ts";
 
 test.each([
   ["You get $12 back.", "$12", true],
@@ -15,4 +15,16 @@ test.each([
   ["anything", "", false],
 ])("mentions() of %j and %j is %s", (words, thing, expected) => {
   expect(mentions(words, thing)).toBe(expected);
+});
+
+test("textTable() aligns columns, numbers at the right, and does not pad the last one", () => {
+  const rows = [
+    ["a", "10", "some text"],
+    ["long name", "9", ""],
+  ];
+  expect(textTable("name | >n | note", rows)).toEqual([
+    "name        n  note",
+    "a          10  some text",
+    "long name   9",
+  ]);
 });

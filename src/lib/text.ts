@@ -28,21 +28,22 @@ export function unchanged(text: string): string {
   return text;
 }
 
-/** How a column stands: texts at the left, numbers at the right. */
-type Column = { readonly title: string; readonly align: "left" | "right" };
-
-/** Rows in aligned columns, without a frame; the last column is not padded. Cells must hold no colours and no line ends. */
-export function textTable(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
-  const widths = columns.map(({ title }, at) => Math.max(title.length, ...rows.map((row) => row[at]?.length ?? 0)));
-  const line = (cells: readonly string[]): string =>
-    columns
-      .map(({ align }, at) => {
+/**
+ * Rows in aligned columns, without a frame; the last column is not padded. `header`: the titles, as in "task | >reward", where
+ * ">" puts a column at the right, as numbers stand. Cells must hold no colours and no line ends.
+ */
+export function textTable(header: string, rows: readonly (readonly string[])[]): string[] {
+  const titles = header.split("|").map((title) => title.trim());
+  const lines = [titles.map((title) => title.replace(/^>/, "")), ...rows];
+  const widths = titles.map((_, at) => Math.max(...lines.map((cells) => cells[at]?.length ?? 0)));
+  return lines.map((cells) =>
+    titles
+      .map((title, at) => {
         const cell = cells[at] ?? "";
-        const width = widths[at] ?? 0;
-        if (align === "right") return cell.padStart(width);
-        return at === columns.length - 1 ? cell : cell.padEnd(width);
+        if (title.startsWith(">")) return cell.padStart(widths[at] ?? 0);
+        return at === titles.length - 1 ? cell : cell.padEnd(widths[at] ?? 0);
       })
       .join("  ")
-      .trimEnd();
-  return [line(columns.map(({ title }) => title)), ...rows.map(line)];
+      .trimEnd(),
+  );
 }

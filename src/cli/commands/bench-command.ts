@@ -152,11 +152,7 @@ function report(steps: readonly TrainerStep[], measured: Measured): string[] {
     String(Math.max(0, ...staleness)),
     formatCount(runningEpisodes),
   ]);
-  const titles = ["step", "waited s", "groups", "tokens", "mean staleness", "most", "running"];
-  const table = textTable(
-    titles.map((title) => ({ title, align: "right" })),
-    rows,
-  );
+  const table = textTable(">step | >waited s | >groups | >tokens | >mean staleness | >most | >running", rows);
   // The first batch comes from nothing: every trainer waits for it once.
   const later = steps.slice(1);
   const waited = later.reduce((sum, { waitedMs }) => sum + waitedMs / 1000, 0);

@@ -1,10 +1,10 @@
 // `doctor`: examines what a rollout will depend on before anything is trained: the chat template of a model folder, and a server.
 
-import { Command, Option } from "commander";
+import { Command } from "commander";
 
 import { ConfigurationError } from "../../core/index.ts";
-import type { TemplateAudit } from "../../renderers/index.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
+import { addSettings } from "../flags.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { auditTemplate, type AuditTemplateOptions } from "../../api/audit-template.ts";
 import { auditEngine, type AuditEngineOptions } from "../../api/audit-engine.ts";
@@ -18,7 +18,7 @@ type DoctorFlags = AuditEngineOptions &
   };
 
 export function doctorCommand(run: RunCommand): Command {
-  return new Command("doctor")
+  const command = new Command("doctor")
     .summary("examine the chat template of a model, or a server, before anything is trained")
     .description(
       "template: runs small conversations with the tokenizer and the chat template of a model folder and shows: which renderer and parsers " +
@@ -30,19 +30,15 @@ export function doctorCommand(run: RunCommand): Command {
     .argument("<what>", "template, or engine")
     .argument("[folder]", "of a template: model folder with tokenizer.json and a chat template")
     .optionsGroup("Of a template:")
-    .addOption(new Option("--template <file>", "a Jinja file in place of the folder's chat template"))
-    .addOption(new Option(rolloutSettings.renderer.flag, rolloutSettings.renderer.help))
-    .addOption(new Option(rolloutSettings.history.flag, `${rolloutSettings.history.help} (default: keep-reasoning)`))
-    .addOption(new Option(rolloutSettings.thinking.flag, rolloutSettings.thinking.help))
+    .option("--template <file>", "a Jinja file in place of the folder's chat template");
+  addSettings(command, rolloutSettings, { names: ["renderer", "history", "thinking"], heading: "Of a template" });
+  command
     .optionsGroup("Of an engine:")
-    .addOption(new Option("--url <address>", "SGLang server or router, or vLLM server, like http://router:30000"))
-    .addOption(new Option("--engine <name>", "sglang or vllm (default: sglang)"))
-    .addOption(new Option(rolloutSettings.apiKeyEnv.flag, rolloutSettings.apiKeyEnv.help))
-    .addOption(new Option(rolloutSettings.endpoint.flag, rolloutSettings.endpoint.help))
-    .addOption(new Option(rolloutSettings.turnTimeout.flag, `${rolloutSettings.turnTimeout.help} (default: 600)`))
-    .addOption(
-      new Option(rolloutSettings.maxContextTokens.flag, "context of the served model (default: what the server says)"),
-    )
+    .option("--url <address>", "SGLang server or router, or vLLM server, like http://router:30000")
+    .option("--engine <name>", "sglang or vllm (default: sglang)");
+  addSettings(command, rolloutSettings, { names: ["apiKeyEnv", "endpoint", "turnTimeout"], heading: "Of an engine" });
+  return command
+    .option(rolloutSettings.maxContextTokens.flag, "context of the served model (default: what the server says)")
     .option("--exclusive", "the server has no other users: pause it, too")
     .optionsGroup("Options:")
     .option("--json", "print the outcome as JSON")
@@ -84,11 +80,7 @@ async function examine(
   const audit = await auditTemplate({ ...flags, model: folder, cwd });
   if (flags.json === true) stdout.write(`${JSON.stringify(audit, null, 2)}\n`);
   else stdout.write(`${auditView(audit, { title: folder, colours: coloursFor(stdout, env) }).join("\n")}\n`);
-  return exitCodeOf(audit);
-}
-
-function exitCodeOf({ problems }: TemplateAudit): number {
-  return problems.length === 0 ? exitCodes.done : exitCodes.failed;
+  return audit.problems.length === 0 ? exitCodes.done : exitCodes.failed;
 }
 
 /** Exit code 0: no check failed. */

@@ -1,17 +1,18 @@
 // `engine`: the embedded model as a server that speaks SGLang's protocol, so that whatever talks to SGLang can be tried
 // against a real sampler on a laptop. Composition only: the engine samples, the protocol front checks and answers.
 
-import { Command, Option } from "commander";
+import { Command } from "commander";
 import { ConfigurationError } from "../../core/index.ts";
-import { type EmbeddedEngine, loadEmbeddedEngine } from "../../engines/embedded/index.ts";
+import { loadEmbeddedEngine } from "../../engines/embedded/index.ts";
 import { shippedCheckpoints } from "../../learner/model/index.ts";
-import { createSglangFront, type FrontListener } from "../../testing/index.ts";
+import { createSglangFront } from "../../testing/index.ts";
 import { loadTokenizer } from "../../tokenizers/index.ts";
 import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
 import { modelPath, readEndTokens } from "../../api/choose-model.ts";
 import { readKey } from "../../api/secrets.ts";
 import { readFlags, section, whole } from "../../api/setting.ts";
 import { isLoopback } from "../../lib/address.ts";
+import { addSettings } from "../flags.ts";
 import { quoted } from "../rollout-display.ts";
 
 type EngineFlags = {
@@ -29,7 +30,7 @@ const engineFlags = section("Options", {
 });
 
 export function engineCommand(run: RunCommand): Command {
-  return new Command("engine")
+  const command = new Command("engine")
     .summary("serve the embedded model over SGLang's protocol")
     .description(
       "Serves a small language model of this package, or a folder with one of its kind, on the processor: /generate (JSON and " +
@@ -37,17 +38,15 @@ export function engineCommand(run: RunCommand): Command {
         "/continue_generation, /update_weights_from_disk, /update_weight_version, /flush_cache, /v1/models. Requests are " +
         "checked as strictly as SGLang 0.5.23 checks them.",
     )
-    .addOption(
-      new Option(
-        "--model <folder>",
-        `model folder in Hugging Face's layout (Qwen3), or one that is shipped: ${shippedCheckpoints.join(", ")}`,
-      ).default(shippedCheckpoints[0]),
+    .option(
+      "--model <folder>",
+      `model folder in Hugging Face's layout (Qwen3), or one that is shipped: ${shippedCheckpoints.join(", ")}`,
+      shippedCheckpoints[0],
     )
-    .addOption(new Option("--host <name>", "address to listen on").default("127.0.0.1"))
-    .addOption(new Option(engineFlags.port.flag, engineFlags.port.help))
-    .addOption(new Option(engineFlags.threads.flag, engineFlags.threads.help))
-    .addOption(new Option("--api-key-env <variable>", "environment variable with the key that clients must send"))
-    .addOption(new Option("--weight-version <name>", "what the first weights are called").default("default"))
+    .option("--host <name>", "address to listen on", "127.0.0.1");
+  return addSettings(command, engineFlags)
+    .option("--api-key-env <variable>", "environment variable with the key that clients must send")
+    .option("--weight-version <name>", "what the first weights are called", "default")
     .addHelpText(
       "after",
       `
@@ -72,11 +71,23 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
   // The front names the weights: the engine would repeat the first name over one that a trainer set since.
   const engine = await loadEmbeddedEngine(folder, threads === null ? {} : { threads });
   try {
-    const listener = await listen({ engine, tokenizer, endTokenIds, folder, apiKey, flags, port });
+    const { contextLength, vocabularySize } = engine.config;
+    const front = createSglangFront({
+      ...{ sampler: engine.sampler, tokenizer, endTokenIds, modelPath: folder, contextLength, vocabularySize },
+      ...{ weightVersion: flags.weightVersion, apiKey, refusesStrangers: apiKey === null },
+    });
+    const listener = await front.listen({ host: flags.host, port }).catch((cause: unknown) => {
+      const { code, message } = cause as NodeJS.ErrnoException;
+      const reason = code === "EADDRINUSE" ? "the port is taken" : message;
+      throw new ConfigurationError(
+        `Cannot listen on ${flags.host}:${port}: ${reason}; choose another with --port, or 0 for a free one.`,
+        { cause },
+      );
+    });
     try {
       stdout.write(`${listener.url}\n`);
       stderr.write(
-        `Serving ${flags.model} (${engine.config.contextLength} tokens of context); Ctrl-C ends it.\n` +
+        `Serving ${flags.model} (${contextLength} tokens of context); Ctrl-C ends it.\n` +
           `Try: ${context.program} rollout --url ${listener.url} --model ${quoted(flags.model)}\n`,
       );
       await untilAborted(drain, cancel);
@@ -91,37 +102,5 @@ async function serve(flags: EngineFlags, context: CliContext): Promise<number> {
     }
   } finally {
     await engine.close();
-  }
-}
-
-async function listen(serving: {
-  readonly engine: EmbeddedEngine;
-  readonly tokenizer: Awaited<ReturnType<typeof loadTokenizer>>;
-  readonly endTokenIds: readonly number[];
-  readonly folder: string;
-  readonly apiKey: string | null;
-  readonly flags: EngineFlags;
-  readonly port: number;
-}): Promise<FrontListener> {
-  const { engine, tokenizer, endTokenIds, folder, apiKey, flags, port } = serving;
-  const front = createSglangFront({
-    sampler: engine.sampler,
-    tokenizer,
-    endTokenIds,
-    modelPath: folder,
-    contextLength: engine.config.contextLength,
-    vocabularySize: engine.config.vocabularySize,
-    weightVersion: flags.weightVersion,
-    apiKey,
-    refusesStrangers: apiKey === null,
-  });
-  try {
-    return await front.listen({ host: flags.host, port });
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    throw new ConfigurationError(
-      `Cannot listen on ${flags.host}:${port}: ${code === "EADDRINUSE" ? "the port is taken" : message}; choose another with --port, or 0 for a free one.`,
-      { cause },
-    );
   }
 }

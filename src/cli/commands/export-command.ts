@@ -30,7 +30,7 @@ export function exportModelCommand(run: RunCommand): Command {
         "and writes them as GGUF with weights of 32 bits. Give llama.cpp token ids: it cuts text in another way.",
     )
     .argument("<model>", "a model folder, or a shipped model: bookshop-1m, bookshop-nano")
-    .addOption(new Option("--to <file>", "the file that is written; must be new"))
+    .option("--to <file>", "the file that is written; must be new")
     .addHelpText("after", "\nExample:\n  $ trainable-agents export-model bookshop-1m --to bookshop-1m.gguf")
     .action(async (model: string, flags: ExportModelFlags) => run((context) => exportModel(model, flags, context)));
 }

@@ -97,17 +97,7 @@ async function listEpisodes(
   const { stdout, program } = context;
   const colours = coloursFor(stdout, context.env);
   const [header = "", ...lines] = textTable(
-    [
-      { title: "#", align: "right" },
-      { title: "episode", align: "left" },
-      { title: "reward", align: "right" },
-      { title: "outcome", align: "left" },
-      { title: "stop reason", align: "left" },
-      { title: "turns", align: "right" },
-      { title: "tokens", align: "right" },
-      { title: "sampled", align: "right" },
-      { title: "format errors", align: "left" },
-    ],
+    "># | episode | >reward | outcome | stop reason | >turns | >tokens | >sampled | format errors",
     rows,
   );
   const text = (key: string): string => {

@@ -3,7 +3,7 @@
 
 import { resolve, relative } from "node:path";
 
-import { Command, Option } from "commander";
+import { Command } from "commander";
 
 import { tokenizerOf } from "../../api/choose-model.ts";
 import { rollout, type RolloutOptions } from "../../api/rollout.ts";
@@ -27,8 +27,8 @@ export function prepareCommand(run: RunCommand): Command {
         "user prompts and few-shot displays into a folder. Without --from, the pinned commit is cloned with git.",
     )
     .argument("<benchmark>", "tau-bench")
-    .addOption(new Option("--from <checkout>", "folder of an upstream checkout (default: clone the pinned commit)"))
-    .addOption(new Option("--to <folder>", "folder that is made; must be new or empty"))
+    .option("--from <checkout>", "folder of an upstream checkout (default: clone the pinned commit)")
+    .option("--to <folder>", "folder that is made; must be new or empty")
     .addHelpText(
       "after",
       `
@@ -90,11 +90,9 @@ export function startCommand(run: RunCommand): Command {
         "the policy saw them, with loss masks. The policy is a language model of a million parameters that comes with the " +
         "package and runs in this process; the user follows an agenda.",
     )
-    .addOption(
-      new Option(
-        "--engine <name>",
-        "embedded: the model, or expert: a script that errs now and then, behind SGLang's protocol (default: embedded)",
-      ),
+    .option(
+      "--engine <name>",
+      "embedded: the model, or expert: a script that errs now and then, behind SGLang's protocol (default: embedded)",
     )
     .option("--expert-noise <p>", "how often the expert errs at a turn (default: 0.1); implies --engine expert")
     .option("--tasks <list>", "which test tasks, like 0-7 or 3,5 (default: 0-7)")

@@ -4,7 +4,7 @@
 import { statSync } from "node:fs";
 import { resolve } from "node:path";
 
-import { Command, Option } from "commander";
+import { Command } from "commander";
 
 import { ConfigurationError } from "../../core/index.ts";
 import { type AuditTemplateOptions, bundledChatTemplate } from "../../renderers/index.ts";
@@ -12,6 +12,7 @@ import { openRunFolder } from "../../store/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../../tokenizers/index.ts";
 import type { CliContext, RunCommand } from "../cli-context.ts";
 import { modelPath, readableModel, tokenizerOf } from "../../api/choose-model.ts";
+import { addSettings } from "../flags.ts";
 import { coloursFor } from "../display/terminal-text.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { readFlag, section, whole } from "../../api/setting.ts";
@@ -32,12 +33,12 @@ type TokensFlags = {
   readonly json?: boolean;
 };
 
-const { line: lineFlag } = section("Output", {
+const ownSettings = section("Output", {
   line: whole().help("which conversation of a file of JSON lines (default: 1)"),
 });
 
 export function tokensCommand(run: RunCommand): Command {
-  return new Command("tokens")
+  const command = new Command("tokens")
     .summary("show a conversation as tokens with roles and loss masks")
     .description(
       "Renders a conversation with the tokenizer and chat template of a model, as the loop would, and shows every token with its " +
@@ -46,14 +47,10 @@ export function tokensCommand(run: RunCommand): Command {
     )
     .argument("<conversation>", "file with a conversation, or run folder")
     .argument("[episode]", "of a run folder: its number in the list of inspect, or its id")
-    .addOption(
-      new Option("--model <folder>", `model folder (default: ${readableModel}, the tokenizer of the demonstrations)`),
-    ) // prettier-ignore
-    .addOption(new Option("--template <file>", "a Jinja file in place of the model's chat template"))
-    .addOption(new Option(rolloutSettings.renderer.flag, rolloutSettings.renderer.help))
-    .addOption(new Option(rolloutSettings.history.flag, `${rolloutSettings.history.help} (default: keep-reasoning)`))
-    .addOption(new Option(rolloutSettings.thinking.flag, rolloutSettings.thinking.help))
-    .addOption(new Option(lineFlag.flag, lineFlag.help))
+    .option("--model <folder>", `model folder (default: ${readableModel}, the tokenizer of the demonstrations)`)
+    .option("--template <file>", "a Jinja file in place of the model's chat template");
+  addSettings(command, rolloutSettings, { names: ["renderer", "history", "thinking"], heading: "Options" });
+  return addSettings(command, ownSettings, { heading: "Options" })
     .option("--full", "do not fold long prompts and observations")
     .option("--json", "print the tokens as JSON")
     .addHelpText(
@@ -90,7 +87,7 @@ async function storyOfFile({ conversation, episode, flags }: Asked, { cwd }: Cli
       `Cannot show episode "${episode}" of "${conversation}": it is no run folder; leave the episode out, or name the folder of a run.`,
     );
   }
-  const line = readFlag(lineFlag, flags.line);
+  const line = readFlag(ownSettings.line, flags.line);
   const input = await modelInput(flags, cwd);
   return playConversation(await readConversation(conversation, { cwd, line }), input);
 }

@@ -7,7 +7,7 @@ import type {
   RoundTripFinding,
   TemplateAudit,
 } from "../../renderers/index.ts";
-import { type Colours, printable } from "./terminal-text.ts";
+import { type Colours, labelledRows, printable } from "./terminal-text.ts";
 import { textTable } from "../../lib/text.ts";
 
 export type AuditViewOptions = {
@@ -22,8 +22,8 @@ export function auditView(audit: TemplateAudit, { title, colours }: AuditViewOpt
     colours.bold(title),
     "",
     ...rendererLines(audit, colours),
-    ...findingLines(historyRows(audit.history), ["when this is added", "the template", "the loop"], colours),
-    ...findingLines(roundTripRows(audit.roundTrips), ["read and rendered again", "the text", "encoded whole"], colours),
+    ...findingLines(historyRows(audit.history), "when this is added | the template | the loop", colours),
+    ...findingLines(roundTripRows(audit.roundTrips), "read and rendered again | the text | encoded whole", colours),
     ...listed("to know", audit.notes, colours.cyan),
     ...listed("to mend", audit.problems, colours.red),
     verdict(audit, colours),
@@ -40,8 +40,7 @@ function rendererLines({ renderer }: TemplateAudit, colours: Colours): string[] 
     ["stops at", stopTokens.map(({ id, text }) => `${escaped(text)} ${id}`).join(", ") || "nothing"],
     ["answers follow", escaped(renderer.generationPrompt)],
   ];
-  const width = Math.max(...rows.map(([label]) => label.length));
-  return [...rows.map(([label, value]) => `${colours.dim(label.padEnd(width))}  ${value}`), ""];
+  return [...labelledRows(rows, colours), ""];
 }
 
 type Row = {
@@ -115,10 +114,9 @@ function changeText(change: HistoryChange): string {
   }
 }
 
-function findingLines(rows: readonly Row[], titles: readonly string[], colours: Colours): string[] {
+function findingLines(rows: readonly Row[], titles: string, colours: Colours): string[] {
   if (rows.length === 0) return [];
-  const columns = titles.map((title) => ({ title, align: "left" as const }));
-  const [header = "", ...lines] = textTable(columns, rows.map(({ cells }) => cells)); // prettier-ignore
+  const [header = "", ...lines] = textTable(titles, rows.map(({ cells }) => cells)); // prettier-ignore
   const body = lines.flatMap((line, at) => {
     const { isFine, difference, error } = rows[at]!;
     const shown = isFine ? line : colours.yellow(line);

@@ -2,27 +2,20 @@
 // episode's events, so it shows what happened and not what the policy was shown.
 
 import type { Decision, Episode, EpisodeEvent } from "../../core/index.ts";
-import { type Colours, formatCount, printable, shorten } from "./terminal-text.ts";
+import { type Colours, printable, shorten } from "./terminal-text.ts";
 
-export type ConversationOptions = {
-  readonly colours: Colours;
-  /** Characters of a text that are shown. Default: 600. */
-  readonly textLength?: number;
-  /** Lines of the conversation; the middle is left out. Default: all. */
-  readonly maxLines?: number;
-};
+/** `textLength`: characters of a text that are shown. */
+type View = { readonly colours: Colours; readonly textLength: number };
 
 /** The conversation as lines, a heading first and the ending last. */
-export function conversationView(episode: Episode, options: ConversationOptions): string[] {
-  const { colours, textLength = 600, maxLines = Infinity } = options;
-  const view = { colours, textLength };
+export function conversationView(episode: Episode, view: View): string[] {
+  const { colours } = view;
   // Episodes of text-delta presets have messages only.
-  const body =
+  const lines =
     episode.events.length > 0
       ? episode.events.flatMap((event) => eventLines(event, view))
       : episode.messages.slice(1).flatMap(({ role, content }) => labelled(colours.cyan(role), content, view));
-  const lines = body.length > maxLines ? withoutMiddle(body, maxLines, colours) : body;
-  return [conversationHeading(episode, colours), "", ...lines, "", ...endingLines(episode, { colours, textLength })];
+  return [conversationHeading(episode, colours), "", ...lines, "", ...endingLines(episode, view)];
 }
 
 /** Who, how rewarded and how ended, in one line. */
@@ -32,8 +25,6 @@ export function conversationHeading(episode: Episode, colours: Colours): string 
   const reward = episode.reward === null ? "not graded" : `reward ${episode.reward}`;
   return `${colours.bold(printable(episode.id))}  ${reward}, ${episode.outcome} (${episode.stopReason}), ${turns} turns, seed ${episode.seed}`;
 }
-
-type View = { readonly colours: Colours; readonly textLength: number };
 
 function eventLines(event: EpisodeEvent, view: View): string[] {
   const { colours } = view;
@@ -110,17 +101,6 @@ function labelled(label: string, text: string, { textLength }: View): string[] {
   return `${label}: ${printable(shorten(text, textLength))}`
     .split("\n")
     .map((line, at) => (at === 0 ? line : indent(line)));
-}
-
-function withoutMiddle(lines: readonly string[], maxLines: number, colours: Colours): string[] {
-  const head = Math.ceil((maxLines - 1) / 2);
-  const tail = maxLines - 1 - head;
-  const left = lines.length - head - tail;
-  return [
-    ...lines.slice(0, head),
-    colours.dim(`  … ${formatCount(left)} more lines`),
-    ...lines.slice(lines.length - tail),
-  ];
 }
 
 const indent = (text: string): string => `  ${text}`;

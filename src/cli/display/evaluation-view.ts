@@ -12,7 +12,15 @@ import {
   type RescoredRun,
 } from "../../graders/index.ts";
 import { textTable } from "../../lib/text.ts";
-import { type Colours, formatCount, formatDuration, formatNumber, printable } from "./terminal-text.ts";
+import {
+  type Colours,
+  countsText,
+  formatCount,
+  labelledRows,
+  formatDuration,
+  formatNumber,
+  printable,
+} from "./terminal-text.ts";
 
 /** Kinds of errors that are shown; results.json has all. */
 const shownErrors = 12;
@@ -47,9 +55,8 @@ function summaryView(evaluation: Evaluation, colours: Colours): string[] {
     ["user cost", costText(evaluation.userCost)],
     ["durations", durationsText(evaluation.durations)],
   ];
-  const width = Math.max(...rows.map(([label]) => label.length));
   return [
-    ...rows.map(([label, value]) => `  ${colours.dim(label.padEnd(width))}  ${value}`),
+    ...labelledRows(rows, colours).map((line) => `  ${line}`),
     "",
     ...passTable(evaluation, colours),
     "",
@@ -66,12 +73,7 @@ function costText(cost: number | null): string {
 function passTable({ passRates }: Evaluation, colours: Colours): string[] {
   return indented(
     textTable(
-      [
-        { title: "k", align: "right" },
-        { title: "pass^k", align: "right" },
-        { title: "95 %", align: "left" },
-        { title: "pass@k", align: "right" },
-      ],
+      ">k | >pass^k | 95 % | >pass@k",
       passRates.map(({ k, passHatK: all, passAtK: any, interval: bounds }) => [
         String(k),
         rate(all),
@@ -86,13 +88,7 @@ function passTable({ passRates }: Evaluation, colours: Colours): string[] {
 function taskTable({ tasks }: Evaluation, colours: Colours): string[] {
   return indented(
     textTable(
-      [
-        { title: "task", align: "right" },
-        { title: "passed", align: "right" },
-        { title: "of", align: "right" },
-        { title: "reward", align: "right" },
-        { title: "failures by", align: "left" },
-      ],
+      ">task | >passed | >of | >reward | failures by",
       tasks.map((task) => [
         String(task.taskIndex),
         String(task.successes),
@@ -109,13 +105,7 @@ function countsTable(title: string, counts: Counts, colours: Colours): string[] 
   const entries = Object.entries(counts);
   if (entries.length === 0) return [];
   const shown = entries.slice(0, shownErrors).map(([name, number]) => [formatCount(number), printable(name)]);
-  const table = textTable(
-    [
-      { title: "", align: "right" },
-      { title, align: "left" },
-    ],
-    shown,
-  );
+  const table = textTable(`> | ${title}`, shown);
   const more = entries.length - shown.length;
   return ["", ...indented(table, colours), ...(more > 0 ? [`  … ${more} more kinds`] : [])];
 }
@@ -142,23 +132,11 @@ function interval(bounds: Interval | null): string {
   return bounds === null ? "" : ` (95 %: ${rate(bounds.low)} to ${rate(bounds.high)})`;
 }
 
-function countsText(counts: Counts): string {
-  const entries = Object.entries(counts).filter(([, number]) => number > 0);
-  return entries.length === 0 ? "none" : entries.map(([name, number]) => `${name} ${formatCount(number)}`).join(", ");
-}
-
 /** How well the attribution of failures agrees with a list of labels given by hand. */
 function agreementView(name: string, agreement: readonly Agreement[]): string[] {
   const ratio = (right: number, all: number): string => (all === 0 ? "–" : (right / all).toFixed(3));
   return textTable(
-    [
-      { title: name, align: "left" },
-      { title: "by hand", align: "right" },
-      { title: "found", align: "right" },
-      { title: "right", align: "right" },
-      { title: "precision", align: "right" },
-      { title: "recall", align: "right" },
-    ],
+    `${name} | >by hand | >found | >right | >precision | >recall`,
     agreement
       .filter(({ labelled, found }) => labelled + found > 0)
       .map(({ label, labelled, found, right }) => [

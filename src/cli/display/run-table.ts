@@ -1,7 +1,15 @@
 // The closing table of a run, and the line that says how far it is.
 
 import { type Counts, ratesOf, type RunTotals } from "../../rollout/index.ts";
-import { type Colours, formatCount, formatDuration, formatNumber, formatPercent } from "./terminal-text.ts";
+import {
+  type Colours,
+  countsText,
+  formatCount,
+  labelledRows,
+  formatDuration,
+  formatNumber,
+  formatPercent,
+} from "./terminal-text.ts";
 
 /** One line: how far, how good, how fast, what went wrong. */
 export function progressLine(totals: RunTotals): string {
@@ -65,8 +73,8 @@ function firstSentence(message: string): string {
   return line.length > 400 ? `${line.slice(0, 400)} …` : line;
 }
 
-/** The rows of the closing table: label and value. */
-export function runTableRows(totals: RunTotals): [string, string][] {
+/** The closing table as lines. */
+export function runTable(totals: RunTotals, colours: Colours): string[] {
   const { episodesFinished, outcomes, turns, sampledTokens, elapsedMs } = totals;
   const { turnsPerSecond, sampledTokensPerSecond } = ratesOf(totals);
   const perEpisode = (count: number): string => formatNumber(count / Math.max(1, episodesFinished));
@@ -78,8 +86,8 @@ export function runTableRows(totals: RunTotals): [string, string][] {
         : `${formatCount(episodesFinished)} in ${formatDuration(elapsedMs)}`,
     ],
     ["groups", groupsText(totals)],
-    ["outcomes", countsText(outcomes, true)],
-    ["stop reasons", countsText(totals.stopReasons, false)],
+    ["outcomes", countsText(outcomes)],
+    ["stop reasons", mostFrequent(totals.stopReasons)],
     ["pass rate", `${passText(totals)} (${formatCount(totals.passed)} of ${formatCount(totals.graded)} graded)`],
     ["mean reward", totals.meanReward === null || !hasBegun(totals) ? "–" : totals.meanReward.toFixed(3)],
     ["turns", `${formatCount(turns)}, ${perEpisode(turns)} an episode, ${formatNumber(turnsPerSecond)} a second`],
@@ -88,9 +96,9 @@ export function runTableRows(totals: RunTotals): [string, string][] {
       `${formatCount(sampledTokens)}, ${perEpisode(sampledTokens)} an episode, ${formatNumber(sampledTokensPerSecond)} a second`,
     ],
     ["samples", `${formatCount(totals.samples)} with ${formatCount(totals.trainedTokens)} trained tokens`],
-    ["dropped tokens", countsText(totals.droppedTokens, false)],
-    ["format errors", countsText(totals.problems, false)],
-    ["failures", countsText(totals.failures, false)],
+    ["dropped tokens", mostFrequent(totals.droppedTokens)],
+    ["format errors", mostFrequent(totals.problems)],
+    ["failures", mostFrequent(totals.failures)],
   ];
   if (totals.spelledTokens > 0) {
     rows.push([
@@ -104,12 +112,12 @@ export function runTableRows(totals: RunTotals): [string, string][] {
       `${formatCount(totals.unlikelyTokens)} sampled with a logprob below -100: a grammar, a bias, or a fault of the server`,
     ]);
   }
-  if (Object.keys(totals.deviations).length > 0) rows.push(["deviations", countsText(totals.deviations, false)]);
+  if (Object.keys(totals.deviations).length > 0) rows.push(["deviations", mostFrequent(totals.deviations)]);
   if (totals.retries > 0) rows.push(["retried calls", formatCount(totals.retries)]);
   if (totals.cutResults > 0) rows.push(["cut results", `${formatCount(totals.cutResults)} of tools were too long`]);
   if (totals.agentModelCalls > 0) rows.push(["agent model", costText(totals.agentModelCalls, totals.agentCost)]);
   if (totals.userModelCalls > 0) rows.push(["user model", costText(totals.userModelCalls, totals.userCost)]);
-  return rows;
+  return labelledRows(rows, colours).map((line) => `  ${line}`);
 }
 
 /** How many were decided, and how: what was kept is what is trained. */
@@ -124,7 +132,7 @@ function groupsText(totals: RunTotals): string {
   if (groupsTarget !== null) parts.push(`kept ${formatCount(groupsKept)} of ${formatCount(groupsTarget)} wanted`);
   else if (groupsKept < groupsFinished) parts.push(`kept ${formatCount(groupsKept)}`);
   const dropped = groupsFinished - groupsKept;
-  if (dropped > 0) parts.push(`dropped ${formatCount(dropped)} (${countsText(groupsDropped, false)})`);
+  if (dropped > 0) parts.push(`dropped ${formatCount(dropped)} (${mostFrequent(groupsDropped)})`);
   return parts.join("; ");
 }
 
@@ -132,16 +140,7 @@ function costText(calls: number, cost: number | null): string {
   return `${formatCount(calls)} calls, ${cost === null ? "price unknown" : `$${cost.toFixed(2)}`}`;
 }
 
-/** The closing table as lines. */
-export function runTable(totals: RunTotals, colours: Colours): string[] {
-  const rows = runTableRows(totals);
-  const width = Math.max(...rows.map(([label]) => label.length));
-  return rows.map(([label, value]) => `  ${colours.dim(label.padEnd(width))}  ${value}`);
-}
-
-/** "a 3, b 1", the most frequent first; "none" when there is nothing to count. */
-function countsText(counts: Counts, keepOrder: boolean): string {
-  const entries = Object.entries(counts).filter(([, count]) => count > 0);
-  if (!keepOrder) entries.sort(([, a], [, b]) => b - a);
-  return entries.length === 0 ? "none" : entries.map(([name, count]) => `${name} ${formatCount(count)}`).join(", ");
+/** The most frequent first. */
+function mostFrequent(counts: Counts): string {
+  return countsText(Object.fromEntries(Object.entries(counts).sort(([, a], [, b]) => b - a)));
 }

@@ -52,3 +52,15 @@ export function formatDuration(ms: number): string {
   if (minutes < 60) return `${minutes} min ${Math.floor(seconds % 60)} s`;
   return `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
+
+/** Labels, all as wide as the widest, each before its value. */
+export function labelledRows(rows: readonly (readonly [label: string, value: string])[], colours: Colours): string[] {
+  const width = Math.max(...rows.map(([label]) => label.length));
+  return rows.map(([label, value]) => `${colours.dim(label.padEnd(width))}  ${value}`);
+}
+
+/** "a 3, b 1"; "none" when there is nothing to count. */
+export function countsText(counts: Readonly<Record<string, number>>): string {
+  const entries = Object.entries(counts).filter(([, count]) => count > 0);
+  return entries.length === 0 ? "none" : entries.map(([name, count]) => `${name} ${formatCount(count)}`).join(", ");
+}

@@ -138,17 +138,7 @@ export function terminalChart({ training, evaluations }: PassRateCurve, { width,
 export function comparisonTable(rows: readonly ComparedKind[]): string[] {
   const hasViolations = rows.some(({ violationsBefore }) => violationsBefore !== null);
   return textTable(
-    [
-      { title: "tasks", align: "left" },
-      { title: "n", align: "right" },
-      { title: "before", align: "right" },
-      { title: "95 %", align: "right" },
-      { title: "after", align: "right" },
-      { title: "95 %", align: "right" },
-      { title: "gain", align: "right" },
-      { title: "95 %", align: "right" },
-      ...(hasViolations ? [{ title: "violations an episode", align: "right" } as const] : []),
-    ],
+    `tasks | >n | >before | >95 % | >after | >95 % | >gain | >95 %${hasViolations ? " | >violations an episode" : ""}`,
     rows.map((row) => [
       row.kind,
       String(row.tasks),
