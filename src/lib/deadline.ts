@@ -10,8 +10,10 @@ import { type Clock, systemClock } from "./clock.ts";
  */
 const subscribers = new WeakMap<AbortSignal, Set<() => void>>();
 
-/** Calls back when the signal aborts, until the returned function is called. The signal must not be aborted yet. */
-export function subscribeToAbort(signal: AbortSignal, callback: () => void): () => void {
+/** Calls back when the signal aborts, or at once when it has, until the returned function is called. */
+export function subscribeToAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
+  if (signal?.aborted) callback();
+  if (signal === undefined || signal.aborted) return () => undefined;
   let callbacks = subscribers.get(signal);
   if (callbacks === undefined) {
     const fresh = new Set<() => void>();

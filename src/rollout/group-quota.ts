@@ -22,6 +22,7 @@ export type QuotaDecisions = { readonly kept: readonly number[]; readonly surplu
 
 export class GroupQuota {
   readonly #options: QuotaOptions;
+  readonly #target: number;
   /** By number of the group. */
   readonly #states: State[] = [];
   #kept = 0;
@@ -30,20 +31,14 @@ export class GroupQuota {
   constructor(options: QuotaOptions) {
     const { target, oversample, maxGroups } = options;
     const isWhole = (value: number): boolean => Number.isInteger(value) && value >= 1;
-    if (target !== null && !isWhole(target)) {
-      throw new RangeError(`Cannot roll out: quota.target is ${target}, a whole number of at least 1 is needed.`);
-    }
-    if (!(oversample >= 1)) {
-      throw new RangeError(`Cannot roll out: oversample is ${oversample}, a number of at least 1 is needed.`);
-    }
-    if (maxGroups !== Infinity && !isWhole(maxGroups)) {
-      throw new RangeError(`Cannot roll out: maxGroups is ${maxGroups}, a whole number of at least 1 is needed.`);
-    }
+    const refuse = (name: string, value: number, expected: string): never => {
+      throw new RangeError(`Cannot roll out: ${name} is ${value}, ${expected} of at least 1 is needed.`);
+    };
+    if (target !== null && !isWhole(target)) refuse("quota.target", target, "a whole number");
+    if (!(oversample >= 1)) refuse("oversample", oversample, "a number");
+    if (maxGroups !== Infinity && !isWhole(maxGroups)) refuse("maxGroups", maxGroups, "a whole number");
     this.#options = options;
-  }
-
-  get kept(): number {
-    return this.#kept;
+    this.#target = target ?? Infinity;
   }
 
   /** Groups opened so far; the number of the next one. */
@@ -53,14 +48,14 @@ export class GroupQuota {
 
   /** Enough groups are kept: what is open is surplus. */
   get isMet(): boolean {
-    return this.#options.target !== null && this.#kept >= this.#options.target;
+    return this.#kept >= this.#target;
   }
 
   /** Whether the next group of the plan may be opened now. */
   get mayOpen(): boolean {
-    const { target, oversample, maxGroups } = this.#options;
-    if (this.#states.length >= maxGroups) return false;
-    return target === null || (!this.isMet && this.#kept + this.#undecided < Math.ceil(target * oversample));
+    const { oversample, maxGroups } = this.#options;
+    if (this.#states.length >= maxGroups || this.isMet) return false;
+    return this.#kept + this.#undecided < Math.ceil(this.#target * oversample);
   }
 
   /** The next group of the plan is opened; returns its number. */
@@ -70,54 +65,45 @@ export class GroupQuota {
   }
 
   drop(groupIndex: number): QuotaDecisions {
-    this.#states[groupIndex] = "dropped";
-    this.#undecided--;
-    return this.#options.target === null ? { kept: [], surplus: [] } : this.#settle(this.#options.target);
+    return this.#settle(groupIndex, "dropped");
   }
 
   /** The group passed its filters; whether it is kept now, later or not at all is in what this and later calls return. */
   pass(groupIndex: number): QuotaDecisions {
-    this.#states[groupIndex] = "passed";
-    if (this.#options.target !== null) return this.#settle(this.#options.target);
-    const kept: number[] = [];
-    this.#keep(groupIndex, kept);
-    return { kept, surplus: [] };
+    return this.#settle(groupIndex, "passed");
   }
 
   /** A decision that was made before, by an earlier run of the same plan. */
   restore(groupIndex: number, decision: "kept" | "dropped"): void {
-    this.#states[groupIndex] = decision;
-    this.#undecided--;
-    if (decision === "kept") this.#kept++;
+    this.#set(groupIndex, decision);
   }
 
-  #settle(target: number): QuotaDecisions {
-    const { order } = this.#options;
+  #settle(groupIndex: number, finished: "passed" | "dropped"): QuotaDecisions {
     const kept: number[] = [];
     const surplus: number[] = [];
+    this.#set(groupIndex, finished);
     /** Groups before this one that are kept or still can be. */
     let before = 0;
-    for (const [index, state] of this.#states.entries()) {
-      if (state === "passed") {
-        const isCertain = (order === "plan" ? before : this.#kept) < target;
-        if (isCertain) this.#keep(index, kept);
-        else if (this.isMet) this.#dropSurplus(index, surplus);
+    // Without a target every group that passes is kept, whatever became of others.
+    for (const index of this.#target === Infinity ? [groupIndex] : this.#states.keys()) {
+      if (this.#states[index] === "passed") {
+        const isCertain = (this.#options.order === "plan" ? before : this.#kept) < this.#target;
+        if (isCertain) {
+          this.#set(index, "kept");
+          kept.push(index);
+        } else if (this.isMet) {
+          this.#set(index, "dropped");
+          surplus.push(index);
+        }
       }
       if (this.#states[index] !== "dropped") before++;
     }
     return { kept, surplus };
   }
 
-  #keep(index: number, kept: number[]): void {
-    this.#states[index] = "kept";
-    this.#kept++;
-    this.#undecided--;
-    kept.push(index);
-  }
-
-  #dropSurplus(index: number, surplus: number[]): void {
-    this.#states[index] = "dropped";
-    this.#undecided--;
-    surplus.push(index);
+  #set(groupIndex: number, state: State): void {
+    this.#states[groupIndex] = state;
+    if (state === "kept") this.#kept++;
+    if (state !== "passed") this.#undecided--;
   }
 }

@@ -11,6 +11,7 @@
 
 import type { Episode, EpisodeEvent, GroupRecord, Task } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { subscribeToAbort } from "../lib/deadline.ts";
 import type { RunStore } from "../store/index.ts";
 import { type AdaptiveConcurrency, createEpisodeLimit, type EpisodeLimit } from "./concurrency/episode-limit.ts";
 import type { FinishedEpisode, RunEpisode } from "./episode-runner.ts";
@@ -132,22 +133,22 @@ export class GroupScheduler {
    * Runs until nothing is in flight and nothing can be started. `drain`: no further episode is started; running ones finish.
    * `signal`: as {@link cancel}. Rejects with the first fault, after running episodes are cancelled.
    */
-  async run({ drain, signal }: { readonly drain?: AbortSignal; readonly signal?: AbortSignal } = {}): Promise<void> {
-    const onDrain = (): void => this.pause();
-    const onCancel = (): void => this.cancel();
-    drain?.addEventListener("abort", onDrain, { once: true });
-    signal?.addEventListener("abort", onCancel, { once: true });
+  async run({
+    drain,
+    signal,
+  }: {
+    readonly drain?: AbortSignal | undefined;
+    readonly signal?: AbortSignal | undefined;
+  }) {
+    const subscriptions = [subscribeToAbort(drain, () => this.pause()), subscribeToAbort(signal, () => this.cancel())];
     try {
-      if (drain?.aborted) onDrain();
-      if (signal?.aborted) onCancel();
       await new Promise<void>((resolve) => {
         this.#resolveIdle = resolve;
         this.start();
       });
     } finally {
       this.close();
-      drain?.removeEventListener("abort", onDrain);
-      signal?.removeEventListener("abort", onCancel);
+      for (const unsubscribe of subscriptions) unsubscribe();
     }
     if (this.#fault !== null) throw this.#fault.error;
   }
@@ -371,7 +372,7 @@ export async function runGroups(
     },
     onGroup: (group) => void finished.set(group.plan, group),
   });
-  await scheduler.run(signal === undefined ? {} : { signal });
+  await scheduler.run({ signal });
   return order.flatMap((plan) => finished.get(plan) ?? []);
 }
 

@@ -7,17 +7,16 @@
 //      │           └─ the run is cancelled: its episodes are aborted, and it stays undecided, so that a later process resumes it
 //      └─ drain, cancel or a fault: never started
 
-import type { Episode, EpisodeEvent, GroupRecord, Taskset } from "../core/index.ts";
+import type { Episode, GroupRecord, Taskset } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import type { AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
-import type { FinishedEpisode, RunEpisode } from "./episode-runner.ts";
-import { GroupQuota, type QuotaDecisions, type QuotaOptions } from "./group-quota.ts";
+import type { RunEpisode } from "./episode-runner.ts";
+import { GroupQuota, type QuotaOptions } from "./group-quota.ts";
 import { type ExportSamples, GroupScheduler, type GroupStore } from "./group-scheduler.ts";
 import {
   type FinishedGroup,
   groupIdOf,
   type GroupPolicy,
-  type PlannedGroup,
   placeOf,
   reasonToDrop,
   resolveGroupPolicy,
@@ -83,141 +82,91 @@ export async function runRollout(
   options: RolloutOptions = {},
 ): Promise<RunTotals> {
   checkPlan(plan);
-  return new Rollout(plan, parts, options).run();
-}
-
-class Rollout {
-  readonly #plan: RolloutPlan;
-  readonly #parts: RolloutParts;
-  readonly #options: RolloutOptions;
-  readonly #policy: GroupPolicy;
-  readonly #quota: GroupQuota;
-  readonly #tasks: TaskSource;
-  readonly #counter: TotalsCounter;
-  readonly #scheduler: GroupScheduler;
+  const { taskset, taskIndexes, groupSize, seed } = plan;
+  const { decided, ...recorded } = parts;
+  const { clock = systemClock, concurrency = 64, quota: { target = null, ...quotaOptions } = {} } = options;
+  const policy = resolveGroupPolicy(options.groups ?? {}, groupSize);
+  const maxGroups = target === null ? Infinity : 8 * target;
+  const quota = new GroupQuota({ oversample: 1, order: "plan", maxGroups, ...quotaOptions, target });
+  const tasks = options.tasks ?? tasksInOrder(taskIndexes, { passes: target === null ? 1 : Infinity });
+  const planned = { groups: target ?? taskIndexes.length, groupSize, target };
+  const counter = new TotalsCounter(planned, () => clock.now());
   /** How often each task was run. */
-  readonly #visits = new Map<number, number>();
+  const visits = new Map<number, number>();
   /** Groups that passed and are not decided yet. */
-  readonly #passed = new Map<number, FinishedGroup>();
+  const passed = new Map<number, FinishedGroup>();
 
-  constructor(plan: RolloutPlan, parts: RolloutParts, options: RolloutOptions) {
-    const { clock = systemClock, concurrency = 64, quota = {}, tasks } = options;
-    const { groupSize, seed, taskIndexes } = plan;
-    this.#plan = plan;
-    this.#parts = parts;
-    this.#options = options;
-    this.#policy = resolveGroupPolicy(options.groups ?? {}, groupSize);
-    const { target = null } = quota;
-    const maxGroups = quota.maxGroups ?? (target === null ? Infinity : 8 * target);
-    this.#quota = new GroupQuota({ oversample: 1, order: "plan", ...quota, target, maxGroups });
-    this.#tasks = tasks ?? tasksInOrder(taskIndexes, { passes: target === null ? 1 : Infinity });
-    const planned = { groups: target ?? taskIndexes.length, groupSize, target };
-    this.#counter = new TotalsCounter(planned, () => clock.now());
-    const { runEpisode, store, exportSamples, decided } = parts;
-    this.#scheduler = new GroupScheduler({
-      runEpisode,
-      seed,
-      groupSize,
-      policy: this.#policy,
-      concurrency,
-      store,
-      exportSamples,
-      clock,
-      nextGroup: () => this.#nextGroup(),
-      placesOf: ({ groupId }) => decided?.get(groupId)?.episodeIds.map(placeOf) ?? null,
-      onStart: () => {
-        this.#counter.start();
-        this.#report();
-      },
-      onEvent: (event) => this.#onEvent(event),
-      onRecorded: (event) => this.#counter.recorded(event),
-      onEpisode: (finished) => this.#onEpisode(finished),
-      onGroup: (group) => this.#onGroup(group),
-    });
-  }
-
-  async run(): Promise<RunTotals> {
-    const { drain, signal } = this.#options;
-    await this.#scheduler.run({ ...(drain && { drain }), ...(signal && { signal }) });
-    return this.#totals();
-  }
-
-  #nextGroup(): PlannedGroup | null {
-    if (!this.#quota.mayOpen) return null;
-    const taskIndex = this.#tasks.next(this.#quota.opened);
-    if (taskIndex === null || taskIndex === "later") return null;
-    const groupIndex = this.#quota.open();
-    const visit = (this.#visits.get(taskIndex) ?? 0) + 1;
-    this.#visits.set(taskIndex, visit);
-    const task = this.#plan.taskset.task(taskIndex);
-    return { groupId: groupIdOf(task, visit), task, groupIndex };
-  }
-
-  #onEvent(event: EpisodeEvent): void {
-    this.#counter.event(event);
-    if (event.type === "turn" || event.type === "agent-reply") this.#report();
-  }
-
-  #onEpisode(finished: FinishedEpisode): void {
-    this.#counter.finish(finished);
-    this.#options.onEpisode?.(finished.episode);
-    this.#report();
-  }
-
-  async #onGroup(group: FinishedGroup): Promise<void> {
-    const { groupIndex, groupId, task } = group.plan;
-    const rewards = group.ending === "surplus" ? [] : viewOf(group).rewards;
-    this.#tasks.report({ groupIndex, taskIndex: task.index, rewards });
-    const before = this.#parts.decided?.get(groupId);
-    if (before !== undefined) {
-      this.#quota.restore(groupIndex, before.decision);
-      this.#count(before, group);
-    } else {
-      const reason = reasonToDrop(group, this.#policy);
-      if (reason === null) {
-        this.#passed.set(groupIndex, group);
-        await this.#apply(this.#quota.pass(groupIndex));
-      } else {
-        const decisions = this.#quota.drop(groupIndex);
-        await this.#decide(group, reason);
-        await this.#apply(decisions);
-      }
-    }
-    if (this.#quota.isMet) this.#scheduler.end(() => true, "surplus");
-  }
-
-  async #apply({ kept, surplus }: QuotaDecisions): Promise<void> {
-    for (const groupIndex of kept) await this.#decide(this.#takePassed(groupIndex), null);
-    for (const groupIndex of surplus) await this.#decide(this.#takePassed(groupIndex), "surplus");
-  }
-
-  #takePassed(groupIndex: number): FinishedGroup {
-    const group = this.#passed.get(groupIndex)!;
-    this.#passed.delete(groupIndex);
-    return group;
-  }
-
+  const totals = (): RunTotals => counter.totals({ concurrency: scheduler.concurrency });
+  const report = (): void => options.onProgress?.(totals);
+  const count = (record: GroupRecord, { members }: FinishedGroup): void => {
+    const results = members.map(({ finished }) => finished.result);
+    counter.decide(record, results);
+    options.onGroup?.(record);
+    report();
+  };
   /** `reason`: why it is dropped; `null`: it is kept. */
-  async #decide(group: FinishedGroup, reason: string | null): Promise<void> {
-    this.#count(await this.#scheduler.record(group, reason), group);
-  }
+  const decide = async (group: FinishedGroup, reason: string | null): Promise<void> =>
+    count(await scheduler.record(group, reason), group);
+  const decidePassed = async (groupIndexes: readonly number[], reason: string | null): Promise<void> => {
+    for (const groupIndex of groupIndexes) {
+      const group = passed.get(groupIndex)!;
+      passed.delete(groupIndex);
+      await decide(group, reason);
+    }
+  };
 
-  #count(record: GroupRecord, { members }: FinishedGroup): void {
-    this.#counter.decide(
-      record,
-      members.map(({ finished }) => finished.result),
-    );
-    this.#options.onGroup?.(record);
-    this.#report();
-  }
-
-  #report(): void {
-    this.#options.onProgress?.(() => this.#totals());
-  }
-
-  #totals(): RunTotals {
-    return this.#counter.totals({ concurrency: this.#scheduler.concurrency });
-  }
+  const scheduler: GroupScheduler = new GroupScheduler({
+    ...recorded,
+    seed,
+    groupSize,
+    policy,
+    concurrency,
+    clock,
+    nextGroup: () => {
+      const taskIndex = quota.mayOpen ? tasks.next(quota.opened) : null;
+      if (taskIndex === null || taskIndex === "later") return null;
+      const visit = (visits.get(taskIndex) ?? 0) + 1;
+      visits.set(taskIndex, visit);
+      const groupIndex = quota.open();
+      const task = taskset.task(taskIndex);
+      return { groupId: groupIdOf(task, visit), task, groupIndex };
+    },
+    placesOf: ({ groupId }) => decided?.get(groupId)?.episodeIds.map(placeOf) ?? null,
+    onStart: () => {
+      counter.start();
+      report();
+    },
+    onEvent: (event) => {
+      counter.event(event);
+      if (event.type === "turn" || event.type === "agent-reply") report();
+    },
+    onRecorded: (event) => counter.recorded(event),
+    onEpisode: (finished) => {
+      counter.finish(finished);
+      options.onEpisode?.(finished.episode);
+      report();
+    },
+    onGroup: async (group) => {
+      const { groupIndex, groupId, task } = group.plan;
+      const rewards = group.ending === "surplus" ? [] : viewOf(group).rewards;
+      tasks.report({ groupIndex, taskIndex: task.index, rewards });
+      const before = decided?.get(groupId);
+      if (before !== undefined) {
+        quota.restore(groupIndex, before.decision);
+        count(before, group);
+      } else {
+        const reason = reasonToDrop(group, policy);
+        if (reason === null) passed.set(groupIndex, group);
+        const { kept, surplus } = reason === null ? quota.pass(groupIndex) : quota.drop(groupIndex);
+        if (reason !== null) await decide(group, reason);
+        await decidePassed(kept, null);
+        await decidePassed(surplus, "surplus");
+      }
+      if (quota.isMet) scheduler.end(() => true, "surplus");
+    },
+  });
+  await scheduler.run(options);
+  return totals();
 }
 
 function checkPlan({ taskIndexes, groupSize, taskset }: RolloutPlan): void {

@@ -99,46 +99,44 @@ export function ratesOf({ elapsedMs, ...totals }: RunTotals): {
 
 type Planned = { readonly groups: number; readonly groupSize: number; readonly target: number | null };
 
-const noNumbers = {
-  episodesStarted: 0,
-  episodesFinished: 0,
-  recordedEpisodes: 0,
-  groupsFinished: 0,
-  groupsKept: 0,
-  groupsWithoutSignal: 0,
-  graded: 0,
-  gradedWithoutTurn: 0,
-  passed: 0,
-  turns: 0,
-  sampledTokens: 0,
-  recordedTurns: 0,
-  recordedSampledTokens: 0,
-  promptTokens: 0,
-  spelledTokens: 0,
-  unlikelyTokens: 0,
-  retries: 0,
-  cutResults: 0,
-  samples: 0,
-  trainedTokens: 0,
-};
+/** Without a prototype, because names may come from foreign code. */
+const noCounts = <T = number>() => Object.create(null) as Record<string, T>;
 
 /** Adds up a run. Not a log: single contributions cannot be removed. */
 export class TotalsCounter {
   readonly #planned: Planned;
   readonly #now: () => number;
   readonly #start: number;
-  readonly #numbers = { ...noNumbers };
-  readonly #outcomes: Record<Outcome, number> = { completed: 0, truncated: 0, aborted: 0, failed: 0 };
-  /** Maps, because names may come from foreign code. */
-  readonly #counts = {
-    groupsDropped: new Map<string, number>(),
-    stopReasons: new Map<string, number>(),
-    failures: new Map<string, number>(),
-    problems: new Map<string, number>(),
-    deviations: new Map<string, number>(),
-    droppedTokens: new Map<string, number>(),
+  readonly #counted = {
+    episodesStarted: 0,
+    episodesFinished: 0,
+    recordedEpisodes: 0,
+    groupsFinished: 0,
+    groupsKept: 0,
+    groupsWithoutSignal: 0,
+    graded: 0,
+    gradedWithoutTurn: 0,
+    passed: 0,
+    turns: 0,
+    sampledTokens: 0,
+    recordedTurns: 0,
+    recordedSampledTokens: 0,
+    promptTokens: 0,
+    spelledTokens: 0,
+    unlikelyTokens: 0,
+    retries: 0,
+    cutResults: 0,
+    samples: 0,
+    trainedTokens: 0,
+    outcomes: { completed: 0, truncated: 0, aborted: 0, failed: 0 },
+    groupsDropped: noCounts(),
+    stopReasons: noCounts(),
+    failures: noCounts(),
+    firstFailures: noCounts<string>(),
+    problems: noCounts(),
+    deviations: noCounts(),
+    droppedTokens: noCounts(),
   };
-  readonly #firstFailures = new Map<string, string>();
   #rewardSum = 0;
   #agentUsage = freeUsage;
   #userUsage = freeUsage;
@@ -150,99 +148,90 @@ export class TotalsCounter {
   }
 
   start(): void {
-    this.#numbers.episodesStarted++;
+    this.#counted.episodesStarted++;
   }
 
   /** Counts while the episode runs, so that rates are right before the first one ends. */
   event(event: EpisodeEvent): void {
-    const numbers = this.#numbers;
+    const counted = this.#counted;
     if (event.type === "turn") {
-      numbers.turns++;
-      numbers.retries += event.attempts.length;
-      numbers.sampledTokens += event.turn.sampledTokens.length;
-      numbers.promptTokens += event.usage.promptTokens;
-      numbers.spelledTokens += event.turn.spelledTokens;
-      numbers.unlikelyTokens += countUnlikely(event.turn);
-      if (event.turn.deviation !== null) add(this.#counts.deviations, event.turn.deviation);
+      counted.turns++;
+      counted.retries += event.attempts.length;
+      counted.sampledTokens += event.turn.sampledTokens.length;
+      counted.promptTokens += event.usage.promptTokens;
+      counted.spelledTokens += event.turn.spelledTokens;
+      counted.unlikelyTokens += countUnlikely(event.turn);
+      if (event.turn.deviation !== null) add(counted.deviations, event.turn.deviation);
     } else if (event.type === "user-line") {
       this.#userUsage = addUsage(this.#userUsage, event.line.usage);
     } else if (event.type === "agent-reply") {
-      numbers.turns++;
-      numbers.retries += event.attempts.length;
+      counted.turns++;
+      counted.retries += event.attempts.length;
       this.#agentUsage = addUsage(this.#agentUsage, event.usage);
     } else if (event.type === "decision") {
-      for (const problem of event.decision.problems) add(this.#counts.problems, problem.code);
+      for (const problem of event.decision.problems) add(counted.problems, problem.code);
     } else if (event.type === "tool-result" && event.cutFrom !== null) {
-      numbers.cutResults++;
+      counted.cutResults++;
     }
   }
 
   /** Counts an event that an earlier process recorded. */
   recorded(event: EpisodeEvent): void {
-    const { turns, sampledTokens } = this.#numbers;
+    const { turns, sampledTokens } = this.#counted;
     this.event(event);
-    this.#numbers.recordedTurns += this.#numbers.turns - turns;
-    this.#numbers.recordedSampledTokens += this.#numbers.sampledTokens - sampledTokens;
+    this.#counted.recordedTurns += this.#counted.turns - turns;
+    this.#counted.recordedSampledTokens += this.#counted.sampledTokens - sampledTokens;
   }
 
   finish({ episode, result, origin }: FinishedEpisode): void {
-    const [numbers, counts] = [this.#numbers, this.#counts];
-    numbers.episodesFinished++;
-    if (origin === "stored") numbers.recordedEpisodes++;
-    this.#outcomes[episode.outcome]++;
-    add(counts.stopReasons, episode.stopReason);
+    const counted = this.#counted;
+    counted.episodesFinished++;
+    if (origin === "stored") counted.recordedEpisodes++;
+    counted.outcomes[episode.outcome]++;
+    add(counted.stopReasons, episode.stopReason);
     if (episode.failure !== null) {
       const name = `${episode.failure.boundary}/${episode.failure.code}`;
-      add(counts.failures, name);
-      if (!this.#firstFailures.has(name)) this.#firstFailures.set(name, episode.failure.message);
+      add(counted.failures, name);
+      counted.firstFailures[name] ??= episode.failure.message;
     }
     if (episode.reward !== null) {
-      numbers.graded++;
+      counted.graded++;
       // A preset with a loop of its own has samples and no events.
       const hasTurn = episode.events.some(({ type }) => type === "turn" || type === "agent-reply");
-      if (!hasTurn && result.samples.length === 0) numbers.gradedWithoutTurn++;
+      if (!hasTurn && result.samples.length === 0) counted.gradedWithoutTurn++;
       this.#rewardSum += episode.reward;
-      if (Math.abs(episode.reward - 1) <= 1e-6) numbers.passed++;
+      if (Math.abs(episode.reward - 1) <= 1e-6) counted.passed++;
     }
-    for (const drop of result.dropped) add(counts.droppedTokens, drop.reason, drop.count);
+    for (const drop of result.dropped) add(counted.droppedTokens, drop.reason, drop.count);
   }
 
   /** `results`: of the episodes of the group. */
   decide({ decision, reason, rewards }: GroupRecord, results: readonly EpisodeSamples[]): void {
-    const [numbers, counts] = [this.#numbers, this.#counts];
-    numbers.groupsFinished++;
-    if (decision === "kept") numbers.groupsKept++;
-    else add(counts.groupsDropped, reason ?? "unknown");
+    const counted = this.#counted;
+    counted.groupsFinished++;
+    if (decision === "kept") counted.groupsKept++;
+    else add(counted.groupsDropped, reason ?? "unknown");
     const graded = rewards.filter((reward) => reward !== null);
-    if (graded.every((reward) => reward === graded[0])) numbers.groupsWithoutSignal++;
+    if (graded.every((reward) => reward === graded[0])) counted.groupsWithoutSignal++;
     for (const sample of results.flatMap(({ samples }) => samples)) {
       const trained = countOnes(sample.lossMask);
       if (decision === "kept") {
-        numbers.samples++;
-        numbers.trainedTokens += trained;
-      } else if (trained > 0) add(counts.droppedTokens, "filtered", trained);
+        counted.samples++;
+        counted.trainedTokens += trained;
+      } else if (trained > 0) add(counted.droppedTokens, "filtered", trained);
     }
   }
 
   totals({ concurrency }: { readonly concurrency: number }): RunTotals {
     const { groups, groupSize, target } = this.#planned;
-    const counts = this.#counts;
-    const { graded, passed } = this.#numbers;
+    const { graded, passed } = this.#counted;
     return {
-      ...this.#numbers,
+      ...structuredClone(this.#counted),
       episodesPlanned: groups * groupSize,
       groupsPlanned: groups,
       groupsTarget: target,
-      groupsDropped: Object.fromEntries(counts.groupsDropped),
-      outcomes: { ...this.#outcomes },
-      stopReasons: Object.fromEntries(counts.stopReasons),
       passRate: graded === 0 ? null : passed / graded,
       meanReward: graded === 0 ? null : this.#rewardSum / graded,
-      failures: Object.fromEntries(counts.failures),
-      firstFailures: Object.fromEntries(this.#firstFailures),
-      problems: Object.fromEntries(counts.problems),
-      deviations: Object.fromEntries(counts.deviations),
-      droppedTokens: Object.fromEntries(counts.droppedTokens),
       agentModelCalls: this.#agentUsage.modelCalls,
       agentCost: this.#agentUsage.cost,
       userModelCalls: this.#userUsage.modelCalls,
@@ -253,8 +242,8 @@ export class TotalsCounter {
   }
 }
 
-function add(counts: Map<string, number>, name: string, count = 1): void {
-  counts.set(name, (counts.get(name) ?? 0) + count);
+function add(counts: Record<string, number>, name: string, count = 1): void {
+  counts[name] = (counts[name] ?? 0) + count;
 }
 
 /** What is allowed but spoils learning, one sentence each; empty when nothing does. Meant to be said once a run. */

@@ -4,7 +4,7 @@
 import type { EngineLoad, EngineLoadSource, EpisodeEvent } from "../../core/index.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { withDeadline } from "../../lib/deadline.ts";
-import { checkBounds, type ConcurrencyBounds, firstLimit, type LimitState, nextLimit } from "./next-limit.ts";
+import { checkBounds, type ConcurrencyBounds, firstLimit, nextLimit } from "./next-limit.ts";
 
 /** Follows the servers between two bounds. */
 export type AdaptiveConcurrency = ConcurrencyBounds & {
@@ -28,7 +28,7 @@ export interface EpisodeLimit {
 
 /** Throws a `RangeError` for a number below 1 and for bounds that are none. */
 export function createEpisodeLimit(setting: number | AdaptiveConcurrency, clock: Clock): EpisodeLimit {
-  if (typeof setting !== "number") return new AdaptiveLimit(setting, clock);
+  if (typeof setting !== "number") return adaptiveLimit(setting, clock);
   if (setting !== Infinity) checkBounds({ floor: setting, ceiling: setting });
   return { current: setting, observe: () => undefined, start: () => undefined, stop: () => undefined };
 }
@@ -38,97 +38,62 @@ const overloadCodes: ReadonlySet<string> = new Set(["overloaded", "timeout"]);
 /** A server that takes longer to say how busy it is counts as silent for this once. */
 const loadTimeoutMs = 5_000;
 
-class AdaptiveLimit implements EpisodeLimit {
-  readonly #clock: Clock;
-  readonly #bounds: ConcurrencyBounds;
-  readonly #intervalMs: number;
-  readonly #stopped = new AbortController();
-  #source: EngineLoadSource | null;
-  #state: LimitState;
-  #hooks: { readonly running: () => number; readonly onChange: () => void } | null = null;
-  #cancelTimer: (() => void) | null = null;
-  #lastLook = 0;
-  #calls = 0;
-  #sampledTokens = 0;
-  #overloads = 0;
-
-  constructor(setting: AdaptiveConcurrency, clock: Clock) {
-    const { start, load, intervalMs = 2_000 } = setting;
-    if (!(intervalMs > 0)) throw new RangeError(`Cannot adapt: intervalMs is ${intervalMs}, more than 0 is needed.`);
-    this.#clock = clock;
-    this.#bounds = checkBounds(setting);
-    this.#intervalMs = intervalMs;
-    this.#source = load;
-    this.#state = firstLimit(this.#bounds, start);
-  }
-
-  get current(): number {
-    return this.#state.limit;
-  }
-
-  observe(event: EpisodeEvent): void {
-    if (event.type !== "turn" && event.type !== "agent-reply") return;
-    this.#calls++;
-    if (event.type === "turn") this.#sampledTokens += event.turn.sampledTokens.length;
-    this.#overloads += event.attempts.filter(({ failure }) => overloadCodes.has(failure.code)).length;
-  }
-
-  start(hooks: { readonly running: () => number; readonly onChange: () => void }): void {
-    this.#hooks = hooks;
-    this.#lastLook = this.#clock.now();
-    this.#wait();
-  }
-
-  stop(): void {
-    this.#cancelTimer?.();
-    this.#stopped.abort(new Error("The run has ended."));
-  }
-
-  #wait(): void {
-    if (!this.#stopped.signal.aborted) this.#cancelTimer = this.#clock.after(this.#intervalMs, () => void this.#look());
-  }
-
-  async #look(): Promise<void> {
-    const load = await this.#readLoad();
-    const hooks = this.#hooks;
-    if (this.#stopped.signal.aborted || hooks === null) return;
-    const now = this.#clock.now();
-    const before = this.#state.limit;
-    this.#state = nextLimit(
-      this.#state,
-      {
-        running: hooks.running(),
-        elapsedMs: now - this.#lastLook,
-        calls: this.#calls,
-        sampledTokens: this.#sampledTokens,
-        overloads: this.#overloads,
-        load,
-      },
-      this.#bounds,
-    );
-    this.#lastLook = now;
-    this.#calls = 0;
-    this.#sampledTokens = 0;
-    this.#overloads = 0;
-    this.#wait();
-    if (this.#state.limit !== before) hooks.onChange();
-  }
+function adaptiveLimit({ start, intervalMs = 2_000, ...setting }: AdaptiveConcurrency, clock: Clock): EpisodeLimit {
+  if (!(intervalMs > 0)) throw new RangeError(`Cannot adapt: intervalMs is ${intervalMs}, more than 0 is needed.`);
+  const bounds = checkBounds(setting);
+  const stopped = new AbortController();
+  let source = setting.load;
+  let state = firstLimit(bounds, start);
+  let cancelTimer = (): void => undefined;
+  let lastLook = 0;
+  const nothing = { calls: 0, sampledTokens: 0, overloads: 0 };
+  let seen = { ...nothing };
 
   /** An unreachable server is queried again; one that reports nothing is not. */
-  async #readLoad(): Promise<EngineLoad | null> {
-    const source = this.#source;
-    if (source === null) return null;
+  const readLoad = async (): Promise<EngineLoad | null> => {
+    const reporting = source;
+    if (reporting === null) return null;
     try {
-      const { signal } = this.#stopped;
-      const load = await withDeadline((bounded) => source.load({ signal: bounded }), {
-        timeoutMs: loadTimeoutMs,
-        clock: this.#clock,
-        signal,
-      });
-      if (load === null) this.#source = null;
+      const options = { timeoutMs: loadTimeoutMs, clock, signal: stopped.signal };
+      const load = await withDeadline((signal) => reporting.load({ signal }), options);
+      if (load === null) source = null;
       return load;
     } catch {
       return null;
     }
-  }
+  };
+  const look = async (hooks: Parameters<EpisodeLimit["start"]>[0]): Promise<void> => {
+    const load = await readLoad();
+    if (stopped.signal.aborted) return;
+    const now = clock.now();
+    const before = state.limit;
+    state = nextLimit(state, { ...seen, running: hooks.running(), elapsedMs: now - lastLook, load }, bounds);
+    lastLook = now;
+    seen = { ...nothing };
+    wait(hooks);
+    if (state.limit !== before) hooks.onChange();
+  };
+  const wait = (hooks: Parameters<EpisodeLimit["start"]>[0]): void => {
+    if (!stopped.signal.aborted) cancelTimer = clock.after(intervalMs, () => void look(hooks));
+  };
+
+  return {
+    get current() {
+      return state.limit;
+    },
+    observe(event) {
+      if (event.type !== "turn" && event.type !== "agent-reply") return;
+      seen.calls++;
+      if (event.type === "turn") seen.sampledTokens += event.turn.sampledTokens.length;
+      seen.overloads += event.attempts.filter(({ failure }) => overloadCodes.has(failure.code)).length;
+    },
+    start(hooks) {
+      lastLook = clock.now();
+      wait(hooks);
+    },
+    stop() {
+      cancelTimer();
+      stopped.abort(new Error("The run has ended."));
+    },
+  };
 }

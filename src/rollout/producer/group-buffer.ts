@@ -2,6 +2,7 @@
 // weights are trained first. It hands over whole requests alone, and knows nothing of versions: their age is measured by its
 // owner, at the moment in which they leave.
 
+import { subscribeToAbort } from "../../lib/deadline.ts";
 import type { FinishedGroup } from "../groups.ts";
 
 /** A group that is handed over, and how old it is at that moment. */
@@ -56,31 +57,25 @@ export class GroupBuffer {
   }
 
   /** First come, first served. Fewer groups, or none, once the buffer is closed. */
-  take(count: number, signal?: AbortSignal): Promise<readonly HandedGroup[]> {
-    return new Promise((resolve, reject) => {
-      if (signal?.aborted) return reject(signal.reason as Error);
-      if (this.#fault !== null) return reject(this.#fault);
-      const unhook = (): void => signal?.removeEventListener("abort", onAbort);
-      const taker: Taker = {
-        count,
-        resolve: (groups) => {
-          unhook();
-          resolve(groups);
-        },
-        reject: (error) => {
-          unhook();
-          reject(error);
-        },
-      };
-      const onAbort = (): void => {
-        this.#takers.splice(this.#takers.indexOf(taker), 1);
-        reject(signal?.reason as Error);
+  async take(count: number, signal?: AbortSignal): Promise<readonly HandedGroup[]> {
+    signal?.throwIfAborted();
+    if (this.#fault !== null) throw this.#fault;
+    let unsubscribe = (): void => undefined;
+    try {
+      return await new Promise<readonly HandedGroup[]>((resolve, reject) => {
+        const taker = { count, resolve, reject };
+        this.#takers.push(taker);
+        unsubscribe = subscribeToAbort(signal, () => {
+          if (!this.#takers.includes(taker)) return;
+          this.#takers.splice(this.#takers.indexOf(taker), 1);
+          reject(signal?.reason as Error);
+          this.#serve();
+        });
         this.#serve();
-      };
-      signal?.addEventListener("abort", onAbort, { once: true });
-      this.#takers.push(taker);
-      this.#serve();
-    });
+      });
+    } finally {
+      unsubscribe();
+    }
   }
 
   /** No further group comes: waiting takers get the groups that are there, later ones the rest. */
