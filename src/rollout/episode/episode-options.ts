@@ -65,16 +65,6 @@ export const defaultEngineAbort: EngineAbortPolicy = Object.freeze({
   maxPauseMs: 900_000,
 });
 
-/** Throws a `RangeError` that names the option and its value. */
-function checkEngineAbort({ onAbort, maxAborts, maxPauseMs }: EngineAbortPolicy): void {
-  const refuse = (name: string, value: unknown, expected: string): never => {
-    throw new RangeError(`Cannot run an episode: engineAbort.${name} is ${String(value)}, ${expected} is needed.`);
-  };
-  if (!["continue", "restart", "end"].includes(onAbort)) refuse("onAbort", onAbort, "continue, restart or end");
-  if (!Number.isInteger(maxAborts) || maxAborts < 0) refuse("maxAborts", maxAborts, "a whole number of at least 0");
-  if (!(maxPauseMs >= 0)) refuse("maxPauseMs", maxPauseMs, "at least 0");
-}
-
 export type EpisodeOptions = {
   /** Default: `<task id>#<sample index>`. Unique within a run. */
   readonly episodeId?: string;
@@ -176,22 +166,27 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     onEvent: options.onEvent ?? null,
     clock: options.clock ?? systemClock,
   };
-  const { maxTurns, maxSampledTokens, maxContextTokens } = resolved.limits;
-  requireWhole("limits.maxTurns", maxTurns);
+  const { limits, engineAbort, turnTimeoutMs, timeouts } = resolved;
+  requireWhole("limits.maxTurns", limits.maxTurns);
   requireWhole("maxResultCharacters", resolved.maxResultCharacters);
-  if (maxSampledTokens !== null) requireWhole("limits.maxSampledTokens", maxSampledTokens);
-  if (maxContextTokens !== null) requireWhole("limits.maxContextTokens", maxContextTokens);
-  checkEngineAbort(resolved.engineAbort);
-  const { turnTimeoutMs, timeouts } = resolved;
+  requireWhole("limits.maxSampledTokens", limits.maxSampledTokens ?? 1);
+  requireWhole("limits.maxContextTokens", limits.maxContextTokens ?? 1);
+  requireWhole("engineAbort.maxAborts", engineAbort.maxAborts, 0);
+  if (!["continue", "restart", "end"].includes(engineAbort.onAbort)) {
+    refuse("engineAbort.onAbort", engineAbort.onAbort, "continue, restart or end");
+  }
+  if (!(engineAbort.maxPauseMs >= 0)) refuse("engineAbort.maxPauseMs", engineAbort.maxPauseMs, "at least 0");
   const durations = Object.entries(timeouts).map(([name, ms]) => [`timeouts.${name}`, ms] as const);
   for (const [name, ms] of [["turnTimeoutMs", turnTimeoutMs] as const, ...durations]) {
-    if (!(ms > 0)) throw new RangeError(`Cannot run an episode: ${name} is ${ms}, more than 0 is needed.`);
+    if (!(ms > 0)) refuse(name, ms, "more than 0");
   }
   return resolved;
 }
 
-function requireWhole(name: string, value: number): void {
-  if (!Number.isInteger(value) || value < 1) {
-    throw new RangeError(`Cannot run an episode: ${name} is ${value}, a whole number of at least 1 is needed.`);
-  }
+function requireWhole(name: string, value: number, least = 1): void {
+  if (!Number.isInteger(value) || value < least) refuse(name, value, `a whole number of at least ${least}`);
+}
+
+function refuse(name: string, value: unknown, expected: string): never {
+  throw new RangeError(`Cannot run an episode: ${name} is ${String(value)}, ${expected} is needed.`);
 }

@@ -6,8 +6,8 @@
 //                               ├─ say ──► user ────────┤
 //                               └─ format error ─► feedback ─┘   ending ─► grade ─► episode
 
-import type { ChatAgent, AgentStrategy, Decision } from "../../core/agent.ts";
-import type { Task, EnvironmentSource } from "../../core/environment.ts";
+import type { ChatAgent, Decision } from "../../core/agent.ts";
+import type { Task } from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
 import { attribute, ConfigurationError, AttributedError, type Boundary, outcomeOf } from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
@@ -29,10 +29,7 @@ import { type Ending, endingOf, isEnding, stop } from "./ending.ts";
  */
 export async function runEpisode(task: Task, parts: EpisodeParts, options: EpisodeOptions = {}): Promise<Episode> {
   const resolved = resolveOptions(task.id, options);
-  const { environment, strategy } = parts;
-  const user = makeUser(parts.user, task, resolved);
-  const actions = new EngineActions(parts, resolved);
-  return new EpisodeRun(task, { environment, strategy, user, actions }, resolved).run();
+  return new EpisodeRun(task, { ...parts, actions: new EngineActions(parts, resolved) }, resolved).run();
 }
 
 /** As {@link EpisodeParts}, with an agent in place of engine and renderer. */
@@ -49,19 +46,11 @@ export async function runChatEpisode(
   options: Omit<EpisodeOptions, "retry" | "turnTimeoutMs"> = {},
 ): Promise<Episode> {
   const resolved = resolveOptions(task.id, options);
-  const { environment, strategy } = parts;
-  const user = makeUser(parts.user, task, resolved);
-  const actions = new ChatActions(parts.agent, resolved);
-  return new EpisodeRun(task, { environment, strategy, user, actions }, resolved).run();
+  return new EpisodeRun(task, { ...parts, actions: new ChatActions(parts.agent, resolved) }, resolved).run();
 }
 
-/** The parts of every episode, with an engine or an agent. `user` and `actions` are this episode's own. */
-type RunParts = {
-  readonly environment: EnvironmentSource;
-  readonly strategy: AgentStrategy;
-  readonly user: UserSimulator;
-  readonly actions: ActionSource;
-};
+/** `actions` are this episode's own. */
+type RunParts = Pick<EpisodeParts, "environment" | "strategy" | "user"> & { readonly actions: ActionSource };
 
 type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result">;
 
@@ -78,6 +67,7 @@ class EpisodeRun {
   readonly #given: Task;
   readonly #task: Task;
   readonly #parts: RunParts;
+  readonly #user: UserSimulator;
   readonly #options: ResolvedOptions;
   readonly #events: EpisodeEvent[] = [];
   readonly #messages: Message[] = [];
@@ -86,8 +76,9 @@ class EpisodeRun {
   #environment: CheckedEnvironment | null = null;
   #info: JsonObject = new Map();
 
-  /** Throws a `ConfigurationError` for a malformed task. */
+  /** Throws a `ConfigurationError` for a malformed task, and when the user simulator does not support it. */
   constructor(task: Task, parts: RunParts, options: ResolvedOptions) {
+    this.#user = makeUser(parts.user, task, options);
     this.#given = task;
     this.#task = readTask(task);
     this.#parts = parts;
@@ -161,7 +152,7 @@ class EpisodeRun {
   /** Opens the environment and runs turns until something ends the episode. Throws attributed faults. */
   async #converse(): Promise<Ending> {
     const { seed, episodeId } = this.#options;
-    const { strategy, actions, user } = this.#parts;
+    const { strategy, actions } = this.#parts;
     const begun = await this.#confirm({ type: "episode-start", episodeId, taskId: this.#task.id, seed }, "environment");
     if (begun !== null) return begun;
     const environment = await this.#guard("environment", () =>
@@ -170,7 +161,7 @@ class EpisodeRun {
     this.#environment = environment;
     this.#merge(environment.info);
     const { tools, guidelines } = environment;
-    const firstUtterance = await this.#userLine((options) => user.open(options));
+    const firstUtterance = await this.#userLine((options) => this.#user.open(options));
     if (typeof firstUtterance !== "string") return firstUtterance;
     const opening = strategy.open({ guidelines, tools, firstUtterance, seed: deriveSeed(seed, "agent") });
     this.#messages.push(...opening.messages);
@@ -231,7 +222,7 @@ class EpisodeRun {
       }
       case "say":
         await this.#guard("environment", () => this.#unlessSync("environment", environment.hear(decision.words)));
-        return this.#userLine((options) => this.#parts.user.reply(decision.words, options));
+        return this.#userLine((options) => this.#user.reply(decision.words, options));
       case "observe":
         return decision.feedback;
       case "end":

@@ -13,7 +13,6 @@ import type { Engine, SampleRequest, SampleResult } from "../../core/engine.ts";
 import { type Attempt, attribute, AttributedError, type Failure } from "../../core/failure.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
 import type { Finish } from "../../core/turn.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { DeadlineError, type DeadlineRunner } from "../../lib/deadline.ts";
 import { retry } from "../../lib/limits.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
@@ -54,17 +53,16 @@ type TurnContext = {
  */
 export async function sampleTurn(engine: Engine, request: TurnRequest, context: TurnContext): Promise<SampledTurn> {
   const { options, attempts } = context;
-  const { onAbort, maxAborts, maxPauseMs } = options.engineAbort;
+  const { onAbort, maxAborts } = options.engineAbort;
   const bound = newTokens(request, options);
   const parts: SampleResult[] = [];
-  const calls = new TurnCalls(engine, request, context);
+  const calls = turnCalls(engine, request, context);
   let { prompt } = request;
   for (let aborts = request.discarded; ; aborts++) {
     try {
       if (aborts > 0) {
         const sampled = sampledIn(parts);
-        const { clock, signal } = options;
-        const waitedMs = await untilReady(engine, { maxPauseMs, clock, random: calls.random, signal });
+        const waitedMs = await untilReady(engine, options, calls.random);
         attempts.push({ failure: abortFailure(engine, sampled), waitedMs });
       }
       parts.push(await calls.sample(prompt, bound === null ? null : bound - sampledIn(parts)));
@@ -107,80 +105,68 @@ function truncated(parts: readonly SampleResult[]): SampledTurn {
   return { result: joinParts(parts, { reason: "length", matched: null, raw }), next: { type: "read" } };
 }
 
-/** The engine calls of one turn. */
-class TurnCalls {
+type TurnCalls = {
   readonly random: () => number;
-  readonly #engine: Engine;
-  readonly #request: TurnRequest;
-  readonly #context: TurnContext;
-  readonly #seed: number;
-  #calls = 0;
-  #parts = 0;
-
-  constructor(engine: Engine, request: TurnRequest, context: TurnContext) {
-    this.#engine = engine;
-    this.#request = request;
-    this.#context = context;
-    this.#seed = deriveSeed(context.options.seed, "turn", request.turn);
-    this.random = createRandom(this.#seed).next;
-  }
-
   /** One call, tried again after faults that may pass. */
-  async sample(prompt: TokenBuffer, maxNewTokens: number | null): Promise<SampleResult> {
-    const { options, attempts } = this.#context;
-    const sampling = { ...options.sampling, maxNewTokens, seed: this.#partSeed() };
-    this.#parts++;
-    return retry(() => this.#attempt(prompt, sampling), options.retry, {
-      clock: options.clock,
-      random: this.random,
-      signal: options.signal ?? undefined,
-      classify: (error) => ({
-        retry: error instanceof AttributedError && error.failure.retryable,
-        afterMs: error instanceof AttributedError ? error.retryAfterMs : null,
-      }),
-      onRetry: (error, { delayMs }) => {
-        attempts.push({ failure: attribute(error, "engine").failure, waitedMs: delayMs });
-      },
-    });
-  }
+  sample(prompt: TokenBuffer, maxNewTokens: number | null): Promise<SampleResult>;
+};
 
-  async #attempt(prompt: TokenBuffer, sampling: SampleRequest["sampling"]): Promise<SampleResult> {
-    const { episodeId, requestTag, turnTimeoutMs: timeoutMs } = this.#context.options;
-    const { turn, discarded, stopTokenIds } = this.#request;
-    const call: SampleRequest = {
-      prompt,
-      sampling,
-      stopTokenIds,
-      requestId: requestIdOf(requestTag === "" ? episodeId : `${episodeId}@${requestTag}`, {
-        turn,
-        call: discarded * 1000 + ++this.#calls,
-      }),
-      routingKey: shortKey(episodeId),
-    };
+/** The engine calls of one turn. */
+function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, attempts }: TurnContext): TurnCalls {
+  const { turn, discarded, stopTokenIds } = request;
+  const { episodeId, requestTag, turnTimeoutMs: timeoutMs, clock, seedTurns } = options;
+  const turnSeed = deriveSeed(options.seed, "turn", turn);
+  const random = createRandom(turnSeed).next;
+  let calls = 0;
+  let parts = 0;
+
+  const attempt = async (prompt: TokenBuffer, sampling: SampleRequest["sampling"]): Promise<SampleResult> => {
+    const requestId = requestIdOf(requestTag === "" ? episodeId : `${episodeId}@${requestTag}`, {
+      turn,
+      call: discarded * 1000 + ++calls,
+    });
+    const call: SampleRequest = { prompt, sampling, stopTokenIds, requestId, routingKey: shortKey(episodeId) };
     try {
-      return await this.#context.deadlines.run((signal) => this.#engine.sample(call, { signal }), timeoutMs);
+      return await deadlines.run((signal) => engine.sample(call, { signal }), timeoutMs);
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw attribute(error, "engine");
       throw new AttributedError(
         {
           boundary: "engine",
           code: "timeout",
-          message: `Cannot finish turn ${turn} of episode "${episodeId}": engine "${this.#engine.name}" did not answer within ${timeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`,
+          message: `Cannot finish turn ${turn} of episode "${episodeId}": engine "${engine.name}" did not answer within ${timeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`,
           retryable: true,
           cause: null,
         },
         { cause: error },
       );
     }
-  }
-
+  };
   /** Of its own for every part, so that a later one does not draw what an earlier one drew. */
-  #partSeed(): number | null {
-    const { seedTurns, sampling } = this.#context.options;
-    if (!seedTurns) return sampling.seed;
-    const { discarded } = this.#request;
-    return discarded + this.#parts === 0 ? this.#seed : deriveSeed(this.#seed, "part", discarded, this.#parts);
-  }
+  const partSeed = (): number | null => {
+    if (!seedTurns) return options.sampling.seed;
+    return discarded + parts === 0 ? turnSeed : deriveSeed(turnSeed, "part", discarded, parts);
+  };
+
+  return {
+    random,
+    sample(prompt, maxNewTokens) {
+      const sampling = { ...options.sampling, maxNewTokens, seed: partSeed() };
+      parts++;
+      return retry(() => attempt(prompt, sampling), options.retry, {
+        clock,
+        random,
+        signal: options.signal ?? undefined,
+        classify: (error) => ({
+          retry: error instanceof AttributedError && error.failure.retryable,
+          afterMs: error instanceof AttributedError ? error.retryAfterMs : null,
+        }),
+        onRetry: (error, { delayMs }) => {
+          attempts.push({ failure: attribute(error, "engine").failure, waitedMs: delayMs });
+        },
+      });
+    },
+  };
 }
 
 /**
@@ -274,14 +260,9 @@ const longestWaitMs = 5000;
  */
 async function untilReady(
   engine: Engine,
-  options: {
-    readonly maxPauseMs: number;
-    readonly clock: Clock;
-    readonly random: () => number;
-    readonly signal: AbortSignal | null;
-  },
+  { clock, signal, engineAbort: { maxPauseMs } }: ResolvedOptions,
+  random: () => number,
 ): Promise<number> {
-  const { maxPauseMs, clock, random, signal } = options;
   const start = clock.now();
   for (let waitMs = firstWaitMs; ; waitMs = Math.min(waitMs * 2, longestWaitMs)) {
     await clock.sleep(waitMs * (0.5 + random() / 2), signal ?? undefined);
