@@ -84,6 +84,16 @@ export function attribute(error: unknown, boundary: Boundary, code = "unexpected
   return new AttributedError({ boundary, code, message: messageOf(error), retryable: false, cause }, { cause: error });
 }
 
+/** An attributed fault. Default: not retryable. `cause`: the error below it. */
+export function faultAt(
+  boundary: Boundary,
+  code: string,
+  message: string,
+  { retryable = false, cause }: { readonly retryable?: boolean; readonly cause?: unknown } = {},
+): AttributedError {
+  return new AttributedError({ boundary, code, message, retryable, cause: null }, { cause });
+}
+
 /** Why an episode ended. Values are snake_case because run files and trainers read them. */
 export const stopReasons = [
   "tool_ended",

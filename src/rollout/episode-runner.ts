@@ -22,28 +22,16 @@ export type FinishedEpisode = {
   readonly origin: "new" | "resumed" | "stored";
 };
 
-/** What a run decides about an episode; everything else is up to its runner. */
-export type EpisodeRequest = {
-  /** Unique in the run, and the same in every run of the plan. */
-  readonly episodeId: string;
-  /** The task's id; a task that is run again has further groups. */
-  readonly groupId: string;
-  /** Place in the group. */
-  readonly sampleIndex: number;
-  /** Of this episode. */
-  readonly seed: number;
-  readonly signal: AbortSignal;
-  /** Receives new events; those that earlier processes recorded go to `onRecorded`. */
-  readonly onEvent: (event: EpisodeEvent) => void | Promise<void>;
-  /** Receives every event of the episode that an earlier process recorded, before the episode continues. Default: ignored. */
-  readonly onRecorded?: (event: EpisodeEvent) => void;
-  /** Of this episode alone. Default: the runner's. */
-  readonly sampling?: SamplingParams;
-  /** What earlier processes recorded of it; see `EpisodeOptions`. Default: it begins. */
-  readonly resumeFrom?: readonly EpisodeEvent[];
-  /** Distinguishes the engine calls of this process from those of earlier ones; see `EpisodeOptions`. Default: there are none. */
-  readonly requestTag?: string;
-};
+/** What a run decides about an episode, as its options; everything else is up to its runner. */
+export type EpisodeRequest = Required<
+  Pick<EpisodeOptions, "episodeId" | "groupId" | "sampleIndex" | "seed" | "signal" | "onEvent">
+> &
+  Pick<EpisodeOptions, "resumeFrom" | "requestTag"> & {
+    /** Of this episode alone. Default: the runner's. */
+    readonly sampling?: SamplingParams;
+    /** Receives every event of the episode that an earlier process recorded, before the episode continues. Default: ignored. */
+    readonly onRecorded?: (event: EpisodeEvent) => void;
+  };
 
 /** Resolves whatever happens in the episode; rejects for mistakes of configuration and for broken accounting alone. */
 export type RunEpisode = (task: Task, request: EpisodeRequest) => Promise<FinishedEpisode>;

@@ -3,89 +3,65 @@
 
 import { type FileHandle, open } from "node:fs/promises";
 import { z } from "zod";
-import { AttributedError, messageOf } from "../core/index.ts";
+import { AttributedError, faultAt, messageOf } from "../core/index.ts";
 import type { TakenGroup } from "../rollout/index.ts";
-
-const requestLine = z.object({
-  type: z.literal("request"),
-  groupId: z.string(),
-  /** Number of the group; rows of its episodes carry it. */
-  groupIndex: z.number(),
-  /** Of the client; `null`: it gave none. */
-  idempotencyKey: z.string().nullable().default(null),
-  /** Of the body: a repeated key must come with the same. */
-  bodyHash: z.string(),
-  /** The body as it was accepted. */
-  body: z.unknown(),
-});
-
-const cancelLine = z.object({
-  type: z.literal("cancel"),
-  groupId: z.string(),
-  episodeIds: z.array(z.string()).readonly(),
-});
-
-/** The trainer has these weights. Logs from before trainings had names have no `training`. */
-const weightsLine = z.object({
-  type: z.literal("weights"),
-  version: z.string(),
-  training: z.string().nullish(),
-});
-
-const producerLine = z.object({
-  type: z.literal("producer"),
-  producerId: z.string(),
-  idempotencyKey: z.string().nullable().default(null),
-  bodyHash: z.string(),
-  body: z.unknown(),
-  /** Version that the engine had at the request. */
-  weightVersion: z.string().nullable(),
-});
-
-/** A group of a producer, before its first episode runs; see `BegunGroup`. */
-const beginLine = z.object({
-  type: z.literal("begin"),
-  producerId: z.string(),
-  /** Number of the group in the service. */
-  groupIndex: z.number(),
-  groupId: z.string(),
-  taskIndex: z.number(),
-  isRequeued: z.boolean(),
-  version: z.number(),
-});
-
-/** A batch, before it is handed over. */
-const batchLine = z.object({
-  type: z.literal("batch"),
-  producerId: z.string(),
-  number: z.number(),
-  groups: z.array(z.custom<TakenGroup>()).readonly(),
-  /** The producer had no more. */
-  isLast: z.boolean(),
-});
 
 const steerActions = ["pause", "continue", "drain", "cancel"] as const;
 export type SteerAction = (typeof steerActions)[number];
 
-/** "lapse": the lease ran out; the next "continue" is the return of the trainer. */
-const steerLine = z.object({
-  type: z.literal("steer"),
-  producerId: z.string(),
-  action: z.enum([...steerActions, "lapse"]),
-});
+/** Of the client; `null`: it gave none. */
+const idempotencyKey = z.string().nullable().default(null);
 
 const loggedRequest = z.discriminatedUnion("type", [
-  requestLine,
-  cancelLine,
-  weightsLine,
-  producerLine,
-  beginLine,
-  batchLine,
-  steerLine,
+  z.object({
+    type: z.literal("request"),
+    groupId: z.string(),
+    /** Number of the group; rows of its episodes carry it. */
+    groupIndex: z.number(),
+    idempotencyKey,
+    /** Of the body: a repeated key must come with the same. */
+    bodyHash: z.string(),
+    /** The body as it was accepted. */
+    body: z.unknown(),
+  }),
+  z.object({ type: z.literal("cancel"), groupId: z.string(), episodeIds: z.array(z.string()).readonly() }),
+  /** The trainer has these weights. Logs from before trainings had names have no `training`. */
+  z.object({ type: z.literal("weights"), version: z.string(), training: z.string().nullish() }),
+  z.object({
+    type: z.literal("producer"),
+    producerId: z.string(),
+    idempotencyKey,
+    bodyHash: z.string(),
+    body: z.unknown(),
+    /** Version that the engine had at the request. */
+    weightVersion: z.string().nullable(),
+  }),
+  /** A group of a producer, before its first episode runs; see `BegunGroup`. */
+  z.object({
+    type: z.literal("begin"),
+    producerId: z.string(),
+    /** Number of the group in the service. */
+    groupIndex: z.number(),
+    groupId: z.string(),
+    taskIndex: z.number(),
+    isRequeued: z.boolean(),
+    version: z.number(),
+  }),
+  /** A batch, before it is handed over. */
+  z.object({
+    type: z.literal("batch"),
+    producerId: z.string(),
+    number: z.number(),
+    groups: z.array(z.custom<TakenGroup>()).readonly(),
+    /** The producer had no more. */
+    isLast: z.boolean(),
+  }),
+  /** "lapse": the lease ran out; the next "continue" is the return of the trainer. */
+  z.object({ type: z.literal("steer"), producerId: z.string(), action: z.enum([...steerActions, "lapse"]) }),
 ]);
 
 export type LoggedRequest = z.infer<typeof loggedRequest>;
-export type LoggedBegin = z.infer<typeof beginLine>;
+export type LoggedBegin = Extract<LoggedRequest, { readonly type: "begin" }>;
 
 /** Keeps requests. Not promised: that the last ones survive a power cut. */
 export interface RequestLog {
@@ -154,13 +130,8 @@ export function appendTo(
 function readLine(line: string, { path, index }: { readonly path: string; readonly index: number }): LoggedRequest {
   const read = loggedRequest.safeParse(parseOrNull(line));
   if (read.success) return read.data;
-  throw new AttributedError({
-    boundary: "store",
-    code: "broken-line",
-    message: `Cannot resume from ${path}: line ${index + 1} is no request of this service; restore the file or begin in a new folder.`,
-    retryable: false,
-    cause: null,
-  });
+  const message = `Cannot resume from ${path}: line ${index + 1} is no request of this service; restore the file or begin in a new folder.`;
+  throw faultAt("store", "broken-line", message);
 }
 
 function parseOrNull(line: string): unknown {
@@ -176,15 +147,8 @@ async function attributed<T>(work: Promise<T>, path: string): Promise<T> {
     return await work;
   } catch (error) {
     const cause = messageOf(error);
-    throw new AttributedError(
-      {
-        boundary: "store",
-        code: "request-log",
-        message: `Cannot keep requests in ${path}: ${cause}.`,
-        retryable: false,
-        cause,
-      },
-      { cause: error },
-    );
+    const message = `Cannot keep requests in ${path}: ${cause}.`;
+    const failure = { boundary: "store", code: "request-log", message, retryable: false, cause } as const;
+    throw new AttributedError(failure, { cause: error });
   }
 }

@@ -56,6 +56,7 @@ type Kind = {
 
 export function serviceRoutes(context: ServiceContext, document: () => unknown): readonly Route[] {
   const { jobs, pool, parts } = context;
+  const status = (): Response => json(context, { status: statusOf(context) });
   const findJob = async (id: string): Promise<(Requested & { readonly job: EpisodeJob }) | null> => {
     const job = await jobs.findJob(id);
     const group = job === null ? null : await jobs.find(job.place.groupId);
@@ -101,7 +102,7 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
       answers: { 200: ["Paused. Engine calls in flight continue.", okAnswer] },
       handle: () => {
         parts.gate.close();
-        return json(context, { status: statusOf(context) });
+        return status();
       },
     }),
     defineRoute("post", "/v1/continue", {
@@ -110,7 +111,7 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
       answers: { 200: ["Resumed.", okAnswer] },
       handle: () => {
         parts.gate.open();
-        return json(context, { status: statusOf(context) });
+        return status();
       },
     }),
     defineRoute("post", "/v1/weights", {
@@ -136,7 +137,7 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
       summary: "Check whether the process responds.",
       access: null,
       answers: { 200: ["It responds.", okAnswer] },
-      handle: () => json(context, { status: statusOf(context) }),
+      handle: status,
     }),
     defineRoute("get", "/ready", {
       id: "getReadiness",
@@ -144,7 +145,7 @@ export function serviceRoutes(context: ServiceContext, document: () => unknown):
       access: null,
       answers: { 200: ["Requests are accepted.", okAnswer] },
       errors: [503],
-      handle: () => (pool.isClosing ? throwClosing() : json(context, { status: statusOf(context) })),
+      handle: () => (pool.isClosing ? throwClosing() : status()),
     }),
     defineRoute("get", "/metrics", {
       id: "getMetrics",

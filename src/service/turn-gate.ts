@@ -1,7 +1,7 @@
 // Holds the turns of all episodes while a trainer changes weights: an engine behind a gate receives calls only while the gate is
 // open. Episodes wait where they are; environments and users are not affected.
 
-import { AttributedError, type Engine } from "../core/index.ts";
+import { type Engine, faultAt } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { DeadlineError, withDeadline, Waiters } from "../lib/deadline.ts";
 
@@ -51,16 +51,8 @@ export function gatedEngine(engine: Engine, gate: TurnGate, options: GatedEngine
         });
       } catch (error) {
         if (!(error instanceof DeadlineError)) throw error;
-        throw new AttributedError(
-          {
-            boundary: "engine",
-            code: "timeout",
-            message: `Cannot finish call "${request.requestId}": engine "${engine.name}" did not answer within ${timeoutMs} ms; raise the turn timeout or lower the concurrency.`,
-            retryable: true,
-            cause: null,
-          },
-          { cause: error },
-        );
+        const message = `Cannot finish call "${request.requestId}": engine "${engine.name}" did not answer within ${timeoutMs} ms; raise the turn timeout or lower the concurrency.`;
+        throw faultAt("engine", "timeout", message, { retryable: true, cause: error });
       }
     },
     // Without it, a call that the server aborted for new weights would be sent again while they load.

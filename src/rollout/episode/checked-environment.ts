@@ -12,7 +12,14 @@ import type {
   ToolResult,
   Task,
 } from "../../core/environment.ts";
-import { AttributedError, attribute, type Boundary, ConfigurationError, messageOf } from "../../core/failure.ts";
+import {
+  AttributedError,
+  attribute,
+  type Boundary,
+  ConfigurationError,
+  faultAt,
+  messageOf,
+} from "../../core/failure.ts";
 import type { Tool } from "../../core/message.ts";
 import type { UserLine } from "../../core/user.ts";
 import { cloneJson } from "../../python-semantics/json/clone-json.ts";
@@ -92,7 +99,7 @@ function crossing<T>(
     try {
       return read(value);
     } catch (error) {
-      throw fault(boundary, "bad-result", `Cannot ${task}: ${messageOf(error)}`, error);
+      throw faultAt(boundary, "bad-result", `Cannot ${task}: ${messageOf(error)}`, { cause: error });
     }
   };
   const fail = (error: unknown): never => {
@@ -115,17 +122,13 @@ function attributed(error: unknown, boundary: Boundary): AttributedError {
     if (error instanceof AttributedError) {
       const { code, message, retryable } = error.failure;
       if (typeof code === "string" && typeof message === "string" && typeof retryable === "boolean") {
-        return fault(boundary, code, messageOf(error), error);
+        return faultAt(boundary, code, messageOf(error), { cause: error });
       }
     }
   } catch {
     // It is not one of ours.
   }
   return attribute(new Error(messageOf(error), { cause: error }), boundary);
-}
-
-function fault(boundary: Boundary, code: string, message: string, cause: unknown): AttributedError {
-  return new AttributedError({ boundary, code, message, retryable: false, cause: null }, { cause });
 }
 
 function isThenable(value: unknown): boolean {

@@ -2,7 +2,7 @@
 // `store/`. Computed values are computed again and compared; values from outside are taken as recorded.
 
 import type { EpisodeEvent } from "../../core/episode.ts";
-import { AttributedError, type Boundary } from "../../core/failure.ts";
+import { type AttributedError, type Boundary, faultAt } from "../../core/failure.ts";
 import type { SpokenLine } from "../../core/user.ts";
 import type { Ending } from "./ending.ts";
 
@@ -52,15 +52,12 @@ export class RecordedEvents {
   }
 
   diverged(boundary: Boundary, difference: string): AttributedError {
-    return new AttributedError({
+    return faultAt(
       boundary,
-      code: "replay-diverged",
-      message:
-        `Cannot resume the episode from its journal: at event ${this.#next} of ${this.#events.length} ${difference}. Its environment, ` +
+      "replay-diverged",
+      `Cannot resume the episode from its journal: at event ${this.#next} of ${this.#events.length} ${difference}. Its environment, ` +
         "prompts and settings must be those that it began with; run it again in a run of its own.",
-      retryable: false,
-      cause: null,
-    });
+    );
   }
 }
 

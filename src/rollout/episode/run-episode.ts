@@ -9,7 +9,7 @@
 import type { ChatAgent, Decision } from "../../core/agent.ts";
 import type { Task } from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
-import { attribute, ConfigurationError, AttributedError, type Boundary, outcomeOf } from "../../core/failure.ts";
+import { attribute, ConfigurationError, type Boundary, faultAt, outcomeOf } from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
 import type { UserSimulator, UserSource, UserLine } from "../../core/user.ts";
@@ -268,7 +268,7 @@ class EpisodeRun {
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw error;
       const message = `Cannot ${what} episode "${episodeId}": nothing came within ${error.timeoutMs} ms; raise timeouts.${option}, or see why it takes so long.`;
-      throw new AttributedError({ boundary, code: "timeout", message, retryable: true, cause: null }, { cause: error });
+      throw faultAt(boundary, "timeout", message, { retryable: true, cause: error });
     }
   }
 

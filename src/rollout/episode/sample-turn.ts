@@ -10,7 +10,7 @@
 //    └── prompt + the tokens so far ◄───────────────────────────────────┘
 
 import type { Engine, SampleRequest, SampleResult } from "../../core/engine.ts";
-import { type Attempt, attribute, AttributedError, type Failure } from "../../core/failure.ts";
+import { type Attempt, attribute, AttributedError, type Failure, faultAt } from "../../core/failure.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
 import type { Finish } from "../../core/turn.ts";
 import { DeadlineError, type DeadlineRunner } from "../../lib/deadline.ts";
@@ -130,16 +130,8 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
       return await deadlines.run((signal) => engine.sample(call, { signal }), timeoutMs);
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw attribute(error, "engine");
-      throw new AttributedError(
-        {
-          boundary: "engine",
-          code: "timeout",
-          message: `Cannot finish turn ${turn} of episode "${episodeId}": engine "${engine.name}" did not answer within ${timeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`,
-          retryable: true,
-          cause: null,
-        },
-        { cause: error },
-      );
+      const message = `Cannot finish turn ${turn} of episode "${episodeId}": engine "${engine.name}" did not answer within ${timeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`;
+      throw faultAt("engine", "timeout", message, { retryable: true, cause: error });
     }
   };
   /** Of its own for every part, so that a later one does not draw what an earlier one drew. */
@@ -194,13 +186,11 @@ function newTokens(request: TurnRequest, options: ResolvedOptions): number | nul
     // Servers demand prompt + new tokens < context.
     const space = maxContextTokens - 1 - request.prompt.length;
     if (space < 1) {
-      throw new AttributedError({
-        boundary: "engine",
-        code: "context-length",
-        message: `Cannot request turn ${request.turn} of episode "${options.episodeId}": the prompt has ${request.prompt.length} tokens, the context ${maxContextTokens}.`,
-        retryable: false,
-        cause: null,
-      });
+      throw faultAt(
+        "engine",
+        "context-length",
+        `Cannot request turn ${request.turn} of episode "${options.episodeId}": the prompt has ${request.prompt.length} tokens, the context ${maxContextTokens}.`,
+      );
     }
     bounds.push(space);
   }
@@ -269,15 +259,13 @@ async function untilReady(
     const waited = clock.now() - start;
     if (await isReady(engine)) return waited;
     if (waited < maxPauseMs) continue;
-    throw new AttributedError({
-      boundary: "engine",
-      code: "timeout",
-      message:
-        `Cannot continue a turn that engine "${engine.name}" aborted: the server has taken no requests for ${Math.round(waited)} ms, ` +
+    throw faultAt(
+      "engine",
+      "timeout",
+      `Cannot continue a turn that engine "${engine.name}" aborted: the server has taken no requests for ${Math.round(waited)} ms, ` +
         `at most ${maxPauseMs} ms are waited; continue it, or raise engineAbort.maxPauseMs (--max-pause).`,
-      retryable: true,
-      cause: null,
-    });
+      { retryable: true },
+    );
   }
 }
 
