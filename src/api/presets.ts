@@ -23,7 +23,6 @@ import { toolCallParser } from "../parsers/index.ts";
 import { type ChatTemplate, compileChatTemplate, segmentsText } from "../renderers/index.ts";
 import { openChecked, type EpisodeRequest, type FinishedEpisode, type RunEpisode } from "../rollout/index.ts";
 import {
-  adaptParser,
   runSlimeTau,
   slimeTauEnvironment,
   type SlimeTauOptions,
@@ -90,7 +89,7 @@ async function playEpisode(parts: PresetParts, call: Call): Promise<FinishedEpis
         renderText: (input) => segmentsText(template({ ...input, kwargs: new Map(), context })),
         tokenizer: model.tokenizer,
         post: (_, payload) => post(payload, place.signal),
-        parse: adaptParser((text) => parser.parse(text, { tools: environment.tools })),
+        parse: (text) => parser.parse(text, { tools: environment.tools }),
         environment: slimeTauEnvironment(environment, user),
         tools: environment.tools.map(({ definition }) => definition),
         wiki: environment.guidelines,

@@ -3,7 +3,6 @@
 import type { Tokenizer } from "#src/core/index.ts";
 import { loadTauBench, TauEpisode, type TauUser } from "#src/environments/tau-bench/index.ts";
 import {
-  adaptParser,
   runSlimeTau,
   type SlimeTauEnvironment,
   type SlimeTauOptions,
@@ -56,7 +55,6 @@ export async function playSeedRecord(record: JsonObject, set: SeedSet): Promise<
   const template = compileChatTemplate(set.chatTemplate);
   const parser = toolCallParser("qwen25");
   const forwardUnknownTools = record.get("forward_unknown_tools") === true;
-  const parse = adaptParser((text) => parser.parse(text, { tools: data.tools, forwardUnknownTools }));
   const episode = new TauEpisode(data, {
     split: textOf(record, "split") ?? "test",
     user: user.simulator,
@@ -122,8 +120,8 @@ export async function playSeedRecord(record: JsonObject, set: SeedSet): Promise<
             turn.set("parsed", "failed");
             throw new PythonError("RuntimeError", "the adapter was made to raise");
           }
-          const result = parse(text);
-          turn.set("parsed", result.success ? parsedRecord(result.parsedResult) : "failed");
+          const result = parser.parse(text, { tools: data.tools, forwardUnknownTools });
+          turn.set("parsed", result.raised === null ? parsedRecord(result) : "failed");
           return result;
         },
         environment,
