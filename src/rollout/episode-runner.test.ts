@@ -10,7 +10,7 @@ function journalOf(ended: readonly Episode[], underWay: ReadonlyMap<string, read
   const added: [string, EpisodeEvent][] = [];
   const journal: EpisodeJournal = {
     record: async (id, event) => void added.push([id, event]),
-    kept: async (wanted) => ended.find(({ id }) => id === wanted) ?? null,
+    kept: async (expected) => ended.find(({ id }) => id === expected) ?? null,
     recorded: async (id) => underWay.get(id) ?? [],
   };
   return { journal, added };
@@ -72,7 +72,7 @@ describe("resumableRunner()", () => {
     expect(await running).toMatchObject({ episodesFinished: 30, recordedTurns: 3 });
   });
 
-  it("gives the calls of an episode that goes on a tag of this process, and those that begin none", async () => {
+  it("gives the calls of an episode that resumes a tag of this process, and those that begin none", async () => {
     const { journal } = await earlier();
     const { runEpisode } = runnerOf(behave, createManualClock());
     const tags: (string | undefined)[] = [];

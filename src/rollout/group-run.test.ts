@@ -14,14 +14,14 @@ import { type Behaviour, list, openedStore, passing, plan, runnerOf, rows } from
 
 const isFull = process.env["FULL"] === "1";
 
-async function play(
+async function runScript(
   behave: (task: Task, sampleIndex: number) => Behaviour,
   size: { readonly tasks: number; readonly samples: number },
   options: RolloutOptions = {},
 ) {
-  const { runEpisode: player, clock, log } = runnerOf(behave);
+  const { runEpisode, clock, log } = runnerOf(behave);
   const store = await openedStore();
-  const parts = { runEpisode: player, store, exportSamples: rows };
+  const parts = { runEpisode, store, exportSamples: rows };
   const running = runRollout(plan(size.tasks, size.samples), parts, { clock, ...options });
   running.catch(() => undefined);
   await clock.drain();
@@ -41,7 +41,7 @@ const mixed = ({ index }: Task, sample: number): Behaviour => ({
 
 describe("groups of a run", () => {
   it("are dropped with a reason when a filter says so, their tokens counted and their rows not written", async () => {
-    const { groups, totals, lines } = await play(
+    const { groups, totals, lines } = await runScript(
       mixed,
       { tasks: 6, samples: 4 },
       { groups: { filters: [dropZeroSignal()] } },
@@ -73,7 +73,7 @@ describe("groups of a run", () => {
         ? { outcome: "failed", reward: null, ms: 1 }
         : { outcome: "completed", reward: [0.2, 0.5, 0.6, 0.9][index]!, ms: 1 };
     const filters = [keepRewardRange({ min: 0.3, max: 0.8 }), own];
-    const { groups } = await play(behave, { tasks: 4, samples: 2 }, { groups: { filters } });
+    const { groups } = await runScript(behave, { tasks: 4, samples: 2 }, { groups: { filters } });
     expect(decisions(groups)).toEqual([
       [0, "reward-range"],
       [1, null],
@@ -88,17 +88,17 @@ describe("groups of a run", () => {
         throw new Error("no such field");
       },
     ];
-    const { runEpisode: player, clock } = runnerOf(passing);
-    const parts = { runEpisode: player, store: await openedStore(), exportSamples: rows };
+    const { runEpisode, clock } = runnerOf(passing);
+    const parts = { runEpisode, store: await openedStore(), exportSamples: rows };
     const running = runRollout(plan(3, 2), parts, { clock, groups: { filters } });
     const settled = expect(running).rejects.toThrow("no such field");
     await clock.drain();
     await settled;
   });
 
-  it("are played until as many are kept as are wanted: new tasks, then the same ones again with other seeds", async () => {
+  it("are run until as many are kept as are requested: new tasks, then the same ones again with other seeds", async () => {
     const filters = [dropZeroSignal()];
-    const { groups, totals, log } = await play(
+    const { groups, totals, log } = await runScript(
       mixed,
       { tasks: 6, samples: 2 },
       { groups: { filters }, quota: { target: 3 } },
@@ -114,7 +114,7 @@ describe("groups of a run", () => {
   });
 
   it("give up at maxGroups when nothing passes", async () => {
-    const { totals } = await play(
+    const { totals } = await runScript(
       passing,
       { tasks: 2, samples: 2 },
       { groups: { filters: [dropZeroSignal()] }, quota: { target: 3, maxGroups: 7 } },
@@ -129,7 +129,7 @@ describe("groups of a run", () => {
       ms: index < 2 ? 5 : 1000,
       turns: 5,
     });
-    const { groups, totals, episodes } = await play(
+    const { groups, totals, episodes } = await runScript(
       slow,
       { tasks: 4, samples: 2 },
       { quota: { target: 2, oversample: 2 } },
@@ -149,13 +149,13 @@ describe("groups of a run", () => {
     const late = ({ index }: Task): Behaviour => ({ outcome: "completed", reward: 1, ms: index === 0 ? 50 : 5 });
     const size = { tasks: 3, samples: 1 };
     const quota = { target: 2, oversample: 1.5 };
-    const finished = await play(late, size, { quota: { ...quota, order: "finished" } });
+    const finished = await runScript(late, size, { quota: { ...quota, order: "finished" } });
     expect(decisions(finished.groups)).toEqual([
       [0, "surplus"],
       [1, null],
       [2, null],
     ]);
-    const planned = await play(late, size, { quota });
+    const planned = await runScript(late, size, { quota });
     expect(decisions(planned.groups)).toEqual([
       [0, null],
       [1, null],
@@ -169,7 +169,7 @@ describe("groups of a run", () => {
         ? { outcome: "failed", reward: null, ms: 1 }
         : { outcome: "completed", reward: 1, ms: 1 };
     const size = { tasks: 4, samples: 4 };
-    const short = await play(failing, size, { groups: { minGraded: 3 } });
+    const short = await runScript(failing, size, { groups: { minGraded: 3 } });
     const few = "too-few-graded";
     expect(decisions(short.groups)).toEqual([
       [0, null],
@@ -177,7 +177,7 @@ describe("groups of a run", () => {
       [2, few],
       [3, few],
     ]);
-    const refilled = await play(failing, size, { groups: { minGraded: 4, replacements: 2 } });
+    const refilled = await runScript(failing, size, { groups: { minGraded: 4, replacements: 2 } });
     expect(decisions(refilled.groups)).toEqual([
       [0, null],
       [1, null],
@@ -187,32 +187,32 @@ describe("groups of a run", () => {
     expect(refilled.groups[1]!.episodeIds).toHaveLength(6);
     // Numbers of episodes leave room for the replacements.
     expect(refilled.lines.map((line) => Number(line.split(" ")[0]))).toEqual([1, 2, 3, 4, 8, 9, 10, 11]);
-    const none = await play(() => ({ outcome: "failed", reward: null, ms: 1 }), { tasks: 1, samples: 2 });
+    const none = await runScript(() => ({ outcome: "failed", reward: null, ms: 1 }), { tasks: 1, samples: 2 });
     expect(decisions(none.groups)).toEqual([[0, "not-graded"]]);
   });
 
-  it("that take too long are cut off: dropped, or judged by what has ended", async () => {
+  it("that take too long are ended: dropped, or decided by what has finished", async () => {
     const tail = ({ index }: Task, sample: number): Behaviour => ({
       outcome: "completed",
       reward: sample % 2,
       ms: index === 1 && sample === 3 ? 10_000 : 10,
     });
     const size = { tasks: 3, samples: 4 };
-    const dropped = await play(tail, size, { groups: { cutoff: { afterMs: 100, policy: "drop" } } });
+    const dropped = await runScript(tail, size, { groups: { cutoff: { afterMs: 100, policy: "drop" } } });
     expect(decisions(dropped.groups)).toEqual([
       [0, null],
       [1, "cut-off"],
       [2, null],
     ]);
     expect(dropped.totals.elapsedMs).toBe(100);
-    const kept = await play(tail, size, { groups: { cutoff: { afterMs: 100, policy: "keep" }, minGraded: 3 } });
+    const kept = await runScript(tail, size, { groups: { cutoff: { afterMs: 100, policy: "keep" }, minGraded: 3 } });
     expect(decisions(kept.groups)).toEqual([
       [0, null],
       [1, null],
       [2, null],
     ]);
     expect(kept.groups[1]!.rewards).toEqual([0, 1, 0, null]);
-    const tooFew = await play(tail, size, { groups: { cutoff: { afterMs: 100, policy: "keep" }, minGraded: 4 } });
+    const tooFew = await runScript(tail, size, { groups: { cutoff: { afterMs: 100, policy: "keep" }, minGraded: 4 } });
     expect(decisions(tooFew.groups)).toEqual([
       [0, null],
       [1, "cut-off"],
@@ -223,17 +223,17 @@ describe("groups of a run", () => {
   it("start in the order of the plan, one after the other, so that none waits behind a younger one", async () => {
     const behave = ({ index }: Task, sample: number): Behaviour =>
       index === 0 && sample === 0 ? { outcome: "failed", reward: null, ms: 15 } : { ...passing() };
-    const { log } = await play(behave, { tasks: 4, samples: 3 }, { concurrency: 2, groups: { replacements: 1 } });
+    const { log } = await runScript(behave, { tasks: 4, samples: 3 }, { concurrency: 2, groups: { replacements: 1 } });
     const started = log.started.map((id) => id.replace("desk:train:", ""));
     expect(started.slice(0, 6)).toEqual(["0#0", "0#1", "0#2", "0#3", "1#0", "1#1"]);
     expect(byPriority([0, 1, 2, 3, 4], (index) => (index === 2 || index === 4 ? 1 : 0))).toEqual([2, 4, 0, 1, 3]);
   });
 
   it("have at least one place to be graded at", async () => {
-    await expect(play(passing, { tasks: 1, samples: 2 }, { groups: { minGraded: 3 } })).rejects.toThrow(
+    await expect(runScript(passing, { tasks: 1, samples: 2 }, { groups: { minGraded: 3 } })).rejects.toThrow(
       "minGraded is 3",
     );
-    await expect(play(passing, { tasks: 1, samples: 2 }, { groups: { replacements: -1 } })).rejects.toThrow(
+    await expect(runScript(passing, { tasks: 1, samples: 2 }, { groups: { replacements: -1 } })).rejects.toThrow(
       "replacements",
     );
   });
@@ -271,7 +271,7 @@ describe("groups of a run, at random", () => {
   it("none is decided twice, every token is accounted for, kept ones are whole enough, and the bound holds", async () => {
     await fc.assert(
       fc.asyncProperty(world, async (drawn) => {
-        const { runEpisode: player, clock, log } = runnerOf(behaviour(drawn.seed, drawn.seed + 1));
+        const { runEpisode, clock, log } = runnerOf(behaviour(drawn.seed, drawn.seed + 1));
         const store = await openedStore();
         const drain = new AbortController();
         const minGraded = Math.min(drawn.minGraded, drawn.samples);
@@ -279,7 +279,7 @@ describe("groups of a run, at random", () => {
         const groupPolicy = { filters: [dropZeroSignal()], minGraded, replacements, cutoff };
         const running = runRollout(
           plan(drawn.tasks, drawn.samples),
-          { runEpisode: player, store, exportSamples: rows },
+          { runEpisode, store, exportSamples: rows },
           { clock, concurrency, groups: groupPolicy, quota: { target, oversample, order }, drain: drain.signal },
         );
         if (drainAt !== null) {
@@ -328,7 +328,7 @@ describe("groups of a run, at random", () => {
           [1, drawn.concurrency],
           [2, 20],
         ] as const) {
-          const { groups, lines, episodes } = await play(
+          const { groups, lines, episodes } = await runScript(
             behaviour(drawn.seed, timing),
             { tasks: drawn.tasks, samples: drawn.samples },
             {

@@ -249,7 +249,9 @@ const call = (name: string, args: object) =>
   `<tool_call>\n${JSON.stringify({ name, arguments: args })}\n</tool_call><|im_end|>`;
 const script = [call("count", { by: 3 }), "Done.<|im_end|>", call("leave", {})].map((text) => tokenizer.encode(text));
 
-async function play(source: EnvironmentSource): Promise<{ readonly episodes: Episode[]; readonly rows: string[] }> {
+async function runScript(
+  source: EnvironmentSource,
+): Promise<{ readonly episodes: Episode[]; readonly rows: string[] }> {
   const front = createSglangFront({
     sampler: createFunctionSampler(({ requestId }) => ({ ids: script[Number(/_t(\d+)_r\d+$/.exec(requestId)?.[1])]! })),
     contextLength: 400_000,
@@ -291,7 +293,7 @@ async function play(source: EnvironmentSource): Promise<{ readonly episodes: Epi
 }
 
 it.each(table)("%s", async (_name, source, outcome) => {
-  const { episodes, rows } = await play(source);
+  const { episodes, rows } = await runScript(source);
   const of = (isHostile: boolean) => episodes.filter(({ task }) => (task.index === 0) === isHostile);
   const healthy = of(false).map(({ reward, stopReason }) => `${stopReason} ${reward}`);
   expect(healthy).toEqual(Array(4).fill("tool_ended 1"));
@@ -306,7 +308,7 @@ it.each(table)("%s", async (_name, source, outcome) => {
 });
 
 it("a result that is too long is cut with a note, and counted", async () => {
-  const { episodes } = await play(returning("\u{1f680}".repeat(5_000_000)));
+  const { episodes } = await runScript(returning("\u{1f680}".repeat(5_000_000)));
   const [result] = episodes
     .filter(({ task }) => task.index === 0)
     .flatMap(({ events }) => events.filter(({ type }) => type === "tool-result"));

@@ -29,7 +29,7 @@ test("nothing is prepared for a client that does not read", async () => {
   await reader.cancel();
 });
 
-test("the stream of an episode that is cut off ends without its end", async () => {
+test("the stream of a suspended episode ends without its end", async () => {
   const job = jobOf();
   job.see({ type: "turn" });
   const text = streamEvents({ job, stored: async () => [], redact: (shown) => shown }, 0).text();

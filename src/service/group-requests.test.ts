@@ -41,17 +41,17 @@ test.each([
   [false, 0],
   [true, 1],
 ])("groups come to the store with rows where they are requested: %s", async (writeSamples, rows) => {
-  const { askJson, groups } = createTestService({ parts: { writeSamples } });
-  const { id } = await askJson<GroupAnswer>("/v1/groups", { task_index: 1, group_size: 1, ...waiting });
+  const { sendJson, groups } = createTestService({ parts: { writeSamples } });
+  const { id } = await sendJson<GroupAnswer>("/v1/groups", { task_index: 1, group_size: 1, ...waiting });
   await expect.poll(() => groups.get(id)?.length).toBe(rows);
 });
 
 test("a key that comes again while its request is being written is answered once it is on disk", async () => {
   const { log, writes } = heldLog();
-  const { ask } = createTestService({ requests: log });
+  const { send } = createTestService({ requests: log });
   const answers: number[] = [];
   const asks = [1, 2].map(async () => {
-    const { status } = await ask("/v1/groups", { task_index: 0, samples: 2 }, key("twice"));
+    const { status } = await send("/v1/groups", { task_index: 0, samples: 2 }, key("twice"));
     answers.push(status);
   });
   await new Promise((done) => setImmediate(done));
@@ -63,12 +63,12 @@ test("a key that comes again while its request is being written is answered once
 
 test("a request that could not be written was never taken, for all who asked", async () => {
   const { log, writes } = heldLog();
-  const { ask } = createTestService({ requests: log });
-  const asks = [1, 2].map(() => ask("/v1/groups", { task_index: 0, samples: 2 }, key("lost")));
+  const { send } = createTestService({ requests: log });
+  const asks = [1, 2].map(() => send("/v1/groups", { task_index: 0, samples: 2 }, key("lost")));
   await new Promise((done) => setImmediate(done));
   writes[0]?.reject(new Error("the disk is full"));
   expect((await Promise.all(asks)).map(({ status }) => status)).toEqual([500, 500]);
-  const again = ask("/v1/groups", { task_index: 0, samples: 2, ...waiting }, key("lost"));
+  const again = send("/v1/groups", { task_index: 0, samples: 2, ...waiting }, key("lost"));
   await new Promise((done) => setImmediate(done));
   writes[1]?.resolve();
   expect((await again).status).toBe(200);
@@ -77,23 +77,23 @@ test("a request that could not be written was never taken, for all who asked", a
 test("a group that left memory is found again, and its key plays and records nothing twice", async () => {
   const { records, store } = recordedGroups();
   const kept = new Map<string, Episode>();
-  const { askJson, ask, calls } = createTestService({
+  const { sendJson, send, calls } = createTestService({
     limits: { maxRemembered: 2 },
     kept,
     parts: { store: { ...store, append: async (episode) => void kept.set(episode.id, episode) } },
   });
-  const asked = { task_index: 1, samples: 2, ...waiting };
-  const first = await askJson<GroupAnswer>("/v1/groups", asked, key("old"));
-  await askJson("/v1/groups", asked, key("new"));
-  await askJson("/v1/groups", asked, key("newer"));
+  const request = { task_index: 1, samples: 2, ...waiting };
+  const first = await sendJson<GroupAnswer>("/v1/groups", request, key("old"));
+  await sendJson("/v1/groups", request, key("new"));
+  await sendJson("/v1/groups", request, key("newer"));
   const before = calls();
   const [again, same] = await Promise.all([
-    askJson("/v1/groups", asked, key("old")),
-    askJson("/v1/groups", asked, key("old")),
+    sendJson("/v1/groups", request, key("old")),
+    sendJson("/v1/groups", request, key("old")),
   ]);
   expect([again, same]).toEqual([first, first]);
-  expect((await ask("/v1/groups", { ...asked, task_index: 2 }, key("old"))).status).toBe(409);
-  expect(await askJson(`/v1/episodes/${first.episodes[1]?.id}`)).toEqual(first.episodes[1]);
+  expect((await send("/v1/groups", { ...request, task_index: 2 }, key("old"))).status).toBe(409);
+  expect(await sendJson(`/v1/episodes/${first.episodes[1]?.id}`)).toEqual(first.episodes[1]);
   expect(calls()).toBe(before);
   expect(records.map(({ groupId }) => groupId)).toHaveLength(3);
 });
@@ -102,9 +102,9 @@ test("a restart reads no ended group before somebody asks for it, and numbers of
   const opened: LoggedRequest[] = [];
   const requests: RequestLog = { append: async (entry) => void opened.push(entry), close: async () => undefined };
   const one = createTestService({ requests });
-  const ended = await one.askJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 2, ...waiting }, key("a"));
-  expect((await one.ask("/v1/groups", { task_index: 10 ** 6, samples: 2 })).status).toBe(400);
-  await one.askJson("/v1/groups", { task_index: 1, samples: 2, ...waiting }, key("b"));
+  const ended = await one.sendJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 2, ...waiting }, key("a"));
+  expect((await one.send("/v1/groups", { task_index: 10 ** 6, samples: 2 })).status).toBe(400);
+  await one.sendJson("/v1/groups", { task_index: 1, samples: 2, ...waiting }, key("b"));
   const finds: string[] = [];
   const { records, store } = recordedGroups();
   const two = createTestService({
@@ -121,9 +121,9 @@ test("a restart reads no ended group before somebody asks for it, and numbers of
   });
   await two.service.restore([...opened], { decided: one.records });
   expect(finds).toEqual([]);
-  expect(await two.askJson(`/v1/groups/${ended.id}`)).toEqual(ended);
+  expect(await two.sendJson(`/v1/groups/${ended.id}`)).toEqual(ended);
   expect(finds).toEqual(ended.episodes.map(({ id }) => id));
-  await two.askJson("/v1/groups", { task_index: 2, samples: 2, ...waiting });
+  await two.sendJson("/v1/groups", { task_index: 2, samples: 2, ...waiting });
   await two.service.close({ wait: true });
   expect(opened.map((entry) => entry.type === "request" && entry.groupIndex)).toEqual([0, 1, 2]);
   expect(records.map(({ groupIndex }) => groupIndex)).toEqual([2]);
@@ -131,25 +131,25 @@ test("a restart reads no ended group before somebody asks for it, and numbers of
 
 test("a group that cannot be recorded is told, and ends the process of nobody", async () => {
   const faults: unknown[] = [];
-  const { askJson, service } = createTestService({
+  const { sendJson, service } = createTestService({
     parts: {
       formats: new Map([["broken", () => [].map(() => null).concat(JSON.parse("{") as never)]]),
       onFault: (error) => faults.push(error),
     },
   });
-  expect(await askJson("/v1/groups", { task_index: 0, samples: 2, ...waiting })).toMatchObject({ status: "ended" });
+  expect(await sendJson("/v1/groups", { task_index: 0, samples: 2, ...waiting })).toMatchObject({ status: "ended" });
   await service.close({ wait: true });
   expect(faults).toHaveLength(1);
 });
 
 test("the record of a group names only episodes that the store has", async () => {
   const { records, store } = recordedGroups();
-  const { ask, askJson, gate, service } = createTestService({ limits: { concurrency: 1 }, parts: { store } });
+  const { send, sendJson, gate, service } = createTestService({ limits: { concurrency: 1 }, parts: { store } });
   gate.close();
-  const { id, episodes } = await askJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 3 });
-  await ask(`/v1/episodes/${episodes[2]?.id}/cancel`, {});
+  const { id, episodes } = await sendJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 3 });
+  await send(`/v1/episodes/${episodes[2]?.id}/cancel`, {});
   gate.open();
-  const group = await askJson<GroupAnswer>(`/v1/groups/${id}?wait_seconds=60`);
+  const group = await sendJson<GroupAnswer>(`/v1/groups/${id}?wait_seconds=60`);
   expect(group.episodes.map(({ outcome }) => outcome)).toEqual(["completed", "completed", "aborted"]);
   await service.close({ wait: true });
   expect(records).toMatchObject([{ episodeIds: [episodes[0]?.id, episodes[1]?.id] }]);
@@ -157,22 +157,22 @@ test("the record of a group names only episodes that the store has", async () =>
 
 test("a group with an episode that could not be played is left to the next process", async () => {
   const { records, store } = recordedGroups();
-  const { askJson, service } = createTestService({
+  const { sendJson, service } = createTestService({
     parts: { store, runner: () => () => Promise.reject(new Error("the engine is not there")) },
   });
-  const group = await askJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 2, ...waiting });
+  const group = await sendJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 2, ...waiting });
   expect(group.episodes.map(({ outcome }) => outcome)).toEqual(["failed", "failed"]);
   await service.close({ wait: true });
   expect(records).toEqual([]);
 });
 
 test("closing finishes what runs, begins nothing, and calls nothing ended that the next process goes on with", async () => {
-  const { askJson, service, gate, kept } = createTestService({ limits: { concurrency: 1 } });
+  const { sendJson, service, gate, kept } = createTestService({ limits: { concurrency: 1 } });
   gate.close();
-  const { id } = await askJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 3 });
-  const waits = askJson<GroupAnswer>(`/v1/groups/${id}?wait_seconds=60`);
+  const { id } = await sendJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 3 });
+  const waits = sendJson<GroupAnswer>(`/v1/groups/${id}?wait_seconds=60`);
   gate.open();
-  while ((await askJson<GroupAnswer>(`/v1/groups/${id}`)).status === "waiting") await Promise.resolve();
+  while ((await sendJson<GroupAnswer>(`/v1/groups/${id}`)).status === "waiting") await Promise.resolve();
   await service.close({ wait: true });
   const group = await waits;
   expect(group.episodes.map(({ status }) => status)).toEqual(["ended", "waiting", "waiting"]);
@@ -180,24 +180,24 @@ test("closing finishes what runs, begins nothing, and calls nothing ended that t
 });
 
 test("a paused service closes: nothing would end there before somebody continues it", async () => {
-  const { askJson, service, gate, kept } = createTestService();
+  const { sendJson, service, gate, kept } = createTestService();
   gate.close();
-  const { id } = await askJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 3 });
+  const { id } = await sendJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 3 });
   await service.close({ wait: true });
-  expect(await askJson(`/v1/groups/${id}`)).toMatchObject({ status: "waiting" });
+  expect(await sendJson(`/v1/groups/${id}`)).toMatchObject({ status: "waiting" });
   expect(kept.size).toBe(0);
 });
 
 test("a group that can never fit is refused for good, one that fits an idle service is taken", async () => {
-  const { ask } = createTestService({ limits: { concurrency: 4, maxWaiting: 1 } });
-  expect((await ask("/v1/groups", { task_index: 0, samples: 6 })).status).toBe(400);
-  expect((await ask("/v1/groups", { task_index: 0, samples: 5, ...waiting })).status).toBe(200);
+  const { send } = createTestService({ limits: { concurrency: 4, maxWaiting: 1 } });
+  expect((await send("/v1/groups", { task_index: 0, samples: 6 })).status).toBe(400);
+  expect((await send("/v1/groups", { task_index: 0, samples: 5, ...waiting })).status).toBe(200);
 });
 
 test("requests that are being written take their place among those that wait", async () => {
   const { log, writes } = heldLog();
-  const { ask } = createTestService({ requests: log, limits: { concurrency: 1, maxWaiting: 1 } });
-  const asks = [1, 2, 3].map(() => ask("/v1/groups", { task_index: 0, samples: 1 }));
+  const { send } = createTestService({ requests: log, limits: { concurrency: 1, maxWaiting: 1 } });
+  const asks = [1, 2, 3].map(() => send("/v1/groups", { task_index: 0, samples: 1 }));
   await new Promise((done) => setImmediate(done));
   for (const write of writes) write.resolve();
   expect((await Promise.all(asks)).map(({ status }) => status)).toEqual([202, 202, 429]);

@@ -23,14 +23,14 @@ export type Write =
   | { readonly to: "groups"; readonly record: GroupRecord };
 
 export type Life = TestService & {
-  /** The process is gone: nothing that it does from now on reaches the disk, and nobody hears of it. */
+  /** The process is gone: nothing that it does from now on reaches the disk, and no client hears of it. */
   readonly die: () => void;
   readonly hasDied: () => boolean;
   /** Resolves when it has died. */
   readonly dead: Promise<void>;
 };
 
-/** `diesAt`: asked at every write, whether the process dies "before" or "after" it. Default: never. */
+/** `diesAt`: called at every write, whether the process dies "before" or "after" it. Default: never. */
 export async function live(
   disk: Disk,
   options: TestServiceOptions & { readonly diesAt?: (write: Write) => "before" | "after" | null } = {},

@@ -1,4 +1,4 @@
-// Whose a producer is, and how long it plays without its trainer.
+// The trainer of a producer, and how long it runs without it.
 
 import { describe, expect, test } from "vitest";
 import { createManualClock } from "../lib/clock.ts";
@@ -28,25 +28,25 @@ function serve(options: TestServiceOptions = {}) {
   });
   return { ...tested, clock, said };
 }
-type Served = Pick<TestService, "askJson">;
-const start = ({ askJson }: Served, body: object = synchronous, key?: string) =>
-  askJson<Producer>("/v1/producers", body, key === undefined ? {} : { "idempotency-key": key });
-const get = ({ askJson }: Served, { id }: Producer) => askJson<Producer>(`/v1/producers/${id}`);
-const take = ({ askJson }: Served, { id }: Producer, number: number, wait_seconds = 60) =>
-  askJson<Batch>(`/v1/producers/${id}/batches/${number}`, { wait_seconds });
-const act = ({ askJson }: Served, { id }: Producer, action: string) =>
-  askJson<Producer>(`/v1/producers/${id}/${action}`, "");
-const report = ({ askJson }: Served, version: string, training?: string) =>
-  askJson("/v1/weights", { version, ...(training === undefined ? {} : { training }) });
+type Served = Pick<TestService, "sendJson">;
+const start = ({ sendJson }: Served, body: object = synchronous, key?: string) =>
+  sendJson<Producer>("/v1/producers", body, key === undefined ? {} : { "idempotency-key": key });
+const get = ({ sendJson }: Served, { id }: Producer) => sendJson<Producer>(`/v1/producers/${id}`);
+const take = ({ sendJson }: Served, { id }: Producer, number: number, wait_seconds = 60) =>
+  sendJson<Batch>(`/v1/producers/${id}/batches/${number}`, { wait_seconds });
+const act = ({ sendJson }: Served, { id }: Producer, action: string) =>
+  sendJson<Producer>(`/v1/producers/${id}/${action}`, "");
+const report = ({ sendJson }: Served, version: string, training?: string) =>
+  sendJson("/v1/weights", { version, ...(training === undefined ? {} : { training }) });
 
 describe("the lease of a producer", () => {
-  test("ends when its trainer is not heard: it says so, begins nothing more, and goes on when its trainer is back", async () => {
+  test("ends when its trainer is not heard: it says so, begins nothing more, and resumes when its trainer is back", async () => {
     const served = serve();
     const producer = await start(served, { ...synchronous, training: "first" });
     expect(producer).toMatchObject({ state: "running", training: "first", lease_seconds: 60, lease_left_seconds: 60 });
     await take(served, producer, 0);
     await served.clock.advance(59_000);
-    // Whoever only looks is nobody's trainer.
+    // A client that only looks is no trainer.
     expect(await get(served, producer)).toMatchObject({ state: "running", lease_left_seconds: 1 });
     await served.clock.advance(1000);
     expect(await get(served, producer)).toMatchObject({ state: "lapsed", lease_left_seconds: null });
@@ -71,7 +71,7 @@ describe("the lease of a producer", () => {
     ["a heartbeat", (served: Served, producer: Producer) => act(served, producer, "heartbeat")],
     ["the same request", (served: Served) => start(served, synchronous, "key")],
     ["continue", (served: Served, producer: Producer) => act(served, producer, "continue")],
-  ])("begins anew with %s, before it ended and after", async (_, heard) => {
+  ])("begins again with %s, before it ended and after", async (_, heard) => {
     const served = serve();
     const producer = await start(served, synchronous, "key");
     await served.clock.advance(40_000);
@@ -85,7 +85,7 @@ describe("the lease of a producer", () => {
     await served.service.close({ wait: false });
   });
 
-  test("does not end while somebody waits for a batch, nor where it pauses or drains anyway", async () => {
+  test("does not end while a request waits for a batch, nor where it pauses or drains anyway", async () => {
     const served = serve();
     served.gate.close();
     const producer = await start(served);
@@ -101,11 +101,11 @@ describe("the lease of a producer", () => {
     await served.service.close({ wait: false });
   });
 
-  test("is an hour unless it is asked for, and at least a second", async () => {
+  test("is an hour unless it is requested, and at least a second", async () => {
     const served = serve();
     const { lease_seconds: _, ...body } = synchronous;
     expect(await start(served, body)).toMatchObject({ lease_seconds: 3600, training: null });
-    expect((await served.ask("/v1/producers", { ...body, lease_seconds: 0.5 })).status).toBe(400);
+    expect((await served.send("/v1/producers", { ...body, lease_seconds: 0.5 })).status).toBe(400);
     await served.service.close({ wait: false });
   });
 });
@@ -113,7 +113,7 @@ describe("the lease of a producer", () => {
 describe("reports", () => {
   test("of a training reach its producers alone; those without a name reach the ones without", async () => {
     const served = serve();
-    const [first, second, nobody] = [
+    const [first, second, unnamed] = [
       await start(served, { ...synchronous, training: "first" }),
       await start(served, { ...synchronous, training: "second" }),
       await start(served),
@@ -121,10 +121,10 @@ describe("reports", () => {
     await report(served, "1", "second");
     await report(served, "2");
     await report(served, "3");
-    const versions = await Promise.all([first, second, nobody].map((producer) => get(served, producer)));
+    const versions = await Promise.all([first, second, unnamed].map((producer) => get(served, producer)));
     expect(versions.map(({ version }) => version)).toEqual([0, 1, 2]);
     expect(versions.map(({ weight_version }) => weight_version)).toEqual(["0", "1", "3"]);
-    expect(await served.askJson("/v1/info")).toMatchObject({ weight_version: "3" });
+    expect(await served.sendJson("/v1/info")).toMatchObject({ weight_version: "3" });
     await served.service.close({ wait: false });
   });
 

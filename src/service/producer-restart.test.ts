@@ -22,7 +22,7 @@ type Batch = {
 const key = { "idempotency-key": "the training" };
 const synchronous = { samples: 2, batch_groups: 2, max_staleness: 0, weight_version: "0", filters: ["zero-signal"] };
 
-/** What a trainer remembers that takes batches and reports weights, and asks again whenever the service was away. */
+/** What a trainer remembers that takes batches and reports weights, and repeats its request whenever the service was away. */
 type Training = { readonly batches: (Batch & { readonly version: number })[]; reported: number };
 
 type Plan = {
@@ -37,22 +37,22 @@ type Plan = {
 /** Trains until so many batches are there or the service has died. */
 async function train(life: Life, training: Training, plan: Plan): Promise<void> {
   const { body, steps, groupsOf = () => null, versionsOf = () => 1 } = plan;
-  const { askJson, weights } = life;
-  const { id } = await askJson<{ id: string }>("/v1/producers", body, key);
+  const { sendJson, weights } = life;
+  const { id } = await sendJson<{ id: string }>("/v1/producers", body, key);
   while (training.batches.length < steps) {
     const versions = training.batches.reduce((sum, _, number) => sum + versionsOf(number), 0);
-    // A report that nobody answered is sent again.
+    // A report without a response is sent again.
     while (training.reported < versions) {
       weights.version = String(training.reported + 1);
-      await askJson("/v1/weights", { version: weights.version });
+      await sendJson("/v1/weights", { version: weights.version });
       // What a dead process answers is not heard.
       if (life.hasDied()) return;
       training.reported++;
     }
     const number = training.batches.length;
-    const batch = await askJson<Batch>(`/v1/producers/${id}/batches/${number}`, {
+    const batch = await sendJson<Batch>(`/v1/producers/${id}/batches/${number}`, {
       groups: groupsOf(number),
-      // Whoever polls begins again and again to wait.
+      // A client that polls begins again and again to wait.
       wait_seconds: number % 2 === 0 ? 60 : 0.001,
     });
     if (life.hasDied()) return;
@@ -62,7 +62,7 @@ async function train(life: Life, training: Training, plan: Plan): Promise<void> 
   }
 }
 
-/** Trains on services that die as they are told, one after the other, on one disk. */
+/** Trains on services that die where the plan says, one after the other, on one disk. */
 async function trainThrough(
   diesAt: (write: Write, life: number) => "before" | "after" | null,
   plan: Plan & { readonly lives: number },
@@ -127,7 +127,7 @@ describe("a service that dies", () => {
     let writes = 0;
     const alone = await trainThrough(() => (writes++, null), { ...world, lives: 1 });
     checkDisk(alone.disk, alone.training, 0);
-    const wanted = tokensOf(alone.disk, alone.training);
+    const expected = tokensOf(alone.disk, alone.training);
     const kinds = new Set<string>();
     const every = isFull ? 1 : 29;
     for (let at = 0; at < writes; at += every) {
@@ -143,7 +143,7 @@ describe("a service that dies", () => {
         );
         expect(deaths).toBe(1);
         checkDisk(disk, training, 0);
-        expect(tokensOf(disk, training)).toEqual(wanted);
+        expect(tokensOf(disk, training)).toEqual(expected);
       }
     }
     // The kinds have a test each below.
@@ -206,16 +206,16 @@ describe("a service that dies", () => {
             },
           );
           checkDisk(disk, training, maxStaleness);
-          // A task is played again for each time that a group of it grew too old, and no more.
+          // A task is run again for each time that a group of it grew too old, and no more.
           const again = disk.log.filter((entry) => entry.type === "begin" && entry.isRequeued).length;
           const old = [...disk.records.values()].filter(({ reason }) => reason === "stale").length;
           expect(again).toBeLessThanOrEqual(stale === "requeue" ? old : 0);
           stales += old;
           // Submission again, by the next process, every batch is the same.
-          const { askJson, service } = await live(disk);
-          const { id } = await askJson<{ id: string }>("/v1/producers", body, key);
+          const { sendJson, service } = await live(disk);
+          const { id } = await sendJson<{ id: string }>("/v1/producers", body, key);
           for (const [number, { groups }] of training.batches.entries()) {
-            expect((await askJson<Batch>(`/v1/producers/${id}/batches/${number}`, {})).groups).toEqual(groups);
+            expect((await sendJson<Batch>(`/v1/producers/${id}/batches/${number}`, {})).groups).toEqual(groups);
           }
           await service.close({ wait: false });
         },
@@ -227,63 +227,63 @@ describe("a service that dies", () => {
 });
 
 describe("a service that begins again", () => {
-  const start = async ({ askJson }: Life, body: unknown): Promise<string> =>
-    (await askJson<{ id: string }>("/v1/producers", body, key)).id;
-  const stateOf = ({ askJson }: Life, id: string) => askJson<{ state: string }>(`/v1/producers/${id}`);
+  const start = async ({ sendJson }: Life, body: unknown): Promise<string> =>
+    (await sendJson<{ id: string }>("/v1/producers", body, key)).id;
+  const stateOf = ({ sendJson }: Life, id: string) => sendJson<{ state: string }>(`/v1/producers/${id}`);
 
   test.each([
     ["pause", "paused"],
     ["drain", "ended"],
     ["cancel", "cancelled"],
-  ] as const)("a producer that was told to %s does so, if that was on disk", async (action, state) => {
+  ] as const)("a producer that was requested to %s does so, if that was on disk", async (action, state) => {
     for (const when of ["before", "after"] as const) {
       const disk = emptyDisk();
       const weights = { version: "0" };
       const isSteered = (write: Write): boolean => write.to === "log" && write.entry.type === "steer";
       const one = await live(disk, { weights, diesAt: (write) => (isSteered(write) ? when : null) });
       const id = await start(one, { ...synchronous, max_staleness: 1, filters: [] });
-      await one.askJson(`/v1/producers/${id}/batches/0`, { wait_seconds: 60 });
-      void one.askJson(`/v1/producers/${id}/${action}`, "");
+      await one.sendJson(`/v1/producers/${id}/batches/0`, { wait_seconds: 60 });
+      void one.sendJson(`/v1/producers/${id}/${action}`, "");
       await one.dead;
       const two = await live(disk, { weights });
-      const batch = await two.askJson<Batch>(`/v1/producers/${id}/batches/1`, { wait_seconds: 60 });
+      const batch = await two.sendJson<Batch>(`/v1/producers/${id}/batches/1`, { wait_seconds: 60 });
       const known = when === "before" ? "running" : state;
       expect(await stateOf(two, id)).toMatchObject({ state: known });
       // What was open when it was paused or drained is handed over.
-      const wanted = known === "cancelled" ? ["ended", 0] : ["ready", 2];
-      expect([batch.status, batch.groups.length]).toEqual(wanted);
+      const expected = known === "cancelled" ? ["ended", 0] : ["ready", 2];
+      expect([batch.status, batch.groups.length]).toEqual(expected);
       await two.service.close({ wait: false });
       if (known !== "cancelled") checkDisk(disk, { batches: [], reported: 0 }, 1);
     }
   });
 
-  test("weights are known again, also to producers that are asked for later", async () => {
+  test("weights are known again, also to producers that are requested later", async () => {
     const disk = emptyDisk();
     const one = await live(disk);
     const { weight_version: _, ...body } = synchronous;
     const id = await start(one, body);
-    for (const version of ["a", "b", "b"]) await one.askJson("/v1/weights", { version });
+    for (const version of ["a", "b", "b"]) await one.sendJson("/v1/weights", { version });
     one.die();
     const two = await live(disk);
-    expect(await two.askJson("/v1/info")).toMatchObject({ weight_version: "b" });
+    expect(await two.sendJson("/v1/info")).toMatchObject({ weight_version: "b" });
     expect(await stateOf(two, id)).toMatchObject({ version: 2, weight_version: "b" });
-    const later = await two.askJson<{ id: string }>("/v1/producers", body);
+    const later = await two.sendJson<{ id: string }>("/v1/producers", body);
     two.die();
     const three = await live(disk);
     expect(await stateOf(three, later.id)).toMatchObject({ version: 0, weight_version: "b" });
     await three.service.close({ wait: false });
   });
 
-  test("numbers of groups go on, whoever asked for them", async () => {
+  test("numbers of groups continue, for requests and producers alike", async () => {
     const disk = emptyDisk();
-    const ask = ({ askJson }: Life) => askJson("/v1/groups", { task_index: 0, samples: 2, wait_seconds: 60 });
+    const send = ({ sendJson }: Life) => sendJson("/v1/groups", { task_index: 0, samples: 2, wait_seconds: 60 });
     const one = await live(disk);
-    await ask(one);
+    await send(one);
     const id = await start(one, synchronous);
-    await one.askJson(`/v1/producers/${id}/batches/0`, { wait_seconds: 60 });
+    await one.sendJson(`/v1/producers/${id}/batches/0`, { wait_seconds: 60 });
     one.die();
     const two = await live(disk);
-    await ask(two);
+    await send(two);
     await two.service.close({ wait: true });
     const numbers = disk.log.flatMap((entry) => ("groupIndex" in entry ? [entry.groupIndex] : []));
     expect(new Set(numbers).size).toBe(numbers.length);

@@ -1,4 +1,4 @@
-// Producers over HTTP: what a trainer asks of them, and what it must not.
+// Producers over HTTP: what a trainer requests of them, and what it must not.
 
 import { describe, expect, test } from "vitest";
 import type { LoggedRequest, RequestLog } from "./request-log.ts";
@@ -36,25 +36,25 @@ type ErrorAnswer = { readonly error: { readonly code: string; readonly message: 
 const synchronous = { samples: 2, batch_groups: 2, max_staleness: 0, weight_version: "3" };
 const waiting = { wait_seconds: 60 };
 
-const start = async ({ askJson }: TestService, body: unknown, key?: string): Promise<string> => {
+const start = async ({ sendJson }: TestService, body: unknown, key?: string): Promise<string> => {
   const headers = key === undefined ? {} : { "idempotency-key": key };
-  return (await askJson<ProducerAnswer>("/v1/producers", body, headers)).id;
+  return (await sendJson<ProducerAnswer>("/v1/producers", body, headers)).id;
 };
-const batchOf = ({ askJson }: TestService, id: string, number: number, body: unknown = waiting) =>
-  askJson<BatchAnswer>(`/v1/producers/${id}/batches/${number}`, body);
-const steer = ({ askJson }: TestService, id: string, action: string) =>
-  askJson<ProducerAnswer>(`/v1/producers/${id}/${action}`, "");
+const batchOf = ({ sendJson }: TestService, id: string, number: number, body: unknown = waiting) =>
+  sendJson<BatchAnswer>(`/v1/producers/${id}/batches/${number}`, body);
+const steer = ({ sendJson }: TestService, id: string, action: string) =>
+  sendJson<ProducerAnswer>(`/v1/producers/${id}/${action}`, "");
 const tasksOf = ({ groups }: BatchAnswer): number[] => groups.map(({ task_index }) => task_index);
-const report = async ({ askJson, weights }: TestService, version: string): Promise<void> => {
+const report = async ({ sendJson, weights }: TestService, version: string): Promise<void> => {
   weights.version = version;
-  await askJson("/v1/weights", { version });
+  await sendJson("/v1/weights", { version });
 };
 
 describe("batches", () => {
   test("are numbered, the same again for the same number, and have their rows", async () => {
     const tested = createTestService();
-    const { ask, askJson, groups, records } = tested;
-    const answer = await ask("/v1/producers", synchronous);
+    const { send, sendJson, groups, records } = tested;
+    const answer = await send("/v1/producers", synchronous);
     expect(answer.status).toBe(201);
     const { id } = (await answer.json()) as ProducerAnswer;
     const first = await batchOf(tested, id, 0);
@@ -64,25 +64,25 @@ describe("batches", () => {
     expect((await batchOf(tested, id, 0)).groups).toEqual(first.groups);
     for (const { staleness, ...group } of first.groups) {
       expect([staleness, group.id]).toEqual([0, expect.stringMatching(/^[\w-]+$/)]);
-      const { samples } = await askJson<{ samples: unknown[] }>(`/v1/groups/${group.id}/samples`);
+      const { samples } = await sendJson<{ samples: unknown[] }>(`/v1/groups/${group.id}/samples`);
       expect(groups.get(group.id)?.map((line) => JSON.parse(line) as unknown)).toEqual(samples);
       expect(records.get(group.id)).toMatchObject({ decision: "kept", reason: null });
       expect(samples).toHaveLength(2);
-      expect(await askJson(`/v1/groups/${group.id}`)).toEqual(group);
+      expect(await sendJson(`/v1/groups/${group.id}`)).toEqual(group);
       const [one] = group.episodes;
-      expect(await askJson(`/v1/episodes/${one?.id}`)).toEqual(one);
-      expect(await (await ask(`/v1/episodes/${one?.id}/events`)).text()).toContain("event: ended");
+      expect(await sendJson(`/v1/episodes/${one?.id}`)).toEqual(one);
+      expect(await (await send(`/v1/episodes/${one?.id}/events`)).text()).toContain("event: ended");
     }
     // Synchronous: the next batch waits for the weights that the first one makes.
     expect(await batchOf(tested, id, 1, {})).toMatchObject({ status: "waiting", groups: [] });
-    expect((await ask(`/v1/producers/${id}/batches/1`, {})).status).toBe(202);
+    expect((await send(`/v1/producers/${id}/batches/1`, {})).status).toBe(202);
     await report(tested, "4");
-    expect(await askJson(`/v1/producers/${id}`)).toMatchObject({ version: 1, weight_version: "4" });
+    expect(await sendJson(`/v1/producers/${id}`)).toMatchObject({ version: 1, weight_version: "4" });
     expect(tasksOf(await batchOf(tested, id, 1))).toEqual([2, 3]);
     await tested.service.close({ wait: false });
   });
 
-  test("are one batch for all who wait for a number, however many groups they ask for", async () => {
+  test("are one batch for all who wait for a number, however many groups they send for", async () => {
     const tested = createTestService();
     const id = await start(tested, { ...synchronous, max_staleness: 2 });
     const [two, three, again] = await Promise.all([
@@ -96,7 +96,7 @@ describe("batches", () => {
     await tested.service.close({ wait: false });
   });
 
-  test("a client that waits in vain or leaves takes nothing with it, and whoever asks next may ask for another number of groups", async () => {
+  test("a client that waits in vain or leaves takes nothing with it, and whoever asks next may send for another number of groups", async () => {
     const tested = createTestService();
     tested.gate.close();
     const id = await start(tested, synchronous);
@@ -132,7 +132,7 @@ describe("batches", () => {
         producer: { batches: 2 },
       });
     }
-    // Equal tasks are played with other luck.
+    // Equal tasks are run with other luck.
     const all = [...(await batchOf(tested, id, 0)).groups, ...last.groups];
     expect(all.map(({ task_index }) => task_index).toSorted((left, right) => left - right)).toEqual([2, 4, 4]);
     expect(new Set(all.flatMap(({ episodes }) => episodes.map(({ seed }) => seed))).size).toBe(6);
@@ -157,7 +157,7 @@ describe("batches", () => {
   ])("%s with %j is refused", async (path, body, status, message) => {
     const tested = createTestService();
     const id = await start(tested, synchronous);
-    const answer = await tested.ask(`/v1/producers/${id}/${path}`, body);
+    const answer = await tested.send(`/v1/producers/${id}/${path}`, body);
     const { error } = (await answer.json()) as ErrorAnswer;
     expect([answer.status, error.message]).toEqual([status, expect.stringContaining(message)]);
     await tested.service.close({ wait: false });
@@ -169,7 +169,7 @@ describe("a producer", () => {
     const tested = createTestService();
     const id = await start(tested, synchronous, "a");
     expect(await start(tested, synchronous, "a")).toBe(id);
-    const other = await tested.ask("/v1/producers", { ...synchronous, samples: 3 }, { "idempotency-key": "a" });
+    const other = await tested.send("/v1/producers", { ...synchronous, samples: 3 }, { "idempotency-key": "a" });
     expect([other.status, await other.json()]).toMatchObject([409, { error: { code: "key-reused" } }]);
     const seedsOf = async (body: unknown, key: string): Promise<number[]> => {
       const { groups } = await batchOf(tested, await start(tested, body, key), 0);
@@ -181,12 +181,12 @@ describe("a producer", () => {
     await tested.service.close({ wait: false });
   });
 
-  test("pauses, goes on, drains and is cancelled", async () => {
+  test("pauses, resumes, drains and is cancelled", async () => {
     const tested = createTestService({ limits: { concurrency: 1 } });
     const id = await start(tested, { ...synchronous, max_staleness: 1 });
     expect(await steer(tested, id, "pause")).toMatchObject({ state: "paused" });
     // The one that has a place ends, and no other begins.
-    while ((await tested.askJson<ProducerAnswer>(`/v1/producers/${id}`)).running_episodes > 0) await Promise.resolve();
+    while ((await tested.sendJson<ProducerAnswer>(`/v1/producers/${id}`)).running_episodes > 0) await Promise.resolve();
     const calls = tested.calls();
     expect(await batchOf(tested, id, 0, { wait_seconds: 0.01 })).toMatchObject({ status: "waiting" });
     expect(tested.calls()).toBe(calls);
@@ -205,7 +205,7 @@ describe("a producer", () => {
     expect(await steer(tested, second, "cancel")).toMatchObject({ state: "cancelled" });
     expect(await waits).toMatchObject({ status: "ended", groups: [], producer: { state: "cancelled" } });
     tested.gate.open();
-    expect(await tested.askJson(`/v1/groups/${second}-0-1?wait_seconds=60`)).toMatchObject({
+    expect(await tested.sendJson(`/v1/groups/${second}-0-1?wait_seconds=60`)).toMatchObject({
       status: "ended",
       episodes: [{ outcome: "aborted" }, { outcome: "aborted" }],
     });
@@ -261,7 +261,7 @@ describe("a producer", () => {
     expect(producer).toMatchObject({ dropped: { "zero-signal": expect.any(Number) as unknown } });
     for (const { groupId, reason } of dropped) {
       expect([reason, tested.groups.get(groupId)]).toEqual(["zero-signal", []]);
-      expect(await tested.askJson(`/v1/groups/${groupId}`)).toMatchObject({ status: "ended", samples: 3 });
+      expect(await tested.sendJson(`/v1/groups/${groupId}`)).toMatchObject({ status: "ended", samples: 3 });
     }
     await tested.service.close({ wait: false });
   });
@@ -273,7 +273,7 @@ describe("a producer", () => {
     });
     const id = await start(tested, synchronous);
     for (const number of [0, 0]) {
-      const refused = await tested.ask(`/v1/producers/${id}/batches/${number}`, waiting);
+      const refused = await tested.send(`/v1/producers/${id}/batches/${number}`, waiting);
       expect([refused.status, await refused.json()]).toMatchObject([
         500,
         {
@@ -281,7 +281,7 @@ describe("a producer", () => {
         },
       ]);
     }
-    expect(await tested.askJson(`/v1/producers/${id}`)).toMatchObject({ state: "failed" });
+    expect(await tested.sendJson(`/v1/producers/${id}`)).toMatchObject({ state: "failed" });
     expect([tested.records.size, tested.kept.size]).toEqual([0, 0]);
     await tested.service.close({ wait: true });
   });
@@ -297,9 +297,9 @@ describe("a producer", () => {
       close: async () => undefined,
     };
     const tested = createTestService({ requests });
-    expect((await tested.ask("/v1/producers", synchronous, { "idempotency-key": "a" })).status).toBe(500);
-    expect((await tested.ask("/v1/weights", { version: "9" })).status).toBe(500);
-    expect(await tested.askJson("/v1/info")).toMatchObject({ weight_version: null });
+    expect((await tested.send("/v1/producers", synchronous, { "idempotency-key": "a" })).status).toBe(500);
+    expect((await tested.send("/v1/weights", { version: "9" })).status).toBe(500);
+    expect(await tested.sendJson("/v1/info")).toMatchObject({ weight_version: null });
     isFull = false;
     const { weight_version: _, ...body } = synchronous;
     const id = await start(tested, body, "a");
@@ -312,7 +312,7 @@ describe("a producer", () => {
     const id = await start(tested, synchronous);
     const { groups } = await batchOf(tested, id, 0);
     for (const path of [`groups/${groups[0]?.id}`, `episodes/${groups[0]?.episodes[0]?.id}`]) {
-      const refused = await tested.ask(`/v1/${path}/cancel`, "");
+      const refused = await tested.send(`/v1/${path}/cancel`, "");
       expect([refused.status, await refused.json()]).toMatchObject([409, { error: { code: "of-a-producer" } }]);
     }
     await tested.service.close({ wait: false });
@@ -338,18 +338,18 @@ describe("a producer", () => {
     [{ ...synchronous, batchGroups: 2 }, "batchGroups"],
     ['{"samples":2,"batch_groups":1e999}', 'field "batch_groups"'],
   ])("%j is refused", async (body, message) => {
-    const { ask } = createTestService();
-    const answer = await ask("/v1/producers", body);
+    const { send } = createTestService();
+    const answer = await send("/v1/producers", body);
     const { error } = (await answer.json()) as ErrorAnswer;
     expect([answer.status, error.code, error.message]).toEqual([400, "bad-request", expect.stringContaining(message)]);
   });
 
   test.each(["nothing", "..%2F..%2Fetc", "p0-0-1", "%00"])("%s is unknown", async (name) => {
-    const { ask } = createTestService();
+    const { send } = createTestService();
     for (const path of ["", "/pause", "/batches/0"]) {
-      expect((await ask(`/v1/producers/${name}${path}`, path === "" ? undefined : {})).status).toBe(404);
+      expect((await send(`/v1/producers/${name}${path}`, path === "" ? undefined : {})).status).toBe(404);
     }
-    expect((await ask(`/v1/groups/${name}`)).status).toBe(404);
+    expect((await send(`/v1/groups/${name}`)).status).toBe(404);
   });
 });
 
@@ -359,13 +359,13 @@ describe("beside requests", () => {
     tested.gate.close();
     const id = await start(tested, { samples: 8, batch_groups: 8, max_staleness: 4 });
     // The producer has both places, and two more episodes in the queue.
-    expect(await tested.askJson("/v1/info")).toMatchObject({ running: 2, waiting: 0 });
-    const asked = await tested.askJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 2 });
-    expect((await tested.ask("/v1/groups", { task_index: 0, samples: 1 })).status).toBe(429);
+    expect(await tested.sendJson("/v1/info")).toMatchObject({ running: 2, waiting: 0 });
+    const asked = await tested.sendJson<GroupAnswer>("/v1/groups", { task_index: 0, samples: 2 });
+    expect((await tested.send("/v1/groups", { task_index: 0, samples: 1 })).status).toBe(429);
     const second = await start(tested, { samples: 8, batch_groups: 8 });
-    expect(await tested.askJson("/v1/info")).toMatchObject({ running: 2, waiting: 4 });
+    expect(await tested.sendJson("/v1/info")).toMatchObject({ running: 2, waiting: 4 });
     tested.gate.open();
-    expect(await tested.askJson(`/v1/groups/${asked.id}?wait_seconds=60`)).toMatchObject({ status: "ended" });
+    expect(await tested.sendJson(`/v1/groups/${asked.id}?wait_seconds=60`)).toMatchObject({ status: "ended" });
     for (const one of [id, second]) await steer(tested, one, "cancel");
     await tested.service.close({ wait: true });
   });
@@ -374,41 +374,41 @@ describe("beside requests", () => {
     const tested = createTestService();
     tested.gate.close();
     const ids = await Promise.all(Array.from({ length: 64 }, () => start(tested, synchronous)));
-    expect((await tested.ask("/v1/producers", synchronous)).status).toBe(429);
+    expect((await tested.send("/v1/producers", synchronous)).status).toBe(429);
     await steer(tested, ids[0] ?? "", "cancel");
-    expect((await tested.ask("/v1/producers", synchronous)).status).toBe(201);
+    expect((await tested.send("/v1/producers", synchronous)).status).toBe(201);
     await tested.service.close({ wait: false });
   });
 
-  test("their groups go to sleep like others, and are the same when they are asked for", async () => {
+  test("their groups are unloaded like others, and are the same when they are requested", async () => {
     const tested = createTestService({ limits: { maxRemembered: 4 } });
     const id = await start(tested, { ...synchronous, max_staleness: 8, buffer_groups: 4 });
     const first = await batchOf(tested, id, 0);
     for (let number = 1; number < 6; number++) await batchOf(tested, id, number);
     expect((await batchOf(tested, id, 0)).groups).toEqual(first.groups);
     for (const { staleness: _, ...group } of first.groups) {
-      expect(await tested.askJson(`/v1/groups/${group.id}`)).toEqual(group);
+      expect(await tested.sendJson(`/v1/groups/${group.id}`)).toEqual(group);
     }
     await tested.service.close({ wait: false });
   });
 });
 
 describe("closing", () => {
-  test.each([true, false])("answers whoever waits, and decides nothing (wait: %s)", async (wait) => {
+  test.each([true, false])("answers waiting requests, and decides nothing (wait: %s)", async (wait) => {
     const tested = createTestService({ limits: { concurrency: 1 } });
     tested.gate.close();
     const id = await start(tested, { ...synchronous, filters: ["zero-signal"] });
-    const waits = tested.ask(`/v1/producers/${id}/batches/0`, waiting);
+    const waits = tested.send(`/v1/producers/${id}/batches/0`, waiting);
     await new Promise((done) => setImmediate(done));
     tested.gate.open();
     await tested.service.close({ wait });
     const answer = await waits;
     expect([answer.status, await answer.json()]).toMatchObject([503, { error: { code: "closing" } }]);
     expect(tested.records.size).toBe(0);
-    expect((await tested.ask("/v1/producers", synchronous)).status).toBe(503);
-    expect((await tested.ask(`/v1/producers/${id}/pause`, "")).status).toBe(503);
+    expect((await tested.send("/v1/producers", synchronous)).status).toBe(503);
+    expect((await tested.send(`/v1/producers/${id}/pause`, "")).status).toBe(503);
     // Weights that come now are for the next process.
-    expect((await tested.ask("/v1/weights", { version: "9" })).status).toBe(200);
-    expect(await tested.askJson(`/v1/producers/${id}`)).toMatchObject({ version: 0 });
+    expect((await tested.send("/v1/weights", { version: "9" })).status).toBe(200);
+    expect(await tested.sendJson(`/v1/producers/${id}`)).toMatchObject({ version: 0 });
   });
 });

@@ -1,4 +1,4 @@
-// A service that dies and comes back: nothing that was acknowledged is lost, nothing is played twice.
+// A service that dies and comes back: nothing that was acknowledged is lost, nothing is run twice.
 
 import { appendFile, mkdtemp, open, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,26 +12,26 @@ type GroupAnswer = {
   readonly episodes: readonly { readonly id: string; readonly outcome: string }[];
 };
 
-test("a restarted service knows its requests, keeps what ended and plays the rest as it would have", async () => {
+test("a restarted service knows its requests, has what ended and runs the rest as it would have", async () => {
   const folder = await mkdtemp(join(tmpdir(), "service-"));
   const path = join(folder, "requests.jsonl");
-  const asked = (key: string, samples: number) =>
+  const request = (key: string, samples: number) =>
     ["/v1/groups", { task_index: 4, samples, wait_seconds: 60 }, { "idempotency-key": key }] as const;
 
   const uninterrupted = createTestService();
-  const wanted = await uninterrupted.askJson<GroupAnswer>(...asked("late", 3));
+  const expected = await uninterrupted.sendJson<GroupAnswer>(...request("late", 3));
 
   const opened = await openRequestLog(path);
   const first = createTestService({ requests: opened.log });
-  const done = await first.askJson<GroupAnswer>(...asked("early", 2));
+  const done = await first.sendJson<GroupAnswer>(...request("early", 2));
   first.gate.close();
   const [late, cancelled] = ["late", "cancelled"].map(async (key) => {
-    const [where, body, headers] = asked(key, 3);
-    return first.askJson<GroupAnswer>(where, { ...body, wait_seconds: 0 }, headers);
+    const [where, body, headers] = request(key, 3);
+    return first.sendJson<GroupAnswer>(where, { ...body, wait_seconds: 0 }, headers);
   });
   await late;
-  await first.ask(`/v1/groups/${(await cancelled)?.id}/cancel`, {});
-  // The process dies: what it played is cut off, and its last line is torn.
+  await first.send(`/v1/groups/${(await cancelled)?.id}/cancel`, {});
+  // The process dies: its episodes end with it, and its last line is torn.
   await first.service.close({ wait: false });
   await opened.log.close();
   await appendFile(path, '{"type":"request","gro');
@@ -42,21 +42,21 @@ test("a restarted service knows its requests, keeps what ended and plays the res
   expect(kept.size).toBe(2);
   const second = createTestService({ requests: reopened.log, kept, groups: first.groups });
   await second.service.restore(reopened.earlier, { decided: first.records });
-  expect(await second.askJson(...asked("early", 2))).toEqual(done);
+  expect(await second.sendJson(...request("early", 2))).toEqual(done);
   const body = { task_index: 4, samples: 3, wait_seconds: 0 };
-  const again = await second.askJson<GroupAnswer>("/v1/groups", body, { "idempotency-key": "late" });
-  const ended = await second.askJson<GroupAnswer>(`/v1/groups/${again.id}?wait_seconds=60`);
-  expect(ended).toEqual(wanted);
-  for (const { id } of wanted.episodes) {
+  const again = await second.sendJson<GroupAnswer>("/v1/groups", body, { "idempotency-key": "late" });
+  const ended = await second.sendJson<GroupAnswer>(`/v1/groups/${again.id}?wait_seconds=60`);
+  expect(ended).toEqual(expected);
+  for (const { id } of expected.episodes) {
     expect(second.kept.get(id)?.trajectory).toEqual(uninterrupted.kept.get(id)?.trajectory);
   }
-  const gone = await second.askJson<GroupAnswer>(`/v1/groups/${(await cancelled)?.id}?wait_seconds=60`);
+  const gone = await second.sendJson<GroupAnswer>(`/v1/groups/${(await cancelled)?.id}?wait_seconds=60`);
   expect(gone.episodes.map(({ outcome }) => outcome)).toEqual(["aborted", "aborted", "aborted"]);
   await reopened.log.close();
   await rm(folder, { recursive: true });
 });
 
-test("a broken line in the middle is told with its place", async () => {
+test("a broken line in the middle is reported with its place", async () => {
   const folder = await mkdtemp(join(tmpdir(), "service-"));
   const path = join(folder, "requests.jsonl");
   await appendFile(path, '{"type":"cancel","groupId":"g","episodeIds":[]}\n{"type":"request"}\n');

@@ -123,10 +123,10 @@ describe("hostile clients", () => {
     const cleanMemory = runInNewContext("gc") as () => void;
     const held = createTestService();
     held.gate.close();
-    const { id } = await held.askJson<{ readonly id: string }>("/v1/episodes", { task_index: 1 });
+    const { id } = await held.sendJson<{ readonly id: string }>("/v1/episodes", { task_index: 1 });
     let answered = 0;
     const clients = Array.from({ length: 50 }, async () => {
-      expect(await held.askJson(`/v1/episodes/${id}?wait_seconds=0.1`)).toMatchObject({ status: "waiting" });
+      expect(await held.sendJson(`/v1/episodes/${id}?wait_seconds=0.1`)).toMatchObject({ status: "waiting" });
       answered++;
     });
     for (let round = 0; round < 50 && answered < clients.length; round++) {
@@ -215,7 +215,7 @@ describe("the document", () => {
   const runs = isFull ? 500 : 25;
 
   test("whatever it allows, and whatever it does not, is answered with a status it names", async () => {
-    // Small bounds: what is asked for here is not what is tested.
+    // Small bounds: what is requested here is not what is tested.
     const small = createTestService({ limits: { concurrency: 2, maxWaiting: 6, maxWaitMs: 5 } });
     const document = small.service.document() as { readonly paths: Record<string, Record<string, Operation>> };
     for (const [path, operations] of Object.entries(document.paths)) {
@@ -226,12 +226,12 @@ describe("the document", () => {
         await fc.assert(
           fc.asyncProperty(body, id, async (value, name) => {
             const at = path.replaceAll("{id}", encodeURIComponent(name));
-            const answer = await small.ask(at, method === "post" ? (JSON.stringify(value) ?? "") : undefined);
+            const answer = await small.send(at, method === "post" ? (JSON.stringify(value) ?? "") : undefined);
             expect(Object.keys(operation.responses)).toContain(String(answer.status));
-            // A producer plays without end.
+            // A producer runs without end.
             if (answer.status === 201) {
               const { id: producer } = (await answer.json()) as { readonly id: string };
-              expect((await small.ask(`/v1/producers/${producer}/cancel`, "")).status).toBe(200);
+              expect((await small.send(`/v1/producers/${producer}/cancel`, "")).status).toBe(200);
             } else await answer.body?.cancel();
           }),
           { numRuns: schema === undefined ? 5 : runs, seed: 11 },

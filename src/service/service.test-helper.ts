@@ -1,4 +1,4 @@
-// A service over the bookshop, played by its expert in this process: everything real but the model.
+// A service over the bookshop, run by its expert in this process: everything real but the model.
 
 import { createToolCalling } from "../agents/index.ts";
 import type { Engine, Episode, GroupRecord } from "../core/index.ts";
@@ -32,8 +32,8 @@ export type TestService = {
   /** Calls of the engine. */
   readonly calls: () => number;
   /** Sends a request with a JSON body when there is one. */
-  readonly ask: (path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<Response>;
-  readonly askJson: <T = Record<string, unknown>>(
+  readonly send: (path: string, body?: unknown, headers?: Readonly<Record<string, string>>) => Promise<Response>;
+  readonly sendJson: <T = Record<string, unknown>>(
     path: string,
     body?: unknown,
     headers?: Readonly<Record<string, string>>,
@@ -73,7 +73,7 @@ export function createTestService(options: TestServiceOptions = {}): TestService
     },
   };
   const environment = bookshopSource();
-  const player = episodeRunner(
+  const runner = episodeRunner(
     {
       engine: gatedEngine(engine, gate),
       environment,
@@ -87,7 +87,7 @@ export function createTestService(options: TestServiceOptions = {}): TestService
     {
       environment,
       defaultSplit: "train",
-      runner: () => player,
+      runner: () => runner,
       store: {
         append: async (episode) => void kept.set(episode.id, episode),
         appendGroup: async ({ group, sampleLines }) => {
@@ -109,7 +109,7 @@ export function createTestService(options: TestServiceOptions = {}): TestService
                 groupIndex,
                 decision: "kept",
                 reason: null,
-                episodes: ended.map((played, index) => ({ ...played, index })),
+                episodes: ended.map((one, index) => ({ ...one, index })),
               },
               exportFormats.slime,
               { decode: (ids) => tokenizer.decode(ids), toolsOf: () => null, where: () => true },
@@ -122,7 +122,7 @@ export function createTestService(options: TestServiceOptions = {}): TestService
     },
     options,
   );
-  const ask: TestService["ask"] = (path, body, headers = {}) =>
+  const send: TestService["send"] = (path, body, headers = {}) =>
     service.handle(
       new Request(`http://service${path}`, {
         ...(body === undefined ? {} : { method: "POST", body: typeof body === "string" ? body : JSON.stringify(body) }),
@@ -137,7 +137,7 @@ export function createTestService(options: TestServiceOptions = {}): TestService
     gate,
     weights,
     calls: () => calls,
-    ask,
-    askJson: async <T>(...asked: Parameters<TestService["ask"]>) => (await (await ask(...asked)).json()) as T,
+    send,
+    sendJson: async <T>(...request: Parameters<TestService["send"]>) => (await (await send(...request)).json()) as T,
   };
 }

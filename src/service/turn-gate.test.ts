@@ -36,10 +36,10 @@ test("a pause longer than the bound of a call fails nothing; a call that takes l
 
 test("a gated engine says whether its server takes requests, when the engine can tell", async () => {
   const gate = new TurnGate();
-  const mute = engineThat(() => Promise.reject(new Error("not asked")));
+  const mute = engineThat(() => Promise.reject(new Error("not requested")));
   expect("isReady" in gatedEngine(mute, gate)).toBe(false);
   const loading = engineThat(
-    () => Promise.reject(new Error("not asked")),
+    () => Promise.reject(new Error("not requested")),
     () => Promise.resolve(false),
   );
   expect(await gatedEngine(loading, gate).isReady?.()).toBe(false);

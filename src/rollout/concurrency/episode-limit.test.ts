@@ -29,7 +29,7 @@ const refused: EpisodeEvent = {
 };
 
 describe("createEpisodeLimit()", () => {
-  it("stays at a number, and asks nobody", () => {
+  it("stays at a number, and queries no server", () => {
     const clock = createManualClock();
     const limit = createEpisodeLimit(7, clock);
     limit.start({ running: () => 7, onChange: () => undefined });
@@ -52,7 +52,7 @@ describe("createEpisodeLimit()", () => {
     expect(clock.sleeping).toBe(0);
   });
 
-  it("goes by tokens alone when the server cannot be asked, and leaves one alone that reports nothing", async () => {
+  it("goes by tokens alone when the server cannot be queried, and leaves one alone that reports nothing", async () => {
     let asked = 0;
     const silent = { load: async () => (asked++, null) };
     const first = started({ floor: 2, ceiling: 64, load: silent }, () => 16);

@@ -8,7 +8,7 @@ const isFull = process.env["FULL"] === "1";
 const bounds = { floor: 4, ceiling: 256 };
 const idle: EngineLoad = { servers: 1, running: 10, waiting: 0, kvUse: 0.2 };
 
-/** A second in which everybody who may was under way and took 30 tokens in two calls. */
+/** A second in which all permitted episodes were in flight and took 30 tokens in two calls. */
 const second = (state: LimitState, changes: Partial<LimitObservation> = {}): LimitObservation => ({
   running: state.limit,
   elapsedMs: 1000,

@@ -39,7 +39,7 @@ export type Simulation = {
 const stepSeconds = 0.05;
 const observedEverySeconds = 1;
 
-/** Runs for `seconds` and measures the second half. `limitOf` is asked at every observation. */
+/** Runs for `seconds` and measures the second half. `limitOf` is called at every observation. */
 export function simulate(
   server: SimulatedServer,
   limitOf: (observation: LimitObservation) => number,

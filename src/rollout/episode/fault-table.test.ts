@@ -59,7 +59,7 @@ const lost: Disturbance = () => {
 };
 const garbled: Disturbance = () => new Response("<html>");
 
-async function play(engine: Engine, options: EpisodeOptions = {}) {
+async function runScript(engine: Engine, options: EpisodeOptions = {}) {
   const clock = instantClock();
   const { parts } = world([], ["Count to 3."]);
   const episode = await runEpisode(task, { ...parts, engine }, { clock, ...options });
@@ -91,7 +91,7 @@ describe.each(Object.entries(engines))("engine %s", (engineName, make) => {
     ["a lost connection", lost, "connection-lost"],
     ["a garbled answer", garbled, "bad-reply"],
   ])("%s is tried again and stands in the log of the turn", async (_fault, disturb, code) => {
-    const { episode, clock, attempts } = await play(make([disturb, disturb, null, disturb]));
+    const { episode, clock, attempts } = await runScript(make([disturb, disturb, null, disturb]));
     expect(episode).toMatchObject({ outcome: "completed", reward: 1, failure: null });
     expect(attempts.map(({ failure }) => [failure.boundary, failure.code, failure.retryable])).toEqual(
       [code, code, code].map((each) => ["engine", each, true]),
@@ -105,7 +105,7 @@ describe.each(Object.entries(engines))("engine %s", (engineName, make) => {
     ["500", refusing(500), "server-error"],
     ["a lost connection", lost, "connection-lost"],
   ])("%s for ever fails at the engine, after waits that grow and end in time", async (_fault, disturb, code) => {
-    const { episode, clock } = await play(make(Array.from({ length: 100 }, () => disturb)));
+    const { episode, clock } = await runScript(make(Array.from({ length: 100 }, () => disturb)));
     expect(episode).toMatchObject({ outcome: "failed", reward: null, failure: { boundary: "engine", code } });
     expect(episodeSamples(episode)).toEqual({ samples: [], dropped: [] });
     const { baseDelayMs, maxDelayMs, maxElapsedMs, maxAttempts } = defaultEngineRetry;
@@ -117,17 +117,17 @@ describe.each(Object.entries(engines))("engine %s", (engineName, make) => {
     });
     expect(clock.now()).toBeLessThanOrEqual(maxElapsedMs);
     // Episodes that fail together do not come back together.
-    const other = await play(make(Array.from({ length: 100 }, () => disturb)), { seed: 1 });
+    const other = await runScript(make(Array.from({ length: 100 }, () => disturb)), { seed: 1 });
     expect(other.clock.waited).not.toEqual(clock.waited);
   });
 
   it("waits at least as long as the server asks, in seconds or until a date, and not beyond its own time", async () => {
     const dated = { "retry-after": "Sat, 21 Nov 2026 12:00:40 GMT", date: "Sat, 21 Nov 2026 12:00:00 GMT" };
-    const { attempts, episode } = await play(make([refusing(429, { "retry-after": "7" }), refusing(503, dated)]));
+    const { attempts, episode } = await runScript(make([refusing(429, { "retry-after": "7" }), refusing(503, dated)]));
     expect(episode.outcome).toBe("completed");
     expect(attempts[0]!.waitedMs).toBeGreaterThanOrEqual(7000);
     expect(attempts[1]!.waitedMs).toBeGreaterThanOrEqual(40_000);
-    const patient = await play(make([refusing(429, { "retry-after": "86400" })]));
+    const patient = await runScript(make([refusing(429, { "retry-after": "86400" })]));
     expect(patient.episode.failure).toMatchObject({ boundary: "engine", code: "overloaded" });
     expect(patient.clock.waited).toEqual([]);
   });
@@ -138,7 +138,7 @@ describe.each(Object.entries(engines))("engine %s", (engineName, make) => {
     [404, "bad-request"],
     [422, "bad-request"],
   ])("HTTP %i is not tried again", async (status, code) => {
-    const { episode, clock } = await play(make([refusing(status)]));
+    const { episode, clock } = await runScript(make([refusing(status)]));
     expect(episode).toMatchObject({ outcome: "failed", reward: null, failure: { boundary: "engine", code } });
     expect(clock.waited).toEqual([]);
   });
@@ -146,7 +146,7 @@ describe.each(Object.entries(engines))("engine %s", (engineName, make) => {
   it.each(overflows[engineName]!)(
     "a context that is full is a stop reason, and the episode is graded: %s",
     async (words) => {
-      const { episode, clock } = await play(make([null, refusing(400, {}, words)]));
+      const { episode, clock } = await runScript(make([null, refusing(400, {}, words)]));
       expect(episode).toMatchObject({ outcome: "truncated", stopReason: "context_length", failure: null, reward: 0 });
       expect(clock.waited).toEqual([]);
       expect(episodeSamples(episode).samples).toHaveLength(1);
@@ -154,7 +154,7 @@ describe.each(Object.entries(engines))("engine %s", (engineName, make) => {
   );
 
   it("a prompt that the server itself finds too long ends the episode in the same way", async () => {
-    const { episode } = await play(make([], 32));
+    const { episode } = await runScript(make([], 32));
     expect(episode).toMatchObject({ outcome: "truncated", stopReason: "context_length", reward: 0 });
   });
 

@@ -1,4 +1,4 @@
-// The faults of networks, between real sockets: each meets the first call of an episode, which goes on, or every call, and
+// The faults of networks, between real sockets: each meets the first call of an episode, which continues, or every call, and
 // then the episode fails at the engine in bounded time. The table of the servers' own faults is in `fault-table.test.ts`.
 
 import { afterEach, describe, expect, it } from "vitest";
@@ -65,7 +65,11 @@ const engines: Readonly<Record<string, Case>> = Object.fromEntries(
  * An episode through a proxy that does this to so many sampling calls. Sockets are real, and time is not: what the proxy
  * holds back comes as its clock is moved, and deadlines of the engine pass only at a call that is held back for good.
  */
-async function play(name: string, toxic: Toxic, options: { readonly times: number; readonly isTooLate?: boolean }) {
+async function runScript(
+  name: string,
+  toxic: Toxic,
+  options: { readonly times: number; readonly isTooLate?: boolean },
+) {
   const { path, open, listen } = engines[name]!;
   const { times, isTooLate = false } = options;
   const server = await listen();
@@ -109,7 +113,7 @@ describe.each(names)("engine %s", (name) => {
     ["a narrow line", { type: "bandwidth", bytesPerSecond: 5000 }],
     ["a head that comes late", { type: "slow-head", ms: 1000 }],
   ])("%s is only slow", async (_fault, toxic) => {
-    const { episode, codes } = await play(name, toxic, { times: 2 });
+    const { episode, codes } = await runScript(name, toxic, { times: 2 });
     expect(episode).toMatchObject({ outcome: "completed", reward: 1 });
     expect(codes).toEqual([]);
   });
@@ -117,18 +121,18 @@ describe.each(names)("engine %s", (name) => {
   it.each<[string, Toxic, string]>([
     ["a reset before the answer", { type: "reset", afterBytes: 0 }, "connection-lost"],
     ["a reset in the middle of the body", { type: "reset", afterBytes: 400 }, "connection-lost"],
-    ["a body that is cut off", { type: "truncate", afterBytes: 400 }, "connection-lost"],
-    ["a head that is cut off", { type: "truncate", afterBytes: 40 }, "connection-lost"],
+    ["a truncated body", { type: "truncate", afterBytes: 400 }, "connection-lost"],
+    ["a truncated head", { type: "truncate", afterBytes: 40 }, "connection-lost"],
     ["a connection that is half open", { type: "half-open" }, "timeout"],
     ["a head that comes too late", { type: "slow-head", ms: 2000 }, "timeout"],
     ["a line that is too narrow", { type: "bandwidth", bytesPerSecond: 5 }, "timeout"],
   ])("%s is met with another try; for ever, it ends the episode at the engine", async (_fault, toxic, code) => {
     const isTooLate = code === "timeout";
-    const once = await play(name, toxic, { times: 1, isTooLate });
+    const once = await runScript(name, toxic, { times: 1, isTooLate });
     expect(once.episode).toMatchObject({ outcome: "completed", reward: 1, failure: null });
     expect(once.codes).toEqual([code]);
     expect(once.samples).toHaveLength(1);
-    const always = await play(name, toxic, { times: Infinity, isTooLate });
+    const always = await runScript(name, toxic, { times: Infinity, isTooLate });
     expect(always.episode).toMatchObject({ outcome: "failed", reward: null, failure: { boundary: "engine", code } });
     expect(always.samples).toEqual([]);
   });

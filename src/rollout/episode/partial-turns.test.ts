@@ -102,7 +102,7 @@ const engines: Readonly<Record<string, (server: Server) => Engine>> = {
 const texts = ["How far may I count for you today?", count(3), "It is 3 now, and that is all there is."];
 const lines = ["Please count.", "To 3, as I said.", "Bye ###STOP###"];
 
-async function play(
+async function runScript(
   make: (server: Server) => Engine,
   served: ServerOptions,
   options: EpisodeOptions = {},
@@ -129,14 +129,14 @@ const exact: readonly string[] = ["sglang", "vllm"];
 
 describe.each(Object.entries(engines))("turns that the server aborts at random places, engine %s", (name, make) => {
   it('"continue": each turn has the tokens, logprobs and versions of all its calls, and nobody else notices', async () => {
-    const undisturbed = await play(make, { seed: 0, abortRate: 0, forgets: false });
-    const wanted = words(undisturbed.episode);
+    const undisturbed = await runScript(make, { seed: 0, abortRate: 0, forgets: false });
+    const expected = words(undisturbed.episode);
     expect(undisturbed.episode).toMatchObject({ outcome: "completed", reward: 1 });
     await fc.assert(
       fc.asyncProperty(anySeed, fc.constantFrom(0.3, 0.6, 0.8), async (seed, abortRate) => {
         const engineAbort = { maxAborts: 1000 };
-        const { episode, server } = await play(make, { seed, abortRate, forgets: false }, { engineAbort });
-        expect(words(episode)).toEqual(wanted);
+        const { episode, server } = await runScript(make, { seed, abortRate, forgets: false }, { engineAbort });
+        expect(words(episode)).toEqual(expected);
         expect(episode.trajectory.turns).toHaveLength(3);
         for (const turn of episode.trajectory.turns) {
           const calls = server.calls.filter((call) => call.turn === turn.index);
@@ -180,7 +180,7 @@ describe.each(Object.entries(engines))("turns that the server aborts at random p
     await fc.assert(
       fc.asyncProperty(anySeed, fc.constantFrom(0.3, 0.6), async (seed, abortRate) => {
         const engineAbort = { onAbort: "restart", maxAborts: 1000 } as const;
-        const { episode, server } = await play(make, { seed, abortRate, forgets: true }, { engineAbort });
+        const { episode, server } = await runScript(make, { seed, abortRate, forgets: true }, { engineAbort });
         expect(episode).toMatchObject({ outcome: "completed", reward: 1 });
         const { samples, dropped } = episodeSamples(episode);
         expect(conservationViolations(episode.trajectory, { samples, dropped })).toEqual([]);
@@ -212,7 +212,7 @@ describe.each(Object.entries(engines))("turns that the server aborts at random p
         const onAbort = maxAborts === 0 ? "end" : seed % 2 === 0 ? "continue" : "restart";
         const engineAbort = { onAbort, maxAborts } as const;
         const served = { seed, abortRate: 0.7, forgets: onAbort === "restart" };
-        const { episode, server } = await play(make, served, { engineAbort });
+        const { episode, server } = await runScript(make, served, { engineAbort });
         const sampled = episode.trajectory.turns.reduce((sum, turn) => sum + turn.sampledTokens.length, 0);
         expect(sampled).toBe(server.calls.reduce((sum, { ids }) => sum + ids.length, 0));
         const { samples, dropped } = episodeSamples(episode);

@@ -174,12 +174,12 @@ describe("runEpisode() with resumeFrom", () => {
       grade: () => 1,
     });
     const roll = `<tool_call>\n{"name": "roll", "arguments": {}}\n</tool_call>`;
-    const play = (resumeFrom: readonly EpisodeEvent[], replies: readonly Reply[]): Promise<Episode> => {
+    const runScript = (resumeFrom: readonly EpisodeEvent[], replies: readonly Reply[]): Promise<Episode> => {
       const { parts } = world(replies, ["Roll.", hangUp]);
       return runEpisode(environment.taskset("test").task(0), { ...parts, environment }, { resumeFrom });
     };
-    const whole = await play([], [roll, "Done."]);
-    const again = await play(whole.events.slice(0, 5), ["Done."]);
+    const whole = await runScript([], [roll, "Done."]);
+    const again = await runScript(whole.events.slice(0, 5), ["Done."]);
     expect(again.failure).toMatchObject({ code: "replay-diverged", boundary: "environment" });
     expect(again.failure?.message).toContain('the recorded "tool-result" is another one');
   });

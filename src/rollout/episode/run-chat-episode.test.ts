@@ -55,7 +55,7 @@ function parts(agent: ChatAgent, lines: readonly string[], strategy = "tool-call
   };
 }
 
-const play = (
+const runScript = (
   chat: ChatModel,
   lines: readonly string[],
   options: Parameters<typeof runChatEpisode>[2] & { readonly strategy?: string } = {},
@@ -65,14 +65,14 @@ describe("runChatEpisode()", () => {
   it("plays what runEpisode plays: same user, same results, same reward, and no tokens", async () => {
     const lines = ["Please count.", "To 3.", `Bye ${hangUp}`];
     const { parts: trainable } = world(["How far?", count(3), "It is 3."], lines);
-    const wanted = await runEpisode(task, trainable, { clock: instantClock() });
-    const episode = await play(model(["How far?", calls("count", { by: 3 }), "It is 3."]).chat, lines);
+    const expected = await runEpisode(task, trainable, { clock: instantClock() });
+    const episode = await runScript(model(["How far?", calls("count", { by: 3 }), "It is 3."]).chat, lines);
     const told = ({ events }: Episode): unknown[] =>
       events.map((event) => {
         if (event.type === "turn" || event.type === "agent-reply") return "turn";
         return event.type === "decision" ? { ...event.decision, call: null } : event;
       });
-    expect(told(episode)).toEqual(told(wanted));
+    expect(told(episode)).toEqual(told(expected));
     expect([episode.reward, episode.stopReason, episode.outcome]).toEqual([1, "user_hung_up", "completed"]);
     expect([episode.historyPolicy, episode.trajectory]).toEqual(["no-tokens", { turns: [] }]);
     expect(episodeSamples(episode)).toEqual({ samples: [], dropped: [] });
@@ -80,7 +80,7 @@ describe("runChatEpisode()", () => {
 
   it("shows the model the whole conversation and the tools, and answers its call by the id the server gave", async () => {
     const { chat, shown } = model([{ text: "Counting.", ...calls("count", { by: 3 }, "srv_7") }, "Done."]);
-    const episode = await play(chat, ["Count.", hangUp], { seed: 5, seedTurns: true });
+    const episode = await runScript(chat, ["Count.", hangUp], { seed: 5, seedTurns: true });
     expect(shown.map(({ messages }) => messages.length)).toEqual([2, 4]);
     expect(shown[1]?.messages).toEqual(episode.messages.slice(0, 4));
     expect(episode.messages.slice(2, 4)).toEqual([
@@ -101,7 +101,7 @@ describe("runChatEpisode()", () => {
   it("keeps in the history the one call that gets an answer, and numbers calls without an id by turn and place", async () => {
     const two = [...calls("count", { by: 1 }).toolCalls, ...calls("count", { by: 2 }).toolCalls];
     const { chat, shown } = model([{ toolCalls: two }, { text: "Hm.", ...calls("count", "5") }, "Done."]);
-    const episode = await play(chat, ["Count.", "And?", hangUp]);
+    const episode = await runScript(chat, ["Count.", "And?", hangUp]);
     expect(shown[1]?.messages[2]).toMatchObject({ toolCalls: [{ id: "call_0_0" }] });
     // Arguments that are no object make the words beside them speech, and the call is forgotten.
     expect(shown[2]?.messages[4]).toMatchObject({ content: "Hm.", toolCalls: [] });
@@ -110,7 +110,7 @@ describe("runChatEpisode()", () => {
 
   it("keeps the thinking of a model from the user and from the words in the history", async () => {
     const { chat } = model(["<think>\nhm\n</think>\n\nHow far?", { text: "Bye.", reasoning: "done" }]);
-    const episode = await play(chat, ["Count.", "To 3.", hangUp]);
+    const episode = await runScript(chat, ["Count.", "To 3.", hangUp]);
     expect(episode.messages.filter(({ role }) => role === "assistant")).toMatchObject([
       { content: "How far?", reasoning: "\nhm\n" },
       { content: "Bye.", reasoning: "done" },
@@ -122,12 +122,12 @@ describe("runChatEpisode()", () => {
   });
 
   it("sums usage and cost over the episode, and one unknown price makes the sum unknown", async () => {
-    const priced = await play(model(["One.", "Two.", "Three."]).chat, ["a", "b", "c", hangUp]);
+    const priced = await runScript(model(["One.", "Two.", "Three."]).chat, ["a", "b", "c", hangUp]);
     expect(episodeUsage(priced)).toEqual({
       agent: { modelCalls: 3, inputTokens: 30, outputTokens: 15, cost: 0.75 },
       user: { modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 },
     });
-    const unknown = await play(model(["One.", { text: "Two.", usage: { ...usage, cost: null } }]).chat, [
+    const unknown = await runScript(model(["One.", { text: "Two.", usage: { ...usage, cost: null } }]).chat, [
       "a",
       "b",
       hangUp,
@@ -136,7 +136,7 @@ describe("runChatEpisode()", () => {
   });
 
   it("can be stored and read back", async () => {
-    const episode = await play(model(["How far?", { reasoning: "r", ...calls("count", { by: 3.0 }) }]).chat, [
+    const episode = await runScript(model(["How far?", { reasoning: "r", ...calls("count", { by: 3.0 }) }]).chat, [
       "a",
       "b",
       hangUp,
@@ -146,11 +146,13 @@ describe("runChatEpisode()", () => {
 
   it("stops at its limits: turns, and tokens as the provider reports them", async () => {
     const lines = ["a", "b", "c", "d", "e"];
-    expect(await play(model(["x"]).chat, lines, { limits: { maxTurns: 2 } })).toMatchObject({
+    expect(await runScript(model(["x"]).chat, lines, { limits: { maxTurns: 2 } })).toMatchObject({
       stopReason: "max_turns",
     });
     const { chat, shown } = model(["x"]);
-    expect(await play(chat, lines, { limits: { maxSampledTokens: 6 } })).toMatchObject({ stopReason: "max_tokens" });
+    expect(await runScript(chat, lines, { limits: { maxSampledTokens: 6 } })).toMatchObject({
+      stopReason: "max_tokens",
+    });
     expect(shown.length).toBe(2);
   });
 
@@ -181,7 +183,7 @@ describe("runChatEpisode()", () => {
           controller.abort(new Error("enough"));
         }),
     };
-    const episode = await play(chat, ["a"], { signal: controller.signal });
+    const episode = await runScript(chat, ["a"], { signal: controller.signal });
     expect(episode).toMatchObject({ stopReason: "cancelled", outcome: "aborted", failure: null });
   });
 });
@@ -194,7 +196,7 @@ describe("act, react and few-shot with an agent behind an API", () => {
         'Thought:\nI count.\nAction:\n{"name": "count", "arguments": {"by": 3}}',
         'Action:\n{"name": "respond", "arguments": {"content": "It is 3."}}',
       ]);
-      const episode = await play(chat, ["Count.", hangUp], { strategy });
+      const episode = await runScript(chat, ["Count.", hangUp], { strategy });
       expect(episode.reward).toBe(1);
       expect(shown.every(({ options }) => options.tools?.length === 0)).toBe(true);
       expect(shown[1]?.messages.slice(2)).toEqual([
@@ -214,7 +216,7 @@ describe("act, react and few-shot with an agent behind an API", () => {
 
   it("few-shot shows its examples and calls tools", async () => {
     const { chat, shown } = model([calls("count", { by: 3 }), "It is 3."]);
-    const episode = await play(chat, ["Count.", hangUp], { strategy: "few-shot" });
+    const episode = await runScript(chat, ["Count.", hangUp], { strategy: "few-shot" });
     expect(episode.reward).toBe(1);
     expect(shown[0]?.messages[0]?.content).toBe("Count when asked.\n\nExample 1:\nuser: Hi\nassistant: Hello");
     expect(shown[0]?.options.tools?.length).toBe(2);
@@ -239,7 +241,7 @@ describe("act, react and few-shot with an agent behind an API", () => {
     await fc.assert(
       fc.asyncProperty(fc.array(said, { minLength: 1, maxLength: 4 }), async (replies) => {
         const lines = Array.from({ length: 9 }, () => "Count.");
-        const episode = await play(model(replies).chat, lines, { strategy, limits: { maxTurns: 6 } });
+        const episode = await runScript(model(replies).chat, lines, { strategy, limits: { maxTurns: 6 } });
         expect([episode.failure, episode.grade === null]).toEqual([null, false]);
         expect(episodeFromJson(parseJson(episodeLine(episode)), "here")).toEqual(episode);
       }),
@@ -250,7 +252,7 @@ describe("act, react and few-shot with an agent behind an API", () => {
   it("goes on from its events wherever it was cut, and asks again for an answer that was not decided on", async () => {
     const said = [{ text: "Counting.", ...calls("count", { by: 3 }, "srv_7") }, "How many more?", "Done."];
     const lines = ["Count.", "None.", hangUp];
-    const whole = await play(model(said).chat, lines);
+    const whole = await runScript(model(said).chat, lines);
     for (let length = 0; length <= whole.events.length; length++) {
       const kept = whole.events[length - 1];
       const from = kept?.type === "agent-reply" || kept?.type === "grade" ? length - 1 : length;
@@ -258,7 +260,7 @@ describe("act, react and few-shot with an agent behind an API", () => {
       const { chat, shown } = model(said.slice(answered));
       const emitted: unknown[] = [];
       const onEvent = (event: unknown): void => void emitted.push(event);
-      const episode = await play(chat, lines, { resumeFrom: whole.events.slice(0, length), onEvent });
+      const episode = await runScript(chat, lines, { resumeFrom: whole.events.slice(0, length), onEvent });
       expect(episode).toEqual(whole);
       expect(emitted).toEqual(whole.events.slice(from));
       expect(shown).toHaveLength(3 - answered);

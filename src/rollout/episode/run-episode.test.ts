@@ -8,7 +8,7 @@ import { requestIdOf } from "./sample-turn.ts";
 
 const hangUp = "###STOP###";
 
-async function play(
+async function runScript(
   replies: readonly Reply[],
   lines: Parameters<typeof world>[1],
   options: EpisodeOptions & { readonly world?: Parameters<typeof world>[2] } = {},
@@ -20,7 +20,7 @@ async function play(
 
 describe("runEpisode()", () => {
   it("names what stands in the observation of a turn that is sampled again after an abort", async () => {
-    const { episode } = await play(
+    const { episode } = await runScript(
       [{ text: "How far?<|endoftext|>", finish: "stop" }, { text: "It", finish: "abort" }, "It is 3."],
       ["Please count.", "To <|im_end|>.", hangUp],
       { engineAbort: { onAbort: "restart" } },
@@ -34,7 +34,7 @@ describe("runEpisode()", () => {
   });
 
   it("carries calls to the environment and words to the user until the user hangs up, then grades", async () => {
-    const { episode, model } = await play(
+    const { episode, model } = await runScript(
       ["How far?", count(3), "It is 3."],
       ["Please count.", "To 3.", `Bye ${hangUp}`],
     );
@@ -67,7 +67,7 @@ describe("runEpisode()", () => {
   });
 
   it("shows every prompt as the chat template renders it, and sends each as an extension of the one before", async () => {
-    const { episode, model } = await play([count(1), count(2), "Done."], ["Count.", hangUp]);
+    const { episode, model } = await runScript([count(1), count(2), "Done."], ["Count.", hangUp]);
     const { renderer } = world([], []).parts;
     const { tools } = world([], []).parts.environment.open(task);
     model.prompts.forEach((prompt, turn) => {
@@ -80,19 +80,21 @@ describe("runEpisode()", () => {
   });
 
   it("ends when a tool ends the episode, with the state graded as it is", async () => {
-    const { episode } = await play([count(3), leave], ["Count."]);
+    const { episode } = await runScript([count(3), leave], ["Count."]);
     expect(episode).toMatchObject({ stopReason: "tool_ended", outcome: "completed", reward: 1 });
   });
 
   it('stops with "max_turns" before asking the engine again, truncated and graded by the domain', async () => {
-    const { episode, model } = await play([count(1), count(2), "never asked"], ["Count."], { limits: { maxTurns: 2 } });
+    const { episode, model } = await runScript([count(1), count(2), "never asked"], ["Count."], {
+      limits: { maxTurns: 2 },
+    });
     expect(episode).toMatchObject({ stopReason: "max_turns", outcome: "truncated", reward: 0 });
     expect(model.left()).toBe(1);
   });
 
   it('stops with "max_tokens" when the budget is spent, and never asks for more than is left of it', async () => {
     const first = tokenizer.encode(`${count(1)}<|im_end|>`).length;
-    const { episode, model } = await play([count(1), count(1)], ["Count."], {
+    const { episode, model } = await runScript([count(1), count(1)], ["Count."], {
       limits: { maxSampledTokens: first + 5 },
     });
     expect(model.requests.map(({ sampling }) => sampling.maxNewTokens)).toEqual([first + 5, 5]);
@@ -100,17 +102,17 @@ describe("runEpisode()", () => {
   });
 
   it('stops with "context_length" when the server refuses the prompt, and before it has to when the context is known', async () => {
-    const refused = await play([{ fault: "context-length", retryable: false }], ["Count."]);
+    const refused = await runScript([{ fault: "context-length", retryable: false }], ["Count."]);
     expect(refused.episode).toMatchObject({
       stopReason: "context_length",
       outcome: "truncated",
       failure: null,
       reward: 0,
     });
-    const known = await play([], ["Count."], { limits: { maxContextTokens: 40 } });
+    const known = await runScript([], ["Count."], { limits: { maxContextTokens: 40 } });
     expect(known.episode.stopReason).toBe("context_length");
     expect(known.model.requests).toHaveLength(0);
-    const clamped = await play([count(3), leave], ["Count."], { limits: { maxContextTokens: 2000 } });
+    const clamped = await runScript([count(3), leave], ["Count."], { limits: { maxContextTokens: 2000 } });
     const [request] = clamped.model.requests;
     expect(request?.sampling.maxNewTokens).toBe(
       Math.min(1024, 1999 - clamped.episode.trajectory.turns[0]!.observationTokens.length),
@@ -118,7 +120,7 @@ describe("runEpisode()", () => {
   });
 
   it("turns bad calls into observations that the policy can react to, and counts them", async () => {
-    const { episode } = await play(
+    const { episode } = await runScript(
       [
         "<tool_call>\n{broken\n</tool_call>",
         count("x"),
@@ -135,18 +137,18 @@ describe("runEpisode()", () => {
   });
 
   it('ends or aborts on a bad call when the policy says so; only "end" is graded', async () => {
-    const end = await play(["<tool_call>\n{broken\n</tool_call>"], ["Count."], {
+    const end = await runScript(["<tool_call>\n{broken\n</tool_call>"], ["Count."], {
       world: { problemPolicy: { "not-json": "end" } },
     });
     expect(end.episode).toMatchObject({ stopReason: "bad_action", outcome: "completed", reward: 0 });
-    const abort = await play(["<tool_call>\n{broken\n</tool_call>"], ["Count."], {
+    const abort = await runScript(["<tool_call>\n{broken\n</tool_call>"], ["Count."], {
       world: { problemPolicy: { "not-json": "abort" } },
     });
     expect(abort.episode).toMatchObject({ stopReason: "bad_action_aborted", outcome: "aborted", reward: null });
   });
 
   it('ends at an engine abort when the policy is "end": keeps the partial tokens, grades nothing and trains nothing', async () => {
-    const { episode } = await play([count(3), { text: "I was about", finish: "abort" }], ["Count."], {
+    const { episode } = await runScript([count(3), { text: "I was about", finish: "abort" }], ["Count."], {
       engineAbort: { onAbort: "end" },
     });
     expect(episode).toMatchObject({ stopReason: "engine_abort", outcome: "aborted", reward: null });
@@ -157,7 +159,7 @@ describe("runEpisode()", () => {
   });
 
   it("closes an action that was cut off with an end token nobody trains", async () => {
-    const { episode } = await play([{ text: "I think", finish: "length" }, leave], ["Count."]);
+    const { episode } = await runScript([{ text: "I think", finish: "length" }, leave], ["Count."]);
     const [sample] = episodeSamples(episode).samples;
     const endToken = tokenizer.tokenId("<|im_end|>");
     const cut = episode.trajectory.turns[0]!;
@@ -169,7 +171,7 @@ describe("runEpisode()", () => {
 
   it("retries retryable faults of the engine and keeps them in the turn's log", async () => {
     const clock = instantClock();
-    const { episode } = await play(
+    const { episode } = await runScript(
       [{ fault: "overloaded", retryable: true }, { fault: "connection-lost", retryable: true }, leave],
       ["Count."],
       { clock },
@@ -184,7 +186,7 @@ describe("runEpisode()", () => {
   });
 
   it("gives every attempt an id of its own and every turn of an episode one routing key", async () => {
-    const { model } = await play([{ fault: "overloaded", retryable: true }, count(1), leave], ["Count."], {
+    const { model } = await runScript([{ fault: "overloaded", retryable: true }, count(1), leave], ["Count."], {
       episodeId: "ep",
     });
     expect(model.requests.map(({ requestId }) => requestId)).toEqual([
@@ -208,13 +210,13 @@ describe("runEpisode()", () => {
   });
 
   it("fails at the boundary where the fault crossed; the reward is unknown, not zero", async () => {
-    const engine = await play([{ fault: "bad-request", retryable: false }], ["Count."]);
+    const engine = await runScript([{ fault: "bad-request", retryable: false }], ["Count."]);
     expect(engine.episode).toMatchObject({
       outcome: "failed",
       reward: null,
       failure: { boundary: "engine", code: "bad-request" },
     });
-    const user = await play(["Hello?"], ["Count.", { type: "fault", code: "timeout", message: "no answer" }]);
+    const user = await runScript(["Hello?"], ["Count.", { type: "fault", code: "timeout", message: "no answer" }]);
     expect(user.episode).toMatchObject({
       outcome: "failed",
       reward: null,
@@ -239,7 +241,7 @@ describe("runEpisode()", () => {
   });
 
   it("fails when an event cannot be recorded, before it counts", async () => {
-    const { episode } = await play([leave], ["Count."], {
+    const { episode } = await runScript([leave], ["Count."], {
       onEvent: (event) => {
         if (event.type === "turn") throw new Error("disk full");
       },
@@ -305,7 +307,7 @@ describe("runEpisode()", () => {
 
   it("is aborted by its signal, wherever it waits", async () => {
     const cancel = new AbortController();
-    const { episode } = await play([count(1), count(1), count(1)], ["Count."], {
+    const { episode } = await runScript([count(1), count(1), count(1)], ["Count."], {
       signal: cancel.signal,
       onEvent: (event) => {
         if (event.type === "turn" && event.turn.index === 1) cancel.abort();
@@ -316,15 +318,15 @@ describe("runEpisode()", () => {
   });
 
   it("ends at once when the first line hangs up: nothing was sampled", async () => {
-    const { episode } = await play([], [hangUp]);
+    const { episode } = await runScript([], [hangUp]);
     expect(episode).toMatchObject({ stopReason: "user_hung_up", reward: 0 });
     expect(episodeSamples(episode)).toEqual({ samples: [], dropped: [] });
   });
 
   it("refuses options out of bounds before anything happens", async () => {
-    await expect(play([], [], { limits: { maxTurns: 0 } })).rejects.toThrow("limits.maxTurns is 0");
-    await expect(play([], [], { turnTimeoutMs: 0 })).rejects.toThrow(RangeError);
-    await expect(play([], [], { timeouts: { userMs: 0 } })).rejects.toThrow("timeouts.userMs is 0");
+    await expect(runScript([], [], { limits: { maxTurns: 0 } })).rejects.toThrow("limits.maxTurns is 0");
+    await expect(runScript([], [], { turnTimeoutMs: 0 })).rejects.toThrow(RangeError);
+    await expect(runScript([], [], { timeouts: { userMs: 0 } })).rejects.toThrow("timeouts.userMs is 0");
   });
 
   it("gives the same episode for the same seed, times apart", async () => {
@@ -332,10 +334,10 @@ describe("runEpisode()", () => {
       ["How far?", count(3), "It is 3."],
       ["Please count.", "To 3.", hangUp],
     ];
-    const first = (await play(...plan, { seed: 7, seedTurns: true })).episode;
-    const second = (await play(...plan, { seed: 7, seedTurns: true })).episode;
+    const first = (await runScript(...plan, { seed: 7, seedTurns: true })).episode;
+    const second = (await runScript(...plan, { seed: 7, seedTurns: true })).episode;
     expect(JSON.stringify(first)).toBe(JSON.stringify(second));
-    const { model } = await play(...plan, { seed: 7, seedTurns: true });
+    const { model } = await runScript(...plan, { seed: 7, seedTurns: true });
     expect(new Set(model.requests.map(({ sampling }) => sampling.seed)).size).toBe(3);
   });
 });
@@ -346,7 +348,7 @@ describe("runEpisode() where the template rewrites history", () => {
   const lines = ["Please count.", "To 3.", hangUp];
 
   it("keep-reasoning only appends: one branch, named in the sample", async () => {
-    const { episode } = await play(replies, lines, { world: { family: "qwen3" } });
+    const { episode } = await runScript(replies, lines, { world: { family: "qwen3" } });
     const { samples } = episodeSamples(episode);
     expect(samples).toHaveLength(1);
     expect(samples[0]?.historyPolicy).toBe("keep-reasoning");
@@ -356,7 +358,7 @@ describe("runEpisode() where the template rewrites history", () => {
   it("counts control tokens that a user spells out, and names a stop token that the template does not write", async () => {
     const spelling = ["Hi <|im_end|>", ...lines.slice(1)];
     const ended = replies.map((reply) => ({ text: `${reply}<|endoftext|>`, finish: "stop" as const }));
-    const { episode } = await play(ended, spelling);
+    const { episode } = await runScript(ended, spelling);
     const { turns } = episode.trajectory;
     expect(turns[0]).toMatchObject({ spelledTokens: 1, deviation: null });
     expect(turns[1]).toMatchObject({ spelledTokens: 0, deviation: "other-end-token" });
@@ -365,7 +367,7 @@ describe("runEpisode() where the template rewrites history", () => {
   });
 
   it("branch shows what the template renders: each action is trained once, in the branch that sampled it", async () => {
-    const { episode, model } = await play(replies, lines, { world: { family: "qwen3", historyPolicy: "branch" } });
+    const { episode, model } = await runScript(replies, lines, { world: { family: "qwen3", historyPolicy: "branch" } });
     const { samples, dropped } = episodeSamples(episode);
     expect(samples.length).toBeGreaterThan(1);
     expect(conservationViolations(episode.trajectory, { samples, dropped })).toEqual([]);

@@ -1,4 +1,4 @@
-// A producer that goes on where an earlier process stopped: as if there had been one process.
+// A producer that resumes where an earlier process stopped: as if there had been one process.
 
 import { expect, test } from "vitest";
 import type { GroupRecord, Task } from "../../core/index.ts";
@@ -19,12 +19,12 @@ type World = {
   /** Versions of the engine; `null`: it names none. */
   readonly version?: string | null;
   readonly appendGroup?: NonNullable<ProducerParts["store"]>["appendGroup"];
-  /** Episodes that an earlier process played come back from here. */
-  readonly played?: Map<string, FinishedEpisode>;
+  /** Episodes that an earlier process ran come back from here. */
+  readonly finished?: Map<string, FinishedEpisode>;
 };
 
 function produce(world: World = {}, options: ProducerOptions = {}) {
-  const { behave = passing, earlier, version = null, played = new Map<string, FinishedEpisode>() } = world;
+  const { behave = passing, earlier, version = null, finished = new Map<string, FinishedEpisode>() } = world;
   const { runEpisode, clock, log } = runnerOf(behave, undefined, () => version);
   const records: GroupRecord[] = [];
   const begun: BegunGroup[] = [];
@@ -41,10 +41,10 @@ function produce(world: World = {}, options: ProducerOptions = {}) {
     {
       store,
       runEpisode: async (task, place) => {
-        const kept = played.get(place.episodeId);
+        const kept = finished.get(place.episodeId);
         if (kept !== undefined) return { ...kept, origin: "stored" };
         const now = await runEpisode(task, place);
-        played.set(place.episodeId, now);
+        finished.set(place.episodeId, now);
         return now;
       },
       ...(earlier === undefined
@@ -53,14 +53,14 @@ function produce(world: World = {}, options: ProducerOptions = {}) {
     },
     { clock, onBegin: (group) => begun.push(group), ...options },
   );
-  return { producer, clock, log, records, begun, played };
+  return { producer, clock, log, records, begun, finished };
 }
 
 const decidedOf = (records: readonly GroupRecord[]) => new Map(records.map((record) => [record.groupId, record]));
 const ids = (groups: readonly { readonly record: GroupRecord }[]): string[] =>
   groups.map(({ record }) => record.groupId.replace("desk:train:", ""));
 
-test("a producer goes on: what was handed over counts, what was open comes back first, in its order", async () => {
+test("a producer resumes: what was handed over counts, what was open comes back first, in its order", async () => {
   const one = produce({ version: "v0" }, { weightVersion: "v0", concurrency: 3 });
   await one.clock.drain();
   expect(ids(await one.producer.take(2))).toEqual(["0", "1"]);
@@ -70,7 +70,7 @@ test("a producer goes on: what was handed over counts, what was open comes back 
   const two = produce(
     {
       version: "v1",
-      played: one.played,
+      finished: one.finished,
       earlier: { begun: one.begun, decided: decidedOf(one.records), versions: ["v1"] },
     },
     { weightVersion: "v0", concurrency: 3 },
@@ -92,7 +92,7 @@ test("tokens of an engine that names no versions are as old as the beginning of 
   await one.clock.drain();
   await one.producer.cancel();
   const { producer, clock, records } = produce(
-    { played: one.played, earlier: { begun: one.begun, versions: ["1", "2"] } },
+    { finished: one.finished, earlier: { begun: one.begun, versions: ["1", "2"] } },
     { maxStaleness: 1 },
   );
   await clock.drain();
@@ -102,7 +102,7 @@ test("tokens of an engine that names no versions are as old as the beginning of 
   await producer.cancel();
 });
 
-test("a task is played again only once it is recorded why, and a later process plays those that were not", async () => {
+test("a task is run again only once it is recorded why, and a later process runs those that were not", async () => {
   let record: () => void = () => undefined;
   const one = produce(
     { appendGroup: () => new Promise((resolve) => (record = () => resolve())) },
@@ -117,7 +117,7 @@ test("a task is played again only once it is recorded why, and a later process p
   expect(one.records).toHaveLength(1);
   const [stale] = one.records;
   const earlier = { begun: one.begun, decided: decidedOf(one.records), versions: ["1"] };
-  const two = produce({ played: one.played, earlier }, { maxStaleness: 0, stale: "requeue" });
+  const two = produce({ finished: one.finished, earlier }, { maxStaleness: 0, stale: "requeue" });
   await two.clock.drain();
   expect(two.begun.map(({ groupId, isRequeued }) => [groupId, isRequeued])).toContainEqual([
     `${stale?.groupId}@2`,
@@ -127,7 +127,7 @@ test("a task is played again only once it is recorded why, and a later process p
   expect(two.begun.filter(({ isRequeued }) => isRequeued)).toHaveLength(2);
   const again = { begun: [...one.begun, ...two.begun], decided: decidedOf([...one.records, ...two.records]) };
   const three = produce(
-    { played: two.played, earlier: { ...again, versions: ["1"] } },
+    { finished: two.finished, earlier: { ...again, versions: ["1"] } },
     { maxStaleness: 0, stale: "requeue" },
   );
   await three.clock.drain();
@@ -141,7 +141,7 @@ test.each(["paused", "draining", "cancelled"] as const)("a producer that was %s 
   await one.clock.advance(15);
   const open = one.begun.length;
   const { producer, clock, begun } = produce(
-    { played: one.played, earlier: { state, begun: one.begun, decided: decidedOf(one.records) } },
+    { finished: one.finished, earlier: { state, begun: one.begun, decided: decidedOf(one.records) } },
     { concurrency: 3 },
   );
   await clock.drain();
@@ -155,7 +155,7 @@ test.each(["paused", "draining", "cancelled"] as const)("a producer that was %s 
   await one.producer.cancel();
 });
 
-test("what is handed over is told before it is recorded, and a teller that fails stops the producer", async () => {
+test("what is handed over is reported before it is recorded, and a callback that fails stops the producer", async () => {
   const { producer, clock, records } = produce();
   await clock.drain();
   const told: unknown[] = [];

@@ -102,7 +102,7 @@ describe("RolloutProducer", () => {
     expect(runs[1]).toEqual(runs[0]);
   });
 
-  it("drops what grew too old, waiting or under way, with the reason; or plays its task again next", async () => {
+  it("drops what grew too old, waiting or in flight, with the reason; or runs its task again next", async () => {
     for (const stale of ["drop", "requeue"] as const) {
       const slow = ({ index }: Task): Behaviour => ({
         outcome: "completed",
@@ -181,7 +181,7 @@ describe("RolloutProducer", () => {
           expect(group.staleness).toBe(version - 1 - Math.min(...versionsOf(group)));
         }
         server.version = `v${version}`;
-        // What begins now has weights that nobody has reported.
+        // What begins now has weights that no report named.
         await clock.advance(12);
         reported = version;
         producer.reportWeightVersion(server.version);
@@ -219,7 +219,7 @@ describe("RolloutProducer", () => {
       await taking;
       await steps(version, version);
     }
-    // Its batches of steps 3 to 5 are known to it, or to whoever keeps them.
+    // Its batches of steps 3 to 5 are known to it.
     await steps(4, 6);
     for (let version = 7; version <= 12; version++) {
       const taking = producer.take(2);
@@ -232,7 +232,7 @@ describe("RolloutProducer", () => {
     await producer.cancel();
   });
 
-  it("starts nothing while it is paused, and goes on where it was", async () => {
+  it("starts nothing while it is paused, and resumes where it was", async () => {
     const { producer, clock, log } = await produce({}, { concurrency: 2 });
     producer.pause();
     await clock.drain();
@@ -244,7 +244,7 @@ describe("RolloutProducer", () => {
     await producer.cancel();
   });
 
-  it("drains: open groups are played to their end, and what is there can be taken", async () => {
+  it("drains: open groups are run to their end, and what is there can be taken", async () => {
     const { producer, clock, log, decided } = await produce({ groupSize: 4 }, { concurrency: 2 });
     await clock.advance(5);
     producer.pause();
@@ -278,7 +278,7 @@ describe("RolloutProducer", () => {
     expect([decided, await list(store.episodes())]).toEqual([[], []]);
   });
 
-  it("drops a group with one graded episode, which is nobody's baseline, unless it has but one or is told otherwise", async () => {
+  it("drops a group with one graded episode, which is no baseline, unless it has but one or its policy says otherwise", async () => {
     const behave = (_: Task, sample: number): Behaviour =>
       sample === 0 ? { outcome: "completed", reward: 1, ms: 1 } : { outcome: "failed", reward: null, ms: 1 };
     const reasons: (string | null | undefined)[] = [];
@@ -296,7 +296,7 @@ describe("RolloutProducer", () => {
     expect(reasons).toEqual(["too-few-graded", null, null]);
   });
 
-  it("fails with the fault of a player, a filter or the store, and so does every take", async () => {
+  it("fails with the fault of a runner, a filter or the store, and so does every take", async () => {
     const filters = [
       () => {
         throw new Error("no such field");
@@ -376,7 +376,7 @@ describe("RolloutProducer", () => {
           for (let waited = 0; producer.status.handedOver < (version + 1) * batchGroups; waited++) {
             await clock.advance(20);
             check();
-            // Nobody waits for ever.
+            // No take waits for ever.
             expect(waited).toBeLessThan(2_000);
           }
           const batch = await taking;

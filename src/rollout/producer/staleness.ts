@@ -18,7 +18,7 @@ export type CapacityInput = {
 
 /**
  * How many groups may be begun now: `(maxStaleness + version + 1) * batchGroups - (accepted + running)`, the formula of
- * AReaL (2025). Whoever is begun then belongs to the batch of version `version + maxStaleness` at the latest, if batches
+ * AReaL (2025). A group begun then belongs to the batch of version `version + maxStaleness` at the latest, if batches
  * are taken in the order in which groups were begun.
  */
 export function groupCapacity({ maxStaleness, version, batchGroups, accepted, running }: CapacityInput): number {
