@@ -5,15 +5,13 @@
 import { existsSync } from "node:fs";
 import { mkdir, open, readdir, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigurationError, type Episode, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
-import type { Clock } from "../lib/clock.ts";
+import { ConfigurationError, type Episode, type EpisodeEvent, type GroupRecord, messageOf } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { unchanged } from "../lib/text.ts";
 import { AppendFile, checkLine, endLine, BatchQueue } from "./lines.ts";
 import { ByteWriter, OutgoingLines } from "./byte-writer.ts";
-import { episodeFromJson } from "./records.ts";
 import {
   type EpisodeJournal,
   runFiles,
@@ -25,22 +23,16 @@ import {
   storeFault,
   unbegunStore,
 } from "./run-store.ts";
-import { writeEpisode } from "./records.ts";
-import { storedGroup } from "./records.ts";
-import { recoverFiles, type RecoveredFiles } from "./recover-run.ts";
+import { episodeFromJson, storedGroup, writeEpisode } from "./records.ts";
+import { type EpisodePlace, recoverFiles, type RecoveredFiles } from "./recover-run.ts";
 import { checkResumable, openRunFolder } from "./run-folder.ts";
-import { type FsyncPolicy, RunJournal } from "./journal.ts";
+import { RunJournal, type RunJournalOptions } from "./journal.ts";
 import { lockRun, type RunLock } from "./run-lock.ts";
 
-export type FileRunStoreOptions = {
+/** `fsync` and `segmentBytes`: of the journal. */
+export type FileRunStoreOptions = Pick<RunJournalOptions, "fsync" | "segmentBytes" | "clock"> & {
   /** Removes secrets from everything that is written. Default: nothing is removed. */
   readonly redact?: (text: string) => string;
-  /** Of the journal. Default: 1000. */
-  readonly fsync?: FsyncPolicy;
-  /** How large a file of the journal grows before another is begun. Default: 64 MiB. */
-  readonly segmentBytes?: number;
-  /** Default: the real clock. */
-  readonly clock?: Clock;
 };
 
 /** A store that journals, too. */
@@ -106,24 +98,22 @@ type OpenFiles = {
   readonly lock: RunLock;
 };
 
+type Recovered = { readonly files: RecoveredFiles; readonly lock: RunLock };
+
 class FolderStore implements RunStore, EpisodeJournal {
   readonly location: string;
   readonly #options: FileRunStoreOptions;
   readonly #redact: (text: string) => string;
-  readonly #recovered: { readonly files: RecoveredFiles; readonly lock: RunLock } | null;
+  readonly #recovered: Recovered | null;
   #files: OpenFiles | null = null;
   #closing: Promise<void> | null = null;
   /** Where the lines of ended episodes stand. */
-  readonly #places: Map<string, { readonly start: number; readonly length: number }>;
+  readonly #places: Map<string, EpisodePlace>;
   readonly #queue = new BatchQueue<Result>((batch) => this.#write(batch));
   /** Of episodes. */
   readonly #lines = new OutgoingLines();
 
-  constructor(
-    folder: string,
-    options: FileRunStoreOptions,
-    recovered: { readonly files: RecoveredFiles; readonly lock: RunLock } | null,
-  ) {
+  constructor(folder: string, options: FileRunStoreOptions, recovered: Recovered | null) {
     this.location = folder;
     this.#options = options;
     this.#redact = options.redact ?? unchanged;
@@ -134,19 +124,27 @@ class FolderStore implements RunStore, EpisodeJournal {
   async begin(manifest: JsonObject): Promise<void> {
     if (this.#recovered === null) await this.#takePlace();
     const lock = this.#recovered?.lock ?? (await lockRun(this.location, this.#path("lock")));
-    const begin = async (): Promise<void> => {
-      const files = {
-        episodes: await this.#open("episodes"),
-        groups: await this.#open("groups"),
-        samples: await this.#openSamples(),
-      };
-      // Last, so that a folder with a manifest has everything.
-      await this.#replaceManifest(manifest);
-      this.#files = { ...files, lock, journal: this.#journal(files.episodes) };
-    };
     try {
-      if (this.#recovered === null) await this.#removeUnbegun();
-      await this.#guard("begin a run", begin);
+      if (this.#recovered === null) {
+        // With the lock held: no other process can have begun here.
+        await this.#takePlace();
+        for (const name of unbegun) await rm(join(this.location, name), { force: true });
+      }
+      await this.#guard("begin a run", async () => {
+        const episodes = await this.#open("episodes");
+        const groups = await this.#open("groups");
+        const hasSamples = this.#recovered !== null && existsSync(this.#path("samples"));
+        const samples = hasSamples ? await this.#open("samples") : null;
+        // Last, so that a folder with a manifest has everything.
+        await this.#replaceManifest(manifest);
+        const state = this.#recovered?.files.journal ?? { segments: new Map(), counts: new Map() };
+        const journal = new RunJournal(this.#path("journal"), state, {
+          ...this.#options,
+          redact: this.#redact,
+          beforeRemoval: () => episodes.sync(),
+        });
+        this.#files = { episodes, groups, samples, lock, journal };
+      });
     } catch (error) {
       await lock.release();
       throw error;
@@ -161,26 +159,24 @@ class FolderStore implements RunStore, EpisodeJournal {
   async kept(episodeId: string): Promise<Episode | null> {
     const place = this.#places.get(episodeId);
     if (place === undefined) return null;
-    const file = this.#path("episodes");
-    const handle = await open(file, "r");
-    try {
-      const { buffer } = await handle.read(Buffer.alloc(place.length), 0, place.length, place.start);
-      const at = `at byte ${place.start}`;
-      checkLine(buffer, { file, place: at, format: runFormat });
-      return episodeFromJson(parseJson(buffer.toString("utf8")), `"${file}" ${at}`);
-    } catch (error) {
-      throw storeFault(`read episode "${episodeId}"`, this.location, error);
-    } finally {
-      await handle.close();
-    }
+    return this.#guard(`read episode "${episodeId}"`, async () => {
+      const file = this.#path("episodes");
+      const handle = await open(file, "r");
+      try {
+        const { buffer } = await handle.read(Buffer.alloc(place.length), 0, place.length, place.start);
+        const at = `at byte ${place.start}`;
+        checkLine(buffer, { file, place: at, format: runFormat });
+        return episodeFromJson(parseJson(buffer.toString("utf8")), `"${file}" ${at}`);
+      } finally {
+        await handle.close();
+      }
+    });
   }
 
   async recorded(episodeId: string): Promise<readonly EpisodeEvent[]> {
-    try {
-      return (await this.#recovered?.files.journal.read(episodeId)) ?? [];
-    } catch (error) {
-      throw storeFault(`read the events of episode "${episodeId}"`, this.location, error);
-    }
+    const recovered = this.#recovered?.files.journal;
+    if (recovered === undefined) return [];
+    return this.#guard(`read the events of episode "${episodeId}"`, () => recovered.read(episodeId));
   }
 
   async append(episode: Episode): Promise<void> {
@@ -263,10 +259,6 @@ class FolderStore implements RunStore, EpisodeJournal {
     return this.#files;
   }
 
-  async #openSamples(): Promise<AppendFile | null> {
-    return this.#recovered !== null && existsSync(this.#path("samples")) ? this.#open("samples") : null;
-  }
-
   #open(file: "episodes" | "groups" | "samples"): Promise<AppendFile> {
     const path = this.#path(file);
     return this.#recovered === null
@@ -274,59 +266,32 @@ class FolderStore implements RunStore, EpisodeJournal {
       : AppendFile.reopen(path, this.#recovered.files.sizes[file]);
   }
 
-  #journal(episodes: AppendFile): RunJournal {
-    const { fsync = 1000, segmentBytes = 64 * 2 ** 20, clock } = this.#options;
-    const state = this.#recovered?.files.journal ?? { segments: new Map(), counts: new Map() };
-    return new RunJournal(this.#path("journal"), state, {
-      fsync,
-      segmentBytes,
-      redact: this.#redact,
-      beforeRemoval: () => episodes.sync(),
-      ...(clock === undefined ? {} : { clock }),
-    });
-  }
-
+  /** Makes the folder, which must be empty, or hold what a process left that was killed while it began here: files without a line. */
   async #takePlace(): Promise<void> {
-    let taken: readonly string[];
+    let taken: string | undefined;
     try {
       await mkdir(this.location, { recursive: true });
       // The lock is examined next; one that a killed process left is taken over.
       const names = (await readdir(this.location)).filter((name) => !name.startsWith(runFiles.lock));
-      taken = (await this.#isUnbegun(names)) ? [] : names;
+      const isUnbegun = async (name: string): Promise<boolean> =>
+        name === draftName || (unbegun.includes(name) && (await stat(join(this.location, name))).size === 0);
+      if (!(await Promise.all(names.map(isUnbegun))).every(Boolean)) taken = names[0];
     } catch (error) {
-      const reason = error instanceof Error ? error.message : String(error);
       throw new ConfigurationError(
-        `Cannot make the run folder "${this.location}": ${reason}; name another with --out.`,
+        `Cannot make the run folder "${this.location}": ${messageOf(error)}; name another with --out.`,
         { cause: error },
       );
     }
-    if (taken.length > 0) {
-      throw new ConfigurationError(
-        `Cannot start a run in "${this.location}": the folder exists and is not empty (it holds "${taken[0]}"); ` +
-          "name another folder with --out, empty it, or resume the run in it with --resume.",
-      );
-    }
+    if (taken === undefined) return;
+    throw new ConfigurationError(
+      `Cannot start a run in "${this.location}": the folder exists and is not empty (it holds "${taken}"); ` +
+        "name another folder with --out, empty it, or resume the run in it with --resume.",
+    );
   }
 
-  /** A process was killed while it began here: files without a line, and no manifest yet. */
-  async #isUnbegun(names: readonly string[]): Promise<boolean> {
-    for (const name of names) {
-      if (!unbegun.includes(name) || (name !== draftName && (await stat(join(this.location, name))).size > 0)) {
-        return false;
-      }
-    }
-    return true;
-  }
-
-  /** With the lock held: no other process can have begun here. */
-  async #removeUnbegun(): Promise<void> {
-    await this.#takePlace();
-    for (const name of unbegun) await rm(join(this.location, name), { force: true });
-  }
-
-  async #guard(task: string, action: () => Promise<void>): Promise<void> {
+  async #guard<T>(task: string, action: () => Promise<T>): Promise<T> {
     try {
-      await action();
+      return await action();
     } catch (error) {
       throw storeFault(task, this.location, error);
     }
@@ -334,15 +299,11 @@ class FolderStore implements RunStore, EpisodeJournal {
 
   /** Written beside and renamed, so that a reader never finds half a manifest. */
   async #replaceManifest(manifest: JsonObject): Promise<void> {
-    const draft = join(this.location, draftName);
-    await writeFile(draft, this.#manifestText(manifest));
-    await rename(draft, this.#path("manifest"));
-  }
-
-  #manifestText(manifest: JsonObject): string {
     // First for people, and ours whatever the manifest says.
     const whole = new Map<string, JsonValue>([["format", runFormat], ...manifest, ["format", runFormat]]);
-    return this.#redact(`${dumpJson(whole, { indent: 2 })}\n`);
+    const draft = join(this.location, draftName);
+    await writeFile(draft, this.#redact(`${dumpJson(whole, { indent: 2 })}\n`));
+    await rename(draft, this.#path("manifest"));
   }
 
   #path(file: keyof typeof runFiles): string {

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConfigurationError, type EpisodeEvent, type GroupRecord } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
-import { JournalSegments } from "./journal.ts";
+import { systemClock } from "../lib/clock.ts";
+import { RunJournal } from "./journal.ts";
 import { flipped, sampleEpisode, withChecksum } from "./sample-episode.test-helper.ts";
 import {
   createFileRunStore,
@@ -165,10 +166,17 @@ describe("EpisodeJournal (files)", () => {
   });
 
   it("does not sync a segment that is being closed", async () => {
-    const options = { segmentBytes: 1000, isSynced: false, beforeRemoval: () => Promise.resolve() };
-    const segments = new JournalSegments(join(root, "closing", "journal"), new Map(), options);
-    await segments.append(Buffer.from("a\n"), ["a"]);
-    await Promise.all([segments.close(), segments.sync()]);
+    const syncs: (() => void)[] = [];
+    const clock = { ...systemClock, after: (_: number, sync: () => void) => (syncs.push(sync), () => undefined) };
+    const options = { fsync: 5, clock, redact: String, beforeRemoval: () => Promise.resolve() };
+    const none = { segments: new Map(), counts: new Map() };
+    const journal = new RunJournal(join(root, "closing", "journal"), none, options);
+    await journal.record("a", events[0]!);
+    const closing = journal.close();
+    for (const sync of syncs) sync();
+    await closing;
+    for (const sync of syncs) sync();
+    await expect(journal.close()).resolves.toBeUndefined();
   });
 
   it("holds no secret, and is whole all the same", async () => {

@@ -71,101 +71,11 @@ export async function listSegments(folder: string): Promise<readonly string[]> {
     .map((name) => join(folder, name));
 }
 
-export type SegmentOptions = {
-  /** A segment that has grown beyond this many bytes is followed by another. */
-  readonly segmentBytes: number;
-  /** Whether what is new shall survive a power cut. */
-  readonly isSynced: boolean;
-  /** Called before a segment is removed: what supersedes it must be on the disk. */
-  readonly beforeRemoval: () => Promise<void>;
-};
-
-/** Writes segments and removes them. One call at a time, except for `sync`. */
-export class JournalSegments {
-  readonly #folder: string;
-  readonly #options: SegmentOptions;
-  /** Episodes in flight, by the segment that has events of them. */
-  readonly #open = new Map<string, Set<string>>();
-  #current: { readonly path: string; readonly file: AppendFile } | null = null;
-  #next: number;
-
-  /** `left`: what earlier processes left. */
-  constructor(folder: string, left: ReadonlyMap<string, ReadonlySet<string>>, options: SegmentOptions) {
-    this.#folder = folder;
-    this.#options = options;
-    for (const [path, episodes] of left) this.#open.set(path, new Set(episodes));
-    this.#next = Math.max(0, ...[...left.keys()].map((path) => Number(/(\d+)\.jsonl$/.exec(path)?.[1]))) + 1;
-  }
-
-  /** Appends lines of these episodes. */
-  async append(lines: Buffer, episodeIds: Iterable<string>): Promise<void> {
-    if (this.#current !== null && this.#current.file.size >= this.#options.segmentBytes) await this.#finishCurrent();
-    this.#current ??= await this.#begin();
-    const { path, file } = this.#current;
-    const episodes = this.#open.get(path) ?? new Set<string>();
-    this.#open.set(path, episodes);
-    for (const id of episodeIds) episodes.add(id);
-    await file.append(lines);
-  }
-
-  /** Forces what was appended to the disk. */
-  async sync(): Promise<void> {
-    await this.#current?.file.sync();
-  }
-
-  /** An episode has ended and is stored: its events are not needed any more. */
-  async forget(episodeIds: readonly string[]): Promise<void> {
-    for (const episodes of this.#open.values()) for (const id of episodeIds) episodes.delete(id);
-    await this.#removeSuperseded();
-  }
-
-  /** Removes what is superseded; a journal of a run without open ends goes altogether. */
-  async close(): Promise<void> {
-    await this.#finishCurrent();
-    if (this.#open.size === 0) await rmdir(this.#folder).catch(() => undefined);
-  }
-
-  async #begin(): Promise<{ readonly path: string; readonly file: AppendFile }> {
-    await mkdir(this.#folder, { recursive: true });
-    const path = join(this.#folder, `${String(this.#next++).padStart(digits, "0")}.jsonl`);
-    const file = await AppendFile.create(path);
-    if (this.#options.isSynced) await syncFolder(this.#folder);
-    return { path, file };
-  }
-
-  async #finishCurrent(): Promise<void> {
-    if (this.#current === null) return;
-    const { file } = this.#current;
-    // First, so that a `sync` of that moment does not find a file that is being closed.
-    this.#current = null;
-    if (this.#options.isSynced) await file.sync();
-    await file.close();
-    await this.#removeSuperseded();
-  }
-
-  async #removeSuperseded(): Promise<void> {
-    const superseded = [...this.#open].filter(([path, { size }]) => size === 0 && path !== this.#current?.path);
-    if (superseded.length === 0) return;
-    await this.#options.beforeRemoval();
-    for (const [path] of superseded) {
-      await rm(path, { force: true });
-      this.#open.delete(path);
-    }
-  }
-}
-
 /** The name of a new file survives a power cut only with its folder. Systems that cannot do this do not need it. */
 async function syncFolder(folder: string): Promise<void> {
-  try {
-    const handle = await open(folder, "r");
-    try {
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-  } catch {
-    // Windows.
-  }
+  const handle = await open(folder, "r").catch(() => null);
+  await handle?.sync().catch(() => undefined);
+  await handle?.close().catch(() => undefined);
 }
 
 /**
@@ -175,17 +85,20 @@ async function syncFolder(folder: string): Promise<void> {
  */
 export type FsyncPolicy = "always" | "never" | number;
 
-type RunJournalOptions = {
-  readonly fsync: FsyncPolicy;
-  readonly redact: (text: string) => string;
-  readonly segmentBytes: number;
-  readonly beforeRemoval: SegmentOptions["beforeRemoval"];
+export type RunJournalOptions = {
+  /** Default: 1000. */
+  readonly fsync?: FsyncPolicy;
+  /** A segment that has grown beyond this many bytes is followed by another. Default: 64 MiB. */
+  readonly segmentBytes?: number;
   /** Default: the real clock. */
   readonly clock?: Clock;
+  readonly redact: (text: string) => string;
+  /** Called before a segment is removed: what supersedes it must be on the disk. */
+  readonly beforeRemoval: () => Promise<void>;
 };
 
-/** What earlier processes left. */
-type JournalState = {
+/** What earlier processes left: the episodes in flight by the segment that has events of them, and how many events each has. */
+export type JournalState = {
   readonly segments: ReadonlyMap<string, ReadonlySet<string>>;
   readonly counts: ReadonlyMap<string, number>;
 };
@@ -194,26 +107,25 @@ type JournalState = {
 type Entry = { readonly type: "event" | "end"; readonly episodeId: string };
 
 export class RunJournal {
-  readonly #options: RunJournalOptions;
-  readonly #clock: Clock;
-  readonly #segments: JournalSegments;
+  readonly #folder: string;
+  readonly #options: Required<RunJournalOptions>;
+  /** Episodes in flight, by the segment that has events of them. */
+  readonly #segments: Map<string, Set<string>>;
   readonly #counts: Map<string, number>;
   readonly #queue = new BatchQueue<Entry>((batch) => this.#write(batch));
   readonly #lines = new OutgoingLines();
+  #current: { readonly path: string; readonly file: AppendFile } | null = null;
+  #next: number;
   #cancelSync: (() => void) | null = null;
   #syncing: Promise<void> = Promise.resolve();
   #fault: { readonly error: unknown } | null = null;
 
-  constructor(folder: string, state: JournalState, options: RunJournalOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
-    const { segmentBytes, beforeRemoval, fsync } = options;
-    this.#segments = new JournalSegments(folder, state.segments, {
-      segmentBytes,
-      beforeRemoval,
-      isSynced: fsync !== "never",
-    });
-    this.#counts = new Map(state.counts);
+  constructor(folder: string, { segments, counts }: JournalState, options: RunJournalOptions) {
+    this.#folder = folder;
+    this.#options = { fsync: 1000, segmentBytes: 64 * 2 ** 20, clock: systemClock, ...options };
+    this.#segments = new Map([...segments].map(([path, episodes]) => [path, new Set(episodes)]));
+    this.#next = Math.max(0, ...[...segments.keys()].map((path) => Number(/(\d+)\.jsonl$/.exec(path)?.[1]))) + 1;
+    this.#counts = new Map(counts);
   }
 
   /** Resolves when the event has left the process, and is on the disk with "always". */
@@ -224,40 +136,75 @@ export class RunJournal {
     return this.#queue.add({ type: "event", episodeId });
   }
 
-  /** The episode has ended and is stored whole. */
+  /** The episode has ended and is stored whole: its events are not needed any more. */
   forget(episodeId: string): Promise<void> {
     this.#counts.delete(episodeId);
     return this.#queue.add({ type: "end", episodeId });
   }
 
+  /** Removes what is superseded; a journal of a run without open ends goes altogether. */
   async close(): Promise<void> {
     await this.#queue.idle();
     this.#cancelSync?.();
     await this.#syncing;
-    await this.#segments.close();
+    await this.#finishCurrent();
+    if (this.#segments.size === 0) await rmdir(this.#folder).catch(() => undefined);
   }
 
   async #write(batch: readonly Entry[]): Promise<void> {
     if (this.#fault !== null) throw this.#fault.error;
     const lines = this.#lines.take();
-    const ids = (type: Entry["type"]): readonly string[] =>
-      batch.flatMap((entry) => (entry.type === type ? [entry.episodeId] : []));
-    if (lines.length > 0) {
-      await this.#segments.append(lines, ids("event"));
-      if (this.#options.fsync === "always") await this.#segments.sync();
-      else if (this.#options.fsync !== "never") this.#syncLater(this.#options.fsync);
-    }
-    const forgotten = ids("end");
-    if (forgotten.length > 0) await this.#segments.forget(forgotten);
+    if (lines.length > 0) await this.#append(lines, batch);
+    const ended = batch.filter(({ type }) => type === "end");
+    if (ended.length === 0) return;
+    for (const episodes of this.#segments.values()) for (const { episodeId } of ended) episodes.delete(episodeId);
+    await this.#removeSuperseded();
   }
 
-  /** Beside further writes. The next call of `record` rejects with its fault. */
-  #syncLater(afterMs: number): void {
-    this.#cancelSync ??= this.#clock.after(afterMs, () => {
+  async #append(lines: Buffer, batch: readonly Entry[]): Promise<void> {
+    const { fsync, segmentBytes, clock } = this.#options;
+    if (this.#current !== null && this.#current.file.size >= segmentBytes) await this.#finishCurrent();
+    const { path, file } = (this.#current ??= await this.#begin());
+    const episodes = this.#segments.get(path) ?? new Set<string>();
+    this.#segments.set(path, episodes);
+    for (const { type, episodeId } of batch) if (type === "event") episodes.add(episodeId);
+    await file.append(lines);
+    if (fsync === "always") await file.sync();
+    if (typeof fsync !== "number") return;
+    // Beside further writes. The next call of `record` rejects with its fault.
+    this.#cancelSync ??= clock.after(fsync, () => {
       this.#cancelSync = null;
-      this.#syncing = this.#segments.sync().catch((error: unknown) => {
+      this.#syncing = (this.#current?.file.sync() ?? Promise.resolve()).catch((error: unknown) => {
         this.#fault ??= { error };
       });
     });
+  }
+
+  async #begin(): Promise<{ readonly path: string; readonly file: AppendFile }> {
+    await mkdir(this.#folder, { recursive: true });
+    const path = join(this.#folder, `${String(this.#next++).padStart(digits, "0")}.jsonl`);
+    const file = await AppendFile.create(path);
+    if (this.#options.fsync !== "never") await syncFolder(this.#folder);
+    return { path, file };
+  }
+
+  async #finishCurrent(): Promise<void> {
+    if (this.#current === null) return;
+    const { file } = this.#current;
+    // First, so that a sync of that moment does not find a file that is being closed.
+    this.#current = null;
+    if (this.#options.fsync !== "never") await file.sync();
+    await file.close();
+    await this.#removeSuperseded();
+  }
+
+  async #removeSuperseded(): Promise<void> {
+    const superseded = [...this.#segments].filter(([path, { size }]) => size === 0 && path !== this.#current?.path);
+    if (superseded.length === 0) return;
+    await this.#options.beforeRemoval();
+    for (const [path] of superseded) {
+      await rm(path, { force: true });
+      this.#segments.delete(path);
+    }
   }
 }

@@ -38,9 +38,21 @@ export async function* readRawLines(file: string, onTornLine: (torn: TornLine) =
   if (bytes > 0) onTornLine({ file, bytes });
 }
 
-/** The lines of a file as texts; otherwise as `readRawLines`. */
-export async function* readLines(file: string, onTornLine: (torn: TornLine) => void): AsyncGenerator<string> {
-  for await (const { bytes } of readRawLines(file, onTornLine)) yield bytes.toString("utf8");
+/** A line that is what was written, and its place for messages. */
+export type CheckedLine = RawLine & { readonly where: string };
+
+/** The lines of episodes.jsonl or groups.jsonl of a run of this format; otherwise as `readRawLines` and `checkLine`. */
+export async function* readCheckedLines(
+  file: string,
+  format: number,
+  onTornLine: (torn: TornLine) => void,
+): AsyncGenerator<CheckedLine> {
+  let number = 0;
+  for await (const line of readRawLines(file, onTornLine)) {
+    const place = `line ${++number}`;
+    checkLine(line.bytes, { file, place, format });
+    yield { ...line, where: `"${file}" ${place}` };
+  }
 }
 
 /** Of the field, with its comma and the brace behind it. */

@@ -9,18 +9,19 @@
 import { stat, type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
 
-import { ConfigurationError, type GroupRecord, type EpisodeEvent } from "../core/index.ts";
+import { ConfigurationError, type EpisodeEvent, type GroupRecord, messageOf } from "../core/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
-import { journalLineEvent, journalLineHead, listSegments } from "./journal.ts";
-import { checkLine, readRawLines } from "./lines.ts";
-import { groupFromJson, type StoredGroup } from "./records.ts";
+import { type JournalState, journalLineEvent, journalLineHead, listSegments } from "./journal.ts";
+import { type CheckedLine, readCheckedLines, readRawLines } from "./lines.ts";
+import { groupFromJson } from "./records.ts";
 import { runFiles, runFormat, type TornLine } from "./run-store.ts";
 import { jsonObject, text } from "./schema.ts";
 
-export type EpisodeRequest = { readonly start: number; readonly length: number };
+/** Of the line of an episode, without its end. */
+export type EpisodePlace = { readonly start: number; readonly length: number };
 
 export type RecoveredFiles = {
-  readonly episodes: ReadonlyMap<string, EpisodeRequest>;
+  readonly episodes: ReadonlyMap<string, EpisodePlace>;
   readonly groups: ReadonlyMap<string, GroupRecord>;
   readonly journal: RecoveredJournal;
   /** How many bytes of each file count. */
@@ -33,99 +34,62 @@ export type RecoveredFiles = {
 export async function recoverFiles(folder: string): Promise<RecoveredFiles> {
   const torn: TornLine[] = [];
   const onTornLine = (line: TornLine): void => void torn.push(line);
-  const episodes = await findEpisodes(join(folder, runFiles.episodes), onTornLine);
-  const rows = await sizeOf(join(folder, runFiles.samples));
-  const groups = await findGroups(join(folder, runFiles.groups), {
-    onTornLine,
-    isWhole: ({ group, samplesEnd }) => samplesEnd <= rows && group.episodeIds.every((id) => episodes.places.has(id)),
-  });
-  const journal = await readJournal(join(folder, runFiles.journal), {
-    hasEnded: (id) => episodes.places.has(id),
-    onTornLine,
-  });
-  return {
-    episodes: episodes.places,
-    groups: groups.decided,
-    journal,
-    sizes: { episodes: episodes.size, groups: groups.size, samples: groups.samplesEnd },
-    torn,
+  const linesOf = async function* (name: string): AsyncGenerator<CheckedLine> {
+    const file = join(folder, name);
+    if ((await sizeOf(file)) > 0) yield* readCheckedLines(file, runFormat, onTornLine);
   };
+
+  const episodes = new Map<string, EpisodePlace>();
+  const sizes = { episodes: 0, groups: 0, samples: 0 };
+  for await (const { bytes, start, where } of linesOf(runFiles.episodes)) {
+    episodes.set(
+      readable(where, () => idOf(bytes, where)),
+      { start, length: bytes.length },
+    );
+    sizes.episodes = start + bytes.length + 1;
+  }
+  const groups = new Map<string, GroupRecord>();
+  const rows = await sizeOf(join(folder, runFiles.samples));
+  for await (const { bytes, start, where } of linesOf(runFiles.groups)) {
+    const { group, samplesEnd } = readable(where, () => groupFromJson(parseJson(bytes.toString("utf8")), where));
+    // After a power cut a group may be there without its rows; groups after it come after its rows.
+    if (samplesEnd > rows || !group.episodeIds.every((id) => episodes.has(id))) break;
+    groups.set(group.groupId, group);
+    sizes.groups = start + bytes.length + 1;
+    sizes.samples = samplesEnd;
+  }
+  const hasEnded = (id: string): boolean => episodes.has(id);
+  const journal = await readJournal(join(folder, runFiles.journal), { hasEnded, onTornLine });
+  return { episodes, groups, journal, sizes, torn };
 }
 
 /** 0 for a file that is not there: its process died before it was made. */
 async function sizeOf(file: string): Promise<number> {
-  try {
-    return (await stat(file)).size;
-  } catch {
-    return 0;
-  }
-}
-
-type OnTornLine = (torn: TornLine) => void;
-
-async function findEpisodes(file: string, onTornLine: OnTornLine) {
-  const places = new Map<string, EpisodeRequest>();
-  let [size, number] = [0, 0];
-  if ((await sizeOf(file)) === 0) return { places, size };
-  for await (const { bytes, start } of readRawLines(file, onTornLine)) {
-    const length = bytes.length;
-    const place = `line ${++number}`;
-    checkLine(bytes, { file, place, format: runFormat });
-    places.set(idOf(bytes, `"${file}" ${place}`), { start, length });
-    size = start + length + 1;
-  }
-  return { places, size };
+  return stat(file).then(
+    ({ size }) => size,
+    () => 0,
+  );
 }
 
 /** Our lines begin with the id; any other is read as JSON. */
 function idOf(line: Buffer, where: string): string {
   const [, id] = /^\{"id":("(?:[^"\\]|\\.)*")/.exec(line.toString("utf8", 0, 1024)) ?? [];
-  try {
-    return id === undefined
-      ? text.read(jsonObject.read(parseJson(line.toString("utf8")), where).get("id"), `${where}.id`)
-      : (JSON.parse(id) as string);
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new ConfigurationError(`Cannot resume with ${where}: ${reason}`, { cause: error });
-  }
+  if (id !== undefined) return JSON.parse(id) as string;
+  return text.read(jsonObject.read(parseJson(line.toString("utf8")), where).get("id"), `${where}.id`);
 }
 
-async function findGroups(
-  file: string,
-  options: { readonly onTornLine: OnTornLine; readonly isWhole: (group: StoredGroup) => boolean },
-) {
-  const decided = new Map<string, GroupRecord>();
-  let [size, samplesEnd, number] = [0, 0, 0];
-  if ((await sizeOf(file)) === 0) return { decided, size, samplesEnd };
-  for await (const { bytes, start } of readRawLines(file, options.onTornLine)) {
-    const place = `line ${++number}`;
-    checkLine(bytes, { file, place, format: runFormat });
-    const stored = readGroup(bytes, `"${file}" ${place}`);
-    // After a power cut a group may be there without its rows; groups after it come after its rows.
-    if (!options.isWhole(stored)) break;
-    decided.set(stored.group.groupId, stored.group);
-    size = start + bytes.length + 1;
-    ({ samplesEnd } = stored);
-  }
-  return { decided, size, samplesEnd };
-}
-
-function readGroup(line: Buffer, where: string): StoredGroup {
+function readable<T>(where: string, read: () => T): T {
   try {
-    return groupFromJson(parseJson(line.toString("utf8")), where);
+    return read();
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new ConfigurationError(`Cannot resume with ${where}: ${reason}`, { cause: error });
+    throw new ConfigurationError(`Cannot resume with ${where}: ${messageOf(error)}`, { cause: error });
   }
 }
 
 type Slice = { readonly file: string; readonly start: number; readonly length: number };
 
-type RecoveredJournal = {
-  /** Episodes in flight, by segment; segments without any are there too. */
-  readonly segments: ReadonlyMap<string, ReadonlySet<string>>;
-  /** How many events are recorded of each episode in flight. */
-  readonly counts: ReadonlyMap<string, number>;
+/** `segments` without any episode in flight are there too. */
+type RecoveredJournal = JournalState & {
   /** The events of an episode; empty when there are none. */
   read(episodeId: string): Promise<readonly EpisodeEvent[]>;
 };
@@ -143,22 +107,33 @@ async function readJournal(
   for (const file of await listSegments(folder)) {
     const episodes = new Set<string>();
     segments.set(file, episodes);
-    let broken: { readonly number: number; readonly start: number; readonly bytes: number } | null = null;
+    let broken: { readonly line: string; readonly bytes: number } | null = null;
     let number = 0;
     for await (const { bytes, start } of readRawLines(file, options.onTornLine)) {
       number++;
-      if (broken !== null) throw brokenLine(file, broken);
+      if (broken !== null) {
+        throw new ConfigurationError(
+          `Cannot read the journal "${file}": ${broken.line}, is not what was written; its checksum is another one. ` +
+            "Restore the file. If it is lost, cut the file there and remove the segments after it: their episodes then resume at an earlier turn.",
+        );
+      }
       const head = journalLineHead(bytes);
       if (head === null) {
-        broken = { number, start, bytes: bytes.length };
+        broken = { line: `line ${number}, at byte ${start}`, bytes: bytes.length };
         continue;
       }
-      if (options.hasEnded(head.episodeId)) continue;
-      const known = slices.get(head.episodeId) ?? [];
-      if (head.number !== known.length) throw missingLine(file, { number, episodeId: head.episodeId }, known.length);
-      slices.set(head.episodeId, known);
+      const { episodeId } = head;
+      if (options.hasEnded(episodeId)) continue;
+      const known = slices.get(episodeId) ?? [];
+      if (head.number !== known.length) {
+        throw new ConfigurationError(
+          `Cannot read the journal "${file}": event ${known.length} of episode "${episodeId}" is missing before line ${number}. ` +
+            "Restore the segments of the journal; if they are lost, begin a new run.",
+        );
+      }
+      slices.set(episodeId, known);
       known.push({ file, start, length: bytes.length });
-      episodes.add(head.episodeId);
+      episodes.add(episodeId);
     }
     if (broken !== null) options.onTornLine({ file, bytes: broken.bytes + 1 });
   }
@@ -183,25 +158,4 @@ async function readSlices(slices: readonly Slice[]): Promise<readonly EpisodeEve
     for (const handle of handles.values()) await handle.close();
   }
   return events;
-}
-
-function brokenLine(
-  file: string,
-  { number, start }: { readonly number: number; readonly start: number },
-): ConfigurationError {
-  return new ConfigurationError(
-    `Cannot read the journal "${file}": line ${number}, at byte ${start}, is not what was written; its checksum is another one. ` +
-      "Restore the file. If it is lost, cut the file there and remove the segments after it: their episodes then resume at an earlier turn.",
-  );
-}
-
-function missingLine(
-  file: string,
-  line: { readonly number: number; readonly episodeId: string },
-  expected: number,
-): ConfigurationError {
-  return new ConfigurationError(
-    `Cannot read the journal "${file}": event ${expected} of episode "${line.episodeId}" is missing before line ${line.number}. ` +
-      "Restore the segments of the journal; if they are lost, begin a new run.",
-  );
 }

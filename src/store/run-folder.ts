@@ -3,13 +3,12 @@
 import { existsSync, statSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { ConfigurationError, type Episode, type GroupRecord } from "../core/index.ts";
+import { ConfigurationError, type Episode, messageOf } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
-import { episodeFromJson } from "./records.ts";
-import { groupFromJson } from "./records.ts";
-import { checkLine, readLines, readRawLines } from "./lines.ts";
+import { episodeFromJson, groupFromJson } from "./records.ts";
+import { readCheckedLines, readRawLines } from "./lines.ts";
 import { runFiles, runFormat, type RunReader, type TornLine } from "./run-store.ts";
 
 const readableFormats: readonly number[] = [1, runFormat];
@@ -31,17 +30,21 @@ export function openRunFolder(folder: string, options: RunFolderOptions = {}): R
     );
   }
   const report = options.onTornLine ?? (() => undefined);
+  async function* records<T>(name: string, read: (value: JsonValue, where: string) => T): AsyncGenerator<T> {
+    const format = Number((await readManifest(folder)).get("format"));
+    for await (const { bytes, where } of readCheckedLines(join(folder, name), format, report)) {
+      yield read(parse(bytes.toString("utf8"), where), where);
+    }
+  }
   return {
     location: folder,
     manifest: () => readManifest(folder),
-    episodes: () => readRecords(folder, { name: runFiles.episodes, read: episodeFromJson, onTornLine: report }),
-    groups: async function* (): AsyncGenerator<GroupRecord> {
-      const groups = readRecords(folder, { name: runFiles.groups, read: groupFromJson, onTornLine: report });
-      for await (const { group } of groups) yield group;
-    },
+    episodes: () => records(runFiles.episodes, episodeFromJson),
+    groups: () => records(runFiles.groups, (value, where) => groupFromJson(value, where).group),
     sampleLines: async function* (): AsyncGenerator<string> {
       const file = join(folder, runFiles.samples);
-      if (existsSync(file)) yield* readLines(file, report);
+      if (!existsSync(file)) return;
+      for await (const { bytes } of readRawLines(file, report)) yield bytes.toString("utf8");
     },
   };
 }
@@ -76,30 +79,10 @@ async function readManifest(folder: string): Promise<JsonObject> {
   );
 }
 
-async function* readRecords<T>(
-  folder: string,
-  records: {
-    readonly name: string;
-    readonly read: (value: JsonValue, where: string) => T;
-    readonly onTornLine: (torn: TornLine) => void;
-  },
-): AsyncGenerator<T> {
-  const file = join(folder, records.name);
-  const format = Number((await readManifest(folder)).get("format"));
-  let number = 0;
-  for await (const { bytes } of readRawLines(file, records.onTornLine)) {
-    const place = `line ${++number}`;
-    checkLine(bytes, { file, place, format });
-    const where = `"${file}" ${place}`;
-    yield records.read(parse(bytes.toString("utf8"), where), where);
-  }
-}
-
 function parse(text: string, where: string): JsonValue {
   try {
     return parseJson(text);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    throw new ConfigurationError(`Cannot read ${where}: ${reason}`, { cause: error });
+    throw new ConfigurationError(`Cannot read ${where}: ${messageOf(error)}`, { cause: error });
   }
 }

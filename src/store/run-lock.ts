@@ -6,6 +6,7 @@ import { constants } from "node:fs";
 import { copyFile, link, readFile, rm, writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { ConfigurationError } from "../core/index.ts";
+import { systemCode } from "./run-store.ts";
 
 type Holder = {
   readonly pid: number;
@@ -46,19 +47,14 @@ let locks = 0;
 /** The lock appears whole or not at all: it is never read half written. False when there is one. */
 async function place(draft: string, file: string): Promise<boolean> {
   try {
-    await link(draft, file);
+    await link(draft, file).catch((error: unknown) => {
+      if (!["EPERM", "ENOTSUP", "EOPNOTSUPP", "ENOSYS"].includes(systemCode(error) ?? "")) throw error;
+      // A file system without links.
+      return copyFile(draft, file, constants.COPYFILE_EXCL);
+    });
     return true;
   } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : null;
-    if (code === "EEXIST") return false;
-    if (code !== "EPERM" && code !== "ENOTSUP" && code !== "EOPNOTSUPP" && code !== "ENOSYS") throw error;
-  }
-  // A file system without links.
-  try {
-    await copyFile(draft, file, constants.COPYFILE_EXCL);
-    return true;
-  } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "EEXIST") return false;
+    if (systemCode(error) === "EEXIST") return false;
     throw error;
   }
 }
@@ -89,7 +85,7 @@ async function readHolder(file: string): Promise<Holder | "gone" | null> {
   try {
     text = await readFile(file, "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return "gone";
+    if (systemCode(error) === "ENOENT") return "gone";
     throw error;
   }
   try {
@@ -107,7 +103,7 @@ async function mayLive({ pid, began, host }: Holder): Promise<boolean> {
     process.kill(pid, 0);
   } catch (error) {
     // A process that may not be signalled exists.
-    return error instanceof Error && "code" in error && error.code === "EPERM";
+    return systemCode(error) === "EPERM";
   }
   const now = await beginOf(pid);
   return began === null || now === null || began === now;

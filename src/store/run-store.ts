@@ -100,6 +100,6 @@ export function closedStore(location: string): Error {
   return new Error(`Cannot append to the run store at "${location}": it is closed.`);
 }
 
-function systemCode(error: unknown): string | null {
+export function systemCode(error: unknown): string | null {
   return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : null;
 }
