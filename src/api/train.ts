@@ -25,7 +25,7 @@ import {
   stepMetrics,
   type TrainingEvent,
   type TrainingResult,
-  TrainingRun,
+  runTraining,
 } from "../learner/index.ts";
 import { loadKernels, readCheckpoint } from "../learner/model/index.ts";
 import { episodeRunner } from "../rollout/index.ts";
@@ -145,14 +145,14 @@ export async function trainFrom(
       type: "notice",
       message: `${environment.name} (${split}), ${modelFolder}, ${algorithm}; writing to ${folder}`,
     });
-    const run = new TrainingRun({
+    const result = await runTraining({
       ...{ learner, trainer, runEpisode, heldOut, endTokenId, saved, drain, signal, onEvent },
       ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place },
       modelFolder: resolve(surroundings.cwd, modelFolder),
       title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
       stopsAtCollapse: sabotage === "none",
     });
-    return { ...(await run.run()), folder };
+    return { ...result, folder };
   } finally {
     await Promise.all([engine.close(), trainer.close()]);
   }

@@ -4,24 +4,19 @@
 import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
+import { z } from "zod";
 
-import { type Sample, ConfigurationError } from "../core/index.ts";
+import { ConfigurationError, messageOf, type Sample } from "../core/index.ts";
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { readEpisodes } from "../store/index.ts";
 import { cloningSequence } from "./loss.ts";
-import type { StepMetrics } from "./policy-learner.ts";
+import { type StepMetrics, type UpdateSchedule, warmedUp } from "./policy-learner.ts";
 import type { Trainer } from "./trainer.ts";
 
-export type CloningOptions = {
+export type CloningOptions = UpdateSchedule & {
   /** Samples of an update. */
   readonly batch: number;
-  readonly learningRate: number;
-  /** Steps over which the learning rate rises from 0. */
-  readonly warmUpSteps: number;
-  readonly maxGradientNorm: number | null;
-  readonly weightDecay: number;
-  readonly seed: number;
 };
 
 /** What of a sample is imitated. */
@@ -55,7 +50,7 @@ export class CloningLearner {
 
   /** One update; the metrics of it. */
   async step(): Promise<StepMetrics> {
-    const { batch, warmUpSteps, maxGradientNorm, weightDecay } = this.#options;
+    const { batch, maxGradientNorm, weightDecay } = this.#options;
     const begun = performance.now();
     const samples = Array.from({ length: batch }, (_, index) => this.#sampleAt(this.#step * batch + index));
     const targets = samples.map(({ lossMask }) =>
@@ -65,7 +60,7 @@ export class CloningLearner {
     const sequences = samples.map(({ tokens }, index) => cloningSequence(tokens, targets[index]!, 1 / total));
     const { loss, entropy } = await this.#trainer.accumulate(sequences);
     this.#step += 1;
-    const learningRate = this.#options.learningRate * Math.min(1, this.#step / Math.max(1, warmUpSteps));
+    const learningRate = warmedUp(this.#options, this.#step);
     const gradientNorm = await this.#trainer.update({ learningRate, maxGradientNorm, weightDecay });
     return {
       step: this.#step,
@@ -150,30 +145,30 @@ async function fromRows(path: string, from: string): Promise<readonly RewardedSa
     try {
       return readRow(JSON.parse(line) as unknown);
     } catch (cause) {
-      const reason = cause instanceof Error ? cause.message : String(cause);
       throw new ConfigurationError(
-        `Cannot read samples from "${from}" at line ${index + 1}: ${reason}; give a samples.jsonl in slime's layout.`,
+        `Cannot read samples from "${from}" at line ${index + 1}: ${messageOf(cause)}; give a samples.jsonl in slime's layout.`,
         { cause },
       );
     }
   });
 }
 
+const wholeNumbers = z.array(z.int().nonnegative());
+/** What is read of a row in slime's layout. */
+const rowSchema = z.object({
+  tokens: wholeNumbers,
+  loss_mask: wholeNumbers,
+  reward: z.number().nullable().catch(null),
+});
+
 /** The masks of a row cover the response alone, which ends where the tokens end. */
 function readRow(row: unknown): RewardedSample {
-  const fields = (typeof row === "object" && row !== null ? row : {}) as Readonly<Record<string, unknown>>;
-  const numbers = (name: string): readonly number[] => {
-    const value = fields[name];
-    if (Array.isArray(value) && value.every((one) => Number.isInteger(one) && (one as number) >= 0)) {
-      return value as number[];
-    }
-    throw new Error(`"${name}" is no list of whole numbers`);
-  };
-  const [tokens, mask] = [numbers("tokens"), numbers("loss_mask")];
+  const { success, data, error } = rowSchema.safeParse(row);
+  if (!success) throw new Error(`"${String(error.issues[0]?.path[0] ?? "tokens")}" is no list of whole numbers`);
+  const { tokens, loss_mask: mask, reward } = data;
   const start = tokens.length - mask.length;
   if (start < 1) throw new Error(`${mask.length} entries of "loss_mask" for ${tokens.length} tokens`);
   const lossMask = new Uint8Array(tokens.length);
   lossMask.set(mask, start);
-  const reward = typeof fields["reward"] === "number" ? fields["reward"] : null;
   return { tokens: Uint32Array.from(tokens), lossMask, reward };
 }

@@ -47,6 +47,6 @@ export {
   type TrainingEvent,
   type TrainingProgress,
   type TrainingResult,
-  TrainingRun,
+  runTraining,
   type TrainingRunOptions,
 } from "./training-run.ts";

@@ -14,9 +14,19 @@ import {
   hasZeroVariance,
 } from "./group-advantages.ts";
 import { disagreement, type LogprobAgreement, logprobAgreement, type LossSequence, type LossOptions } from "./loss.ts";
-import type { LossOutcome, Trainer } from "./trainer.ts";
+import type { Trainer } from "./trainer.ts";
 
-export type PolicyOptions = {
+/** Of updates, whatever the algorithm. */
+export type UpdateSchedule = {
+  readonly learningRate: number;
+  /** Steps over which the learning rate rises from 0. */
+  readonly warmUpSteps: number;
+  readonly maxGradientNorm: number | null;
+  readonly weightDecay: number;
+  readonly seed: number;
+};
+
+export type PolicyOptions = UpdateSchedule & {
   /** Groups of a step whose rewards differ. */
   readonly groups: number;
   /** Most groups of a step, those without variance included. */
@@ -26,14 +36,8 @@ export type PolicyOptions = {
   readonly baseline: Baseline;
   readonly normalizeAdvantages: boolean;
   readonly loss: LossOptions;
-  readonly learningRate: number;
   /** See `WeighOptions`. */
   readonly penalty: number;
-  /** Steps over which the learning rate rises from 0. */
-  readonly warmUpSteps: number;
-  readonly maxGradientNorm: number | null;
-  readonly weightDecay: number;
-  readonly seed: number;
   /** For experiments that show what the checks are for. */
   readonly sabotage: Sabotage;
 };
@@ -74,19 +78,7 @@ export type PolicyStep = {
   readonly trainMs: number;
 };
 
-export type PolicyUpdate = {
-  readonly samples: number;
-  /** Tokens in the loss. */
-  readonly tokens: number;
-  readonly loss: number;
-  readonly entropy: number;
-  readonly kl: number;
-  /** Share of tokens whose ratio left the clip. */
-  readonly clipped: number;
-  readonly gradientNorm: number;
-  readonly learningRate: number;
-  readonly agreement: LogprobAgreement;
-};
+export type PolicyUpdate = Awaited<ReturnType<typeof updatePolicy>>;
 
 /** Sampling and training disagree about the logprobs of the same tokens. The weights are as before the step. */
 export class DisagreementError extends Error {
@@ -117,7 +109,7 @@ export class PolicyLearner {
 
   /** The version of the weights that sample the next step. */
   get weightVersion(): string {
-    return `step-${this.#state.step}`;
+    return versionOf(this.#state.step);
   }
 
   /**
@@ -133,35 +125,56 @@ export class PolicyLearner {
     const { weightVersion } = this;
     const trained = performance.now();
     const rows = weighSamples(groups, { baseline, normalize: this.#options.normalizeAdvantages, penalty });
-    const update = rows.length === 0 ? null : await this.#update(rows);
+    const update =
+      rows.length === 0 ? null : await updatePolicy(this.#parts, this.#options, { step: state.step, rows });
     const live = groups.filter((group) => !group.hasZeroVariance).length;
     this.#state = { step: state.step + 1, groups: state.groups + groups.length, liveShare: live / groups.length };
     await this.#parts.publish(this.#parts.trainer.weights(), this.weightVersion);
     const [rolloutMs, trainMs] = [trained - begun, performance.now() - trained];
     return { step: this.#state.step, weightVersion, groups, update, rolloutMs, trainMs };
   }
+}
 
-  async #update(rows: readonly WeightedSample[]): Promise<PolicyUpdate> {
-    const { trainer } = this.#parts;
-    const { loss, warmUpSteps, maxGradientNorm, weightDecay, sabotage } = this.#options;
-    const step = this.#state.step + 1;
-    if (sabotage === "none") checkVersions(rows, this.weightVersion);
-    const sequences = await this.#withReference(policySequences(rows, sabotage));
-    const outcome = await trainer.accumulate(sequences, loss);
-    const agreement = logprobAgreement(sequences, outcome.sequences);
-    const reason = sabotage === "none" ? disagreement(agreement) : null;
-    if (reason !== null) throw new DisagreementError(step, reason, agreement);
-    const learningRate = this.#options.learningRate * Math.min(1, step / Math.max(1, warmUpSteps));
-    const gradientNorm = await trainer.update({ learningRate, maxGradientNorm, weightDecay });
-    return { samples: rows.length, ...summary(outcome), gradientNorm, learningRate, agreement };
+async function updatePolicy(
+  { trainer, reference }: PolicyParts,
+  options: PolicyOptions,
+  { step: made, rows }: { readonly step: number; readonly rows: readonly WeightedSample[] },
+) {
+  const { loss, maxGradientNorm, weightDecay, sabotage } = options;
+  if (sabotage === "none") checkVersions(rows, versionOf(made));
+  let sequences: readonly LossSequence[] = policySequences(rows, sabotage);
+  if ((loss.kl ?? 0) !== 0) {
+    const outcomes = await trainer.evaluate(sequences, { weights: reference });
+    sequences = sequences.map((sequence, index) => ({ ...sequence, referenceLogprobs: outcomes[index]!.logprobs }));
   }
+  const outcome = await trainer.accumulate(sequences, loss);
+  const agreement = logprobAgreement(sequences, outcome.sequences);
+  const reason = sabotage === "none" ? disagreement(agreement) : null;
+  if (reason !== null) throw new DisagreementError(made + 1, reason, agreement);
+  const learningRate = warmedUp(options, made + 1);
+  const gradientNorm = await trainer.update({ learningRate, maxGradientNorm, weightDecay });
+  return {
+    samples: rows.length,
+    /** In the loss. */
+    tokens: outcome.targets,
+    loss: outcome.loss,
+    entropy: outcome.entropy,
+    kl: outcome.kl,
+    /** Share of tokens whose ratio left the clip. */
+    clipped: outcome.targets === 0 ? 0 : outcome.clipped / outcome.targets,
+    gradientNorm,
+    learningRate,
+    agreement,
+  };
+}
 
-  async #withReference(sequences: readonly LossSequence[]): Promise<readonly LossSequence[]> {
-    const { loss } = this.#options;
-    if (loss.kl === undefined || loss.kl === 0) return sequences;
-    const outcomes = await this.#parts.trainer.evaluate(sequences, { weights: this.#parts.reference });
-    return sequences.map((sequence, index) => ({ ...sequence, referenceLogprobs: outcomes[index]!.logprobs }));
-  }
+/** The learning rate of the `step`-th update, from 1. */
+export function warmedUp({ learningRate, warmUpSteps }: UpdateSchedule, step: number): number {
+  return learningRate * Math.min(1, step / Math.max(1, warmUpSteps));
+}
+
+function versionOf(step: number): string {
+  return `step-${step}`;
 }
 
 /** On-policy means on these weights: an engine that has not taken them yet samples for another gradient. */
@@ -174,10 +187,6 @@ function checkVersions(rows: readonly WeightedSample[], expected: string): void 
         "wait until the engine has taken the weights.",
     );
   }
-}
-
-function summary({ loss, entropy, kl, clipped, targets }: LossOutcome) {
-  return { tokens: targets, loss, entropy, kl, clipped: targets === 0 ? 0 : clipped / targets };
 }
 
 export type StepGroup = {

@@ -7,7 +7,7 @@ import { copyFile, mkdir, readdir, readFile, rename, rm, writeFile, appendFile }
 import { join } from "node:path";
 import { z } from "zod";
 
-import { ConfigurationError } from "../core/index.ts";
+import { ConfigurationError, messageOf } from "../core/index.ts";
 import type { TaskOutcome } from "./comparison.ts";
 import type { LearnerState, StepMetrics } from "./policy-learner.ts";
 import {
@@ -110,8 +110,9 @@ export async function readFields(path: string): Promise<Readonly<Record<string, 
   try {
     value = JSON.parse(await readFile(path, "utf8"));
   } catch (cause) {
-    const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new ConfigurationError(`Cannot read "${path}": ${reason}; name the folder of a training run.`, { cause });
+    throw new ConfigurationError(`Cannot read "${path}": ${messageOf(cause)}; name the folder of a training run.`, {
+      cause,
+    });
   }
   return (typeof value === "object" && value !== null ? value : {}) as Readonly<Record<string, unknown>>;
 }

@@ -11,6 +11,7 @@ import type { LearnerState, StepMetrics } from "./policy-learner.ts";
 import type { Trainer } from "./trainer.ts";
 import {
   appendMetrics,
+  type CurvePoint,
   type PassRateCurve,
   passRatePlot,
   readMetrics,
@@ -103,168 +104,131 @@ export type TrainingRunOptions = {
 
 const interrupted: TrainingEnd = { type: "interrupted", reason: "it was interrupted" };
 
-export class TrainingRun {
-  readonly #options: TrainingRunOptions;
-  /** Nothing of an evaluation is saved: either signal stops it. */
-  readonly #stop: AbortSignal;
-  readonly #watch = new CollapseWatch();
-  readonly #rows: StepMetrics[] = [];
-  readonly #curve: { -readonly [Name in keyof PassRateCurve]: PassRateCurve[Name][number][] } = {
-    training: [],
-    evaluations: [],
-  };
-  readonly #begun = performance.now();
+/** Rejects with what stopped the learner. */
+export async function runTraining(options: TrainingRunOptions): Promise<TrainingResult> {
+  const { learner, trainer, heldOut, folder, minutes, steps, saved, drain, signal, onEvent } = options;
+  const rows: StepMetrics[] = [];
+  const curve: Record<keyof PassRateCurve, CurvePoint[]> = { training: [], evaluations: [] };
+  const watch = new CollapseWatch();
+  const begun = performance.now();
+  let lastCheckpoint = saved?.folder ?? "";
   /** What an evaluation of all held-out tasks takes; reserved for the end. */
-  #evaluationMs = 0;
-  #lastCheckpoint = "";
+  let evaluationMs = 0;
+  const path = (name: string): string => join(folder, name);
+  const notice = (message: string): void => onEvent({ type: "notice", message });
+  const elapsedMs = (): number => (saved?.elapsedMs ?? 0) + performance.now() - begun;
 
-  constructor(options: TrainingRunOptions) {
-    this.#options = options;
-    this.#stop = AbortSignal.any([options.drain, options.signal]);
+  if (saved !== null) {
+    // The steps up to the checkpoint; those after it are dropped.
+    const kept = (await readMetrics(path("metrics.csv"))).filter((row) => (row["step"] ?? 0) <= saved.state.step);
+    kept.forEach(remember);
+    await writeMetrics(path("metrics.csv"), rows);
   }
-
-  /** Rejects with what stopped the learner. */
-  async run(): Promise<TrainingResult> {
-    const { learner } = this.#options;
-    await this.#restore();
-    const before = await this.#before();
-    if (before !== null) {
-      this.#notice(`before: ${(passRateOf(before) * 100).toFixed(1)} % of ${before.length} held-out tasks`);
-    }
-    const end = before === null ? interrupted : await this.#learn();
-    if (this.#lastCheckpoint === "") await this.#save();
-    const after = before === null || end.type === "interrupted" ? null : await this.#evaluate("final");
-    const comparison = before === null || after === null ? null : compare(before, after);
-    if (after !== null) {
-      await writeOutcomes(this.#path("after.jsonl"), after);
-      const result = { end, steps: learner.state.step, elapsedMs: Math.round(this.#elapsedMs()), comparison };
-      await writeFile(this.#path("result.json"), `${JSON.stringify(result, null, 2)}\n`);
-    }
-    return {
-      end: comparison === null && end.type !== "collapse" ? interrupted : end,
-      steps: learner.state.step,
-      checkpoint: this.#lastCheckpoint,
-      comparison,
-      elapsedMs: this.#elapsedMs(),
-    };
+  const before = await evaluateBefore();
+  if (before !== null) notice(`before: ${(passRateOf(before) * 100).toFixed(1)} % of ${before.length} held-out tasks`);
+  const end = before === null ? interrupted : await learn();
+  if (lastCheckpoint === "") await save();
+  const after = before === null || end.type === "interrupted" ? null : await evaluate("final");
+  const comparison = before === null || after === null ? null : compare(before, after);
+  if (after !== null) {
+    await writeOutcomes(path("after.jsonl"), after);
+    const result = { end, steps: learner.state.step, elapsedMs: Math.round(elapsedMs()), comparison };
+    await writeFile(path("result.json"), `${JSON.stringify(result, null, 2)}\n`);
   }
+  return {
+    end: comparison === null && end.type !== "collapse" ? interrupted : end,
+    steps: learner.state.step,
+    checkpoint: lastCheckpoint,
+    comparison,
+    elapsedMs: elapsedMs(),
+  };
 
-  /** The steps up to the checkpoint; those after it are dropped. */
-  async #restore(): Promise<void> {
-    const { saved } = this.#options;
-    if (saved === null) return;
-    this.#lastCheckpoint = saved.folder;
-    const rows = await readMetrics(this.#path("metrics.csv"));
-    for (const row of rows.filter((one) => (one["step"] ?? 0) <= saved.state.step)) this.#remember(row);
-    await writeMetrics(this.#path("metrics.csv"), this.#rows);
-  }
-
-  async #learn(): Promise<TrainingEnd> {
-    const { learner, steps, minutes, evalEvery, checkpointEvery, drain, signal, title } = this.#options;
+  async function learn(): Promise<TrainingEnd> {
     for (;;) {
       const { step } = learner.state;
       if (steps !== null && step >= steps) return { type: "steps", reason: `${step} steps are made` };
-      if (!this.#hasTime()) return { type: "minutes", reason: `the ${minutes} minutes are over` };
-      if (drain.aborted || signal.aborted) return this.#interrupt();
-      this.#report(`step ${step + 1}`);
-      const metrics = await learner.step(signal);
-      if (metrics === null) return this.#interrupt();
-      const isDue = evalEvery > 0 && learner.state.step % evalEvery === 0;
-      const outcomes = isDue ? await this.#evaluate("periodic") : null;
+      if (!hasTime()) return { type: "minutes", reason: `the ${minutes} minutes are over` };
+      const isStopped = drain.aborted || signal.aborted;
+      if (!isStopped) report(`step ${step + 1}`);
+      const metrics = isStopped ? null : await learner.step(signal);
+      if (metrics === null) {
+        if (rows.length > 0) await save();
+        return interrupted;
+      }
+      const made = learner.state.step;
+      const isDue = options.evalEvery > 0 && made % options.evalEvery === 0;
+      const outcomes = isDue ? await evaluate("periodic") : null;
       const row = { ...metrics, held_out_pass_rate: outcomes === null ? null : passRateOf(outcomes) };
-      await appendMetrics(this.#path("metrics.csv"), row, this.#rows.length === 0);
-      const collapse = this.#remember(row);
-      await writeFile(this.#path("pass-rate.svg"), passRatePlot(this.#curve, title));
-      this.#report("");
-      const isLast = learner.state.step === steps || collapse !== null || drain.aborted || !this.#hasTime();
-      if (isLast || learner.state.step % checkpointEvery === 0) await this.#save();
+      await appendMetrics(path("metrics.csv"), row, rows.length === 0);
+      const collapse = remember(row);
+      await writeFile(path("pass-rate.svg"), passRatePlot(curve, options.title));
+      report("");
+      const isLast = made === steps || collapse !== null || drain.aborted || !hasTime();
+      if (isLast || made % options.checkpointEvery === 0) await save();
       if (collapse !== null) {
-        this.#notice(`Stopped at step ${learner.state.step}: ${collapse}.`);
+        notice(`Stopped at step ${made}: ${collapse}.`);
         return { type: "collapse", reason: collapse };
       }
     }
   }
 
   /** Why this row is a reason to stop. */
-  #remember(row: StepMetrics): string | null {
-    this.#rows.push(row);
-    const step = row["step"] ?? 0;
-    const value = (name: string): number | null => row[name] ?? null;
-    const [passRate, heldOut] = [value("pass_rate"), value("held_out_pass_rate")];
-    if (passRate !== null) this.#curve.training.push({ step, rate: passRate });
-    if (heldOut !== null) this.#curve.evaluations.push({ step, rate: heldOut });
-    const watched = { passRate, entropy: value("entropy"), commonestBehaviour: value("commonest_behaviour") };
-    const reason = this.#watch.step(watched) ?? (heldOut === null ? null : this.#watch.evaluation(heldOut));
-    return this.#options.stopsAtCollapse ? reason : null;
+  function remember(row: StepMetrics): string | null {
+    rows.push(row);
+    const { step, pass_rate: passRate = null, held_out_pass_rate: heldOutRate = null } = row;
+    if (passRate !== null) curve.training.push({ step: step ?? 0, rate: passRate });
+    if (heldOutRate !== null) curve.evaluations.push({ step: step ?? 0, rate: heldOutRate });
+    const { entropy = null, commonest_behaviour: commonestBehaviour = null } = row;
+    const watched = watch.step({ passRate, entropy, commonestBehaviour });
+    const reason = watched ?? (heldOutRate === null ? null : watch.evaluation(heldOutRate));
+    return options.stopsAtCollapse ? reason : null;
   }
 
-  async #before(): Promise<readonly TaskOutcome[] | null> {
-    const { saved, heldOut } = this.#options;
-    const known = saved === null ? null : await readOutcomes(this.#path("before.jsonl"), heldOut.final.length);
-    const begun = performance.now();
-    const before = known ?? (await this.#evaluate("final"));
-    if (known === null) this.#evaluationMs = performance.now() - begun;
-    if (before === null) return null;
-    if (known === null) await writeOutcomes(this.#path("before.jsonl"), before);
-    const rate = passRateOf(before.slice(0, heldOut.periodic.length));
-    this.#curve.evaluations.unshift({ step: 0, rate });
-    if (known === null) this.#watch.evaluation(rate);
-    return before;
+  async function evaluateBefore(): Promise<readonly TaskOutcome[] | null> {
+    const known = saved === null ? null : await readOutcomes(path("before.jsonl"), heldOut.final.length);
+    const started = performance.now();
+    const outcomes = known ?? (await evaluate("final"));
+    if (known === null) evaluationMs = performance.now() - started;
+    if (outcomes === null) return null;
+    const rate = passRateOf(outcomes.slice(0, heldOut.periodic.length));
+    curve.evaluations.unshift({ step: 0, rate });
+    if (known === null) {
+      await writeOutcomes(path("before.jsonl"), outcomes);
+      watch.evaluation(rate);
+    }
+    return outcomes;
   }
 
-  #evaluate(which: "final" | "periodic"): Promise<readonly TaskOutcome[] | null> {
-    const { runEpisode, heldOut, seed } = this.#options;
-    const indexes = heldOut[which];
+  /** Nothing of an evaluation is saved: either signal stops it. */
+  function evaluate(which: "final" | "periodic"): Promise<readonly TaskOutcome[] | null> {
+    const { taskset, kindOf, [which]: indexes } = heldOut;
     return evaluatePolicy(indexes, {
-      ...{ runEpisode, seed, taskset: heldOut.taskset, kindOf: heldOut.kindOf, signal: this.#stop },
-      onEpisode: (finished) => this.#report(`evaluating: ${finished} of ${indexes.length} held-out tasks`),
+      ...{ runEpisode: options.runEpisode, seed: options.seed, taskset, kindOf },
+      signal: AbortSignal.any([drain, signal]),
+      onEpisode: (finished) => report(`evaluating: ${finished} of ${indexes.length} held-out tasks`),
     });
   }
 
-  async #interrupt(): Promise<TrainingEnd> {
-    if (this.#rows.length > 0) await this.#save();
-    return interrupted;
-  }
-
-  async #save(): Promise<void> {
-    const { folder, trainer, learner, modelFolder, endTokenId } = this.#options;
-    this.#lastCheckpoint = await saveTraining(folder, {
+  async function save(): Promise<void> {
+    const { modelFolder, endTokenId } = options;
+    lastCheckpoint = await saveTraining(folder, {
       checkpoint: { config: trainer.config, weights: trainer.weights() },
       optimizer: await trainer.optimizerState(),
       state: learner.state,
-      elapsedMs: this.#elapsedMs(),
-      modelFolder,
-      endTokenId,
+      ...{ elapsedMs: elapsedMs(), modelFolder, endTokenId },
     });
   }
 
-  #path(name: string): string {
-    return join(this.#options.folder, name);
-  }
-
-  #notice(message: string): void {
-    this.#options.onEvent({ type: "notice", message });
-  }
-
-  #report(activity: string): void {
-    const progress = {
-      curve: this.#curve,
-      metrics: this.#rows.at(-1) ?? null,
-      activity,
-      elapsedMs: this.#elapsedMs(),
-      budgetMs: this.#options.minutes * 60_000,
-    };
-    this.#options.onEvent({ type: "progress", progress });
-  }
-
-  #elapsedMs(): number {
-    return (this.#options.saved?.elapsedMs ?? 0) + performance.now() - this.#begun;
+  function report(activity: string): void {
+    const metrics = rows.at(-1) ?? null;
+    const progress = { curve, metrics, activity, elapsedMs: elapsedMs(), budgetMs: minutes * 60_000 };
+    onEvent({ type: "progress", progress });
   }
 
   /** Whether another step and the closing evaluation fit. */
-  #hasTime(): boolean {
-    const last = this.#rows.at(-1);
-    const stepMs = ((last?.["rollout_seconds"] ?? 0) + (last?.["train_seconds"] ?? 0)) * 1000;
-    return this.#elapsedMs() + stepMs + this.#evaluationMs < this.#options.minutes * 60_000;
+  function hasTime(): boolean {
+    const { rollout_seconds: rollout, train_seconds: training } = rows.at(-1) ?? {};
+    const stepMs = ((rollout ?? 0) + (training ?? 0)) * 1000;
+    return elapsedMs() + stepMs + evaluationMs < minutes * 60_000;
   }
 }

@@ -2,7 +2,7 @@
 // noisy expert or by a model, and the tokenizer that is trained on them.
 
 import { agentFactory } from "../../agents/index.ts";
-import type { Engine, Episode, Renderer, Sample, Task, Tokenizer } from "../../core/index.ts";
+import type { Engine, Episode, Task, Tokenizer } from "../../core/index.ts";
 import { bookshopSource, createExpertEngine } from "../../environments/bookshop/index.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { rendererFor } from "../../renderers/index.ts";
@@ -10,28 +10,22 @@ import { runEpisode, episodeSamples } from "../../rollout/index.ts";
 import { createReadableTokenizer, type ChatTokenizerFiles, trainChatTokenizer } from "../../tokenizers/index.ts";
 import { agendaUser } from "../../users/index.ts";
 
-export const templateFamily = "qwen3-instruct-2507";
+const templateFamily = "qwen3-instruct-2507";
 
 export type Split = "train" | "test";
-
-/** Runs tasks; `round` seeds user and sampling, so that a task can be run in many ways. */
-export type TaskRunner = {
-  readonly renderer: Renderer;
-  /** The task at `index`; after the last, the first again. */
-  task(split: Split, index: number): Task;
-  run(task: Task, round: number): Promise<Episode>;
-};
 
 const environment = bookshopSource();
 const tasksets = { train: environment.taskset("train"), test: environment.taskset("test") } as const;
 
-export function createTaskRunner(tokenizer: Tokenizer, engine: Engine): TaskRunner {
+/** Runs tasks; `round` seeds user and sampling, so that a task can be run in many ways. */
+export function createTaskRunner(tokenizer: Tokenizer, engine: Engine) {
   const renderer = rendererFor(templateFamily, tokenizer);
   const parts = { environment, user: agendaUser(), engine, renderer, strategy: agentFactory() };
   return {
     renderer,
-    task: (split, index) => tasksets[split].task(index % tasksets[split].size),
-    run: (task, round) =>
+    /** The task at `index`; after the last, the first again. */
+    task: (split: Split, index: number): Task => tasksets[split].task(index % tasksets[split].size),
+    run: (task: Task, round: number): Promise<Episode> =>
       runEpisode(task, parts, {
         // Without the task in it, all episodes would draw the same luck at the same turn.
         seed: deriveSeed(round, task.id),
@@ -41,12 +35,8 @@ export function createTaskRunner(tokenizer: Tokenizer, engine: Engine): TaskRunn
   };
 }
 
-export function taskCount(split: Split): number {
-  return tasksets[split].size;
-}
-
 /** The messages that every episode begins with, and the tools. */
-export function instructions() {
+function instructions() {
   const { guidelines, tools } = environment.open(tasksets.train.task(0));
   return { messages: [{ role: "system", content: guidelines }] as const, tools };
 }
@@ -66,10 +56,6 @@ export type Dialogue = {
   readonly targets: Uint32Array;
 };
 
-export function dialogueOf({ tokens, lossMask }: Sample): Dialogue {
-  return { tokens, targets: Uint32Array.from(tokens.keys()).filter((place) => lossMask[place] === 1) };
-}
-
 /** The conversation alone: what a model learns cheapest from, since the guidelines need not be read. */
 export function withoutPrompt({ tokens, targets }: Dialogue, promptLength: number): Dialogue {
   return { tokens: tokens.subarray(promptLength), targets: targets.map((place) => place - promptLength) };
@@ -84,12 +70,13 @@ export function expertDialogues(
 ): DialogueSource {
   const { split, noise, seed } = options;
   const runner = createTaskRunner(tokenizer, createExpertEngine({ tokenizer, noise, seed }));
-  const tasks = taskCount(split);
+  const tasks = tasksets[split].size;
   const dialogue = async (place: number): Promise<Dialogue> => {
     const episode = await runner.run(runner.task(split, place), seed + Math.floor(place / tasks));
     const [sample] = episodeSamples(episode).samples;
     if (sample === undefined) throw new Error(`Cannot clone episode "${episode.id}": it gave no sample.`);
-    return dialogueOf(sample);
+    const { tokens, lossMask } = sample;
+    return { tokens, targets: Uint32Array.from(tokens.keys()).filter((at) => lossMask[at] === 1) };
   };
   return (first, count) => Promise.all(Array.from({ length: count }, (_, index) => dialogue(first + index)));
 }

@@ -58,19 +58,16 @@ function scoreOf(episodes: readonly Episode[]): EpisodeScores {
   if (failed !== undefined) {
     throw new Error(`Cannot score episode "${failed.id}": ${failed.failure?.message}`);
   }
-  const mean = (list: readonly Episode[], of: (episode: Episode) => number): number =>
-    list.reduce((sum, episode) => sum + of(episode), 0) / Math.max(1, list.length);
-  const passed = ({ reward }: Episode): number => reward ?? 0;
-  const byKind = kinds.map((kind) => {
-    const list = episodes.filter(({ info }) => info.get("kind") === kind);
-    return [kind, mean(list, passed)] as const;
-  });
+  const mean = (list: readonly Episode[], of: (episode: Episode) => number | null | undefined): number =>
+    list.reduce((sum, episode) => sum + (of(episode) ?? 0), 0) / Math.max(1, list.length);
+  const passRateOf = (list: readonly Episode[]): number => mean(list, ({ reward }) => reward);
+  const byKind = kinds.map((kind) => [kind, passRateOf(episodes.filter(({ info }) => info.get("kind") === kind))]);
   return {
     tasks: episodes.length,
-    passRate: mean(episodes, passed),
+    passRate: passRateOf(episodes),
     passRateByKind: Object.fromEntries(byKind) as Record<Kind, number>,
-    ruleViolations: mean(episodes, ({ grade }) => grade?.metrics["ruleViolations"] ?? 0),
-    toolErrors: mean(episodes, ({ grade }) => grade?.metrics["toolErrors"] ?? 0),
+    ruleViolations: mean(episodes, ({ grade }) => grade?.metrics["ruleViolations"]),
+    toolErrors: mean(episodes, ({ grade }) => grade?.metrics["toolErrors"]),
   };
 }
 
@@ -90,11 +87,7 @@ export async function evaluateLikelihood(
 /** Sums of logprobs over dialogues. */
 export class LikelihoodCounter {
   readonly #isCopied: (token: number) => boolean;
-  #count = 0;
-  #nll = 0;
-  #likely = 0;
-  #copies = 0;
-  #likelyCopies = 0;
+  readonly #sums = { tokens: 0, nll: 0, likely: 0, copies: 0, likelyCopies: 0 };
 
   constructor(isCopied: (token: number) => boolean) {
     this.#isCopied = isCopied;
@@ -102,23 +95,21 @@ export class LikelihoodCounter {
 
   /** `logprobs`: one per target. */
   add({ tokens, targets }: Dialogue, logprobs: Float32Array): void {
+    const sums = this.#sums;
     for (const [index, logprob] of logprobs.entries()) {
-      const isLikely = logprob > Math.log(0.5);
-      this.#count += 1;
-      this.#nll -= logprob;
-      if (isLikely) this.#likely += 1;
-      if (!this.#isCopied(tokens[targets[index]!]!)) continue;
-      this.#copies += 1;
-      if (isLikely) this.#likelyCopies += 1;
+      const likely = logprob > Math.log(0.5) ? 1 : 0;
+      const copied = this.#isCopied(tokens[targets[index]!]!) ? 1 : 0;
+      sums.tokens += 1;
+      sums.nll -= logprob;
+      sums.likely += likely;
+      sums.copies += copied;
+      sums.likelyCopies += likely * copied;
     }
   }
 
   score(): LikelihoodScore {
+    const { tokens, nll, likely, copies, likelyCopies } = this.#sums;
     const share = (part: number, whole: number): number => (whole === 0 ? 0 : part / whole);
-    return {
-      nll: share(this.#nll, this.#count),
-      accuracy: share(this.#likely, this.#count),
-      copyAccuracy: share(this.#likelyCopies, this.#copies),
-    };
+    return { nll: share(nll, tokens), accuracy: share(likely, tokens), copyAccuracy: share(likelyCopies, copies) };
   }
 }
