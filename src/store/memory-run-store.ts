@@ -5,21 +5,23 @@ import { ConfigurationError, type Episode, type GroupRecord } from "../core/inde
 import { parseJson } from "../python-semantics/json/parse-json.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import { ByteWriter } from "./byte-writer.ts";
-import { episodeFromJson } from "./records.ts";
-import { episodeLine } from "./records.ts";
-import { groupFromJson, storedGroup } from "./records.ts";
+import { episodeFromJson, episodeLine, groupFromJson, storedGroup } from "./records.ts";
 import { type RunReader, type RunStore, closedStore, storeFault, unbegunStore } from "./run-store.ts";
 
 /** A store that is its own reader. */
 export function createMemoryRunStore(): RunStore & RunReader {
   const location = "memory";
-  const episodeLines: string[] = [];
-  const groupLines: string[] = [];
+  const episodes: Episode[] = [];
+  const groups: GroupRecord[] = [];
   const sampleLines: string[] = [];
   let manifest: JsonObject | null = null;
   let closed = false;
-  const append = async (task: string, write: () => void): Promise<void> => {
+  const begun = (): JsonObject => {
     if (manifest === null) throw unbegunStore(location);
+    return manifest;
+  };
+  const append = async (task: string, write: () => void): Promise<void> => {
+    begun();
     if (closed) throw closedStore(location);
     try {
       write();
@@ -34,37 +36,29 @@ export function createMemoryRunStore(): RunStore & RunReader {
         throw new ConfigurationError("Cannot start a run in memory: this store holds one already.");
       manifest = first;
     },
-    append: (episode) => append(`store episode "${episode.id}"`, () => void episodeLines.push(episodeLine(episode))),
+    append: (episode) =>
+      append(`store episode "${episode.id}"`, () => {
+        episodes.push(episodeFromJson(parseJson(episodeLine(episode)), `record ${episodes.length + 1}`));
+      }),
     appendGroup: (decided) =>
       append(`store group "${decided.group.groupId}"`, () => {
         const writer = new ByteWriter();
         storedGroup.write(writer, { ...decided.group, samplesEnd: 0 });
-        const line = writer.view().toString();
+        groups.push(groupFromJson(parseJson(writer.view().toString()), `group ${groups.length + 1}`).group);
         sampleLines.push(...decided.sampleLines);
-        groupLines.push(line);
       }),
     close: async (last) => {
-      if (manifest === null) throw unbegunStore(location);
-      if (closed) return;
+      begun();
+      if (!closed) manifest = last;
       closed = true;
-      manifest = last;
     },
-    manifest: async () => {
-      if (manifest === null) throw unbegunStore(location);
-      return manifest;
-    },
-    episodes: async function* (): AsyncGenerator<Episode> {
-      for (const [index, line] of episodeLines.entries()) {
-        yield episodeFromJson(parseJson(line), `record ${index + 1}`);
-      }
-    },
-    groups: async function* (): AsyncGenerator<GroupRecord> {
-      for (const [index, line] of groupLines.entries()) {
-        yield groupFromJson(parseJson(line), `group ${index + 1}`).group;
-      }
-    },
-    sampleLines: async function* () {
-      yield* sampleLines;
-    },
+    manifest: async () => begun(),
+    episodes: () => each(episodes),
+    groups: () => each(groups),
+    sampleLines: () => each(sampleLines),
   };
+}
+
+async function* each<T>(records: readonly T[]): AsyncGenerator<T> {
+  yield* records;
 }

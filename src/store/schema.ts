@@ -20,7 +20,7 @@ export interface Schema<T> {
    * together for an error alone. `undefined`: the field is absent.
    */
   read(value: JsonValue | undefined, where: string, key?: Key): T;
-  write(writer: ByteWriter, value: T): void;
+  write(this: void, writer: ByteWriter, value: T): void;
   /** The named records below this schema. */
   readonly parts: readonly RecordReference[];
 }
@@ -55,12 +55,24 @@ function leaf<T>(title: string, read: Schema<T>["read"], write: (writer: ByteWri
   return { title, read, write, parts: [] };
 }
 
-export const text = leaf<string>(
-  "text",
-  (value, where, key) => {
-    if (typeof value !== "string") throw misfit(where, key, "a text", value);
+/** A leaf whose values are those that `is` holds for. */
+function checked<T extends JsonValue>(
+  title: string,
+  expected: string,
+  is: (value: JsonValue | undefined) => value is T,
+  write: (writer: ByteWriter, value: T) => void,
+): Schema<T> {
+  const read: Schema<T>["read"] = (value, where, key) => {
+    if (!is(value)) throw misfit(where, key, expected, value);
     return value;
-  },
+  };
+  return leaf(title, read, write);
+}
+
+export const text = checked(
+  "text",
+  "a text",
+  (value) => typeof value === "string",
   (writer, value) => writer.quoted(value),
 );
 
@@ -75,26 +87,17 @@ export const number = leaf<number>(
   writeNumber,
 );
 
-export const boolean = leaf<boolean>(
+export const boolean = checked(
   "boolean",
-  (value, where, key) => {
-    if (typeof value !== "boolean") throw misfit(where, key, "true or false", value);
-    return value;
-  },
+  "true or false",
+  (value) => typeof value === "boolean",
   (writer, value) => writer.ascii(value ? "true" : "false"),
 );
 
 /** Any JSON; absent is `null`. */
 export const json = leaf<JsonValue>("JSON", (value) => value ?? null, writeJson);
 
-export const jsonObject = leaf<JsonObject>(
-  "object",
-  (value, where, key) => {
-    if (!(value instanceof Map)) throw misfit(where, key, "an object", value);
-    return value;
-  },
-  writeJson,
-);
+export const jsonObject = checked<JsonObject>("object", "an object", (value) => value instanceof Map, writeJson);
 
 /** An object that nothing here interprets. */
 export function plainObject<T extends object>(): Schema<T> {
@@ -145,14 +148,7 @@ export function list<T>(item: Schema<T>): Schema<readonly T[]> {
       const place = placeOf(where, key);
       return value.map((one: JsonValue, index) => item.read(one, place, index));
     },
-    write: (writer, values) => {
-      writer.ascii("[");
-      for (let at = 0; at < values.length; at++) {
-        if (at > 0) writer.ascii(",");
-        item.write(writer, values[at] as T);
-      }
-      writer.ascii("]");
-    },
+    write: (writer, values) => writeList(writer, values, item.write),
     parts: item.parts,
   };
 }
@@ -165,26 +161,16 @@ export function namedValues<T>(item: Schema<T>): Schema<Readonly<Record<string, 
       Object.fromEntries(
         [...jsonObject.read(value, where, key)].map(([name, one]) => [name, item.read(one, placeOf(where, key), name)]),
       ),
-    write: (writer, values) => {
-      let isFirst = true;
-      for (const [name, one] of Object.entries(values)) {
-        writer.ascii(isFirst ? "{" : ",");
-        writer.quoted(name);
-        writer.ascii(":");
-        item.write(writer, one);
-        isFirst = false;
-      }
-      writer.ascii(isFirst ? "{}" : "}");
-    },
+    write: (writer, values) => writeObject(writer, Object.entries(values), item.write),
     parts: item.parts,
   };
 }
 
 type Compiled = { readonly name: string; readonly schema: Schema<unknown>; readonly meaning: string };
 
-function compile<T>(fields: Fields<T>): Compiled[] {
-  return Object.entries(fields).map(([name, field]) => {
-    const [schema, meaning] = (Array.isArray(field) ? field : [field, ""]) as [Schema<unknown>, string];
+function compile(fields: object): Compiled[] {
+  return Object.entries(fields).map(([name, field]: [string, Fields<{ of: unknown }>["of"]]) => {
+    const [schema, meaning] = "read" in field ? [field, ""] : field;
     return { name, schema, meaning };
   });
 }
@@ -192,11 +178,7 @@ function compile<T>(fields: Fields<T>): Compiled[] {
 /** An object with these fields, written in their order. */
 export function record<T extends object>(name: string, fields: Fields<T>): Schema<T> {
   const compiled = compile(fields);
-  return {
-    title: name,
-    ...recordCodec<T>(compiled, null),
-    parts: [referenceOf(name, [{ variant: null, fields: compiled }])],
-  };
+  return { title: name, ...recordCodec<T>(compiled, null), parts: [referenceOf(name, [[null, compiled]])] };
 }
 
 /** A closed union of records, distinguished by the field `tag`; the compiler requires every member. */
@@ -205,12 +187,9 @@ export function tagged<T extends object, Tag extends keyof T & string>(
   tag: Tag,
   variants: { readonly [Name in T[Tag] & string]: Fields<Omit<Extract<T, { readonly [K in Tag]: Name }>, Tag>> },
 ): Schema<T> {
-  const compiled = Object.entries(variants).map(([variant, fields]) => ({
-    variant,
-    fields: compile(fields as Fields<object>),
-  }));
+  const compiled = Object.entries<object>(variants).map(([variant, fields]) => [variant, compile(fields)] as const);
   const codecs = new Map(
-    compiled.map(({ variant, fields }) => [variant, recordCodec<T>(fields, { name: tag, value: variant })]),
+    compiled.map(([variant, fields]) => [variant, recordCodec<T>(fields, { name: tag, value: variant })]),
   );
   const expected = `one of ${[...codecs.keys()].map((one) => `"${one}"`).join(", ")}`;
   return {
@@ -261,34 +240,24 @@ function recordCodec<T extends object>(
 
 function referenceOf(
   name: string,
-  variants: readonly { readonly variant: string | null; readonly fields: readonly Compiled[] }[],
+  variants: readonly (readonly [variant: string | null, fields: readonly Compiled[]])[],
 ): RecordReference {
-  const all = variants.flatMap(({ variant, fields }) => fields.map((field) => ({ variant, ...field })));
-  const fields = all.map(({ variant, name: field, schema, meaning }) => ({
-    variant,
-    name: field,
-    title: schema.title,
-    meaning,
-  }));
-  return { name, fields, parts: all.flatMap(({ schema }) => schema.parts) };
+  const all = variants.flatMap(([variant, fields]) => fields.map((field) => ({ variant, ...field })));
+  return {
+    name,
+    fields: all.map(({ schema, ...field }) => ({ ...field, title: schema.title })),
+    parts: all.flatMap(({ schema }) => schema.parts),
+  };
 }
 
 /**
  * Token ids and logprobs inside JSON: base64 of the little-endian bytes, named by numpy's type. A list of numbers would be three
  * times as long and five times as slow. In Python: `numpy.frombuffer(base64.b64decode(x["base64"]), x["dtype"])`.
  */
-export const packedTokens = leaf<Uint32Array>(
-  "packed <u4",
-  (value) => new Uint32Array(unpack(value, "<u4")),
-  writePacked,
-);
+export const packedTokens = leaf("packed <u4", (value) => new Uint32Array(unpack(value, "<u4")), writePacked);
 
 /** As {@link packedTokens}, of `Float32Array`. */
-export const packedLogprobs = leaf<Float32Array>(
-  "packed <f4",
-  (value) => new Float32Array(unpack(value, "<f4")),
-  writePacked,
-);
+export const packedLogprobs = leaf("packed <f4", (value) => new Float32Array(unpack(value, "<f4")), writePacked);
 
 /** More entries than this are faster encoded by the platform, fewer by a loop that makes no string of them. */
 const mostLooped = 256;
@@ -325,26 +294,36 @@ function writeNumber(writer: ByteWriter, value: number): void {
   else writer.ascii(dumpJson(fromPlain(value)));
 }
 
+function writeList<T>(writer: ByteWriter, values: readonly T[], write: (writer: ByteWriter, value: T) => void): void {
+  writer.ascii("[");
+  for (let at = 0; at < values.length; at++) {
+    if (at > 0) writer.ascii(",");
+    write(writer, values[at] as T);
+  }
+  writer.ascii("]");
+}
+
+function writeObject<T>(
+  writer: ByteWriter,
+  entries: Iterable<readonly [string, T]>,
+  write: (writer: ByteWriter, value: T) => void,
+): void {
+  let isFirst = true;
+  for (const [name, value] of entries) {
+    writer.ascii(isFirst ? "{" : ",");
+    writer.quoted(name);
+    writer.ascii(":");
+    write(writer, value);
+    isFirst = false;
+  }
+  writer.ascii(isFirst ? "{}" : "}");
+}
+
 /** As `dumpJson` without white space, except that lone surrogates are escaped, which UTF-8 cannot hold. */
 function writeJson(writer: ByteWriter, value: JsonValue): void {
   if (typeof value === "string") writer.quoted(value);
   else if (typeof value === "number") writeNumber(writer, value);
-  else if (Array.isArray(value)) {
-    writer.ascii("[");
-    for (let at = 0; at < value.length; at++) {
-      if (at > 0) writer.ascii(",");
-      writeJson(writer, value[at] as JsonValue);
-    }
-    writer.ascii("]");
-  } else if (value instanceof Map) {
-    let isFirst = true;
-    for (const [key, one] of value) {
-      writer.ascii(isFirst ? "{" : ",");
-      writer.quoted(key);
-      writer.ascii(":");
-      writeJson(writer, one);
-      isFirst = false;
-    }
-    writer.ascii(isFirst ? "{}" : "}");
-  } else writer.text(dumpJson(fromPlain(value)));
+  else if (Array.isArray(value)) writeList<JsonValue>(writer, value, writeJson);
+  else if (value instanceof Map) writeObject(writer, value, writeJson);
+  else writer.text(dumpJson(fromPlain(value)));
 }
