@@ -1,184 +1,143 @@
 // Is a definition one? Checked once, when it is loaded, so that a misspelt field is a sentence before the run and not a fault of
-// every episode. Modules of users are JavaScript as often as TypeScript, so nothing is believed.
+// every episode. Modules of users are JavaScript as often as TypeScript, so nothing is believed. The message of a schema is what
+// is needed in its place; `describeIssue` makes the sentence.
 
+import { z } from "zod";
 import { ConfigurationError, messageOf } from "../core/failure.ts";
 import { fromPlain } from "../python-semantics/json/plain.ts";
-
-/** Throws a plain error that names the place. */
-type Check = (value: unknown, at: string) => void;
 
 /** Throws a `ConfigurationError` that names what is wrong, and where. */
 export function checkDefinition(definition: unknown): void {
   let name: unknown = null;
+  let problem: string | null;
   try {
-    ({ name } = object(definition, "the definition"));
-    definitionCheck(definition, "");
-    const { tools, tasks } = definition as { readonly tools: object; readonly tasks: object };
-    if (Object.keys(tools).length === 0 || Object.values(tasks).every((list: unknown[]) => list.length === 0)) {
-      throw new TypeError("it needs at least one tool and one task");
-    }
+    name = (definition as { readonly name?: unknown } | null | undefined)?.name;
+    problem = findProblem(definition);
   } catch (error) {
-    const which = typeof name === "string" && name !== "" ? `environment "${name}"` : "an environment";
-    throw new ConfigurationError(`Cannot define ${which}: ${messageOf(error).replace(/\.$/, "")}.`, { cause: error });
+    problem = messageOf(error).replace(/\.$/, "");
   }
+  if (problem === null) return;
+  const which = typeof name === "string" && name !== "" ? `environment "${name}"` : "an environment";
+  throw new ConfigurationError(`Cannot define ${which}: ${problem}.`);
 }
 
-const text: Check = (value, at) => {
-  if (typeof value !== "string") throw misfit(value, at, "a string");
-};
+function findProblem(definition: unknown): string | null {
+  const { error, data } = definitionSchema().safeParse(definition, { reportInput: true });
+  if (error !== undefined) return describeIssue(error.issues, []);
+  const isEmpty =
+    Object.keys(data.tools).length === 0 || Object.values(data.tasks).every((tasks) => tasks.length === 0);
+  return isEmpty ? "it needs at least one tool and one task" : null;
+}
 
-const name: Check = (value, at) => {
-  if (typeof value !== "string" || value.trim() === "") throw misfit(value, at, "a string that is not empty");
-};
+const text = z.string("a string");
+const name = z
+  .string("a string that is not empty")
+  .refine((value) => value.trim() !== "", "a string that is not empty");
+/** Its keys have messages of their own. */
+const record = <Item extends z.ZodType>(item: Item) =>
+  z.record(name, item, { error: (issue) => (issue.code === "invalid_type" ? "an object" : undefined) });
+const list = <Item extends z.ZodType>(item: Item) => z.array(item, "a list");
+const listOfSome = <Item extends z.ZodType>(item: Item) =>
+  z.array(item, "a list with at least 1 item").min(1, "a list with at least 1 item");
+const code = z.custom((value) => typeof value === "function", "a function");
 
-const flag: Check = (value, at) => {
-  if (typeof value !== "boolean") throw misfit(value, at, "true or false");
-};
+/** An unknown name is a misspelt one. */
+const object = <Shape extends z.ZodRawShape>(shape: Shape) =>
+  z.strictObject(shape, {
+    error: (issue) => (issue.code === "unrecognized_keys" ? Object.keys(shape).join(", ") : "an object"),
+  });
 
-const code: Check = (value, at) => {
-  if (typeof value !== "function") throw misfit(value, at, "a function");
-};
-
-const listOf =
-  (item: Check, atLeast = 0): Check =>
-  (value, at) => {
-    if (!Array.isArray(value) || value.length < atLeast) {
-      throw misfit(value, at, atLeast === 0 ? "a list" : `a list with at least ${atLeast} item`);
-    }
-    for (let index = 0; index < value.length; index++) item(value[index], `${at}[${index}]`);
-  };
-
-const recordOf =
-  (item: Check): Check =>
-  (value, at) => {
-    for (const [key, each] of Object.entries(object(value, at))) {
-      name(key, `a key of ${at}`);
-      item(each, `${at}.${key}`);
-    }
-  };
-
-const orNull =
-  (check: Check): Check =>
-  (value, at) => {
-    if (value !== null) check(value, at);
-  };
-
-/** Of an object, by name; those of `optional` may be left out. An unknown name is a misspelt one. */
-const fields =
-  (required: Readonly<Record<string, Check>>, optional: Readonly<Record<string, Check>> = {}): Check =>
-  (value, at) => {
-    const given = object(value, at === "" ? "the definition" : at);
-    const place = (key: string): string => (at === "" ? key : `${at}.${key}`);
-    const known = { ...required, ...optional };
-    const unknown = Object.keys(given).find((key) => !Object.hasOwn(known, key));
-    for (const [key, check] of Object.entries(known)) {
-      const field = given[key];
-      if (field === undefined && Object.hasOwn(optional, key)) continue;
-      if (field === undefined && unknown !== undefined) {
-        throw new TypeError(`${place(key)} is missing, and nothing reads ${place(unknown)}`);
-      }
-      check(field, place(key));
-    }
-    if (unknown !== undefined) {
-      throw new TypeError(`nothing reads ${place(unknown)}; there are ${Object.keys(known).join(", ")}`);
-    }
-  };
-
-const strings = listOf(text);
 /** One of them is chosen. */
-const choice = listOf(text, 1);
-const slots = listOf(fields({ name: text, askedBy: strings, answers: choice }));
-const confirmation = fields({ mustName: listOf(strings), corrections: choice });
-
-const patience: Check = (value, at) => {
-  if (typeof value !== "number" || !(value >= 1)) throw misfit(value, at, "a number of at least 1");
-};
-
-const agenda = fields({
+const choice = listOfSome(text);
+const slots = list(object({ name: text, askedBy: list(text), answers: choice }));
+const confirmation = object({ mustName: list(list(text)), corrections: choice });
+const goal = object({
+  name: text,
+  requests: choice,
+  slots,
+  confirmation: confirmation.nullable(),
+  secondThought: object({ words: choice, slots, confirmation }).nullable(),
+  settledBy: list(text),
+  objections: list(text),
+});
+const agenda = object({
   greetings: choice,
   slots,
-  goals: listOf(
-    fields({
-      name: text,
-      requests: choice,
-      slots,
-      confirmation: orNull(confirmation),
-      secondThought: orNull(fields({ words: choice, slots, confirmation })),
-      settledBy: strings,
-      objections: strings,
-    }),
-    1,
-  ),
+  goals: listOfSome(goal),
   farewells: choice,
-  patience,
+  patience: z.custom((value) => typeof value === "number" && value >= 1, "a number of at least 1"),
 });
 
-const jsonTypes: readonly unknown[] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+const jsonTypes = ["object", "array", "string", "number", "integer", "boolean", "null"] as const;
+const jsonType = z.enum(jsonTypes, `one of ${jsonTypes.join(", ")}`);
 
 /** What of a JSON Schema is got wrong by hand; the rest is checked where arguments are. */
-const schema: Check = (value, at) => {
-  if (typeof value === "boolean") return;
-  const { type, properties, required, items } = object(value, at);
-  const types: readonly unknown[] = Array.isArray(type) ? type : type === undefined ? [] : [type];
-  const unknown = types.findIndex((one) => !jsonTypes.includes(one));
-  if (unknown !== -1) throw misfit(types[unknown], `${at}.type`, `one of ${jsonTypes.join(", ")}`);
-  if (properties !== undefined) recordOf(schema)(properties, `${at}.properties`);
-  if (required !== undefined) strings(required, `${at}.required`);
-  if (items !== undefined && !Array.isArray(items)) schema(items, `${at}.items`);
+const schema: z.ZodType = z.lazy(() => z.looseObject(schemaParts, "an object").or(z.boolean()));
+const schemaParts = {
+  type: z.array(jsonType).or(jsonType).optional(),
+  properties: record(schema).optional(),
+  required: list(text).optional(),
+  items: z.array(z.unknown()).or(schema).optional(),
 };
+/** As it is given: a schema passes on copies. */
+const parameters = z
+  .unknown()
+  .superRefine((value, context) => {
+    if (typeof value === "object") checkPlain(value, context);
+  })
+  .pipe(z.looseObject({ ...schemaParts, type: z.literal("object", '"object"').optional() }, "an object"));
 
-const parameters: Check = (value, at) => {
-  const { type } = object(value, at);
-  if (type !== undefined && type !== "object") throw misfit(type, `${at}.type`, '"object"');
-  json(value, at);
-  schema(value, at);
-};
+function definitionSchema() {
+  // Tasks often share one state.
+  const known = new Set<unknown>();
+  const state = z.unknown().superRefine((value, context) => {
+    if (value === undefined) context.addIssue({ code: "custom", message: "plain data" });
+    else if (!known.has(value)) checkPlain(value, context);
+    known.add(value);
+  });
+  const tool = object({ description: text, parameters, run: code, endsEpisode: z.boolean("true or false").optional() });
+  const task = object({ state, instruction: text.optional(), agenda: agenda.optional() });
+  return object({ name, guidelines: text, tools: record(tool), tasks: record(list(task)), grade: code });
+}
 
-const json: Check = (value, at) => {
+function checkPlain(value: unknown, context: z.core.$RefinementCtx): void {
   try {
     fromPlain(value);
   } catch (error) {
-    throw new TypeError(
-      `${at} is not plain data (${messageOf(error)
-        .replace(/^.*JSON: /, "")
-        .replace(/\.$/, "")})`,
-      {
-        cause: error,
-      },
-    );
+    const reason = messageOf(error)
+      .replace(/^.*JSON: /, "")
+      .replace(/\.$/, "");
+    context.addIssue({ code: "custom", message: "", params: { state: `is not plain data (${reason})` } });
   }
-};
-
-/** Tasks often share one state. */
-function stateCheck(): Check {
-  const known = new WeakSet<object>();
-  return (value, at) => {
-    if (value === undefined) throw misfit(value, at, "plain data");
-    if (typeof value === "object" && value !== null && known.has(value)) return;
-    json(value, at);
-    if (typeof value === "object" && value !== null) known.add(value);
-  };
 }
 
-const definitionCheck: Check = (value, at) =>
-  fields({
-    name,
-    guidelines: text,
-    tools: recordOf(fields({ description: text, parameters, run: code }, { endsEpisode: flag })),
-    tasks: recordOf(listOf(fields({ state: stateCheck() }, { instruction: text, agenda }))),
-    grade: code,
-  })(value, at);
+type Path = readonly PropertyKey[];
 
-function object(value: unknown, at: string): Readonly<Record<string, unknown>> {
-  if (typeof value === "object" && value !== null && !Array.isArray(value)) {
-    return value as Readonly<Record<string, unknown>>;
+/** A sentence part about the first issue. */
+function describeIssue(issues: readonly z.core.$ZodIssue[], above: Path): string {
+  const issue = issues[0]!;
+  const path = [...above, ...issue.path];
+  const { code: kind, input } = issue;
+  if (kind === "unrecognized_keys") {
+    return `nothing reads ${placeOf([...path, issue.keys[0]!])}; there are ${issue.message}`;
   }
-  throw misfit(value, at, "an object");
+  if (kind === "invalid_union") {
+    // The branch of the value's own type.
+    return describeIssue(issue.errors.find(([first]) => first?.code !== "invalid_type") ?? issue.errors[0]!, path);
+  }
+  if (kind === "invalid_key") {
+    return `a key of ${placeOf(path.slice(0, -1))} is ${shown(path.at(-1))}, ${issue.issues[0]!.message} is needed`;
+  }
+  if (kind === "custom" && issue.params !== undefined) return `${placeOf(path)} ${issue.params["state"]}`;
+  if (input !== undefined) return `${placeOf(path)} is ${shown(input)}, ${issue.message} is needed`;
+  const misspelt = issues.find((one) => one.code === "unrecognized_keys" && one.path.length === issue.path.length - 1);
+  if (misspelt?.code !== "unrecognized_keys") return `${placeOf(path)} is missing, ${issue.message} is needed`;
+  return `${placeOf(path)} is missing, and nothing reads ${placeOf([...above, ...misspelt.path, misspelt.keys[0]!])}`;
 }
 
-function misfit(value: unknown, at: string, needed: string): TypeError {
-  if (value === undefined) return new TypeError(`${at} is missing, ${needed} is needed`);
-  return new TypeError(`${at} is ${shown(value)}, ${needed} is needed`);
+function placeOf(path: Path): string {
+  const place = path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
+  return place === "" ? "the definition" : place.replace(/^\./, "");
 }
 
 function shown(value: unknown): string {

@@ -53,7 +53,10 @@ export const modules = {
     loads: "engines/llama-cpp/llama-library.ts",
   },
   // What environments written by users are defined with.
-  environments: { imports: ["core", "python-semantics"] },
+  environments: {
+    imports: ["core", "python-semantics"],
+    packages: { zod: "environments/check-definition.ts" },
+  },
   "environments/*": { imports: ["core", "lib", "python-semantics"] },
   // An upstream checkout is Python, read as data by a parser.
   "environments/tau-bench": {
@@ -65,7 +68,10 @@ export const modules = {
   },
   // Models behind an API, for simulated users and for agents that are evaluated.
   "chat-models": { imports: ["core", "lib", "python-semantics", "http"], loads: "chat-models/provider-library.ts" },
-  users: { imports: ["core", "lib", "python-semantics", "chat-models"] },
+  users: {
+    imports: ["core", "lib", "python-semantics", "chat-models"],
+    packages: { zod: "users/recording-user.ts" },
+  },
   agents: { imports: ["core", "lib", "python-semantics"], packages: { ajv: "*" } },
   graders: { imports: ["core", "python-semantics", "rollout"], packages: { zod: "graders/labels.ts" } },
 
