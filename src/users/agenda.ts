@@ -13,12 +13,11 @@ import {
   freeUsage,
   type Task,
   type UserLine,
-  type UserSimulator,
   type UserSource,
 } from "../core/index.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
 import { mentions } from "../lib/text.ts";
-import { CallOrder, rehearsedUser } from "./call-order.ts";
+import { orderedUser, rehearsedUser } from "./conversation.ts";
 
 const phrases = {
   yes: ["Yes, please.", "Yes.", "Yes, go ahead.", "Yes, I confirm."],
@@ -39,7 +38,8 @@ export function agendaUser(): UserSource {
           'use "llm", "human" or "scripted".',
       );
     }
-    return new AgendaUser(task, task.agenda, seed);
+    const user = new AgendaUser(task, task.agenda, seed);
+    return orderedUser("agenda", async (heard) => user.answer(heard));
   };
   return {
     name: "agenda",
@@ -54,8 +54,7 @@ type UserAct =
   | { readonly type: "say"; readonly text: string }
   | { readonly type: "goodbye"; readonly text: string };
 
-class AgendaUser implements UserSimulator {
-  readonly #order = new CallOrder("agenda");
+class AgendaUser {
   readonly #agenda: Agenda;
   readonly #random: Random;
   /** The top is the end. */
@@ -85,19 +84,13 @@ class AgendaUser implements UserSimulator {
     }
   }
 
-  open(): Promise<UserLine> {
-    return this.#order.run("open", async () => this.#speak());
+  answer(heard: string | null): UserLine {
+    if (heard !== null) this.#react(listen(heard));
+    if (this.#patience > 0) return this.#speak();
+    return { type: "hang-up", text: this.#choose(phrases.outOfPatience), usage: freeUsage };
   }
 
-  reply(words: string): Promise<UserLine> {
-    return this.#order.run("reply", async () => {
-      this.#react(listen(words));
-      if (this.#patience > 0) return this.#speak();
-      return { type: "hang-up", text: this.#choose(phrases.outOfPatience), usage: freeUsage };
-    });
-  }
-
-  /** Pushes what the agent's words call for; where they call for nothing, the acts below come up: the goal is settled. */
+  /** Pushes what the agent's utterance calls for; where it calls for nothing, the acts below come up: the goal is settled. */
   #react(heard: Heard): void {
     const goal = this.#goal;
     const requested = slotsAskedFor(heard, [...goal.slots, ...this.#agenda.slots]);
@@ -183,7 +176,7 @@ class AgendaUser implements UserSimulator {
 
 /** What an utterance of the agent does; several can hold at once. */
 type Heard = {
-  readonly words: string;
+  readonly text: string;
   /** It requests a yes or a no to what it is about to do. */
   readonly asksForYes: boolean;
   /** It says that something cannot or may not be done. */
@@ -207,13 +200,13 @@ const plea =
 const asking =
   /\b(please (give|provide|share|tell|send|enter|let)|(give|tell|send) me|let me know|may i (have|ask|know)|i (will )?need|could you|can you|would you)\b/;
 
-function listen(words: string): Heard {
-  const text = words.toLowerCase().replaceAll("’", "'");
+function listen(utterance: string): Heard {
+  const text = utterance.toLowerCase().replaceAll("’", "'");
   const sentences = text.split(/(?<=[.!?])\s+|\n+/).filter((sentence) => sentence.trim() !== "");
   const isQuestion = (sentence: string): boolean => /\?["')\s]*$/.test(sentence);
   const offersMore = sentences.some((sentence) => offer.test(sentence));
   return {
-    words: text,
+    text,
     asksForYes:
       yesDemanded.test(text) ||
       sentences.some((sentence) => isQuestion(sentence) && !offer.test(sentence) && yesRequested.test(sentence)),
@@ -233,11 +226,11 @@ function slotsAskedFor(heard: Heard, slots: readonly AgendaSlot[]): readonly Age
 
 /** Whether each thing is named in one of its ways. */
 function namesAll(heard: Heard, things: readonly (readonly string[])[]): boolean {
-  return things.every((ways) => ways.some((way) => mentions(heard.words, way)));
+  return things.every((ways) => saysAny(heard, ways));
 }
 
 function saysAny(heard: Heard, ways: readonly string[]): boolean {
-  return ways.some((way) => mentions(heard.words, way));
+  return ways.some((way) => mentions(heard.text, way));
 }
 
 /** Each word of the phrase begins a word of the sentence. */

@@ -1,24 +1,32 @@
 // A person at the terminal plays the user. One person: conversations of several episodes take turns line by line. Not an
 // editor: lines are read in the terminal's own mode, so that Ctrl-C stays with the process.
 
+import { EventEmitter, once } from "node:events";
 import { createInterface, type Interface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-import { ConfigurationError, freeUsage, type Task, type UserLine, type UserSource } from "../core/index.ts";
+import {
+  ConfigurationError,
+  freeUsage,
+  type SpokenLine,
+  type Task,
+  type UserLine,
+  type UserSimulator,
+  type UserSource,
+} from "../core/index.ts";
 import { createSemaphore } from "../lib/limits.ts";
-import { CallOrder, lineFrom, stopMarker } from "./call-order.ts";
-import { cancelledFailure } from "./user-failure.ts";
+import { type Answer, cancelledFailure, lineFrom, orderedUser, stopMarker } from "./conversation.ts";
 
 export type HumanUserOptions = {
   /** Where lines come from. Default: stdin, which must then be a terminal. */
   readonly input?: Readable;
-  /** Where the agent's words and the prompt go. Default: stderr, so that stdout stays free for results. */
+  /** Where the agent's utterances and the prompt go. Default: stderr, so that stdout stays free for results. */
   readonly output?: Writable;
 };
 
 const help = `Answer as the user. /quit, ${stopMarker} or the end of input hangs up.`;
 
 /**
- * Shows what the agent says and reads one line for it. `/quit` and the end of input hang up without words; empty lines are
+ * Shows what the agent says and reads one line for it. `/quit` and the end of input hang up without text; empty lines are
  * requested again. Throws a `ConfigurationError` when stdin is no terminal and no `input` is given.
  */
 export function humanUser(options: HumanUserOptions = {}): UserSource {
@@ -45,47 +53,32 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
       }
     }, signal);
 
-  const cancellable = async (task: Task, shown: string, signal: AbortSignal | undefined): Promise<UserLine> => {
-    try {
-      return await ask(task, shown, signal);
-    } catch (error) {
-      if (signal?.aborted) throw cancelledFailure(`read a line for task "${task.id}"`, signal);
-      throw error;
-    }
-  };
+  const agentSays = (task: Task, utterance: string): string => `\nagent (${task.id}): ${utterance}\n`;
 
-  const introduce = (task: Task): string => {
+  const person = (task: Task, spoken: readonly SpokenLine[]): UserSimulator => {
     const instruction = task.instruction === null ? "" : `\nYour instruction: ${task.instruction}`;
-    return `\nTask ${task.id}${instruction}\n${help}\n`;
+    // Shown before the first question, with what was said before it, because a person forgets.
+    let earlier = `\nTask ${task.id}${instruction}\n${help}\n`;
+    for (const { heard, line } of spoken) {
+      earlier += `${heard === null ? "" : agentSays(task, heard)}you (${task.id})> ${line.text}\n`;
+    }
+    const answer: Answer = async (heard, signal) => {
+      const shown = `${earlier}${heard === null ? "" : agentSays(task, heard)}`;
+      earlier = "";
+      try {
+        return await ask(task, shown, signal);
+      } catch (error) {
+        if (signal?.aborted) throw cancelledFailure(`read a line for task "${task.id}"`, signal);
+        throw error;
+      }
+    };
+    return orderedUser("human", answer, spoken.length === 0 ? "new" : "open");
   };
-  const agentSays = (task: Task, words: string): string => `\nagent (${task.id}): ${words}\n`;
 
   return {
     name: "human",
-    create: (task) => {
-      const order = new CallOrder("human");
-      return {
-        open: ({ signal } = {}) => order.run("open", () => cancellable(task, introduce(task), signal)),
-        reply: (words, { signal } = {}) => order.run("reply", () => cancellable(task, agentSays(task, words), signal)),
-      };
-    },
-    resume: (task, { spoken }) => {
-      const order = new CallOrder("human", "open");
-      // Shown before the first new question, because a person forgets.
-      let earlier = introduce(task);
-      for (const { heard, line } of spoken) {
-        earlier += `${heard === null ? "" : agentSays(task, heard)}you (${task.id})> ${line.text}\n`;
-      }
-      return {
-        open: ({ signal } = {}) => order.run("open", () => cancellable(task, earlier, signal)),
-        reply: (words, { signal } = {}) =>
-          order.run("reply", () => {
-            const shown = `${earlier}${agentSays(task, words)}`;
-            earlier = "";
-            return cancellable(task, shown, signal);
-          }),
-      };
-    },
+    create: (task) => person(task, []),
+    resume: (task, { spoken }) => person(task, spoken),
   };
 }
 
@@ -93,52 +86,39 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
 class LineReader {
   readonly #input: Readable;
   readonly #lines: string[] = [];
+  readonly #arrivals = new EventEmitter();
   #interface: Interface | null = null;
   #ended = false;
-  #wake: (() => void) | null = null;
 
   constructor(input: Readable) {
     this.#input = input;
   }
 
-  /** The next line, or `null` at the end of input. Rejects with the signal's reason; no line is lost by that. */
+  /** The next line, or `null` at the end of input. Rejects when the signal aborts; no line is lost by that. */
   async next(signal?: AbortSignal): Promise<string | null> {
     signal?.throwIfAborted();
-    this.#listen();
-    while (this.#lines.length === 0 && !this.#ended) {
-      this.#interface?.resume();
-      await new Promise<void>((resolve, reject) => {
-        const onAbort = (): void => {
-          this.#wake = null;
-          this.#interface?.pause();
-          reject(signal?.reason as Error);
-        };
-        this.#wake = () => {
-          signal?.removeEventListener("abort", onAbort);
-          resolve();
-        };
-        signal?.addEventListener("abort", onAbort, { once: true });
-      });
+    const lines = (this.#interface ??= this.#listen());
+    try {
+      while (this.#lines.length === 0 && !this.#ended) {
+        lines.resume();
+        await once(this.#arrivals, "arrival", { signal });
+      }
+    } finally {
+      if (!this.#ended) lines.pause();
     }
-    if (!this.#ended) this.#interface?.pause();
     return this.#lines.shift() ?? null;
   }
 
-  #listen(): void {
-    if (this.#interface !== null) return;
-    this.#interface = createInterface({ input: this.#input, terminal: false });
-    const wake = (): void => {
-      const waiting = this.#wake;
-      this.#wake = null;
-      waiting?.();
-    };
-    this.#interface.on("line", (line) => {
+  #listen(): Interface {
+    const lines = createInterface({ input: this.#input, terminal: false });
+    lines.on("line", (line) => {
       this.#lines.push(line);
-      wake();
+      this.#arrivals.emit("arrival");
     });
-    this.#interface.on("close", () => {
+    lines.on("close", () => {
       this.#ended = true;
-      wake();
+      this.#arrivals.emit("arrival");
     });
+    return lines;
   }
 }

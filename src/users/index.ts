@@ -20,5 +20,4 @@ export {
   type UserStep,
 } from "./scripted-user.ts";
 export { selectUser, type SelectUserOptions, userNames } from "./select-user.ts";
-export { stopMarker } from "./call-order.ts";
-export type { UserFailureCode } from "./user-failure.ts";
+export { stopMarker, type UserFailureCode } from "./conversation.ts";

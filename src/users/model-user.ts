@@ -8,20 +8,13 @@ import {
   type ChatText,
   createChatModel,
   createModelCaller,
-  type ModelCaller,
   UsageMeter,
 } from "../chat-models/index.ts";
-import {
-  ConfigurationError,
-  type SpokenLine,
-  type Task,
-  type UserLine,
-  type UserSimulator,
-  type UserSource,
-} from "../core/index.ts";
-import { CallOrder, lineFrom } from "./call-order.ts";
+import { ConfigurationError, type SpokenLine, type Task, type UserSimulator, type UserSource } from "../core/index.ts";
+import { type Answer, lineFrom, orderedUser } from "./conversation.ts";
 import { ownPrompts, type UserPrompts } from "./prompts.ts";
 import {
+  type Conversation,
   llmStrategy,
   reactStrategy,
   reflectionStrategy,
@@ -64,19 +57,38 @@ function modelUser(strategyOf: (compat: UserCompat) => UserStrategy, options: Mo
   const { name } = strategy;
   const chat = options.chat ?? createChatModel({ part: "user", title: `user "${name}"` }, options);
   const caller = createModelCaller(chat, "user", options);
-  const parts: ModelUserParts = { strategy, caller, prompts: { ...ownPrompts, ...options.prompts } };
+  const prompts: UserPrompts = { ...ownPrompts, ...options.prompts };
+
+  const play = (task: Task, spoken: readonly SpokenLine[]): UserSimulator => {
+    const instruction = instructionOf(task, name);
+    const opening = (known: string | null): ChatText[] => [
+      { role: "system", content: strategy.systemPrompt(prompts, known) },
+      { role: "user", content: prompts.greeting },
+    ];
+    const messages = opening(instruction);
+    for (const { heard, line } of spoken) {
+      if (heard !== null) messages.push({ role: "user", content: heard });
+      messages.push({ role: "assistant", content: strategy.asRemembered(line.text) });
+    }
+    const answer: Answer = async (heard, signal) => {
+      const meter = new UsageMeter();
+      const ask: Conversation["ask"] = (request, read) =>
+        caller.ask(request, ({ text }) => read(text), { signal, meter: meter.add });
+      if (heard !== null) messages.push({ role: "user", content: heard });
+      const rehearsals = heard === null ? strategy.rehearsals : 0;
+      for (let rehearsal = 0; rehearsal < rehearsals; rehearsal++) {
+        await strategy.nextLine({ instruction: null, messages: opening(null), prompts, ask });
+      }
+      return lineFrom(await strategy.nextLine({ instruction, messages, prompts, ask }), meter.total());
+    };
+    return orderedUser(name, answer, spoken.length === 0 ? "new" : "open");
+  };
   return {
     name,
-    create: (task) => new ModelUser(parts, instructionOf(task, name)),
-    resume: (task, { spoken }) => new ModelUser(parts, instructionOf(task, name), spoken),
+    create: (task) => play(task, []),
+    resume: (task, { spoken }) => play(task, spoken),
   };
 }
-
-type ModelUserParts = {
-  readonly strategy: UserStrategy;
-  readonly caller: ModelCaller;
-  readonly prompts: UserPrompts;
-};
 
 function instructionOf(task: Task, name: string): string {
   if (task.instruction !== null) return task.instruction;
@@ -84,60 +96,4 @@ function instructionOf(task: Task, name: string): string {
     `Cannot run task "${task.id}" as user "${name}": the task has no instruction in prose; ` +
       'choose a user that needs none, such as "agenda", "scripted" or "human".',
   );
-}
-
-class ModelUser implements UserSimulator {
-  readonly #parts: ModelUserParts;
-  readonly #instruction: string;
-  readonly #order: CallOrder;
-  #messages: ChatText[] = [];
-
-  constructor(parts: ModelUserParts, instruction: string, spoken: readonly SpokenLine[] = []) {
-    this.#parts = parts;
-    this.#instruction = instruction;
-    this.#order = new CallOrder(parts.strategy.name, spoken.length === 0 ? "new" : "open");
-    this.#begin(instruction);
-    for (const { heard, line } of spoken) {
-      if (heard !== null) this.#messages.push({ role: "user", content: heard });
-      this.#messages.push({ role: "assistant", content: parts.strategy.asRemembered(line.text) });
-    }
-  }
-
-  open({ signal }: { readonly signal?: AbortSignal } = {}): Promise<UserLine> {
-    return this.#order.run("open", async () => {
-      const meter = new UsageMeter();
-      for (let rehearsal = 0; rehearsal < this.#parts.strategy.rehearsals; rehearsal++) {
-        this.#begin(null);
-        await this.#next(null, meter, signal);
-      }
-      this.#begin(this.#instruction);
-      return lineFrom(await this.#next(this.#instruction, meter, signal), meter.total());
-    });
-  }
-
-  reply(utterance: string, { signal }: { readonly signal?: AbortSignal } = {}): Promise<UserLine> {
-    return this.#order.run("reply", async () => {
-      const meter = new UsageMeter();
-      this.#messages.push({ role: "user", content: utterance });
-      return lineFrom(await this.#next(this.#instruction, meter, signal), meter.total());
-    });
-  }
-
-  #begin(instruction: string | null): void {
-    const { strategy, prompts } = this.#parts;
-    this.#messages = [
-      { role: "system", content: strategy.systemPrompt(prompts, instruction) },
-      { role: "user", content: prompts.greeting },
-    ];
-  }
-
-  #next(instruction: string | null, meter: UsageMeter, signal: AbortSignal | undefined): Promise<string> {
-    const { strategy, prompts, caller } = this.#parts;
-    return strategy.nextLine({
-      instruction,
-      messages: this.#messages,
-      prompts,
-      ask: (messages, read) => caller.ask(messages, ({ text }) => read(text), { signal, meter: meter.add }),
-    });
-  }
 }

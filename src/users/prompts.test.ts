@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { ownPrompts } from "./prompts.ts";
-import { stopMarker } from "./call-order.ts";
+import { stopMarker } from "./conversation.ts";
 
 const { system, reactSystem, check, reflect } = ownPrompts;
 

@@ -1,20 +1,20 @@
 // The prompts that make a model play a user, in our own wording, as values: an environment with prompts of its own (a τ-bench
 // checkout, say) puts them in their place. Nothing here decides the flow of messages; see the strategies.
 
-import { stopMarker } from "./call-order.ts";
+import { stopMarker } from "./conversation.ts";
 
 /** What a checker or a reflection is shown. */
 export type ReviewInput = {
   /** `null` when the conversation has none (only in upstream's discarded rehearsals). */
   readonly instruction: string | null;
-  /** The conversation so far, one `Label: words` a line. */
+  /** The conversation so far, one `Label: text` a line. */
   readonly transcript: string;
   /** The line under review. */
   readonly response: string;
 };
 
 export type UserPrompts = {
-  /** What the agent is made to say before the user's first words; the real agent never sees it. */
+  /** What the agent is made to say before the user's first line; the real agent never sees it. */
   readonly greeting: string;
   readonly system: (instruction: string | null) => string;
   /** Asks for a thought before each line, under the headings `Thought:` and `User Response:`. */

@@ -2,6 +2,7 @@
 // and cost. A replayed user answers only what it was recorded for; anything else is a failure that shows the difference, so that a
 // changed agent is noticed.
 
+import { z } from "zod";
 import {
   AttributedError,
   ConfigurationError,
@@ -12,8 +13,7 @@ import {
   type Task,
   type UserSimulator,
 } from "../core/index.ts";
-import { CallOrder, rehearsedUser } from "./call-order.ts";
-import { cancelledFailure, userFailure } from "./user-failure.ts";
+import { askUser, cancelledFailure, orderedUser, rehearsedUser, userFailure, userFrom } from "./conversation.ts";
 
 /** Is handed each exchange as it happens and awaited before the line is passed on. A rejection fails the line. */
 export type ExchangeSink = (exchange: UserExchange) => void | Promise<void>;
@@ -21,20 +21,17 @@ export type ExchangeSink = (exchange: UserExchange) => void | Promise<void>;
 /** A source that behaves as `source` does and records faults too, cancelled calls excepted. */
 export function recordingUser(source: UserSource, sink: ExchangeSink): UserSource {
   const takes = new Map<string, number>();
-  const recorded = (task: Task, options: { readonly seed: number }, user: UserSimulator, said: number) => {
-    const take = takes.get(conversationKey(task, options.seed)) ?? 0;
-    takes.set(conversationKey(task, options.seed), take + 1);
+  const recorded = (task: Task, { seed }: { readonly seed: number }, user: UserSimulator, said: number) => {
+    const key = conversationKey(task.id, seed);
+    const take = takes.get(key) ?? 0;
+    takes.set(key, take + 1);
     let index = said;
-    const record = async (
-      words: string | null,
-      signal: AbortSignal | undefined,
-      call: () => Promise<UserLine>,
-    ): Promise<UserLine> => {
+    return userFrom(async (heard, signal) => {
       const store = async (answer: UserExchange["answer"]): Promise<void> =>
-        sink({ taskId: task.id, seed: options.seed, take, index: index++, words, answer });
+        sink({ taskId: task.id, seed, take, index: index++, words: heard, answer });
       let line: UserLine;
       try {
-        line = await call();
+        line = await askUser(user, heard, signal);
       } catch (error) {
         // A cancellation is ours, not the user's: a replay must not cancel.
         if (!signal?.aborted) await store({ type: "failure", failure: attribute(error, "user").failure });
@@ -42,11 +39,7 @@ export function recordingUser(source: UserSource, sink: ExchangeSink): UserSourc
       }
       await store({ type: "line", line });
       return line;
-    };
-    return {
-      open: (call) => record(null, call?.signal, () => user.open(call)),
-      reply: (words, call) => record(words, call?.signal, () => user.reply(words, call)),
-    } satisfies UserSimulator;
+    });
   };
   const recording: UserSource = {
     name: source.name,
@@ -59,93 +52,74 @@ export function recordingUser(source: UserSource, sink: ExchangeSink): UserSourc
   };
 }
 
-/** Conversations with the same key differ in their take. */
-function conversationKey(task: Task, seed: number): string {
-  return JSON.stringify([task.id, seed]);
-}
+/** Conversations of a task and seed differ in their take. */
+const conversationKey = (taskId: string, seed: number, take?: number): string => JSON.stringify([taskId, seed, take]);
 
-export type UserExchange = {
-  readonly taskId: string;
-  readonly seed: number;
-  /** Counts the conversations of this task and seed, from 0. */
-  readonly take: number;
-  /** Place in the conversation; 0 is the first words. */
-  readonly index: number;
-  /** What the agent said; `null` for the first words. */
-  readonly words: string | null;
-  readonly answer:
-    | { readonly type: "line"; readonly line: UserLine }
-    | { readonly type: "failure"; readonly failure: Failure };
-};
+const failure: z.ZodType<Failure> = z.object({
+  boundary: z.string() as unknown as z.ZodType<Failure["boundary"]>,
+  code: z.string(),
+  message: z.string(),
+  retryable: z.boolean(),
+  cause: z.string().nullable(),
+});
+const usage = z.object({
+  modelCalls: z.number(),
+  inputTokens: z.number(),
+  outputTokens: z.number(),
+  cost: z.number().nullable(),
+});
+const line = z.object({ type: z.enum(["words", "hang-up"]), text: z.string(), usage });
+
+const userExchange = z
+  .object({
+    taskId: z.string(),
+    seed: z.number(),
+    /** Counts the conversations of this task and seed, from 0. */
+    take: z.number(),
+    /** Place in the conversation; 0 is the first line. */
+    index: z.number(),
+    /** What the agent said; `null` for the first line. */
+    words: z.string().nullable(),
+    answer: z.union([
+      z.object({ type: z.literal("line"), line }).readonly(),
+      z.object({ type: z.literal("failure"), failure }).readonly(),
+    ]),
+  })
+  .readonly();
+
+export type UserExchange = z.infer<typeof userExchange>;
 
 /** Reads JSON lines; empty lines are skipped. Throws a `ConfigurationError` that names the first line that is no exchange. */
 export function parseUserExchanges(text: string): UserExchange[] {
-  return text.split("\n").flatMap((line, index) => {
-    if (line.trim() === "") return [];
-    const exchange = readExchange(line);
-    if (exchange !== null) return [exchange];
+  return text.split("\n").flatMap((content, index) => {
+    if (content.trim() === "") return [];
+    const { data } = z.preprocess(parseOrNull, userExchange).safeParse(content);
+    if (data !== undefined) return [data];
     throw new ConfigurationError(
       `Cannot read recorded user exchanges: line ${index + 1} is no exchange; give a file that a recording user has written.`,
     );
   });
 }
 
-function readExchange(line: string): UserExchange | null {
-  let value: unknown;
+function parseOrNull(text: unknown): unknown {
   try {
-    value = JSON.parse(line);
+    return JSON.parse(String(text));
   } catch {
     return null;
   }
-  return isExchange(value) ? value : null;
-}
-
-type Fields = Readonly<Record<string, unknown>>;
-const fieldsOf = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {});
-
-function isExchange(value: unknown): value is UserExchange {
-  const { taskId, seed, take, index, words, answer } = fieldsOf(value);
-  return (
-    typeof taskId === "string" &&
-    [seed, take, index].every((number) => typeof number === "number") &&
-    (words === null || typeof words === "string") &&
-    isAnswer(fieldsOf(answer))
-  );
-}
-
-function isAnswer({ type, line, failure }: Fields): boolean {
-  if (type === "failure") {
-    const { boundary, code, message, retryable, cause } = fieldsOf(failure);
-    return (
-      typeof boundary === "string" &&
-      typeof code === "string" &&
-      typeof message === "string" &&
-      typeof retryable === "boolean" &&
-      (cause === null || typeof cause === "string")
-    );
-  }
-  const { type: lineType, text, usage } = fieldsOf(line);
-  const { modelCalls, inputTokens, outputTokens, cost } = fieldsOf(usage);
-  return (
-    type === "line" &&
-    (lineType === "words" || lineType === "hang-up") &&
-    typeof text === "string" &&
-    [modelCalls, inputTokens, outputTokens].every((number) => typeof number === "number") &&
-    (cost === null || typeof cost === "number")
-  );
 }
 
 /**
  * Conversations are found by task and seed; the n-th user of the same task and seed plays the n-th take. `create` throws a
- * `ConfigurationError` for one that was not recorded; other words than recorded fail with code "replay-mismatch".
+ * `ConfigurationError` for one that was not recorded; an utterance other than recorded fails with code "replay-mismatch".
  */
 export function replayingUser(exchanges: readonly UserExchange[]): UserSource {
   const conversations = groupByTake(exchanges);
   const played = new Map<string, number>();
   const create: UserSource["create"] = (task, { seed }) => {
-    const key = conversationKey(task, seed);
+    const key = conversationKey(task.id, seed);
     const take = played.get(key) ?? 0;
-    const recorded = conversations.get(takeKey(task.id, seed, take));
+    const recorded = conversations.get(conversationKey(task.id, seed, take));
     if (recorded === undefined) {
       throw new ConfigurationError(
         `Cannot replay the user of task "${task.id}" with seed ${seed}: take ${take} is not among the ${conversations.size} recorded ` +
@@ -153,22 +127,17 @@ export function replayingUser(exchanges: readonly UserExchange[]): UserSource {
       );
     }
     played.set(key, take + 1);
-    const order = new CallOrder("replay");
     let index = 0;
-    const answer = async (words: string | null, signal: AbortSignal | undefined): Promise<UserLine> => {
+    return orderedUser("replay", async (heard, signal) => {
       if (signal?.aborted) throw cancelledFailure(`replay the user of task "${task.id}"`, signal);
       const exchange = recorded[index];
-      if (exchange === undefined || exchange.words !== words) {
-        throw mismatch(`line ${index} of task "${task.id}"`, words, exchange);
+      if (exchange === undefined || exchange.words !== heard) {
+        throw mismatch(`line ${index} of task "${task.id}"`, heard, exchange);
       }
       index++;
       if (exchange.answer.type === "line") return exchange.answer.line;
       throw new AttributedError(exchange.answer.failure);
-    };
-    return {
-      open: ({ signal } = {}) => order.run("open", () => answer(null, signal)),
-      reply: (words, { signal } = {}) => order.run("reply", () => answer(words, signal)),
-    };
+    });
   };
   return {
     name: "replay",
@@ -177,16 +146,14 @@ export function replayingUser(exchanges: readonly UserExchange[]): UserSource {
   };
 }
 
-function mismatch(where: string, words: string | null, exchange: UserExchange | undefined): AttributedError {
+function mismatch(where: string, heard: string | null, exchange: UserExchange | undefined): AttributedError {
   const recorded =
     exchange === undefined ? "the conversation was over" : `the agent said ${JSON.stringify(exchange.words)}`;
   return userFailure(
     "replay-mismatch",
-    `Cannot replay ${where}: the agent says ${JSON.stringify(words)}, in the recording ${recorded}; record the conversation again.`,
+    `Cannot replay ${where}: the agent says ${JSON.stringify(heard)}, in the recording ${recorded}; record the conversation again.`,
   );
 }
-
-const takeKey = (taskId: string, seed: number, take: number): string => JSON.stringify([taskId, seed, take]);
 
 /**
  * Exchanges of one take in the order of their index, whatever the order of the records. The last of an index counts: a run
@@ -195,7 +162,7 @@ const takeKey = (taskId: string, seed: number, take: number): string => JSON.str
 function groupByTake(exchanges: readonly UserExchange[]): ReadonlyMap<string, readonly UserExchange[]> {
   const groups = new Map<string, Map<number, UserExchange>>();
   for (const exchange of exchanges) {
-    const key = takeKey(exchange.taskId, exchange.seed, exchange.take);
+    const key = conversationKey(exchange.taskId, exchange.seed, exchange.take);
     const group = groups.get(key) ?? new Map<number, UserExchange>();
     groups.set(key, group.set(exchange.index, exchange));
   }

@@ -2,10 +2,16 @@
 // and both a call it has no line for and a line that was never requested are errors.
 
 import { freeUsage, type UserLine, type UserSimulator, type UserSource } from "../core/index.ts";
-import { CallOrder, lineFrom, rehearsedUser } from "./call-order.ts";
-import { cancelledFailure, userFailure, type UserFailureCode } from "./user-failure.ts";
+import {
+  cancelledFailure,
+  lineFrom,
+  orderedUser,
+  rehearsedUser,
+  userFailure,
+  type UserFailureCode,
+} from "./conversation.ts";
 
-/** Words (a hang-up when they hold the stop marker), a whole line, or a fault. */
+/** Text (a hang-up when it holds the stop marker), a whole line, or a fault. */
 export type UserStep =
   | string
   | UserLine
@@ -20,15 +26,15 @@ export interface ScriptedUser extends UserSimulator {
 
 /** Plays the steps in order: the first answers `open`. */
 export function scriptedUser(steps: readonly UserStep[]): ScriptedUser {
-  const order = new CallOrder("scripted");
   const heard: string[] = [];
   const unexpected: string[] = [];
   let played = 0;
-
-  const answer = async (call: string, signal: AbortSignal | undefined): Promise<UserLine> => {
+  const user = orderedUser("scripted", async (utterance, signal) => {
+    if (utterance !== null) heard.push(utterance);
     if (signal?.aborted) throw cancelledFailure("ask the scripted user", signal);
     const step = steps[played];
     if (step === undefined) {
+      const call = utterance === null ? "open()" : `reply ${heard.length} (${JSON.stringify(utterance)})`;
       const message = `Cannot answer ${call} as user "scripted": all ${steps.length} lines are said; give it one more line.`;
       unexpected.push(message);
       throw new Error(message);
@@ -37,16 +43,10 @@ export function scriptedUser(steps: readonly UserStep[]): ScriptedUser {
     if (typeof step === "string") return lineFrom(step, freeUsage);
     if (step.type === "fault") throw userFailure(step.code, step.message);
     return step;
-  };
-
+  });
   return {
+    ...user,
     heard,
-    open: (options = {}) => order.run("open", () => answer("open()", options.signal)),
-    reply: (words, options = {}) =>
-      order.run("reply", () => {
-        heard.push(words);
-        return answer(`reply ${heard.length} (${JSON.stringify(words)})`, options.signal);
-      }),
     verify: () => {
       if (unexpected.length > 0) throw new Error(unexpected[0]);
       if (played < steps.length) {

@@ -4,9 +4,8 @@
 import type { ChatText } from "../chat-models/index.ts";
 import type { AttributedError } from "../core/index.ts";
 import { pythonRepr, pythonStrip } from "../python-semantics/index.ts";
-import { stopMarker } from "./call-order.ts";
+import { readRaw, readUtterance, stopMarker, userFailure } from "./conversation.ts";
 import type { UserPrompts } from "./prompts.ts";
-import { readRaw, readUtterance, userFailure } from "./user-failure.ts";
 
 /** Whether a strategy behaves sensibly or as the τ-bench reference does, quirks included. */
 export type UserCompat = "sane" | "upstream";
@@ -72,8 +71,8 @@ export const reactStrategy = (compat: UserCompat): UserStrategy => ({
     const { messages, ask } = conversation;
     if (compat === "upstream") return readReactAsUpstream(remember(conversation, await ask(messages, readRaw)));
     const { reply, line } = await ask(messages, (text) => {
-      const words = readUtterance(text);
-      return { reply: words, line: readReact(words) };
+      const reply = readUtterance(text);
+      return { reply, line: readReact(reply) };
     });
     remember(conversation, reply);
     return line;
@@ -91,7 +90,7 @@ function readReact(reply: string): string {
   if (parts.length === 2 && line !== "") return line;
   throw malformedReact(
     reply,
-    `it has ${parts.length - 1} headings "User Response:", one with words below it is expected`,
+    `it has ${parts.length - 1} headings "User Response:", one with text below it is expected`,
   );
 }
 
@@ -110,9 +109,7 @@ function readReactAsUpstream(reply: string): string {
 
 /** `cause`: what the reference raises there. */
 function malformedReact(reply: string, problem: string, cause: string = excerpt(reply)): AttributedError {
-  return userFailure("malformed-reply", `Cannot read the line of user "react" out of its reply: ${problem}.`, {
-    cause,
-  });
+  return userFailure("malformed-reply", `Cannot read the line of user "react" out of its reply: ${problem}.`, cause);
 }
 
 const excerpt = (reply: string): string => JSON.stringify(reply.slice(0, 300));
@@ -181,7 +178,7 @@ function readBetter(reply: string): string {
   const parts = readUtterance(reply).split(/^[ \t*#]*Response:[ \t*]*/m);
   const line = parts.slice(1).at(-1)?.trim() ?? "";
   if (line !== "") return line;
-  throw malformedReflection('there are no words below a heading "Response:", a line is expected', excerpt(reply));
+  throw malformedReflection('there is no text below a heading "Response:", a line is expected', excerpt(reply));
 }
 
 function readBetterAsUpstream(reply: string): string {
@@ -192,7 +189,7 @@ function readBetterAsUpstream(reply: string): string {
 }
 
 function malformedReflection(problem: string, cause: string): AttributedError {
-  return userFailure("malformed-reply", `Cannot read the reflection of user "reflection": ${problem}.`, { cause });
+  return userFailure("malformed-reply", `Cannot read the reflection of user "reflection": ${problem}.`, cause);
 }
 
 const labels = {
