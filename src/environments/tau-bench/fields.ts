@@ -54,6 +54,13 @@ export function asKey(value: JsonValue): string | null {
   return typeof value === "string" ? value : null;
 }
 
+/** `dict.get(key)` of a dict of dicts, with a key that may be anything; `null` when there is no dict of that key. */
+export function entryAt(dict: ReadonlyMap<string, JsonValue>, key: JsonValue): JsonObject | null {
+  const name = asKey(key);
+  const value = name === null ? undefined : dict.get(name);
+  return value instanceof Map ? value : null;
+}
+
 /** `for x in value`: a list's elements, a dict's keys, a text's characters. */
 export function iterate(value: JsonValue): readonly JsonValue[] {
   if (Array.isArray(value)) return value;

@@ -12,7 +12,7 @@ export {
   readTauBenchCheckout,
 } from "./checkout/read-checkout.ts";
 export type { TauUserPrompts } from "./checkout/user-prompts.ts";
-export { calculate } from "./common/calculate.ts";
+export { calculate } from "./common/common-tools.ts";
 export type { DomainData, TauTask } from "./domain-data.ts";
 export { hashText, SharedBase, World } from "./world.ts";
 export { loadTauBench, tauBenchDomains, type TauBenchOptions, tauBenchSource } from "./tau-bench-source.ts";

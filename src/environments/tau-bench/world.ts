@@ -19,7 +19,7 @@ type HashedTable = {
 
 /** What is derived from untouched records (their JSON, their hash text) is stored here, once for all episodes. */
 export class SharedBase {
-  /** By name. Nobody may change a record of these; `World` clones before it lets one be edited. */
+  /** By name. A record of these is never changed; `World` clones before it lets one be edited. */
   readonly tables: ReadonlyMap<string, Table>;
   readonly #json = new WeakMap<JsonObject, string>();
   readonly #texts = new WeakMap<JsonObject, string>();

@@ -1,7 +1,6 @@
 // The airline: flights, reservations, users.
 
-import { calculate } from "../common/calculate.ts";
-import { getUserDetails, think, transferToHumanAgents } from "../common/common-tools.ts";
+import { commonTools, findBrokenMethod } from "../common/common-tools.ts";
 import { type Shape, shapeProblem } from "../table-shape.ts";
 import type { TauDomain } from "../tool.ts";
 import { field, objectField, textField } from "../fields.ts";
@@ -39,14 +38,11 @@ const reservation: Shape = {
 /** What only flights that can be booked have. */
 const bookable: Shape = { fields: { available_seats: { dictOf: "number" }, prices: { dictOf: "number" } } };
 
-/** What payment methods that hold money have. */
-const limited: Shape = { fields: { amount: "number" } };
-
 export const airlineDomain: TauDomain = {
   name: "airline",
   tables: { flights: flight, reservations: reservation, users: user },
   splits: ["test"],
-  tools: [calculate, getUserDetails, think, transferToHumanAgents, ...lookUps, ...changes],
+  tools: [...commonTools, ...lookUps, ...changes],
   terminating: new Set(["transfer_to_human_agents"]),
   findBrokenReference,
 };
@@ -59,13 +55,8 @@ function findBrokenReference(base: SharedBase): string | null {
       if (problem !== null) return problem;
     }
   }
-  for (const [id, record] of base.table("users")) {
-    for (const [methodId, method] of objectField(record, "payment_methods")) {
-      if (!(method instanceof Map) || field(method, "source") === "credit_card") continue;
-      const problem = shapeProblem(method, limited, `users.${id}.payment_methods.${methodId}`);
-      if (problem !== null) return problem;
-    }
-  }
+  const broken = findBrokenMethod(base, (source) => source !== "credit_card", "amount");
+  if (broken !== null) return broken;
   for (const [id, record] of base.table("reservations")) {
     const userId = textField(record, "user_id");
     if (!base.table("users").has(userId)) return `reservations.${id} belongs to user "${userId}", who does not exist`;

@@ -17,8 +17,8 @@ import {
 import { cloneJson, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { findRecord, type FoundRecord } from "../common/common-tools.ts";
 import {
-  asKey,
   attributeError,
+  entryAt,
   field,
   fieldAt,
   iterate,
@@ -63,7 +63,7 @@ const bookReservation = defineTool({
     }
     if (args.insurance === "yes") total = pythonAdd(total, pythonMultiply(30, lengthOf(args.passengers)), "+=");
     total = pythonAdd(total, bagFee(args.nonfree_baggages), "+=");
-    const refused = refusePayments(world, userId, { payments: args.payment_methods, total });
+    const refused = refusePayments(world, userId, args.payment_methods, total);
     if (refused !== null) return refused;
     pay(world, userId, args.payment_methods);
     const id = reservationIds.find((candidate) => world.read("reservations", candidate) === undefined) ?? "HATHAV";
@@ -82,11 +82,7 @@ function bagFee(bags: JsonValue): JsonValue {
 }
 
 /** Looks at each payment alone: the same card named twice may be charged more than it holds. */
-function refusePayments(
-  world: World,
-  userId: string,
-  { payments, total }: { readonly payments: JsonValue; readonly total: JsonValue },
-): string | null {
+function refusePayments(world: World, userId: string, payments: JsonValue, total: JsonValue): string | null {
   for (const payment of iterate(payments)) {
     const methodId = subscript(payment, "payment_id");
     const amount = subscript(payment, "amount");
@@ -97,10 +93,14 @@ function refusePayments(
       return `Error: not enough balance in payment method ${pythonStr(methodId)}`;
     }
   }
-  let paid: JsonValue = 0;
-  for (const payment of iterate(payments)) paid = pythonAdd(paid, subscript(payment, "amount"));
+  const paid = sumOf(payments, "amount");
   if (pythonEquals(paid, total)) return null;
   return `Error: payment amount does not add up, total price is ${pythonStr(total)}, but paid ${pythonStr(paid)}`;
+}
+
+/** `sum(item[key] for item in items)`. */
+function sumOf(items: JsonValue, key: string): JsonValue {
+  return iterate(items).reduce((sum, item) => pythonAdd(sum, subscript(item, key)), 0);
 }
 
 /** A certificate is used up whatever it is worth. Named twice it is a KeyError, and what was charged before stays charged. */
@@ -112,7 +112,7 @@ function pay(world: World, userId: string, payments: JsonValue): void {
     if (field(method, "source") === "certificate") {
       objectField(world.edit("users", userId), "payment_methods").delete(methodId);
     } else {
-      chargeGiftCard(world, userId, { methodId, amount: subscript(payment, "amount") });
+      chargeGiftCard(world, userId, methodId, subscript(payment, "amount"));
     }
   }
 }
@@ -121,21 +121,15 @@ function reservationOf(
   id: string,
   booked: Readonly<Record<(typeof bookingParameters)[number], JsonValue>>,
 ): JsonObject {
-  return new Map<string, JsonValue>([
-    ["reservation_id", id],
-    ["user_id", booked.user_id],
-    ["origin", booked.origin],
-    ["destination", booked.destination],
-    ["flight_type", booked.flight_type],
-    ["cabin", booked.cabin],
-    ["flights", booked.flights],
-    ["passengers", booked.passengers],
-    ["payment_history", booked.payment_methods],
-    ["created_at", "2024-05-15T15:00:00"],
-    ["total_baggages", booked.total_baggages],
-    ["nonfree_baggages", booked.nonfree_baggages],
-    ["insurance", booked.insurance],
-  ]);
+  const fields = bookingParameters.flatMap((parameter): (readonly [string, JsonValue])[] =>
+    parameter === "payment_methods"
+      ? [
+          ["payment_history", booked.payment_methods],
+          ["created_at", "2024-05-15T15:00:00"],
+        ]
+      : [[parameter, booked[parameter]]],
+  );
+  return new Map([["reservation_id", id], ...fields]);
 }
 
 type ReservationTool<Parameter extends string> = {
@@ -185,12 +179,12 @@ const updateReservationBaggages = reservationTool({
     const more = pythonSubtract(nonfree_baggages, field(found.record, "nonfree_baggages"));
     // `max(0, more)` is the int 0 unless more is greater, so 0.0 and NaN cost the int 0.
     const price = pythonMultiply(50, pythonLess(0, more) ? more : 0);
-    const refused = refusePayment(world, found, { methodId: payment_id, price });
+    const refused = refusePayment(world, found, payment_id, price);
     if (refused !== null) return refused;
     const edited = world.edit("reservations", found.id);
     edited.set("total_baggages", total_baggages);
     edited.set("nonfree_baggages", nonfree_baggages);
-    chargeGiftCard(world, textField(edited, "user_id"), { methodId: payment_id, amount: price });
+    chargeGiftCard(world, textField(edited, "user_id"), payment_id, price);
     if (!pythonEquals(price, 0)) addToHistory(edited, [historyEntry(payment_id, price)], "append");
     return null;
   },
@@ -221,19 +215,17 @@ const updateReservationFlights = reservationTool({
     const flights = cloneJson(named);
     let price: JsonValue = 0;
     for (const flight of iterate(flights)) {
-      const kept = keptFlight(found.record, flight, cabin);
-      const priced = kept === null ? priceFlight(world, flight, { cabin, passengers }) : keep(flight, kept);
+      const own = ownFlight(found.record, flight, cabin);
+      const priced = own === null ? priceFlight(world, flight, { cabin, passengers }) : withOwnPrice(flight, own);
       if (typeof priced === "string") return priced;
       price = addFare(price, priced, passengers);
     }
-    let before: JsonValue = 0;
-    for (const flight of iterate(field(found.record, "flights")))
-      before = pythonAdd(before, subscript(flight, "price"));
+    const before = sumOf(field(found.record, "flights"), "price");
     price = pythonSubtract(price, pythonMultiply(before, lengthOf(passengers)), "-=");
-    const refused = refusePayment(world, found, { methodId: payment_id, price });
+    const refused = refusePayment(world, found, payment_id, price);
     if (refused !== null) return refused;
     const edited = world.edit("reservations", found.id);
-    chargeGiftCard(world, textField(edited, "user_id"), { methodId: payment_id, amount: price });
+    chargeGiftCard(world, textField(edited, "user_id"), payment_id, price);
     edited.set("flights", flights);
     if (!pythonEquals(price, 0)) addToHistory(edited, [historyEntry(payment_id, price)], "append");
     return null;
@@ -241,7 +233,7 @@ const updateReservationFlights = reservationTool({
 });
 
 /** The reservation's own flight of that number and day, in the cabin it has now: it keeps its price, unchecked. */
-function keptFlight(reservation: JsonObject, flight: JsonValue, cabin: JsonValue): JsonValue {
+function ownFlight(reservation: JsonObject, flight: JsonValue, cabin: JsonValue): JsonValue {
   const own = iterate(field(reservation, "flights")).find(
     (candidate) =>
       pythonEquals(subscript(candidate, "flight_number"), subscript(flight, "flight_number")) &&
@@ -251,10 +243,10 @@ function keptFlight(reservation: JsonObject, flight: JsonValue, cabin: JsonValue
   return own ?? null;
 }
 
-function keep(flight: JsonValue, own: JsonValue): JsonObject {
-  const kept = flight as JsonObject;
-  for (const key of ["price", "origin", "destination"]) kept.set(key, subscript(own, key));
-  return kept;
+function withOwnPrice(flight: JsonValue, own: JsonValue): JsonObject {
+  const priced = flight as JsonObject;
+  for (const key of ["price", "origin", "destination"]) priced.set(key, subscript(own, key));
+  return priced;
 }
 
 const certificateIds = ["certificate_3221322", "certificate_3221323", "certificate_3221324"];
@@ -299,13 +291,11 @@ type Pricing = {
 /** Checks one flight and writes its price and ends onto it; the error text of the tool otherwise. */
 function priceFlight(world: World, flight: JsonValue, { cabin, passengers }: Pricing): string | JsonObject {
   const number = subscript(flight, "flight_number");
-  const id = asKey(number);
-  const known = id === null ? undefined : world.base.table("flights").get(id);
-  if (known === undefined) return `Error: flight ${pythonStr(number)} not found`;
+  const known = entryAt(world.base.table("flights"), number);
+  if (known === null) return `Error: flight ${pythonStr(number)} not found`;
   const date = subscript(flight, "date");
-  const day = asKey(date);
-  const onDay = day === null ? undefined : objectField(known, "dates").get(day);
-  if (!(onDay instanceof Map)) return `Error: flight ${pythonStr(number)} not found on date ${pythonStr(date)}`;
+  const onDay = entryAt(objectField(known, "dates"), date);
+  if (onDay === null) return `Error: flight ${pythonStr(number)} not found on date ${pythonStr(date)}`;
   if (field(onDay, "status") !== "available") {
     return `Error: flight ${pythonStr(number)} not available on date ${pythonStr(date)}`;
   }
@@ -326,18 +316,12 @@ function addFare(total: JsonValue, flight: JsonObject, passengers: JsonValue): J
 
 /** A method of the user, for reading only; `null` when the user has none of that id. */
 function paymentMethodOf(world: World, userId: string, methodId: JsonValue): JsonObject | null {
-  const id = asKey(methodId);
-  const method = id === null ? undefined : objectField(world.read("users", userId)!, "payment_methods").get(id);
-  return method instanceof Map ? method : null;
+  return entryAt(objectField(world.read("users", userId)!, "payment_methods"), methodId);
 }
 
 /** Why a method cannot pay for a change of a reservation, as the tool's message; `null` when it can. */
-function refusePayment(
-  world: World,
-  reservation: FoundRecord,
-  { methodId, price }: { readonly methodId: JsonValue; readonly price: JsonValue },
-): string | null {
-  const method = paymentMethodOf(world, textField(reservation.record, "user_id"), methodId);
+function refusePayment(world: World, found: FoundRecord, methodId: JsonValue, price: JsonValue): string | null {
+  const method = paymentMethodOf(world, textField(found.record, "user_id"), methodId);
   if (method === null) return "Error: payment method not found";
   const source = field(method, "source");
   if (source === "certificate") return "Error: certificate cannot be used to update reservation";
@@ -346,16 +330,12 @@ function refusePayment(
 }
 
 /** Takes an amount from a gift card, unrounded; other methods are not charged. A negative amount gives. */
-function chargeGiftCard(
-  world: World,
-  userId: string,
-  charge: { readonly methodId: JsonValue; readonly amount: JsonValue },
-): void {
-  const method = paymentMethodOf(world, userId, charge.methodId);
+function chargeGiftCard(world: World, userId: string, methodId: JsonValue, amount: JsonValue): void {
+  const method = paymentMethodOf(world, userId, methodId);
   if (method === null || field(method, "source") !== "gift_card") return;
   const methods = objectField(world.edit("users", userId), "payment_methods");
-  const card = objectField(methods, charge.methodId as string);
-  card.set("amount", pythonSubtract(field(card, "amount"), charge.amount, "-="));
+  const card = objectField(methods, methodId as string);
+  card.set("amount", pythonSubtract(field(card, "amount"), amount, "-="));
 }
 
 /** `payment_history.append` or `.extend`; the history is whatever was given when the reservation was booked. */

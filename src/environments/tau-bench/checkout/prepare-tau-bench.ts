@@ -5,9 +5,9 @@ import { mkdtemp, rm, lstat, mkdir, readdir, realpath, rename, rmdir, writeFile 
 import { tmpdir } from "node:os";
 import { join, basename, dirname, resolve } from "node:path";
 
-import { ConfigurationError } from "../../../core/index.ts";
+import { ConfigurationError, messageOf } from "../../../core/index.ts";
 import { readTauBenchCheckout } from "./read-checkout.ts";
-import { cloneUpstream, type Upstream, upstreamCommit, upstreamUrl } from "./upstream.ts";
+import { cloneUpstream, codeOf, type Upstream, upstreamCommit, upstreamUrl } from "./upstream.ts";
 
 export type PrepareTauBenchOptions = {
   /** Folder of an upstream checkout. Default: the pinned commit is cloned with git into a temporary folder. */
@@ -37,30 +37,26 @@ export type PreparedTauBench = {
 export async function prepareTauBench(options: PrepareTauBenchOptions): Promise<PreparedTauBench> {
   // Before anything is fetched or read.
   await checkTarget(options.to);
-  if (options.from !== undefined) return prepareFrom(options.from, null, options);
+  const { from, to, onProgress, signal } = options;
+  const prepare = async (checkout: string, commit: string | null): Promise<PreparedTauBench> => {
+    const files = await readTauBenchCheckout(checkout, {
+      ...(onProgress === undefined ? {} : { onProgress }),
+      ...(signal === undefined ? {} : { signal }),
+    });
+    const folder = await writeFolder(to, files);
+    onProgress?.(`Wrote ${files.size} files to ${folder}.`);
+    return { folder, files: [...files.keys()], commit };
+  };
+  if (from !== undefined) return prepare(from, null);
   const upstream: Upstream = { url: upstreamUrl, commit: upstreamCommit, git: "git", ...options.upstream };
   const clone = await mkdtemp(join(tmpdir(), "tau-bench-"));
   try {
-    options.onProgress?.(`Cloning ${upstream.url} at commit ${upstream.commit.slice(0, 12)} with git.`);
-    await cloneUpstream(upstream, clone, options.signal);
-    return await prepareFrom(clone, upstream.commit, options);
+    onProgress?.(`Cloning ${upstream.url} at commit ${upstream.commit.slice(0, 12)} with git.`);
+    await cloneUpstream(upstream, clone, signal);
+    return await prepare(clone, upstream.commit);
   } finally {
     await rm(clone, { recursive: true, force: true });
   }
-}
-
-async function prepareFrom(
-  checkout: string,
-  commit: string | null,
-  { to, onProgress, signal }: PrepareTauBenchOptions,
-): Promise<PreparedTauBench> {
-  const files = await readTauBenchCheckout(checkout, {
-    ...(onProgress === undefined ? {} : { onProgress }),
-    ...(signal === undefined ? {} : { signal }),
-  });
-  const folder = await writeFolder(to, files);
-  onProgress?.(`Wrote ${files.size} files to ${folder}.`);
-  return { folder, files: [...files.keys()], commit };
 }
 
 /**
@@ -95,7 +91,10 @@ async function writeFolder(folder: string, files: ReadonlyMap<string, string>): 
       await mkdir(dirname(file), { recursive: true });
       await writeFile(file, text, "utf8");
     }
-    await removeEmptyFolder(target);
+    // Not every platform renames onto an empty folder.
+    await rmdir(target).catch((error: unknown) => {
+      if (codeOf(error) !== "ENOENT") throw error;
+    });
     await rename(written, target);
     return target;
   } catch (error) {
@@ -105,32 +104,16 @@ async function writeFolder(folder: string, files: ReadonlyMap<string, string>): 
   }
 }
 
-/** Not every platform renames onto an empty folder. */
-async function removeEmptyFolder(folder: string): Promise<void> {
-  try {
-    await rmdir(folder);
-  } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw error;
-  }
-}
-
 async function isLink(path: string): Promise<boolean> {
-  try {
-    return (await lstat(path)).isSymbolicLink();
-  } catch {
-    return false;
-  }
+  return (await lstat(path).catch(() => null))?.isSymbolicLink() === true;
 }
 
 function explain(error: unknown, folder: string): unknown {
   const code = codeOf(error);
   if (error instanceof ConfigurationError || code === null) return error;
   const isTaken = code === "ENOTEMPTY" || code === "EEXIST";
-  const reason = error instanceof Error ? error.message : String(error);
-  return cannotWrite(folder, isTaken ? "another process has written to it meanwhile" : reason);
+  return cannotWrite(folder, isTaken ? "another process has written to it meanwhile" : messageOf(error));
 }
-
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : null);
 
 const cannotWrite = (folder: string, problem: string): ConfigurationError =>
   new ConfigurationError(

@@ -4,12 +4,12 @@
 import { stat, readFile, realpath } from "node:fs/promises";
 import { join, sep } from "node:path";
 
-import { ConfigurationError } from "../../../core/index.ts";
+import { ConfigurationError, messageOf } from "../../../core/index.ts";
 import { dumpJson, JsonSyntaxError, parseJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { parsePython, type PythonSource } from "./python/python-source.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
 import { readUserPromptContents } from "./read-user-prompts.ts";
-import { checkoutRemedy, domainFolder, upstreamDomains, userSource, type UpstreamDomain } from "./upstream.ts";
+import { checkoutRemedy, codeOf, domainFolder, upstreamDomains, userSource, type UpstreamDomain } from "./upstream.ts";
 import { parseUserPrompts, type TauUserPrompts } from "./user-prompts.ts";
 
 /** Path in the prepared layout (with `/`) to the text of the file. */
@@ -57,7 +57,7 @@ export async function readTauBenchCheckout(folder: string, options: ReadCheckout
   return files;
 }
 
-/** Texts of the simulated users, in the prepared layout; a folder prepared by other means may lack it. */
+/** Prompts of the simulated users, in the prepared layout; a folder prepared by other means may lack it. */
 export const userPromptsFile = "user_prompts.json";
 
 /** Displays of one domain, in its folder of the prepared layout: upstream's lines, byte for byte. */
@@ -98,7 +98,7 @@ const toFile = (value: JsonValue): string => `${dumpJson(value, { indent: 1 })}\
 /** A table is copied as it is; that it is one is found out here, not in the middle of a run. */
 function checkTable(path: string, text: string): string {
   if (parse(text, path, 1) instanceof Map) return text;
-  throw cannotRead(path, 1, "a table is an object of records by their ids");
+  throw cannotRead(`"${path}", line 1`, "a table is an object of records by their ids");
 }
 
 /** The displays of a file with one JSON object a line. Throws a `ConfigurationError` that names file and line. */
@@ -109,7 +109,7 @@ export function parseDisplays(text: string, path: string): string[] {
     const value = parse(line, path, index + 1);
     const display = value instanceof Map ? value.get("messages_display") : undefined;
     if (typeof display === "string") return display;
-    throw cannotRead(path, index + 1, 'there is no text "messages_display"');
+    throw cannotRead(`"${path}", line ${index + 1}`, 'there is no text "messages_display"');
   });
 }
 
@@ -119,12 +119,12 @@ function parse(text: string, path: string, firstLine: number): JsonValue {
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error;
     const line = firstLine + text.slice(0, error.offset).split("\n").length - 1;
-    throw cannotRead(path, line, `this is no JSON (${error.pythonMessage})`);
+    throw cannotRead(`"${path}", line ${line}`, `this is no JSON (${error.pythonMessage})`);
   }
 }
 
-const cannotRead = (path: string, line: number, problem: string): ConfigurationError =>
-  new ConfigurationError(`Cannot read "${path}", line ${line}: ${problem}; ${checkoutRemedy}.`);
+const cannotRead = (place: string, problem: string, cause?: unknown): ConfigurationError =>
+  new ConfigurationError(`Cannot read ${place}: ${problem}; ${checkoutRemedy}.`, { cause });
 
 /** The largest table of upstream has 2.3 MB. */
 const maxBytes = 64_000_000;
@@ -132,43 +132,37 @@ const maxBytes = 64_000_000;
 /** Throws a `ConfigurationError` that names the file and says what is wrong with it. */
 async function readCheckoutFile(folder: string, path: string): Promise<string> {
   const text = await readCheckoutFileIfAny(folder, path);
-  if (text === null) throw cannotReadFile(folder, path, "there is no such file");
+  if (text === null) throw cannotRead(`"${path}" of the checkout "${folder}"`, "there is no such file");
   return text;
 }
 
 /** `null` when there is no such file; otherwise as {@link readCheckoutFile}. */
 export async function readCheckoutFileIfAny(folder: string, path: string): Promise<string | null> {
+  const refuse = (problem: string, cause?: unknown): ConfigurationError =>
+    cannotRead(`"${path}" of the checkout "${folder}"`, problem, cause);
+  let bytes: Uint8Array;
   try {
     const root = await realpath(folder);
     const file = await realpath(join(root, path));
     if (!file.startsWith(root.endsWith(sep) ? root : root + sep)) {
-      throw cannotReadFile(folder, path, "it is a link that leads out of the checkout");
+      throw refuse("it is a link that leads out of the checkout");
     }
-    const { size, ...stats } = await stat(file).then((found) => ({ size: found.size, isFile: found.isFile() }));
-    if (!stats.isFile) throw cannotReadFile(folder, path, "it is no file");
-    if (size > maxBytes) throw cannotReadFile(folder, path, `it has ${size} bytes, ${maxBytes} is the most`);
-    return decode(await readFile(file), folder, path);
+    const stats = await stat(file);
+    if (!stats.isFile()) throw refuse("it is no file");
+    if (stats.size > maxBytes) throw refuse(`it has ${stats.size} bytes, ${maxBytes} is the most`);
+    bytes = await readFile(file);
   } catch (error) {
     if (error instanceof ConfigurationError) throw error;
-    const code = error instanceof Error && "code" in error ? error.code : null;
+    const code = codeOf(error);
     if (code === "ENOENT" || code === "ENOTDIR") return null;
-    throw cannotReadFile(folder, path, error instanceof Error ? error.message : String(error), error);
+    throw refuse(messageOf(error), error);
   }
-}
-
-/** The byte order mark stays, so that a copy has the same bytes. */
-function decode(bytes: Uint8Array, folder: string, path: string): string {
   try {
+    // The byte order mark stays, so that a copy has the same bytes.
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
   } catch (error) {
-    throw cannotReadFile(folder, path, "its bytes are no UTF-8", error);
+    throw refuse("its bytes are no UTF-8", error);
   }
-}
-
-function cannotReadFile(folder: string, path: string, problem: string, cause?: unknown): ConfigurationError {
-  return new ConfigurationError(`Cannot read "${path}" of the checkout "${folder}": ${problem}; ${checkoutRemedy}.`, {
-    cause,
-  });
 }
 
 /** Upstream's prompts for simulated users; `null` when the folder has none. Throws a `ConfigurationError` when they are damaged. */
@@ -195,7 +189,7 @@ async function readPrepared(folder: string, path: string): Promise<string | null
   try {
     return await readFile(join(folder, path), "utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    if (codeOf(error) === "ENOENT") return null;
     throw new ConfigurationError(`Cannot read "${join(folder, path)}": ${String(error)}; correct or remove it.`, {
       cause: error,
     });

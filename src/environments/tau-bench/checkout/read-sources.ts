@@ -70,13 +70,26 @@ export function readRules(source: PythonSource): JsonValue[] {
 export function readTasks(source: PythonSource, variable: string): JsonValue[] {
   const scope = readScope(source, source.top);
   const { value } = findBinding(source, scope, variable, "assignment");
-  const names: ConstructorNames = { task: findName(source, scope, "Task"), action: findName(source, scope, "Action") };
-  return readItems(source, value).map((item) => readTask(source, item, names));
+  const [task, action] = [findName(source, scope, "Task"), findName(source, scope, "Action")];
+  const text: FieldReader = (node) => readText(source, node);
+  const list =
+    (item: FieldReader): FieldReader =>
+    (node) =>
+      readItems(source, node).map(item);
+  const kwargs: FieldReader = (node) => {
+    const read = readLiteral(source, node);
+    if (read instanceof Map) return read;
+    throw problemAt(source, node, "the arguments of an action are no dictionary");
+  };
+  const readAction: FieldReader = (node) => readRecord(source, node, { name: action, fields: { name: text, kwargs } });
+  // One order of keys, whatever order the keywords have.
+  const fields = { annotator: text, user_id: text, instruction: text, actions: list(readAction), outputs: list(text) };
+  return readItems(source, value).map((node) =>
+    readRecord(source, node, { name: task, fields, optional: ["annotator"] }),
+  );
 }
 
-/** What the two constructors are called in a source. */
-type ConstructorNames = { readonly task: string; readonly action: string };
-
+/** What a constructor is called in a source. */
 function findName(source: PythonSource, scope: Scope, name: string): string {
   for (const [local, bindings] of scope.bindings) {
     const isIt = bindings.some(
@@ -90,48 +103,24 @@ function findName(source: PythonSource, scope: Scope, name: string): string {
   throw problemAt(source, 0, `"${name}" is not imported from tau_bench.types`);
 }
 
-function readTask(source: PythonSource, node: SyntaxNode, names: ConstructorNames): JsonObject {
-  const values = readCall(source, node, {
-    name: names.task,
-    required: ["user_id", "instruction", "actions", "outputs"],
-    optional: ["annotator"],
-  });
-  const task: JsonObject = new Map();
-  // One order of keys, whatever order the keywords have.
-  for (const [key, read] of taskFields) {
+type FieldReader = (node: SyntaxNode) => JsonValue;
+
+function readRecord(
+  source: PythonSource,
+  node: SyntaxNode,
+  type: {
+    readonly name: string;
+    readonly fields: Readonly<Record<string, FieldReader>>;
+    readonly optional?: readonly string[];
+  },
+): JsonObject {
+  const { name, fields, optional = [] } = type;
+  const required = Object.keys(fields).filter((key) => !optional.includes(key));
+  const values = readCall(source, node, { name, required, optional });
+  const record: JsonObject = new Map();
+  for (const [key, read] of Object.entries(fields)) {
     const value = values.get(key);
-    if (value !== undefined) task.set(key, read(source, value, names));
+    if (value !== undefined) record.set(key, read(value));
   }
-  return task;
-}
-
-type FieldReader = (source: PythonSource, node: SyntaxNode, names: ConstructorNames) => JsonValue;
-
-const taskFields: readonly (readonly [string, FieldReader])[] = [
-  ["annotator", readText],
-  ["user_id", readText],
-  ["instruction", readText],
-  ["actions", (source, node, names) => readItems(source, node).map((item) => readAction(source, item, names))],
-  ["outputs", (source, node) => readItems(source, node).map((item) => readText(source, item))],
-];
-
-function readAction(source: PythonSource, node: SyntaxNode, names: ConstructorNames): JsonObject {
-  const values = readCall(source, node, { name: names.action, required: ["name", "kwargs"], optional: [] });
-  const action: JsonObject = new Map();
-  for (const [key, read] of actionFields) {
-    const value = values.get(key);
-    if (value !== undefined) action.set(key, read(source, value, names));
-  }
-  return action;
-}
-
-const actionFields: readonly (readonly [string, FieldReader])[] = [
-  ["name", readText],
-  ["kwargs", readArguments],
-];
-
-function readArguments(source: PythonSource, node: SyntaxNode): JsonValue {
-  const value = readLiteral(source, node);
-  if (value instanceof Map) return value;
-  throw problemAt(source, node, "the arguments of an action are no dictionary");
+  return record;
 }

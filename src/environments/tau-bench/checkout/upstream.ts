@@ -41,7 +41,7 @@ export const upstreamDomains: readonly UpstreamDomain[] = [
   },
 ];
 
-/** Texts of the simulated users, shared by all domains. Its presence is what makes a folder a checkout. */
+/** Prompts of the simulated users, shared by all domains. Its presence is what makes a folder a checkout. */
 export const userSource = "tau_bench/envs/user.py";
 
 export const domainFolder = (domain: UpstreamDomain): string => `tau_bench/envs/${domain.name}`;
@@ -94,8 +94,7 @@ const gitEnvironment = (): NodeJS.ProcessEnv => ({
 function explain(error: unknown, { url, commit, git }: Upstream): ConfigurationError {
   const beginning = `Cannot clone τ-bench from "${url}" at commit ${commit.slice(0, 12)}:`;
   const remedy = "clone it where you can, and name the folder with --from <checkout>";
-  const code = error instanceof Error && "code" in error ? error.code : null;
-  if (code === "ENOENT") {
+  if (codeOf(error) === "ENOENT") {
     return new ConfigurationError(`${beginning} there is no program "${git}"; install git, or ${remedy}.`, {
       cause: error,
     });
@@ -107,3 +106,6 @@ function explain(error: unknown, { url, commit, git }: Upstream): ConfigurationE
     { cause: error },
   );
 }
+
+/** Of an error of the system; `null` for any other. */
+export const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : null);

@@ -15,32 +15,19 @@ export function formatTemplate(template: Template): string {
 }
 
 /** Reads what {@link formatTemplate} writes. Returns the reason, as a sentence part, when the text is no such template. */
-function parseTemplate(text: string, placeholders: readonly string[]): Template | { readonly problem: string } {
+function parseTemplate(text: string, placeholders: readonly string[]): Template | string {
   const parts: (string | { readonly placeholder: string })[] = [];
-  let position = 0;
-  while (position < text.length) {
-    const character = text[position] ?? "";
-    if ((character === "{" || character === "}") && text[position + 1] === character) {
-      parts.push(character);
-      position += 2;
-    } else if (character === "{") {
-      const end = text.indexOf("}", position);
-      const name = text.slice(position + 1, end < 0 ? text.length : end);
-      if (end < 0 || !placeholders.includes(name)) {
+  for (const [part] of text.matchAll(/\{\{|\}\}|\{[^}]*\}?|\}|[^{}]+/g)) {
+    if (part === "}") return 'a single "}" stands in it, "}}" is expected';
+    if (part === "{{" || part === "}}") parts.push(part[0]!);
+    else if (!part.startsWith("{")) parts.push(part);
+    else {
+      const name = part.slice(1).replace(/\}$/, "");
+      if (!part.endsWith("}") || !placeholders.includes(name)) {
         const known = placeholders.map((placeholder) => `{${placeholder}}`).join(", ");
-        return {
-          problem: `${JSON.stringify(`{${name.slice(0, 40)}}`)} is none of its placeholders (${known || "none"})`,
-        };
+        return `${JSON.stringify(`{${name.slice(0, 40)}}`)} is none of its placeholders (${known || "none"})`;
       }
       parts.push({ placeholder: name });
-      position = end + 1;
-    } else if (character === "}") {
-      return { problem: 'a single "}" stands in it, "}}" is expected' };
-    } else {
-      let end = position;
-      while (end < text.length && text[end] !== "{" && text[end] !== "}") end++;
-      parts.push(text.slice(position, end));
-      position = end;
     }
   }
   return parts;
@@ -64,14 +51,20 @@ type ReviewedLine = { readonly transcript: string; readonly response: string };
 
 /** Reads the text of a `user_prompts.json`; `file` is for messages. Throws a `ConfigurationError` when it is no such file. */
 export function parseUserPrompts(text: string, file: string): TauUserPrompts {
-  const prompts = parse(text, file);
+  let prompts: JsonValue;
+  try {
+    prompts = parseJson(text);
+  } catch (error) {
+    if (error instanceof JsonSyntaxError) throw cannotRead(file, `it is no JSON (${error.pythonMessage})`);
+    throw error;
+  }
   const read = (key: string, placeholders: readonly string[]): Template => {
     const value = prompts instanceof Map ? prompts.get(key) : undefined;
     if (typeof value !== "string") {
       throw cannotRead(file, `it has no string "${key}", one string for each prompt is expected`);
     }
     const template = parseTemplate(value, placeholders);
-    if ("problem" in template) throw cannotRead(file, `in "${key}", ${template.problem}`);
+    if (typeof template === "string") throw cannotRead(file, `in "${key}", ${template}`);
     return template;
   };
   const readSystem = (key: string): ((instruction: string | null) => string) => {
@@ -90,15 +83,6 @@ export function parseUserPrompts(text: string, file: string): TauUserPrompts {
     check: readReview("check"),
     reflect: readReview("reflect"),
   };
-}
-
-function parse(text: string, file: string): JsonValue {
-  try {
-    return parseJson(text);
-  } catch (error) {
-    if (error instanceof JsonSyntaxError) throw cannotRead(file, `it is no JSON (${error.pythonMessage})`);
-    throw error;
-  }
 }
 
 const cannotRead = (file: string, problem: string): ConfigurationError =>

@@ -14,9 +14,9 @@ import {
 import { JsonFloat, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { findRecord, type FoundRecord } from "../common/common-tools.ts";
 import {
-  asKey,
   attributeError,
   countIn,
+  entryAt,
   field,
   iterate,
   lengthOf,
@@ -67,7 +67,7 @@ const cancelPendingOrder = orderTool({
     const refunds = objectsField(order.record, "payment_history").map((payment) => {
       const methodId = textField(payment, "payment_method_id");
       const amount = field(payment, "amount");
-      if (isGiftCardId(methodId)) changeBalance(world, order, { methodId, add: amount });
+      if (isGiftCardId(methodId)) changeBalance(world, order, methodId, (balance) => pythonAdd(balance, amount, "+="));
       return historyEntry("refund", amount, methodId);
     });
     const edited = world.edit("orders", order.id);
@@ -129,8 +129,8 @@ const modifyPendingOrderPayment = orderTool({
       historyEntry("payment", amount, payment_method_id),
       historyEntry("refund", amount, oldId),
     );
-    if (isGiftCard(method)) changeBalance(world, order, { methodId: payment_method_id as string, take: amount });
-    if (isGiftCardId(oldId)) changeBalance(world, order, { methodId: oldId, add: amount });
+    if (isGiftCard(method)) charge(world, order, payment_method_id, amount);
+    if (isGiftCardId(oldId)) changeBalance(world, order, oldId, (balance) => pythonAdd(balance, amount, "+="));
     return null;
   },
 });
@@ -142,7 +142,7 @@ const modifyPendingOrderItems = orderTool({
   verb: "modified",
   parameters: ["item_ids", "new_item_ids", "payment_method_id"],
   change: (world, order, { item_ids, new_item_ids, payment_method_id }) => {
-    const swap = pairItems(world, order, { itemIds: item_ids, newItemIds: new_item_ids });
+    const swap = pairItems(world, order, item_ids, new_item_ids);
     if (typeof swap === "string") return swap;
     const { pairs, priceDifference } = swap;
     const method = paymentMethodOf(world, order, payment_method_id);
@@ -155,8 +155,7 @@ const modifyPendingOrderItems = orderTool({
     const amount =
       priceDifference instanceof JsonFloat ? new JsonFloat(Math.abs(priceDifference.value)) : priceDifference;
     objectsField(edited, "payment_history").push(historyEntry(type, amount, payment_method_id));
-    if (isGiftCard(method))
-      changeBalance(world, order, { methodId: payment_method_id as string, take: priceDifference });
+    if (isGiftCard(method)) charge(world, order, payment_method_id, priceDifference);
     for (const { itemId, newItemId } of pairs) {
       // Found again each time: of two pairs a to b and b to c the second hits the same line again.
       const item = itemOf(edited, itemId);
@@ -177,7 +176,7 @@ const exchangeDeliveredOrderItems = orderTool({
   verb: "exchanged",
   parameters: ["item_ids", "new_item_ids", "payment_method_id"],
   change: (world, order, { item_ids, new_item_ids, payment_method_id }) => {
-    const swap = pairItems(world, order, { itemIds: item_ids, newItemIds: new_item_ids });
+    const swap = pairItems(world, order, item_ids, new_item_ids);
     if (typeof swap === "string") return swap;
     const difference = pythonRound(swap.priceDifference as number | bigint | JsonFloat, 2);
     const method = paymentMethodOf(world, order, payment_method_id);
@@ -233,10 +232,7 @@ function sorted(ids: JsonValue): JsonValue[] {
 
 /** The order's owner's method of that id, for reading only; `null` when the owner has none. */
 function paymentMethodOf(world: World, order: FoundRecord, methodId: JsonValue): JsonObject | null {
-  const methods = objectField(world.read("users", textField(order.record, "user_id"))!, "payment_methods");
-  const id = asKey(methodId);
-  const method = id === null ? undefined : methods.get(id);
-  return method instanceof Map ? method : null;
+  return entryAt(objectField(world.read("users", textField(order.record, "user_id"))!, "payment_methods"), methodId);
 }
 
 const isGiftCard = (method: JsonObject): boolean => field(method, "source") === "gift_card";
@@ -248,20 +244,23 @@ const isShortGiftCard = (method: JsonObject, price: JsonValue): boolean =>
 const isGiftCardId = (methodId: string): boolean => methodId.includes("gift_card");
 
 /**
- * Adds to or takes from the balance of the owner's gift card, and rounds it to cents: a balance that was an int becomes a
- * float with the first float amount. A card that is not the owner's is a KeyError.
+ * Changes the balance of the owner's gift card, and rounds it to cents: a balance that was an int becomes a float with the first
+ * float amount. A card that is not the owner's is a KeyError.
  */
 function changeBalance(
   world: World,
   order: FoundRecord,
-  { methodId, add, take }: { readonly methodId: string; readonly add?: JsonValue; readonly take?: JsonValue },
+  methodId: string,
+  change: (balance: JsonValue) => JsonValue,
 ): void {
   const user = world.edit("users", textField(order.record, "user_id"));
   const card = objectField(objectField(user, "payment_methods"), methodId);
-  let balance = field(card, "balance");
-  if (add !== undefined) balance = pythonAdd(balance, add, "+=");
-  if (take !== undefined) balance = pythonSubtract(balance, take, "-=");
+  const balance = change(field(card, "balance"));
   card.set("balance", isNumber(balance) ? pythonRound(balance, 2) : balance);
+}
+
+function charge(world: World, order: FoundRecord, methodId: JsonValue, amount: JsonValue): void {
+  changeBalance(world, order, methodId as string, (balance) => pythonSubtract(balance, amount, "-="));
 }
 
 function isNumber(value: JsonValue): value is number | bigint | JsonFloat {
@@ -295,11 +294,7 @@ function findMissingItem(order: FoundRecord, itemIds: JsonValue): JsonValue | un
 }
 
 /** The pairs, or the error text of the tool. */
-function pairItems(
-  world: World,
-  order: FoundRecord,
-  { itemIds, newItemIds }: { readonly itemIds: JsonValue; readonly newItemIds: JsonValue },
-): ItemPairs | string {
+function pairItems(world: World, order: FoundRecord, itemIds: JsonValue, newItemIds: JsonValue): ItemPairs | string {
   const missing = findMissingItem(order, itemIds);
   if (missing !== undefined) return `Error: ${pythonStr(missing)} not found`;
   if (lengthOf(itemIds) !== lengthOf(newItemIds)) return "Error: the number of items to be exchanged should match";
@@ -326,10 +321,7 @@ function itemOf(order: JsonObject, itemId: JsonValue): JsonObject {
 
 /** The variant of the item's product, for reading only; `null` when the product has none of that id. */
 function variantOf(world: World, item: JsonObject, variantId: JsonValue): JsonObject | null {
-  const variants = objectField(world.read("products", textField(item, "product_id"))!, "variants");
-  const id = asKey(variantId);
-  const variant = id === null ? undefined : variants.get(id);
-  return variant instanceof Map ? variant : null;
+  return entryAt(objectField(world.read("products", textField(item, "product_id"))!, "variants"), variantId);
 }
 
 /** `itemIds.count(id)`: lists and strings can count. */

@@ -1,9 +1,8 @@
 // The online shop: orders, products, users.
 
-import { field, objectField, objectsField, textField } from "../fields.ts";
-import { calculate } from "../common/calculate.ts";
-import { getUserDetails, think, transferToHumanAgents } from "../common/common-tools.ts";
-import { type Shape, shapeProblem } from "../table-shape.ts";
+import { commonTools, findBrokenMethod } from "../common/common-tools.ts";
+import { objectsField, textField } from "../fields.ts";
+import type { Shape } from "../table-shape.ts";
 import type { TauDomain } from "../tool.ts";
 import type { SharedBase } from "../world.ts";
 import { changes } from "./changes.ts";
@@ -41,23 +40,14 @@ export const retailDomain: TauDomain = {
   name: "retail",
   tables: { orders: order, products: product, users: user },
   splits: ["train", "test", "dev"],
-  tools: [calculate, getUserDetails, think, transferToHumanAgents, ...lookUps, ...changes],
+  tools: [...commonTools, ...lookUps, ...changes],
   terminating: new Set(["transfer_to_human_agents"]),
   findBrokenReference,
 };
 
 function findBrokenReference(base: SharedBase): string | null {
-  for (const [id, record] of base.table("users")) {
-    for (const [methodId, method] of objectField(record, "payment_methods")) {
-      if (!(method instanceof Map) || field(method, "source") !== "gift_card") continue;
-      const problem = shapeProblem(
-        method,
-        { fields: { balance: "number" } },
-        `users.${id}.payment_methods.${methodId}`,
-      );
-      if (problem !== null) return problem;
-    }
-  }
+  const broken = findBrokenMethod(base, (source) => source === "gift_card", "balance");
+  if (broken !== null) return broken;
   for (const [id, record] of base.table("orders")) {
     const userId = textField(record, "user_id");
     if (!base.table("users").has(userId)) return `orders.${id} belongs to user "${userId}", who does not exist`;
