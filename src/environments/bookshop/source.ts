@@ -5,7 +5,7 @@ import type { EnvironmentSource, Task } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import { type BookshopSplit, type Kind, kinds, type Level, levels } from "./world.ts";
 import { createTaskset } from "../../core/taskset.ts";
-import { BookshopEnvironment } from "./environment.ts";
+import { createBookshop } from "./environment.ts";
 import { createScenario, cycleLength, placeInCycle, type Scenario } from "./scenario.ts";
 
 export type BookshopOptions = {
@@ -46,7 +46,7 @@ export function bookshopSource(options: BookshopOptions = {}): EnvironmentSource
           return task;
         },
       }),
-    open: (task) => new BookshopEnvironment(task, scenarios.get(task) ?? scenarioOf(task)),
+    open: (task) => createBookshop(task, scenarios.get(task) ?? scenarioOf(task)),
   };
 }
 
