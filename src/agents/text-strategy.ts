@@ -102,8 +102,8 @@ function createTextStrategy(
         policy: isSpeech ? speechPolicy : policy,
       });
       if (!isSpeech || decision.type !== "call") return decision;
-      const words = decision.arguments.get("content");
-      return { type: "say", words: typeof words === "string" ? words : "", problems: decision.problems };
+      const content = decision.arguments.get("content");
+      return { type: "say", words: typeof content === "string" ? content : "", problems: decision.problems };
     },
     observe: (decision, observation) => ({
       role: "user",
@@ -120,7 +120,7 @@ function systemText(guidelines: string, definitions: Parameters<typeof dumpJson>
 /** The action by which a policy speaks to the user. */
 const respondName = "respond";
 
-/** Judged and listed like a tool, but not one: its content is speech. */
+/** Validated and listed like a tool, but not one: its content is speech. */
 const respondTool: Tool = toolFromDefinition(
   fromPlain({
     type: "function",

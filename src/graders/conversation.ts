@@ -39,7 +39,7 @@ export function conversationOf(episode: Episode): Conversation {
   return steps;
 }
 
-/** Something the user was told and the agent may ask for. */
+/** Something the user knows and the agent may ask for. */
 export type KnownFact = {
   /** As people ask for it, in lower case: "user id". */
   readonly name: string;
@@ -47,7 +47,7 @@ export type KnownFact = {
 };
 
 export type TaskFacts = {
-  /** What the simulated user was told; `null`: not in text. */
+  /** What the simulated user was instructed with; `null`: not in text. */
   readonly instruction: string | null;
   readonly tools: readonly Tool[];
   /** Calls that lead to the expected end; `null`: not known. */

@@ -44,7 +44,7 @@ export function attributeFault(episode: FailedEpisode): FaultAttribution {
 function findBrokenInfrastructure({ outcome, failure }: FailedEpisode): FaultAttribution | null {
   if (failure !== null) {
     const isWorld = failure.boundary === "environment" || failure.boundary === "tool" || failure.boundary === "grader";
-    // A user model that answers, and answers without words, is a bad user; one that cannot be reached is no user at all.
+    // A user model that answers, and answers without text, is a bad user; one that cannot be reached is no user at all.
     const isBadUser = failure.boundary === "user" && /^(empty|malformed)-reply$/.test(failure.code);
     const fault = isWorld ? "environment" : isBadUser ? "user" : "infrastructure";
     const evidence = `Fault at boundary "${failure.boundary}" (${failure.code}): ${failure.message}`;
@@ -86,7 +86,7 @@ function findUndeterminedEnd(conversation: Conversation, { instruction, expected
       );
       if (best === null || keys.length < best.keys.length) best = { keys, made: call.arguments };
     }
-    // A expected call that was never made is a difference of its own; a read that was never made changes nothing.
+    // An expected call that was never made is a difference of its own; a read that was never made changes nothing.
     if (best === null && !isRead(expected.name)) return null;
     if (best === null || best.keys.length === 0 || isRead(expected.name)) continue;
     for (const key of best.keys) {

@@ -1,5 +1,5 @@
 // A second opinion on failures that no rule explains, from a model. Off unless a model is given; its answer is a
-// label with words, never a reward. The prompt is our own.
+// label with a reason, never a reward. The prompt is our own.
 
 import { attribute, type EnvironmentSource, type Task } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/index.ts";
@@ -15,7 +15,7 @@ export interface JudgeModel {
 }
 
 export type JudgeOptions = {
-  /** What the rules said; kept where the answer of the model cannot be read. */
+  /** What the rules said; it stands where the answer of the model cannot be read. */
   readonly byRules: FaultAttribution;
   /** What the agent had to follow. */
   readonly guidelines: string;
