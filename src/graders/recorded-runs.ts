@@ -75,7 +75,7 @@ function numberOf(value: JsonValue | undefined): number | null {
 function readConversation(messages: readonly JsonObject[]): Conversation {
   const isWritten = writesActions(messages);
   const steps: ConversationStep[] = [];
-  let open: { readonly name: string; readonly arguments: JsonObject } | null = null;
+  let open: Action | null = null;
   const close = (result: string): void => {
     if (open === null) return;
     const isError = result.startsWith("Error: ") || result === `Unknown action ${open.name}`;
@@ -104,26 +104,28 @@ function readConversation(messages: readonly JsonObject[]): Conversation {
   return steps;
 }
 
+type Action = { readonly name: string; readonly arguments: JsonObject };
+
+function actionOf(name: JsonValue | undefined, values: JsonValue | undefined): Action | null {
+  return typeof name === "string" && values instanceof Map ? { name, arguments: values } : null;
+}
+
 /** The first tool call of a message: upstream's agents make one at a time. */
-function readCall(message: JsonObject): { readonly name: string; readonly arguments: JsonObject } | null {
+function readCall(message: JsonObject): Action | null {
   const calls = message.get("tool_calls");
   const first = Array.isArray(calls) ? calls[0] : null;
   const fn = first instanceof Map ? first.get("function") : null;
   if (!(fn instanceof Map)) return null;
-  const name = fn.get("name");
   const written = fn.get("arguments");
-  const values = typeof written === "string" ? parse(written) : null;
-  return typeof name === "string" && values instanceof Map ? { name, arguments: values } : null;
+  return actionOf(fn.get("name"), typeof written === "string" ? parse(written) : null);
 }
 
-/** An action as act and react agents write it: JSON behind the last "Action:"; what is no JSON are text. */
-function readWritten(text: string): { readonly name: string; readonly arguments: JsonObject } {
+/** An action as act and react agents write it: JSON behind the last "Action:"; what is no JSON is text. */
+function readWritten(text: string): Action {
   const written = pythonStrip(text.split("Action:").at(-1) ?? "");
   const action = parse(written);
-  const name = action instanceof Map ? action.get("name") : null;
-  const values = action instanceof Map ? action.get("arguments") : null;
-  if (typeof name === "string" && values instanceof Map) return { name, arguments: values };
-  return { name: "respond", arguments: new Map([["content", written]]) };
+  const read = action instanceof Map ? actionOf(action.get("name"), action.get("arguments")) : null;
+  return read ?? { name: "respond", arguments: new Map([["content", written]]) };
 }
 
 /** Whether actions are written as text: such a prompt lists the tools in its first message. */

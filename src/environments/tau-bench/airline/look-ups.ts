@@ -78,7 +78,6 @@ const searchOnestopFlight = defineTool({
         // A broken date is noticed here, before anything else about the pair.
         const secondDate = arrival.includes("+1") ? dayAfter(date) : date;
         if (compareCodePoints(arrival, textField(second, "scheduled_departure_time_est")) > 0) continue;
-        if (!hasDay(first, date) || !hasDay(second, secondDate)) continue;
         if (!isAvailable(first, date) || !isAvailable(second, secondDate)) continue;
         results.push([withDay(first, date).set("date", date), withDay(second, date).set("date", secondDate)]);
       }
