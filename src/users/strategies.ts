@@ -71,8 +71,8 @@ export const reactStrategy = (compat: UserCompat): UserStrategy => ({
     const { messages, ask } = conversation;
     if (compat === "upstream") return readReactAsUpstream(remember(conversation, await ask(messages, readRaw)));
     const { reply, line } = await ask(messages, (text) => {
-      const reply = readUtterance(text);
-      return { reply, line: readReact(reply) };
+      const utterance = readUtterance(text);
+      return { reply: utterance, line: readReact(utterance) };
     });
     remember(conversation, reply);
     return line;
