@@ -16,6 +16,7 @@ const { values, positionals } = parseArgs({
     write: { type: "boolean", default: false },
     newest: { type: "boolean", default: false },
     full: { type: "boolean", default: false },
+    install: { type: "boolean", default: false },
   },
 });
 
@@ -38,18 +39,30 @@ const targets = {
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
+/**
+ * What `--install` does: what a target installs into build/ is there before it runs.
+ *
+ * @type {Readonly<Record<string, () => Promise<unknown>>>}
+ */
+const installs = {
+  "llama-cpp": async () => (await import("./verify/peers.mjs")).installLlama(),
+  router: async () => (await import("./verify/router.mjs")).installRouter(values),
+  python: async () => (await import("./verify/python-suite.mjs")).installPython(),
+};
+
 const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [options]
   --model <folder>, --prompts <n>, --write   of transformers and llama-cpp: what is read, how much, and whether the outcome is recorded
                                              (--write: of templates too)
   --newest                                   of servers and trainers: the newest version on PyPI in place of the pinned one
   --full                                     of trainers: plain torch trains for 12 minutes
+  --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
 const [name = ""] = positionals;
 const chosen = name === "all" ? Object.keys(targets) : [name];
 if (
   positionals.length < 1 ||
   positionals.length > (name === "learning" ? 2 : 1) ||
-  chosen.some((one) => !Object.hasOwn(targets, one))
+  chosen.some((one) => !Object.hasOwn(values.install ? installs : targets, one))
 ) {
   process.stderr.write(usage);
   process.exit(2);
@@ -60,14 +73,18 @@ const failed = [];
 for (const one of chosen) {
   if (chosen.length > 1) process.stdout.write(`\n=== ${one}\n`);
   try {
-    if ((await targets[one]?.()) !== 0) failed.push(one);
+    if (values.install) await installs[one]?.();
+    else if ((await targets[one]?.()) !== 0) failed.push(one);
   } catch (error) {
     if (!(error instanceof CannotVerify)) throw error;
     process.stderr.write(`${error.message}\n`);
     failed.push(one);
   }
 }
-if (chosen.length > 1) process.stdout.write(`\n${chosen.length} verified, failed: ${failed.join(", ") || "none"}\n`);
+if (chosen.length > 1)
+  process.stdout.write(
+    `\n${chosen.length} ${values.install ? "installed" : "verified"}, failed: ${failed.join(", ") || "none"}\n`,
+  );
 process.exit(failed.length === 0 ? 0 : 1);
 
 /** @param {"transformers" | "llama-cpp"} peer */

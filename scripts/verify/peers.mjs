@@ -62,18 +62,23 @@ function makeEnvironment() {
   return python;
 }
 
+/** The folder that has node-llama-cpp. */
+export function installLlama() {
+  const install = join(work, "llama-cpp");
+  mkdirSync(install, { recursive: true });
+  if (existsSync(join(install, "node_modules", "node-llama-cpp"))) return install;
+  writeFileSync(join(install, "package.json"), '{ "private": true }\n');
+  const platform = `${process.platform === "win32" ? "win" : process.platform === "darwin" ? "mac" : "linux"}-${process.arch}`;
+  const packages = [`node-llama-cpp@${pinned.nodeLlamaCpp}`, `@node-llama-cpp/${platform}@${pinned.nodeLlamaCpp}`];
+  // Without the optional packages: those are further builds, of hundreds of megabytes, for graphics cards.
+  run("npm", ["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", ...packages], install);
+  return install;
+}
+
 /** @param {Asked} asked */
 async function askLlama({ reference, referencePath, answerPath }) {
   const { folder } = reference;
-  const install = join(work, "llama-cpp");
-  mkdirSync(install, { recursive: true });
-  if (!existsSync(join(install, "node_modules", "node-llama-cpp"))) {
-    writeFileSync(join(install, "package.json"), '{ "private": true }\n');
-    const platform = `${process.platform === "win32" ? "win" : process.platform === "darwin" ? "mac" : "linux"}-${process.arch}`;
-    const packages = [`node-llama-cpp@${pinned.nodeLlamaCpp}`, `@node-llama-cpp/${platform}@${pinned.nodeLlamaCpp}`];
-    // Without the optional packages: those are further builds, of hundreds of megabytes, for graphics cards.
-    run("npm", ["install", "--omit=optional", "--ignore-scripts", "--no-audit", "--no-fund", ...packages], install);
-  }
+  const install = installLlama();
   const { exportGguf } = await import("../../dist/learner/model/index.js");
   const modelPath = join(work, `${basename(folder)}.gguf`);
   await exportGguf(folder, modelPath);

@@ -14,8 +14,7 @@ const tests = join(root, "python", "tests");
 
 /** Resolves with 0; ends the process when a step fails. */
 export async function verifyPython() {
-  mkdirSync(work, { recursive: true });
-  const python = process.env["VERIFY_PYTHON"] ?? makeEnvironment();
+  const python = installPython();
   const rows = join(work, "rows");
   rmSync(rows, { recursive: true, force: true });
   run(process.execPath, [join(root, "scripts", "verify", "export-fixtures.mjs"), rows]);
@@ -44,8 +43,10 @@ export async function verifyPython() {
   return 0;
 }
 
-/** A virtual environment with the pinned packages; pip's own settings decide where they come from. */
-function makeEnvironment() {
+/** The Python that has the pinned packages: a virtual environment, or VERIFY_PYTHON. pip's own settings decide where they come from. */
+export function installPython() {
+  if (process.env["VERIFY_PYTHON"] !== undefined) return process.env["VERIFY_PYTHON"];
+  mkdirSync(work, { recursive: true });
   const environment = join(work, "venv");
   const executable = join(environment, process.platform === "win32" ? "Scripts/python.exe" : "bin/python");
   const lists = ["requirements.txt", "requirements-alone.txt"].map((name) => join(tests, name));

@@ -52,15 +52,20 @@ const sent = {
   },
 };
 
+/** @param {{ readonly newest: boolean }} options */
+export function installRouter({ newest }) {
+  return makeEnvironment({
+    name: newest ? "router-newest" : "router",
+    packages: [newest ? "sglang-router" : `sglang-router==${version}`],
+  });
+}
+
 /**
  * @param {{ readonly newest: boolean }} options
  * @returns {Promise<number>} The exit code.
  */
 export async function verifyRouter({ newest }) {
-  const { folder: work, bin } = makeEnvironment({
-    name: newest ? "router-newest" : "router",
-    packages: [newest ? "sglang-router" : `sglang-router==${version}`],
-  });
+  const { folder: work, bin } = installRouter({ newest });
   const report = createReport(`sglang-router ${versionOf(bin("python"), "sglang-router")}`);
   const workers = await Promise.all(
     (await freePorts(2)).map((at, index) =>
