@@ -45,8 +45,8 @@ export async function verifyPython() {
 
 /** The Python that has the pinned packages: a virtual environment, or VERIFY_PYTHON. pip's own settings decide where they come from. */
 export function installPython() {
-  if (process.env["VERIFY_PYTHON"] !== undefined) return process.env["VERIFY_PYTHON"];
   mkdirSync(work, { recursive: true });
+  if (process.env["VERIFY_PYTHON"] !== undefined) return process.env["VERIFY_PYTHON"];
   const environment = join(work, "venv");
   const executable = join(environment, process.platform === "win32" ? "Scripts/python.exe" : "bin/python");
   const lists = ["requirements.txt", "requirements-alone.txt"].map((name) => join(tests, name));

@@ -33,7 +33,7 @@ type Batch = {
 
 /** A trainer takes longer than the episodes that are played meanwhile. */
 async function idle(producer: string): Promise<void> {
-  while ((await ask<{ readonly running_episodes: number }>(producer)).running_episodes > 0) await rest(5);
+  while ((await ask<{ readonly running_episodes: number }>(producer)).running_episodes > 0) await rest(20);
 }
 
 type Servers = {
