@@ -29,7 +29,7 @@ async function train(model, sabotage) {
     env: join(root, "bench", "lib", "plain-bookshop.mjs"),
     tasks: "0-2099",
     steps: steps[sabotage],
-    minutes: 10,
+    minutes: 20,
     groups: 12,
     threads: 2,
     seed: 1,

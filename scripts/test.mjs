@@ -1,9 +1,10 @@
 // `npm test`: sets the clone up, then runs the tests. Parameters are passed on to vitest (`npm test -- src/core`), except
 // `--full`, which runs properties and soaks with the counts of a release instead of those of every day, and `--needs-shared`,
-// which runs the test files that read `../shared`: what a run without that folder has skipped or played with less.
+// which runs the test files that read `../shared`: what a run without that folder has skipped or played with less. A folder that
+// has no tests (`npm test -- src/graders/labels`) is tested from the one above it.
 
-import { existsSync, readdirSync, readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 
 import { root, runAttached } from "./run-command.mjs";
 import { setUp } from "./setup.mjs";
@@ -23,10 +24,25 @@ if (!existsSync(join(root, "..", "shared"))) {
 
 const flags = process.argv.slice(2);
 const env = flags.includes("--full") ? { ...process.env, FULL: "1" } : process.env;
-const parameters = flags.filter((name) => name !== "--full" && name !== "--needs-shared");
+const parameters = flags.filter((name) => name !== "--full" && name !== "--needs-shared").map(folderWithTests);
 if (flags.includes("--needs-shared")) parameters.push(...filesThatNeedShared());
 const vitest = [join(root, "node_modules", "vitest", "vitest.mjs"), "run"];
 process.exitCode = await runAttached([...vitest, ...parameters], { env });
+
+/**
+ * A folder without tests is tested from the one above it; every other parameter is as it was.
+ *
+ * @param {string} parameter
+ * @returns {string}
+ */
+function folderWithTests(parameter) {
+  const folder = join(root, parameter);
+  const isFolder = parameter.includes("/") && statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true;
+  if (!isFolder || readdirSync(folder, { recursive: true, encoding: "utf8" }).some((file) => file.endsWith(".test.ts")))
+    return parameter;
+  process.stderr.write(`No tests lie in "${parameter}": those of "${dirname(parameter)}" run.\n`);
+  return folderWithTests(dirname(parameter));
+}
 
 /** The tests that look for the shared folder, by themselves or through a helper that they import. */
 function filesThatNeedShared() {
