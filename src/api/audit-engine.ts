@@ -18,7 +18,7 @@ export type AuditEngineOptions = Omit<CallOptions, "cwd"> &
     readonly url?: string;
     /** What the server is. @default "sglang" */
     readonly engine?: "sglang" | "vllm";
-    /** True: nobody else uses the server, so that it may be paused. @default false */
+    /** True: the server has no other users, so that it may be paused. @default false */
     readonly exclusive?: boolean;
     /** Receives the server once it has answered. @default nothing does */
     readonly onServer?: (server: Omit<AuditEngineResult, "checks">) => void;

@@ -1,6 +1,6 @@
 // The engine of a rollout: an SGLang or vLLM server, a GGUF file or a small model in this process, or the demonstration expert
-// behind the protocol of the first. Connecting is a step of its own, so that everything else is checked before a server is asked
-// anything.
+// behind the protocol of the first. Connecting is a step of its own, so that everything else is checked before a server is
+// contacted.
 
 import { resolve } from "node:path";
 
@@ -225,9 +225,9 @@ function maxWaitMs({ engineWait }: RolloutSettings): number {
 }
 
 async function open(engine: ServerEngine, product: string, parts: EngineParts): Promise<ConnectedEngine> {
-  const { settings, model, cancel: signal, onNotice: tell } = parts;
+  const { settings, model, cancel: signal, onNotice } = parts;
   const { maxContextTokens, engineWait } = settings;
-  const waiting = { maxWaitMs: maxWaitMs(settings), waitsForUnreachable: engineWait !== null, signal, tell };
+  const waiting = { maxWaitMs: maxWaitMs(settings), waitsForUnreachable: engineWait !== null, signal, onNotice };
   try {
     const weightVersion = await untilServerIsReady(engine, waiting, async () => {
       const sampling = Object.keys(settings.samplingExtra);

@@ -1,5 +1,5 @@
-// Which groups a rollout keeps and how many it plays, from its settings: filters by name or from a module, the quota, the
-// curriculum. What does not go together is refused here, before a server is asked.
+// Which groups a rollout keeps and how many it runs, from its settings: filters by name or from a module, the quota, the
+// curriculum. What does not go together is refused here, before a server is contacted.
 
 import { resolve } from "node:path";
 import { ConfigurationError, type EngineLoadSource } from "../core/index.ts";
@@ -27,7 +27,7 @@ import { keyOf } from "./setting.ts";
 
 export type GroupOptions = Required<Pick<RolloutOptions, "groups" | "quota">> & Pick<RolloutOptions, "tasks">;
 
-/** Settings that mean something only where a number of groups is wanted. */
+/** Settings that mean something only where a number of groups is requested. */
 const needGroups = ["oversample", "keepOrder", "maxGroups", "curriculum"] as const satisfies readonly SettingName[];
 
 /** Throws a `ConfigurationError` for what the user can correct. */
@@ -40,7 +40,7 @@ export async function chooseGroups(
   const lonely = needGroups.find((name) => settings[name] !== rolloutSettings[name].default);
   if (groups === null && lonely !== undefined) {
     throw new ConfigurationError(
-      `Cannot use --${keyOf(lonely)}: it says how a number of groups is reached, and none is wanted; give --groups <n>.`,
+      `Cannot use --${keyOf(lonely)}: it says how a number of groups is reached, and none is requested; give --groups <n>.`,
     );
   }
   const minGroup = settings.minGroup ?? (groups === null ? 1 : minGradedToTrain(groupSize));
@@ -108,7 +108,7 @@ async function loadFilter(name: string, cwd: string): Promise<GroupFilter> {
     const reason = judge(group);
     if (reason === null || (typeof reason === "string" && reason !== "")) return reason;
     throw new ConfigurationError(
-      `Cannot judge group ${group.groupIndex} by "${name}": it returned ${JSON.stringify(reason) ?? "undefined"}, wanted the reason for dropping the group as a text, or null.`,
+      `Cannot judge group ${group.groupIndex} by "${name}": it returned ${JSON.stringify(reason) ?? "undefined"}, expected the reason for dropping the group as a string, or null.`,
     );
   };
 }
@@ -122,7 +122,7 @@ async function passRates(
   const indexOf = new Map(taskIndexes.map((taskIndex) => [taskset.task(taskIndex).id, taskIndex]));
   const rates = new Map<number, { taskIndex: number; graded: number; passed: number }>();
   const run = openRunFolder(resolve(cwd, folder));
-  // A folder that is no run is refused with the words of whoever reads it.
+  // A folder that is no run is refused by its reader.
   await run.manifest();
   for await (const { taskId, rewards } of run.groups()) {
     const taskIndex = indexOf.get(taskId);

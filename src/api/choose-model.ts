@@ -83,7 +83,7 @@ function modelFolder(model: string): string {
 }
 
 /**
- * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine has one without being told.
+ * The settings with the folder of a shipped checkpoint in place of its name; the embedded engine has one by default.
  */
 export function withShippedModel(settings: RolloutSettings): RolloutSettings {
   const name = settings.model ?? (settings.engine === "embedded" ? "bookshop-1m" : null);
@@ -95,8 +95,8 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
   const instruction = await readToolInstruction(settings.toolInstruction, cwd);
   const optionsFor = (template: string | null) => ({
     historyPolicy: settings.history,
-    // Our own wording goes where a template has the sentence it replaces; wording that was asked for must find its place.
-    // The models that this package trains are too small for other words than those they were trained with.
+    // Our own wording goes where a template has the sentence it replaces; requested wording must find its place.
+    // The models that this package trains are too small for other wording than they were trained with.
     promptEdits:
       instruction === null || (settings.toolInstruction === null && template === bundledChatTemplate)
         ? []
@@ -134,7 +134,7 @@ export async function chooseModel(settings: RolloutSettings, cwd: string): Promi
   return { folder, tokenizer, renderer, chatTemplate, specialTokens };
 }
 
-/** The decoder of a kept run; `null` when its model folder is gone. */
+/** The decoder of a recorded run; `null` when its model folder is gone. */
 export async function tokenizerOf(folder: string | null, cwd: string): Promise<Tokenizer | null> {
   if (folder === null) return createReadableTokenizer();
   try {
@@ -145,7 +145,7 @@ export async function tokenizerOf(folder: string | null, cwd: string): Promise<T
   }
 }
 
-/** `null`: the template's own words stay. */
+/** `null`: the template's own wording stays. */
 async function readToolInstruction(setting: string | null, cwd: string): Promise<string | null> {
   if (setting === null) return defaultToolInstruction;
   if (setting === "none") return null;

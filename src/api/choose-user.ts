@@ -120,7 +120,7 @@ export async function chooseUser(
   return selectUser(name, { lines: text.split(/\r?\n/).filter((line) => line.trim() !== "") });
 }
 
-/** Any environment will do: what was recorded can be played back. */
+/** Any environment will do: what was recorded can be replayed. */
 async function replayedUser(settings: RolloutSettings, file: string, cwd: string): Promise<UserSource> {
   const { user, userModel, userLines } = settings;
   if ((user !== null && user !== "replay") || userModel !== null || userLines !== null) {

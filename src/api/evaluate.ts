@@ -5,7 +5,7 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createChatModel, createModelCaller } from "../chat-models/index.ts";
-import { ConfigurationError, type EnvironmentSource, type Taskset } from "../core/index.ts";
+import { ConfigurationError, type Taskset } from "../core/index.ts";
 import {
   type Agreement,
   agreementOf,
@@ -78,11 +78,11 @@ export type EvaluateResult = {
  */
 export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateResult> {
   const plan = await readEvaluation(options);
-  const { asked, given, surroundings, resume } = plan;
+  const { own, given, surroundings, resume } = plan;
   const scoring = await prepareScoring(plan, options);
-  if (asked.from !== null) return scoreFrom(asked.from, plan, scoring, options);
-  const settings = await orderTasks(given, asked, surroundings);
-  const largest = Math.max(0, ...(asked.passK ?? []));
+  if (own.from !== null) return scoreFrom(own.from, plan, scoring, options);
+  const settings = await orderTasks(given, own, surroundings);
+  const largest = Math.max(0, ...(own.passK ?? []));
   if (largest > settings.groupSize) {
     throw new ConfigurationError(
       `Cannot compute pass^${largest} from ${settings.groupSize} trials: give --trials ${largest}, or a smaller --pass-k.`,
@@ -91,19 +91,19 @@ export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateR
   const rollout =
     resume?.isComplete === true ? null : await rolloutFrom(settings, surroundings, { ...options, resume });
   const folder = rollout?.folder ?? resume?.folder ?? "";
-  const { result, text } = await scoreFolder(folder, settings, scoring, surroundings);
+  const { result, text } = await scoreFolder(folder, settings, scoring);
   await writeFile(join(resolve(surroundings.cwd, folder), "results.json"), text);
   return { ...result, rollout };
 }
 
 /** The settings that {@link evaluate} would run with, everything decided that was left open. Checks all but the server. */
 export async function planEvaluation(options: EvaluateOptions = {}): Promise<PreparedRollout> {
-  const { asked, given, surroundings, resume } = await readEvaluation(options);
-  return prepareRollout(await orderTasks(given, asked, surroundings), surroundings, { resumes: resume !== null });
+  const { own, given, surroundings, resume } = await readEvaluation(options);
+  return prepareRollout(await orderTasks(given, own, surroundings), surroundings, { resumes: resume !== null });
 }
 
 type EvaluationPlan = {
-  readonly asked: EvalSettings;
+  readonly own: EvalSettings;
   readonly given: RolloutSettings;
   readonly surroundings: Surroundings;
   readonly resume: RunToResume | null;
@@ -115,18 +115,18 @@ const noGroups = Object.fromEntries(
 ) as Pick<RolloutSettings, keyof typeof groupSettings>;
 
 async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan> {
-  const asked = readFlags(evalSettings, options);
-  if (asked.from !== null && asked.format !== "summary") {
+  const own = readFlags(evalSettings, options);
+  if (own.from !== null && own.format !== "summary") {
     throw new ConfigurationError(
-      `Cannot write "${asked.from}" in format "${asked.format}": what --from names is read and left as it is; leave --format out.`,
+      `Cannot write "${own.from}" in format "${own.format}": what --from names is read and left as it is; leave --format out.`,
     );
   }
   const { settings, surroundings, resume } = await readOptions(options);
-  if (asked.taskIds !== null && options.tasks !== undefined) {
+  if (own.taskIds !== null && options.tasks !== undefined) {
     throw new ConfigurationError("Cannot use --tasks and --task-ids together: leave one of both out.");
   }
-  const given = { ...settings, ...noGroups, groupSize: asked.trials ?? settings.groupSize };
-  return { asked, given, surroundings, resume };
+  const given = { ...settings, ...noGroups, groupSize: own.trials ?? settings.groupSize };
+  return { own, given, surroundings, resume };
 }
 
 /** The settings with the tasks in the order in which they run: by index or id, shuffled by the seed of the run. */
@@ -163,6 +163,7 @@ function taskIndex(id: string, taskset: Taskset): number {
 }
 
 type Scoring = Pick<EvalSettings, "passK" | "format"> & {
+  readonly surroundings: Surroundings;
   readonly labels: LabelFile;
   readonly judge: JudgeModel | null;
   readonly signal?: AbortSignal;
@@ -171,15 +172,15 @@ type Scoring = Pick<EvalSettings, "passK" | "format"> & {
 
 /** Refuses what could not be scored, before hours are spent on episodes. */
 async function prepareScoring(
-  { asked, surroundings }: EvaluationPlan,
+  { own, surroundings }: EvaluationPlan,
   { signal, drain, onEvent }: EvaluateOptions,
 ): Promise<Scoring> {
-  const { passK, format, labels: file } = asked;
+  const { passK, format, labels: file } = own;
   const stop = AbortSignal.any([signal, drain].filter((one) => one !== undefined));
-  const judge = await chooseJudge(asked, surroundings, stop);
+  const judge = await chooseJudge(own, surroundings, stop);
   const labels = file === null ? new Map() : await readLabels(resolve(surroundings.cwd, file), file);
   const notice = (message: string): void => onEvent?.({ type: "notice", message });
-  return { passK, format, labels, judge, notice, ...(signal === undefined ? {} : { signal }) };
+  return { passK, format, surroundings, labels, judge, notice, ...(signal === undefined ? {} : { signal }) };
 }
 
 /** `null`: rules alone. Rejects with a `ConfigurationError` for settings that cannot work and a server that cannot be reached. */
@@ -203,23 +204,23 @@ async function chooseJudge(
   };
 }
 
-/** Attribution of failures. The first failure of the judge is reported, and stands for the others. */
-function faultGraderOf(
-  environment: EnvironmentSource,
-  data: string | null,
-  { judge, notice, signal }: Scoring,
-): ReturnType<typeof createFaultGrader> {
+type Source = Pick<RolloutSettings, "env" | "data" | "split">;
+
+/** The environment of results, and the attribution of their failures. The judge's first failure is reported, and stands for the others. */
+async function openSource({ env, data, split }: Source, { surroundings, judge, notice, signal }: Scoring) {
+  const { source: environment, defaultSplit } = await loadEnvironment(env, { data, ...surroundings });
   let isReported = false;
-  return createFaultGrader({
+  const gradeFault = createFaultGrader({
     environment,
-    factsOf: taskFactsOf(environment, data),
+    factsOf: taskFactsOf(environment, data === null ? null : resolve(surroundings.cwd, data)),
     judge,
     onJudgeFault: (reason) => {
-      if (!isReported) notice(`Note: the judge could not be asked, rules alone decide: ${reason}`);
+      if (!isReported) notice(`Note: the judge did not answer, rules alone decide: ${reason}`);
       isReported = true;
     },
     ...(signal === undefined ? {} : { signal }),
   });
+  return { environment, split: split ?? defaultSplit, gradeFault };
 }
 
 async function scoreFrom(
@@ -235,38 +236,37 @@ async function scoreFrom(
   } catch (cause) {
     throw new ConfigurationError(`Cannot read "${from}": there is no such file or folder; correct --from.`, { cause });
   }
-  if (!isFolder) return scoreFile(from, given, scoring, surroundings, options.env !== undefined);
+  if (!isFolder) {
+    if (options.env !== undefined) return scoreFile(from, given, scoring);
+    throw new ConfigurationError(
+      `Cannot score "${from}": a result file does not name its environment; give --env tau-bench/<domain> and --data <folder>.`,
+    );
+  }
   // What the folder says of itself, unless an option says otherwise.
   const configuration = (await openRunFolder(path).manifest()).get("configuration");
-  const said = (name: "env" | "data" | "split"): string | null => {
+  const recorded = (name: keyof Source): string | null => {
     if (options[name] !== undefined) return given[name];
     const value = configuration instanceof Map ? configuration.get(name) : null;
     return typeof value === "string" ? value : null;
   };
-  const settings = { env: said("env") ?? given.env, data: said("data"), split: said("split") };
-  return (await scoreFolder(from, settings, scoring, surroundings)).result;
+  const source = { env: recorded("env") ?? given.env, data: recorded("data"), split: recorded("split") };
+  return (await scoreFolder(from, source, scoring)).result;
 }
 
 /** One episode in memory at a time. `text` is that of results.json. */
 async function scoreFolder(
   folder: string,
-  settings: Pick<RolloutSettings, "env" | "data" | "split">,
+  source: Source,
   scoring: Scoring,
-  surroundings: Surroundings,
 ): Promise<{ readonly result: EvaluateResult; readonly text: string }> {
-  const { cwd } = surroundings;
-  const { source: environment, defaultSplit } = await loadEnvironment(settings.env, {
-    data: settings.data,
-    ...surroundings,
-  });
-  const gradeFault = faultGraderOf(environment, settings.data === null ? null : resolve(cwd, settings.data), scoring);
+  const { environment, split, gradeFault } = await openSource(source, scoring);
   const scores: EpisodeScore[] = [];
   const entries: { readonly trial: number; readonly task: number; readonly entry: ReturnType<typeof tauResult> }[] = [];
-  const reader = openRunFolder(resolve(cwd, folder), {
-    onTornLine: ({ bytes }) =>
-      scoring.notice(
-        `Note: the last line of the run was cut off (${bytes.toLocaleString("en-US")} bytes) and is left out.`,
-      ),
+  const reader = openRunFolder(resolve(scoring.surroundings.cwd, folder), {
+    onTornLine: ({ bytes }) => {
+      const size = bytes.toLocaleString("en-US");
+      scoring.notice(`Note: the last line of the run was cut off (${size} bytes) and is left out.`);
+    },
   });
   for await (const episode of reader.episodes()) {
     scores.push(await scoreEpisode(episode, gradeFault));
@@ -275,8 +275,8 @@ async function scoreFolder(
     entries.push({ trial: episode.sampleIndex, task: episode.task.index, entry });
   }
   scores.sort((a, b) => a.taskIndex - b.taskIndex || a.trial - b.trial);
-  const title = `${environment.name} (${settings.split ?? defaultSplit})`;
-  const result = { ...resultOf(folder, title, scores, scoring), rescored: null };
+  const title = `${environment.name} (${split})`;
+  const result = resultOf(folder, title, scores, scoring);
   // Upstream's runner writes trial by trial.
   entries.sort((a, b) => a.trial - b.trial || a.task - b.task);
   const text =
@@ -286,28 +286,15 @@ async function scoreFolder(
   return { result, text };
 }
 
-async function scoreFile(
-  from: string,
-  given: RolloutSettings,
-  scoring: Scoring,
-  surroundings: Surroundings,
-  isEnvironmentNamed: boolean,
-): Promise<EvaluateResult> {
-  const { cwd } = surroundings;
-  if (!isEnvironmentNamed) {
-    throw new ConfigurationError(
-      `Cannot score "${from}": a result file does not name its environment; give --env tau-bench/<domain> and --data <folder>.`,
-    );
-  }
-  const runs = readTauResults(await readFile(resolve(cwd, from), "utf8"), from);
-  const { source: environment, defaultSplit } = await loadEnvironment(given.env, { data: given.data, ...surroundings });
-  const taskset = environment.taskset(given.split ?? defaultSplit);
-  const gradeFault = faultGraderOf(environment, given.data === null ? null : resolve(cwd, given.data), scoring);
+async function scoreFile(from: string, source: Source, scoring: Scoring): Promise<EvaluateResult> {
+  const runs = readTauResults(await readFile(resolve(scoring.surroundings.cwd, from), "utf8"), from);
+  const { environment, split, gradeFault } = await openSource(source, scoring);
+  const taskset = environment.taskset(split);
   const rescored: RescoredRun[] = [];
   for (const run of runs) {
     if (run.taskIndex >= taskset.size) {
       throw new ConfigurationError(
-        `Cannot score task ${run.taskIndex} of "${from}": ${given.env} has ${taskset.size} tasks in split "${taskset.split}"; correct --env or --split.`,
+        `Cannot score task ${run.taskIndex} of "${from}": ${source.env} has ${taskset.size} tasks in split "${taskset.split}"; correct --env or --split.`,
       );
     }
     rescored.push(await rescore(run, { environment, task: taskset.task(run.taskIndex), gradeFault }));
@@ -321,8 +308,8 @@ function resultOf(
   title: string,
   scores: readonly EpisodeScore[],
   { passK, labels }: Scoring,
-): Omit<EvaluateResult, "rescored"> {
+): EvaluateResult {
   const evaluation = evaluationOf(scores, passK === null ? {} : { ks: passK });
   const agreement = new Map([...labels].map(([name, list]) => [name, agreementOf(list, scores)]));
-  return { source, title, evaluation, scores, agreement, rollout: null };
+  return { source, title, evaluation, scores, agreement, rollout: null, rescored: null };
 }

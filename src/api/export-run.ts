@@ -9,7 +9,6 @@ import {
   type EnvironmentSource,
   type Episode,
   type EpisodeSamples,
-  type GroupRecord,
   type Tool,
 } from "../core/index.ts";
 import {
@@ -129,10 +128,10 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
       `Cannot write "${output}": it exists; give --force to replace it, or name another file.`,
     );
   }
-  const asked: Asked = { options, cwd, format, notice: options.onNotice ?? (() => undefined) };
-  const runs = await openRuns(folders, asked);
-  const context = { ...(await contextOf(runs, asked)), where: passes };
-  const file = await openFile(path, options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl"), asked);
+  const request: ExportRequest = { options, cwd, format, onNotice: options.onNotice ?? (() => undefined) };
+  const runs = await openRuns(folders, request);
+  const context = { ...(await contextOf(runs, request)), where: passes };
+  const file = await openFile(path, options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl"), request);
   let counts: ExportCounts = { rows: 0, episodes: 0, groups: 0, trainedTokens: null, leftOut: [] };
   let groupSize: number | null = null;
   try {
@@ -159,11 +158,11 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   }
 }
 
-type Asked = {
+type ExportRequest = {
   readonly options: ExportRunOptions;
   readonly cwd: string;
   readonly format: ExportFormat;
-  readonly notice: (message: string) => void;
+  readonly onNotice: (message: string) => void;
 };
 
 function addCounts(before: ExportCounts, { rows, episodes, trainedTokens, leftOut }: ExportedGroup): ExportCounts {
@@ -182,7 +181,7 @@ function addCounts(before: ExportCounts, { rows, episodes, trainedTokens, leftOu
   };
 }
 
-async function openFile(path: string, kind: ExportFileKind, { options, format }: Asked): Promise<RowFile> {
+async function openFile(path: string, kind: ExportFileKind, { options, format }: ExportRequest): Promise<RowFile> {
   try {
     return await fileKinds[kind](path, format.columns);
   } catch (error) {
@@ -197,7 +196,7 @@ async function openFile(path: string, kind: ExportFileKind, { options, format }:
 
 type OpenedRun = RunToExport & { readonly environment: RunEnvironment };
 
-async function openRuns(folders: readonly string[], { options, cwd, notice }: Asked): Promise<OpenedRun[]> {
+async function openRuns(folders: readonly string[], { options, cwd, onNotice }: ExportRequest): Promise<OpenedRun[]> {
   const names = folders.map((folder) => basename(resolve(cwd, folder)));
   const areUnique = new Set(names).size === names.length;
   const { env = null, data = null } = options;
@@ -206,7 +205,7 @@ async function openRuns(folders: readonly string[], { options, cwd, notice }: As
     folders.map(async (folder, at) => {
       const reader = openRunFolder(resolve(cwd, folder), {
         onTornLine: ({ bytes }) =>
-          notice(
+          onNotice(
             `Note: the last line of "${folder}" was cut off (${bytes.toLocaleString("en-US")} bytes) and is left out.`,
           ),
       });
@@ -236,16 +235,16 @@ async function refuseTwice(runs: readonly OpenedRun[], cwd: string): Promise<voi
 }
 
 /** What formats need beyond episodes, for each run. */
-async function contextOf(runs: readonly OpenedRun[], asked: Asked): Promise<ExportContext> {
-  const { format, notice } = asked;
+async function contextOf(runs: readonly OpenedRun[], request: ExportRequest): Promise<ExportContext> {
+  const { format, onNotice } = request;
   const decoders = new Map<string | null, (tokens: Uint32Array) => string>();
   const tools = new Map<string | null, ExportContext["toolsOf"]>();
   const showsTools = format.columns.some(({ name }) => name === "tools");
   for (const { name, environment } of runs) {
-    if (format.needsText) decoders.set(name, await decoderOf(environment, asked));
+    if (format.needsText) decoders.set(name, await decoderOf(environment, request));
     if (!showsTools) continue;
     const onUnknown = (reason: string): void =>
-      notice(`Note: the tools of "${environment.folder}" are not known, so "tools" is null: ${reason}`);
+      onNotice(`Note: the tools of "${environment.folder}" are not known, so "tools" is null: ${reason}`);
     tools.set(name, await toolsOfRun(environment, onUnknown));
   }
   return {
@@ -254,7 +253,10 @@ async function contextOf(runs: readonly OpenedRun[], asked: Asked): Promise<Expo
   };
 }
 
-async function decoderOf(run: RunEnvironment, { options, cwd }: Asked): Promise<(tokens: Uint32Array) => string> {
+async function decoderOf(
+  run: RunEnvironment,
+  { options, cwd }: ExportRequest,
+): Promise<(tokens: Uint32Array) => string> {
   const model = run.manifest.get("model");
   const named = model instanceof Map ? model.get("folder") : null;
   const folder = options.model ?? (typeof named === "string" ? named : null);
@@ -341,54 +343,65 @@ type RunToExport = {
   readonly samplesOf: (episode: Episode) => Promise<EpisodeSamples>;
 };
 
-/** "export": counted over all runs. "run": those that the run gave its groups and episodes. */
-type RowNumbers = "export" | "run";
-
 /**
- * Decided groups in the order of their decisions, then what was not decided. Throws when a record cannot be read, and when an
- * episode's tokens are lost or would be trained twice.
+ * Decided groups in the order of their decisions, then what was not decided. `numbers`: counted over all runs, or those that the
+ * run gave its groups and episodes. Throws when a record cannot be read, and when an episode's tokens are lost or would be
+ * trained twice.
  */
 async function* readExportGroups(
   runs: readonly RunToExport[],
-  rowNumbers: RowNumbers = "export",
+  numbers: "export" | "run",
 ): AsyncGenerator<GroupToExport> {
-  const numbers = { group: 0, episode: 0 };
-  for (const run of runs) {
-    const open = new OpenGroups();
-    const stride = rowNumbers === "run" ? await episodesPerGroup(run.reader) : null;
-    const episodes = run.reader.episodes()[Symbol.asyncIterator]();
+  const next = { group: 0, episode: 0 };
+  for (const { reader, name, samplesOf } of runs) {
+    /** Episodes that were read and whose group was not: by group and id. */
+    const open = new Map<string, Map<string, Episode>>();
+    const stride = numbers === "run" ? await episodesPerGroup(reader) : null;
+    const episodes = reader.episodes()[Symbol.asyncIterator]();
     const readOne = async (): Promise<boolean> => {
-      const next = await episodes.next();
-      if (next.done !== true) open.add(next.value);
-      return next.done !== true;
+      const { done, value } = await episodes.next();
+      if (done === true) return false;
+      const members = open.get(value.groupId) ?? new Map<string, Episode>();
+      open.set(value.groupId, members.set(value.id, value));
+      return true;
     };
-    const give = async (
+    const numbered = async (
       members: readonly Episode[],
-      decided: Pick<GroupToExport, "decision" | "reason"> & { readonly groupIndex?: number },
+      { decision, reason, groupIndex: own = 0 }: Pick<GroupToExport, "decision" | "reason"> & { groupIndex?: number },
     ): Promise<GroupToExport> => {
-      const { decision, reason, groupIndex: own = 0 } = decided;
-      const groupIndex = stride === null ? numbers.group++ : own;
-      const numbered = [];
+      const groupIndex = stride === null ? next.group++ : own;
+      const rows = [];
       for (const episode of members) {
-        const index = stride === null ? numbers.episode++ : own * stride + episode.sampleIndex;
-        numbered.push({ episode, result: await run.samplesOf(episode), index });
+        const index = stride === null ? next.episode++ : own * stride + episode.sampleIndex;
+        rows.push({ episode, result: await samplesOf(episode), index });
       }
-      return { run: run.name, groupIndex, decision, reason, episodes: numbered };
+      return { run: name, groupIndex, decision, reason, episodes: rows };
     };
     try {
-      for await (const record of run.reader.groups()) {
-        while (!open.hasAll(record) && (await readOne()));
-        const { members, others } = open.take(record, run.reader.location);
-        const { decision, reason, groupIndex } = record;
-        yield await give(members, { decision, reason, groupIndex });
-        // Played in place of one of them, or cancelled when the group was cut off.
-        if (others.length > 0) yield await give(others, { decision: "dropped", reason: "other episodes make it up" });
+      for await (const { groupId, episodeIds, decision, reason, groupIndex } of reader.groups()) {
+        while (episodeIds.some((id) => open.get(groupId)?.has(id) !== true) && (await readOne()));
+        const found = open.get(groupId) ?? new Map<string, Episode>();
+        open.delete(groupId);
+        const members = episodeIds.map((id) => {
+          const episode = found.get(id);
+          if (episode !== undefined) return episode;
+          throw new Error(
+            `Cannot export group "${groupId}" of run "${reader.location}": its episode "${id}" is not in the folder.`,
+          );
+        });
+        yield await numbered(members, { decision, reason, groupIndex });
+        // Run in place of one of them, or cancelled at the group's time limit.
+        const others = [...found.values()].filter(({ id }) => !episodeIds.includes(id));
+        const because = "other episodes make it up";
+        if (others.length > 0) yield await numbered(others, { decision: "dropped", reason: because });
       }
       while (await readOne());
     } finally {
       await episodes.return?.();
     }
-    for (const members of open.rest()) yield await give(members, { decision: "undecided", reason: null });
+    for (const members of open.values()) {
+      yield await numbered([...members.values()], { decision: "undecided", reason: null });
+    }
   }
 }
 
@@ -397,37 +410,4 @@ async function episodesPerGroup(reader: RunReader): Promise<number> {
   const configuration = (await reader.manifest()).get("configuration");
   const number = (key: string): number => Number((configuration instanceof Map && configuration.get(key)) || 0);
   return (number("group-size") || number("samples-per-task") || 1) + number("replacements");
-}
-
-/** Episodes that were read and whose group was not. */
-class OpenGroups {
-  readonly #groups = new Map<string, Map<string, Episode>>();
-
-  add(episode: Episode): void {
-    const members = this.#groups.get(episode.groupId) ?? new Map<string, Episode>();
-    this.#groups.set(episode.groupId, members.set(episode.id, episode));
-  }
-
-  hasAll({ groupId, episodeIds }: GroupRecord): boolean {
-    const members = this.#groups.get(groupId);
-    return episodeIds.every((id) => members?.has(id) === true);
-  }
-
-  /** The group's episodes, and others of its name. Throws when one is missing. */
-  take({ groupId, episodeIds }: GroupRecord, location: string): { members: Episode[]; others: Episode[] } {
-    const found = this.#groups.get(groupId) ?? new Map<string, Episode>();
-    this.#groups.delete(groupId);
-    const members = episodeIds.map((id) => {
-      const episode = found.get(id);
-      if (episode !== undefined) return episode;
-      throw new Error(
-        `Cannot export group "${groupId}" of run "${location}": its episode "${id}" is not in the folder.`,
-      );
-    });
-    return { members, others: [...found.values()].filter(({ id }) => !episodeIds.includes(id)) };
-  }
-
-  rest(): Episode[][] {
-    return [...this.#groups.values()].map((members) => [...members.values()]);
-  }
 }

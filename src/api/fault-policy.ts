@@ -21,17 +21,17 @@ type FaultPolicyOptions = {
   readonly data: string | null;
 };
 
-/** The player with the policy applied; itself when the policy is to keep everything. */
-export function withFaultPolicy(play: RunEpisode, options: FaultPolicyOptions): RunEpisode {
-  if (options.policy === "keep") return play;
-  const judge = faultPolicyOf(options);
+/** The runner with the policy applied; itself when the policy is to keep everything. */
+export function withFaultPolicy(runEpisode: RunEpisode, options: FaultPolicyOptions): RunEpisode {
+  if (options.policy === "keep") return runEpisode;
+  const apply = faultPolicyOf(options);
   return async (task, place) => {
-    const played = await play(task, place);
-    return { ...played, result: await judge(played.episode, played.result) };
+    const finished = await runEpisode(task, place);
+    return { ...finished, result: await apply(finished.episode, finished.result) };
   };
 }
 
-/** What of an episode is trained under the policy: a function of its record, so that it can be asked again later. */
+/** What of an episode is trained under the policy: a function of its record, so that it can be applied again later. */
 export function faultPolicyOf({
   policy,
   environment,

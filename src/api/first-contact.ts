@@ -1,5 +1,5 @@
-// What is asked of servers before a run begins: whether they are there and take requests, whether they serve the model of the
-// folder with the context that is wanted, and whether the models of user, agent and judge exist where they are said to be.
+// What is checked of servers before a run begins: whether they are there and take requests, whether they serve the model of the
+// folder with the requested context, and whether the models of user, agent and judge exist where they are said to be.
 
 import { type Engine, type EngineControl, AttributedError, ConfigurationError, type Tokenizer } from "../core/index.ts";
 import { chatBase, findHostKey } from "../chat-models/index.ts";
@@ -24,8 +24,8 @@ export type FirstContactOptions = {
   /** Whether one that cannot be reached is waited for as well. */
   readonly waitsForUnreachable: boolean;
   readonly signal: AbortSignal;
-  /** Told once when it has to wait. */
-  readonly tell: (note: string) => void;
+  /** Called once when it has to wait. */
+  readonly onNotice: (message: string) => void;
   /** Default: the real one. */
   readonly clock?: Clock;
 };
@@ -41,7 +41,7 @@ export async function untilServerIsReady<T>(
   options: FirstContactOptions,
   ask: () => Promise<T>,
 ): Promise<T> {
-  const { maxWaitMs, waitsForUnreachable, signal, tell, clock = systemClock } = options;
+  const { maxWaitMs, waitsForUnreachable, signal, onNotice, clock = systemClock } = options;
   const start = clock.now();
   for (let tries = 0; ; tries++) {
     let fault: AttributedError | null = null;
@@ -57,7 +57,7 @@ export async function untilServerIsReady<T>(
     if (clock.now() - start + pollMs > maxWaitMs) throw fault ?? notReady(engine.address, maxWaitMs);
     if (tries === 0) {
       const state = fault === null ? "takes no requests yet" : "cannot be reached";
-      tell(`The server at ${engine.address} ${state}; waiting ${Math.round(maxWaitMs / 1000)} seconds at most.`);
+      onNotice(`The server at ${engine.address} ${state}; waiting ${Math.round(maxWaitMs / 1000)} seconds at most.`);
     }
     await clock.sleep(pollMs, signal);
   }
@@ -73,10 +73,10 @@ function notReady(address: string, maxWaitMs: number): ConfigurationError {
 /** Words, digits, spaces and letters of several scripts: other vocabularies cut them differently. */
 const probe = "The 12 quick brown foxes\n\tjump over 345 lazy dogs; naïve Grüße, 你好, привет!";
 
-/** Rejects with a `ConfigurationError` when a server has another vocabulary than the folder, or less context than is wanted. */
+/** Rejects with a `ConfigurationError` when a server has another vocabulary than the folder, or less context than requested. */
 export async function checkServerModel(
   engine: ServerEngine,
-  wanted: {
+  expected: {
     readonly tokenizer: Tokenizer;
     /** `null`: the readable tokenizer, without a folder. */
     readonly folder: string | null;
@@ -86,7 +86,7 @@ export async function checkServerModel(
     readonly signal: AbortSignal;
   },
 ): Promise<void> {
-  const { tokenizer, folder, maxContextTokens, sampling, signal } = wanted;
+  const { tokenizer, folder, maxContextTokens, sampling, signal } = expected;
   const dropped = (await engine.droppedParameters?.(sampling, { signal })) ?? [];
   if (dropped.length > 0) {
     throw new ConfigurationError(
@@ -113,10 +113,10 @@ export async function checkServerModel(
 /**
  * Asks an OpenAI-compatible server for its models. Rejects with a `ConfigurationError` when it cannot be reached, refuses the
  * key, or lacks the model. A list that is kept back or without this model does not decide: some servers take models by other
- * names, or any, and some keys may play but not list. Then the model is asked for one token.
+ * names, or any, and some keys may sample but not list. Then one token is requested of the model.
  */
 export async function checkChatModel(
-  asked: {
+  contact: {
     readonly part: "user" | "agent" | "judge";
     readonly url: string;
     readonly model: string;
@@ -126,11 +126,11 @@ export async function checkChatModel(
   },
   signal: AbortSignal,
 ): Promise<void> {
-  const { part, url, model, variables } = asked;
+  const { part, url, model, variables } = contact;
   const role = part === "judge" ? "agent" : part;
   const base = chatBase(url, role);
   const address = showAddress(url.trim());
-  const apiKey = findHostKey(role, base, { variables, ...(asked.apiKey === null ? {} : { apiKey: asked.apiKey }) });
+  const apiKey = findHostKey(role, base, { variables, ...(contact.apiKey === null ? {} : { apiKey: contact.apiKey }) });
   const http = createHttpPool({ boundary: "user", connections: 1 });
   const headers = { ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }) };
   const options = { signal, timeoutMs: 5000 };

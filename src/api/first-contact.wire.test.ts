@@ -72,7 +72,11 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("the first conta
     const notes: string[] = [];
     const clock = createManualClock();
     const options = { maxWaitMs: 60_000, waitsForUnreachable: false, signal, clock };
-    const ready = untilServerIsReady(engineAt(kind, url), { ...options, tell: (note) => notes.push(note) }, nothing);
+    const ready = untilServerIsReady(
+      engineAt(kind, url),
+      { ...options, onNotice: (note) => notes.push(note) },
+      nothing,
+    );
     await advanceUntil(ready, clock);
     expect(asked).toBe(3);
     expect(notes).toEqual([`The server at ${url} takes no requests yet; waiting 60 seconds at most.`]);
@@ -82,7 +86,7 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("the first conta
     const url = await serve({ "/health": 200 });
     const gone = engineAt(kind, "http://127.0.0.1:1");
     const clock = createManualClock();
-    const options = { maxWaitMs: 60_000, waitsForUnreachable: false, signal, clock, tell: () => undefined };
+    const options = { maxWaitMs: 60_000, waitsForUnreachable: false, signal, clock, onNotice: () => undefined };
     let tries = 0;
     const ask = async (): Promise<number> => (++tries < 3 ? Number(await gone.health({ signal })) : tries);
     const asked = untilServerIsReady(engineAt(kind, url), options, ask);
@@ -92,7 +96,7 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("the first conta
 
   test("gives up after the time, and names what it may be", async () => {
     const url = await serve({ "/health": 503 });
-    const options = { maxWaitMs: 0, waitsForUnreachable: true, signal, tell: () => undefined };
+    const options = { maxWaitMs: 0, waitsForUnreachable: true, signal, onNotice: () => undefined };
     expect(await refusalOf(untilServerIsReady(engineAt(kind, url), options, nothing))).toContain("raise --engine-wait");
   });
 
@@ -101,7 +105,13 @@ describe.each(Object.keys(engines) as (keyof typeof engines)[])("the first conta
     for (const cleanup of cleanups.splice(0)) await cleanup();
     const clock = createManualClock();
     const notes: string[] = [];
-    const options = { maxWaitMs: 3000, waitsForUnreachable, signal, clock, tell: (note: string) => notes.push(note) };
+    const options = {
+      maxWaitMs: 3000,
+      waitsForUnreachable,
+      signal,
+      clock,
+      onNotice: (note: string) => notes.push(note),
+    };
     const failed = expect(untilServerIsReady(engineAt(kind, url), options, nothing)).rejects.toMatchObject({
       failure: { code: "unreachable" },
     });

@@ -76,7 +76,7 @@ function checkedTaskset(taskset: Taskset, module: string): Taskset {
     split,
     size,
     task: (index) => {
-      // Whoever asks beyond the end is told so by the environment.
+      // An index beyond the end is refused by the environment.
       if (!(index >= 0 && index < size)) return taskset.task(index);
       try {
         const task = taskset.task(index);
@@ -173,7 +173,7 @@ function placeOfFrame(error: unknown): string | null {
   return null;
 }
 
-/** An environment and what a rollout of it does unless told otherwise. */
+/** An environment and what a rollout of it does by default. */
 export type LoadedEnvironment = {
   readonly source: EnvironmentSource;
   readonly defaultSplit: string;

@@ -62,7 +62,7 @@ export const slimeTauPreset: Preset = {
     const post = postTo(parts);
     const toolInstruction = readToolInstruction(parts);
     const template = compileChatTemplate(parts.model.chatTemplate);
-    return (task, place) => playEpisode(parts, { task, place, post, toolInstruction, template });
+    return (task, place) => runPresetEpisode(parts, { task, place, post, toolInstruction, template });
   },
 };
 
@@ -76,7 +76,7 @@ type Call = {
   readonly template: ChatTemplate;
 };
 
-async function playEpisode(parts: PresetParts, call: Call): Promise<FinishedEpisode> {
+async function runPresetEpisode(parts: PresetParts, call: Call): Promise<FinishedEpisode> {
   const { task, place, post, toolInstruction, template } = call;
   const { settings, model } = parts;
   const user = parts.user.create(task, { seed: deriveSeed(place.seed, "user") });
@@ -126,7 +126,7 @@ async function playEpisode(parts: PresetParts, call: Call): Promise<FinishedEpis
   }
 }
 
-/** Posts as the seed does, without retries. Rejects with an attributed failure for anything but HTTP 200 with JSON. */
+/** Posts as upstream does, without retries. Rejects with an attributed failure for anything but HTTP 200 with JSON. */
 function postTo({ address, apiKey }: PresetParts): Post {
   const base = parseBaseUrl(address, { what: "SGLang server" });
   const http = createHttpPool({ boundary: "engine" });
@@ -145,7 +145,7 @@ function postTo({ address, apiKey }: PresetParts): Post {
   };
 }
 
-/** The file's text to the last newline, as the seed's constant; our own wording without a file. */
+/** The file's text to the last newline, as upstream's constant; our own wording without a file. */
 function readToolInstruction({ settings, cwd }: PresetParts): SlimeTauOptions["toolInstruction"] {
   const edit = toolInstructionEdit();
   const { toolInstruction: file } = settings;
@@ -163,22 +163,22 @@ function readToolInstruction({ settings, cwd }: PresetParts): SlimeTauOptions["t
   }
 }
 
-type Played = { readonly task: Task; readonly place: EpisodeRequest };
+type Placed = { readonly task: Task; readonly place: EpisodeRequest };
 
-function samplesOf({ task, place }: Played, result: SlimeTauResult): EpisodeSamples {
+function samplesOf({ task, place }: Placed, result: SlimeTauResult): EpisodeSamples {
   if (result.status === "aborted") return { samples: [], dropped: [] };
   const origin = { episodeId: place.episodeId, groupId: place.groupId, taskId: task.id };
   return { samples: [slimeTauSample(result, origin)], dropped: [] };
 }
 
-function episodeOf(played: Played, result: SlimeTauResult): Episode {
+function episodeOf(placed: Placed, result: SlimeTauResult): Episode {
   const stopReasons = { completed: "user_hung_up", truncated: "max_turns", aborted: "bad_action_aborted" } as const;
   const stopReason: StopReason =
     result.status === "completed" && result.messages.at(-1)?.role === "tool"
       ? "tool_ended"
       : stopReasons[result.status];
   return {
-    ...emptyEpisode(played),
+    ...emptyEpisode(placed),
     outcome: result.status,
     stopReason,
     reward: result.status === "aborted" ? null : result.reward,
@@ -192,8 +192,8 @@ function episodeOf(played: Played, result: SlimeTauResult): Episode {
   };
 }
 
-/** It keeps no trajectory and no events: text-delta accounting has no turns to tell of. */
-function emptyEpisode({ task, place }: Played): Omit<Episode, "outcome" | "stopReason"> {
+/** It keeps no trajectory and no events: text-delta accounting has no turns to record. */
+function emptyEpisode({ task, place }: Placed): Omit<Episode, "outcome" | "stopReason"> {
   return {
     id: place.episodeId,
     groupId: place.groupId,
@@ -212,26 +212,26 @@ function emptyEpisode({ task, place }: Played): Omit<Episode, "outcome" | "stopR
   };
 }
 
-const players: Readonly<Record<string, Preset>> = { "slime-tau": slimeTauPreset };
+const loops: Readonly<Record<string, Preset>> = { "slime-tau": slimeTauPreset };
 
-/** Presets whose episodes are played as always: settings under one name. */
+/** Presets whose episodes run by the usual loop: settings under one name. */
 const recipes: Readonly<Record<string, FlagValues>> = {
   // How upstream's published results were made: its run.py's defaults and the user model of its leaderboard.
   "tau-bench": { temperature: 0, maxTurns: 30, user: "llm", userModel: "openai/gpt-4o", userCompat: "upstream" },
 };
 
-/** The player and defaults of a preset; `null` where episodes are played as always. Throws as {@link presetDefaults}. */
+/** The loop and defaults of a preset; `null` where episodes run by the usual one. Throws as {@link presetDefaults}. */
 export function findPreset(name: string | null): Preset | null {
   presetDefaults(name);
-  return name !== null && Object.hasOwn(players, name) ? players[name]! : null;
+  return name !== null && Object.hasOwn(loops, name) ? loops[name]! : null;
 }
 
 /** What a preset puts in place of the general defaults. Throws a `ConfigurationError` for a name that is none. */
 export function presetDefaults(name: string | null): FlagValues {
   if (name === null) return {};
-  if (Object.hasOwn(players, name)) return players[name]!.defaults;
+  if (Object.hasOwn(loops, name)) return loops[name]!.defaults;
   if (Object.hasOwn(recipes, name)) return recipes[name]!;
-  const known = [...Object.keys(players), ...Object.keys(recipes)].join(", ");
+  const known = [...Object.keys(loops), ...Object.keys(recipes)].join(", ");
   throw new ConfigurationError(
     `Cannot use preset "${name}": there is none of that name; use one of ${known}, or leave --preset out.`,
   );

@@ -25,7 +25,7 @@ export type RolloutEvent =
   | { readonly type: "warning"; readonly message: string }
   /** A server failed several times in a row and is left alone, or is back. */
   | { readonly type: "server-change"; readonly change: CircuitStatus }
-  /** An episode started or ended, a turn was sampled, a group was decided. `totals` may be called as often as wanted. */
+  /** An episode started or ended, a turn was sampled, a group was decided. `totals` may be called at any time. */
   | { readonly type: "progress"; readonly totals: () => RunTotals }
   /** Nothing runs any more; the folder is closed next. Absent where the run broke. */
   | { readonly type: "run-end"; readonly totals: RunTotals }

@@ -62,7 +62,7 @@ export function runManifest(facts: RunFacts): JsonObject {
             historyPolicy: model.renderer.historyPolicy,
             parsers: model.renderer.parsers,
           },
-    // `null`: an agent behind an API played.
+    // `null`: the agent is behind an API.
     engine:
       settings.engine === null
         ? null
@@ -103,7 +103,7 @@ export type RunToResume = {
   readonly totals: RunTotals | null;
 };
 
-/** What may change while a run stands still: where servers are, how they are asked, what is shown. Episodes are the same. */
+/** What may change while a run stands still: where servers are, how they are called, what is shown. Episodes are the same. */
 const mayDiffer: ReadonlySet<SettingName> = new Set([
   "data",
   "url",
@@ -131,10 +131,10 @@ const mayDiffer: ReadonlySet<SettingName> = new Set([
   "quiet",
 ]);
 
-/** What whoever resumes a run decides for the terminal it is resumed in. */
+/** Decided for the terminal in which a run is resumed. */
 const onlyShown: ReadonlySet<SettingName> = new Set(["logJson", "quiet"]);
 
-/** Throws a `ConfigurationError` when the folder holds no run, or one that cannot go on. */
+/** Throws a `ConfigurationError` when the folder holds no run, or one that cannot resume. */
 export async function readRunToResume(folder: string, cwd: string): Promise<RunToResume> {
   const manifest = await openRunFolder(resolve(cwd, folder)).manifest();
   checkResumable(manifest, folder);

@@ -225,7 +225,7 @@ async function openService(
         onWeightVersion: async (version) => {
           weights.report(version);
           await engines.reportWeightVersion(version, (error) =>
-            onFault("An engine was not asked which weights it has", error),
+            onFault("The weight version of an engine was not read", error),
           );
         },
         archive: { find: (episodeId) => store.kept(episodeId) },

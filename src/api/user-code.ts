@@ -1,8 +1,8 @@
-// Code of a user's module beside its calls: what never yields, what ends the process, what is thrown where nobody waits for it.
+// Code of a user's module beside its calls: what never yields, what ends the process, what is thrown where nothing awaits it.
 // Only the program watches (`main.ts`); commands that run in tests or in other programs leave their process alone.
 //
 //   never yields ─► a thread names it, exit code 70        ends the process ─► named, exit code 70
-//   thrown or rejected outside of calls ─► named on standard error, and the run goes on; in code of ours it ends
+//   thrown or rejected outside of calls ─► named on standard error, and the run continues; in code of ours it ends
 
 import { closeSync, writeSync } from "node:fs";
 import { url as debuggerUrl } from "node:inspector";
@@ -23,7 +23,7 @@ const ownFiles = new URL("../", import.meta.url).href;
 const shownStrays = 3;
 const endName = "trainable-agents.end";
 
-/** `null`: nobody watches. */
+/** `null`: nothing is watched. */
 let watch: { readonly redact: (text: string) => string } | null = null;
 let module: string | null = null;
 let memory: SharedArrayBuffer | null = null;
@@ -58,15 +58,15 @@ export function watchProcess(redact: (text: string) => string): void {
   });
 }
 
-/** The command has ended: whoever ends the process now may. */
+/** The command has ended: from now on the process may end. */
 export function endWatch(): void {
   isEnded = true;
   if (strays > shownStrays) say(`Environment "${module ?? "?"}" raised ${strays} errors outside of its calls.`);
 }
 
-/** How the run that has begun goes on; told when the process ends in the middle of it. */
-export function goOnWith(command: string | null): void {
-  remedy = command === null ? "" : ` Go on with: ${command}`;
+/** How the run that has begun is resumed; said when the process ends in the middle of it. */
+export function resumeWith(command: string | null): void {
+  remedy = command === null ? "" : ` Resume with: ${command}`;
   thread?.postMessage(remedy, []);
 }
 
@@ -139,7 +139,7 @@ function startThread(name: string, loopLimitMs: number): void {
   setInterval(beat, Math.min(500, loopLimitMs / 4)).unref();
 }
 
-/** Somebody's promise was rejected, or somebody's timer threw, and nobody waits for it. */
+/** A promise was rejected, or a timer threw, and nothing awaits it. */
 function onStray(error: unknown): void {
   const [first = ""] = framesOf(error);
   if (module === null || first.startsWith(ownFiles)) {
@@ -152,7 +152,7 @@ function onStray(error: unknown): void {
   const place = first === "" ? "" : ` (${shownPlace(first)})`;
   const last = strays === shownStrays ? " Further ones are only counted." : "";
   say(
-    `Warning: environment "${module}" raised an error outside of its calls: ${messageOf(error)}${place}. The run goes on, and no ` +
+    `Warning: environment "${module}" raised an error outside of its calls: ${messageOf(error)}${place}. The run continues, and no ` +
       `episode knows of it; await promises, and catch what timers throw.${last}`,
   );
 }

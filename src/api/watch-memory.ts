@@ -1,10 +1,10 @@
-// What the main thread and the thread that watches it share: a few cells, and the name of the call under way.
+// What the main thread and the thread that watches it share: a few cells, and the name of the call in flight.
 
 /** Cells of 32 bits. */
 export const cell = Object.freeze({
-  /** Odd while a call is under way. */
+  /** Odd while a call is in flight. */
   sequence: 0,
-  /** Of the call under way, in milliseconds. */
+  /** Of the call in flight, in milliseconds. */
   limitMs: 1,
   /** Counted up by a timer of the main thread. */
   heartbeat: 2,
@@ -20,7 +20,7 @@ export const memorySize = 4096;
 
 export type WatchSetup = {
   readonly memory: SharedArrayBuffer;
-  /** How long the main thread may come to no timer, where no call is under way. */
+  /** How long the main thread may come to no timer, where no call is in flight. */
   readonly loopLimitMs: number;
   /** As the command line names it. */
   readonly module: string;

@@ -11,7 +11,7 @@ import { cell, labelStart, type WatchSetup } from "./watch-memory.ts";
 const { memory, loopLimitMs, module, ownFiles, endExpression } = workerData as WatchSetup;
 const cells = new Int32Array(memory);
 const periodMs = Math.min(500, Math.max(20, loopLimitMs / 10));
-/** What the program says to do next; it comes once there is a run to go on with. */
+/** What the program says to do next; it comes once there is a run to resume. */
 let remedy = "";
 parentPort?.on("message", (text: string) => {
   remedy = text;
@@ -40,7 +40,7 @@ setInterval(() => {
   else if (sequence % 2 === 0 && silentMs > loopLimitMs) accuse(null, loopLimitMs);
 }, periodMs);
 
-/** Whose call is under way, as the main thread wrote it before. */
+/** Whose call is in flight, as the main thread wrote it before. */
 function label(): string {
   // A copy: text is not read from memory that others write.
   return Buffer.from(new Uint8Array(memory, labelStart, cells[cell.labelLength])).toString("utf8");

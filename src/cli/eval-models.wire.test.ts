@@ -110,7 +110,7 @@ describe.skipIf(tauBench === null)("eval with models behind an API (skipped with
     ]);
     const broken = await prepare();
     const alone = await broken.evaluate("--judge-model", "broken", "--judge-url", url);
-    expect(alone.stderr).toContain("Note: the judge could not be asked, rules alone decide");
+    expect(alone.stderr).toContain("Note: the judge did not answer, rules alone decide");
     expect(alone.stdout).toContain("agent: nothing-else-explains-it");
     expect(alone.code).toBe(0);
   });

@@ -67,7 +67,7 @@ describe("rollout with groups", () => {
     const wrong = await run("rollout", "--filter", "./wrong.mjs", ...flags, "b");
     expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining("its default export is no function")]);
     const vague = await run("rollout", "--filter", "./vague.mjs", ...flags, "c");
-    expect([vague.code, vague.stderr]).toEqual([2, expect.stringContaining("it returned true, wanted the reason")]);
+    expect([vague.code, vague.stderr]).toEqual([2, expect.stringContaining("it returned true, expected the reason")]);
   });
 
   it.each([

@@ -95,7 +95,7 @@ describe.skipIf(!existsSync(environments))("the built program (needs npm run bui
   ])("names a tool that never yields (%s), and ends with 70", async (name, hostile) => {
     const { code, stderr } = await play(name, hostile);
     expect(stderr).toMatch(
-      /Cannot continue: .* of environment ".*mjs" has not yielded for 1 seconds, at .*mjs:4:\d+ \(meet\)\..*Go on with: .*--resume/s,
+      /Cannot continue: .* of environment ".*mjs" has not yielded for 1 seconds, at .*mjs:4:\d+ \(meet\)\..*Resume with: .*--resume/s,
     );
     if (name === "loop") expect(stderr).toContain('tool "look" in task "lamp:test:0" of environment "./loop.mjs"');
     expect(code).toBe(70);
@@ -109,7 +109,7 @@ describe.skipIf(!existsSync(environments))("the built program (needs npm run bui
   ])("names an environment that ends the process (%s)", async (name, hostile, message) => {
     const { code, stderr } = await play(name, hostile);
     expect(stderr).toMatch(new RegExp(`Cannot continue: ${message}`));
-    expect(stderr).toMatch(/Go on with: .*--resume/);
+    expect(stderr).toMatch(/Resume with: .*--resume/);
     expect(code).toBe(70);
     // Each way of ending once; all with full counts.
     if (name === "loop" || name === "exit" || process.env["FULL"] === "1") await expectResumable(name);

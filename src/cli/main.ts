@@ -54,8 +54,8 @@ const [{ runCli }, { redactorFor }, { endWatch, watchProcess }] = await Promise.
   import("../api/secrets.ts"),
   import("../api/user-code.ts"),
 ]);
-const words = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
-watchProcess(redactorFor(process.env, { variables: words, urls: words }));
+const values = process.argv.slice(2).flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
+watchProcess(redactorFor(process.env, { variables: values, urls: values }));
 process.exitCode = await runCli(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,

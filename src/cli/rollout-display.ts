@@ -6,7 +6,7 @@ import { join, resolve } from "node:path";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import type { RolloutEvent, RolloutResult, StartedRun } from "../api/rollout.ts";
 import { defaultEngineWait } from "../api/rollout-settings.ts";
-import { goOnWith } from "../api/user-code.ts";
+import { resumeWith } from "../api/user-code.ts";
 import type { RunTotals } from "../rollout/index.ts";
 import { runFiles } from "../store/index.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
@@ -53,7 +53,7 @@ export async function showRollout<T>(
     switch (event.type) {
       case "run-start": {
         shown.run = event.run;
-        goOnWith(resumeCommand(event.run, context, command));
+        resumeWith(resumeCommand(event.run, context, command));
         // A person at the terminal needs it without a block that repaints itself.
         const { quiet } = event.run.settings;
         shown.display = createProgressDisplay(context, { quiet: quiet || event.run.user === "human" });

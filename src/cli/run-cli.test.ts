@@ -74,7 +74,7 @@ describe("start", () => {
 
   it.each([
     [["--engine", "sglang"], "the demonstration needs no server"],
-    [["--engine", "embedded", "--expert-noise", "0.5"], "the expert does not play"],
+    [["--engine", "embedded", "--expert-noise", "0.5"], "the expert does not run"],
     [["--expert-noise", "2"], "--expert-noise"],
     [["--tasks", "x"], "--tasks"],
   ])("refuses %j", async (flags, wanted) => {

@@ -1,5 +1,5 @@
 // The command line as a function: arguments and a context in, an exit code out. Every mistake that the user can correct
-// becomes one sentence; what nobody foresaw says how to get its stack.
+// becomes one sentence; what was not foreseen says how to get its stack.
 
 import { Command, CommanderError } from "commander";
 
@@ -132,7 +132,7 @@ async function createProgram(argv: readonly string[], context: CliContext, run: 
       .configureOutput({
         writeOut: (text) => void stdout.write(text),
         writeErr: (text) => void stderr.write(text),
-        // Told once, in our words, where errors are told.
+        // Said once, in our wording, where errors are reported.
         outputError: () => undefined,
         getOutHasColors: () => coloursFor(stdout, env).isColorSupported,
       });
@@ -145,9 +145,9 @@ type Failed = { readonly program: Command; readonly argv: readonly string[]; rea
 function report(error: unknown, { program, argv, context }: Failed): number {
   const { stderr, env } = context;
   // What the arguments name may be a variable with a key, or an address with one.
-  const words = argv.flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
-  const redact = redactorFor(env, { variables: words, urls: words });
-  const tell = (message: string): void => {
+  const values = argv.flatMap((word) => [word, word.slice(word.indexOf("=") + 1)]);
+  const redact = redactorFor(env, { variables: values, urls: values });
+  const say = (message: string): void => {
     stderr.write(`${coloursFor(stderr, env).red(redact(message))}\n`);
     // The stack of a mistyped flag says nothing, and its message repeats values.
     if (isSet(env["DEBUG"]) && !(error instanceof CommanderError)) stderr.write(`${redact(stackOf(error))}\n`);
@@ -155,23 +155,23 @@ function report(error: unknown, { program, argv, context }: Failed): number {
   if (error instanceof CommanderError) {
     if (error.exitCode === 0) return exitCodes.done;
     if (error.code === "commander.help") return exitCodes.usage;
-    tell(usageMessage(error, { program, argv }));
+    say(usageMessage(error, { program, argv }));
     return exitCodes.usage;
   }
   if (error instanceof ConfigurationError) {
-    tell(error.message);
+    say(error.message);
     return exitCodes.usage;
   }
   const isCancelled = error instanceof AttributedError && error.failure.code === "cancelled";
   if (context.cancel.aborted || (context.drain.aborted && isCancelled)) {
-    tell("Interrupted.");
+    say("Interrupted.");
     return exitCodes.interrupted;
   }
   const message = error instanceof Error ? error.message : String(error);
   const isForeseen = error instanceof AttributedError;
   const remedy =
     isForeseen || isSet(env["DEBUG"]) ? "" : "\nThis should not happen. Run it again with DEBUG=1 to see where.";
-  tell(`${message}${remedy}`);
+  say(`${message}${remedy}`);
   return exitCodes.failed;
 }
 

@@ -49,13 +49,13 @@ export interface UserSimulator {
 /** A line of the user, and the utterance of the agent that it answered; `null` for the first line. */
 export type SpokenLine = { readonly heard: string | null; readonly line: UserLine };
 
-/** Makes the user of an episode. Throws a `ConfigurationError` when it cannot play the task, naming the users that can. */
+/** Makes the user of an episode. Throws a `ConfigurationError` when it cannot take the task, naming the users that can. */
 export interface UserSource {
   readonly name: string;
   create(task: Task, options: { readonly seed: number }): UserSimulator;
   /**
    * A user in the middle of a conversation whose process died: it has said `spoken` (at least one line, the last no
-   * hang-up), is never asked for those again, and answers the agent's next utterance. Absent: its users cannot resume.
+   * hang-up), never says those again, and answers the agent's next utterance. Absent: its users cannot resume.
    */
   resume?(task: Task, options: { readonly seed: number; readonly spoken: readonly SpokenLine[] }): UserSimulator;
 }

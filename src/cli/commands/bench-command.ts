@@ -71,11 +71,11 @@ Examples:
     );
 }
 
-async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: CliContext): Promise<number> {
-  const clock = fasterClock(asked.speed);
+async function benchTrainer(settings: Numbers, { stdout, stderr, drain, cancel }: CliContext): Promise<number> {
+  const clock = fasterClock(settings.speed);
   const tokenizer = createReadableTokenizer();
-  const duration = (seconds: number) => ({ medianMs: seconds * 1000, sigma: asked.spread });
-  const engine = createSimulatedEngine({ tokenizer, noise: 0.2, turn: duration(asked.engineSeconds), clock });
+  const duration = (seconds: number) => ({ medianMs: seconds * 1000, sigma: settings.spread });
+  const engine = createSimulatedEngine({ tokenizer, noise: 0.2, turn: duration(settings.engineSeconds), clock });
   const environment = bookshopSource();
   const runEpisode = episodeRunner(
     {
@@ -83,7 +83,7 @@ async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: C
       environment,
       renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }),
       strategy: createToolCalling(),
-      user: slowUser(agendaUser(), duration(asked.userSeconds), clock),
+      user: slowUser(agendaUser(), duration(settings.userSeconds), clock),
     },
     { sampling: defaultSampling, seedTurns: true, clock },
   );
@@ -95,22 +95,22 @@ async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: C
     {
       taskset,
       tasks: tasksInOrder(indexes, { passes: Infinity }),
-      groupSize: asked.groupSize,
+      groupSize: settings.groupSize,
       seed: 0,
-      batchGroups: asked.batchGroups,
+      batchGroups: settings.batchGroups,
     },
     { runEpisode },
-    { maxStaleness: asked.maxStaleness, concurrency: asked.concurrency, weightVersion: "0", clock },
+    { maxStaleness: settings.maxStaleness, concurrency: settings.concurrency, weightVersion: "0", clock },
   );
   const isSaid = sayWhenInterrupted(
     drain,
     () => void stderr.write("Interrupted: the steps that were made are reported.\n"),
   );
   const steps = await simulateTrainer(producer, {
-    steps: asked.steps,
-    batchGroups: asked.batchGroups,
-    stepMs: asked.stepSeconds * 1000,
-    updateMs: asked.updateSeconds * 1000,
+    steps: settings.steps,
+    batchGroups: settings.batchGroups,
+    stepMs: settings.stepSeconds * 1000,
+    updateMs: settings.updateSeconds * 1000,
     clock,
     setVersion: (version) => {
       engine.version = version;
@@ -125,14 +125,14 @@ async function benchTrainer(asked: Numbers, { stdout, stderr, drain, cancel }: C
   const { user, system } = process.cpuUsage(cpu);
   const { p99 } = lag.read();
   lag.stop();
-  for (const line of report(steps, { asked, dropped, realSeconds, cpuSeconds: (user + system) / 1e6, lagMs: p99 })) {
+  for (const line of report(steps, { settings, dropped, realSeconds, cpuSeconds: (user + system) / 1e6, lagMs: p99 })) {
     stdout.write(`${line}\n`);
   }
-  return steps.length < asked.steps ? exitCodes.interrupted : exitCodes.done;
+  return steps.length < settings.steps ? exitCodes.interrupted : exitCodes.done;
 }
 
 type Measured = {
-  readonly asked: Numbers;
+  readonly settings: Numbers;
   readonly dropped: Readonly<Record<string, number>>;
   readonly realSeconds: number;
   readonly cpuSeconds: number;
@@ -140,7 +140,7 @@ type Measured = {
 };
 
 function report(steps: readonly TrainerStep[], measured: Measured): string[] {
-  const { asked, dropped, realSeconds, cpuSeconds, lagMs } = measured;
+  const { settings, dropped, realSeconds, cpuSeconds, lagMs } = measured;
   const mean = (values: readonly number[]): number =>
     values.reduce((sum, value) => sum + value, 0) / Math.max(1, values.length);
   const rows = steps.map(({ step, waitedMs, groups, trainedTokens, staleness, runningEpisodes }) => [
@@ -156,28 +156,28 @@ function report(steps: readonly TrainerStep[], measured: Measured): string[] {
   // The first batch comes from nothing: every trainer waits for it once.
   const later = steps.slice(1);
   const waited = later.reduce((sum, { waitedMs }) => sum + waitedMs / 1000, 0);
-  const seconds = waited + later.length * (asked.stepSeconds + asked.updateSeconds);
+  const seconds = waited + later.length * (settings.stepSeconds + settings.updateSeconds);
   const share = seconds === 0 ? 0 : waited / seconds;
   const tokens = later.reduce((sum, { trainedTokens }) => sum + trainedTokens, 0);
-  const droppedWords = Object.entries(dropped).map(([reason, count]) => `${reason} ${formatCount(count)}`);
+  const droppedText = Object.entries(dropped).map(([reason, count]) => `${reason} ${formatCount(count)}`);
   return [
     ...table,
     "",
     `trainer waited     ${formatPercent(share)} of the time after its first step`,
     `trained tokens     ${(seconds === 0 ? 0 : tokens / seconds).toFixed(0)} a second`,
-    `dropped groups     ${droppedWords.length === 0 ? "none" : droppedWords.join(", ")}`,
+    `dropped groups     ${droppedText.length === 0 ? "none" : droppedText.join(", ")}`,
     `this process       ${realSeconds.toFixed(1)} s, ${cpuSeconds.toFixed(1)} s of CPU, event loop late by ${lagMs.toFixed(0)} ms (p99)`,
     "",
     advice(share, measured),
   ];
 }
 
-function advice(share: number, { asked, lagMs }: Measured): string {
-  if (lagMs * asked.speed > 0.25 * asked.engineSeconds * 1000) {
+function advice(share: number, { settings, lagMs }: Measured): string {
+  if (lagMs * settings.speed > 0.25 * settings.engineSeconds * 1000) {
     return "The clock runs too fast for this machine: its own work shows in the figures; lower --speed.";
   }
   if (share < 0.05) return "The rollout side keeps up; fewer episodes at once (--concurrency) may do.";
-  return asked.maxStaleness === 0
+  return settings.maxStaleness === 0
     ? "The trainer waits for every batch, because nothing runs while it trains; --max-staleness 1 overlaps the two."
     : "The trainer waits: more episodes at once (--concurrency, more engines) or a higher --max-staleness would help.";
 }

@@ -39,10 +39,10 @@ Examples:
 }
 
 async function inspect(
-  asked: { readonly folder: string; readonly episode: string | null; readonly flags: InspectFlags },
+  request: { readonly folder: string; readonly episode: string | null; readonly flags: InspectFlags },
   context: CliContext,
 ): Promise<number> {
-  const { folder, episode, flags } = asked;
+  const { folder, episode, flags } = request;
   const reader = openRunFolder(resolve(context.cwd, folder), {
     onTornLine: ({ bytes }) =>
       context.stderr.write(
@@ -134,15 +134,15 @@ function episodeRow(number: number, episode: Episode): string[] {
 }
 
 /** By its number in the list, or its id. Throws a `ConfigurationError` when there is none. */
-export async function findEpisode(reader: RunReader, wanted: string, folder: string): Promise<Episode> {
-  const wantedNumber = /^\d+$/.test(wanted) ? Number(wanted) : null;
+export async function findEpisode(reader: RunReader, nameOrNumber: string, folder: string): Promise<Episode> {
+  const place = /^\d+$/.test(nameOrNumber) ? Number(nameOrNumber) : null;
   let number = 0;
   for await (const episode of reader.episodes()) {
     number++;
-    if (wantedNumber === null ? episode.id === wanted : number === wantedNumber) return episode;
+    if (place === null ? episode.id === nameOrNumber : number === place) return episode;
   }
   throw new ConfigurationError(
-    `Cannot find episode "${wanted}" in "${folder}": the run has ${formatCount(number)} episodes; give a number from 1 on, or an id of the list.`,
+    `Cannot find episode "${nameOrNumber}" in "${folder}": the run has ${formatCount(number)} episodes; give a number from 1 on, or an id of the list.`,
   );
 }
 

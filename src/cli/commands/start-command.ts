@@ -63,7 +63,7 @@ async function prepare(benchmark: string, { from, to }: PrepareFlags, context: C
   return exitCodes.done;
 }
 
-/** Eight tasks of all kinds, eight tries each. Every turn draws from its own seed, so the run can be played again. */
+/** Eight tasks of all kinds, eight tries each. Every turn draws from its own seed, so the run can be repeated. */
 const demonstration: RolloutOptions = {
   env: "bookshop",
   split: "test",
@@ -124,7 +124,7 @@ function checkEngine(engine: string, { expertNoise }: StartFlags): void {
   }
   if (engine === "embedded" && expertNoise !== undefined) {
     throw new ConfigurationError(
-      'Cannot use --expert-noise with engine "embedded": the expert does not play; leave one of both out.',
+      'Cannot use --expert-noise with engine "embedded": the expert does not run; leave one of both out.',
     );
   }
 }

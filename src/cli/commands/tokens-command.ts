@@ -66,22 +66,22 @@ Examples:
     );
 }
 
-type Asked = { readonly conversation: string; readonly episode: string | null; readonly flags: TokensFlags };
+type Request = { readonly conversation: string; readonly episode: string | null; readonly flags: TokensFlags };
 
-async function showTokens(asked: Asked, context: CliContext): Promise<number> {
+async function showTokens(request: Request, context: CliContext): Promise<number> {
   const { stdout, env, cwd } = context;
-  const isFolder = statSync(resolve(cwd, asked.conversation), { throwIfNoEntry: false })?.isDirectory() === true;
-  const story = isFolder ? await storyOfRun(asked, context) : await storyOfFile(asked, context);
-  if (asked.flags.json === true) {
+  const isFolder = statSync(resolve(cwd, request.conversation), { throwIfNoEntry: false })?.isDirectory() === true;
+  const story = isFolder ? await storyOfRun(request, context) : await storyOfFile(request, context);
+  if (request.flags.json === true) {
     stdout.write(`${JSON.stringify(story)}\n`);
     return 0;
   }
-  const view = { colours: coloursFor(stdout, env), columns: stdout.columns, isFull: asked.flags.full === true };
+  const view = { colours: coloursFor(stdout, env), columns: stdout.columns, isFull: request.flags.full === true };
   for (const line of storyView(story, view)) stdout.write(`${line}\n`);
   return 0;
 }
 
-async function storyOfFile({ conversation, episode, flags }: Asked, { cwd }: CliContext): Promise<TokenStory> {
+async function storyOfFile({ conversation, episode, flags }: Request, { cwd }: CliContext): Promise<TokenStory> {
   if (episode !== null) {
     throw new ConfigurationError(
       `Cannot show episode "${episode}" of "${conversation}": it is no run folder; leave the episode out, or name the folder of a run.`,
@@ -117,7 +117,7 @@ async function modelInput(flags: TokensFlags, cwd: string): Promise<AuditTemplat
   return { tokenizer, chatTemplate, specialTokens, ...options };
 }
 
-async function storyOfRun({ conversation, episode, flags }: Asked, { cwd, stderr }: CliContext): Promise<TokenStory> {
+async function storyOfRun({ conversation, episode, flags }: Request, { cwd, stderr }: CliContext): Promise<TokenStory> {
   if (episode === null) {
     throw new ConfigurationError(
       `Cannot show tokens of the whole run "${conversation}": name an episode, by its number in the list or its id.`,

@@ -68,7 +68,7 @@ export type MaskedTextOptions = {
 };
 
 /** Of an observation, so many lines stay at each end. */
-const kept = 5;
+const shownEnds = 5;
 
 type Mark = "." | "1" | "s";
 
@@ -85,11 +85,11 @@ export function* maskedText(sample: Sample, { colours, decode, columns }: Masked
     while (end < sample.tokens.length && markAt(sample, end) === mark) end++;
     const paint = { ".": colours.dim, "1": colours.green, s: colours.yellow }[mark];
     const lines = linesOf(decode(sample.tokens.subarray(start, end)), width);
-    const isFolded = mark === "." && lines.length > kept * 2 + 1;
-    const shown = isFolded ? [...lines.slice(0, kept), null, ...lines.slice(-kept)] : lines;
+    const isFolded = mark === "." && lines.length > shownEnds * 2 + 1;
+    const shown = isFolded ? [...lines.slice(0, shownEnds), null, ...lines.slice(-shownEnds)] : lines;
     for (const line of shown) {
       yield paint(
-        line === null ? `    … ${formatCount(lines.length - kept * 2)} more lines` : `${mark} ${line}`.trimEnd(),
+        line === null ? `    … ${formatCount(lines.length - shownEnds * 2)} more lines` : `${mark} ${line}`.trimEnd(),
       );
     }
     start = end;

@@ -106,8 +106,9 @@ export function progressBlock(totals: RunTotals, colours: Colours, columns = 80)
     colours.dim("░".repeat(Math.max(0, width - done - Math.max(0, running))));
   const failed = outcomes.failed === 0 ? "0 failed" : colours.red(`${formatCount(outcomes.failed)} failed`);
   // What earlier processes ended took none of this one's time.
-  const played = (share.done * (episodesFinished - totals.recordedEpisodes)) / Math.max(1, episodesFinished);
-  const remaining = played < 1 / 20 ? "" : `, about ${formatDuration((elapsedMs / played) * (1 - share.done))} left`;
+  const ownShare = (share.done * (episodesFinished - totals.recordedEpisodes)) / Math.max(1, episodesFinished);
+  const remaining =
+    ownShare < 1 / 20 ? "" : `, about ${formatDuration((elapsedMs / ownShare) * (1 - share.done))} left`;
   const problems = Object.entries(totals.problems)
     .sort(([, a], [, b]) => b - a)
     .slice(0, 4);

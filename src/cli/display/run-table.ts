@@ -127,8 +127,8 @@ function groupsText(totals: RunTotals): string {
     groupsFinished === groupsPlanned
       ? formatCount(groupsPlanned)
       : `${formatCount(groupsFinished)} of ${formatCount(groupsPlanned)} whole`;
-  const played = groupsTarget === null ? whole : `${formatCount(groupsFinished)} run`;
-  const parts = [`${played}, ${formatCount(groupsWithoutSignal)} of them with equal rewards`];
+  const run = groupsTarget === null ? whole : `${formatCount(groupsFinished)} run`;
+  const parts = [`${run}, ${formatCount(groupsWithoutSignal)} of them with equal rewards`];
   if (groupsTarget !== null) parts.push(`kept ${formatCount(groupsKept)} of ${formatCount(groupsTarget)} wanted`);
   else if (groupsKept < groupsFinished) parts.push(`kept ${formatCount(groupsKept)}`);
   const dropped = groupsFinished - groupsKept;

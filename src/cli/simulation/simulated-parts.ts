@@ -60,13 +60,13 @@ export function slowUser(source: UserSource, line: Duration, clock: Clock): User
       const wait = (signal?: AbortSignal): Promise<void> =>
         clock.sleep(draw(line, deriveSeed(options.seed, "line", lines++)), signal);
       return {
-        async open(asked) {
-          await wait(asked?.signal);
-          return user.open(asked);
+        async open(call) {
+          await wait(call?.signal);
+          return user.open(call);
         },
-        async reply(utterance, asked) {
-          await wait(asked?.signal);
-          return user.reply(utterance, asked);
+        async reply(utterance, call) {
+          await wait(call?.signal);
+          return user.reply(utterance, call);
         },
       };
     },
@@ -110,9 +110,9 @@ export async function simulateTrainer(producer: RolloutProducer, options: Traine
   const done: TrainerStep[] = [];
   try {
     for (let step = 1; step <= steps; step++) {
-      const asked = clock.now();
+      const since = clock.now();
       const groups = await producer.take(batchGroups, { signal });
-      const waitedMs = clock.now() - asked;
+      const waitedMs = clock.now() - since;
       if (groups.length === 0) break;
       done.push(describe(groups, { step, waitedMs, runningEpisodes: producer.status.runningEpisodes }));
       options.onStep?.(done.at(-1)!);

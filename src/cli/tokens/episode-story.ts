@@ -1,4 +1,4 @@
-// An episode of a run as tokens with roles: exactly what was recorded, nothing rendered anew. What the run folder does not
+// An episode of a run as tokens with roles: exactly what was recorded, nothing rendered again. What the run folder does not
 // know (which tokens of the first prompt are the system's and which the user's) is not made up: they are "history".
 
 import type { Episode, Tokenizer, Sample, Trajectory } from "../../core/index.ts";
@@ -39,7 +39,7 @@ export function storySamples({ trajectory, samples, roles, decode }: StorySource
   });
 }
 
-/** Tokens that nobody has answered yet. */
+/** Tokens without an answer yet. */
 export function observedTokens(
   ids: Uint32Array,
   roles: readonly TokenRole[],
@@ -130,7 +130,7 @@ function rolesOfTurns(episode: Episode): Map<number, readonly TokenRole[]> {
   return all;
 }
 
-/** What a turn was newly shown: the user's words, or what a tool or the loop answered. */
+/** What a turn was newly shown: the user's utterance, or what a tool or the loop answered. */
 function observedRoles(episode: Episode): Map<number, TokenRole> {
   const roles = new Map<number, TokenRole>();
   let shown: TokenRole = "user";
@@ -155,7 +155,7 @@ type StoryViewOptions = {
 };
 
 /** Of a run of observed tokens, so many stay at each end. */
-const kept = 4;
+const shownEnds = 4;
 
 export function* storyView(story: TokenStory, options: StoryViewOptions): Generator<string> {
   const { colours } = options;
@@ -180,12 +180,12 @@ function* sampleLines(sample: StorySample, options: LineOptions): Generator<stri
   if (rewriteReason !== null) yield colours.yellow(cut(`a branch: ${printable(rewriteReason)}`, columns));
   for (let at = 0; at < tokens.length;) {
     const end = runEnd(tokens, at);
-    const isFolded = !isFull && tokens[at]?.isSampled === false && end - at > kept * 2 + 1;
+    const isFolded = !isFull && tokens[at]?.isSampled === false && end - at > shownEnds * 2 + 1;
     for (let place = at; place < end; place++) {
-      if (isFolded && place === at + kept) {
-        const count = end - at - kept * 2;
+      if (isFolded && place === at + shownEnds) {
+        const count = end - at - shownEnds * 2;
         yield colours.dim(`       … ${formatCount(count)} more tokens of ${roleNames[tokens[at]!.role]}`);
-        place = end - kept;
+        place = end - shownEnds;
       }
       yield tokenLine(tokens[place]!, place, options);
     }

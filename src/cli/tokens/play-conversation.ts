@@ -198,9 +198,9 @@ class Player {
 
 /** Answers before the first user message are shown, not sampled: greetings, say. */
 function firstAnswer(messages: readonly Message[]): number {
-  const asked = messages.findIndex(({ role }) => role === "user");
-  const first = messages.findIndex(({ role }, index) => role === "assistant" && index > asked);
-  return asked === -1 || first === -1 ? messages.length : first;
+  const opened = messages.findIndex(({ role }) => role === "user");
+  const first = messages.findIndex(({ role }, index) => role === "assistant" && index > opened);
+  return opened === -1 || first === -1 ? messages.length : first;
 }
 
 function roles(count: number, role: TokenRole): TokenRole[] {

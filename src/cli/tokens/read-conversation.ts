@@ -151,7 +151,7 @@ function argumentsOf(body: JsonObject): string {
   return typeof given === "string" ? given : dumpJson(given, { ensureAscii: false });
 }
 
-function misfit({ file, path }: Place, wanted: string, cause?: unknown): ConfigurationError {
-  const message = `Cannot read the conversation in "${file}": ${path} is not what is needed there; give ${wanted}.`;
+function misfit({ file, path }: Place, expected: string, cause?: unknown): ConfigurationError {
+  const message = `Cannot read the conversation in "${file}": ${path} is not what is needed there; give ${expected}.`;
   return new ConfigurationError(message, cause === undefined ? undefined : { cause });
 }
