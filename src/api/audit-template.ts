@@ -1,7 +1,5 @@
 // auditTemplate(): what the loop does with the chat template of a model folder, before anything is trained.
 
-import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
 import { ConfigurationError } from "../core/index.ts";
 import { auditTemplate as audit, type TemplateAudit } from "../renderers/index.ts";
 import { loadModelFolder, type ModelFolder } from "../tokenizers/index.ts";
@@ -9,6 +7,10 @@ import { modelPath } from "./choose-model.ts";
 import type { RolloutSettingOptions } from "./options.ts";
 import { rolloutSettings } from "./rollout-settings.ts";
 import { readFlag } from "./setting.ts";
+import { readNamedFile } from "./surroundings.ts";
+
+/** Where --template names no file. */
+export const templateRemedy = "correct --template, which names a Jinja file.";
 
 /** Options of {@link auditTemplate}: the flags of the command `doctor template` in camelCase. */
 export type AuditTemplateOptions = Pick<RolloutSettingOptions, "renderer" | "history" | "thinking"> & {
@@ -45,24 +47,12 @@ async function templateOf(
   { chatTemplate }: ModelFolder,
   { folder, file, cwd }: { readonly folder: string; readonly file: string | null; readonly cwd: string },
 ): Promise<string> {
-  if (file !== null) return readTemplateFile(file, cwd);
+  if (file !== null) return readNamedFile(file, cwd, templateRemedy);
   if (chatTemplate !== null) return chatTemplate;
   throw new ConfigurationError(
     `Cannot examine the template of "${folder}": the folder has none (chat_template.jinja, or chat_template in ` +
       "tokenizer_config.json); add it, or name a file with --template.",
   );
-}
-
-/** The Jinja file that --template names. */
-export async function readTemplateFile(file: string, cwd: string): Promise<string> {
-  try {
-    return await readFile(resolve(cwd, file), "utf8");
-  } catch (error) {
-    throw new ConfigurationError(
-      `Cannot read "${file}": it is not there or not readable; correct --template, which names a Jinja file.`,
-      { cause: error },
-    );
-  }
 }
 
 /** Models with several templates have one for tools under another name, which is easily missed. */

@@ -11,6 +11,7 @@ import { type ShippedCheckpoint, shippedCheckpoint, shippedCheckpoints } from ".
 import { bundledChatTemplate, chooseRenderer, rendererFor } from "../renderers/index.ts";
 import { createReadableTokenizer, loadModelFolder } from "../tokenizers/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
+import { readNamedFile } from "./surroundings.ts";
 
 /** Empty when the folder names none. Throws a `ConfigurationError` for files that are not what they should be. */
 export async function readEndTokens(folder: string): Promise<readonly number[]> {
@@ -149,16 +150,5 @@ export async function tokenizerOf(folder: string | null, cwd: string): Promise<T
 async function readToolInstruction(setting: string | null, cwd: string): Promise<string | null> {
   if (setting === null) return defaultToolInstruction;
   if (setting === "none") return null;
-  return (await readSettingFile(setting, cwd, "--tool-instruction")).trimEnd();
-}
-
-/** The text of a file that a flag names. */
-export async function readSettingFile(path: string, cwd: string, flag: string): Promise<string> {
-  try {
-    return await readFile(resolve(cwd, path), "utf8");
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : null;
-    const state = code === "ENOENT" ? "there is no such file" : String(code ?? error);
-    throw new ConfigurationError(`Cannot read "${path}": ${state}; correct ${flag}.`, { cause: error });
-  }
+  return (await readNamedFile(setting, cwd, "correct --tool-instruction.")).trimEnd();
 }

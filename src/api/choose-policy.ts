@@ -149,7 +149,7 @@ export async function connectPolicy(
   const { cwd, parts } = context;
   const own = parts?.engine ?? null;
   const connected = await connectEngine(name, { settings, own, servers, model, cwd, cancel, onNotice, onCircuit });
-  const runner = (): RunEpisode => {
+  const runner = async (): Promise<RunEpisode> => {
     if (preset !== null) {
       const { address } = connected;
       const apiKey = servers[0]?.apiKey ?? null;
@@ -164,7 +164,7 @@ export async function connectPolicy(
     );
   };
   try {
-    return { ...connected, runEpisode: runner() };
+    return { ...connected, runEpisode: await runner() };
   } catch (error) {
     await connected.close();
     throw error;

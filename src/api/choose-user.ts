@@ -8,11 +8,10 @@ import { agentFactory, parseDisplays } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
 import { loadFewShotDisplays, loadUserPrompts } from "../environments/tau-bench/index.ts";
 import { type ModelUserOptions, parseUserExchanges, selectUser, userNames, recordingUser } from "../users/index.ts";
-import { readSettingFile } from "./choose-model.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
-import { nearest } from "./setting.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { suggestion } from "./setting.ts";
+import { readNamedFile, type Surroundings } from "./surroundings.ts";
 
 /** Throws a `ConfigurationError` for a strategy that is unknown or lacks something, and for files that it would not read. */
 export async function chooseStrategy(
@@ -30,7 +29,7 @@ export async function chooseStrategy(
   }
   if (instruction === null) return agentFactory({ strategy });
   // The text stands directly behind the tools; a file seldom begins with the line break between them.
-  const text = await readSettingFile(instruction, cwd, "--instruction");
+  const text = await readNamedFile(instruction, cwd, "correct --instruction.");
   return agentFactory({ strategy, instruction: text.startsWith("\n") ? text : `\n${text}` });
 }
 
@@ -39,7 +38,7 @@ async function displaysOf(
   environment: EnvironmentSource,
   cwd: string,
 ): Promise<readonly string[]> {
-  if (displays !== null) return parseDisplays(await readSettingFile(displays, cwd, "--displays"), displays);
+  if (displays !== null) return parseDisplays(await readNamedFile(displays, cwd, "correct --displays."), displays);
   const [benchmark, domain = ""] = environment.name.split("/");
   const found =
     data === null || benchmark !== "tau-bench" ? null : await loadFewShotDisplays(resolve(cwd, data), domain);
@@ -96,9 +95,8 @@ export async function chooseUser(
   if (settings.replayUsers !== null) return replayedUser(settings, settings.replayUsers, context.cwd);
   const name = settings.user ?? defaultUser(settings, environment);
   if (!selectable.includes(name)) {
-    const near = nearest(name, selectable);
     throw new ConfigurationError(
-      `Cannot find user "${name}": ${near === null ? `there are ${selectable.join(", ")}; choose one with --user.` : `did you mean "${near}"?`}`,
+      `Cannot find user "${name}": ${suggestion(name, selectable) ?? `there are ${selectable.join(", ")}; choose one with --user.`}`,
     );
   }
   const isListed = environment.users.includes(name) || (modelUsers.includes(name) && environment.users.includes("llm"));
@@ -116,7 +114,7 @@ export async function chooseUser(
       'Cannot make user "scripted": it has nothing to say; give a file of lines with --user-lines.',
     );
   }
-  const text = await readSettingFile(settings.userLines, context.cwd, "--user-lines");
+  const text = await readNamedFile(settings.userLines, context.cwd, "correct --user-lines.");
   return selectUser(name, { lines: text.split(/\r?\n/).filter((line) => line.trim() !== "") });
 }
 
@@ -128,7 +126,9 @@ async function replayedUser(settings: RolloutSettings, file: string, cwd: string
       "Cannot replay users and choose one at the same time: leave --user, --user-model and --user-lines out, or --replay-users.",
     );
   }
-  return selectUser("replay", { exchanges: parseUserExchanges(await readSettingFile(file, cwd, "--replay-users")) });
+  return selectUser("replay", {
+    exchanges: parseUserExchanges(await readNamedFile(file, cwd, "correct --replay-users.")),
+  });
 }
 
 /** What the environment lists first; a model when one is named. */

@@ -352,27 +352,27 @@ async function* readExportGroups(
   runs: readonly RunToExport[],
   numbers: "export" | "run",
 ): AsyncGenerator<GroupToExport> {
-  const next = { group: 0, episode: 0 };
+  const counted = { group: 0, episode: 0 };
   for (const { reader, name, samplesOf } of runs) {
     /** Episodes that were read and whose group was not: by group and id. */
     const open = new Map<string, Map<string, Episode>>();
     const stride = numbers === "run" ? await episodesPerGroup(reader) : null;
     const episodes = reader.episodes()[Symbol.asyncIterator]();
     const readOne = async (): Promise<boolean> => {
-      const { done, value } = await episodes.next();
-      if (done === true) return false;
-      const members = open.get(value.groupId) ?? new Map<string, Episode>();
-      open.set(value.groupId, members.set(value.id, value));
+      const next = await episodes.next();
+      if (next.done === true) return false;
+      const { id, groupId } = next.value;
+      open.set(groupId, (open.get(groupId) ?? new Map<string, Episode>()).set(id, next.value));
       return true;
     };
     const numbered = async (
       members: readonly Episode[],
       { decision, reason, groupIndex: own = 0 }: Pick<GroupToExport, "decision" | "reason"> & { groupIndex?: number },
     ): Promise<GroupToExport> => {
-      const groupIndex = stride === null ? next.group++ : own;
+      const groupIndex = stride === null ? counted.group++ : own;
       const rows = [];
       for (const episode of members) {
-        const index = stride === null ? next.episode++ : own * stride + episode.sampleIndex;
+        const index = stride === null ? counted.episode++ : own * stride + episode.sampleIndex;
         rows.push({ episode, result: await samplesOf(episode), index });
       }
       return { run: name, groupIndex, decision, reason, episodes: rows };

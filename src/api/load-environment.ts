@@ -180,6 +180,14 @@ export type LoadedEnvironment = {
   readonly defaultTasks: string;
 };
 
+/** The split, when the environment has it. Throws a `ConfigurationError` that names the flag. */
+export function checkSplit({ name, splits }: EnvironmentSource, split: string, flag = "--split"): string {
+  if (splits.includes(split)) return split;
+  throw new ConfigurationError(
+    `Cannot run split "${split}" of "${name}": it has ${splits.join(", ")}; correct ${flag}.`,
+  );
+}
+
 /** What is loaded, and from where. */
 type Loaded = { readonly what: string; readonly file: string; readonly cwd: string };
 

@@ -6,7 +6,7 @@ import { ConfigurationError, type SamplingParams, type UserSource } from "../cor
 import { resumableRunner, type RolloutPlan } from "../rollout/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import type { Surroundings } from "./surroundings.ts";
-import { loadEnvironment, type LoadedEnvironment } from "./load-environment.ts";
+import { checkSplit, loadEnvironment, type LoadedEnvironment } from "./load-environment.ts";
 import { type RolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { type ChosenModel, chooseModel, withShippedModel } from "./choose-model.ts";
 import { choosePolicy, type ConnectedPolicy, connectPolicy, type PolicyOptions, samplingOf } from "./choose-policy.ts";
@@ -67,11 +67,7 @@ export async function prepareRollout(
   const environment = loaded.source;
   const split = given.split ?? loaded.defaultSplit;
   const policy = choosePolicy(given, context);
-  if (!environment.splits.includes(split)) {
-    throw new ConfigurationError(
-      `Cannot run split "${split}" of "${environment.name}": it has ${environment.splits.join(", ")}; correct --split.`,
-    );
-  }
+  checkSplit(environment, split);
   const taskset = environment.taskset(split);
   const tasks = given.tasks ?? loaded.defaultTasks;
   const redact = redactorFor(context.env, {

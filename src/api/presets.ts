@@ -2,17 +2,12 @@
 // stay those of every rollout. "slime-tau" runs every episode by the loop this project grew out of, for comparison; its samples
 // are marked "text-delta".
 
-import { readFileSync } from "node:fs";
-import { resolve } from "node:path";
-
 import { toolInstructionEdit } from "../agents/index.ts";
 import {
   attribute,
   AttributedError,
   ConfigurationError,
   type Episode,
-  type EpisodeSamples,
-  type StopReason,
   type Task,
   type EnvironmentSource,
   type UserSource,
@@ -33,14 +28,15 @@ import {
 import type { ChosenModel } from "./choose-model.ts";
 import type { FlagValues } from "./resolve-settings.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
+import { readNamedFile } from "./surroundings.ts";
 
 export type Preset = {
   /** Below flags and configuration file, above the general defaults. */
   readonly defaults: FlagValues;
   /** Its samples are re-encoded text, and may be exported all the same. */
   readonly allowTextDelta: boolean;
-  /** Throws a `ConfigurationError` for settings that do not fit. */
-  createRunner(this: void, parts: PresetParts): RunEpisode;
+  /** Rejects with a `ConfigurationError` for settings that do not fit. */
+  createRunner(this: void, parts: PresetParts): Promise<RunEpisode>;
 };
 
 type PresetParts = {
@@ -58,9 +54,9 @@ type PresetParts = {
 export const slimeTauPreset: Preset = {
   defaults: { temperature: 0, topP: 0.9, topK: 50, maxNewTokens: 512 },
   allowTextDelta: true,
-  createRunner: (parts) => {
+  createRunner: async (parts) => {
     const post = postTo(parts);
-    const toolInstruction = readToolInstruction(parts);
+    const toolInstruction = await readToolInstruction(parts);
     const template = compileChatTemplate(parts.model.chatTemplate);
     return (task, place) => runPresetEpisode(parts, { task, place, post, toolInstruction, template });
   },
@@ -108,21 +104,13 @@ async function runPresetEpisode(parts: PresetParts, call: Call): Promise<Finishe
         toolInstruction,
       },
     );
-    return {
-      episode: episodeOf({ task, place }, result),
-      result: samplesOf({ task, place }, result),
-      origin: "new",
-    };
+    return finished({ task, place }, result);
   } catch (error) {
-    const ended = place.signal.aborted ? "cancelled" : "fault";
-    const failure = ended === "fault" ? attribute(error, "engine").failure : null;
-    const base = emptyEpisode({ task, place });
-    const outcome = ended === "fault" ? "failed" : "aborted";
-    return {
-      episode: { ...base, outcome, stopReason: ended, failure },
-      result: { samples: [], dropped: [] },
-      origin: "new",
-    };
+    const ending = place.signal.aborted
+      ? ({ outcome: "aborted", stopReason: "cancelled", failure: null } as const)
+      : ({ outcome: "failed", stopReason: "fault", failure: attribute(error, "engine").failure } as const);
+    const episode = { ...emptyEpisode({ task, place }), ...ending };
+    return { episode, result: { samples: [], dropped: [] }, origin: "new" };
   }
 }
 
@@ -146,69 +134,45 @@ function postTo({ address, apiKey }: PresetParts): Post {
 }
 
 /** The file's text to the last newline, as upstream's constant; our own wording without a file. */
-function readToolInstruction({ settings, cwd }: PresetParts): SlimeTauOptions["toolInstruction"] {
-  const edit = toolInstructionEdit();
+async function readToolInstruction({ settings, cwd }: PresetParts): Promise<SlimeTauOptions["toolInstruction"]> {
+  const { replace, with: own } = toolInstructionEdit();
   const { toolInstruction: file } = settings;
-  if (file === null) return { replaces: edit.replace, instruction: edit.with };
-  if (file === "none") return { replaces: edit.replace, instruction: edit.replace };
-  try {
-    return { replaces: edit.replace, instruction: readFileSync(resolve(cwd, file), "utf8") };
-  } catch (error) {
-    throw new ConfigurationError(
-      `Cannot read "${file}": it is not there or not readable; correct --tool-instruction.`,
-      {
-        cause: error,
-      },
-    );
-  }
+  if (file === null) return { replaces: replace, instruction: own };
+  if (file === "none") return { replaces: replace, instruction: replace };
+  return { replaces: replace, instruction: await readNamedFile(file, cwd, "correct --tool-instruction.") };
 }
 
 type Placed = { readonly task: Task; readonly place: EpisodeRequest };
 
-function samplesOf({ task, place }: Placed, result: SlimeTauResult): EpisodeSamples {
-  if (result.status === "aborted") return { samples: [], dropped: [] };
-  const origin = { episodeId: place.episodeId, groupId: place.groupId, taskId: task.id };
-  return { samples: [slimeTauSample(result, origin)], dropped: [] };
-}
-
-function episodeOf(placed: Placed, result: SlimeTauResult): Episode {
+function finished({ task, place }: Placed, result: SlimeTauResult): FinishedEpisode {
+  const { status, messages, reward, info } = result;
   const stopReasons = { completed: "user_hung_up", truncated: "max_turns", aborted: "bad_action_aborted" } as const;
-  const stopReason: StopReason =
-    result.status === "completed" && result.messages.at(-1)?.role === "tool"
-      ? "tool_ended"
-      : stopReasons[result.status];
-  return {
-    ...emptyEpisode(placed),
-    outcome: result.status,
-    stopReason,
-    reward: result.status === "aborted" ? null : result.reward,
-    info: result.info,
-    messages: result.messages.map((message) => {
+  const isEndedByTool = status === "completed" && messages.at(-1)?.role === "tool";
+  const episode: Episode = {
+    ...emptyEpisode({ task, place }),
+    outcome: status,
+    stopReason: isEndedByTool ? "tool_ended" : stopReasons[status],
+    reward: status === "aborted" ? null : reward,
+    info,
+    messages: messages.map((message) => {
       if (message.role === "tool") return { ...message, callId: null };
       return message.role === "assistant"
         ? { role: "assistant", content: message.content, reasoning: null, toolCalls: [] }
         : { role: message.role, content: message.content };
     }),
   };
+  const origin = { episodeId: place.episodeId, groupId: place.groupId, taskId: task.id };
+  const samples = status === "aborted" ? [] : [slimeTauSample(result, origin)];
+  return { episode, result: { samples, dropped: [] }, origin: "new" };
 }
 
 /** It keeps no trajectory and no events: text-delta accounting has no turns to record. */
 function emptyEpisode({ task, place }: Placed): Omit<Episode, "outcome" | "stopReason"> {
+  const { episodeId: id, groupId, sampleIndex, seed } = place;
   return {
-    id: place.episodeId,
-    groupId: place.groupId,
-    sampleIndex: place.sampleIndex,
-    task,
-    seed: place.seed,
-    failure: null,
-    reward: null,
-    grade: null,
-    info: new Map(),
-    messages: [],
-    trajectory: { turns: [] },
-    historyPolicy: "append-only",
-    events: [],
-    problems: [],
+    ...{ id, groupId, sampleIndex, task, seed, historyPolicy: "append-only" },
+    ...{ failure: null, reward: null, grade: null, info: new Map() },
+    ...{ messages: [], trajectory: { turns: [] }, events: [], problems: [] },
   };
 }
 

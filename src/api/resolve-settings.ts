@@ -2,9 +2,6 @@
 // and the JSON of run.json. A file keeps where each value stands, so that an error can point at it. Settings name where keys are
 // and never hold one; addresses are shown without credentials.
 
-import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
-
 import { stringify, isMap, isNode, isScalar, LineCounter, parseDocument } from "yaml";
 
 import { ConfigurationError } from "../core/index.ts";
@@ -18,7 +15,8 @@ import {
   settingNames,
   settingOfKey,
 } from "./rollout-settings.ts";
-import { keyOf, readValue, type Setting, nearest } from "./setting.ts";
+import { readNamedFile } from "./surroundings.ts";
+import { keyOf, readValue, type Setting, suggestion } from "./setting.ts";
 
 export type ConfigFile = {
   /** As the user named it. */
@@ -27,11 +25,12 @@ export type ConfigFile = {
   readonly values: ReadonlyMap<SettingName, { readonly value: unknown; readonly where: string }>;
 };
 
+const howToName = 'name a YAML file with --config ("rollout --dry-run > run.yaml" writes one).';
 const howToWrite = 'write one "name: value" a line, like "temperature: 0.7", names without dashes before them.';
 
 /** Reads a configuration file. Throws a `ConfigurationError` with file, line and column. */
 export async function readConfigFile(path: string, cwd: string): Promise<ConfigFile> {
-  return parseConfig(await readText(path, cwd), path);
+  return parseConfig(await readNamedFile(path, cwd, howToName, "the configuration "), path);
 }
 
 /** As {@link readConfigFile}, from the text itself. */
@@ -72,23 +71,9 @@ function unknownKey(key: string, where: string): ConfigurationError {
       `Cannot read ${where}: keys do not belong into configuration files; put the key into an environment variable and write "${key}-env: NAME".`,
     );
   }
-  const near = nearest(key, settingNames.map(keyOf));
-  const hint = near === null ? 'the names are those of the flags, see "rollout --help"' : `did you mean "${near}"?`;
+  const near = suggestion(key, settingNames.map(keyOf));
+  const hint = near ?? 'the names are those of the flags, see "rollout --help"';
   return new ConfigurationError(`Cannot read ${where}: there is no setting "${key}"; ${hint}`);
-}
-
-async function readText(path: string, cwd: string): Promise<string> {
-  try {
-    return await readFile(resolve(cwd, path), "utf8");
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : null;
-    const states: Readonly<Record<string, string>> = { ENOENT: "there is no such file", EISDIR: "it is a folder" };
-    const state = typeof code === "string" ? (states[code] ?? code) : String(error);
-    throw new ConfigurationError(
-      `Cannot read the configuration "${path}": ${state}; name a YAML file with --config ("rollout --dry-run > run.yaml" writes one).`,
-      { cause: error },
-    );
-  }
 }
 
 function firstSentence(message: string): string {

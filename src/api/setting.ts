@@ -189,6 +189,12 @@ export function nearest(word: string, candidates: readonly string[]): string | n
   return best !== null && best.distance <= Math.max(1, Math.floor(word.length / 3)) ? best.candidate : null;
 }
 
+/** As in `did you mean "group-size"?`; `null`: nothing is near. */
+export function suggestion(word: string, candidates: readonly string[]): string | null {
+  const near = nearest(word, candidates);
+  return near === null ? null : `did you mean "${near}"?`;
+}
+
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, place) => place);
   for (let i = 1; i <= a.length; i++) {

@@ -1,6 +1,15 @@
 // What options are read against: the process they are given in, and parts that a program gives as values.
 
-import type { AgentStrategy, ChatAgent, Engine, EnvironmentSource, UserSource } from "../core/index.ts";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import {
+  type AgentStrategy,
+  type ChatAgent,
+  ConfigurationError,
+  type Engine,
+  type EnvironmentSource,
+  type UserSource,
+} from "../core/index.ts";
 import type { GroupFilter } from "../rollout/index.ts";
 
 /** Environment variables, and the folder that relative paths start from. */
@@ -20,3 +29,15 @@ export type GivenParts = {
   readonly user?: UserSource;
   readonly filter?: readonly GroupFilter[];
 };
+
+/** The text of a file that a flag names. Throws a `ConfigurationError` that ends with the remedy. */
+export async function readNamedFile(path: string, cwd: string, remedy: string, kind = ""): Promise<string> {
+  try {
+    return await readFile(resolve(cwd, path), "utf8");
+  } catch (cause) {
+    const { code = String(cause) } = cause as NodeJS.ErrnoException;
+    const states: Readonly<Record<string, string>> = { ENOENT: "there is no such file", EISDIR: "it is a folder" };
+    const state = states[code] ?? code;
+    throw new ConfigurationError(`Cannot read ${kind}"${path}": ${state}; ${remedy}`, { cause });
+  }
+}

@@ -32,7 +32,7 @@ import { episodeRunner } from "../rollout/index.ts";
 import { chooseModel, modelPath, withShippedModel } from "./choose-model.ts";
 import { samplingOf } from "./choose-policy.ts";
 import { chooseStrategy, chooseUser } from "./choose-user.ts";
-import { loadEnvironment } from "./load-environment.ts";
+import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type FlagValues, resolveSettings, settingsRecord } from "./resolve-settings.ts";
@@ -229,8 +229,8 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
   const base = withShippedModel({ ...given, engine: "embedded" });
   const { cwd } = surroundings;
   const { source: environment, defaultSplit } = await loadEnvironment(base.env, { data: base.data, ...surroundings });
-  const split = splitOf(environment, base.split ?? defaultSplit, "--split");
-  const evalSplit = splitOf(
+  const split = checkSplit(environment, base.split ?? defaultSplit);
+  const evalSplit = checkSplit(
     environment,
     settings.evalSplit ?? (environment.splits.includes("test") ? "test" : split),
     "--eval-split",
@@ -269,17 +269,6 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
   const order = createTaskOrder({ indexes: trained, kindOf: (index) => kindOf(trainTasks, index), seed: base.seed });
   const endTokenId = renderer.stopTokenIds[0] ?? 0;
   return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, trainTasks, order, heldOut, endTokenId }; // prettier-ignore
-}
-
-function splitOf(
-  environment: { readonly name: string; readonly splits: readonly string[] },
-  split: string,
-  flag: string,
-): string {
-  if (environment.splits.includes(split)) return split;
-  throw new ConfigurationError(
-    `Cannot run split "${split}" of "${environment.name}": it has ${environment.splits.join(", ")}; correct ${flag}.`,
-  );
 }
 
 /** Where there is one split alone, its first tasks are kept for evaluation, a third of them at most. */

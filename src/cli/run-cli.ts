@@ -5,7 +5,7 @@ import { Command, CommanderError } from "commander";
 
 import { packageVersion } from "../api/run-to-resume.ts";
 import { redactorFor } from "../api/secrets.ts";
-import { nearest } from "../api/setting.ts";
+import { suggestion } from "../api/setting.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { type CliContext, exitCodes, type RunCommand } from "./cli-context.ts";
 import { coloursFor } from "./display/terminal-text.ts";
@@ -46,18 +46,12 @@ function usageMessage(
       if (/^--(user-)?api-key$/.test(name)) {
         return `${cannot} a key does not belong on it, where other processes see it; export it, and name its variable with ${name}-env.`;
       }
-      const near = nearest(
-        name,
-        command.options.map(({ long }) => long ?? ""),
-      );
-      return `${cannot} there is no option "${name}"${near === null ? "" : `; did you mean "${near}"?`} (${help})`;
+      const known = command.options.map(({ long }) => long ?? "");
+      return `${cannot} there is no option "${name}"${meant(name, known)} (${help})`;
     }
     case "commander.unknownCommand": {
-      const near = nearest(
-        name,
-        program.commands.map((one) => one.name()),
-      );
-      return `${cannot} there is no command "${name}"${near === null ? "" : `; did you mean "${near}"?`} (${help})`;
+      const known = program.commands.map((one) => one.name());
+      return `${cannot} there is no command "${name}"${meant(name, known)} (${help})`;
     }
     case "commander.optionMissingArgument":
       return `${cannot} option "${name}" needs a value (${help})`;
@@ -68,6 +62,11 @@ function usageMessage(
     default:
       return `${cannot} ${error.message.replace(/^error: /, "").replace(/\.$/, "")} (${help})`;
   }
+}
+
+function meant(name: string, known: readonly string[]): string {
+  const found = suggestion(name, known);
+  return found === null ? "" : `; ${found}`;
 }
 
 /** Runs one command line, `argv` without program and script. Never rejects. */

@@ -19,7 +19,8 @@ import { readFlag, section, whole } from "../../api/setting.ts";
 import { episodeStory, type TokenStory, storyView } from "../tokens/episode-story.ts";
 import { playConversation } from "../tokens/play-conversation.ts";
 import { readConversation } from "../tokens/read-conversation.ts";
-import { readTemplateFile } from "../../api/audit-template.ts";
+import { templateRemedy } from "../../api/audit-template.ts";
+import { readNamedFile } from "../../api/surroundings.ts";
 import { findEpisode } from "./inspect-command.ts";
 
 type TokensFlags = {
@@ -99,7 +100,7 @@ async function modelInput(flags: TokensFlags, cwd: string): Promise<AuditTemplat
     history: readFlag(rolloutSettings.history, flags.history),
     thinking: thinking === null ? null : thinking === "on",
   };
-  const given = flags.template === undefined ? null : await readTemplateFile(flags.template, cwd);
+  const given = flags.template === undefined ? null : await readNamedFile(flags.template, cwd, templateRemedy);
   const named = flags.model ?? readableModel;
   if (named === readableModel) {
     const renderer = options.renderer ?? (given === null ? "qwen2.5-instruct" : null);

@@ -1,10 +1,8 @@
 // A conversation file: JSON or JSON lines in the OpenAI wire shape, as chat datasets and logs have it. Read strictly: what is
 // left out or misspelled here would silently be missing from the tokens.
 
-import { readFile } from "node:fs/promises";
-import { resolve } from "node:path";
-
 import { ConfigurationError, type Message, type Tool, type ToolCall, toolFromDefinition } from "../../core/index.ts";
+import { readNamedFile } from "../../api/surroundings.ts";
 import { dumpJson, type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 
 export type Conversation = { readonly messages: readonly Message[]; readonly tools: readonly Tool[] };
@@ -17,8 +15,8 @@ export async function readConversation(
   file: string,
   options: { readonly cwd: string; readonly line: number | null },
 ): Promise<Conversation> {
-  // prettier-ignore
-  const text = await readText(file, options.cwd);
+  const remedy = "name a file with a conversation, or the folder of a run.";
+  const text = await readNamedFile(file, options.cwd, remedy);
   const values = parseAll(text, file);
   const { line } = options;
   const areMessages = values.length > 0 && values.every((value) => value instanceof Map && value.has("role"));
@@ -28,19 +26,6 @@ export async function readConversation(
     throw new ConfigurationError(`Cannot take line ${line} of "${file}": ${state}; correct --line.`);
   }
   return conversationOf(areMessages ? [...values] : (chosen ?? null), { file, path: "the file" });
-}
-
-async function readText(file: string, cwd: string): Promise<string> {
-  try {
-    return await readFile(resolve(cwd, file), "utf8");
-  } catch (error) {
-    const code = error instanceof Error && "code" in error ? error.code : null;
-    const state = code === "ENOENT" ? "there is no such file" : String(code ?? error);
-    throw new ConfigurationError(
-      `Cannot read "${file}": ${state}; name a file with a conversation, or the folder of a run.`,
-      { cause: error },
-    );
-  }
 }
 
 /** The whole text as one value, else each line as one. */
