@@ -1,7 +1,7 @@
 // Python's arithmetic: int with int stays int and exact, a float makes a float, a bool counts as 0 or 1. Floats are
 // JavaScript's, except for `//` and `%` (the fmod scheme) and `**` (`power.ts`). Errors have CPython's texts.
 
-import { addComplex, type Complex, divideComplex, multiplyComplex, powerComplex, subtractComplex } from "./complex.ts";
+import { powerComplex } from "./complex.ts";
 import { PythonError, typeError } from "./errors.ts";
 import { JsonFloat, type JsonValue, pythonTypeName } from "./json/value.ts";
 import { normalInteger } from "./number-text.ts";
@@ -91,41 +91,13 @@ export function calculateNumbers(
   if (left instanceof JsonFloat || right instanceof JsonFloat) {
     return calculateFloats(operator, toFloat(left), toFloat(right));
   }
+  // Most numbers are small; adding zero turns the -0 of JavaScript into 0.
   if (typeof left === "number" && typeof right === "number") {
-    const result = calculateSafe(operator, left, right);
-    if (result !== null) return result;
+    const result = operator === "+" ? left + right : operator === "-" ? left - right : left * right;
+    if ("+-*".includes(operator) && Number.isSafeInteger(result)) return result + 0;
+    if (operator === "/" && right !== 0) return new JsonFloat(left / right);
   }
   return calculateIntegers(operator, [BigInt(left), BigInt(right)], budget);
-}
-
-/** Small integers; `null` where the result may be large, or no integer. The sums turn the -0 of JavaScript into 0. */
-function calculateSafe(operator: BinaryOperator, left: number, right: number): number | JsonFloat | null {
-  let result: number;
-  switch (operator) {
-    case "+":
-      result = left + right;
-      break;
-    case "-":
-      result = left - right;
-      break;
-    case "*":
-      result = left * right;
-      break;
-    case "/":
-      return right === 0 ? null : new JsonFloat(left / right);
-    case "%":
-    case "//": {
-      if (right === 0) return null;
-      const rest = (left % right) + 0;
-      const shifted = rest !== 0 && rest < 0 !== right < 0 ? rest + right : rest;
-      return operator === "%" ? shifted : (left - shifted) / right + 0;
-    }
-    case "**":
-      return null;
-    default:
-      return operator satisfies never;
-  }
-  return Number.isSafeInteger(result) ? result + 0 : null;
 }
 
 function calculateIntegers(
@@ -166,7 +138,15 @@ function calculateIntegers(
   }
 }
 
+const floatZeroDivisions: Readonly<Record<string, string>> = {
+  "/": "float division by zero",
+  "//": "float floor division by zero",
+  "%": "float modulo",
+};
+
 function calculateFloats(operator: BinaryOperator, left: number, right: number): JsonFloat | PythonComplex {
+  const zeroProblem = right === 0 ? floatZeroDivisions[operator] : undefined;
+  if (zeroProblem !== undefined) throw zeroDivision(zeroProblem);
   switch (operator) {
     case "+":
       return new JsonFloat(left + right);
@@ -175,18 +155,16 @@ function calculateFloats(operator: BinaryOperator, left: number, right: number):
     case "*":
       return new JsonFloat(left * right);
     case "/":
-      if (right === 0) throw zeroDivision("float division by zero");
       return new JsonFloat(left / right);
     case "//":
-      if (right === 0) throw zeroDivision("float floor division by zero");
       return new JsonFloat(floorDivide(left, right));
     case "%":
-      if (right === 0) throw zeroDivision("float modulo");
       return new JsonFloat(remainder(left, right));
     case "**": {
       const power = powerFloats(left, right);
-      if (power !== null) return new JsonFloat(power);
-      return complexOf(powerComplex({ real: left, imaginary: 0 }, { real: right, imaginary: 0 }));
+      return power === null
+        ? powerComplex(new PythonComplex(left, 0), new PythonComplex(right, 0))
+        : new JsonFloat(power);
     }
     default:
       return operator satisfies never;
@@ -214,54 +192,23 @@ function floorDivide(left: number, right: number): number {
 
 /** `null` when the result is complex: a negative base with a broken exponent. */
 function powerFloats(base: number, exponent: number): number | null {
-  if (exponent === 0) return 1;
-  if (base !== base) return base;
-  if (exponent !== exponent) return base === 1 ? 1 : exponent;
-  const isOdd = Math.abs(exponent % 2) === 1;
-  if (Math.abs(exponent) === Infinity) {
-    if (Math.abs(base) === 1) return 1;
-    return exponent > 0 === Math.abs(base) > 1 ? Infinity : 0;
+  if (base === 1 || (Math.abs(base) === 1 && Math.abs(exponent) === Infinity)) return 1;
+  if (base === 0 && exponent < 0 && exponent !== -Infinity) {
+    throw zeroDivision("0.0 cannot be raised to a negative power");
   }
-  if (Math.abs(base) === Infinity || base === 0) {
-    if (base === 0 && exponent < 0) {
-      throw zeroDivision("0.0 cannot be raised to a negative power");
-    }
-    const magnitude = exponent > 0 ? Math.abs(base) : 0;
-    return isOdd && (base < 0 || Object.is(base, -0)) ? -magnitude : magnitude;
-  }
+  // Exact in JavaScript: zeros, infinities, NaN.
+  if (base === 0 || exponent === 0 || !Number.isFinite(base) || !Number.isFinite(exponent)) return base ** exponent;
   if (base < 0 && !Number.isInteger(exponent)) return null;
-  const magnitude = Math.abs(base) === 1 ? 1 : positivePower(Math.abs(base), exponent);
+  const magnitude = base === -1 ? 1 : positivePower(Math.abs(base), exponent);
   if (magnitude === Infinity) throw new PythonError("OverflowError", "(34, 'Numerical result out of range')");
-  return base < 0 && isOdd ? -magnitude : magnitude;
+  return base < 0 && Math.abs(exponent % 2) === 1 ? -magnitude : magnitude;
 }
 
-const complexOperations: Readonly<Record<string, (left: Complex, right: Complex) => Complex>> = {
-  "+": addComplex,
-  "-": subtractComplex,
-  "*": multiplyComplex,
-  "/": divideComplex,
-  "**": powerComplex,
-};
-
-/** Where a complex number takes part; `null` for the operators that it has not. */
-export function calculateComplex(
-  operator: BinaryOperator,
-  left: PythonValue,
-  right: PythonValue,
-): PythonComplex | null {
-  const [a, b] = [asComplex(left), asComplex(right)];
-  const operation = complexOperations[operator];
-  return a === null || b === null || operation === undefined ? null : complexOf(operation(a, b));
-}
-
-function asComplex(value: PythonValue): Complex | null {
+/** A complex number, or a real one as such; `null` for anything else. */
+export function complexOf(value: PythonValue): PythonComplex | null {
   if (value instanceof PythonComplex) return value;
   const number = numberOf(value);
-  return number === null ? null : { real: toFloat(number), imaginary: 0 };
-}
-
-function complexOf({ real, imaginary }: Complex): PythonComplex {
-  return new PythonComplex(real, imaginary);
+  return number === null ? null : new PythonComplex(toFloat(number), 0);
 }
 
 function zeroDivision(message: string): PythonError {

@@ -1,13 +1,14 @@
 // Python's operators and built-in functions on values: `==`, `<`, `in`, `iter`, `+`, `[a:b]`.
 
+import { calculateComplex } from "./complex.ts";
 import { PythonError, typeError, valueError } from "./errors.ts";
 import { formatPercent } from "./format.ts";
 import { JsonFloat, pythonTypeName } from "./json/value.ts";
 import { checkItems, checkTextLength, spend } from "./limits.ts";
 import {
   type BinaryOperator,
-  calculateComplex,
   calculateNumbers,
+  complexOf,
   type IntegerBudget,
   numberOf,
   pythonNegate,
@@ -211,14 +212,15 @@ export function calculate(
   requireDefined(left, right);
   const [a, b] = [numberOf(left), numberOf(right)];
   if (a !== null && b !== null) return calculateNumbers(operator, [a, b], budget);
-  const result =
-    left instanceof PythonComplex || right instanceof PythonComplex
-      ? calculateComplex(operator, left, right)
-      : operator === "+"
-        ? concatenate(left, right)
-        : operator === "*"
-          ? repeat(left, right)
-          : null;
+  let result: PythonValue | null = null;
+  if (left instanceof PythonComplex || right instanceof PythonComplex) {
+    const [c, d] = [complexOf(left), complexOf(right)];
+    if (c !== null && d !== null) result = calculateComplex(operator, c, d);
+  } else if (operator === "+") {
+    result = concatenate(left, right);
+  } else if (operator === "*") {
+    result = repeat(left, right);
+  }
   if (result === null) throw unsupportedOperands(operator, left, right);
   return result;
 }

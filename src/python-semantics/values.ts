@@ -333,11 +333,15 @@ export class PythonComplex extends PythonOpaque {
   readonly imaginary: number;
 
   constructor(real: number, imaginary: number) {
-    const part = (value: number): string => floatRepr(value).replace(/\.0$/, "");
-    const sign = imaginary < 0 || Object.is(imaginary, -0) ? "" : "+";
-    super("complex", Object.is(real, 0) ? `${part(imaginary)}j` : `(${part(real)}${sign}${part(imaginary)}j)`);
+    super("complex", "");
     this.real = real;
     this.imaginary = imaginary;
+  }
+
+  override repr(): string {
+    const part = (value: number): string => floatRepr(value).replace(/\.0$/, "");
+    const imaginary = `${part(this.imaginary)}j`;
+    return Object.is(this.real, 0) ? imaginary : `(${part(this.real)}${/^-/.test(imaginary) ? "" : "+"}${imaginary})`;
   }
 }
 
