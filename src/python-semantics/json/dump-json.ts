@@ -20,78 +20,66 @@ export type DumpJsonOptions = {
   readonly sortKeys?: boolean;
 };
 
-type Style = {
-  readonly quote: (text: string) => string;
-  readonly indent: number | null;
-  readonly item: string;
-  readonly key: string;
-  readonly sortKeys: boolean;
-};
-
 /**
  * Writes a value as one JSON text. Non-finite floats come out bare (`NaN`, `Infinity`), as Python writes them. Tuples are
  * lists, keys become text. Throws a `PythonError`: "TypeError" for what JSON cannot hold, "RecursionError" for what is nested
  * deeper than `parseJson` would read.
  */
 export function dumpJson(value: PythonValue, options: DumpJsonOptions = {}): string {
-  const indent = options.indent ?? null;
-  const [item, key] = options.separators ?? [indent === null ? ", " : ",", ": "];
-  const quote = options.ensureAscii === true ? quoteAscii : quoteUnicode;
-  return new Writer({ quote, indent, item, key, sortKeys: options.sortKeys === true }).write(value, "\n");
+  return new Writer(options).write(value, "\n");
 }
 
 class Writer {
-  readonly #style: Style;
+  readonly #quote: (text: string) => string;
+  readonly #indent: number | null;
+  readonly #comma: string;
+  readonly #colon: string;
+  readonly #sortKeys: boolean;
   #depth = 0;
 
-  constructor(style: Style) {
-    this.#style = style;
+  constructor({ ensureAscii = false, indent, separators, sortKeys = false }: DumpJsonOptions) {
+    this.#quote = ensureAscii ? quoteAscii : quoteUnicode;
+    this.#indent = indent ?? null;
+    [this.#comma, this.#colon] = separators ?? [indent === undefined ? ", " : ",", ": "];
+    this.#sortKeys = sortKeys;
   }
 
   write(value: PythonValue, lineBreak: string): string {
-    if (typeof value === "string") return this.#style.quote(value);
+    if (typeof value === "string") return this.#quote(value);
     if (value === null) return "null";
     if (typeof value !== "object") return String(value);
     if (value instanceof JsonFloat) return jsonFloatText(value.value);
-    if (isList(value)) {
-      if (value.length === 0) return "[]";
-      const inner = this.#enter(lineBreak);
-      return this.#leave(
-        "[]",
-        value.map((element) => this.write(element, inner)),
-        [inner, lineBreak],
-      );
+    if (isList(value)) return this.#writeItems(value, lineBreak);
+    if (value instanceof Map) {
+      return value.size === 0 ? "{}" : this.#writeEntries(value as ReadonlyMap<string, PythonValue>, lineBreak);
     }
-    if (!(value instanceof Map)) return this.#writeObject(value, lineBreak);
-    if (value.size === 0) return "{}";
-    const inner = this.#enter(lineBreak);
-    const { quote, key: colon, sortKeys } = this.#style;
-    const parts: string[] = [];
-    const entries: Iterable<readonly [string, PythonValue]> = value as ReadonlyMap<string, PythonValue>;
-    for (const [key, element] of sortKeys ? sorted(entries) : entries) {
-      parts.push(quote(key) + colon + this.write(element, inner));
-    }
-    return this.#leave("{}", parts, [inner, lineBreak]);
-  }
-
-  #writeObject(value: PythonValue, lineBreak: string): string {
     spend(1);
-    if (value instanceof PythonList && value.json !== null) return this.write(value.json, lineBreak);
-    if (value instanceof PythonDict && value.json !== null) return this.write(value.json, lineBreak);
-    if (value instanceof PythonList || value instanceof PythonTuple) return this.write(value.items(), lineBreak);
+    if ((value instanceof PythonList || value instanceof PythonDict) && value.json !== null) {
+      return this.write(value.json, lineBreak);
+    }
+    if (value instanceof PythonList || value instanceof PythonTuple) return this.#writeItems(value.items(), lineBreak);
     const text = textIn(value);
-    if (text !== null) return this.#style.quote(text);
+    if (text !== null) return this.#quote(text);
     if (!(value instanceof PythonDict)) {
       throw typeError(`Object of type ${pythonTypeName(value)} is not JSON serializable`);
     }
-    let entries = Array.from(value.entries.values(), (entry) => [entry.key, entry.value] as const);
-    if (this.#style.sortKeys) {
-      const texts = entries.map(([key, element]) => [textIn(key) ?? unsortable(), element] as const);
-      entries = sorted(texts);
-    }
+    const pairs = Array.from(value.entries.values(), (entry) => [this.#keyText(entry.key), entry.value] as const);
+    return this.#writeEntries(pairs, lineBreak);
+  }
+
+  #writeItems(items: readonly PythonValue[], lineBreak: string): string {
+    if (items.length === 0) return "[]";
     const inner = this.#enter(lineBreak);
-    const { quote, key: colon } = this.#style;
-    const parts = entries.map(([key, element]) => quote(keyText(key)) + colon + this.write(element, inner));
+    const parts = items.map((item) => this.write(item, inner));
+    return this.#leave("[]", parts, [inner, lineBreak]);
+  }
+
+  #writeEntries(entries: Iterable<readonly [string, PythonValue]>, lineBreak: string): string {
+    const inner = this.#enter(lineBreak);
+    const parts: string[] = [];
+    for (const [key, value] of this.#sortKeys ? sorted(entries) : entries) {
+      parts.push(this.#quote(key) + this.#colon + this.write(value, inner));
+    }
     return this.#leave("{}", parts, [inner, lineBreak]);
   }
 
@@ -99,32 +87,29 @@ class Writer {
     if (++this.#depth > maxJsonDepth + 1) {
       throw new PythonError("RecursionError", "maximum recursion depth exceeded while encoding a JSON object");
     }
-    return this.#style.indent === null ? "" : lineBreak + " ".repeat(this.#style.indent);
+    return this.#indent === null ? "" : lineBreak + " ".repeat(this.#indent);
   }
 
   #leave(brackets: string, parts: readonly string[], [inner, outer]: readonly [string, string]): string {
     this.#depth--;
     if (parts.length === 0) return brackets;
-    const end = this.#style.indent === null ? "" : outer;
-    return brackets[0] + inner + parts.join(this.#style.item + inner) + end + brackets[1];
+    const end = this.#indent === null ? "" : outer;
+    return brackets[0] + inner + parts.join(this.#comma + inner) + end + brackets[1];
+  }
+
+  #keyText(key: PythonValue): string {
+    const text = textIn(key);
+    if (text !== null) return text;
+    if (this.#sortKeys) throw typeError("'<' not supported between keys of different types");
+    if (key !== null && typeof key === "object" && !(key instanceof JsonFloat)) {
+      throw typeError(`keys must be str, int, float, bool or None, not ${pythonTypeName(key)}`);
+    }
+    return key instanceof JsonFloat ? jsonFloatText(key.value) : String(key);
   }
 }
 
 function sorted<T>(entries: Iterable<readonly [string, T]>): (readonly [string, T])[] {
   return [...entries].sort(([left], [right]) => compareCodePoints(left, right));
-}
-
-function unsortable(): never {
-  throw typeError("'<' not supported between keys of different types");
-}
-
-function keyText(key: PythonValue): string {
-  const text = textIn(key);
-  if (text !== null) return text;
-  if (key !== null && typeof key === "object" && !(key instanceof JsonFloat)) {
-    throw typeError(`keys must be str, int, float, bool or None, not ${pythonTypeName(key)}`);
-  }
-  return key instanceof JsonFloat ? jsonFloatText(key.value) : String(key);
 }
 
 function jsonFloatText(value: number): string {
@@ -134,20 +119,14 @@ function jsonFloatText(value: number): string {
   return floatRepr(value);
 }
 
-// oxlint-disable-next-line no-control-regex
-const unicodeSpecial = /[\u0000-\u001f"\\]/;
-// oxlint-disable-next-line no-control-regex
-const unicodeSpecials = /[\u0000-\u001f"\\]/g;
-const asciiSpecial = /[^ !#-[\]-~]/;
-const asciiSpecials = /[^ !#-[\]-~]/g;
+const quoting =
+  (special: RegExp, specials: RegExp) =>
+  (text: string): string =>
+    special.test(text) ? `"${text.replace(specials, escapeUnit)}"` : `"${text}"`;
 
-function quoteUnicode(text: string): string {
-  return unicodeSpecial.test(text) ? `"${text.replace(unicodeSpecials, escapeUnit)}"` : `"${text}"`;
-}
-
-function quoteAscii(text: string): string {
-  return asciiSpecial.test(text) ? `"${text.replace(asciiSpecials, escapeUnit)}"` : `"${text}"`;
-}
+// oxlint-disable-next-line no-control-regex
+const quoteUnicode = quoting(/[\u0000-\u001f"\\]/, /[\u0000-\u001f"\\]/g);
+const quoteAscii = quoting(/[^ !#-[\]-~]/, /[^ !#-[\]-~]/g);
 
 const shortEscapes: ReadonlyMap<string, string> = new Map([
   ['"', '\\"'],

@@ -1,8 +1,7 @@
-// Door of lossless JSON: what is read and written here is what Python would read and write.
+// Public entry of lossless JSON: what is read and written here is what Python would read and write.
 
-export { cloneJson } from "./clone-json.ts";
 export { type DumpJsonOptions, dumpJson } from "./dump-json.ts";
 export { JsonSyntaxError } from "./json-syntax-error.ts";
 export { type JsonPrefix, parseJson, parseJsonPrefix } from "./parse-json.ts";
 export { fromForeign, fromPlain, toPlain } from "./plain.ts";
-export { JsonFloat, type JsonObject, type JsonValue } from "./value.ts";
+export { cloneJson, JsonFloat, type JsonObject, type JsonValue } from "./value.ts";

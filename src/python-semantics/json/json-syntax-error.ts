@@ -1,6 +1,8 @@
 // Why a text is no JSON to Python's reader. The words and positions are Python's own, because parsers that imitate
 // Python programs show them.
 
+import { codePointLength } from "../strings.ts";
+
 /**
  * A text that Python's `json.loads` refuses. `pythonType` is the exception it raises there: nesting beyond the recursion
  * limit is a `RecursionError`, an integer beyond 4,300 digits a `ValueError`.
@@ -26,19 +28,7 @@ export function decodeError(reason: string, text: string, offset: number): JsonS
   const before = text.slice(0, offset);
   const lineStart = before.lastIndexOf("\n") + 1;
   const line = before.split("\n").length;
-  const column = countCodePoints(before.slice(lineStart)) + 1;
-  const position = countCodePoints(before);
+  const column = codePointLength(before.slice(lineStart)) + 1;
+  const position = codePointLength(before);
   return new JsonSyntaxError("JSONDecodeError", `${reason}: line ${line} column ${column} (char ${position})`, offset);
-}
-
-function countCodePoints(text: string): number {
-  let count = text.length;
-  for (let index = 0; index + 1 < text.length; index++) {
-    const pair = (text.charCodeAt(index) & 0xfc00) === 0xd800 && (text.charCodeAt(index + 1) & 0xfc00) === 0xdc00;
-    if (pair) {
-      count--;
-      index++;
-    }
-  }
-  return count;
 }

@@ -2,14 +2,12 @@
 // Not `JSON.parse`: it agrees with Python on what is refused, too (a lone surrogate escape is fine, a raw control
 // character is not). One pass, no regular expressions; nesting is bounded, so hostile text cannot overflow the stack.
 
+import { maxIntegerDigits, tooManyDigits } from "../number-text.ts";
 import { decodeError, JsonSyntaxError } from "./json-syntax-error.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "./value.ts";
 
 /** Deepest nesting that is read. CPython gives up near 1,000 minus the depth of its caller; its callers sit 5 to 20 deep. */
 export const maxJsonDepth = 980;
-
-/** Longest integer CPython converts (`sys.get_int_max_str_digits()`). */
-export const maxIntegerDigits = 4300;
 
 // One object each, as in Python: lists that hold the same NaN are equal there.
 const notANumber = new JsonFloat(NaN);
@@ -106,15 +104,9 @@ class JsonReader {
   }
 
   #readObject(): JsonObject {
-    this.#enter("object");
     const object: JsonObject = new Map();
-    this.#at++;
-    this.#skipSpace();
-    if (this.#text.charCodeAt(this.#at) === 0x7d) {
-      this.#leave();
-      return object;
-    }
-    for (;;) {
+    if (this.#opens("object", 0x7d)) return object;
+    do {
       if (this.#text.charCodeAt(this.#at) !== 0x22) {
         throw this.#error("Expecting property name enclosed in double quotes", this.#at);
       }
@@ -124,39 +116,48 @@ class JsonReader {
       this.#at++;
       this.#skipSpace();
       object.set(key, this.#readValue());
-      this.#skipSpace();
-      const code = this.#text.charCodeAt(this.#at);
-      if (code === 0x7d) {
-        this.#leave();
-        return object;
-      }
-      if (code !== 0x2c) throw this.#error("Expecting ',' delimiter", this.#at);
-      this.#at++;
-      this.#skipSpace();
-    }
+    } while (!this.#closes(0x7d));
+    return object;
   }
 
   #readArray(): JsonValue[] {
-    this.#enter("array");
     const array: JsonValue[] = [];
+    if (this.#opens("array", 0x5d)) return array;
+    do array.push(this.#readValue());
+    while (!this.#closes(0x5d));
+    return array;
+  }
+
+  /** Takes the opening bracket; true when the closing one follows, which is taken too. */
+  #opens(kind: "object" | "array", closing: number): boolean {
+    if (this.#open.push(this.#at) > maxJsonDepth) {
+      const message = `maximum recursion depth exceeded while decoding a JSON ${kind} from a unicode string`;
+      throw new JsonSyntaxError("RecursionError", message, this.#at);
+    }
     this.#at++;
     this.#skipSpace();
-    if (this.#text.charCodeAt(this.#at) === 0x5d) {
+    if (this.#text.charCodeAt(this.#at) !== closing) return false;
+    this.#leave();
+    return true;
+  }
+
+  /** Takes what follows an item: a comma, or the closing bracket, for which it gives true. */
+  #closes(closing: number): boolean {
+    this.#skipSpace();
+    const code = this.#text.charCodeAt(this.#at);
+    if (code === closing) {
       this.#leave();
-      return array;
+      return true;
     }
-    for (;;) {
-      array.push(this.#readValue());
-      this.#skipSpace();
-      const code = this.#text.charCodeAt(this.#at);
-      if (code === 0x5d) {
-        this.#leave();
-        return array;
-      }
-      if (code !== 0x2c) throw this.#error("Expecting ',' delimiter", this.#at);
-      this.#at++;
-      this.#skipSpace();
-    }
+    if (code !== 0x2c) throw this.#error("Expecting ',' delimiter", this.#at);
+    this.#at++;
+    this.#skipSpace();
+    return false;
+  }
+
+  #leave(): void {
+    this.#open.pop();
+    this.#at++;
   }
 
   #readString(): string {
@@ -247,10 +248,7 @@ class JsonReader {
     const literal = text.slice(start, at);
     if (isFloat) return new JsonFloat(Number(literal));
     const digits = digitsEnd - digitsStart;
-    if (digits > maxIntegerDigits) {
-      const message = `Exceeds the limit (${maxIntegerDigits} digits) for integer string conversion: value has ${digits} digits; use sys.set_int_max_str_digits() to increase the limit`;
-      throw new JsonSyntaxError("ValueError", message, start);
-    }
+    if (digits > maxIntegerDigits) throw new JsonSyntaxError("ValueError", tooManyDigits(digits), start);
     const integer = Number(literal);
     // Adding zero turns -0, which is no integer of its own, into 0.
     return Number.isSafeInteger(integer) ? integer + 0 : BigInt(literal);
@@ -268,18 +266,6 @@ class JsonReader {
     let code = this.#text.charCodeAt(at);
     while (code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09) code = this.#text.charCodeAt(++at);
     this.#at = at;
-  }
-
-  #enter(kind: "object" | "array"): void {
-    if (this.#open.push(this.#at) > maxJsonDepth) {
-      const message = `maximum recursion depth exceeded while decoding a JSON ${kind} from a unicode string`;
-      throw new JsonSyntaxError("RecursionError", message, this.#at);
-    }
-  }
-
-  #leave(): void {
-    this.#open.pop();
-    this.#at++;
   }
 
   #error(reason: string, offset: number): JsonSyntaxError {

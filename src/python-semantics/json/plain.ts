@@ -1,6 +1,7 @@
 // Between lossless JSON values and plain JavaScript ones, for code that does not care about Python's distinctions
 // (configuration, schema validators, user code). Lossy towards plain: integers beyond 2^53 and the int/float difference go.
 
+import { normalInteger } from "../number-text.ts";
 import { maxJsonDepth } from "./parse-json.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "./value.ts";
 
@@ -57,7 +58,7 @@ function convert(value: unknown, conversion: Conversion): JsonValue {
       return Number.isSafeInteger(value) ? value + 0 : new JsonFloat(value);
     case "bigint":
       if (conversion.isStrict) throw misfit("a bigint has no JSON form");
-      return value >= Number.MIN_SAFE_INTEGER && value <= Number.MAX_SAFE_INTEGER ? Number(value) : value;
+      return normalInteger(value);
     case "undefined":
       return null;
     case "object":

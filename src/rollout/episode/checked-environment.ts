@@ -22,7 +22,7 @@ import {
 } from "../../core/failure.ts";
 import type { Tool } from "../../core/message.ts";
 import type { UserLine } from "../../core/user.ts";
-import { cloneJson } from "../../python-semantics/json/clone-json.ts";
+import { cloneJson } from "../../python-semantics/json/value.ts";
 import { fromForeign } from "../../python-semantics/json/plain.ts";
 import { JsonFloat, type JsonObject } from "../../python-semantics/json/value.ts";
 
