@@ -3,36 +3,26 @@
 // order in which it tries things and on how far it reads: reaching the end inside a parenthesis is an error at once.
 // So the rules below keep CPython's names, order and memory; they are not how one would write a calculator.
 
-import { PythonError } from "./errors.ts";
-import { JsonFloat } from "./json/value.ts";
+import { PythonError, typeError } from "./errors.ts";
+import { JsonFloat, pythonTypeName } from "./json/value.ts";
 import { maxIntegerDigits, normalInteger, tooManyDigits } from "./number-text.ts";
-import type { BinaryOperator } from "./numbers.ts";
-import { PythonOpaque, PythonTuple, type PythonValue } from "./values.ts";
+import type { BinaryOperator, IntegerBudget } from "./numbers.ts";
+import { applySign, calculate } from "./operations.ts";
+import { PythonOpaque, pythonRepr, PythonTuple, type PythonValue } from "./values.ts";
 
 /** What an arithmetic expression consists of. Besides numbers and operators only accidents of the alphabet occur: `()`, `...`, `2(3)`. */
-export type ArithmeticNode =
-  | { readonly type: "constant"; readonly value: PythonValue; readonly depth: number }
-  | {
-      readonly type: "unary";
-      readonly operator: "+" | "-";
-      readonly operand: ArithmeticNode;
-      readonly depth: number;
-    }
-  | {
-      readonly type: "binary";
-      readonly operator: BinaryOperator;
-      readonly left: ArithmeticNode;
-      readonly right: ArithmeticNode;
-      readonly depth: number;
-    }
-  | {
-      readonly type: "call";
-      readonly callee: ArithmeticNode;
-      /** `null` for `f()`. */
-      readonly argument: ArithmeticNode | null;
-      readonly unpacking: "" | "*" | "**";
-      readonly depth: number;
-    };
+export type ArithmeticNode = {
+  readonly operands: readonly ArithmeticNode[];
+  /** The value, given those of the operands. */
+  readonly calculate: (values: readonly PythonValue[], budget: IntegerBudget) => PythonValue;
+  readonly depth: number;
+};
+
+function nodeOf(operands: readonly ArithmeticNode[], calculateValue: ArithmeticNode["calculate"]): ArithmeticNode {
+  return { operands, calculate: calculateValue, depth: 1 + Math.max(0, ...operands.map(({ depth }) => depth)) };
+}
+
+const constant = (value: PythonValue): ArithmeticNode => nodeOf([], () => value);
 
 type ArithmeticToken = {
   readonly type: "int" | "float" | "." | "..." | "(" | ")" | "+" | "-" | "*" | "**" | "/" | "//" | "end";
@@ -107,6 +97,19 @@ export function parseArithmetic(source: string): ArithmeticNode {
   return node;
 }
 
+function binary(operator: BinaryOperator, left: ArithmeticNode, right: ArithmeticNode): ArithmeticNode {
+  return nodeOf([left, right], ([a, b], budget) => calculate(operator, a!, b!, budget));
+}
+
+/** No value of this alphabet can be called; only the texts differ. */
+function callError(callee: PythonValue, argument: PythonValue | undefined, unpacking: "" | "*" | "**"): PythonError {
+  const type = argument === undefined ? "" : pythonTypeName(argument);
+  const isRefused = argument !== undefined && (unpacking === "**" || (unpacking === "*" && type !== "tuple"));
+  if (!isRefused) return typeError(`'${pythonTypeName(callee)}' object is not callable`);
+  const kind = unpacking === "*" ? "an iterable" : "a mapping";
+  return typeError(`${pythonRepr(callee)} argument after ${unpacking} must be ${kind}, not ${type}`);
+}
+
 type Memory = Map<number, { readonly node: ArithmeticNode | null; readonly end: number }>;
 
 class ArithmeticParser {
@@ -176,7 +179,7 @@ class ArithmeticParser {
         this.#mark = start;
         return left;
       }
-      left = { type: "binary", operator, left, right, depth: Math.max(left.depth, right.depth) + 1 };
+      left = binary(operator, left, right);
     }
   }
 
@@ -187,7 +190,7 @@ class ArithmeticParser {
       let node = this.#power();
       if (node === null) return null;
       for (const operator of signs.toReversed()) {
-        node = { type: "unary", operator, operand: node, depth: node.depth + 1 };
+        node = nodeOf([node], ([value]) => applySign(operator, value!));
       }
       return node;
     });
@@ -202,7 +205,7 @@ class ArithmeticParser {
       this.#mark = start;
       return left;
     }
-    return { type: "binary", operator: "**", left, right, depth: Math.max(left.depth, right.depth) + 1 };
+    return binary("**", left, right);
   }
 
   #primary(): ArithmeticNode | null {
@@ -237,8 +240,9 @@ class ArithmeticParser {
       return null;
     }
     this.#mark++;
-    const depth = Math.max(callee.depth, argument === null ? 0 : argument.depth) + 1;
-    return { type: "call", callee, argument, unpacking: argument === null ? "" : unpacking, depth };
+    return nodeOf(argument === null ? [callee] : [callee, argument], ([value, passed]) => {
+      throw callError(value!, passed, unpacking);
+    });
   }
 
   #atom(): ArithmeticNode | null {
@@ -246,13 +250,13 @@ class ArithmeticParser {
     switch (token.type) {
       case "int":
         this.#mark++;
-        return { type: "constant", value: intLiteral(token.text), depth: 1 };
+        return constant(intLiteral(token.text));
       case "float":
         this.#mark++;
-        return { type: "constant", value: new JsonFloat(Number(token.text)), depth: 1 };
+        return constant(new JsonFloat(Number(token.text)));
       case "...":
         this.#mark++;
-        return { type: "constant", value: new PythonOpaque("ellipsis", "Ellipsis"), depth: 1 };
+        return constant(new PythonOpaque("ellipsis", "Ellipsis"));
       case "(":
         return this.#parenthesized();
       default:
@@ -284,7 +288,7 @@ class ArithmeticParser {
     this.#mark = start + 1;
     if (!this.#sees(")")) return null;
     this.#mark++;
-    return { type: "constant", value: new PythonTuple([]), depth: 1 };
+    return constant(new PythonTuple([]));
   }
 
   #group(start: number): ArithmeticNode | null {

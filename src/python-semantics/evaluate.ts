@@ -5,8 +5,7 @@ import { type ArithmeticNode, parseArithmetic } from "./arithmetic-syntax.ts";
 import { PythonError, typeError } from "./errors.ts";
 import { pythonTypeName } from "./json/value.ts";
 import { type IntegerBudget, numberOf, toFloat } from "./numbers.ts";
-import { applySign, calculate } from "./operations.ts";
-import { pythonRepr, type PythonValue } from "./values.ts";
+import type { PythonValue } from "./values.ts";
 
 /** Largest integer that is computed, in bits (79,000 digits): the slowest operation on it takes about 5 ms. */
 const maxIntegerBits = 2 ** 18;
@@ -47,29 +46,9 @@ export function evaluateExpression(text: string): number {
 
 /** Walks down the left spine without recursion, because CPython compiles sums of 2,900 terms. */
 function evaluate(node: ArithmeticNode, budget: IntegerBudget): PythonValue {
-  const spine: Exclude<ArithmeticNode, { readonly type: "constant" }>[] = [];
-  let leaf = node;
-  while (leaf.type !== "constant") {
-    spine.push(leaf);
-    leaf = leaf.type === "unary" ? leaf.operand : leaf.type === "binary" ? leaf.left : leaf.callee;
-  }
-  let { value } = leaf;
-  for (let step = spine.pop(); step !== undefined; step = spine.pop()) {
-    if (step.type === "unary") value = applySign(step.operator, value);
-    else if (step.type === "binary") value = calculate(step.operator, value, evaluate(step.right, budget), budget);
-    else throw callError(value, step.argument === null ? null : evaluate(step.argument, budget), step.unpacking);
-  }
-  return value;
-}
-
-/** No value of this alphabet can be called; only the texts differ. */
-function callError(callee: PythonValue, argument: PythonValue, unpacking: "" | "*" | "**"): PythonError {
-  const type = pythonTypeName(argument);
-  if (argument !== null && unpacking === "*" && type !== "tuple") {
-    return typeError(`${pythonRepr(callee)} argument after * must be an iterable, not ${type}`);
-  }
-  if (argument !== null && unpacking === "**") {
-    return typeError(`${pythonRepr(callee)} argument after ** must be a mapping, not ${type}`);
-  }
-  return typeError(`'${pythonTypeName(callee)}' object is not callable`);
+  const spine: ArithmeticNode[] = [];
+  for (let step: ArithmeticNode | undefined = node; step !== undefined; step = step.operands[0]) spine.push(step);
+  return spine.reduceRight<PythonValue>((value, { operands, calculate }) => {
+    return calculate([value, ...operands.slice(1).map((operand) => evaluate(operand, budget))], budget);
+  }, null);
 }

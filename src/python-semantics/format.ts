@@ -65,10 +65,9 @@ function formatValue(value: PythonValue, spec: string): TracedText {
   if (spec === "") return textOf(value);
   const parsed = parseFormatSpec(spec);
   if (value instanceof TracedText) return formatText(value, parsed);
-  if (value instanceof JsonFloat) return formatFloat(value.value, parsed);
-  if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean") {
-    return formatInteger(typeof value === "boolean" ? Number(value) : value, parsed);
-  }
+  const number = numberOf(value);
+  if (number instanceof JsonFloat) return formatFloat(number.value, parsed);
+  if (number !== null) return formatInteger(number, parsed);
   throw typeError(`a ${pythonTypeName(value)} takes no format`);
 }
 
@@ -81,10 +80,17 @@ function formatText(value: TracedText, spec: FormatSpec): TracedText {
 function formatInteger(value: Int, spec: FormatSpec): TracedText {
   const type = spec.type.toLowerCase();
   if (["e", "f", "g", "%"].includes(type)) return formatFloat(Number(value), spec);
+  if (type === "c" && !(value >= 0 && value <= 0x10ffff)) {
+    throw new PythonError("OverflowError", "%c arg not in range(0x110000)");
+  }
   if (type === "c") return pad(new TracedText(String.fromCodePoint(Number(value)), unknownOrigin), "", spec);
   if (type === "s") throw valueError('the format "s" does not take an integer');
   const magnitude = BigInt(value) < 0n ? -BigInt(value) : BigInt(value);
-  const digits = group(integerDigits(magnitude, type), spec.grouping, type === "" || type === "d" ? 3 : 4);
+  const digits = group(
+    magnitude.toString({ b: 2, o: 8, x: 16 }[type] ?? 10),
+    spec.grouping,
+    type === "" || type === "d" ? 3 : 4,
+  );
   const prefix = spec.isAlternate && type !== "d" && type !== "" ? `0${type}` : "";
   const shown = spec.type === "X" ? digits.toUpperCase() : digits;
   return pad(new TracedText(shown, unknownOrigin), signText(value < 0, spec) + prefix, spec);
@@ -151,11 +157,6 @@ function floatDigits(value: number, type: string, precision: number, isAlternate
   }
 }
 
-/** The digits of a non-negative integer in base 2, 8, 10 or 16. */
-function integerDigits(value: bigint, type: string): string {
-  return value.toString({ b: 2, o: 8, x: 16 }[type] ?? 10);
-}
-
 function fixed(value: number, precision: number): string {
   if (value >= 1e21) return BigInt(value).toString() + (precision > 0 ? `.${"0".repeat(precision)}` : "");
   return precision <= 22 ? roundFloat(value, precision).toFixed(precision) : value.toFixed(precision);
@@ -175,6 +176,29 @@ function general(value: number, precision: number, isAlternate: boolean): string
   return text.replace(/\.?0+(?=e|$)/, "");
 }
 
+/** A format with every match of a pattern replaced by what a value shows; `null`: by the last character of the match. */
+function fillFormat(
+  format: TracedText,
+  pattern: RegExp,
+  fill: (match: readonly (string | undefined)[]) => { readonly value: PythonValue; readonly text: TracedText } | null,
+): TracedText {
+  const parts: TracedText[] = [];
+  let offset = 0;
+  for (const match of format.text.matchAll(pattern)) {
+    parts.push(format.slice(offset, match.index));
+    offset = match.index + match[0].length;
+    const filled = fill(match);
+    if (filled === null) {
+      parts.push(format.slice(offset - 1, offset));
+    } else {
+      const isSafe = filled.value instanceof TracedText && filled.value.isMarkup;
+      parts.push(format.isMarkup ? escapeText(filled.text.asMarkup(isSafe)) : filled.text);
+    }
+  }
+  parts.push(format.slice(offset));
+  return concatStrings(parts).asMarkup(format.isMarkup);
+}
+
 /** A doubled brace, a field with its conversion and format, or a brace that stands alone. */
 const field = /\{\{|\}\}|\{([^{}!:]*)(?:!([^{}:]*))?(?::((?:[^{}]|\{[^{}]*\})*))?\}|[{}]/g;
 
@@ -183,38 +207,24 @@ export type Step = (value: PythonValue, access: string) => PythonValue;
 
 /** `format.format(*args, **kwargs)`. Throws an "IndexError" or a "KeyError" for a field without a value. */
 export function formatBraces(format: TracedText, args: CallArguments, step: Step): TracedText {
-  const parts: TracedText[] = [];
-  let offset = 0;
   let automatic = 0;
   const fieldValue = (name: string): PythonValue => {
     const [first = "", ...rest] = name.split(/(?=[.[])/);
     const key = first === "" ? String(automatic++) : first;
-    const start = /^\d+$/.test(key) ? args.positional[Number(key)] : args.named.get(key);
-    if (start === undefined) {
-      throw new PythonError(
-        /^\d+$/.test(key) ? "IndexError" : "KeyError",
-        `a format has no value for the field "${key}"`,
-      );
-    }
-    return rest.reduce(step, start);
+    const isNumbered = /^\d+$/.test(key);
+    const start = isNumbered ? args.positional[Number(key)] : args.named.get(key);
+    if (start !== undefined) return rest.reduce(step, start);
+    throw new PythonError(isNumbered ? "IndexError" : "KeyError", `a format has no value for the field "${key}"`);
   };
-  for (const match of format.text.matchAll(field)) {
-    const [whole, name, conversion, spec = ""] = match;
-    parts.push(format.slice(offset, match.index));
-    offset = match.index + whole.length;
+  return fillFormat(format, field, ([whole, name, conversion, spec = ""]) => {
     if (name === undefined) {
-      if (whole.length === 1) throw valueError("a format has a brace that stands alone");
-      parts.push(format.slice(offset - 1, offset));
-      continue;
+      if (whole!.length === 1) throw valueError("a format has a brace that stands alone");
+      return null;
     }
     const value = fieldValue(name);
     const inner = spec.replace(/\{([^{}]*)\}/g, (_, nested: string) => textOf(fieldValue(nested)).text);
-    const text = formatField(value, conversion, inner);
-    const isSafe = value instanceof TracedText && value.isMarkup;
-    parts.push(format.isMarkup ? escapeText(text.asMarkup(isSafe)) : text);
-  }
-  parts.push(format.slice(offset));
-  return concatStrings(parts).asMarkup(format.isMarkup);
+    return { value, text: formatField(value, conversion, inner) };
+  });
 }
 
 /** `format.format_map(values)`. */
@@ -234,11 +244,13 @@ function formatField(value: PythonValue, conversion: string | undefined, spec: s
       return formatValue(textOf(value), spec);
     case "r":
     case "a":
-      return formatValue(new TracedText(pythonRepr(value), unknownOrigin), spec);
+      return formatValue(reprText(value), spec);
     default:
       throw valueError(`"${conversion}" is no conversion of a format`);
   }
 }
+
+const reprText = (value: PythonValue): TracedText => new TracedText(pythonRepr(value), unknownOrigin);
 
 const conversion = /%(?:\(([^)]*)\))?([#0\- +]*)(\*|\d+)?(?:\.(\*|\d*))?[hlL]?(.)?/gs;
 
@@ -246,41 +258,31 @@ const conversion = /%(?:\(([^)]*)\))?([#0\- +]*)(\*|\d+)?(?:\.(\*|\d*))?[hlL]?(.
 export function formatPercent(format: TracedText, values: PythonValue): TracedText {
   const isTuple = values instanceof PythonTuple;
   const queue = isTuple ? [...values.items()] : [values];
-  const parts: TracedText[] = [];
-  let offset = 0;
   let isKeyed = false;
   const take = (): PythonValue => {
     const next = queue.shift();
     if (next === undefined) throw typeError("a format wants more values than it is given");
     return next;
   };
-  for (const match of format.text.matchAll(conversion)) {
-    const [whole, key, flags = "", width, precision, type] = match;
-    parts.push(format.slice(offset, match.index));
-    offset = match.index + whole.length;
-    if (type === "%") {
-      parts.push(format.slice(offset - 1, offset));
-      continue;
-    }
+  const asNumber = (text: string | undefined): number => Number(text === "*" ? take() : (text ?? 0));
+  const filled = fillFormat(format, conversion, ([, key, flags = "", width, precision, type]) => {
+    if (type === "%") return null;
     if (type === undefined) throw valueError("a format ends within a conversion");
-    const asNumber = (text: string | undefined): number => Number(text === "*" ? take() : (text ?? 0));
     const spec = specOf(flags, asNumber(width), precision === undefined ? null : asNumber(precision), type);
     isKeyed ||= key !== undefined;
     const value = key === undefined ? take() : valueOf(values, key);
-    const text = convert(value, spec, type);
-    parts.push(format.isMarkup ? escapeText(text.asMarkup(value instanceof TracedText && value.isMarkup)) : text);
-  }
+    return { value, text: convert(value, spec) };
+  });
   // What has keys counts as a mapping, and of that nothing need be used.
   const hasKeys = values instanceof PythonDict || values instanceof PythonList || values instanceof Undefined;
   if (queue.length > 0 && (isTuple || !(isKeyed || hasKeys))) throw typeError("not all values are used by the format");
-  parts.push(format.slice(offset));
-  return concatStrings(parts).asMarkup(format.isMarkup);
+  return filled;
 }
 
 function valueOf(values: PythonValue, key: string): PythonValue {
-  if (!(values instanceof PythonDict)) throw typeError("a format with keys wants a dict");
+  if (!(values instanceof PythonDict)) throw typeError("a format with keys needs a dict");
   const value = values.get(key);
-  if (value === undefined) throw new PythonError("KeyError", `a format asks for the missing key "${key}"`);
+  if (value === undefined) throw new PythonError("KeyError", `a format has no value for the key "${key}"`);
   return value;
 }
 
@@ -300,18 +302,19 @@ function specOf(flags: string, width: number, precision: number | null, type: st
   };
 }
 
-function convert(value: PythonValue, spec: FormatSpec, type: string): TracedText {
-  switch (type) {
+function convert(value: PythonValue, spec: FormatSpec): TracedText {
+  const asText = (text: TracedText): TracedText =>
+    formatText(text, { ...spec, fill: " ", align: spec.align === "=" ? ">" : spec.align, type: "s" });
+  switch (spec.type) {
     case "s":
-      return formatText(textOf(value), { ...spec, fill: " ", align: spec.align === "<" ? "<" : ">" });
+      return asText(textOf(value));
     case "r":
     case "a":
-      return formatText(new TracedText(pythonRepr(value), unknownOrigin), { ...spec, fill: " ", type: "s" });
+      return asText(reprText(value));
     case "c":
-      if (value instanceof TracedText && codePointLength(value.text) !== 1) throw typeError("%c wants one character");
-      return value instanceof TracedText
-        ? formatText(value, { ...spec, type: "s" })
-        : formatInteger(integerIn(value), spec);
+      if (!(value instanceof TracedText)) return formatInteger(integerIn(value), spec);
+      if (codePointLength(value.text) !== 1) throw typeError("%c takes one character");
+      return formatText(value, { ...spec, type: "s" });
     case "d":
     case "i":
     case "u":
@@ -328,13 +331,13 @@ function convert(value: PythonValue, spec: FormatSpec, type: string): TracedText
     case "G":
       return formatFloat(toFloat(numeric(value)), { ...spec, precision: spec.precision ?? 6 });
     default:
-      throw valueError(`"${type}" is no conversion of a format`);
+      throw valueError(`"${spec.type}" is no conversion of a format`);
   }
 }
 
 function numeric(value: PythonValue): PythonNumber {
-  const number = numberOf(value);
   if (value instanceof Undefined) throw value.error;
+  const number = numberOf(value);
   if (number === null) throw typeError(`a real number is required, not ${pythonTypeName(value)}`);
   return number;
 }
