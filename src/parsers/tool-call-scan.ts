@@ -99,6 +99,18 @@ export class ToolCallScan {
     }
   }
 
+  /** The text outside of complete blocks, after `read` took what each of them holds. */
+  outside(text: string, [opening, closing]: readonly [string, string], read: (body: string) => void): string {
+    let outside = "";
+    let rest = 0;
+    for (const { start, body, end } of this.blocks(text, opening, closing)) {
+      outside += text.slice(rest, start);
+      rest = end;
+      read(body);
+    }
+    return outside + text.slice(rest);
+  }
+
   /** Reads JSON. What Python refuses is reported and thrown on: formats differ in what they catch. */
   readJson(text: string): JsonValue {
     try {
@@ -223,6 +235,14 @@ export function toolProperties(tool: Tool | undefined): ReadonlyMap<string, Json
 export function declaredParameters(tool: Tool | undefined): JsonValue | undefined {
   const body = tool?.definition.get("function");
   return body instanceof Map ? body.get("parameters") : undefined;
+}
+
+/** What the parameters of a tool declare of one of them; `undefined`: nothing. Raises for declarations that are no objects. */
+export function declaredSchema(parameters: JsonValue | undefined, name: string): JsonObject | undefined {
+  if (!(parameters instanceof Map)) throw new PythonError("AttributeError", "the parameters are no object");
+  const schema = parameters.has("properties") ? lookUp(parameters.get("properties")!, name) : undefined;
+  if (schema === undefined || schema instanceof Map) return schema;
+  throw new PythonError("AttributeError", "the schema is no object");
 }
 
 /** Python's `container[key] if key in container`; `undefined`: it is not in there. Raises for what has no keys. */

@@ -17,15 +17,14 @@ const switches: ReadonlyMap<string, boolean> = new Map([
   ...["false", "0", "no", "off"].map((word): [string, boolean] => [word, false]),
 ]);
 
-export const readInteger = (text: string): number | bigint | undefined =>
-  unlessRaised(["ValueError"], () => pythonInt(text));
+const readInteger = (text: string): number | bigint | undefined => unlessRaised(["ValueError"], () => pythonInt(text));
 
 /** A float, or the integer it equals. */
-export const readNumber = (text: string): JsonFloat | number | bigint | undefined =>
+const readNumber = (text: string): JsonFloat | number | bigint | undefined =>
   unlessRaised(["ValueError"], () => narrowFloat(pythonFloat(text)));
 
 /** Words for on and off in any case. */
-export const readSwitch = (text: string): boolean | undefined => switches.get(pythonStrip(pythonLower(text)));
+const readSwitch = (text: string): boolean | undefined => switches.get(pythonStrip(pythonLower(text)));
 
 export const readJson = (text: string): JsonValue | undefined =>
   unlessRaised(["JSONDecodeError"], () => parseJson(text));
@@ -37,6 +36,18 @@ export const kindNames = {
   number: ["number", "float"],
   switch: ["boolean", "bool"],
 } as const;
+
+type Scalar = JsonFloat | number | bigint | boolean;
+
+/** How to read a scalar, by the names of its type. */
+export const scalarReadings: readonly (readonly [
+  types: readonly string[],
+  read: (text: string) => Scalar | undefined,
+])[] = [
+  [kindNames.integer, readInteger],
+  [kindNames.number, readNumber],
+  [kindNames.switch, readSwitch],
+];
 
 type Schema = ReadonlyMap<string, JsonValue>;
 

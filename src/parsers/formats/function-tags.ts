@@ -20,7 +20,7 @@ import {
 import { createToolCallParser } from "../tool-call-format.ts";
 import type { ToolCallParser } from "../tool-call-parser.ts";
 import { blocksBetween, dollar, openBlocks } from "../text-pieces.ts";
-import { declaredParameters, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
+import { declaredParameters, declaredSchema, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
 import { unescapeHtml } from "../unescape-html.ts";
 
 const functionOpening = "<function=";
@@ -175,11 +175,8 @@ const narrow = (text: string): PythonValue => narrowFloat(pythonFloat(text));
 function declaredType(tool: string, parameter: string, scan: ToolCallScan): string {
   for (const candidate of scan.tools) {
     if (candidate.name !== tool) continue;
-    const parameters = declaredParameters(candidate);
-    if (!(parameters instanceof Map)) throw new PythonError("AttributeError", "the parameters are no object");
-    const schema = lookUp(parameters.has("properties") ? parameters.get("properties")! : new Map(), parameter);
+    const schema = declaredSchema(declaredParameters(candidate), parameter);
     if (schema === undefined) continue;
-    if (!(schema instanceof Map)) throw new PythonError("AttributeError", "the schema is no object");
     const type = schema.has("type") ? schema.get("type")! : "string";
     if (typeof type !== "string") throw new PythonError("AttributeError", "the type is no string");
     return type;

@@ -46,16 +46,12 @@ function createGlmParser(name: string, withTextOutside: boolean, split: (body: s
     opening,
     isAllOrNothing: true,
     detect: (text, scan, first) => {
-      let outside = "";
-      let rest = 0;
-      for (const { start, body, end } of scan.blocks(text, opening, closing)) {
-        outside += text.slice(rest, start);
-        rest = end;
+      const outside = scan.outside(text, [opening, closing], (body) => {
         const call = split(body);
         if (call === null) scan.report("unterminated-call", body, "A newline must follow the name of the tool.");
         else scan.add(scan.named(call.name, readArguments(call.rest, call.name, scan), body));
-      }
-      return pythonStrip(withTextOutside ? outside + text.slice(rest) : text.slice(0, first));
+      });
+      return pythonStrip(withTextOutside ? outside : text.slice(0, first));
     },
   });
 }

@@ -16,7 +16,7 @@ import {
 import { createToolCallParser } from "../tool-call-format.ts";
 import { blocksBetween, dollar, openBlocks } from "../text-pieces.ts";
 import { declaredParameters, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
-import { kindNames, readInteger, readJson, readNumber, readSwitch, valueType } from "../typed-text.ts";
+import { kindNames, readJson, scalarReadings, valueType } from "../typed-text.ts";
 
 const opening = "<minimax:tool_call>";
 const closing = "</minimax:tool_call>";
@@ -35,25 +35,8 @@ export const minimaxM2 = createToolCallParser({
     ],
   },
   opening,
-  detect: (text, scan) => readBlocks(text, scan, [opening, closing], (body) => readInvokes(`${body}${closing}`, scan)),
+  detect: (text, scan) => scan.outside(text, [opening, closing], (body) => readInvokes(`${body}${closing}`, scan)),
 });
-
-/** Reads what complete blocks hold, and gives the text outside of them. */
-function readBlocks(
-  text: string,
-  scan: ToolCallScan,
-  [start, end]: readonly [string, string],
-  read: (body: string) => void,
-): string {
-  let outside = "";
-  let rest = 0;
-  for (const block of scan.blocks(text, start, end)) {
-    outside += text.slice(rest, block.start);
-    rest = block.end;
-    read(block.body);
-  }
-  return outside + text.slice(rest);
-}
 
 /** The name in front of `">`, and what follows; reports a name that does not end. */
 function splitName(invoke: string, scan: ToolCallScan): readonly [name: string, body: string] | null {
@@ -104,9 +87,7 @@ function schemaTypes(schema: JsonValue): readonly string[] {
 
 /** Tried in this order, whatever the order in the schema. */
 const readings: readonly (readonly [types: readonly string[], read: (text: string) => PythonValue | undefined])[] = [
-  [kindNames.integer, readInteger],
-  [kindNames.number, readNumber],
-  [kindNames.switch, readSwitch],
+  ...scalarReadings,
   [["object", "array"], readJson],
   [[...kindNames.text, "text"], (text) => text],
 ];
@@ -144,7 +125,7 @@ export const minimaxM3 = createToolCallParser({
   hasToolCall: (text) => withoutTagSpace(text).includes(prefixedOpening),
   isAllOrNothing: true,
   detect: (text, scan) =>
-    readBlocks(withoutTagSpace(text), scan, [prefixedOpening, prefixedClosing], (body) => readNested(body, scan)),
+    scan.outside(withoutTagSpace(text), [prefixedOpening, prefixedClosing], (body) => readNested(body, scan)),
 });
 
 /** White space between the prefix and its tag does not count. */
@@ -235,12 +216,7 @@ function readLeaf(text: string, shape: Shape): Growing {
   const isNullable = shape.allows(["null"]);
   if (shape.allows(kindNames.text) && !isNullable) return text;
   if (isNullable && ["null", "Null", "NULL", ""].includes(text)) return null;
-  const readers = [
-    [kindNames.integer, readInteger],
-    [kindNames.number, readNumber],
-    [kindNames.switch, readSwitch],
-  ] as const;
-  for (const [types, read] of readers) {
+  for (const [types, read] of scalarReadings) {
     const value = shape.allows(types) ? read(text) : undefined;
     if (value !== undefined) return value;
   }

@@ -5,14 +5,13 @@ import { type JsonValue, parseJson } from "../../python-semantics/json/index.ts"
 import {
   evaluateLiteral,
   isTruthy,
-  PythonError,
   pythonStrip,
   type PythonValue,
   unlessRaised,
 } from "../../python-semantics/index.ts";
 import { createToolCallParser } from "../tool-call-format.ts";
 import { blocksBetween } from "../text-pieces.ts";
-import { declaredParameters, lookUp, type ToolCallScan } from "../tool-call-scan.ts";
+import { declaredParameters, declaredSchema, type ToolCallScan } from "../tool-call-scan.ts";
 
 const section = "<｜tool_calls_begin｜>";
 const sectionEnd = "<｜tool_calls_end｜>";
@@ -91,9 +90,5 @@ function readValue(text: string, tool: string, parameter: string, scan: ToolCall
 function declaredType(tool: string, parameter: string, scan: ToolCallScan): JsonValue {
   const parameters = declaredParameters(scan.tool(tool)) ?? null;
   if (!isTruthy(parameters)) return null;
-  if (!(parameters instanceof Map)) throw new PythonError("AttributeError", "the parameters are no object");
-  const schema = lookUp(parameters.has("properties") ? parameters.get("properties")! : new Map(), parameter);
-  if (schema === undefined) return null;
-  if (!(schema instanceof Map)) throw new PythonError("AttributeError", "the schema is no object");
-  return schema.get("type") ?? null;
+  return declaredSchema(parameters, parameter)?.get("type") ?? null;
 }
