@@ -83,7 +83,7 @@ function readPieces(text: string): readonly HarmonyEvent[] {
   return events;
 }
 
-/** Text outside of blocks, "" for what only looks like it: filler, a marker in disguise, a marker that is cut off. */
+/** Text outside of blocks, "" for what only looks like it: filler, a marker in disguise, an incomplete marker. */
 function textBetween(text: string, pieces: readonly HarmonyPiece[], at: number): string {
   const content = text.slice(pieces[at]!.start, pieces[at]!.end);
   const bare = pythonStrip(content);

@@ -147,11 +147,11 @@ function restStage(prefix: string): ReasoningStep {
 function tagStage(start: string, end: string, isForced: boolean): ReasoningStep {
   let mode: "unknown" | "reasoning" | "rest" | "lost" = isForced ? "reasoning" : "unknown";
   const starts = deleting(start);
-  const late = until(start);
+  const untilStart = until(start);
   const closing = until(end);
   const blanks = stripping();
   let hasRest = false;
-  /** White space at the very beginning, kept apart so that a long run is not searched again with every piece. */
+  /** White space at the very beginning, held apart so that a long run is not searched again with every piece. */
   const indent: string[] = [];
   let opening = "";
 
@@ -188,7 +188,7 @@ function tagStage(start: string, end: string, isForced: boolean): ReasoningStep 
   };
 
   function restUntilStart(piece: string): ReasoningPiece {
-    const { before, after } = late(piece);
+    const { before, after } = untilStart(piece);
     if (after !== null) mode = "lost";
     return { reasoning: "", rest: before };
   }

@@ -23,8 +23,8 @@ export type ToolCallParseOptions = {
   readonly forwardUnknownTools?: boolean;
   /**
    * Recover calls from near-misses, each reported as the problem "repaired". Default false, which is SGLang's reading. Text
-   * that is read without a problem, every call's arguments an object, comes out the same either way. Not for text that was
-   * cut off: a call could be completed that was never finished.
+   * that is read without a problem, every call's arguments an object, comes out the same either way. Not for truncated
+   * text: a call could be completed that was never finished.
    */
   readonly repair?: boolean;
 };

@@ -23,7 +23,7 @@ const readInteger = (text: string): number | bigint | undefined => unlessRaised(
 const readNumber = (text: string): JsonFloat | number | bigint | undefined =>
   unlessRaised(["ValueError"], () => narrowFloat(pythonFloat(text)));
 
-/** Words for on and off in any case. */
+/** Names of on and off in any case. */
 const readSwitch = (text: string): boolean | undefined => switches.get(pythonStrip(pythonLower(text)));
 
 export const readJson = (text: string): JsonValue | undefined =>

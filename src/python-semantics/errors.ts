@@ -1,6 +1,36 @@
 // Exceptions of Python code, as values that tools, readers and templates catch.
 
-import { JsonSyntaxError } from "./json/json-syntax-error.ts";
+import { codePointLength } from "./strings.ts";
+
+/**
+ * A text that Python's `json.loads` refuses. `pythonType` is the exception it raises there: nesting beyond the recursion
+ * limit is a `RecursionError`, an integer beyond 4,300 digits a `ValueError`.
+ */
+export class JsonSyntaxError extends Error {
+  readonly pythonType: "JSONDecodeError" | "RecursionError" | "ValueError";
+  /** What `str(error)` is in Python. */
+  readonly pythonMessage: string;
+  /** UTF-16 offset where the reader gave up. */
+  readonly offset: number;
+
+  constructor(pythonType: JsonSyntaxError["pythonType"], pythonMessage: string, offset: number) {
+    super(`Cannot parse JSON: ${pythonMessage}.`);
+    this.name = "JsonSyntaxError";
+    this.pythonType = pythonType;
+    this.pythonMessage = pythonMessage;
+    this.offset = offset;
+  }
+}
+
+/** A decode error with Python's message, with line, column and position counted in code points. */
+export function decodeError(reason: string, text: string, offset: number): JsonSyntaxError {
+  const before = text.slice(0, offset);
+  const lineStart = before.lastIndexOf("\n") + 1;
+  const line = before.split("\n").length;
+  const column = codePointLength(before.slice(lineStart)) + 1;
+  const position = codePointLength(before);
+  return new JsonSyntaxError("JSONDecodeError", `${reason}: line ${line} column ${column} (char ${position})`, offset);
+}
 
 /**
  * An exception that Python code would have raised here; `message` is its `str()`. Where behaviour must equal a Python

@@ -1,11 +1,12 @@
 // Python's `float(eval(text))` for arithmetic: no name, no other type, no other character. It exists because the calculator
 // tools of benchmarks hand their argument to `eval`, errors included.
 
-import { type ArithmeticNode, parseArithmetic } from "./arithmetic-syntax.ts";
 import { PythonError, typeError } from "./errors.ts";
-import { pythonTypeName } from "./json/value.ts";
-import { type IntegerBudget, numberOf, toFloat } from "./numbers.ts";
-import type { PythonValue } from "./values.ts";
+import { pythonTypeName, JsonFloat } from "./json/value.ts";
+import { maxIntegerDigits, normalInteger, tooManyDigits } from "./number-text.ts";
+import { type IntegerBudget, numberOf, toFloat, type BinaryOperator } from "./numbers.ts";
+import { applySign, calculate } from "./operations.ts";
+import { type PythonValue, PythonOpaque, pythonRepr, PythonTuple } from "./values.ts";
 
 /** Largest integer that is computed, in bits (79,000 digits): the slowest operation on it takes about 5 ms. */
 const maxIntegerBits = 2 ** 18;
@@ -48,7 +49,368 @@ export function evaluateExpression(text: string): number {
 function evaluate(node: ArithmeticNode, budget: IntegerBudget): PythonValue {
   const spine: ArithmeticNode[] = [];
   for (let step: ArithmeticNode | undefined = node; step !== undefined; step = step.operands[0]) spine.push(step);
-  return spine.reduceRight<PythonValue>((value, { operands, calculate }) => {
-    return calculate([value, ...operands.slice(1).map((operand) => evaluate(operand, budget))], budget);
+  return spine.reduceRight<PythonValue>((value, { operands, combine }) => {
+    return combine([value, ...operands.slice(1).map((operand) => evaluate(operand, budget))], budget);
   }, null);
+}
+
+// CPython 3.11's parser for the arithmetic alphabet, as far as its errors depend on it. It parses twice: when the first pass
+// fails, a second one looks for a better complaint ("Perhaps you forgot a comma?"), and which complaint wins depends on the
+// order in which it tries things and on how far it reads: reaching the end inside a parenthesis is an error at once.
+// So the rules below have CPython's names, order and memory; they are not how one would write a calculator.
+
+/** What an arithmetic expression consists of. Besides numbers and operators only accidents of the alphabet occur: `()`, `...`, `2(3)`. */
+type ArithmeticNode = {
+  readonly operands: readonly ArithmeticNode[];
+  /** The value, given those of the operands. */
+  readonly combine: (values: readonly PythonValue[], budget: IntegerBudget) => PythonValue;
+  readonly depth: number;
+};
+
+function nodeOf(operands: readonly ArithmeticNode[], combine: ArithmeticNode["combine"]): ArithmeticNode {
+  return { operands, combine, depth: 1 + Math.max(0, ...operands.map(({ depth }) => depth)) };
+}
+
+const constant = (value: PythonValue): ArithmeticNode => nodeOf([], () => value);
+
+type ArithmeticToken = {
+  readonly type: "int" | "float" | "." | "..." | "(" | ")" | "+" | "-" | "*" | "**" | "/" | "//" | "end";
+  readonly text: string;
+  /** Open parentheses after this token. */
+  readonly level: number;
+};
+
+/** Deepest nesting of parentheses CPython reads (`MAXLEVEL`). */
+const maxLevel = 200;
+
+/** Throws a `SyntaxError` for an unmatched parenthesis, leading zeros and too deep nesting, whichever comes first. */
+function tokenize(source: string): ArithmeticToken[] {
+  const tokens: ArithmeticToken[] = [];
+  let level = 0;
+  let at = 0;
+  while (at < source.length) {
+    if (source[at] === " ") {
+      at++;
+      continue;
+    }
+    const text = readToken(source, at);
+    if (text === "(" && ++level > maxLevel) throw syntaxError("too many nested parentheses");
+    if (text === ")" && --level < 0) throw syntaxError("unmatched ')'");
+    tokens.push({ type: tokenType(text), text, level });
+    at += text.length;
+  }
+  tokens.push({ type: "end", text: "", level });
+  return tokens;
+}
+
+/** Every error of reading and parsing, with the place CPython adds to its text. */
+function syntaxError(message: string): PythonError {
+  return new PythonError("SyntaxError", `${message} (<string>, line 1)`);
+}
+
+const number = /(?:\d+\.?|\.\d)\d*/y;
+
+function readToken(source: string, at: number): string {
+  number.lastIndex = at;
+  const digits = number.exec(source)?.[0];
+  if (digits !== undefined) {
+    if (/^0+[1-9]\d*$/.test(digits)) {
+      throw syntaxError(
+        "leading zeros in decimal integer literals are not permitted; use an 0o prefix for octal integers",
+      );
+    }
+    return digits;
+  }
+  if (source.startsWith("...", at)) return "...";
+  const pair = source.slice(at, at + 2);
+  return pair === "**" || pair === "//" ? pair : pair.slice(0, 1);
+}
+
+function tokenType(text: string): ArithmeticToken["type"] {
+  if (/^\d+$/.test(text)) return "int";
+  return /\d/.test(text) ? "float" : (text as ArithmeticToken["type"]);
+}
+
+/** Deepest tree CPython compiles: three times its recursion limit, less what its caller has used (about ten frames). */
+const maxDepth = 2970;
+
+/** Deepest recursion of this parser; four a parenthesis, one a `**`. CPython's own is deeper only for chains of `**`. */
+const maxNesting = 1200;
+
+/** Throws a `PythonError` with CPython's text for everything that CPython does not compile. */
+function parseArithmetic(source: string): ArithmeticNode {
+  const tokens = tokenize(source);
+  const node = new ArithmeticParser(tokens, false).parseAll() ?? new ArithmeticParser(tokens, true).parseAll();
+  if (node === null) throw syntaxError("invalid syntax");
+  if (node.depth > maxDepth) throw tooDeep();
+  return node;
+}
+
+function binary(operator: BinaryOperator, left: ArithmeticNode, right: ArithmeticNode): ArithmeticNode {
+  return nodeOf([left, right], ([a, b], budget) => calculate(operator, a!, b!, budget));
+}
+
+/** No value of this alphabet can be called; only the texts differ. */
+function callError(callee: PythonValue, argument: PythonValue | undefined, unpacking: "" | "*" | "**"): PythonError {
+  const type = argument === undefined ? "" : pythonTypeName(argument);
+  const isRefused = argument !== undefined && (unpacking === "**" || (unpacking === "*" && type !== "tuple"));
+  if (!isRefused) return typeError(`'${pythonTypeName(callee)}' object is not callable`);
+  const kind = unpacking === "*" ? "an iterable" : "a mapping";
+  return typeError(`${pythonRepr(callee)} argument after ${unpacking} must be ${kind}, not ${type}`);
+}
+
+type Memory = Map<number, { readonly node: ArithmeticNode | null; readonly end: number }>;
+
+class ArithmeticParser {
+  readonly #tokens: readonly ArithmeticToken[];
+  /** Whether to look for the better complaints. */
+  #explains: boolean;
+  #mark = 0;
+  #nesting = 0;
+  // As in CPython, a remembered result does not depend on whether complaints were looked for.
+  readonly #expressions: Memory = new Map();
+  readonly #sums: Memory = new Map();
+  readonly #factors: Memory = new Map();
+
+  constructor(tokens: readonly ArithmeticToken[], explains: boolean) {
+    this.#tokens = tokens;
+    this.#explains = explains;
+  }
+
+  /** `null` when the text is no expression and there is no better complaint than that. */
+  parseAll(): ArithmeticNode | null {
+    const node = this.#expression();
+    return node !== null && this.#sees("end") ? node : null;
+  }
+
+  #expression(): ArithmeticNode | null {
+    return this.#remembered(this.#expressions, () => {
+      if (this.#explains) this.#complainAboutComma();
+      return this.#sum();
+    });
+  }
+
+  /** Two operands side by side; the second is parsed without looking for complaints. */
+  #complainAboutComma(): void {
+    const start = this.#mark;
+    if (this.#sum() !== null) {
+      this.#explains = false;
+      const second = this.#sum();
+      this.#explains = true;
+      if (second !== null && this.#tokens[this.#mark - 1]!.level > 0) {
+        throw syntaxError("invalid syntax. Perhaps you forgot a comma?");
+      }
+    }
+    this.#mark = start;
+  }
+
+  #sum(): ArithmeticNode | null {
+    return this.#remembered(this.#sums, () => this.#chain(["+", "-"], () => this.#term()));
+  }
+
+  #term(): ArithmeticNode | null {
+    return this.#chain(["*", "/", "//"], () => this.#factor());
+  }
+
+  /** Left-associative operators; a missing right operand ends the chain before its operator. */
+  #chain(
+    operators: readonly Exclude<BinaryOperator, "%">[],
+    operand: () => ArithmeticNode | null,
+  ): ArithmeticNode | null {
+    let left = operand();
+    if (left === null) return null;
+    for (;;) {
+      const operator = operators.find((candidate) => this.#sees(candidate));
+      if (operator === undefined) return left;
+      const start = this.#mark++;
+      const right = operand();
+      if (right === null) {
+        this.#mark = start;
+        return left;
+      }
+      left = binary(operator, left, right);
+    }
+  }
+
+  #factor(): ArithmeticNode | null {
+    return this.#remembered(this.#factors, () => {
+      const signs: ("+" | "-")[] = [];
+      while (this.#sees("+") || this.#sees("-")) signs.push(this.#tokens[this.#mark++]!.text as "+" | "-");
+      let node = this.#power();
+      if (node === null) return null;
+      for (const operator of signs.toReversed()) {
+        node = nodeOf([node], ([value]) => applySign(operator, value!));
+      }
+      return node;
+    });
+  }
+
+  #power(): ArithmeticNode | null {
+    const left = this.#primary();
+    if (left === null || !this.#sees("**")) return left;
+    const start = this.#mark++;
+    const right = this.#factor();
+    if (right === null) {
+      this.#mark = start;
+      return left;
+    }
+    return binary("**", left, right);
+  }
+
+  #primary(): ArithmeticNode | null {
+    let node = this.#atom();
+    while (node !== null) {
+      if (this.#sees(".")) {
+        // An attribute: the name behind the point is looked for, and is never there.
+        this.#mark++;
+        this.#peek();
+        this.#mark--;
+        return node;
+      }
+      if (!this.#sees("(")) return node;
+      const call = this.#call(node);
+      if (call === null) return node;
+      node = call;
+    }
+    return node;
+  }
+
+  #call(callee: ArithmeticNode): ArithmeticNode | null {
+    const start = this.#mark;
+    this.#comprehension();
+    this.#mark = start + 1;
+    const unpacking = this.#sees("*") ? "*" : this.#sees("**") ? "**" : "";
+    if (unpacking !== "") this.#mark++;
+    let argument = this.#expression();
+    if (!this.#sees(")")) argument = null;
+    if (argument === null) this.#mark = start + 1;
+    if (!this.#sees(")")) {
+      this.#mark = start;
+      return null;
+    }
+    this.#mark++;
+    return nodeOf(argument === null ? [callee] : [callee, argument], ([value, passed]) => {
+      throw callError(value!, passed, unpacking);
+    });
+  }
+
+  #atom(): ArithmeticNode | null {
+    const token = this.#peek();
+    switch (token.type) {
+      case "int":
+        this.#mark++;
+        return constant(intLiteral(token.text));
+      case "float":
+        this.#mark++;
+        return constant(new JsonFloat(Number(token.text)));
+      case "...":
+        this.#mark++;
+        return constant(new PythonOpaque("ellipsis", "Ellipsis"));
+      case "(":
+        return this.#parenthesized();
+      default:
+        return null;
+    }
+  }
+
+  #parenthesized(): ArithmeticNode | null {
+    const start = this.#mark;
+    if (++this.#nesting > maxNesting) throw tooDeep();
+    const node = this.#tuple(start) ?? this.#group(start);
+    this.#nesting--;
+    if (node !== null) return node;
+    this.#mark = start;
+    this.#comprehension();
+    this.#mark = start;
+    return null;
+  }
+
+  /** Only the empty one exists without commas; `(*1` is read as the beginning of a longer one. */
+  #tuple(start: number): ArithmeticNode | null {
+    this.#mark = start + 1;
+    if (this.#sees("*")) {
+      this.#mark++;
+      this.#sum();
+    } else {
+      this.#expression();
+    }
+    this.#mark = start + 1;
+    if (!this.#sees(")")) return null;
+    this.#mark++;
+    return constant(new PythonTuple([]));
+  }
+
+  #group(start: number): ArithmeticNode | null {
+    this.#mark = start + 1;
+    const node = this.#expression();
+    if (node !== null && this.#sees(")")) {
+      this.#mark++;
+      return node;
+    }
+    if (this.#explains) {
+      this.#complainAboutStar(start, "*", "cannot use starred expression here");
+      this.#complainAboutStar(start, "**", "cannot use double starred expression here");
+    }
+    return null;
+  }
+
+  #complainAboutStar(start: number, star: "*" | "**", complaint: string): void {
+    this.#mark = start + 1;
+    if (!this.#sees(star)) return;
+    this.#mark++;
+    if (this.#expression() !== null && this.#sees(")")) throw syntaxError(complaint);
+  }
+
+  /** A generator expression in parentheses, which this alphabet cannot finish; but it is looked for. */
+  #comprehension(): void {
+    const start = this.#mark;
+    this.#mark = start + 1;
+    this.#expression();
+    if (this.#explains) {
+      this.#mark = start + 1;
+      if (this.#sees("*")) {
+        this.#mark++;
+        this.#expression();
+      }
+    }
+    this.#mark = start;
+  }
+
+  #sees(type: ArithmeticToken["type"]): boolean {
+    return this.#peek().type === type;
+  }
+
+  #peek(): ArithmeticToken {
+    const token = this.#tokens[this.#mark]!;
+    if (token.type === "end" && token.level > 0) throw syntaxError("'(' was never closed");
+    return token;
+  }
+
+  #remembered(memory: Memory, parse: () => ArithmeticNode | null): ArithmeticNode | null {
+    const start = this.#mark;
+    const known = memory.get(start);
+    if (known !== undefined) {
+      this.#mark = known.end;
+      return known.node;
+    }
+    if (++this.#nesting > maxNesting) throw tooDeep();
+    const node = parse();
+    this.#nesting--;
+    if (node === null) this.#mark = start;
+    memory.set(start, { node, end: this.#mark });
+    return node;
+  }
+}
+
+function intLiteral(text: string): number | bigint {
+  if (text.length > maxIntegerDigits && !/^0+$/.test(text)) {
+    throw syntaxError(
+      `${tooManyDigits(text.length)} - Consider hexadecimal for huge integer literals to avoid decimal conversion limits.`,
+    );
+  }
+  return normalInteger(BigInt(text));
+}
+
+function tooDeep(): PythonError {
+  return new PythonError("RecursionError", "maximum recursion depth exceeded during compilation");
 }

@@ -144,7 +144,7 @@ const maxPrecision = 100;
 
 /** The digits of a non-negative finite float in format `f`, `e`, `g` (or `%`, which multiplies first). */
 function floatDigits(value: number, type: string, precision: number, isAlternate = false): string {
-  if (precision > maxPrecision) throw limitError(`it asks for more than ${maxPrecision} digits`);
+  if (precision > maxPrecision) throw limitError(`it requests more than ${maxPrecision} digits`);
   switch (type) {
     case "%":
       return `${fixed(value * 100, precision)}%`;
@@ -261,7 +261,7 @@ export function formatPercent(format: TracedText, values: PythonValue): TracedTe
   let isKeyed = false;
   const take = (): PythonValue => {
     const next = queue.shift();
-    if (next === undefined) throw typeError("a format wants more values than it is given");
+    if (next === undefined) throw typeError("a format requires more values than it is given");
     return next;
   };
   const asNumber = (text: string | undefined): number => Number(text === "*" ? take() : (text ?? 0));

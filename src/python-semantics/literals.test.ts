@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 
 import { PythonError } from "./index.ts";
-import { unescapeHtml } from "../parsers/unescape-html.ts";
+import { unescapeHtml } from "../parsers/formats/function-tags.ts";
 import { evaluateLiteral } from "./literals.ts";
 import { narrowFloat, pythonFloat, pythonInt } from "./number-text.ts";
 import { parseFirstStatementValue } from "./syntax.ts";

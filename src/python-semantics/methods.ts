@@ -124,7 +124,7 @@ export function capitalize(text: string): string {
   return titleCharacter(first) + pythonLower(text.slice(first.length));
 }
 
-/** `str.title`: the first letter of every run of letters is capital. Jinja's filter of that name splits words differently. */
+/** `str.title`: the first letter of every run of letters is capital. Jinja's filter of that name splits text differently. */
 function title(text: string): string {
   return text.replace(/\p{Cased}[\p{Cased}\p{M}]*/gu, (word) => capitalize(word));
 }
@@ -219,7 +219,7 @@ export function splitLines(text: TracedText, keepEnds = false): TracedText[] {
   return lines;
 }
 
-/** `split` and `rsplit`: what is left beyond the limit keeps its white space, but none at the side of the split pieces. */
+/** `split` and `rsplit`: what is left beyond the limit includes its white space, but none at the side of the split pieces. */
 function splitting(isFromRight: boolean): Method<TracedText> {
   return named(["sep", "maxsplit"], (text, [given = null, limit = -1], name) => {
     const separator = given === null ? null : expectText(given, name).text;
@@ -275,12 +275,12 @@ export function strip(
   sides: "both" | "left" | "right" = "both",
 ): TracedText {
   if (characters !== null && !(characters instanceof TracedText)) {
-    throw typeError(`strip wants a text or None, not a ${pythonTypeName(characters)}`);
+    throw typeError(`strip takes a text or None, not a ${pythonTypeName(characters)}`);
   }
   const set = characters?.text;
   const end = sides === "left" ? text.text.length : pythonRstrip(text.text, set).length;
-  const kept = text.text.slice(0, end);
-  const start = sides === "right" ? 0 : kept.length - pythonLstrip(kept, set).length;
+  const shortened = text.text.slice(0, end);
+  const start = sides === "right" ? 0 : shortened.length - pythonLstrip(shortened, set).length;
   return start === 0 && end === text.text.length ? text : text.slice(start, end);
 }
 
@@ -353,7 +353,7 @@ const textMethods = new Map(
     join: positional([1, 1], (separator, [items]) => {
       const parts = itemsOf(items!).map((item) => {
         if (item instanceof TracedText) return separator.isMarkup ? escapeText(item) : item;
-        throw typeError(`join wants texts, not a ${pythonTypeName(item)}`);
+        throw typeError(`join takes texts, not a ${pythonTypeName(item)}`);
       });
       return joinStrings(separator, parts).asMarkup(separator.isMarkup);
     }),

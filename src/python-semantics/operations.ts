@@ -278,7 +278,7 @@ function repeat(left: PythonValue, right: PythonValue): PythonValue | null {
   return sequence instanceof PythonList ? PythonList.of(items) : new PythonTuple(items);
 }
 
-/** An argument that Python takes as an index: an int or bool. Huge ones are clipped, which no text or list can tell. */
+/** An argument that Python takes as an index: an int or bool. Huge ones are clipped, which makes no difference for any text or list. */
 export function expectIndex(value: PythonValue): number {
   if (typeof value === "boolean" || typeof value === "number") return Number(value);
   if (typeof value === "bigint") return value > 0n ? Number.MAX_SAFE_INTEGER : Number.MIN_SAFE_INTEGER;

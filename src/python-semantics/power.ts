@@ -11,7 +11,7 @@ export function positivePower(base: number, exponent: number): number {
   if (estimate > 1025) return Infinity;
   if (estimate < -1080) return 0;
   const [mantissa, scale] = decompose(base);
-  // An exact result may lie half-way between two floats, which no number of fraction bits could tell.
+  // An exact result may lie half-way between two floats, which no number of fraction bits could decide.
   if (Number.isInteger(exponent) && exponent > 0 && bitLength(mantissa) * exponent <= 4096) {
     return scaled(mantissa ** BigInt(exponent), scale * exponent);
   }
@@ -98,7 +98,7 @@ function roundPositive(top: bigint, bottom: bigint): number {
   if (exponent > 1025) return Infinity;
   if (exponent < -1080) return 0;
   // 66 bits and one that says whether anything is left round to 53 correctly; below 2^-1022 floats are multiples of
-  // 2^-1074, and only that many bits may be asked for.
+  // 2^-1074, and only that many bits may be requested.
   const shift = Math.min(66 - exponent, 1074);
   if (shift === 1074) return Number(halfEven(top << 1074n, bottom)) * 2 ** -1074;
   const dividend = shift >= 0 ? top << BigInt(shift) : top;

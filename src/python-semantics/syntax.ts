@@ -1,4 +1,4 @@
-// A parser of Python expressions: enough of the grammar to tell valid from invalid source, with a tree only for what the
+// A parser of Python expressions: enough of the grammar to distinguish valid from invalid source, with a tree only for what the
 // formats look into (literals, calls). Not an interpreter, and not a parser of statements beyond the simplest.
 
 import { PythonError } from "./errors.ts";
@@ -342,7 +342,7 @@ class Parser {
     return items.length > 0 ? { type: "set", items } : { type: "dict", entries };
   }
 
-  /** Reads what stands between commas up to a closing bracket, and takes that. Tells whether there was a comma. */
+  /** Reads what stands between commas up to a closing bracket, and takes that. True when there was a comma. */
   #separated(closing: string, readItem: () => void): boolean {
     let hasComma = false;
     while (!this.#takes(closing)) {

@@ -16,7 +16,7 @@ export type Run = { readonly origin: Origin; readonly length: number };
 
 /** A literal of the template, or a variable that is neither message nor tool. */
 export const templateOrigin: Origin = Object.freeze({ source: "template", message: null });
-/** Data of unknown place: computed from messages in a way that is not followed. Never taken for the template's own words. */
+/** Data of unknown place: computed from messages in a way that is not followed. Never attributed to the template. */
 export const unknownOrigin: Origin = Object.freeze({ source: "unknown", message: null });
 export const toolsOrigin: Origin = Object.freeze({ source: "tools", message: null });
 
@@ -78,7 +78,7 @@ export function concatStrings(parts: readonly TracedText[]): TracedText {
   return new TracedText(text, runs.length === 1 ? runs[0]!.origin : runs);
 }
 
-/** The text so many times over. Of a text of many origins a long repetition keeps none. */
+/** The text repeated. A long repetition of a text of many origins has an unknown one. */
 export function repeatText(text: TracedText, count: number): TracedText {
   const runs = runsOf(text);
   if (count <= 0 || runs.length === 0) return new TracedText("", templateOrigin, text.isMarkup);
@@ -112,15 +112,15 @@ function isRuns(origins: Origin | readonly Run[]): origins is readonly Run[] {
 }
 
 function sliceRuns(runs: readonly Run[], start: number, end: number): Origin | readonly Run[] {
-  const kept: Run[] = [];
+  const inside: Run[] = [];
   let offset = 0;
   for (const { origin, length } of runs) {
     const from = Math.max(start, offset);
     const to = Math.min(end, offset + length);
-    if (to > from) kept.push({ origin, length: to - from });
+    if (to > from) inside.push({ origin, length: to - from });
     offset += length;
   }
-  return kept.length === 1 ? kept[0]!.origin : kept.length === 0 ? templateOrigin : kept;
+  return inside.length === 1 ? inside[0]!.origin : inside.length === 0 ? templateOrigin : inside;
 }
 
 /** HTML escaping as Jinja's markupsafe does it; chat templates only use it by the filter `escape`. */

@@ -45,7 +45,7 @@ export abstract class PythonObject {
     return [];
   }
 
-  /** `repr(value)`. Python shows an address by default, which nobody can expect. */
+  /** `repr(value)`. Python shows an address by default, which no test can expect. */
   repr(): string {
     return `<${this.typeName}>`;
   }
@@ -212,7 +212,7 @@ export function fromJson(json: JsonValue, origin: Origin): PythonValue {
   return Array.isArray(json) ? PythonList.fromJson(json, origin) : PythonDict.fromJson(json, origin);
 }
 
-/** Gives its items once. Jinja's lazy filters make such, and a template can tell: no length, and used up after one loop. */
+/** Gives its items once. Jinja's lazy filters make such, and a template notices: no length, and used up after one loop. */
 export class PythonIterator extends PythonObject {
   readonly typeName: string;
   /** The next item; `undefined` at the end. */

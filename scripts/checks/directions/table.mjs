@@ -30,7 +30,11 @@ export const modules = {
     imports: ["core", "lib", "python-semantics", "renderers"],
     packages: { "@huggingface/tokenizers": "tokenizers/library-tokenizer.ts", zod: "tokenizers/library-tokenizer.ts" },
   },
-  parsers: { imports: ["core", "python-semantics"], packages: { entities: "parsers/unescape-html.ts" }, browser: true },
+  parsers: {
+    imports: ["core", "python-semantics"],
+    packages: { entities: "parsers/formats/function-tags.ts" },
+    browser: true,
+  },
   renderers: {
     imports: ["core", "lib", "python-semantics", "parsers"],
     browser: true,
@@ -146,7 +150,7 @@ export const packageEntry = "index.ts";
  */
 export const openToTests = [
   "chat-models/fake-chat.test-helper.ts",
-  "parsers/unescape-html.ts",
+  "parsers/formats/function-tags.ts",
   "http/engine-calls.test-helper.ts",
   "http/handler-client.test-helper.ts",
   "renderers/marker-tokenizer.test-helper.ts",

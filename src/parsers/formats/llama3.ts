@@ -35,7 +35,7 @@ export const llama3 = createToolCallParser({
 function* readValues(text: string, scan: ToolCallScan): Generator<Step> {
   const closingBrace = lazily(() => indexBraces(text));
   const dicts = new DictReader(text);
-  /** Where values begin that a failed reading was cut off in: read from there, they fail at the same place. */
+  /** Where values begin that a failed reading was inside of: read from there, they fail at the same place. */
   const doomed = new Set<number>();
   for (let start = 0; start !== -1 && start < text.length;) {
     const prefix = doomed.has(start) ? null : parseJsonPrefix(text, start);

@@ -3,7 +3,7 @@
 // character is not). One pass, no regular expressions; nesting is bounded, so hostile text cannot overflow the stack.
 
 import { maxIntegerDigits, tooManyDigits } from "../number-text.ts";
-import { decodeError, JsonSyntaxError } from "./json-syntax-error.ts";
+import { decodeError, JsonSyntaxError } from "../errors.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "./value.ts";
 
 /** Deepest nesting that is read. CPython gives up near 1,000 minus the depth of its caller; its callers sit 5 to 20 deep. */
@@ -22,14 +22,14 @@ export function parseJson(text: string): JsonValue {
   return new JsonReader(text).readDocument();
 }
 
-/** The value at the beginning of a text, or why there is none. `open`: the objects and lists that the error cut off, outermost first. */
+/** The value at the beginning of a text, or why there is none. `open`: the objects and lists that the error interrupted, outermost first. */
 export type JsonPrefix =
   | { readonly type: "value"; readonly value: JsonValue; readonly end: number }
   | { readonly type: "error"; readonly error: JsonSyntaxError; readonly open: readonly number[] };
 
 /**
  * Python's `JSONDecoder.raw_decode`: the JSON value that begins exactly at `start`, whatever follows it. White space there is
- * an error. Offsets of errors count from the beginning of the text; their words name no place.
+ * an error. Offsets of errors count from the beginning of the text; their messages name no place.
  */
 export function parseJsonPrefix(text: string, start: number): JsonPrefix {
   return new JsonReader(text, start).readPrefix();

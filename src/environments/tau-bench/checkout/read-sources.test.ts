@@ -143,7 +143,7 @@ describe("readUserPromptContents()", () => {
     ['return f"Think', 'return g + f"Think', 'the name "g" is not known here'],
     ['return f"Think', 'print(1)\n        return f"Think', "built in a way not known"],
     ["is None else", "== 3 else", "depends on more than whether a name is None"],
-    ["is None else", "is not None else", "is None where text is wanted"],
+    ["is None else", "is not None else", "is None where text is required"],
     ['"Fit?', '"Fit? {model.name}', "more than a plain name"],
     ['    prompt = f"Fit', "    prompt = ''\n    prompt = f\"Fit", '"prompt" is written a second time'],
     [

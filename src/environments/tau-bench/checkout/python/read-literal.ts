@@ -57,7 +57,7 @@ export function readText(source: PythonSource, node: SyntaxNode): string {
   throw problemAt(source, node, `this is not text (${quote(source, node)})`);
 }
 
-/** As in Python, a repeated key keeps its first place and its last value. */
+/** As in Python, a repeated key has its first place and its last value. */
 function readDictionary(source: PythonSource, node: SyntaxNode, depth: number): JsonObject {
   const entries: JsonObject = new Map();
   const tokens = childrenOf(node)

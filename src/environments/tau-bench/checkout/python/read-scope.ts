@@ -1,6 +1,6 @@
 // What a module, class body or function body binds: imports, assignments, classes and functions. Not an interpreter: a
-// statement that could change a binding in any other way (a loop, a call, `x += 1`, `from y import *`) is kept aside, and
-// whoever wants a binding refuses the scope then, because nobody can say what the name would mean.
+// statement that could change a binding in any other way (a loop, a call, `x += 1`, `from y import *`) is listed
+// apart, and no binding of such a scope is read, because the name could mean anything.
 
 import type { SyntaxNode } from "@lezer/common";
 
@@ -124,12 +124,12 @@ export function readAssignment(source: PythonSource, statement: SyntaxNode): (re
 }
 
 function readImport(source: PythonSource, node: SyntaxNode): (readonly [string, Binding])[] | null {
-  const words = childrenOf(node).map((child) => textOf(source, child));
-  if (words.includes("*")) return null;
-  const importAt = words.indexOf("import");
-  const from = words[0] === "from" ? words.slice(1, importAt).join("") : null;
+  const parts = childrenOf(node).map((child) => textOf(source, child));
+  if (parts.includes("*")) return null;
+  const importAt = parts.indexOf("import");
+  const from = parts[0] === "from" ? parts.slice(1, importAt).join("") : null;
   const bindings: (readonly [string, Binding])[] = [];
-  for (const item of splitAtCommas(words.slice(importAt + 1).filter((word) => word !== "(" && word !== ")"))) {
+  for (const item of splitAtCommas(parts.slice(importAt + 1).filter((part) => part !== "(" && part !== ")"))) {
     const asAt = item.indexOf("as");
     const path = (asAt < 0 ? item : item.slice(0, asAt)).join("");
     const alias = asAt < 0 ? null : (item[asAt + 1] ?? null);
@@ -140,11 +140,11 @@ function readImport(source: PythonSource, node: SyntaxNode): (readonly [string, 
   return bindings;
 }
 
-function splitAtCommas(words: readonly string[]): string[][] {
+function splitAtCommas(parts: readonly string[]): string[][] {
   const items: string[][] = [[]];
-  for (const word of words) {
-    if (word === ",") items.push([]);
-    else items.at(-1)?.push(word);
+  for (const part of parts) {
+    if (part === ",") items.push([]);
+    else items.at(-1)?.push(part);
   }
   return items.filter((item) => item.length > 0);
 }

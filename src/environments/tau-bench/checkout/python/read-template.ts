@@ -51,23 +51,23 @@ export function readTemplate(source: PythonSource, node: SyntaxNode, names: Temp
 function chooseBranch(source: PythonSource, node: SyntaxNode, names: TemplateNames): SyntaxNode {
   const [whenTrue, , condition, , whenFalse] = childrenOf(node);
   const [name, is, ...rest] = condition === undefined ? [] : childrenOf(condition);
-  const words = rest.map((child) => child.name).join(" ");
+  const comparison = rest.map((child) => child.name).join(" ");
   if (
     whenTrue !== undefined &&
     whenFalse !== undefined &&
     name?.name === "VariableName" &&
     is?.name === "is" &&
-    (words === "None" || words === "not None")
+    (comparison === "None" || comparison === "not None")
   ) {
     const isNone = lookUp(source, name, names) === null;
-    return isNone === (words === "None") ? whenTrue : whenFalse;
+    return isNone === (comparison === "None") ? whenTrue : whenFalse;
   }
   throw problemAt(source, node, `a choice depends on more than whether a name is None (${quote(source, node)})`);
 }
 
 function readName(source: PythonSource, node: SyntaxNode, names: TemplateNames): Template {
   const value = lookUp(source, node, names);
-  if (value === null) throw problemAt(source, node, `${quote(source, node)} is None where text is wanted`);
+  if (value === null) throw problemAt(source, node, `${quote(source, node)} is None where text is required`);
   return value;
 }
 
