@@ -34,6 +34,7 @@ const maxProblems = 64;
 export class ToolCallScan {
   readonly tools: readonly Tool[];
   readonly forwardUnknownTools: boolean;
+  /** By name; nameless tools do not count, and of equal names the last does. */
   readonly #indices: ReadonlyMap<string, number>;
   readonly #calls: DetectedCall[] = [];
   readonly #problems: ParseProblem[] = [];
@@ -42,7 +43,7 @@ export class ToolCallScan {
   constructor(tools: readonly Tool[], forwardUnknownTools: boolean) {
     this.tools = tools;
     this.forwardUnknownTools = forwardUnknownTools;
-    this.#indices = toolIndices(tools);
+    this.#indices = new Map(tools.flatMap(({ name }, index) => (name === "" ? [] : [[name, index]])));
   }
 
   get calls(): readonly DetectedCall[] {
@@ -206,18 +207,6 @@ const jsonTypeNames = {
   list: "a list",
   dict: "an object",
 } as const;
-
-/** Made once per list of tools, which must not change: a parser runs every turn. Nameless tools do not count. */
-const indicesOfTools = new WeakMap<readonly Tool[], ReadonlyMap<string, number>>();
-
-function toolIndices(tools: readonly Tool[]): ReadonlyMap<string, number> {
-  const known = indicesOfTools.get(tools);
-  if (known !== undefined) return known;
-  const indices = new Map(tools.map(({ name }, index) => [name, index]));
-  indices.delete("");
-  indicesOfTools.set(tools, indices);
-  return indices;
-}
 
 /** The tool that broken JSON calls, when its name can still be made out. */
 export function guessName(text: string): string | null {

@@ -2,7 +2,25 @@
 // matter only where they decide which error: a zero divisor, an overflow.
 
 import { PythonError } from "./errors.ts";
-import { PythonComplex } from "./values.ts";
+import { floatRepr } from "./number-text.ts";
+import { PythonOpaque } from "./values.ts";
+
+export class PythonComplex extends PythonOpaque {
+  readonly real: number;
+  readonly imaginary: number;
+
+  constructor(real: number, imaginary: number) {
+    super("complex", "");
+    this.real = real;
+    this.imaginary = imaginary;
+  }
+
+  override repr(): string {
+    const part = (value: number): string => floatRepr(value).replace(/\.0$/, "");
+    const imaginary = `${part(this.imaginary)}j`;
+    return Object.is(this.real, 0) ? imaginary : `(${part(this.real)}${/^-/.test(imaginary) ? "" : "+"}${imaginary})`;
+  }
+}
 
 /**
  * `null` for an operator that complex numbers do not have. Throws a `ZeroDivisionError` for a zero divisor, and what

@@ -2,6 +2,7 @@
 // `json/`. Not an interpreter.
 
 export * from "./arguments.ts";
+export * from "./complex.ts";
 export * from "./errors.ts";
 export * from "./evaluate.ts";
 export * from "./format.ts";

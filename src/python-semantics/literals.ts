@@ -1,19 +1,12 @@
 // Python literals as values: `ast.literal_eval` (literals and containers of them, signed and complex numbers, `set()`, and
 // nothing else), and source that is a list of calls with literal keyword arguments, as two formats write their tool calls.
 
+import { PythonComplex } from "./complex.ts";
 import { PythonError, valueError } from "./errors.ts";
-import { JsonFloat } from "./json/value.ts";
-import { numberOf, pythonNegate } from "./numbers.ts";
-import { parseExpression, type PythonKeyword, type PythonNode } from "./syntax.ts";
-import {
-  hashKey,
-  PythonComplex,
-  PythonDict,
-  PythonOpaque,
-  pythonRepr,
-  PythonTuple,
-  type PythonValue,
-} from "./values.ts";
+import { numberOf } from "./numbers.ts";
+import { applySign, calculate } from "./operations.ts";
+import { parseExpression, type PythonNode } from "./syntax.ts";
+import { hashKey, PythonDict, PythonOpaque, pythonRepr, PythonTuple, type PythonValue } from "./values.ts";
 
 /** `ast.literal_eval(text)`. Throws a `PythonError` ("SyntaxError", "ValueError", "TypeError"). */
 export function evaluateLiteral(text: string): PythonValue {
@@ -46,10 +39,8 @@ function evaluate(node: PythonNode): PythonValue {
     case "binary": {
       const left = signed(node.left);
       const right = node.right.type === "constant" ? node.right.value : null;
-      const isSum = node.operator === "+" || node.operator === "-";
-      if (!isSum || !(right instanceof PythonComplex) || left instanceof PythonComplex) return malformed();
-      const sign = node.operator === "+" ? 1 : -1;
-      return new PythonComplex(toNumber(left) + sign * right.real, sign * right.imaginary);
+      const isSum = right instanceof PythonComplex && !(left instanceof PythonComplex);
+      return isSum ? calculate(node.operator, left, right) : malformed();
     }
     case "name":
     case "other":
@@ -61,24 +52,10 @@ function evaluate(node: PythonNode): PythonValue {
 
 /** A number with at most one sign. */
 function signed(node: PythonNode): PythonValue {
-  if (node.type === "constant") return number(node.value);
-  if (node.type !== "unary" || (node.operator !== "-" && node.operator !== "+")) return malformed();
-  const operand = node.operand.type === "constant" ? number(node.operand.value) : malformed();
-  return node.operator === "-" ? negate(operand) : operand;
-}
-
-function number(value: PythonValue): PythonValue {
-  const isNumber = typeof value !== "boolean" && numberOf(value) !== null;
-  return isNumber || value instanceof PythonComplex ? value : malformed();
-}
-
-function toNumber(value: PythonValue): number {
-  return value instanceof JsonFloat ? value.value : Number(value);
-}
-
-/** `-value` of a number or a boolean. */
-function negate(value: PythonValue): PythonValue {
-  return value instanceof PythonComplex ? new PythonComplex(-value.real, -value.imaginary) : pythonNegate(value);
+  const constant = node.type === "unary" ? node.operand : node;
+  const value = constant.type === "constant" && typeof constant.value !== "boolean" ? constant.value : null;
+  if (!(value instanceof PythonComplex) && numberOf(value) === null) return malformed();
+  return node.type === "unary" ? applySign(node.operator, value) : value;
 }
 
 function malformed(): never {
@@ -99,18 +76,6 @@ function makeSet(items: readonly PythonValue[]): PythonOpaque {
   );
 }
 
-export type PythonCall = { readonly name: string | null; readonly keywords: readonly PythonKeyword[] };
-
-/** The calls of nodes; `null` when one of them is no call. A callee that is no plain name gives the name `null`. */
-export function callsOf(nodes: readonly PythonNode[]): readonly PythonCall[] | null {
-  const calls: PythonCall[] = [];
-  for (const node of nodes) {
-    if (node.type !== "call") return null;
-    calls.push({ name: node.callee.type === "name" ? node.callee.name : null, keywords: node.keywords });
-  }
-  return calls;
-}
-
 /** Constants, lists and dicts of constants; with `isLenient` also tuples and negative numbers. Throws a "ValueError". */
 export function argumentValue(node: PythonNode, isLenient: boolean): PythonValue {
   const read = (inner: PythonNode): PythonValue => argumentValue(inner, isLenient);
@@ -123,7 +88,7 @@ export function argumentValue(node: PythonNode, isLenient: boolean): PythonValue
   if (isLenient && node.type === "tuple") return new PythonTuple(node.items.map(read));
   if (isLenient && node.type === "unary" && node.operator === "-") {
     const operand = read(node.operand);
-    if (numberOf(operand) !== null) return negate(operand);
+    if (numberOf(operand) !== null) return applySign("-", operand);
   }
   throw new PythonError("ValueError", "an argument that is no literal");
 }

@@ -1,12 +1,12 @@
 // Python's arithmetic: int with int stays int and exact, a float makes a float, a bool counts as 0 or 1. Floats are
 // JavaScript's, except for `//` and `%` (the fmod scheme) and `**` (`power.ts`). Errors have CPython's texts.
 
-import { powerComplex } from "./complex.ts";
+import { PythonComplex, powerComplex } from "./complex.ts";
 import { PythonError, typeError } from "./errors.ts";
 import { JsonFloat, type JsonValue, pythonTypeName } from "./json/value.ts";
 import { normalInteger } from "./number-text.ts";
 import { bitLength, positivePower, roundRatio } from "./power.ts";
-import { PythonComplex, type PythonValue } from "./values.ts";
+import type { PythonValue } from "./values.ts";
 
 export type Int = number | bigint;
 export type PythonNumber = Int | JsonFloat;

@@ -1,6 +1,6 @@
 // Python's operators and built-in functions on values: `==`, `<`, `in`, `iter`, `+`, `[a:b]`.
 
-import { calculateComplex } from "./complex.ts";
+import { calculateComplex, PythonComplex } from "./complex.ts";
 import { PythonError, typeError, valueError } from "./errors.ts";
 import { formatPercent } from "./format.ts";
 import { JsonFloat, pythonTypeName } from "./json/value.ts";
@@ -23,7 +23,6 @@ import {
   isDict,
   isList,
   lengthIn,
-  PythonComplex,
   PythonDict,
   PythonIterator,
   PythonList,

@@ -1,10 +1,11 @@
 // Splits Python source into tokens, as far as expressions need it. Throws a `PythonError` "SyntaxError" where CPython's
 // tokenizer does. Not covered: `\N{...}` escapes and the inside of f-strings.
 
+import { PythonComplex } from "./complex.ts";
 import { JsonFloat } from "./json/value.ts";
 import { PythonError } from "./errors.ts";
 import { maxIntegerDigits, normalInteger } from "./number-text.ts";
-import { PythonComplex, PythonOpaque, type PythonValue } from "./values.ts";
+import { PythonOpaque, type PythonValue } from "./values.ts";
 
 export type PythonToken =
   | { readonly type: "name"; readonly text: string }

@@ -311,7 +311,7 @@ export class DictView extends PythonObject {
   }
 }
 
-/** A value that JSON refuses and nothing looks into: a set, bytes, an ellipsis, a complex number. */
+/** A value that JSON refuses and nothing looks into: a set, bytes, an ellipsis, a complex number (`complex.ts`). */
 export class PythonOpaque extends PythonObject {
   readonly typeName: string;
   readonly #repr: string;
@@ -325,23 +325,6 @@ export class PythonOpaque extends PythonObject {
   /** The order within a set is that of its writing, which Python does not promise. */
   override repr(): string {
     return this.#repr;
-  }
-}
-
-export class PythonComplex extends PythonOpaque {
-  readonly real: number;
-  readonly imaginary: number;
-
-  constructor(real: number, imaginary: number) {
-    super("complex", "");
-    this.real = real;
-    this.imaginary = imaginary;
-  }
-
-  override repr(): string {
-    const part = (value: number): string => floatRepr(value).replace(/\.0$/, "");
-    const imaginary = `${part(this.imaginary)}j`;
-    return Object.is(this.real, 0) ? imaginary : `(${part(this.real)}${/^-/.test(imaginary) ? "" : "+"}${imaginary})`;
   }
 }
 

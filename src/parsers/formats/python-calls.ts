@@ -4,7 +4,6 @@
 import { dumpJson, JsonSyntaxError } from "../../python-semantics/json/index.ts";
 import {
   argumentValue,
-  callsOf,
   isSpace,
   makeDict,
   parseFirstStatementValue,
@@ -82,9 +81,10 @@ function readBlock(content: string, scan: ToolCallScan): readonly DetectedCall[]
 function readCalls(source: string, scan: ToolCallScan, isLenient: boolean): readonly DetectedCall[] {
   const node = parseFirstStatementValue(source);
   const nodes = node?.type === "list" ? node.items : isLenient && node !== null ? [node] : null;
-  const calls = nodes === null ? null : callsOf(nodes);
-  if (calls === null) throw new PythonError("ValueError", "not a list of calls");
-  return calls.flatMap(({ name, keywords }, index) => {
+  const calls = nodes?.flatMap((call) => (call.type === "call" ? [call] : []));
+  if (calls === undefined || calls.length !== nodes?.length) throw new PythonError("ValueError", "not a list of calls");
+  return calls.flatMap(({ callee, keywords }, index) => {
+    const name = callee.type === "name" ? callee.name : null;
     if (name === null || !scan.isCallable(name, source)) return [];
     const entries: [PythonValue, PythonValue][] = [];
     for (const keyword of keywords) {
