@@ -110,7 +110,7 @@ function unpack(value: JsonValue): JsonValue {
 /** Closings, innermost first, of what was opened last and has not been closed since. */
 function missingClosings(text: string, { nesting }: FormatHints): string {
   let missing = "";
-  for (const [opening, closing] of nesting) {
+  for (const [opening, closing] of Object.entries(nesting)) {
     const start = text.lastIndexOf(opening);
     if (start !== -1 && text.indexOf(closing.trim(), start + opening.length) === -1) missing = closing + missing;
   }
@@ -119,8 +119,8 @@ function missingClosings(text: string, { nesting }: FormatHints): string {
 
 /** Closes the JSON that begins behind the last opening and reaches to the end of the text. */
 function closeJson(text: string, { nesting }: FormatHints): Rewrite | null {
-  const starts = nesting.map(([opening]) => text.lastIndexOf(opening) + opening.length);
-  const start = Math.max(-1, ...starts.filter((_, index) => text.includes(nesting[index]![0])));
+  const openings = Object.keys(nesting).filter((opening) => text.includes(opening));
+  const start = Math.max(-1, ...openings.map((opening) => text.lastIndexOf(opening) + opening.length));
   const offset = start === -1 ? -1 : text.slice(start).search(/[{[]/);
   const json = offset === -1 ? null : readTolerantJson(text.slice(start + offset));
   return json && { text: text.slice(0, start + offset) + dumpJson(json.value), what: json.repairs.join(", ") };

@@ -9,7 +9,7 @@ import { ToolCallScan } from "./tool-call-scan.ts";
 export type ToolCallFormat = {
   readonly name: string;
   readonly markers: readonly string[];
-  /** Default: content ends at `opening`, calls come at the end, nothing is repaired. */
+  /** Default: content ends at `opening`, a call with the first closing of `nesting`, and nothing is repaired. */
   readonly hints?: Partial<FormatHints>;
   /** Text without it holds no call, and `detect` is not called. `null`: `detect` is called for every text. */
   readonly opening: string | null;
@@ -28,8 +28,11 @@ export type ToolCallFormat = {
 export function createToolCallParser(format: ToolCallFormat): ToolCallParser {
   const { name, markers, opening } = format;
   const contentEnd = opening === null ? [] : [opening];
-  const none: FormatHints = { contentEnd, contentEndAtStart: [], callEnds: [], nesting: [], straighten: null };
-  const hints = { ...none, ...format.hints };
+  const nesting = format.hints?.nesting ?? {};
+  const callEnds = Object.values(nesting)
+    .slice(0, 1)
+    .filter((closing) => closing !== "");
+  const hints = { contentEnd, contentEndAtStart: [], callEnds, nesting, straighten: null, ...format.hints };
   return {
     name,
     markers,

@@ -37,8 +37,8 @@ export type FormatHints = {
   readonly contentEndAtStart: readonly string[];
   /** Behind each of these a call may be complete: streaming looks for calls there. Empty: calls come at the end. */
   readonly callEnds: readonly string[];
-  /** What a call consists of, outermost first: repair adds what is missing at the end of the text. */
-  readonly nesting: readonly (readonly [opening: string, closing: string])[];
+  /** What a call consists of, outermost first, each opening with its closing: repair adds what is missing at the end of the text. */
+  readonly nesting: Readonly<Record<string, string>>;
   /** Puts tags where strict reading requires them; `null` for formats that take them anywhere. */
   readonly straighten: ((text: string) => string) | null;
 };

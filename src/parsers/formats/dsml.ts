@@ -17,12 +17,7 @@ function createDsmlParser(name: string, sectionName: string): ToolCallParser {
     name,
     markers: [opening, closing, invokeClosing, parameterClosing],
     hints: {
-      callEnds: [closing],
-      nesting: [
-        [opening, closing],
-        ["<｜DSML｜invoke", invokeClosing],
-        ["<｜DSML｜parameter", parameterClosing],
-      ],
+      nesting: { [opening]: closing, "<｜DSML｜invoke": invokeClosing, "<｜DSML｜parameter": parameterClosing },
     },
     opening,
     hasToolCall: (text) => text.includes(opening) || text.includes("<｜DSML｜invoke"),

@@ -37,7 +37,7 @@ function createFunctionTagParser(name: string, opening: string, closing: string)
   return createToolCallParser({
     name,
     markers: [opening, closing],
-    hints: { callEnds: [closing], nesting: [[opening, closing]] },
+    hints: { nesting: { [opening]: closing } },
     opening,
     isAllOrNothing: true,
     detect: (text, scan, start) => {
@@ -115,12 +115,7 @@ export const mimo = createToolCallParser({
   name: "mimo",
   markers: [opening, closing],
   hints: {
-    callEnds: [closing],
-    nesting: [
-      [opening, closing],
-      [functionOpening, functionClosing],
-      [parameterOpening, parameterClosing],
-    ],
+    nesting: { [opening]: closing, [functionOpening]: functionClosing, [parameterOpening]: parameterClosing },
   },
   opening,
   detect: (text, scan, start) => {

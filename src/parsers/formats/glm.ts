@@ -37,11 +37,7 @@ function createGlmParser(name: string, withTextOutside: boolean, split: (body: s
     name,
     markers: [opening, closing, keyOpening, keyClosing, valueOpening, valueClosing],
     hints: {
-      callEnds: [closing],
-      nesting: [
-        [opening, closing],
-        [valueOpening, valueClosing],
-      ],
+      nesting: { [opening]: closing, [valueOpening]: valueClosing },
     },
     opening,
     isAllOrNothing: true,

@@ -15,7 +15,7 @@ const header = new RegExp(spaced("to=([A-Za-z_][\\w.-]*)", verbatim("<|constrain
 export const gptOss = createToolCallParser({
   name: "gpt-oss",
   markers: harmonyMarkers,
-  hints: { contentEnd: ["<|"], callEnds: [ending], nesting: [["<|channel|>commentary to=", ending]] },
+  hints: { contentEnd: ["<|"], nesting: { "<|channel|>commentary to=": ending } },
   opening,
   detect: (text, scan) => {
     const normal: string[] = [];

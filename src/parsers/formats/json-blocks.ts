@@ -17,7 +17,7 @@ const closingLine = `\n${closingTag}`;
 export const hermes = createToolCallParser({
   name: "hermes",
   markers: [openingTag, closingTag],
-  hints: { callEnds: [closingTag], nesting: [[openingTag, closingTag]] },
+  hints: { nesting: { [openingTag]: closingTag } },
   opening: openingTag,
   isAllOrNothing: true,
   detect: (text, scan, start) => {
@@ -37,8 +37,7 @@ const qwen25Format: ToolCallFormat = {
   markers: [openingTag, closingTag],
   hints: {
     contentEnd: [openingLine],
-    callEnds: [closingLine],
-    nesting: [[openingTag, closingLine]],
+    nesting: { [openingTag]: closingLine },
     straighten: onOwnLines,
   },
   opening: null,
@@ -97,7 +96,7 @@ const actionClosing = "<|action_end|>";
 export const interns1 = createToolCallParser({
   name: "interns1",
   markers: ["<|action_start|>", "<|plugin|>", actionClosing],
-  hints: { callEnds: [actionClosing], nesting: [[actionOpening, actionClosing]] },
+  hints: { nesting: { [actionOpening]: actionClosing } },
   opening: actionOpening,
   isAllOrNothing: true,
   detect: (text, scan, start) => {
@@ -129,13 +128,13 @@ type Parts = { readonly name: string; readonly json: string };
 /** The end of the section is not needed, the end of each call is; one bad call spoils all. */
 function createDeepseekParser(
   name: string,
-  nesting: readonly (readonly [string, string])[],
+  nesting: Readonly<Record<string, string>>,
   split: (call: string) => Parts | null,
 ): ToolCallParser {
   return createToolCallParser({
     name,
     markers: [section, "<｜tool▁calls▁end｜>", callOpening, callClosing, separator],
-    hints: { callEnds: [callClosing], nesting: [[callOpening, callClosing], ...nesting] },
+    hints: { nesting: { [callOpening]: callClosing, ...nesting } },
     opening: section,
     isAllOrNothing: true,
     detect: (text, scan, start) => {
@@ -154,7 +153,7 @@ function createDeepseekParser(
 }
 
 /** A fenced JSON block after the name; the type before the separator is not looked at. */
-export const deepseekv3 = createDeepseekParser("deepseekv3", [[fence, fenceEnd]], (call) => {
+export const deepseekv3 = createDeepseekParser("deepseekv3", { [fence]: fenceEnd }, (call) => {
   if (!call.endsWith(fenceEnd)) return null;
   const end = call.length - fenceEnd.length;
   const fenceStart = end < fence.length ? -1 : call.lastIndexOf(fence, end - fence.length);
@@ -168,7 +167,7 @@ export const deepseekv3 = createDeepseekParser("deepseekv3", [[fence, fenceEnd]]
 });
 
 /** Bare JSON after the name. */
-export const deepseekv31 = createDeepseekParser("deepseekv31", [], (call) => {
+export const deepseekv31 = createDeepseekParser("deepseekv31", {}, (call) => {
   const start = call.lastIndexOf(separator);
   return start === -1 ? null : { name: call.slice(0, start), json: call.slice(start + separator.length) };
 });

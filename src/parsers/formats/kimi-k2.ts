@@ -13,7 +13,7 @@ const closing = "<|tool_call_end|>";
 export const kimiK2 = createToolCallParser({
   name: "kimi_k2",
   markers: [section, "<|tool_calls_section_end|>", opening, argumentsMarker, closing],
-  hints: { callEnds: [closing], nesting: [[opening, closing]] },
+  hints: { nesting: { [opening]: closing } },
   opening: section,
   isAllOrNothing: true,
   detect: (text, scan, start) => {

@@ -27,12 +27,7 @@ export const minimaxM2 = createToolCallParser({
   name: "minimax-m2",
   markers: [opening, closing],
   hints: {
-    callEnds: [closing],
-    nesting: [
-      [opening, closing],
-      [invokeOpening, "</invoke>"],
-      [parameterOpening, "</parameter>"],
-    ],
+    nesting: { [opening]: closing, [invokeOpening]: "</invoke>", [parameterOpening]: "</parameter>" },
   },
   opening,
   detect: (text, scan) => scan.outside(text, [opening, closing], (body) => readInvokes(`${body}${closing}`, scan)),
@@ -115,11 +110,7 @@ export const minimaxM3 = createToolCallParser({
   markers: [tagPrefix],
   hints: {
     contentEnd: [tagPrefix],
-    callEnds: [prefixedClosing],
-    nesting: [
-      [prefixedOpening, prefixedClosing],
-      [prefixedInvoke, prefixedInvokeClosing],
-    ],
+    nesting: { [prefixedOpening]: prefixedClosing, [prefixedInvoke]: prefixedInvokeClosing },
   },
   opening: null,
   hasToolCall: (text) => withoutTagSpace(text).includes(prefixedOpening),

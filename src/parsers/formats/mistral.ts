@@ -14,10 +14,7 @@ export const mistral = createToolCallParser({
   name: "mistral",
   markers: ["[TOOL_CALLS]", "[ARGS]"],
   hints: {
-    nesting: [
-      ["[TOOL_CALLS] ", ""],
-      ["[ARGS]", ""],
-    ],
+    nesting: { "[TOOL_CALLS] ": "", "[ARGS]": "" },
   },
   opening: marker,
   detect: (text, scan, start) => {
@@ -107,10 +104,7 @@ export const mistralIds = createToolCallParser({
   name: "mistral_ids",
   markers: [idsMarker, idMarker, argumentsTag],
   hints: {
-    nesting: [
-      [idsMarker, ""],
-      [argumentsTag, ""],
-    ],
+    nesting: { [idsMarker]: "", [argumentsTag]: "" },
   },
   opening: idsMarker,
   detect: (text, scan) => {

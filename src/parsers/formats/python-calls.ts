@@ -51,7 +51,7 @@ const closing = "<|tool_call_end|>";
 export const lfm2 = createToolCallParser({
   name: "lfm2",
   markers: [opening, closing],
-  hints: { callEnds: [closing], nesting: [[opening, closing]] },
+  hints: { nesting: { [opening]: closing } },
   opening,
   detect: (text, scan, start) => {
     for (const { body } of scan.blocks(text, opening, closing)) scan.add(readBlock(pythonStrip(body), scan));

@@ -24,13 +24,12 @@ export const step3 = createToolCallParser({
   name: "step3",
   markers: [section, sectionEnd, opening, closing, separator],
   hints: {
-    callEnds: [sectionEnd],
-    nesting: [
-      [section, sectionEnd],
-      [opening, closing],
-      ["<steptml:invoke", invokeClosing],
-      ["<steptml:parameter", "</steptml:parameter>"],
-    ],
+    nesting: {
+      [section]: sectionEnd,
+      [opening]: closing,
+      "<steptml:invoke": invokeClosing,
+      "<steptml:parameter": "</steptml:parameter>",
+    },
   },
   opening: section,
   isAllOrNothing: true,
