@@ -1,7 +1,6 @@
 // Python's values, where ours must match byte for byte: their arithmetic, order, text and literals. Lossless JSON is in
 // `json/`. Not an interpreter.
 
-export * from "./arguments.ts";
 export * from "./complex.ts";
 export * from "./errors.ts";
 export * from "./evaluate.ts";

@@ -15,7 +15,7 @@ import {
   scalarOf,
   unsupportedOperands,
 } from "./numbers.ts";
-import { codePointLength, compareCodePoints, unitOffset } from "./strings.ts";
+import { compareCodePoints, unitOffset } from "./strings.ts";
 import { concatStrings, escapeText, repeatText, TracedText } from "./traced-text.ts";
 import {
   DictView,
@@ -341,9 +341,5 @@ function pick<T>(items: readonly T[], { start, stop, step }: Bounds): T[] {
 function sliceText(text: TracedText, bounds: Bounds): TracedText {
   const { start, stop, step } = bounds;
   if (step === 1) return text.slice(unitOffset(text.text, start), unitOffset(text.text, Math.max(start, stop)));
-  const isPlain = codePointLength(text.text) === text.text.length;
-  const pieces = isPlain
-    ? Array.from({ length: text.text.length }, (_, index) => text.slice(index, index + 1))
-    : characters(text);
-  return concatStrings(pick(pieces, bounds)).asMarkup(text.isMarkup);
+  return concatStrings(pick(characters(text), bounds)).asMarkup(text.isMarkup);
 }

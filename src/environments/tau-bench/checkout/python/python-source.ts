@@ -66,6 +66,16 @@ export function childrenOf(node: SyntaxNode): SyntaxNode[] {
   return children;
 }
 
+/** What stands between commas; nothing between two of them is left out. */
+export function splitAtCommas<Item>(items: readonly Item[], isComma: (item: Item) => boolean): Item[][] {
+  const pieces: Item[][] = [[]];
+  for (const item of items) {
+    if (isComma(item)) pieces.push([]);
+    else pieces.at(-1)?.push(item);
+  }
+  return pieces.filter((piece) => piece.length > 0);
+}
+
 export const textOf = (source: PythonSource, node: SyntaxNode): string => source.text.slice(node.from, node.to);
 
 /** A value of the node that Python's own reader makes; what it refuses is an error about the node. */

@@ -5,7 +5,7 @@ import type { SyntaxNode } from "@lezer/common";
 
 import { numberOf, numberValue, PythonComplex, pythonNegate } from "../../../../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../../../../python-semantics/json/index.ts";
-import { childrenOf, problemAt, quote, readPython, textOf, type PythonSource } from "./python-source.ts";
+import { childrenOf, problemAt, quote, readPython, textOf, type PythonSource, splitAtCommas } from "./python-source.ts";
 import { maxDepth, noNames, readTemplate } from "./read-template.ts";
 
 /** A tuple becomes a list. Throws a `ConfigurationError` that names file and line for everything that is no such literal. */
@@ -90,4 +90,39 @@ function readSigned(source: PythonSource, node: SyntaxNode, depth: number): Json
     if (number !== null) return operator === "-" ? pythonNegate(number) : number;
   }
   throw problemAt(source, node, `this is not a number (${quote(source, node)})`);
+}
+
+/** What a constructor takes; a keyword that is in neither list is refused. */
+type Constructor = {
+  /** The name it is called by in this source. */
+  readonly name: string;
+  readonly required: readonly string[];
+  readonly optional: readonly string[];
+};
+
+/** The expression of each keyword. Throws a `ConfigurationError` when the node is another call, or another kind of call. */
+export function readCall(source: PythonSource, node: SyntaxNode, constructor: Constructor): Map<string, SyntaxNode> {
+  const [callee, argumentList] = childrenOf(node);
+  const isCall = node.name === "CallExpression" && callee?.name === "VariableName";
+  if (!isCall || argumentList === undefined || textOf(source, callee) !== constructor.name) {
+    throw problemAt(source, node, `this is not a call of ${constructor.name} (${quote(source, node)})`);
+  }
+  const values = new Map<string, SyntaxNode>();
+  for (const [name, operator, value, ...rest] of splitAtCommas(
+    childrenOf(argumentList).slice(1, -1),
+    ({ name: kind }) => kind === ",",
+  )) {
+    if (name?.name !== "VariableName" || operator?.name !== "AssignOp" || value === undefined || rest.length > 0) {
+      throw problemAt(source, name ?? argumentList, `${constructor.name} is called with more than plain keywords`);
+    }
+    const keyword = textOf(source, name);
+    if (!constructor.required.includes(keyword) && !constructor.optional.includes(keyword)) {
+      throw problemAt(source, name, `${constructor.name} is given ${JSON.stringify(keyword)}, which is not known`);
+    }
+    if (values.has(keyword)) throw problemAt(source, name, `${constructor.name} is given "${keyword}" twice`);
+    values.set(keyword, value);
+  }
+  const missing = constructor.required.find((keyword) => !values.has(keyword));
+  if (missing !== undefined) throw problemAt(source, node, `${constructor.name} is not given "${missing}"`);
+  return values;
 }

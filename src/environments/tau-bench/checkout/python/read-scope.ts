@@ -4,7 +4,7 @@
 
 import type { SyntaxNode } from "@lezer/common";
 
-import { childrenOf, problemAt, quote, textOf, type PythonSource } from "./python-source.ts";
+import { childrenOf, problemAt, quote, textOf, type PythonSource, splitAtCommas } from "./python-source.ts";
 
 export type Binding =
   /** `module` with its leading dots; `name` is `null` when the module itself is bound. */
@@ -128,8 +128,9 @@ function readImport(source: PythonSource, node: SyntaxNode): (readonly [string, 
   if (parts.includes("*")) return null;
   const importAt = parts.indexOf("import");
   const from = parts[0] === "from" ? parts.slice(1, importAt).join("") : null;
+  const names = parts.slice(importAt + 1).filter((part) => part !== "(" && part !== ")");
   const bindings: (readonly [string, Binding])[] = [];
-  for (const item of splitAtCommas(parts.slice(importAt + 1).filter((part) => part !== "(" && part !== ")"))) {
+  for (const item of splitAtCommas(names, (part) => part === ",")) {
     const asAt = item.indexOf("as");
     const path = (asAt < 0 ? item : item.slice(0, asAt)).join("");
     const alias = asAt < 0 ? null : (item[asAt + 1] ?? null);
@@ -138,13 +139,4 @@ function readImport(source: PythonSource, node: SyntaxNode): (readonly [string, 
     bindings.push([alias ?? head, { type: "import", node, module, name }]);
   }
   return bindings;
-}
-
-function splitAtCommas(parts: readonly string[]): string[][] {
-  const items: string[][] = [[]];
-  for (const part of parts) {
-    if (part === ",") items.push([]);
-    else items.at(-1)?.push(part);
-  }
-  return items.filter((item) => item.length > 0);
 }
