@@ -33,12 +33,15 @@ export function findPattern(text: string, pattern: Pattern): readonly [start: nu
   return null;
 }
 
-function matchAt(text: string, pattern: Pattern, start: number, tried: Uint8Array): number {
-  const pending: [state: State, at: number][] = [[pattern.start, start]];
-  for (let branch = pending.pop(); branch !== undefined; branch = pending.pop()) {
-    let [state, at] = branch;
+function matchAt(text: string, { start, size }: Pattern, from: number, tried: Uint8Array): number {
+  // Two rows instead of one of pairs: there may be as many as there are characters.
+  const states: State[] = [start];
+  const places: number[] = [from];
+  while (states.length > 0) {
+    let state = states.pop()!;
+    let at = places.pop()!;
     for (;;) {
-      const bit = at * pattern.size + state.id;
+      const bit = at * size + state.id;
       if ((tried[bit >> 3]! & (1 << (bit & 7))) !== 0) break;
       tried[bit >> 3]! |= 1 << (bit & 7);
       if (state.next === null) return at;
@@ -47,7 +50,8 @@ function matchAt(text: string, pattern: Pattern, start: number, tried: Uint8Arra
         if (code === undefined || !state.test(code)) break;
         at += code > 0xffff ? 2 : 1;
       } else if (state.alternative !== null) {
-        pending.push([state.alternative, at]);
+        states.push(state.alternative);
+        places.push(at);
       }
       state = state.next;
     }

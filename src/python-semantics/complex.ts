@@ -18,7 +18,9 @@ export class PythonComplex extends PythonOpaque {
   override repr(): string {
     const part = (value: number): string => floatRepr(value).replace(/\.0$/, "");
     const imaginary = `${part(this.imaginary)}j`;
-    return Object.is(this.real, 0) ? imaginary : `(${part(this.real)}${/^-/.test(imaginary) ? "" : "+"}${imaginary})`;
+    return Object.is(this.real, 0)
+      ? imaginary
+      : `(${part(this.real)}${imaginary.startsWith("-") ? "" : "+"}${imaginary})`;
   }
 }
 

@@ -179,12 +179,12 @@ function general(value: number, precision: number, isAlternate: boolean): string
 /** A format with every match of a pattern replaced by what a value shows; `null`: by the last character of the match. */
 function fillFormat(
   format: TracedText,
-  pattern: RegExp,
+  fields: RegExp,
   fill: (match: readonly (string | undefined)[]) => { readonly value: PythonValue; readonly text: TracedText } | null,
 ): TracedText {
   const parts: TracedText[] = [];
   let offset = 0;
-  for (const match of format.text.matchAll(pattern)) {
+  for (const match of format.text.matchAll(fields)) {
     parts.push(format.slice(offset, match.index));
     offset = match.index + match[0].length;
     const filled = fill(match);
