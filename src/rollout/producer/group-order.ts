@@ -1,43 +1,47 @@
-// Which group is begun next, and what it is called: first those that an earlier process began, in its order; then tasks whose
-// groups became too old; then what the task source draws. When a group may begin is the producer's matter.
+// The groups of a producer from their beginning until they are decided: which one is begun next, what it is called, and how old its
+// tokens are. Next come first those that an earlier process began, in its order; then tasks whose groups became too old; then what
+// the task source draws. When a group may begin is the producer's matter.
 
-import type { GroupRecord, Task } from "../../core/index.ts";
+import type { GroupRecord, Task, WeightSpan } from "../../core/index.ts";
 import { groupIdOf, type PlannedGroup } from "../groups.ts";
 import type { BegunGroup, EarlierProduction, ProducerPlan } from "./producer-options.ts";
-
-export type NextGroup = {
-  readonly plan: PlannedGroup;
-  /** How many versions had been reported when it was begun. */
-  readonly begunAt: number;
-  /** An earlier process decided it. */
-  readonly record: GroupRecord | null;
-  /** `null`: an earlier process began it. */
-  readonly begins: BegunGroup | null;
-};
+import type { WeightHistory } from "./staleness.ts";
 
 export type GroupOrderOptions = {
   readonly earlier: EarlierProduction | null;
+  readonly history: WeightHistory;
   /** Tasks of groups that became too old are run again. */
   readonly requeues: boolean;
   readonly nameGroup?: ((task: Task, visit: number) => string) | undefined;
 };
 
+type OpenGroup = {
+  /** Number of the version when it was begun: none of its tokens is older, whatever the engine calls it. */
+  readonly begunAt: number;
+  /** Each pair of versions that its tokens have, once: a server may have weights before the trainer reports them. */
+  readonly spans: Map<string, WeightSpan>;
+  /** Number of its draw until its result is reported; `null`: its task is run again. */
+  draw: number | null;
+};
+
 export class GroupOrder {
   readonly #plan: ProducerPlan;
+  readonly #history: WeightHistory;
   readonly #nameGroup: (task: Task, visit: number) => string;
   readonly #decided: ReadonlyMap<string, GroupRecord>;
   readonly #earlier: BegunGroup[];
+  /** By number of the group. */
+  readonly #open = new Map<number, OpenGroup>();
   /** How often each task was run. */
   readonly #visits = new Map<number, number>();
   /** Tasks whose groups became too old. */
   readonly #requeued: number[];
-  /** By number of the group, until its result is reported; none for tasks that are run again. */
-  readonly #drawOf = new Map<number, number>();
   #draws = 0;
   #begun = 0;
 
-  constructor(plan: ProducerPlan, { earlier, requeues, nameGroup = groupIdOf }: GroupOrderOptions) {
+  constructor(plan: ProducerPlan, { earlier, history, requeues, nameGroup = groupIdOf }: GroupOrderOptions) {
     this.#plan = plan;
+    this.#history = history;
     this.#nameGroup = nameGroup;
     this.#decided = earlier?.decided ?? new Map<string, GroupRecord>();
     // Backwards, so that the next one is taken from the end.
@@ -54,8 +58,11 @@ export class GroupOrder {
     this.#requeued.push(taskIndex);
   }
 
-  /** `version`: reported so far. "later": the task source cannot say yet. `null`: there is no further group. */
-  next(version: number): NextGroup | "later" | null {
+  /**
+   * `begins` is `null` for a group that an earlier process began; "decided": one that it decided, too. "later": the task source
+   * cannot say yet. `null`: there is no further group.
+   */
+  next(): { readonly plan: PlannedGroup; readonly begins: BegunGroup | null } | "decided" | "later" | null {
     const before = this.#earlier.at(-1);
     const isRequeued = before?.isRequeued ?? this.#requeued.length > 0;
     // Called for groups of an earlier process too, since sources remember their draws.
@@ -67,20 +74,45 @@ export class GroupOrder {
     const visit = (this.#visits.get(taskIndex) ?? 0) + 1;
     this.#visits.set(taskIndex, visit);
     const task = this.#plan.taskset.task(taskIndex);
-    const plan = { groupId: this.#nameGroup(task, visit), task, groupIndex: this.#begun++ };
-    if (!isRequeued) this.#drawOf.set(plan.groupIndex, this.#draws++);
-    const record = this.#decided.get(plan.groupId) ?? null;
-    const begins = before === undefined ? { groupId: plan.groupId, taskIndex, isRequeued, version } : null;
-    return { plan, begunAt: before?.version ?? version, record, begins };
+    const groupId = this.#nameGroup(task, visit);
+    const plan = { groupId, task, groupIndex: this.#begun++ };
+    const version = before?.version ?? this.#history.current;
+    this.#open.set(plan.groupIndex, { begunAt: version, spans: new Map(), draw: isRequeued ? null : this.#draws++ });
+    const record = this.#decided.get(groupId);
+    if (record !== undefined) {
+      this.report(plan, record.rewards);
+      this.forget(plan);
+      return "decided";
+    }
+    return { plan, begins: before === undefined ? { groupId, taskIndex, isRequeued, version } : null };
   }
 
   /** Tells the task source what became of a group that it drew. */
   report({ groupIndex, task }: PlannedGroup, rewards: readonly (number | null)[]): void {
-    const draw = this.#drawOf.get(groupIndex);
-    if (draw === undefined) return;
-    this.#drawOf.delete(groupIndex);
+    const group = this.#open.get(groupIndex);
+    if (group === undefined || group.draw === null) return;
     const graded = rewards.filter((reward) => reward !== null);
-    this.#plan.tasks.report({ groupIndex: draw, taskIndex: task.index, rewards: graded });
+    this.#plan.tasks.report({ groupIndex: group.draw, taskIndex: task.index, rewards: graded });
+    group.draw = null;
+  }
+
+  /** The group has tokens of these weights. */
+  see({ groupIndex }: PlannedGroup, spans: readonly WeightSpan[]): void {
+    for (const span of spans) {
+      if (span.tokenCount > 0) this.#open.get(groupIndex)?.spans.set(JSON.stringify([span.dispatch, span.reply]), span);
+    }
+  }
+
+  /** Versions by which its oldest token is older than the trainer's weights. */
+  staleness({ groupIndex }: PlannedGroup): number {
+    const group = this.#open.get(groupIndex);
+    if (group === undefined) return 0;
+    return this.#history.current - this.#history.oldest([...group.spans.values()], group.begunAt);
+  }
+
+  /** It is decided. */
+  forget({ groupIndex }: PlannedGroup): void {
+    this.#open.delete(groupIndex);
   }
 }
 

@@ -31,7 +31,7 @@ import {
   type ProducerStatus,
   type TakeOptions,
 } from "./producer-options.ts";
-import { GroupAges, groupCapacity, WeightHistory } from "./staleness.ts";
+import { groupCapacity, WeightHistory } from "./staleness.ts";
 
 /**
  * Starts at once. Throws a `RangeError` for numbers out of bounds.
@@ -64,7 +64,6 @@ export class RolloutProducer {
   readonly #scheduler: GroupScheduler;
   readonly #buffer: GroupBuffer;
   readonly #order: GroupOrder;
-  readonly #ages: GroupAges;
   readonly #dropped = new Map<string, number>();
   #state: ProducerState;
   /** Groups that became too old and whose tasks are run again once that is recorded. */
@@ -90,15 +89,14 @@ export class RolloutProducer {
     this.#state = earlier?.state ?? "running";
     this.#history = new WeightHistory(weightVersion);
     for (const version of earlier?.versions ?? []) this.#history.report(version);
-    this.#ages = new GroupAges(this.#history);
     let taken = 0;
     for (const { reason } of earlier?.decided.values() ?? []) {
       if (reason === null) taken++;
       else this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
     }
-    this.#buffer = new GroupBuffer({ taken, stalenessOf: (group) => this.#ages.staleness(group.plan.groupIndex) });
-    const { nameGroup } = options;
-    this.#order = new GroupOrder(plan, { earlier, nameGroup, requeues: options.stale === "requeue" });
+    this.#buffer = new GroupBuffer({ taken, stalenessOf: (group) => this.#order.staleness(group.plan) });
+    const { nameGroup, stale } = options;
+    this.#order = new GroupOrder(plan, { earlier, history: this.#history, nameGroup, requeues: stale === "requeue" });
     this.#ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
@@ -222,20 +220,12 @@ export class RolloutProducer {
 
   #nextGroup(): PlannedGroup | null {
     while (this.#mayBegin()) {
-      const next = this.#order.next(this.#history.current);
-      if (next === "later") return null;
-      if (next === null) {
-        this.#state = "draining";
-        return null;
-      }
-      const { plan, begunAt, record, begins } = next;
-      if (record !== null) {
-        this.#order.report(plan, record.rewards);
-        continue;
-      }
-      this.#ages.begin(plan.groupIndex, begunAt);
-      if (begins !== null) this.#options.onBegin?.(begins);
-      return plan;
+      const next = this.#order.next();
+      if (next === "decided") continue;
+      if (next === null) this.#state = "draining";
+      if (next === null || next === "later") return null;
+      if (next.begins !== null) this.#options.onBegin?.(next.begins);
+      return next.plan;
     }
     // Groups that were open when an earlier process paused continue, and nothing else.
     if (this.#state === "paused") this.#scheduler.pause();
@@ -259,8 +249,8 @@ export class RolloutProducer {
   }
 
   /** Tokens are as old as they are, whichever process sampled them. */
-  #seeAge(event: EpisodeEvent, { groupIndex }: PlannedGroup): void {
-    if (event.type === "turn") this.#ages.see(groupIndex, event.turn.weightSpans);
+  #seeAge(event: EpisodeEvent, plan: PlannedGroup): void {
+    if (event.type === "turn") this.#order.see(plan, event.turn.weightSpans);
   }
 
   async #onGroup(group: FinishedGroup): Promise<void> {
@@ -268,7 +258,7 @@ export class RolloutProducer {
     this.#order.report(plan, ending === "stale" ? [] : viewOf(group).rewards);
     // Episodes that an earlier process stored emit no events.
     for (const { weightSpans } of members.flatMap(({ finished }) => finished.episode.trajectory.turns)) {
-      this.#ages.see(plan.groupIndex, weightSpans);
+      this.#order.see(plan, weightSpans);
     }
     const reason = this.#isStale(plan) ? "stale" : reasonToDrop(group, this.#policy);
     if (reason === null) this.#buffer.put(group);
@@ -276,8 +266,8 @@ export class RolloutProducer {
     else await this.#decide(group, reason);
   }
 
-  #isStale({ groupIndex }: PlannedGroup): boolean {
-    return this.#ages.staleness(groupIndex) > this.#maxStaleness;
+  #isStale(plan: PlannedGroup): boolean {
+    return this.#order.staleness(plan) > this.#maxStaleness;
   }
 
   async #dropStale(group: FinishedGroup): Promise<void> {
@@ -293,7 +283,7 @@ export class RolloutProducer {
 
   /** `reason`: why it is dropped; `null`: it is taken. */
   async #decide(group: FinishedGroup, reason: string | null): Promise<GroupRecord> {
-    this.#ages.forget(group.plan.groupIndex);
+    this.#order.forget(group.plan);
     if (reason !== null) this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1);
     const record = await this.#scheduler.record(group, reason);
     this.#options.onGroup?.(record);
