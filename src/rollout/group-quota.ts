@@ -5,6 +5,8 @@
 // depends on the plan and on rewards, never on which episode ended first. Finishing order ("finished"): the first `target`
 // that pass are kept; faster, and biased towards short episodes.
 
+import { requireWhole, requireWholeOrInfinite } from "../lib/options.ts";
+
 export type QuotaOptions = {
   /** Groups to keep; `null`: every group that passes. */
   readonly target: number | null;
@@ -30,13 +32,11 @@ export class GroupQuota {
 
   constructor(options: QuotaOptions) {
     const { target, oversample, maxGroups } = options;
-    const isWhole = (value: number): boolean => Number.isInteger(value) && value >= 1;
-    const refuse = (name: string, value: number, expected: string): never => {
-      throw new RangeError(`Cannot roll out: ${name} is ${value}, ${expected} of at least 1 is needed.`);
-    };
-    if (target !== null && !isWhole(target)) refuse("quota.target", target, "a whole number");
-    if (!(oversample >= 1)) refuse("oversample", oversample, "a number");
-    if (maxGroups !== Infinity && !isWhole(maxGroups)) refuse("maxGroups", maxGroups, "a whole number");
+    if (target !== null) requireWhole("roll out", "quota.target", target);
+    if (!(oversample >= 1)) {
+      throw new RangeError(`Cannot roll out: oversample is ${oversample}, a number of at least 1 is needed.`);
+    }
+    requireWholeOrInfinite("roll out", "maxGroups", maxGroups);
     this.#options = options;
     this.#target = target ?? Infinity;
   }

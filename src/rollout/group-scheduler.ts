@@ -12,6 +12,7 @@
 import type { Episode, EpisodeEvent, GroupRecord, Task } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
+import { requireWhole } from "../lib/options.ts";
 import type { RunStore } from "../store/index.ts";
 import { type AdaptiveConcurrency, createEpisodeLimit, type EpisodeLimit } from "./concurrency/episode-limit.ts";
 import type { FinishedEpisode, RunEpisode } from "./episode-runner.ts";
@@ -352,9 +353,7 @@ export async function runGroups(
   options: RunGroupsOptions,
 ): Promise<readonly FinishedGroup[]> {
   const { groupSize, seed = 0, concurrency = Infinity, clock = systemClock, signal, ...rest } = options;
-  if (!Number.isInteger(groupSize) || groupSize < 1) {
-    throw new RangeError(`Cannot run groups: groupSize is ${groupSize}, a whole number of at least 1 is needed.`);
-  }
+  requireWhole("run groups", "groupSize", groupSize);
   const plans = groups[Symbol.iterator]();
   const order: PlannedGroup[] = [];
   const finished = new Map<PlannedGroup, FinishedGroup>();

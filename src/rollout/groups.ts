@@ -2,6 +2,7 @@
 // and how the decision is recorded. When episodes run is decided by the scheduler (`group-scheduler.ts`).
 
 import type { Episode, GroupRecord, Task } from "../core/index.ts";
+import { requireWhole } from "../lib/options.ts";
 import { deriveSeed } from "../lib/random.ts";
 import type { EpisodeRequest, FinishedEpisode } from "./episode-runner.ts";
 
@@ -128,9 +129,7 @@ export function resolveGroupPolicy(policy: Partial<GroupPolicy>, groupSize: numb
       `Cannot roll out: minGraded is ${minGraded}, a whole number from 1 to the group size ${groupSize} is needed.`,
     );
   }
-  if (!Number.isInteger(replacements) || replacements < 0) {
-    throw new RangeError(`Cannot roll out: replacements is ${replacements}, a whole number of at least 0 is needed.`);
-  }
+  requireWhole("roll out", "replacements", replacements, 0);
   if (cutoff !== null && !(cutoff.afterMs > 0)) {
     throw new RangeError(`Cannot roll out: cutoff.afterMs is ${cutoff.afterMs}, more than 0 is needed.`);
   }

@@ -9,6 +9,7 @@
 
 import type { Episode, GroupRecord, Taskset } from "../core/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
+import { requireWhole } from "../lib/options.ts";
 import type { AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
 import type { RunEpisode } from "./episode-runner.ts";
 import { GroupQuota, type QuotaOptions } from "./group-quota.ts";
@@ -170,9 +171,7 @@ export async function runRollout(
 }
 
 function checkPlan({ taskIndexes, groupSize, taskset }: RolloutPlan): void {
-  if (!Number.isInteger(groupSize) || groupSize < 1) {
-    throw new RangeError(`Cannot roll out: groupSize is ${groupSize}, a whole number of at least 1 is needed.`);
-  }
+  requireWhole("roll out", "groupSize", groupSize);
   const seen = new Set<number>();
   for (const index of taskIndexes) {
     if (seen.has(index)) throw new RangeError(`Cannot roll out: task ${index} is planned twice; name each task once.`);

@@ -4,6 +4,7 @@
 // first; where those groups are not decided yet, the source says "later".
 
 import type { Task, Taskset } from "../core/environment.ts";
+import { requireWhole } from "../lib/options.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
 
 /** What became of a group. `rewards` are of its graded episodes; none for a group that was cancelled. */
@@ -104,11 +105,7 @@ export type CurriculumOptions = {
 /** Throws a `RangeError` for a lookahead below 1 and an empty list of tasks. */
 export function createCurriculum(options: CurriculumOptions): TaskSource {
   const { taskIndexes, seed, strategy = drawByPools(), lookahead = 16, known = [] } = options;
-  if (!Number.isInteger(lookahead) || lookahead < 1) {
-    throw new RangeError(
-      `Cannot make a curriculum: lookahead is ${lookahead}, a whole number of at least 1 is needed.`,
-    );
-  }
+  requireWhole("make a curriculum", "lookahead", lookahead);
   if (taskIndexes.length === 0) throw new RangeError("Cannot make a curriculum: there is no task to draw from.");
   const records = new Map<number, TaskRecord>(
     taskIndexes.map((taskIndex) => [taskIndex, { taskIndex, visits: 0, graded: 0, passed: 0 }]),

@@ -163,6 +163,9 @@ export class ProducerJob {
         onBegin: begin,
       },
     );
+    // The library has its own now.
+    this.#begun.length = 0;
+    this.#early.length = 0;
     this.#renewLease();
   }
 

@@ -1,5 +1,5 @@
 // How many episodes are worth having in flight: the next limit from the last one and from what was observed. A pure function,
-// so that a controller is tested in microseconds; who observes and who obeys is in `adaptive-limit.ts`.
+// so that a controller is tested in microseconds; who observes and who obeys is in `episode-limit.ts`.
 //
 // Up by probing, down by shares: additive-increase, multiplicative-decrease (Chiu and Jain 1989) with slow start (Jacobson
 // 1988). A step up stays only if tokens a second rose with it, so a server that says nothing about itself is climbed too

@@ -8,6 +8,7 @@ import type { EpisodeEvent } from "../../core/episode.ts";
 import type { Renderer } from "../../core/renderer.ts";
 import type { UserSource } from "../../core/user.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
+import { requireWhole } from "../../lib/options.ts";
 import type { RetryPolicy } from "../../lib/limits.ts";
 
 /** The implementations of an episode. All are shared by concurrent episodes. */
@@ -167,11 +168,11 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     clock: options.clock ?? systemClock,
   };
   const { limits, engineAbort, turnTimeoutMs, timeouts } = resolved;
-  requireWhole("limits.maxTurns", limits.maxTurns);
-  requireWhole("maxResultCharacters", resolved.maxResultCharacters);
-  requireWhole("limits.maxSampledTokens", limits.maxSampledTokens ?? 1);
-  requireWhole("limits.maxContextTokens", limits.maxContextTokens ?? 1);
-  requireWhole("engineAbort.maxAborts", engineAbort.maxAborts, 0);
+  requireWhole("run an episode", "limits.maxTurns", limits.maxTurns);
+  requireWhole("run an episode", "maxResultCharacters", resolved.maxResultCharacters);
+  requireWhole("run an episode", "limits.maxSampledTokens", limits.maxSampledTokens ?? 1);
+  requireWhole("run an episode", "limits.maxContextTokens", limits.maxContextTokens ?? 1);
+  requireWhole("run an episode", "engineAbort.maxAborts", engineAbort.maxAborts, 0);
   if (!["continue", "restart", "end"].includes(engineAbort.onAbort)) {
     refuse("engineAbort.onAbort", engineAbort.onAbort, "continue, restart or end");
   }
@@ -181,10 +182,6 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     if (!(ms > 0)) refuse(name, ms, "more than 0");
   }
   return resolved;
-}
-
-function requireWhole(name: string, value: number, least = 1): void {
-  if (!Number.isInteger(value) || value < least) refuse(name, value, `a whole number of at least ${least}`);
 }
 
 function refuse(name: string, value: unknown, expected: string): never {

@@ -110,18 +110,3 @@ export type ProducerStatus = {
   /** Episodes that may be in flight now. */
   readonly concurrency: number;
 };
-
-/** Throws a `RangeError` that names the number and its value. */
-export function checkProducer(
-  { groupSize, batchGroups }: ProducerPlan,
-  { maxStaleness, bufferGroups }: { readonly maxStaleness: number; readonly bufferGroups: number },
-): void {
-  const require = (name: string, value: number, least: number, mayBeInfinite: boolean): void => {
-    if ((Number.isInteger(value) && value >= least) || (mayBeInfinite && value === Infinity)) return;
-    throw new RangeError(`Cannot produce groups: ${name} is ${value}, a whole number of at least ${least} is needed.`);
-  };
-  require("groupSize", groupSize, 1, false);
-  require("batchGroups", batchGroups, 1, false);
-  require("maxStaleness", maxStaleness, 0, true);
-  require("bufferGroups", bufferGroups, 1, true);
-}

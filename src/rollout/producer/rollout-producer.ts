@@ -9,6 +9,7 @@
 
 import type { EpisodeEvent, GroupRecord } from "../../core/index.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { requireWhole, requireWholeOrInfinite } from "../../lib/options.ts";
 import { GroupScheduler } from "../group-scheduler.ts";
 import {
   type FinishedGroup,
@@ -22,7 +23,6 @@ import {
 import { GroupBuffer } from "./group-buffer.ts";
 import { GroupOrder } from "./group-order.ts";
 import {
-  checkProducer,
   type ProducedGroup,
   type ProducerOptions,
   type ProducerParts,
@@ -84,7 +84,10 @@ export class RolloutProducer {
     this.#maxStaleness = maxStaleness;
     const batches = maxStaleness === Infinity ? 2 : Math.max(2, maxStaleness + 1);
     this.#bufferGroups = options.bufferGroups ?? batches * plan.batchGroups;
-    checkProducer(plan, { maxStaleness, bufferGroups: this.#bufferGroups });
+    requireWhole("produce groups", "groupSize", plan.groupSize);
+    requireWhole("produce groups", "batchGroups", plan.batchGroups);
+    requireWholeOrInfinite("produce groups", "maxStaleness", maxStaleness, 0);
+    requireWholeOrInfinite("produce groups", "bufferGroups", this.#bufferGroups);
     const { earlier = null } = parts;
     this.#state = earlier?.state ?? "running";
     this.#history = new WeightHistory(weightVersion);
