@@ -95,7 +95,7 @@ function stopCondition(stopReason: string): string {
 
 /**
  * Turns as nodes of messages, in the order of turns, and which weights sampled `count` tokens of a node, in the order of nodes
- * and tokens. A try that was discarded is a dead end, and left out.
+ * and tokens. An attempt that was discarded is a dead end, and left out.
  */
 function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
   const { messages, trajectory } = episode;
@@ -141,7 +141,7 @@ function finiteLogprob(logprob: number): number {
   return shortestFloat32(logprob);
 }
 
-/** Where the action of each turn stands in the messages. Tries that were discarded stand nowhere. */
+/** Where the action of each turn stands in the messages. Attempts that were discarded stand nowhere. */
 function actionPlaces({ events, messages }: Episode): ReadonlyMap<number, number> {
   const decided: number[] = [];
   let turn: number | null = null;

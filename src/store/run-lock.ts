@@ -60,7 +60,7 @@ async function place(draft: string, file: string): Promise<boolean> {
 }
 
 /**
- * Removes what a dead process left. One at a time, and looked at again: another process that saw the dead one may have acquired the
+ * Removes what a dead process left. One at a time, and examined twice: another process that saw the dead one may have acquired the
  * lock since, and must not lose it.
  */
 async function takeAway(file: string, draft: string): Promise<void> {

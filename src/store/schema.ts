@@ -38,7 +38,9 @@ export type RecordReference = {
 };
 
 /** Every field with its schema, and its meaning where the name does not say it. */
-export type Fields<T> = { readonly [K in keyof T]-?: Schema<T[K]> | readonly [Schema<T[K]>, string] };
+export type Fields<T> = { readonly [K in keyof T]-?: Field<T[K]> };
+
+type Field<T> = Schema<T> | readonly [schema: Schema<T>, meaning: string];
 
 function placeOf(where: string, key: Key | undefined): string {
   if (key === undefined) return where;
@@ -169,7 +171,7 @@ export function namedValues<T>(item: Schema<T>): Schema<Readonly<Record<string, 
 type Compiled = { readonly name: string; readonly schema: Schema<unknown>; readonly meaning: string };
 
 function compile(fields: object): Compiled[] {
-  return Object.entries(fields).map(([name, field]: [string, Fields<{ of: unknown }>["of"]]) => {
+  return Object.entries(fields).map(([name, field]: [string, Field<unknown>]) => {
     const [schema, meaning] = "read" in field ? [field, ""] : field;
     return { name, schema, meaning };
   });

@@ -44,7 +44,7 @@ export function createRunMetrics(): RunMetrics {
     "Tokens of engine calls: prompt, cached (prompt tokens the engine did not read again), sampled.",
     ["kind"],
   );
-  const attempts = counter("retries_total", "Failed tries of engine and model calls, by code.", ["code"]);
+  const attempts = counter("retries_total", "Failed attempts of engine and model calls, by code.", ["code"]);
   const problems = counter("action_problems_total", "Problems of actions, by code.", ["code"]);
   const spelled = counter("spelled_tokens_total", "Control tokens spelled out by users and tools, which were text.");
   const unlikely = counter("unlikely_tokens_total", "Sampled tokens with a logprob below -100.");

@@ -1,4 +1,4 @@
-// A model that speaks: token ids in, logits of the next token out, over a paged cache of keys and values. Rows of many
+// A model that samples: token ids in, logits of the next token out, over a paged cache of keys and values. Rows of many
 // sequences, prompts and single steps alike, go through the network together; what a row gets does not depend on the
 // others. Which page belongs to whom, and what is sampled from logits, is for the engine to say.
 
@@ -86,7 +86,7 @@ export class Decoder {
     }
   }
 
-  /** Rows that the next run still has room for. */
+  /** How many rows the next run can still take. */
   get room(): number {
     return this.#maxRows - this.#rows;
   }
@@ -181,37 +181,25 @@ function allocateDecoder(
 ) {
   const { hiddenSize, headSize, heads, keyValueHeads, feedForwardSize, contextLength } = config;
   const { maxRows, maxSequences, pages, parameters } = sizes;
-  const rowsOf = (width: number): number => arena.allocate(maxRows * width);
-  const tableLength = Math.ceil(contextLength / 16);
+  const tableLength = Math.ceil(contextLength / pageTokens);
   const angles = (contextLength * headSize) / 2;
-  // Keys and values of 16 tokens in one layer.
-  const pageFloats = 16 * 2 * keyValueHeads * headSize;
+  // Keys and values of a page in one layer.
+  const pageFloats = pageTokens * 2 * keyValueHeads * headSize;
   const layerFloats = pages * pageFloats;
   return {
-    tableLength,
-    angles,
-    pageFloats,
-    layerFloats,
-    weights: arena.allocate(parameters),
-    panels: arena.allocate(parameters),
-    cosines: arena.allocate(angles),
-    sines: arena.allocate(angles),
+    ...{ tableLength, angles, pageFloats, layerFloats },
+    ...arena.allocateEach(["weights", "panels"], parameters),
+    ...arena.allocateEach(["cosines", "sines"], angles),
     cache: arena.allocate(config.layers * layerFloats),
     tables: arena.allocate(maxSequences * tableLength),
-    tokens: rowsOf(1),
-    positions: rowsOf(1),
-    rowTables: rowsOf(1),
-    requested: rowsOf(1),
-    hidden: rowsOf(hiddenSize),
-    normed: rowsOf(hiddenSize),
-    scales: rowsOf(heads),
-    queries: rowsOf(heads * headSize),
-    keys: rowsOf(keyValueHeads * headSize),
-    values: rowsOf(keyValueHeads * headSize),
-    attended: rowsOf(heads * headSize),
-    gateUp: rowsOf(2 * feedForwardSize),
-    inner: rowsOf(feedForwardSize),
-    logits: rowsOf(config.vocabularySize),
-    scores: arena.allocate(2 * tableLength * 16),
+    ...arena.allocateEach(["tokens", "positions", "rowTables", "requested"], maxRows),
+    ...arena.allocateEach(["hidden", "normed"], maxRows * hiddenSize),
+    scales: arena.allocate(maxRows * heads),
+    ...arena.allocateEach(["queries", "attended"], maxRows * heads * headSize),
+    ...arena.allocateEach(["keys", "values"], maxRows * keyValueHeads * headSize),
+    gateUp: arena.allocate(maxRows * 2 * feedForwardSize),
+    inner: arena.allocate(maxRows * feedForwardSize),
+    logits: arena.allocate(maxRows * config.vocabularySize),
+    scores: arena.allocate(2 * tableLength * pageTokens),
   };
 }

@@ -28,6 +28,11 @@ export class Arena {
     return start;
   }
 
+  /** As many of these as there are names. */
+  allocateEach<Name extends string>(names: readonly Name[], count: number): Readonly<Record<Name, number>> {
+    return Object.fromEntries(names.map((name) => [name, this.allocate(count)])) as Record<Name, number>;
+  }
+
   /** Views of the whole memory; index = pointer / 4. Nothing may be allocated afterwards. */
   seal(): { readonly floats: Float32Array; readonly integers: Uint32Array } {
     const { buffer } = this.#memory;

@@ -20,86 +20,55 @@ export function allocateBuffers(arena: Arena, kernels: Kernels, config: ModelCon
   const { hiddenSize, headSize, feedForwardSize, heads, keyValueHeads, vocabularySize } = config;
   const { maxTargets } = limits;
   const rows = limits.maxTokens + spareRows;
-  const floats = (count: number): number => arena.allocate(count);
   const queryWidth = heads * headSize;
   const keyWidth = keyValueHeads * headSize;
-  const panels = (): number => floats((rows + spareRows) * keyWidth);
-  const angles = (config.contextLength * headSize) / 2;
-  const scores = kernels.scoreFloats(config.contextLength);
+  const panels = ["keys", "keyRows", "values", "valueColumns"] as const;
+  const panelFloats = (rows + spareRows) * keyWidth;
   return {
-    cosines: floats(angles),
-    sines: floats(angles),
-    tokens: floats(rows),
-    positions: floats(rows),
-    /** How many tokens of its own segment each row sees. */
-    visible: floats(rows),
-    /** Of the rows that predict something: which they are, and the same of them. */
-    outputRows: floats(rows),
-    outputPositions: floats(rows),
-    outputVisible: floats(rows),
+    ...arena.allocateEach(["cosines", "sines"], (config.contextLength * headSize) / 2),
+    // `visible`: how many tokens of its own segment each row sees.
+    ...arena.allocateEach(["tokens", "positions", "visible", "finalScales"], rows),
+    // Of the rows that predict something: which they are, and the same of them.
+    ...arena.allocateEach(["outputRows", "outputPositions", "outputVisible"], rows),
     /** One more than there are layers: each layer's input, then the output of the last. */
-    hidden: Array.from({ length: config.layers + 1 }, () => floats(rows * hiddenSize)),
+    hidden: Array.from({ length: config.layers + 1 }, () => arena.allocate(rows * hiddenSize)),
     layers: Array.from({ length: config.layers }, () => allocateLayer(arena, config, rows)),
-    final: floats(rows * hiddenSize),
-    finalScales: floats(rows),
 
-    targetOutputs: floats(maxTargets),
-    targets: floats(maxTargets),
-    picked: floats(maxTargets * hiddenSize),
-    pickedGradient: floats(maxTargets * hiddenSize),
-    logits: floats(maxTargets * vocabularySize),
-    logSums: floats(maxTargets),
-    logprobs: floats(maxTargets),
-    entropies: floats(maxTargets),
-    coefficients: floats(maxTargets),
-    entropyCoefficients: floats(maxTargets),
+    ...arena.allocateEach(["targetOutputs", "targets", "logSums", "logprobs", "entropies"], maxTargets),
+    ...arena.allocateEach(["coefficients", "entropyCoefficients"], maxTargets),
+    ...arena.allocateEach(["picked", "pickedGradient"], maxTargets * hiddenSize),
+    logits: arena.allocate(maxTargets * vocabularySize),
 
     /** Panels of keys and values: of one sequence, and of the shared prefix. */
-    own: { keys: panels(), keyRows: panels(), values: panels(), valueColumns: panels() },
-    prefix: { keys: panels(), keyRows: panels(), values: panels(), valueColumns: panels() },
-    scores: floats(scores),
-    slopes: floats(scores),
-    scratch: floats(8192 + 256 * headSize),
+    own: arena.allocateEach(panels, panelFloats),
+    prefix: arena.allocateEach(panels, panelFloats),
+    ...arena.allocateEach(["scores", "slopes"], kernels.scoreFloats(config.contextLength)),
+    scratch: arena.allocate(8192 + 256 * headSize),
 
-    gradient: floats(rows * hiddenSize),
-    /** By the rows of the last layer that predict something. */
-    outputGradient: floats(rows * hiddenSize),
-    normGradient: floats(rows * hiddenSize),
-    pickedNormGradient: floats(rows * hiddenSize),
-    innerGradient: floats(rows * feedForwardSize),
-    gateUpGradient: floats(rows * 2 * feedForwardSize),
-    attendedGradient: floats(rows * queryWidth),
-    queryGradient: floats(rows * queryWidth),
-    keyGradient: floats(rows * keyWidth),
-    valueGradient: floats(rows * keyWidth),
+    ...arena.allocateEach(["final", "gradient", "normGradient"], rows * hiddenSize),
+    // By the rows of the last layer that predict something.
+    ...arena.allocateEach(["outputGradient", "pickedNormGradient"], rows * hiddenSize),
+    innerGradient: arena.allocate(rows * feedForwardSize),
+    gateUpGradient: arena.allocate(rows * 2 * feedForwardSize),
+    ...arena.allocateEach(["attendedGradient", "queryGradient"], rows * queryWidth),
+    ...arena.allocateEach(["keyGradient", "valueGradient"], rows * keyWidth),
     /** Activations packed for the gradient of a matrix. */
-    packed: floats(rows * Math.max(hiddenSize, feedForwardSize, queryWidth)),
+    packed: arena.allocate(rows * Math.max(hiddenSize, feedForwardSize, queryWidth)),
   };
 }
 
+/** `queryInput`: those rows of `input` whose queries are computed; used in the last layer. `middle`: after attention is added. */
 function allocateLayer(arena: Arena, config: ModelConfig, rows: number) {
   const { hiddenSize, headSize, feedForwardSize, heads, keyValueHeads } = config;
-  const floats = (width: number): number => arena.allocate(rows * width);
   return {
-    input: floats(hiddenSize),
-    /** Those rows of `input` whose queries are computed; used in the last layer. */
-    queryInput: floats(hiddenSize),
-    inputScales: floats(1),
-    rawQueries: floats(heads * headSize),
-    rawKeys: floats(keyValueHeads * headSize),
-    queries: floats(heads * headSize),
-    keys: floats(keyValueHeads * headSize),
-    values: floats(keyValueHeads * headSize),
-    queryScales: floats(heads),
-    keyScales: floats(keyValueHeads),
-    attended: floats(heads * headSize),
-    logSums: floats(heads),
-    /** After attention is added. */
-    middle: floats(hiddenSize),
-    feedForwardInput: floats(hiddenSize),
-    feedForwardScales: floats(1),
-    gateUp: floats(2 * feedForwardSize),
-    inner: floats(feedForwardSize),
+    ...arena.allocateEach(["input", "queryInput", "middle", "feedForwardInput"], rows * hiddenSize),
+    ...arena.allocateEach(["inputScales", "feedForwardScales"], rows),
+    ...arena.allocateEach(["rawQueries", "queries", "attended"], rows * heads * headSize),
+    ...arena.allocateEach(["rawKeys", "keys", "values"], rows * keyValueHeads * headSize),
+    ...arena.allocateEach(["queryScales", "logSums"], rows * heads),
+    keyScales: arena.allocate(rows * keyValueHeads),
+    gateUp: arena.allocate(rows * 2 * feedForwardSize),
+    inner: arena.allocate(rows * feedForwardSize),
   };
 }
 

@@ -71,25 +71,24 @@ export class TrainingModel {
     }
     const { kernels, memory } = instantiateKernels((options.kernels ?? loadKernels()).module);
     const arena = new Arena(memory);
-    const [own, forwardPanels, backwardPanels, gradients, means, variances] = Array.from({ length: 6 }, () =>
-      arena.allocate(layout.size),
-    ) as [number, number, number, number, number, number];
+    const pointers = arena.allocateEach(["weights", "backwardPanels", "gradients"], layout.size);
+    const { means, variances } = arena.allocateEach(["means", "variances"], layout.size);
+    const forwardPanels = arena.allocate(layout.size);
     const buffers = allocateBuffers(arena, kernels, config, { maxTokens, maxTargets });
     const { floats, integers } = arena.seal();
 
     this.config = config;
     this.layout = layout;
-    this.weights = floats.subarray(own / 4, own / 4 + layout.size);
-    this.gradients = floats.subarray(gradients / 4, gradients / 4 + layout.size);
     this.#limits = { maxTokens, maxTargets };
     this.#moments = { means, variances };
     this.#forwardPanels = forwardPanels;
-    const operations = forwardOperations(kernels, { weights: own, panels: forwardPanels, epsilon: config.normEpsilon });
-    const pointers = { weights: own, backwardPanels, gradients };
+    const panels = { weights: pointers.weights, panels: forwardPanels, epsilon: config.normEpsilon };
+    const operations = forwardOperations(kernels, panels);
     this.#network = { config, layout, kernels, floats, integers, operations, ...pointers, buffers };
+    this.weights = this.#view(pointers.weights);
+    this.gradients = this.#view(pointers.gradients);
     const angles = (config.contextLength * config.headSize) / 2;
-    const table = (pointer: number): Float32Array => floats.subarray(pointer / 4, pointer / 4 + angles);
-    fillRotaryTable(config, table(buffers.cosines), table(buffers.sines));
+    fillRotaryTable(config, this.#view(buffers.cosines, angles), this.#view(buffers.sines, angles));
     this.weights.set(weights);
     this.weightsChanged();
   }
@@ -107,11 +106,8 @@ export class TrainingModel {
     runForward(this.#network, batch);
     this.#batch = batch;
     const count = batch.targets.length;
-    const { floats, buffers } = this.#network;
-    return {
-      logprobs: floats.slice(buffers.logprobs / 4, buffers.logprobs / 4 + count),
-      entropies: floats.slice(buffers.entropies / 4, buffers.entropies / 4 + count),
-    };
+    const { logprobs, entropies } = this.#network.buffers;
+    return { logprobs: this.#view(logprobs, count).slice(), entropies: this.#view(entropies, count).slice() };
   }
 
   /**

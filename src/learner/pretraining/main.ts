@@ -1,4 +1,4 @@
-// `npm run make-model [-- --nano] [--to <folder>]`: makes a shipped checkpoint again. A run that was killed goes on from its last
+// `npm run make-model [-- --nano] [--to <folder>]`: makes a shipped checkpoint again. A run that was killed resumes from its last
 // evaluation.
 
 import { join, resolve } from "node:path";

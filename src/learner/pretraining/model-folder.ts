@@ -53,9 +53,9 @@ export type LogRow = {
   readonly learningRate: number;
   /** Of what was trained on since the last row; `null`: nothing was. */
   readonly training: LikelihoodScore | null;
-  /** Of clean dialogues of test tasks; `null`: not asked here. */
+  /** Of clean dialogues of test tasks; `null`: not computed here. */
   readonly likelihood: LikelihoodScore | null;
-  /** Of test tasks played at temperature 1; `null`: not asked here. */
+  /** Of test tasks run at temperature 1; `null`: not computed here. */
   readonly episodes: EpisodeScores | null;
 };
 

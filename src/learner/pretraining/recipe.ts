@@ -41,7 +41,7 @@ export type Recipe = {
     readonly everyTokens: number;
     /** Dialogues of test tasks, without mistakes, that are read: 63 are three of each kind and level. */
     readonly dialogues: number;
-    /** Test tasks played at temperature 1. */
+    /** Test tasks run at temperature 1. */
     readonly tasks: number;
     /** After the last step; of all shipped figures these are the ones to quote. */
     readonly finalTasks: number;
