@@ -6,7 +6,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { createVllmEngine } from "../engines/vllm/index.ts";
-import { createManualClock, type ManualClock } from "../lib/clock.ts";
+import { createManualClock, type ManualClock } from "../lib/clock.test-helper.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { checkChatModel, checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
 

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 
 import { AttributedError, ConfigurationError, type Message, type Tool, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import { chatAgent, type ChatAgentOptions } from "./chat-agent.ts";
 import { answering, bodyOf, fakeServer, says } from "./fake-chat.test-helper.ts";
 

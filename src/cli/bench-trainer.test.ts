@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import { createTestCli } from "./cli.test-helper.ts";
 import { fasterClock } from "./simulation/simulated-parts.ts";
 

@@ -6,7 +6,7 @@ import { ConfigurationError } from "../core/failure.ts";
 import { TokenBuffer } from "../core/token-buffer.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { createVllmEngine } from "../engines/vllm/index.ts";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import { createSglangFront, createVllmFront, type Sampler } from "../testing/index.ts";
 import { apiKey, echo, failureOf, idle, request, stuckSampler } from "./engine-calls.test-helper.ts";
 import { createHandlerClient } from "./handler-client.test-helper.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { AttributedError } from "../core/failure.ts";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import { parseBaseUrl } from "./base-url.ts";
 import { createHandlerClient } from "./handler-client.test-helper.ts";
 import type { HttpRequest } from "./http-client.ts";

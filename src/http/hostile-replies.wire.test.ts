@@ -10,7 +10,7 @@ import type { EngineFailureCode, SampleResult } from "../core/engine.ts";
 import { AttributedError } from "../core/failure.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { createVllmEngine } from "../engines/vllm/index.ts";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import { request } from "./engine-calls.test-helper.ts";
 import type { ServerEngineOptions } from "./index.ts";
 

@@ -7,7 +7,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import { AttributedError } from "../core/failure.ts";
 import { parseBaseUrl } from "./base-url.ts";
 import type { HttpClient, HttpRequest } from "./http-client.ts";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import { createHttpPool } from "./http-pool.ts";
 
 const cleanups: (() => Promise<void>)[] = [];

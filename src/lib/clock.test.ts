@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { systemClock, createManualClock } from "./clock.ts";
+import { systemClock } from "./clock.ts";
+import { createManualClock } from "./clock.test-helper.ts";
 
 describe("systemClock", () => {
   it("ends a sleep with the signal's reason", async () => {

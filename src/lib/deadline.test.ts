@@ -2,7 +2,7 @@ import { getEventListeners } from "node:events";
 
 import { describe, expect, it, test } from "vitest";
 
-import { createManualClock } from "./clock.ts";
+import { createManualClock } from "./clock.test-helper.ts";
 import { DeadlineError, DeadlineRunner, withDeadline, subscribeToAbort } from "./deadline.ts";
 
 describe("withDeadline()", () => {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { createManualClock } from "./clock.ts";
+import { createManualClock } from "./clock.test-helper.ts";
 import { createSemaphore, createRateLimit, noRetry, retry, type RetryPolicy } from "./limits.ts";
 
 describe("createSemaphore()", () => {

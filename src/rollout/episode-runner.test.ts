@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Episode, EpisodeEvent } from "../core/index.ts";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import { type EpisodeRequest, ratesOf, resumableRunner, runRollout, type RunTotals } from "./index.ts";
 import { openedStore, passing, plan, runnerOf, rows, task } from "./scripted-run.test-helper.ts";

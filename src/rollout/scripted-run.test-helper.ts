@@ -2,7 +2,7 @@
 // simulated time. Not a mock of the loop: trajectories and samples are real ones.
 
 import type { Episode, EpisodeEvent, Task, Taskset } from "../core/index.ts";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import { createMemoryRunStore } from "../store/index.ts";
 import { toSamples, TrajectoryRecorder } from "../trajectories/index.ts";
 import type { EpisodeRequest, RunEpisode, RolloutParts, RolloutPlan } from "./index.ts";

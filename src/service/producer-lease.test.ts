@@ -1,7 +1,7 @@
 // The trainer of a producer, and how long it runs without it.
 
 import { describe, expect, test } from "vitest";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import type { LoggedRequest } from "./request-log.ts";
 import { createTestService, type TestService, type TestServiceOptions } from "./service.test-helper.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { type Engine, type SampleRequest, type SampleResult, TokenBuffer } from "../core/index.ts";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import { gatedEngine, TurnGate } from "./turn-gate.ts";
 
 const request: SampleRequest = {

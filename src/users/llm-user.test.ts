@@ -1,7 +1,7 @@
 import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
-import { createManualClock } from "../lib/clock.ts";
+import { createManualClock } from "../lib/clock.test-helper.ts";
 import { answering, bodyOf, fakeServer, says } from "../chat-models/fake-chat.test-helper.ts";
 import { llmUser, type ModelUserOptions } from "./model-user.ts";
 import { testTask } from "./test-task.test-helper.ts";

@@ -10,7 +10,7 @@ import {
   type SampleRequest,
   TokenBuffer,
 } from "../../core/index.ts";
-import { createManualClock } from "../../lib/clock.ts";
+import { createManualClock } from "../../lib/clock.test-helper.ts";
 import { createScriptedEngine, type ScriptedStep } from "../scripted/index.ts";
 import { type EngineBehaviour, engineConformance, type EngineHarness } from "../../testing/index.ts";
 import { type CircuitStatus, createGuardedEngine, type GuardedEngineOptions } from "./index.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import { type SampleRequest, defaultSampling } from "../../core/engine.ts";
 import { TokenBuffer } from "../../core/token-buffer.ts";
-import { createManualClock } from "../../lib/clock.ts";
+import { createManualClock } from "../../lib/clock.test-helper.ts";
 import { engineConformance } from "../../testing/index.ts";
 import { createReadableTokenizer } from "../../tokenizers/index.ts";
 import { createScriptedEngine, type ScriptedAnswer } from "./scripted-engine.ts";

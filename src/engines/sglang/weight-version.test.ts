@@ -4,7 +4,7 @@
 import { describe, expect, test } from "vitest";
 import { createFunctionSampler, createRouterFront, createSglangFront } from "../../testing/index.ts";
 import { failureOf, request } from "../../http/engine-calls.test-helper.ts";
-import { createManualClock } from "../../lib/clock.ts";
+import { createManualClock } from "../../lib/clock.test-helper.ts";
 import { engineOf, engineOn } from "./sglang.test-helper.ts";
 
 const spansOf = async (sampled: ReturnType<ReturnType<typeof engineOf>["sample"]>) =>

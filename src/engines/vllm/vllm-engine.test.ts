@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../core/failure.ts";
-import { createManualClock } from "../../lib/clock.ts";
+import { createManualClock } from "../../lib/clock.test-helper.ts";
 import { createFunctionSampler, createVllmFront } from "../../testing/index.ts";
 import type { VllmWarning } from "./endpoints.ts";
 import { createVllmEngine } from "./vllm-engine.ts";

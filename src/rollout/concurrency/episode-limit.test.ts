@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { EngineLoad, EpisodeEvent } from "../../core/index.ts";
-import { createManualClock } from "../../lib/clock.ts";
+import { createManualClock } from "../../lib/clock.test-helper.ts";
 import { runRollout } from "../index.ts";
 import { openedStore, plan, runnerOf, rows } from "../scripted-run.test-helper.ts";
 import { type AdaptiveConcurrency, createEpisodeLimit } from "./episode-limit.ts";

@@ -10,7 +10,7 @@ import { createSglangEngine } from "../../engines/sglang/index.ts";
 import { createVllmEngine } from "../../engines/vllm/index.ts";
 import { createHandlerClient } from "../../http/handler-client.test-helper.ts";
 import { createFunctionSampler, createSglangFront, createVllmFront } from "../../testing/index.ts";
-import { createManualClock } from "../../lib/clock.ts";
+import { createManualClock } from "../../lib/clock.test-helper.ts";
 import { llmUser } from "../../users/index.ts";
 import { count, instantClock, leave, task, tokenizer, world } from "./episode-world.test-helper.ts";
 import { defaultEngineRetry, episodeSamples, type EpisodeOptions, runEpisode } from "../index.ts";

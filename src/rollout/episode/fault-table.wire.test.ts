@@ -6,7 +6,8 @@ import type { Engine } from "../../core/index.ts";
 import { createGuardedEngine } from "../../engines/guarded/index.ts";
 import { createSglangEngine } from "../../engines/sglang/index.ts";
 import { createVllmEngine } from "../../engines/vllm/index.ts";
-import { type Clock, createManualClock } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { createManualClock } from "../../lib/clock.test-helper.ts";
 import {
   createFunctionSampler,
   createSglangFront,

@@ -8,7 +8,7 @@ import { createScriptedEngine } from "../../engines/scripted/index.ts";
 import { createSglangEngine } from "../../engines/sglang/index.ts";
 import { createVllmEngine } from "../../engines/vllm/index.ts";
 import { createHandlerClient } from "../../http/handler-client.test-helper.ts";
-import { createManualClock } from "../../lib/clock.ts";
+import { createManualClock } from "../../lib/clock.test-helper.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 import { createFunctionSampler, createSglangFront, createVllmFront, type Sampler } from "../../testing/index.ts";
 import { conservationViolations } from "../../trajectories/index.ts";

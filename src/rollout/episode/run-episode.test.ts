@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Episode } from "../../core/index.ts";
-import { createManualClock } from "../../lib/clock.ts";
+import { createManualClock } from "../../lib/clock.test-helper.ts";
 import { conservationViolations } from "../../trajectories/index.ts";
 import { count, instantClock, leave, type Reply, task, tokenizer, world } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeOptions, runEpisode } from "../index.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createManualClock } from "../../lib/clock.ts";
+import { createManualClock } from "../../lib/clock.test-helper.ts";
 import { createFaultSampler, faultNames, type FaultName, type FaultSampler } from "./fault-sampler.ts";
 import { createFunctionSampler, type SamplerRequest } from "./sampler.ts";
 import { sglangProtocols } from "../sglang/protocol.ts";
