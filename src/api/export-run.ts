@@ -35,6 +35,8 @@ import { tokenizerOf } from "./choose-model.ts";
 import { faultPolicyOf } from "./fault-policy.ts";
 import { environmentNames, loadEnvironment } from "./load-environment.ts";
 import type { CallOptions } from "./options.ts";
+import type { SettingName } from "./rollout-settings.ts";
+import { keyOf } from "./setting.ts";
 import type { GivenParts } from "./surroundings.ts";
 
 const fileKinds = { jsonl: createJsonLinesFile, parquet: createParquetFile } as const;
@@ -326,9 +328,10 @@ async function environmentOf(run: RunEnvironment): Promise<EnvironmentSource> {
   return source;
 }
 
-function recorded({ manifest }: RunEnvironment, name: string): string | null {
+/** A setting of the run, which run.json has by its key. */
+function recorded({ manifest }: RunEnvironment, name: SettingName): string | null {
   const configuration = manifest.get("configuration");
-  const value: JsonValue | undefined = configuration instanceof Map ? configuration.get(name) : undefined;
+  const value: JsonValue | undefined = configuration instanceof Map ? configuration.get(keyOf(name)) : undefined;
   return typeof value === "string" ? value : null;
 }
 

@@ -154,6 +154,10 @@ describe("eval", () => {
     expect(rows).toHaveLength(policy === "drop" ? 0 : 1);
     const masks = rows.map((row) => (JSON.parse(row) as { loss_mask: number[] }).loss_mask.includes(1));
     expect(masks).toEqual(policy === "drop" ? [] : [policy === "keep"]);
+    const exported = await run("export", "r", "--format", "samples", "--output", "rows.jsonl");
+    expect(exported.code).toBe(policy === "drop" ? 2 : 0);
+    const derived = await readFile(join(folder, "rows.jsonl"), "utf8").catch(() => "");
+    expect(derived.split("\n").filter((line) => line !== "")).toEqual(rows);
   });
 });
 
