@@ -26,13 +26,9 @@ export type RecordedRun = {
 
 /** Reads a result file; `name` is for messages. Throws a `ConfigurationError` that names the entry that is none. */
 export function readTauResults(text: string, name: string): RecordedRun[] {
-  let entries: JsonValue;
-  try {
-    entries = parseJson(text);
-  } catch (error) {
-    if (!(error instanceof JsonSyntaxError)) throw error;
+  const entries = parse(text, (error) => {
     throw new ConfigurationError(`Cannot read "${name}": it is not JSON (${error.pythonMessage}); correct --from.`);
-  }
+  });
   if (!Array.isArray(entries)) {
     throw new ConfigurationError(
       `Cannot read "${name}": a list of results is needed, as upstream's runner writes it; correct --from.`,
@@ -135,11 +131,11 @@ function writesActions(messages: readonly JsonObject[]): boolean {
   return typeof prompt === "string" && prompt.includes("\n#Available tools\n");
 }
 
-function parse(text: string): JsonValue {
+function parse(text: string, refuse: (error: JsonSyntaxError) => null = () => null): JsonValue {
   try {
     return parseJson(text);
   } catch (error) {
-    if (error instanceof JsonSyntaxError) return null;
+    if (error instanceof JsonSyntaxError) return refuse(error);
     throw error;
   }
 }
