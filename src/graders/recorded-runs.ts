@@ -11,6 +11,7 @@ import {
   parseJson,
   dumpJson,
 } from "../python-semantics/json/index.ts";
+import { episodeUsage } from "../rollout/index.ts";
 import { type Conversation, type ConversationStep, conversationOf } from "./conversation.ts";
 
 export type RecordedRun = {
@@ -165,8 +166,7 @@ export function tauResultsText(results: readonly JsonObject[]): string {
 /** Keys in upstream's order. The cost is that of the whole episode; upstream's own is that of the last line. */
 function infoOf({ info, events }: Episode): JsonObject {
   const last = events.findLast(({ type }) => type === "user-line" || type === "tool-result");
-  const lines = events.flatMap((event) => (event.type === "user-line" ? [event.line.usage.cost] : []));
-  const cost = lines.reduce<number | null>((sum, one) => (sum === null || one === null ? null : sum + one), 0);
+  const { cost } = episodeUsage({ events }).user;
   const isDone = info.get("reward_info") instanceof Map;
   const own: JsonObject = new Map<string, JsonValue>([
     ["task", info.get("task") ?? null],
