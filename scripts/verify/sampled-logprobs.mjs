@@ -20,8 +20,8 @@ const plain = {
   frequencyPenalty: 0,
   presencePenalty: 0,
   repetitionPenalty: 1,
-  stopTokenIds: [],
-  logitBias: [],
+  stopTokenIds: new Set(),
+  logitBias: new Map(),
   seed: 0,
 };
 
@@ -37,7 +37,7 @@ const cases = [
   { frequencyPenalty: 0.7 },
   { presencePenalty: 0.7 },
   { repetitionPenalty: 1.3 },
-  { logitBias: [[300, 6]] },
+  { logitBias: new Map([[300, 6]]) },
 ];
 
 /**

@@ -12,7 +12,7 @@ export const plainParams: GenerationParams = {
   frequencyPenalty: 0,
   presencePenalty: 0,
   repetitionPenalty: 1,
-  stopTokenIds: [],
-  logitBias: [],
+  stopTokenIds: new Set(),
+  logitBias: new Map(),
   seed: 1,
 };

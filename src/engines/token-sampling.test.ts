@@ -58,13 +58,13 @@ describe("adjustLogits()", () => {
     ["frequency", { frequencyPenalty: 0.5 }, [1, -2.5, 1]],
     ["presence", { presencePenalty: 0.5 }, [1.5, -2.5, 1]],
     ["repetition", { repetitionPenalty: 2 }, [1, -4, 1]],
-    ["bias", { logitBias: [[2, 3]] }, [2, -2, 4]],
+    ["bias", { logitBias: new Map([[2, 3]]) }, [2, -2, 4]],
   ])("of %s", (_, params, wanted) => {
     expect(adjusted(params, [[0, 2], [1, 1]])).toEqual(wanted); // prettier-ignore
   });
 
   test("bans stop tokens until enough is sampled", () => {
-    const params = { stopTokenIds: [0], minNewTokens: 2 };
+    const params = { stopTokenIds: new Set([0]), minNewTokens: 2 };
     expect(adjusted(params, [[1, 1]])).toEqual([-Infinity, -2, 1]);
     expect(adjusted(params, [[1, 2]])).toEqual([2, -2, 1]);
   });

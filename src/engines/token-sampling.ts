@@ -2,10 +2,11 @@
 // are chosen as SGLang does it: penalties and biases, temperature, softmax; the logprob is that of this distribution; then
 // top-k and top-p together, then min-p; then a draw among what is left.
 
-import type { EngineFailureCode, SampleRequest } from "../core/engine.ts";
+import type { Engine, EngineFailureCode, SampleRequest, SampleResult } from "../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../core/failure.ts";
 import type { Finish } from "../core/turn.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
+import { deriveSeed } from "../lib/random.ts";
 
 export type GenerationParams = {
   /** Bounded by the context already. */
@@ -21,9 +22,9 @@ export type GenerationParams = {
   readonly frequencyPenalty: number;
   readonly presencePenalty: number;
   readonly repetitionPenalty: number;
-  readonly stopTokenIds: readonly number[];
+  readonly stopTokenIds: ReadonlySet<number>;
   /** Added to the logits of a token before sampling. */
-  readonly logitBias: readonly (readonly [token: number, bias: number])[];
+  readonly logitBias: ReadonlyMap<number, number>;
   readonly seed: number;
 };
 
@@ -50,7 +51,7 @@ export function endingOf(params: GenerationParams, sampled: ArrayLike<number>): 
   const { maxNewTokens, minNewTokens, stopTokenIds } = params;
   if (sampled.length >= maxNewTokens) return "length";
   if (sampled.length < Math.max(1, minNewTokens)) return null;
-  return stopTokenIds.includes(sampled[sampled.length - 1]!) ? "matched" : null;
+  return stopTokenIds.has(sampled[sampled.length - 1]!) ? "matched" : null;
 }
 
 export type ChosenToken = { readonly token: number; readonly logprob: number };
@@ -116,18 +117,98 @@ function highest(powers: Float32Array): number {
 }
 
 /** Makes an error of the boundary; `state` completes "Cannot sample from <engine>: ...". Not retryable by default. */
-export type FailureMaker = (
+type FailureMaker = (
   code: EngineFailureCode,
   state: string,
   options?: { readonly retryable?: boolean; readonly cause?: unknown },
 ) => AttributedError;
 
-export function engineFailure(engine: string): FailureMaker {
-  return (code, state, { retryable = false, cause } = {}) => {
-    const message = `Cannot sample from ${engine}: ${state}.`;
-    const causeText = cause instanceof Error ? cause.message : null;
-    return new AttributedError({ boundary: "engine", code, message, retryable, cause: causeText }, { cause });
-  };
+/** How a generation ended. "matched": a stop token was sampled. */
+export type Ending = "matched" | "length" | "abort";
+
+export type Generated = {
+  readonly reason: Ending;
+  readonly ids: Uint32Array;
+  /** One per id. */
+  readonly logprobs: Float32Array;
+  /** Runs of tokens that the same weights sampled, in order. */
+  readonly versions: readonly { readonly version: string | null; readonly count: number }[];
+  /** Prompt tokens that needed no computation. */
+  readonly cachedTokens: number;
+};
+
+/** A generation in flight. After `abort` it settles soon, with what there is. */
+export type Generating = { readonly finished: Promise<Generated>; readonly abort: () => void };
+
+/** Calls of an engine in this process: read, carried out by `generate`, and cancelled or aborted while they are in flight. */
+export abstract class InProcessEngine implements Engine {
+  abstract readonly name: string;
+  protected readonly failure: FailureMaker;
+  /** Another seed for each call that brings none. */
+  protected readonly freshSeed: () => number;
+  protected isClosed = false;
+  readonly #limits: ModelLimits;
+  readonly #live = new Set<Generating & { readonly requestId: string }>();
+
+  /** `engine`: as messages name it. */
+  constructor(engine: string, limits: ModelLimits, seed: number) {
+    let calls = 0;
+    this.#limits = limits;
+    this.freshSeed = () => deriveSeed(seed, "call", calls++);
+    this.failure = (code, state, { retryable = false, cause } = {}) => {
+      const message = `Cannot sample from ${engine}: ${state}.`;
+      const causeText = cause instanceof Error ? cause.message : null;
+      return new AttributedError({ boundary: "engine", code, message, retryable, cause: causeText }, { cause });
+    };
+  }
+
+  async sample(request: SampleRequest, { signal }: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
+    const { failure, freshSeed } = this;
+    if (this.isClosed) throw failure("cancelled", "it was closed");
+    const { prompt, params } = readRequest(request, this.#limits, { freshSeed, failure });
+    const promptTokens = prompt.length;
+    if (signal?.aborted === true) throw failure("cancelled", "the caller cancelled it");
+    const live = { ...this.generate(prompt, params, request.routingKey), requestId: request.requestId };
+    this.#live.add(live);
+    // A cancelled call continues until it is aborted, holding its place.
+    const leave = (): void => void this.#live.delete(live);
+    live.finished.then(leave, leave);
+    const { ids, logprobs, reason, versions, cachedTokens } = await this.#unlessCancelled(live, signal);
+    return {
+      sampledTokens: ids,
+      logprobs,
+      finish: finishOf(reason, ids),
+      weightSpans: versions.map(({ version, count }) => ({ tokenCount: count, dispatch: version, reply: version })),
+      usage: { promptTokens, completionTokens: ids.length, cachedTokens },
+    };
+  }
+
+  async abort(requestId: string): Promise<void> {
+    for (const live of this.#live) if (live.requestId === requestId) live.abort();
+  }
+
+  abstract close(): Promise<void>;
+
+  /** `finished` rejects with an `AttributedError` alone. */
+  protected abstract generate(prompt: Uint32Array, params: GenerationParams, routingKey: string | null): Generating;
+
+  /** Settles once nothing is in flight, after all was aborted. */
+  protected async abortAll(): Promise<void> {
+    for (const live of this.#live) live.abort();
+    await Promise.allSettled([...this.#live].map(({ finished }) => finished));
+  }
+
+  /** Rejects as soon as the signal aborts; the generation then ends too. */
+  #unlessCancelled({ finished, abort }: Generating, signal: AbortSignal | undefined): Promise<Generated> {
+    if (signal === undefined) return finished;
+    return new Promise((resolve, reject) => {
+      const leave = subscribeToAbort(signal, () => {
+        abort();
+        reject(this.failure("cancelled", "the caller cancelled it"));
+      });
+      finished.then(resolve, reject).finally(leave);
+    });
+  }
 }
 
 export type ModelLimits = {
@@ -140,7 +221,7 @@ export type ModelLimits = {
  * Copies the prompt and fills in the parameters. A bound beyond the context is lowered to it: the generation then ends with
  * "length". Throws an `AttributedError` with code "bad-request" or "context-length".
  */
-export function readRequest(
+function readRequest(
   request: SampleRequest,
   limits: ModelLimits,
   { freshSeed, failure }: { readonly freshSeed: () => number; readonly failure: FailureMaker },
@@ -171,8 +252,8 @@ export function readRequest(
     frequencyPenalty: extra.frequencyPenalty,
     presencePenalty: extra.presencePenalty,
     repetitionPenalty: sampling.repetitionPenalty,
-    stopTokenIds,
-    logitBias: extra.logitBias.filter(([token]) => token < vocabularySize),
+    stopTokenIds: new Set(stopTokenIds),
+    logitBias: new Map(extra.logitBias.filter(([token]) => token < vocabularySize)),
     seed: sampling.seed ?? freshSeed(),
   };
   checkRanges(params, failure);
@@ -222,28 +303,9 @@ function checkRanges(params: GenerationParams, failure: FailureMaker): void {
   }
 }
 
-/** How a generation ended. "matched": a stop token was sampled. */
-export type Ending = "matched" | "length" | "abort";
-
-export function finishOf(ending: Ending, ids: ArrayLike<number>): Finish {
+function finishOf(ending: Ending, ids: ArrayLike<number>): Finish {
   if (ending !== "matched") return { reason: ending, matched: null, raw: null };
   return { reason: "stop", matched: ids[ids.length - 1] ?? null, raw: null };
-}
-
-/** Rejects as soon as the signal aborts, after `cancel` was called: the generation then ends too. */
-export function unlessCancelled<T>(
-  work: Promise<T>,
-  signal: AbortSignal | undefined,
-  { cancel, failure }: { readonly cancel: () => void; readonly failure: FailureMaker },
-): Promise<T> {
-  if (signal === undefined) return work;
-  return new Promise<T>((resolve, reject) => {
-    const leave = subscribeToAbort(signal, () => {
-      cancel();
-      reject(failure("cancelled", "the caller cancelled it"));
-    });
-    work.then(resolve, reject).finally(leave);
-  });
 }
 
 /** Throws a `ConfigurationError` for an option of `engine` out of its range. */

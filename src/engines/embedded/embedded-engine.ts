@@ -4,8 +4,7 @@
 import { randomInt } from "node:crypto";
 import { availableParallelism } from "node:os";
 
-import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
-import { AttributedError } from "../../core/failure.ts";
+import type { Engine, EngineControl } from "../../core/engine.ts";
 import {
   type Checkpoint,
   type CompiledKernels,
@@ -13,18 +12,8 @@ import {
   type ModelConfig,
   readCheckpoint,
 } from "../../learner/model/index.ts";
-import { deriveSeed } from "../../lib/random.ts";
-import {
-  engineFailure,
-  type FailureMaker,
-  readRequest,
-  type GenerationParams,
-  finishOf,
-  inRange,
-  unlessCancelled,
-} from "../token-sampling.ts";
+import { type Generating, type GenerationParams, InProcessEngine, inRange } from "../token-sampling.ts";
 import { CallFault, EngineThreads } from "./engine-threads.ts";
-import type { Finished } from "./scheduler.ts";
 
 export type EmbeddedEngineOptions = {
   readonly checkpoint: Checkpoint;
@@ -69,14 +58,10 @@ const rowsOfStep = 256;
 export function createEmbeddedEngine(options: EmbeddedEngineOptions): EmbeddedEngine {
   const { checkpoint, weightVersion = null, kernels } = options;
   refuseNotFinite(checkpoint.weights);
-  const threads = inRange(
-    "an embedded engine",
-    "threads",
-    options.threads ?? Math.min(8, availableParallelism()),
-    [1, 64],
-  );
-  const maxSequences = inRange("an embedded engine", "maxSequences", options.maxSequences ?? 64, [1, 1024]);
-  const cacheTokens = inRange("an embedded engine", "cacheTokens", options.cacheTokens ?? 32_768, [1, 2 ** 24]);
+  const maker = "an embedded engine";
+  const threads = inRange(maker, "threads", options.threads ?? Math.min(8, availableParallelism()), [1, 64]);
+  const maxSequences = inRange(maker, "maxSequences", options.maxSequences ?? 64, [1, 1024]);
+  const cacheTokens = inRange(maker, "cacheTokens", options.cacheTokens ?? 32_768, [1, 2 ** 24]);
   const pool = new EngineThreads({
     checkpoint,
     weightVersion,
@@ -84,7 +69,7 @@ export function createEmbeddedEngine(options: EmbeddedEngineOptions): EmbeddedEn
     maxSequences,
     maxRows: Math.max(rowsOfStep, maxSequences),
     cacheTokens,
-    ...(kernels === undefined ? {} : { kernels }),
+    kernels,
   });
   return new Embedded(checkpoint, pool, options.seed ?? randomInt(2 ** 32));
 }
@@ -97,72 +82,40 @@ export async function loadEmbeddedEngine(
   return createEmbeddedEngine({ ...options, checkpoint: await readCheckpoint(folder) });
 }
 
-const embeddedFailure: FailureMaker = engineFailure("the embedded engine");
-
-type LiveCall = { readonly requestId: string; readonly abort: () => void };
-
-class Embedded implements EmbeddedEngine {
+class Embedded extends InProcessEngine implements EmbeddedEngine {
   readonly name = "embedded";
   readonly config: ModelConfig;
   readonly sampler: EmbeddedSampler;
   readonly #threads: EngineThreads;
   readonly #parameterCount: number;
-  readonly #freshSeed: () => number;
-  readonly #live = new Set<LiveCall>();
-  #isClosed = false;
 
   constructor({ config, weights }: Checkpoint, threads: EngineThreads, seed: number) {
-    let calls = 0;
+    super("the embedded engine", config, seed);
     this.config = config;
     this.#threads = threads;
     this.#parameterCount = weights.length;
-    this.#freshSeed = () => deriveSeed(seed, "call", calls++);
-    this.sampler = createEmbeddedSampler(threads, {
-      freshSeed: this.#freshSeed,
-      parameterCount: weights.length,
-    });
+    this.sampler = createEmbeddedSampler(threads, { freshSeed: this.freshSeed, parameterCount: weights.length });
   }
 
-  async sample(request: SampleRequest, options: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
-    const { signal } = options;
-    if (this.#isClosed) throw embeddedFailure("cancelled", "it was closed");
-    const { prompt, params } = readRequest(request, this.config, {
-      freshSeed: this.#freshSeed,
-      failure: embeddedFailure,
-    });
-    if (signal?.aborted === true) throw embeddedFailure("cancelled", "the caller cancelled it");
-    const thread = this.#threads.pick(request.routingKey);
-    const { call, finished } = thread.generate(prompt, params, null);
-    const live = { requestId: request.requestId, abort: () => thread.abort(call) };
-    this.#live.add(live);
-    try {
-      const done = await this.#attributed(
-        unlessCancelled(finished, signal, { cancel: live.abort, failure: embeddedFailure }),
-      );
-      return readResult(done, prompt.length);
-    } finally {
-      this.#live.delete(live);
-    }
+  protected override generate(prompt: Uint32Array, params: GenerationParams, routingKey: string | null): Generating {
+    const { finished, abort } = this.#threads.pick(routingKey).generate(prompt, params, null);
+    return { finished: this.#attributed(finished), abort };
   }
 
   async health(): Promise<boolean> {
-    return !this.#isClosed && this.#threads.areAlive;
+    return !this.isClosed && this.#threads.areAlive;
   }
 
   async weightVersion(): Promise<string | null> {
     return this.#threads.weightVersion;
   }
 
-  async abort(requestId: string): Promise<void> {
-    for (const live of this.#live) if (live.requestId === requestId) live.abort();
-  }
-
   pause(mode: "abort" | "retract" | "in-place"): Promise<void> {
-    return this.#attributed(this.#threads.pause(mode));
+    return this.#attributed(this.#threads.order({ type: "pause", mode }));
   }
 
   continue(): Promise<void> {
-    return this.#attributed(this.#threads.continue());
+    return this.#attributed(this.#threads.order({ type: "continue" }));
   }
 
   async updateWeights(weights: Float32Array, version: string | null): Promise<void> {
@@ -174,25 +127,21 @@ class Embedded implements EmbeddedEngine {
   }
 
   flushCache(): Promise<void> {
-    return this.#attributed(this.#threads.flushCache());
+    return this.#attributed(this.#threads.order({ type: "flush-cache" }));
   }
 
   async close(): Promise<void> {
-    this.#isClosed = true;
+    this.isClosed = true;
     await this.#threads.close();
   }
 
   /** What goes wrong with a thread is a failure of this engine. */
-  async #attributed<T>(work: Promise<T>): Promise<T> {
-    try {
-      return await work;
-    } catch (error) {
-      if (error instanceof AttributedError) throw error;
-      if (error instanceof CallFault) throw embeddedFailure("server-error", error.message, { cause: error });
-      throw this.#isClosed
-        ? embeddedFailure("cancelled", "it was closed")
-        : embeddedFailure("server-error", "a thread of it failed", { cause: error });
-    }
+  #attributed<T>(work: Promise<T>): Promise<T> {
+    return work.catch((cause: Error) => {
+      if (cause instanceof CallFault) throw this.failure("server-error", cause.message, { cause });
+      if (this.isClosed) throw this.failure("cancelled", "it was closed");
+      throw this.failure("server-error", "a thread of it failed", { cause });
+    });
   }
 }
 
@@ -205,35 +154,26 @@ function refuseNotFinite(weights: Float32Array): void {
   );
 }
 
-/** As the front has it: checked, with defaults filled in. */
-export type EmbeddedSamplerParams = Omit<GenerationParams, "stopTokenIds" | "logitBias" | "seed"> & {
-  readonly stopTokenIds: ReadonlySet<number>;
-  readonly logitBias: ReadonlyMap<number, number>;
-  /** `null`: the engine's own randomness. */
-  readonly seed: number | null;
-};
-
-export type EmbeddedSamplerRequest = {
-  readonly promptIds: Uint32Array;
-  readonly params: EmbeddedSamplerParams;
-  readonly routingKey: string | null;
-};
-
-export type EmbeddedSamplerOptions = {
-  readonly signal: AbortSignal;
-  readonly onTokens: (ids: ArrayLike<number>, logprobs: ArrayLike<number>) => "continue" | "stop";
-};
-
-export type EmbeddedSamplerOutput = {
-  readonly ids: Uint32Array;
-  readonly logprobs: Float32Array;
-  readonly finish: "end" | "abort";
-  readonly cachedTokens: number;
-  readonly weightVersion: string | null;
-};
-
+/** Behind a protocol front, whose contract it fits by shape: parameters are checked, with defaults filled in. */
 export interface EmbeddedSampler {
-  sample(request: EmbeddedSamplerRequest, options: EmbeddedSamplerOptions): Promise<EmbeddedSamplerOutput>;
+  sample(
+    request: {
+      readonly promptIds: Uint32Array;
+      /** Without a seed: the engine's own randomness. */
+      readonly params: Omit<GenerationParams, "seed"> & { readonly seed: number | null };
+      readonly routingKey: string | null;
+    },
+    options: {
+      readonly signal: AbortSignal;
+      readonly onTokens: (ids: ArrayLike<number>, logprobs: ArrayLike<number>) => "continue" | "stop";
+    },
+  ): Promise<{
+    readonly ids: Uint32Array;
+    readonly logprobs: Float32Array;
+    readonly finish: "end" | "abort";
+    readonly cachedTokens: number;
+    readonly weightVersion: string | null;
+  }>;
   /** Loads the weights of a model folder of the same shape; their version is then for the front to say. */
   updateWeights(modelPath: string): Promise<void>;
   flushCache(): Promise<void>;
@@ -241,43 +181,32 @@ export interface EmbeddedSampler {
   resume(): Promise<void>;
 }
 
-/** What a front answers with this status and message; by shape, as all of this file. */
-function refusal(status: number, message: string): Error {
-  return Object.assign(new Error(message), { name: "SamplerRefusal", status });
-}
-
 function createEmbeddedSampler(
   threads: EngineThreads,
-  options: { readonly freshSeed: () => number; readonly parameterCount: number },
+  { freshSeed, parameterCount }: { readonly freshSeed: () => number; readonly parameterCount: number },
 ): EmbeddedSampler {
-  const { freshSeed, parameterCount } = options;
   return {
     sample: async ({ promptIds, params, routingKey }, { signal, onTokens }) => {
-      const thread = threads.pick(routingKey);
-      const generation: GenerationParams = {
-        ...params,
-        stopTokenIds: [...params.stopTokenIds],
-        logitBias: [...params.logitBias],
-        seed: params.seed ?? freshSeed(),
-      };
       let isStopped = false;
-      const { call, finished } = thread.generate(promptIds.slice(), generation, (ids, logprobs) => {
+      const seeded = { ...params, seed: params.seed ?? freshSeed() };
+      const { finished, abort } = threads.pick(routingKey).generate(promptIds.slice(), seeded, (ids, logprobs) => {
         if (isStopped || onTokens(ids, logprobs) === "continue") return;
         isStopped = true;
-        thread.abort(call);
+        abort();
       });
-      const onAbort = (): void => thread.abort(call);
-      signal.addEventListener("abort", onAbort, { once: true });
-      if (signal.aborted) onAbort();
+      signal.addEventListener("abort", abort, { once: true });
+      if (signal.aborted) abort();
       try {
         const { ids, logprobs, reason, versions, cachedTokens } = await finished;
         const finish = reason === "abort" && !isStopped ? "abort" : "end";
         const weightVersion = versions.at(-1)?.version ?? threads.weightVersion;
         return { ids, logprobs, finish, cachedTokens, weightVersion };
       } catch (error) {
-        throw error instanceof CallFault ? refusal(500, `Cannot sample: ${error.message}.`) : error;
+        if (!(error instanceof CallFault)) throw error;
+        // What a front answers with this status and message; by shape, as all of this.
+        throw Object.assign(new Error(`Cannot sample: ${error.message}.`), { name: "SamplerRefusal", status: 500 });
       } finally {
-        signal.removeEventListener("abort", onAbort);
+        signal.removeEventListener("abort", abort);
       }
     },
     updateWeights: async (modelPath) => {
@@ -289,19 +218,8 @@ function createEmbeddedSampler(
       }
       await threads.updateWeights(weights, null);
     },
-    flushCache: () => threads.flushCache(),
-    pause: () => threads.pause("in-place"),
-    resume: () => threads.continue(),
-  };
-}
-
-function readResult(finished: Finished, promptTokens: number): SampleResult {
-  const { ids, logprobs, versions, cachedTokens } = finished;
-  return {
-    sampledTokens: ids,
-    logprobs,
-    finish: finishOf(finished.reason, ids),
-    weightSpans: versions.map(({ version, count }) => ({ tokenCount: count, dispatch: version, reply: version })),
-    usage: { promptTokens, completionTokens: ids.length, cachedTokens },
+    flushCache: () => threads.order({ type: "flush-cache" }),
+    pause: () => threads.order({ type: "pause", mode: "in-place" }),
+    resume: () => threads.order({ type: "continue" }),
   };
 }

@@ -11,39 +11,62 @@ import {
   pageTokens,
   type ModelConfig,
 } from "../../learner/model/index.ts";
-import type { GenerationParams } from "../token-sampling.ts";
-import type { Finished } from "./scheduler.ts";
+import type { Generated, Generating, GenerationParams } from "../token-sampling.ts";
 
 /** From src/ and from dist/ alike: threads run what was built. */
 const program = new URL("../../../dist/engines/embedded/worker-main.js", import.meta.url);
-
-type ThreadCall = {
-  readonly call: number;
-  readonly finished: Promise<Finished>;
-};
 
 /** One call failed, of a thread that continues. */
 export class CallFault extends Error {}
 
 type OnTokens = (ids: readonly number[], logprobs: readonly number[]) => void;
 
-type Waiting = {
-  readonly resolve: (finished: Finished) => void;
-  readonly reject: (error: Error) => void;
-  readonly onTokens: OnTokens | null;
+/** What a thread is born with. */
+export type ThreadSetup = {
+  readonly config: ModelConfig;
+  readonly kernels: CompiledKernels;
+  /** Shared with the engine, which writes new weights there before it says so. */
+  readonly weights: SharedArrayBuffer;
+  readonly weightVersion: string | null;
+  readonly maxRows: number;
+  readonly maxSequences: number;
+  readonly pages: number;
 };
 
-/** An order without its number. */
+/** Answered with "done" when it has taken effect. */
 type Order =
-  | { readonly type: "pause"; readonly mode: PauseMode }
+  | { readonly type: "pause"; readonly mode: "abort" | "retract" | "in-place" }
   | { readonly type: "continue" }
   | { readonly type: "take-weights"; readonly weightVersion: string | null }
   | { readonly type: "flush-cache" };
 
-export class EngineThread {
+type GenerateOrder = {
+  readonly type: "generate";
+  readonly prompt: Uint32Array;
+  readonly params: GenerationParams;
+  /** Whether tokens are reported as they come. */
+  readonly streams: boolean;
+};
+
+/** `id` names the order in messages; that of an abort is the generation's. */
+export type ToThread = (Order | GenerateOrder | { readonly type: "abort" }) & { readonly id: number };
+
+export type FromThread =
+  | { readonly type: "tokens"; readonly id: number; readonly ids: number[]; readonly logprobs: number[] }
+  /** `finished`: of a generation. */
+  | { readonly type: "done"; readonly id: number; readonly finished: Generated | null }
+  /** One generation cannot be carried out; the thread continues. */
+  | { readonly type: "failed"; readonly id: number; readonly problem: string };
+
+type Waiting = {
+  readonly resolve: (finished: Generated | null) => void;
+  readonly reject: (error: Error) => void;
+  readonly onTokens: OnTokens | null;
+};
+
+class EngineThread {
   readonly #worker: Worker;
-  readonly #calls = new Map<number, Waiting>();
-  readonly #orders = new Map<number, { readonly resolve: () => void; readonly reject: (error: Error) => void }>();
+  readonly #waiting = new Map<number, Waiting>();
   #next = 0;
   #fault: Error | null = null;
 
@@ -56,36 +79,31 @@ export class EngineThread {
     this.#worker.on("exit", () => this.#fail(new Error("Its thread has ended.")));
   }
 
-  /** Generations in flight. */
+  /** Orders in flight, nearly all of them generations. */
   get load(): number {
-    return this.#calls.size;
+    return this.#waiting.size;
   }
 
   get isAlive(): boolean {
     return this.#fault === null;
   }
 
-  generate(prompt: Uint32Array, params: GenerationParams, onTokens: OnTokens | null): ThreadCall {
-    const call = this.#next++;
-    const finished = new Promise<Finished>((resolve, reject) => {
-      this.#calls.set(call, { resolve, reject, onTokens });
-    });
-    this.#send({ type: "generate", call, prompt, params, streams: onTokens !== null });
-    return { call, finished };
-  }
-
-  /** Its promise resolves soon, with what there is. */
-  abort(call: number): void {
-    if (this.#calls.has(call)) this.#send({ type: "abort", call });
+  generate(prompt: Uint32Array, params: GenerationParams, onTokens: OnTokens | null): Generating {
+    const id = this.#next;
+    const finished = this.order({ type: "generate", prompt, params, streams: onTokens !== null }, onTokens);
+    const abort = (): void => {
+      if (this.#waiting.has(id)) this.#send({ type: "abort", id });
+    };
+    return { finished: finished as Promise<Generated>, abort };
   }
 
   /** Resolves when the order has taken effect. */
-  order(order: Order): Promise<void> {
-    const number = this.#next++;
-    const done = new Promise<void>((resolve, reject) => {
-      this.#orders.set(number, { resolve, reject });
+  order(order: Order | GenerateOrder, onTokens: OnTokens | null = null): Promise<Generated | null> {
+    const id = this.#next++;
+    const done = new Promise<Generated | null>((resolve, reject) => {
+      this.#waiting.set(id, { resolve, reject, onTokens });
     });
-    this.#send({ ...order, order: number });
+    this.#send({ ...order, id });
     return done;
   }
 
@@ -104,69 +122,25 @@ export class EngineThread {
   }
 
   #receive(message: FromThread): void {
+    const waiting = this.#waiting.get(message.id);
     if (message.type === "tokens") {
-      this.#calls.get(message.call)?.onTokens?.(message.ids, message.logprobs);
+      waiting?.onTokens?.(message.ids, message.logprobs);
       return;
     }
-    if (message.type === "finished") {
-      this.#calls.get(message.call)?.resolve(message.finished);
-      this.#calls.delete(message.call);
-    } else if (message.type === "failed") {
-      this.#calls.get(message.call)?.reject(new CallFault(message.problem));
-      this.#calls.delete(message.call);
-    } else {
-      this.#orders.get(message.order)?.resolve();
-      this.#orders.delete(message.order);
-    }
-    if (this.#calls.size + this.#orders.size === 0) this.#worker.unref();
+    this.#waiting.delete(message.id);
+    if (message.type === "done") waiting?.resolve(message.finished);
+    else waiting?.reject(new CallFault(message.problem));
+    if (this.#waiting.size === 0) this.#worker.unref();
   }
 
   #fail(error: Error): void {
     this.#fault ??= error;
-    for (const waiting of [...this.#calls.values(), ...this.#orders.values()]) waiting.reject(this.#fault);
-    this.#calls.clear();
-    this.#orders.clear();
+    for (const waiting of this.#waiting.values()) waiting.reject(this.#fault);
+    this.#waiting.clear();
   }
 }
 
-/** What a thread is born with. */
-export type ThreadSetup = {
-  readonly config: ModelConfig;
-  readonly kernels: CompiledKernels;
-  /** Shared with the engine, which writes new weights there before it says so. */
-  readonly weights: SharedArrayBuffer;
-  readonly weightVersion: string | null;
-  readonly maxRows: number;
-  readonly maxSequences: number;
-  readonly pages: number;
-};
-
-export type PauseMode = "abort" | "retract" | "in-place";
-
-export type ToThread =
-  | {
-      readonly type: "generate";
-      readonly call: number;
-      readonly prompt: Uint32Array;
-      readonly params: GenerationParams;
-      /** Whether tokens are reported as they come. */
-      readonly streams: boolean;
-    }
-  | { readonly type: "abort"; readonly call: number }
-  /** Each of these is answered with "done" when it has taken effect. */
-  | { readonly type: "pause"; readonly mode: PauseMode; readonly order: number }
-  | { readonly type: "continue"; readonly order: number }
-  | { readonly type: "take-weights"; readonly weightVersion: string | null; readonly order: number }
-  | { readonly type: "flush-cache"; readonly order: number };
-
-export type FromThread =
-  | { readonly type: "tokens"; readonly call: number; readonly ids: number[]; readonly logprobs: number[] }
-  | { readonly type: "finished"; readonly call: number; readonly finished: Finished }
-  /** One call cannot be carried out; the thread continues. */
-  | { readonly type: "failed"; readonly call: number; readonly problem: string }
-  | { readonly type: "done"; readonly order: number };
-
-export type ThreadOptions = {
+type ThreadOptions = {
   readonly checkpoint: Checkpoint;
   readonly weightVersion: string | null;
   readonly threads: number;
@@ -176,7 +150,7 @@ export type ThreadOptions = {
   readonly maxRows: number;
   /** Tokens whose keys and values one thread keeps; a whole context at least. */
   readonly cacheTokens: number;
-  readonly kernels?: CompiledKernels;
+  readonly kernels: CompiledKernels | undefined;
 };
 
 /** Routing keys that are remembered; the longest unused are forgotten first. */
@@ -212,7 +186,7 @@ export class EngineThreads {
   }
 
   /** The thread for a call. */
-  pick(routingKey: string | null): EngineThread {
+  pick(routingKey: string | null): Pick<EngineThread, "generate"> {
     const home = routingKey === null ? undefined : this.#homes.get(routingKey);
     const thread = home ?? this.#threads.reduce((least, other) => (other.load < least.load ? other : least));
     if (routingKey !== null) {
@@ -223,37 +197,23 @@ export class EngineThreads {
     return thread;
   }
 
+  /** Resolves when the order has taken effect on every thread. */
+  async order(order: Order): Promise<void> {
+    await Promise.all(this.#threads.map((thread) => thread.order(order)));
+  }
+
   /** Resolves when every thread samples from these weights. The array may be changed afterwards. */
   updateWeights(weights: Float32Array, version: string | null): Promise<void> {
-    const update = this.#updateAfter(this.#exchange, weights, version);
+    const update = this.#exchange.then(async () => {
+      this.#shared.set(weights);
+      await this.order({ type: "take-weights", weightVersion: version });
+      this.#version = version;
+    });
     this.#exchange = update.catch(() => undefined);
     return update;
   }
 
-  pause(mode: PauseMode): Promise<void> {
-    return this.#order((thread) => thread.order({ type: "pause", mode }));
-  }
-
-  continue(): Promise<void> {
-    return this.#order((thread) => thread.order({ type: "continue" }));
-  }
-
-  flushCache(): Promise<void> {
-    return this.#order((thread) => thread.order({ type: "flush-cache" }));
-  }
-
   async close(): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.close()));
-  }
-
-  async #updateAfter(earlier: Promise<void>, weights: Float32Array, version: string | null): Promise<void> {
-    await earlier;
-    this.#shared.set(weights);
-    await this.#order((thread) => thread.order({ type: "take-weights", weightVersion: version }));
-    this.#version = version;
-  }
-
-  async #order(give: (thread: EngineThread) => Promise<void>): Promise<void> {
-    await Promise.all(this.#threads.map(give));
   }
 }

@@ -6,8 +6,4 @@ export {
   type EmbeddedEngineOptions,
   loadEmbeddedEngine,
   type EmbeddedSampler,
-  type EmbeddedSamplerOptions,
-  type EmbeddedSamplerOutput,
-  type EmbeddedSamplerParams,
-  type EmbeddedSamplerRequest,
 } from "./embedded-engine.ts";

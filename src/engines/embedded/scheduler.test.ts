@@ -3,14 +3,14 @@ import { describe, expect, test } from "vitest";
 import { Decoder, packSequences, TrainingModel } from "../../learner/model/index.ts";
 import { plainParams } from "../plain-params.test-helper.ts";
 import { testConfig, testPrompt, testWeights } from "./embedded.test-helper.ts";
-import type { GenerationParams } from "../token-sampling.ts";
-import { Scheduler, type Finished } from "./scheduler.ts";
+import type { Generated, GenerationParams } from "../token-sampling.ts";
+import { Scheduler } from "./scheduler.ts";
 
 const weights = testWeights(3);
 
 type Harness = {
   readonly scheduler: Scheduler;
-  readonly finished: Map<number, Finished>;
+  readonly finished: Map<number, Generated>;
   /** Steps until nothing is left to do. */
   readonly run: () => number;
 };
@@ -18,7 +18,7 @@ type Harness = {
 function makeScheduler(options: { maxRows?: number; maxSequences?: number; pages?: number } = {}): Harness {
   const { maxRows = 64, maxSequences = 16, pages = 200 } = options;
   const decoder = new Decoder({ config: testConfig, weights, maxRows, maxSequences, pages });
-  const finished = new Map<number, Finished>();
+  const finished = new Map<number, Generated>();
   const scheduler = new Scheduler(
     { decoder, maxSequences, pages, weightVersion: "v1" },
     {
@@ -40,7 +40,7 @@ function makeScheduler(options: { maxRows?: number; maxSequences?: number; pages
   return { scheduler, finished, run };
 }
 
-function ask(prompt: Uint32Array, params: Partial<GenerationParams> = {}): Finished {
+function ask(prompt: Uint32Array, params: Partial<GenerationParams> = {}): Generated {
   const { scheduler, finished, run } = makeScheduler();
   scheduler.add(0, prompt, { ...plainParams, ...params });
   run();
@@ -175,14 +175,14 @@ describe("a generation ends", () => {
   test("with a stop token, which it includes", () => {
     const stop = free.ids[5]!;
     const first = free.ids.indexOf(stop);
-    const { ids, reason } = ask(prompts[4]!, { topK: 1, stopTokenIds: [stop] });
+    const { ids, reason } = ask(prompts[4]!, { topK: 1, stopTokenIds: new Set([stop]) });
     expect(reason).toBe("matched");
     expect(ids).toEqual(free.ids.slice(0, first + 1));
   });
 
   test("not with a stop token before the least number of tokens", () => {
     const stop = free.ids[0]!;
-    const { ids } = ask(prompts[4]!, { topK: 1, stopTokenIds: [stop], minNewTokens: 4 });
+    const { ids } = ask(prompts[4]!, { topK: 1, stopTokenIds: new Set([stop]), minNewTokens: 4 });
     expect(ids.length).toBeGreaterThanOrEqual(4);
     expect(ids.slice(0, 3)).not.toContain(stop);
   });

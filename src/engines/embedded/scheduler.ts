@@ -6,17 +6,17 @@ import { createRandom } from "../../lib/random.ts";
 import {
   adjustLogits,
   chooseToken,
+  type Generated,
   type GenerationParams,
   type Ending,
   endingOf,
-  type TokenCounts,
 } from "../token-sampling.ts";
 import { PageCache, type PageNode } from "./page-cache.ts";
 
 export type SchedulerEvents = {
   /** One sampled token, as it comes. */
   readonly onToken: (call: number, token: number, logprob: number) => void;
-  readonly onFinish: (call: number, finished: Finished) => void;
+  readonly onFinish: (call: number, finished: Generated) => void;
   /** The model gave no distribution to sample from; `problem` says why. The call is over. */
   readonly onFault: (call: number, problem: string) => void;
 };
@@ -202,7 +202,7 @@ export class Scheduler {
     if (ending !== null) this.#end(sequence, ending);
   }
 
-  #end(sequence: Sequence, reason: Finished["reason"]): void {
+  #end(sequence: Sequence, reason: Ending): void {
     this.#remove(sequence);
     this.#events.onFinish(sequence.call, sequence.finish(reason));
   }
@@ -243,31 +243,17 @@ function faultOf(logits: Float32Array): string | null {
   return logits.every((logit) => logit === 0) ? "all logits are 0" : null;
 }
 
-/** A run of tokens that the same weights sampled. */
-type VersionRun = { readonly version: string | null; readonly count: number };
-
-export type Finished = {
-  readonly reason: Ending;
-  readonly ids: Uint32Array;
-  /** One per id. */
-  readonly logprobs: Float32Array;
-  readonly versions: readonly VersionRun[];
-  /** Prompt tokens that needed no computation when it began. */
-  readonly cachedTokens: number;
-};
-
 class Sequence {
   readonly call: number;
   readonly params: GenerationParams;
   readonly promptLength: number;
   readonly uniform: () => number;
   /** How often each token was sampled. */
-  readonly counts: TokenCounts;
+  readonly counts = new Map<number, number>();
   /** Prompt, then what was sampled. */
   readonly #tokens: Uint32Array;
   readonly #logprobs: Float32Array;
   readonly #versions: { version: string | null; count: number }[] = [];
-  readonly #counts = new Map<number, number>();
   #length: number;
 
   /** How many tokens have their keys and values in the cache. */
@@ -291,7 +277,6 @@ class Sequence {
     this.#logprobs = new Float32Array(params.maxNewTokens);
     this.#length = prompt.length;
     this.uniform = createRandom(params.seed).next;
-    this.counts = this.#counts;
   }
 
   get length(): number {
@@ -316,13 +301,13 @@ class Sequence {
     this.#logprobs[this.sampledLength] = logprob;
     this.#tokens[this.#length] = token;
     this.#length += 1;
-    this.#counts.set(token, (this.#counts.get(token) ?? 0) + 1);
+    this.counts.set(token, (this.counts.get(token) ?? 0) + 1);
     const last = this.#versions.at(-1);
     if (last !== undefined && last.version === version) last.count += 1;
     else this.#versions.push({ version, count: 1 });
   }
 
-  finish(reason: Finished["reason"]): Finished {
+  finish(reason: Ending): Generated {
     return {
       reason,
       ids: this.#tokens.slice(this.promptLength, this.#length),

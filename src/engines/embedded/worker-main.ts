@@ -17,16 +17,16 @@ const streaming = new Set<number>();
 const scheduler = new Scheduler(
   { decoder, maxSequences, pages, weightVersion },
   {
-    onToken: (call, token, logprob) => {
-      if (streaming.has(call)) send({ type: "tokens", call, ids: [token], logprobs: [logprob] });
+    onToken: (id, token, logprob) => {
+      if (streaming.has(id)) send({ type: "tokens", id, ids: [token], logprobs: [logprob] });
     },
-    onFinish: (call, finished) => {
-      streaming.delete(call);
-      send({ type: "finished", call, finished });
+    onFinish: (id, finished) => {
+      streaming.delete(id);
+      send({ type: "done", id, finished });
     },
-    onFault: (call, problem) => {
-      streaming.delete(call);
-      send({ type: "failed", call, problem });
+    onFault: (id, problem) => {
+      streaming.delete(id);
+      send({ type: "failed", id, problem });
     },
   },
 );
@@ -48,11 +48,11 @@ port.on("message", (message: ToThread) => {
 function execute(message: ToThread): void {
   switch (message.type) {
     case "generate":
-      if (message.streams) streaming.add(message.call);
-      scheduler.add(message.call, message.prompt, message.params);
+      if (message.streams) streaming.add(message.id);
+      scheduler.add(message.id, message.prompt, message.params);
       return;
     case "abort":
-      scheduler.abort(message.call);
+      scheduler.abort(message.id);
       return;
     case "pause":
       isPaused = true;
@@ -71,7 +71,7 @@ function execute(message: ToThread): void {
     default:
       message satisfies never;
   }
-  send({ type: "done", order: message.order });
+  send({ type: "done", id: message.id, finished: null });
 }
 
 function send(message: FromThread): void {

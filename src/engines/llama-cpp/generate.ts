@@ -3,17 +3,8 @@
 
 import { createSemaphore, type Semaphore } from "../../lib/limits.ts";
 import { createRandom } from "../../lib/random.ts";
-import { adjustLogits, chooseToken, type Ending, endingOf, type GenerationParams } from "../token-sampling.ts";
+import { adjustLogits, chooseToken, endingOf, type Generated, type GenerationParams } from "../token-sampling.ts";
 import type { LlamaSequence } from "./llama-library.ts";
-
-export type Generated = {
-  readonly reason: Ending;
-  readonly ids: readonly number[];
-  /** One per id. */
-  readonly logprobs: readonly number[];
-  /** Prompt tokens that were in the cache. */
-  readonly cachedTokens: number;
-};
 
 /** Tokens of a prompt that are computed before the next look for an abort. */
 const promptChunk = 512;
@@ -25,10 +16,11 @@ export async function generate(
     readonly prompt: Uint32Array;
     readonly params: GenerationParams;
     readonly vocabularySize: number;
+    readonly weightVersion: string | null;
     readonly signal: AbortSignal;
   },
 ): Promise<Generated> {
-  const { params, vocabularySize, signal } = request;
+  const { params, vocabularySize, weightVersion: version, signal } = request;
   const prompt = [...request.prompt];
   // The last token is always computed, for the row after it. Keys and values that stand elsewhere are not moved into place:
   // their positions are part of them.
@@ -43,7 +35,10 @@ export async function generate(
   let pending = prompt.slice(cachedTokens);
   for (;;) {
     const reason = endingOf(params, ids) ?? (signal.aborted ? "abort" : null);
-    if (reason !== null) return { reason, ids, logprobs, cachedTokens };
+    if (reason !== null) {
+      const versions = ids.length === 0 ? [] : [{ version, count: ids.length }];
+      return { reason, ids: Uint32Array.from(ids), logprobs: Float32Array.from(logprobs), versions, cachedTokens };
+    }
     if (pending.length > promptChunk) {
       await sequence.controlledEvaluate(pending.slice(0, promptChunk));
       pending = pending.slice(promptChunk);

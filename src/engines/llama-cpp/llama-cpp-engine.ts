@@ -5,19 +5,17 @@ import { randomInt } from "node:crypto";
 import { stat } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 
-import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
+import type { Engine, EngineControl } from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
-import { deriveSeed } from "../../lib/random.ts";
 import {
-  engineFailure,
-  finishOf,
+  type Generated,
+  type Generating,
   type GenerationParams,
+  InProcessEngine,
   inRange,
   type ModelLimits,
-  readRequest,
-  unlessCancelled,
 } from "../token-sampling.ts";
-import { generate, type Generated, SequencePool } from "./generate.ts";
+import { generate, SequencePool } from "./generate.ts";
 import {
   type Llama,
   type LlamaContext,
@@ -55,7 +53,6 @@ export interface LlamaCppEngine extends Engine, Pick<EngineControl, "abort"> {
   readonly limits: ModelLimits;
 }
 
-const failure = engineFailure("llama.cpp");
 /** As messages name it. */
 const maker = "an engine of llama.cpp";
 
@@ -113,16 +110,12 @@ export async function createLlamaCppEngine(options: LlamaCppEngineOptions): Prom
   }
 }
 
-type Running = { readonly requestId: string; readonly ending: AbortController; readonly work: Promise<unknown> };
-
-class LlamaCpp implements LlamaCppEngine {
+class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
   readonly name = "llama-cpp";
   readonly limits: ModelLimits;
   readonly #pool: SequencePool;
   readonly #weightVersion: string | null;
-  readonly #freshSeed: () => number;
   readonly #dispose: () => Promise<void>;
-  readonly #running = new Set<Running>();
   #closing: Promise<void> | null = null;
 
   constructor(
@@ -134,45 +127,24 @@ class LlamaCpp implements LlamaCppEngine {
       readonly dispose: () => Promise<void>;
     },
   ) {
-    let calls = 0;
+    super("llama.cpp", parts.limits, parts.seed);
     this.#pool = pool;
     this.limits = parts.limits;
     this.#weightVersion = parts.weightVersion;
-    this.#freshSeed = () => deriveSeed(parts.seed, "call", calls++);
     this.#dispose = parts.dispose;
   }
 
-  async sample(request: SampleRequest, options: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
-    const { signal } = options;
-    if (this.#closing !== null) throw failure("cancelled", "it was closed");
-    const { prompt, params } = readRequest(request, this.limits, { freshSeed: this.#freshSeed, failure });
-    if (signal?.aborted === true) throw failure("cancelled", "the caller cancelled it");
-    const ending = new AbortController();
-    const work = this.#generate(prompt, params, { routingKey: request.routingKey, signal: ending.signal });
-    const running = { requestId: request.requestId, ending, work };
-    this.#running.add(running);
-    // A cancelled call continues until the library answers, holding its sequence.
-    const leave = (): void => void this.#running.delete(running);
-    work.then(leave, leave);
-    const generated = await unlessCancelled(work, signal, { cancel: () => ending.abort(), failure });
-    if (this.#closing !== null) throw failure("cancelled", "it was closed");
-    return this.#resultOf(generated, prompt.length);
-  }
-
-  async abort(requestId: string): Promise<void> {
-    for (const running of this.#running) if (running.requestId === requestId) running.ending.abort();
-  }
-
   close(): Promise<void> {
-    this.#closing ??= this.#end();
+    this.isClosed = true;
+    // The library must not lose what it computes with.
+    this.#closing ??= this.abortAll().then(this.#dispose);
     return this.#closing;
   }
 
-  async #end(): Promise<void> {
-    for (const { ending } of this.#running) ending.abort();
-    // The library must not lose what it computes with.
-    await Promise.allSettled([...this.#running].map(({ work }) => work));
-    await this.#dispose();
+  protected override generate(prompt: Uint32Array, params: GenerationParams, routingKey: string | null): Generating {
+    const ending = new AbortController();
+    const finished = this.#generate(prompt, params, { routingKey, signal: ending.signal });
+    return { finished, abort: () => ending.abort() };
   }
 
   async #generate(
@@ -180,38 +152,31 @@ class LlamaCpp implements LlamaCppEngine {
     params: GenerationParams,
     { routingKey, signal }: { readonly routingKey: string | null; readonly signal: AbortSignal },
   ): Promise<Generated> {
+    const { vocabularySize } = this.limits;
+    const weightVersion = this.#weightVersion;
+    let generated: Generated;
     try {
       const lease = await this.#pool.acquire(routingKey, signal);
       let isSound = false;
       try {
-        const { vocabularySize } = this.limits;
-        const generated = await generate(lease.sequence, { prompt, params, vocabularySize, signal });
+        generated = await generate(lease.sequence, { prompt, params, vocabularySize, weightVersion, signal });
         isSound = true;
-        return generated;
       } finally {
         lease.release(isSound);
       }
-    } catch (error) {
-      // It had no sequence yet.
-      if (signal.aborted && error === signal.reason) return { reason: "abort", ids: [], logprobs: [], cachedTokens: 0 };
-      throw failure("server-error", `it failed (${error instanceof Error ? error.message : String(error)})`, {
-        retryable: true,
-        cause: error,
-      });
+    } catch (cause) {
+      const state = `it failed (${cause instanceof Error ? cause.message : String(cause)})`;
+      // Aborted before it had a sequence.
+      if (!signal.aborted || cause !== signal.reason)
+        throw this.failure("server-error", state, { retryable: true, cause });
+      generated = { reason: "abort", ids: noTokens, logprobs: new Float32Array(0), versions: [], cachedTokens: 0 };
     }
-  }
-
-  #resultOf({ reason, ids, logprobs, cachedTokens }: Generated, promptTokens: number): SampleResult {
-    const version = this.#weightVersion;
-    return {
-      sampledTokens: Uint32Array.from(ids),
-      logprobs: Float32Array.from(logprobs),
-      finish: finishOf(reason, ids),
-      weightSpans: ids.length === 0 ? [] : [{ tokenCount: ids.length, dispatch: version, reply: version }],
-      usage: { promptTokens, completionTokens: ids.length, cachedTokens },
-    };
+    if (this.isClosed) throw this.failure("cancelled", "it was closed");
+    return generated;
   }
 }
+
+const noTokens = new Uint32Array(0);
 
 async function checkFile(path: string): Promise<void> {
   const found = await stat(path).catch(() => null);
