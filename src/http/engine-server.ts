@@ -11,6 +11,7 @@ import {
   codeOf,
   engineFailure,
   type FailureContext,
+  parseJson,
   parseRetryAfter,
   refusalFailure,
   type ServerDialect,
@@ -114,6 +115,25 @@ export class EngineServer {
   /** Resolves with any status. */
   send(request: HttpRequest, options: HttpCallOptions): Promise<HttpResponse> {
     return this.#options.http.request(request, options);
+  }
+
+  /**
+   * The JSON that the first of these paths answers, and what failures of it are made with; `null` when the server has none of
+   * them, unless one is required. Rejects for another status than 200.
+   */
+  async json(
+    verb: string,
+    paths: readonly string[],
+    options: HttpCallOptions & { readonly isRequired?: boolean },
+  ): Promise<{ readonly value: unknown; readonly context: FailureContext } | null> {
+    for (const path of paths) {
+      const answer = await this.send(this.request(path, null), options);
+      if (isMissing(answer) && !(options.isRequired === true && path === paths.at(-1))) continue;
+      const context = this.context(verb, path);
+      if (answer.status !== 200) throw this.refusal(answer, context);
+      return { value: parseJson(answer.body, context), context };
+    }
+    return null;
   }
 
   /** Calls back with the data of each server-sent event. Rejects when the status is not 200. */
@@ -270,6 +290,10 @@ export abstract class ServerEngine {
     const answer = await server.send(request, limits);
     if (answer.status !== 200) throw server.refusal(answer, context);
     return answer.body;
+  }
+
+  protected control(options: CallOptions): HttpCallOptions {
+    return { signal: options.signal, timeoutMs: this.controlTimeoutMs };
   }
 
   /** A control call, with any status. */

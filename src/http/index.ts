@@ -54,6 +54,7 @@ export {
   readTokenIds,
   readWeightVersion,
   StreamFold,
+  sumLoads,
   type ExpectedReply,
   type Fields,
   type LoggedTokens,

@@ -2,7 +2,7 @@
 // are probabilities, nothing follows a stop token, counts agree, and weight versions cover the tokens. A reply that breaks one
 // of these was not sampled by the model we know, and nothing of it is trained.
 
-import type { SampleResult } from "../core/engine.ts";
+import type { EngineLoad, SampleResult } from "../core/engine.ts";
 import type { Finish, FinishReason, WeightSpan } from "../core/turn.ts";
 import { copyIds } from "../lib/bytes.ts";
 import { badReply, type FailureContext } from "./engine-failure.ts";
@@ -50,6 +50,17 @@ const longestRaw = 10_000;
 /** How many; `null` when that makes no sense. For numbers that people read and nothing depends on. */
 export function readCount(value: unknown): number | null {
   return typeof value === "number" && Number.isInteger(value) && value >= 0 ? value : null;
+}
+
+/** Requests are summed, and the fullest cache counts for all; `null` when nothing reports. */
+export function sumLoads(loads: readonly (EngineLoad | null)[]): EngineLoad | null {
+  const known = loads.filter((load) => load !== null);
+  if (known.length === 0) return null;
+  const sum = (field: "servers" | "running" | "waiting"): number =>
+    known.reduce((total, load) => total + load[field], 0);
+  const uses = known.flatMap(({ kvUse }) => (kvUse === null ? [] : [kvUse]));
+  const kvUse = uses.length === 0 ? null : Math.max(...uses);
+  return { servers: sum("servers"), running: sum("running"), waiting: sum("waiting"), kvUse };
 }
 
 /** Rounding lifts the logprob of a certain token a little above 0. In 32 bits, as logprobs are stored. */

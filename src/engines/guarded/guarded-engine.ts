@@ -4,6 +4,7 @@
 
 import type { Engine, SampleRequest, SampleResult, EngineLoad, EngineLoadSource } from "../../core/engine.ts";
 import { attribute, AttributedError, ConfigurationError } from "../../core/failure.ts";
+import { sumLoads } from "../../http/index.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { type CircuitCall, type CircuitStatus, CircuitBreaker } from "./circuit-breaker.ts";
@@ -151,17 +152,7 @@ class Guarded implements GuardedEngine {
         .filter(({ circuit }) => circuit.admits)
         .map(async ({ engine }) => (await engine.load?.(options).catch(() => null)) ?? null),
     );
-    const loads = answers.filter((load) => load !== null);
-    if (loads.length === 0) return null;
-    const sum = (field: "servers" | "running" | "waiting"): number =>
-      loads.reduce((total, load) => total + load[field], 0);
-    const uses = loads.flatMap(({ kvUse }) => (kvUse === null ? [] : [kvUse]));
-    return {
-      servers: sum("servers"),
-      running: sum("running"),
-      waiting: sum("waiting"),
-      kvUse: uses.length === 0 ? null : Math.max(...uses),
-    };
+    return sumLoads(answers);
   }
 
   circuits(): readonly CircuitStatus[] {

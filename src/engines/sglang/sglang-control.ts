@@ -11,15 +11,14 @@ import {
   type EngineServer,
   type FailureContext,
   type HttpCallOptions,
-  isMissing,
   parseBaseUrl,
-  parseJson,
   readCount,
   readServerFacts,
   readWeightVersion,
   ServerEngine,
   type ServerFacts,
   showAddress,
+  sumLoads,
 } from "../../http/index.ts";
 
 export type SglangWorker = {
@@ -80,16 +79,14 @@ export abstract class SglangControl extends ServerEngine {
   /** Of every worker that is not known to be unhealthy. */
   async serverFacts(text: string, options: CallOptions = {}): Promise<readonly ServerFacts[]> {
     const workers = (await this.#listOrSelf(options)).filter(({ isHealthy }) => isHealthy !== false);
-    const call = { signal: options.signal, timeoutMs: this.controlTimeoutMs };
-    return Promise.all(workers.map(({ server }) => readServerFacts(server, text, call)));
+    return Promise.all(workers.map(({ server }) => readServerFacts(server, text, this.control(options))));
   }
 
   /** Names among these sampling parameters that never reach a server, because a router leaves them out in silence. */
   async droppedParameters(names: readonly string[], options: CallOptions = {}): Promise<readonly string[]> {
     const dropped = names.filter((name) => !routedParameters.has(name));
     if (dropped.length === 0) return [];
-    const call = { signal: options.signal, timeoutMs: this.controlTimeoutMs };
-    return (await listWorkers(this.server, call)) === null ? [] : dropped;
+    return (await listWorkers(this.server, this.control(options))) === null ? [] : dropped;
   }
 
   /** Of every worker; one that the router calls unhealthy may be missing. */
@@ -107,21 +104,17 @@ export abstract class SglangControl extends ServerEngine {
   }
 
   async #weightVersionOf(server: EngineServer, options: CallOptions): Promise<string | null> {
-    let answer = await this.call("/model_info", null, options, { server });
-    if (isMissing(answer)) {
-      // Older servers, and routers.
-      answer = await this.call("/get_model_info", null, options, { server });
-    }
-    const context = server.context("read the weight version of", "/model_info");
-    if (answer.status !== 200) throw server.refusal(answer, context);
-    return readWeightVersion(asFields(parseJson(answer.body, context))?.["weight_version"], context);
+    // The second is that of older servers, and of routers.
+    const paths = ["/model_info", "/get_model_info"];
+    const call = { ...this.control(options), isRequired: true };
+    const { value, context } = (await server.json("read the weight version of", paths, call))!;
+    return readWeightVersion(asFields(value)?.["weight_version"], context);
   }
 
   async load(options: CallOptions = {}): Promise<EngineLoad | null> {
     const workers = await this.#list(options);
-    const call = { signal: options.signal, timeoutMs: this.controlTimeoutMs };
     const loads = workers.map(({ server, isHealthy }) =>
-      serverLoad(server, call).catch((error: unknown) => {
+      serverLoad(server, this.control(options)).catch((error: unknown) => {
         if (isHealthy === false) return null;
         throw error;
       }),
@@ -196,26 +189,18 @@ function isRefusal({ failure }: AttributedError): boolean {
   return !["unreachable", "connection-lost", "timeout", "cancelled"].includes(failure.code);
 }
 
-/** Routers since mid-2025, and those before. */
-const listings = ["/workers", "/list_workers"];
-
 /**
- * The workers behind a router; `null` when the server is a worker itself. Rejects with an `AttributedError` when the
- * router refuses or names addresses that cannot be called.
+ * The workers behind a router, listed since mid-2025 or before; `null` when the server is a worker itself. Rejects with an
+ * `AttributedError` when the router refuses or names addresses that cannot be called.
  */
 async function listWorkers(server: EngineServer, options: HttpCallOptions): Promise<readonly Worker[] | null> {
-  for (const path of listings) {
-    const context = server.context("list the workers of", path);
-    const answer = await server.send(server.request(path, null), options);
-    if (isMissing(answer)) continue;
-    if (answer.status !== 200) throw server.refusal(answer, context);
-    return readWorkers(parseJson(answer.body, context), context).map(({ base, isHealthy }) => ({
-      url: base.origin + base.path,
-      isHealthy,
-      server: server.at(base),
-    }));
-  }
-  return null;
+  const answer = await server.json("list the workers of", ["/workers", "/list_workers"], options);
+  if (answer === null) return null;
+  return readWorkers(answer.value, answer.context).map(({ base, isHealthy }) => ({
+    url: base.origin + base.path,
+    isHealthy,
+    server: server.at(base),
+  }));
 }
 
 function readWorkers(value: unknown, context: FailureContext): { base: BaseUrl; isHealthy: boolean | null }[] {
@@ -245,30 +230,12 @@ const loadPaths = ["/v1/loads?include=core", "/get_load"];
 
 /** Of one server, all its data-parallel ranks together; `null` when it has neither call. */
 async function serverLoad(server: EngineServer, options: HttpCallOptions): Promise<EngineLoad | null> {
-  for (const path of loadPaths) {
-    const context = server.context("request the load of", path);
-    const answer = await server.send(server.request(path, null), options);
-    if (isMissing(answer)) continue;
-    if (answer.status !== 200) throw server.refusal(answer, context);
-    const reply: unknown = parseJson(answer.body, context);
-    const ranks: unknown = asFields(reply)?.["loads"] ?? reply;
-    if (!Array.isArray(ranks)) throw badReply(context, "it lists no loads");
-    return sumLoads((ranks as readonly unknown[]).map(rankLoad), 1);
-  }
-  return null;
-}
-
-/** Requests are summed, and the fullest cache counts for all; `null` when nothing reports. */
-function sumLoads(loads: readonly (EngineLoad | null)[], servers?: number): EngineLoad | null {
-  const known = loads.filter((load) => load !== null);
-  if (known.length === 0) return null;
-  const uses = known.map(({ kvUse }) => kvUse).filter((use) => use !== null);
-  return {
-    servers: servers ?? known.length,
-    running: known.reduce((sum, { running }) => sum + running, 0),
-    waiting: known.reduce((sum, { waiting }) => sum + waiting, 0),
-    kvUse: uses.length === 0 ? null : Math.max(...uses),
-  };
+  const answer = await server.json("request the load of", loadPaths, options);
+  if (answer === null) return null;
+  const ranks: unknown = asFields(answer.value)?.["loads"] ?? answer.value;
+  if (!Array.isArray(ranks)) throw badReply(answer.context, "it lists no loads");
+  const load = sumLoads((ranks as readonly unknown[]).map(rankLoad));
+  return load === null ? null : { ...load, servers: 1 };
 }
 
 function rankLoad(rank: unknown): EngineLoad {

@@ -27,7 +27,8 @@ export const abandonTimeoutMs = 5000;
 const pauseModes = { abort: "abort", "in-place": "keep", wait: "wait" } as const;
 
 export abstract class VllmControl extends ServerEngine {
-  protected readonly calls = new LiveCalls();
+  /** For servers that end a request only when its connection closes. */
+  protected readonly calls = new Set<LiveCall>();
   /** Whether the server aborts by id; `null`: not known yet. */
   #abortsById: boolean | null = null;
 
@@ -42,8 +43,7 @@ export abstract class VllmControl extends ServerEngine {
   async load(options: CallOptions = {}): Promise<EngineLoad | null> {
     const answer = await this.call("/metrics", null, options);
     if (isMissing(answer)) return null;
-    if (answer.status !== 200)
-      throw this.server.refusal(answer, this.server.context("read the metrics of", "/metrics"));
+    if (answer.status !== 200) throw this.refusal(answer, "read the metrics of", "/metrics");
     return readLoad(answer.body.toString());
   }
 
@@ -51,18 +51,17 @@ export abstract class VllmControl extends ServerEngine {
   protected async requestVersion(options: CallOptions = {}): Promise<string | null> {
     const answer = await this.call("/weight_info", null, options);
     if (isMissing(answer) || answer.status === 403) return null;
-    if (answer.status !== 200) throw this.refusal(answer, "read the weight version of", "/weight_info");
-    const context = this.server.context("read the weight version of", "/weight_info");
-    return readWeightVersion(asFields(parseJson(answer.body, context))?.["weight_version"], context);
+    const { fields, context } = this.#read(answer, "read the weight version of", "/weight_info");
+    return readWeightVersion(fields?.["weight_version"], context);
   }
 
   /** By id where the server can, and then its reply ends as aborted; else, or when that does nothing, by closing the connection. */
   async abort(requestId: string): Promise<void> {
-    const { calls, clock } = this;
-    if (await this.abortById(requestId)) {
-      for (const call of calls.of(requestId)) call.endAfter((action) => clock.after(abortGraceMs, action));
-    } else {
-      for (const call of calls.of(requestId)) call.end();
+    const isAborted = await this.abortById(requestId);
+    for (const call of this.calls) {
+      if (call.requestId !== requestId) continue;
+      if (isAborted) call.cancelTimer ??= this.clock.after(abortGraceMs, () => call.end());
+      else call.end();
     }
   }
 
@@ -87,11 +86,16 @@ export abstract class VllmControl extends ServerEngine {
   }
 
   #readPaused(answer: HttpResponse): boolean {
-    if (answer.status !== 200) throw this.refusal(answer, "request the pause of", "/is_paused");
-    const context = this.server.context("request the pause of", "/is_paused");
-    const isPaused = asFields(parseJson(answer.body, context))?.["is_paused"];
+    const { fields, context } = this.#read(answer, "request the pause of", "/is_paused");
+    const isPaused = fields?.["is_paused"];
     if (typeof isPaused !== "boolean") throw badReply(context, "is_paused is missing");
     return isPaused;
+  }
+
+  #read(answer: HttpResponse, verb: string, path: string) {
+    if (answer.status !== 200) throw this.refusal(answer, verb, path);
+    const context = this.server.context(verb, path);
+    return { fields: asFields(parseJson(answer.body, context)), context };
   }
 
   /** False when the server has no such call. */
@@ -122,65 +126,22 @@ export abstract class VllmControl extends ServerEngine {
   }
 }
 
-/** One call. Its signal aborts when the caller gives up or when we end it ourselves. */
-export class LiveCall {
-  readonly #controller = new AbortController();
-  #cancelTimer: (() => void) | null = null;
-  #isEnded = false;
-
-  get signal(): AbortSignal {
-    return this.#controller.signal;
-  }
-
+/** A call in flight. Its signal aborts when the caller gives up or when we end it ourselves. */
+export class LiveCall extends AbortController {
+  readonly requestId: string;
   /** True when `end` ended it, and not its caller. */
-  get isEnded(): boolean {
-    return this.#isEnded;
-  }
+  isEnded = false;
+  cancelTimer: (() => void) | null = null;
 
-  /** Closes the connection on behalf of the caller. */
-  cancel(): void {
-    this.#controller.abort();
+  constructor(requestId: string) {
+    super();
+    this.requestId = requestId;
   }
 
   /** Closes the connection because the request was aborted. */
   end(): void {
-    this.#isEnded = true;
-    this.#controller.abort();
-  }
-
-  /** Ends the call unless it settles first. `after` starts a timer and returns its cancellation. */
-  endAfter(after: (action: () => void) => () => void): void {
-    this.#cancelTimer ??= after(() => this.end());
-  }
-
-  /** To be called when the call is done, in every case. */
-  settle(): void {
-    this.#cancelTimer?.();
-  }
-}
-
-/** The calls of an engine in flight, by request id: for servers that end a request only when its connection closes. */
-export class LiveCalls {
-  readonly #calls = new Map<string, Set<LiveCall>>();
-
-  open(requestId: string): LiveCall {
-    const call = new LiveCall();
-    const known = this.#calls.get(requestId);
-    if (known === undefined) this.#calls.set(requestId, new Set([call]));
-    else known.add(call);
-    return call;
-  }
-
-  /** Those in flight with this id. */
-  of(requestId: string): readonly LiveCall[] {
-    return [...(this.#calls.get(requestId) ?? [])];
-  }
-
-  close(requestId: string, call: LiveCall): void {
-    call.settle();
-    const known = this.#calls.get(requestId);
-    known?.delete(call);
-    if (known?.size === 0) this.#calls.delete(requestId);
+    this.isEnded = true;
+    this.abort();
   }
 }
 

@@ -32,7 +32,7 @@ import {
   type VllmWarning,
 } from "./endpoints.ts";
 import { ChoiceFold, type ExpectedReply, readReply } from "./read-reply.ts";
-import { abandonTimeoutMs, type LiveCall, VllmControl, type VllmPauseMode } from "./vllm-control.ts";
+import { abandonTimeoutMs, LiveCall, VllmControl, type VllmPauseMode } from "./vllm-control.ts";
 
 export type VllmEngineOptions = ServerEngineOptions & {
   /** Address of a server, e.g. `http://vllm:8000`. Not together with `host` or `port`. */
@@ -169,16 +169,14 @@ class Vllm extends VllmControl implements VllmEngine {
   }
 
   async sample(request: SampleRequest, { signal }: CallOptions = {}): Promise<SampleResult> {
-    const { calls } = this;
     const context = this.server.context("sample from", this.#writer?.endpoint.path ?? "");
     if (request.prompt.length === 0) {
       throw engineFailure(context, { code: "bad-request", retryable: false, state: "the prompt is empty" });
     }
     this.#warn(request);
-    const call = calls.open(request.requestId);
-    const cancel = (): void => call.cancel();
-    if (signal?.aborted === true) cancel();
-    const leave = signal === undefined || signal.aborted ? null : subscribeToAbort(signal, cancel);
+    const call = new LiveCall(request.requestId);
+    this.calls.add(call);
+    const leave = signal === undefined ? null : onAbort(signal, () => call.abort());
     try {
       if (this.#writer !== null) return await this.#sample(request, { writer: this.#writer, call });
       // The prompt may grow while the endpoint is looked for: the request is of the prompt as it is now.
@@ -192,12 +190,13 @@ class Vllm extends VllmControl implements VllmEngine {
       return this.#aborted(emptyAbort, this.#expect(request), context);
     } finally {
       leave?.();
-      calls.close(request.requestId, call);
+      call.cancelTimer?.();
+      this.calls.delete(call);
     }
   }
 
   async serverFacts(text: string, { signal }: CallOptions = {}): Promise<readonly ServerFacts[]> {
-    return [await readServerFacts(this.server, text, { signal, timeoutMs: this.controlTimeoutMs })];
+    return [await readServerFacts(this.server, text, this.control({ signal }))];
   }
 
   weightVersion(options?: CallOptions): Promise<string | null> {
@@ -306,13 +305,19 @@ function writerOf(endpoint: Endpoint): Writer {
 /** The answer of an aborted request without tokens. */
 const emptyAbort = { choices: [{ finish_reason: "abort", token_ids: [], logprobs: null }] };
 
+/** Calls back when the signal aborts, at once where it has, until the returned function is called. */
+function onAbort(signal: AbortSignal, callback: () => void): () => void {
+  if (!signal.aborted) return subscribeToAbort(signal, callback);
+  callback();
+  return () => undefined;
+}
+
 /** Settles as the work does, or rejects as soon as the signal aborts. */
 function orCancelled<T>(work: Promise<T>, signal: AbortSignal, context: FailureContext): Promise<T> {
   return new Promise((resolve, reject) => {
-    const onAbort = (): void =>
-      reject(engineFailure(context, { code: "cancelled", retryable: false, state: "the caller cancelled it" }));
-    if (signal.aborted) onAbort();
-    signal.addEventListener("abort", onAbort, { once: true });
-    void work.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+    const leave = onAbort(signal, () =>
+      reject(engineFailure(context, { code: "cancelled", retryable: false, state: "the caller cancelled it" })),
+    );
+    void work.then(resolve, reject).finally(leave);
   });
 }
