@@ -7,5 +7,6 @@ export {
   type ScriptedEngineOptions,
   type ScriptedFunction,
   type ScriptedRequest,
+  type ScriptedStep,
+  type ScriptedTokens,
 } from "./scripted-engine.ts";
-export type { ScriptedStep, ScriptedTokens } from "./scripted-step.ts";

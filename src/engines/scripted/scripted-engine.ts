@@ -1,11 +1,51 @@
 // An engine that plays a script: for tests, docs, and loops that need no model. Not a mock: it keeps the whole contract,
 // operations and faults included, and both a call it has no step for and an unused step are errors.
 
-import { AttributedError } from "../../core/failure.ts";
-import type { Engine, EngineControl, SampleRequest, SampleResult } from "../../core/engine.ts";
+import type { Engine, EngineControl, EngineFailureCode, SampleRequest, SampleResult } from "../../core/engine.ts";
+import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import type { Tokenizer } from "../../core/renderer.ts";
-import { systemClock, type Clock } from "../../lib/clock.ts";
-import { failure, playStep, toIds, type ScriptedStep, type ScriptedTokens } from "./scripted-step.ts";
+import type { Finish } from "../../core/turn.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { createRandom } from "../../lib/random.ts";
+
+/** Ids, or text that the engine's tokenizer turns into ids; added tokens stand by their names. */
+export type ScriptedTokens = ArrayLike<number> | string;
+
+type Timing = {
+  /** How long the answer takes, on the engine's clock. Default 0. */
+  readonly delayMs?: number;
+};
+
+type Sampled = Timing & {
+  /** One per token; `null`: the engine reports none. Default: -1/8 to -1, again and again. */
+  readonly logprobs?: ArrayLike<number> | null;
+  /** The version of the weights from this answer on. Default: as before. */
+  readonly weightVersion?: string;
+  /** Default `null`: the engine does not say. */
+  readonly cachedTokens?: number | null;
+};
+
+export type ScriptedStep =
+  /** Tokens are sampled. Ends with "stop" when the last is a stop token, else with "length"; `finish` says otherwise. */
+  | (Sampled & { readonly type: "reply"; readonly tokens: ScriptedTokens; readonly finish?: "stop" | "length" })
+  /** The server aborts it, after some tokens or (default) none. */
+  | (Sampled & { readonly type: "abort"; readonly tokens?: ScriptedTokens })
+  /** Tokens that mean nothing, drawn from a seed: what an untrained policy says. Ends with "length". */
+  | (Sampled & {
+      readonly type: "garbage";
+      readonly count: number;
+      readonly seed: number;
+      readonly vocabularySize: number;
+    })
+  /** No turn happens. `retryable` defaults to what the code means over the wire. */
+  | (Timing & {
+      readonly type: "failure";
+      readonly code: EngineFailureCode;
+      readonly retryable?: boolean;
+      readonly retryAfterMs?: number;
+    })
+  /** No answer comes until the request is cancelled, or aborted; then with these tokens (default: none). */
+  | { readonly type: "hang"; readonly tokens?: ScriptedTokens };
 
 /** A step, or just the tokens of a reply. */
 export type ScriptedAnswer = ScriptedStep | ScriptedTokens;
@@ -54,6 +94,15 @@ export function createScriptedEngine(options: ScriptedEngineOptions): ScriptedEn
   return new Scripted(options);
 }
 
+const passing: ReadonlySet<EngineFailureCode> = new Set<EngineFailureCode>([
+  "unreachable",
+  "connection-lost",
+  "timeout",
+  "overloaded",
+  "server-error",
+  "bad-reply",
+]);
+
 /** The reason of an abort by the server, as opposed to one by the caller. */
 const abortedByServer = new Error("The request was aborted.");
 
@@ -66,7 +115,8 @@ class Scripted implements ScriptedEngine {
   readonly #unexpected: string[] = [];
   #calls = 0;
   #version: string | null;
-  #pause: { readonly over: Promise<void>; readonly end: () => void } | null = null;
+  /** Called when generation continues; `null`: it is not paused. */
+  #onContinue: (() => void)[] | null = null;
 
   constructor(options: ScriptedEngineOptions) {
     this.#options = options;
@@ -74,9 +124,8 @@ class Scripted implements ScriptedEngine {
     this.#version = options.weightVersion ?? null;
   }
 
-  async sample(request: SampleRequest, options: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
-    const { signal } = options;
-    const cancelled = failure("cancelled", { engine: this.name, state: "the caller cancelled it", retryable: false });
+  async sample(request: SampleRequest, { signal }: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
+    const cancelled = failure("cancelled", "the caller cancelled it");
     if (signal?.aborted === true) throw cancelled;
     const dispatchVersion = this.#version;
     const live = new AbortController();
@@ -94,53 +143,48 @@ class Scripted implements ScriptedEngine {
       if ("weightVersion" in step && step.weightVersion !== undefined) this.#version = step.weightVersion;
       return this.#play(step, request, dispatchVersion);
     } catch (error) {
-      if (error !== abortedByServer) throw toAttributed(error, this.name);
-      const tokens = step?.type === "hang" ? (step.tokens ?? []) : [];
-      return this.#play({ type: "abort", tokens }, request, dispatchVersion);
+      if (error === abortedByServer) {
+        const tokens = step?.type === "hang" ? (step.tokens ?? []) : [];
+        return this.#play({ type: "abort", tokens }, request, dispatchVersion);
+      }
+      if (error instanceof AttributedError) throw error;
+      // A function that throws is a fault of the script; the caller still gets what the contract promises.
+      throw failure("server-error", `its script threw: ${error instanceof Error ? error.message : String(error)}`);
     } finally {
       this.#live.delete(live);
       signal?.removeEventListener("abort", onCancel);
     }
   }
 
-  health(): Promise<boolean> {
-    return Promise.resolve(true);
+  async health(): Promise<boolean> {
+    return true;
   }
 
-  isReady(): Promise<boolean> {
-    return Promise.resolve(this.#pause === null);
+  async isReady(): Promise<boolean> {
+    return this.#onContinue === null;
   }
 
-  weightVersion(): Promise<string | null> {
-    return Promise.resolve(this.#version);
+  async weightVersion(): Promise<string | null> {
+    return this.#version;
   }
 
-  abort(requestId: string): Promise<void> {
+  async abort(requestId: string): Promise<void> {
     for (const [live, id] of this.#live) if (id === requestId) live.abort(abortedByServer);
-    return Promise.resolve();
   }
 
-  pause(mode: "abort" | "retract" | "in-place"): Promise<void> {
+  async pause(mode: "abort" | "retract" | "in-place"): Promise<void> {
     if (mode === "abort") for (const live of this.#live.keys()) live.abort(abortedByServer);
-    if (this.#pause !== null) return Promise.resolve();
-    let end!: () => void;
-    const over = new Promise<void>((resolve) => {
-      end = resolve;
-    });
-    this.#pause = { over, end };
-    return Promise.resolve();
+    this.#onContinue ??= [];
   }
 
-  continue(): Promise<void> {
-    this.#pause?.end();
-    this.#pause = null;
-    return Promise.resolve();
+  async continue(): Promise<void> {
+    for (const wake of this.#onContinue ?? []) wake();
+    this.#onContinue = null;
   }
 
-  close(): Promise<void> {
-    const closed = failure("cancelled", { engine: this.name, state: "the engine was closed", retryable: false });
+  async close(): Promise<void> {
+    const closed = failure("cancelled", "the engine was closed");
     for (const live of this.#live.keys()) live.abort(closed);
-    return Promise.resolve();
   }
 
   verifyDone(): void {
@@ -161,20 +205,79 @@ class Scripted implements ScriptedEngine {
     const answer = script[call];
     if (answer !== undefined) return answer;
     const state = `call ${call + 1} has no step, the script has ${script.length}; give it one more step`;
-    const error = failure("bad-request", { engine: this.name, state, retryable: false });
+    const error = failure("bad-request", state);
     this.#unexpected.push(error.message);
     throw error;
   }
 
-  #play(step: Exclude<ScriptedStep, { type: "hang" }>, request: SampleRequest, dispatchVersion: string | null) {
-    const { tokenizer = null } = this.#options;
-    return playStep(step, request, { engine: this.name, tokenizer, dispatchVersion, replyVersion: this.#version });
+  #play(step: Exclude<ScriptedStep, { type: "hang" }>, request: SampleRequest, dispatch: string | null): SampleResult {
+    if (step.type === "failure") {
+      const { code, retryable = passing.has(code), retryAfterMs = null } = step;
+      throw failure(code, `the script says "${code}"`, { retryable, retryAfterMs });
+    }
+    const said = step.type === "garbage" ? garbage(step) : toIds(step.tokens ?? [], this.#options.tokenizer ?? null);
+    // A script may say more than was requested; an engine may not.
+    const most = request.sampling.maxNewTokens ?? Infinity;
+    const tokens = said.length > most ? said.slice(0, most) : said;
+    const { logprobs: given, cachedTokens = null } = step;
+    return {
+      sampledTokens: tokens,
+      // Exact in 32 bits, and different from place to place, so that a shift shows.
+      logprobs:
+        given === null
+          ? null
+          : Float32Array.from({ length: tokens.length }, (_, place) => given?.[place] ?? -((place % 8) + 1) / 8),
+      finish: finishOf(step, said, request),
+      weightSpans: [{ tokenCount: tokens.length, dispatch, reply: this.#version }],
+      usage: { promptTokens: request.prompt.length, completionTokens: tokens.length, cachedTokens },
+    };
   }
 
   async #unpaused(signal: AbortSignal): Promise<void> {
-    while (this.#pause !== null) await Promise.race([this.#pause.over, never(signal)]);
+    while (this.#onContinue !== null) {
+      const waiting = this.#onContinue;
+      await Promise.race([new Promise<void>((resolve) => void waiting.push(resolve)), never(signal)]);
+    }
     signal.throwIfAborted();
   }
+}
+
+function finishOf(
+  step: { readonly type: string; readonly finish?: "stop" | "length" },
+  said: Uint32Array,
+  request: SampleRequest,
+): Finish {
+  const { maxNewTokens } = request.sampling;
+  if (step.type === "abort") return { reason: "abort", matched: null, raw: null };
+  const last = said.at(-1) ?? null;
+  const isStop = step.type === "reply" && last !== null && request.stopTokenIds.includes(last);
+  if (step.type === "garbage" || said.length > (maxNewTokens ?? Infinity)) {
+    return { reason: "length", matched: null, raw: null };
+  }
+  return { reason: step.finish ?? (isStop ? "stop" : "length"), matched: isStop ? last : null, raw: null };
+}
+
+function garbage({ count, seed, vocabularySize }: Extract<ScriptedStep, { type: "garbage" }>): Uint32Array {
+  const random = createRandom(seed);
+  return Uint32Array.from({ length: count }, () => random.integer(vocabularySize));
+}
+
+function failure(
+  code: EngineFailureCode,
+  state: string,
+  { retryable = false, retryAfterMs = null as number | null } = {},
+): AttributedError {
+  const message = `Cannot sample from engine "scripted": ${state}.`;
+  return new AttributedError({ boundary: "engine", code, message, retryable, cause: null }, { retryAfterMs });
+}
+
+/** Throws a `ConfigurationError` for text without a tokenizer. */
+function toIds(tokens: ScriptedTokens, tokenizer: Tokenizer | null): Uint32Array {
+  if (typeof tokens !== "string") return Uint32Array.from(tokens);
+  if (tokenizer !== null) return tokenizer.encode(tokens);
+  throw new ConfigurationError(
+    `Cannot run the text ${JSON.stringify(tokens.slice(0, 40))}: the scripted engine has no tokenizer; give it one, or give ids.`,
+  );
 }
 
 function toStep(answer: ScriptedAnswer): ScriptedStep {
@@ -188,11 +291,4 @@ function never(signal: AbortSignal): Promise<never> {
     if (signal.aborted) stop();
     else signal.addEventListener("abort", stop, { once: true });
   });
-}
-
-/** A function that throws is a fault of the script; the caller still gets what the contract promises. */
-function toAttributed(error: unknown, engine: string): AttributedError {
-  if (error instanceof AttributedError) return error;
-  const words = error instanceof Error ? error.message : String(error);
-  return failure("server-error", { engine, state: `its script threw: ${words}`, retryable: false });
 }
