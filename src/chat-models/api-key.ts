@@ -33,18 +33,14 @@ export const keyVariables: Readonly<Record<string, string>> = Object.freeze({
 export function findApiKey(part: ModelPart, options: KeyOptions, defaults: readonly string[]): string | null {
   const { apiKey, apiKeyVariable, variables = process.env } = options;
   if (apiKey !== undefined) return checkKey(part, apiKey, "apiKey");
-  if (apiKeyVariable !== undefined) {
-    const key = checkKey(part, variables[apiKeyVariable] ?? "", `environment variable "${apiKeyVariable}"`);
-    if (key !== null) return key;
-    throw new ConfigurationError(
-      `Cannot read the key of the ${part} model: environment variable "${apiKeyVariable}" is not set; set it, or name another one.`,
-    );
-  }
-  for (const name of defaults) {
+  for (const name of apiKeyVariable === undefined ? defaults : [apiKeyVariable]) {
     const key = checkKey(part, variables[name] ?? "", `environment variable "${name}"`);
     if (key !== null) return key;
   }
-  return null;
+  if (apiKeyVariable === undefined) return null;
+  throw new ConfigurationError(
+    `Cannot read the key of the ${part} model: environment variable "${apiKeyVariable}" is not set; set it, or name another one.`,
+  );
 }
 
 /** The key for a server at an address: from the options, else the usual variable of its host. As `findApiKey`. */

@@ -2,8 +2,8 @@
 // faults of the call are faults.
 
 import type { Attempt, ChatAgent, ParsedAction } from "../core/index.ts";
-import { type ChatModel, type ChatReply, UsageMeter } from "./chat-model.ts";
-import { type ChatModelOptions, createChatModel } from "./create-chat-model.ts";
+import { type ChatModel, type ChatModelOptions, type ChatReply, UsageMeter } from "./chat-model.ts";
+import { createChatModel } from "./create-chat-model.ts";
 import { type CallLimits, createModelCaller } from "./model-caller.ts";
 
 export type ChatAgentOptions = ChatModelOptions &

@@ -9,6 +9,9 @@ import {
   addUsage,
   freeUsage,
 } from "../core/index.ts";
+import type { HttpClient } from "../http/index.ts";
+import type { KeyOptions } from "./api-key.ts";
+import type { ModelRole } from "./model-failure.ts";
 
 /** US dollars per million tokens. */
 export type Price = { readonly input: number; readonly output: number };
@@ -135,3 +138,35 @@ export interface ChatModel {
 export function textReply(text: string, usage: ModelUsage): ChatReply {
   return { text, reasoning: null, toolCalls: [], isCutOff: false, usage };
 }
+
+/** How optional packages are found and loaded. */
+export type LibraryLoader = {
+  isInstalled(name: string): boolean;
+  load(name: string): Promise<unknown>;
+};
+
+export type ChatModelOptions = KeyOptions & {
+  /** With `url`: as the server knows it. Without: `provider/model`, e.g. `anthropic/claude-haiku-4-5`. */
+  readonly model?: string;
+  /** An OpenAI-compatible server, e.g. `http://127.0.0.1:8000/v1`. */
+  readonly url?: string;
+  /** Instead of a prefix of `model`. `openai-compatible` goes with `url`. */
+  readonly provider?: string;
+  /** Sent with each request to `url`; their values are treated as secrets. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** How it samples. Default: as the server does by itself. */
+  readonly sampling?: ChatSampling;
+  /** Merged into each body sent to `url`; for a provider, settings of the library's `generateText`. Default: nothing. */
+  readonly extraBody?: Readonly<Record<string, unknown>>;
+  /** US dollars per million tokens, over the built-in list. */
+  readonly prices?: PriceTable;
+  /** Default: a pool of its own, as wide as `maxConcurrency`. */
+  readonly http?: HttpClient;
+  /** How the provider library is found and loaded. Default: packages beside ours. */
+  readonly libraries?: LibraryLoader;
+  /** Calls at once, of its own pool. Default 256. */
+  readonly maxConcurrency?: number;
+};
+
+/** Settings that name a model, for its role. */
+export type NamedModelOptions = ChatModelOptions & { readonly model: string; readonly role: ModelRole };

@@ -6,6 +6,8 @@ export { chatAgent, type ChatAgentOptions, splitThinking, type SplitReply } from
 export {
   type ChatMessage,
   type ChatModel,
+  type ChatModelOptions,
+  type LibraryLoader,
   type ChatOptions,
   type ChatReply,
   type ChatToolCall,
@@ -17,7 +19,7 @@ export {
   type Price,
   type PriceTable,
 } from "./chat-model.ts";
-export { type ChatModelOptions, createChatModel } from "./create-chat-model.ts";
+export { createChatModel } from "./create-chat-model.ts";
 export {
   type AskOptions,
   type CallLimits,
@@ -33,4 +35,3 @@ export {
   type ModelRole,
 } from "./model-failure.ts";
 export { chatBase } from "./openai-chat.ts";
-export type { LibraryLoader } from "./provider-library.ts";

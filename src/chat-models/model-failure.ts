@@ -88,7 +88,7 @@ type RefusedCall = {
 export function statusFailure({ part, status, header, body, where }: RefusedCall): AttributedError {
   const code = codeOf(status, body);
   return modelFailure(part, code, {
-    message: `Cannot ${askingOf(part, where)}: the server answered ${status}, expected 200${remedy(code)}.`,
+    message: `Cannot ${askingOf(part, where)}: the server answered ${status}, expected 200${remedies[code] ?? ""}.`,
     cause: body === "" ? null : body,
     retryAfterMs: readRetryAfter(header),
   });
@@ -106,20 +106,12 @@ function codeOf(status: number, body: string): ModelFailureCode {
   return "bad-request";
 }
 
-function remedy(code: ModelFailureCode): string {
-  switch (code) {
-    case "unauthorized":
-      return "; give a key that may use this model with apiKey or apiKeyVariable";
-    case "quota-exceeded":
-      return "; fill the account, or choose another model";
-    case "context-length":
-      return "; choose a model with a longer context, or end episodes after fewer turns";
-    case "bad-request":
-      return "; check the name of the model, the url and the parameters in extraBody";
-    default:
-      return "";
-  }
-}
+const remedies: Readonly<Partial<Record<ModelFailureCode, string>>> = {
+  unauthorized: "; give a key that may use this model with apiKey or apiKeyVariable",
+  "quota-exceeded": "; fill the account, or choose another model",
+  "context-length": "; choose a model with a longer context, or end episodes after fewer turns",
+  "bad-request": "; check the name of the model, the url and the parameters in extraBody",
+};
 
 /** Reads `retry-after-ms`, or `retry-after` in seconds or as a date; `null` when neither can be read. */
 function readRetryAfter(header: (name: string) => string | null, wallClock: () => number = Date.now): number | null {

@@ -1,8 +1,8 @@
 // Chat completions of any OpenAI-compatible server (vLLM, SGLang, OpenAI, OpenRouter, ...), straight over the shared HTTP
 // pool. Messages and tools in, one reply out. No streaming, since a reply is used whole.
 
-import type { ToolCall, Tool } from "../core/index.ts";
-import { createRedactor, headerValue, parseBaseUrl, showTarget, type BaseUrl, type HttpClient } from "../http/index.ts";
+import type { ToolCall } from "../core/index.ts";
+import { createRedactor, headerValue, parseBaseUrl, showTarget, type BaseUrl } from "../http/index.ts";
 import {
   type JsonObject,
   JsonSyntaxError,
@@ -12,39 +12,27 @@ import {
   JsonFloat,
   type JsonValue,
 } from "../python-semantics/json/index.ts";
+import { findHostKey } from "./api-key.ts";
 import {
-  type ChatSampling,
   type ChatModel,
+  type NamedModelOptions,
   priceOf,
   usageOfCall,
-  type PriceTable,
   type ChatMessage,
-  type ChatReply,
   type ChatToolCall,
 } from "./chat-model.ts";
+import { modelPool } from "./model-caller.ts";
 import { askingOf, modelFailure, type ModelPart, statusFailure } from "./model-failure.ts";
-
-export type OpenAiChatOptions = {
-  readonly part: ModelPart;
-  readonly base: BaseUrl;
-  /** As the server knows it. */
-  readonly model: string;
-  /** Sent as bearer token; `null`: none. */
-  readonly apiKey: string | null;
-  readonly http: HttpClient;
-  /** Sent with each request; their values are treated as secrets. */
-  readonly headers?: Readonly<Record<string, string>>;
-  /** Merged into the body, e.g. `{ temperature: 0.7 }`. Default: nothing, so that the server's own defaults hold. */
-  readonly extraBody?: Readonly<Record<string, unknown>>;
-  readonly sampling?: ChatSampling;
-  readonly prices?: PriceTable | undefined;
-};
 
 const maxReplyBytes = 16 * 1024 * 1024;
 const longestExcerpt = 300;
 
-export function openAiChat(options: OpenAiChatOptions): ChatModel {
-  const { part, base, model, apiKey, http, headers = {}, extraBody = {}, sampling = {} } = options;
+export function openAiChat(options: NamedModelOptions & { readonly url: string }): ChatModel {
+  const { role, url, model, headers = {}, extraBody = {}, sampling = {} } = options;
+  const { part } = role;
+  const base = chatBase(url, part);
+  const apiKey = findHostKey(part, base, options);
+  const http = options.http ?? modelPool(part, options.maxConcurrency);
   const redact = createRedactor([apiKey, ...base.secrets, base.authorization, ...Object.values(headers)]);
   const price = priceOf(model, options.prices);
   const sent = {
@@ -60,7 +48,7 @@ export function openAiChat(options: OpenAiChatOptions): ChatModel {
       const body = JSON.stringify({
         model,
         messages: openAiMessages(messages),
-        ...(tools.length === 0 ? {} : { tools: openAiTools(tools) }),
+        ...(tools.length === 0 ? {} : { tools: tools.map(({ definition }) => toPlain(definition)) }),
         temperature,
         top_p,
         max_tokens,
@@ -70,27 +58,20 @@ export function openAiChat(options: OpenAiChatOptions): ChatModel {
       const request = { base, method: "POST", path: "/chat/completions", headers: sent, body } as const;
       const answer = await http.request(request, { signal, maxBytes: maxReplyBytes });
       const text = answer.body.toString("utf8");
-      const excerpt = () => redact(text).slice(0, longestExcerpt);
+      const excerpt = redact(text).slice(0, longestExcerpt);
       const where = `"${model}" at ${showTarget(request)}`;
-      const refusal = (status: number) =>
-        statusFailure({ part, status, header: (name) => headerValue(answer.headers, name), body: excerpt(), where });
-      if (answer.status !== 200) throw refusal(answer.status);
-      const completion = readCompletion(text);
-      switch (completion.type) {
-        case "reply": {
-          const { tokens, reply } = completion;
-          return { ...reply, usage: usageOfCall(tokens, price) };
-        }
-        case "refused":
-          throw refusal(completion.status);
-        case "unreadable":
-          throw modelFailure(part, "bad-reply", {
-            message: `Cannot ${askingOf(part, where)}: its answer ${completion.problem}, expected a chat completion.`,
-            cause: excerpt(),
-          });
-        default:
-          return completion satisfies never;
-      }
+      const header = (name: string): string | null => headerValue(answer.headers, name);
+      const refused = (status: number) => statusFailure({ part, status, header, body: excerpt, where });
+      if (answer.status !== 200) throw refused(answer.status);
+      const { tokens, ...reply } = readCompletion(text, {
+        refused,
+        unreadable: (problem) =>
+          modelFailure(part, "bad-reply", {
+            message: `Cannot ${askingOf(part, where)}: its answer ${problem}, expected a chat completion.`,
+            cause: excerpt,
+          }),
+      });
+      return { ...reply, usage: usageOfCall(tokens, price) };
     },
   };
 }
@@ -122,10 +103,6 @@ function openAiMessages(messages: readonly ChatMessage[]): object[] {
   });
 }
 
-function openAiTools(tools: readonly Tool[]): unknown[] {
-  return tools.map(({ definition }) => toPlain(definition));
-}
-
 /** The name as providers allow it. */
 export function safeName(name: string): string {
   return name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unknown";
@@ -133,54 +110,45 @@ export function safeName(name: string): string {
 
 /** `null` when the text is no JSON object. */
 export function argumentsOf({ argumentsText }: ToolCall): JsonObject | null {
+  const value = parseOr(argumentsText, () => null);
+  return value instanceof Map ? value : null;
+}
+
+/** The JSON in a text; where there is none, what `otherwise` gives, which is thrown when it is an error. */
+function parseOr(text: string, otherwise: () => Error | null): JsonValue {
   try {
-    const value = parseJson(argumentsText);
-    return value instanceof Map ? value : null;
+    return parseJson(text);
   } catch (error) {
-    if (error instanceof JsonSyntaxError) return null;
-    throw error;
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    const problem = otherwise();
+    if (problem !== null) throw problem;
+    return null;
   }
 }
 
-/** `null`: the server did not say. */
-type ReportedTokens = { readonly input: number | null; readonly output: number | null };
-
-type Completion =
-  | { readonly type: "reply"; readonly reply: Omit<ChatReply, "usage">; readonly tokens: ReportedTokens }
-  /** Some gateways answer 200 and put the status of the server behind them into the body. */
-  | { readonly type: "refused"; readonly status: number }
-  /** `problem` continues "its answer ...". */
-  | { readonly type: "unreadable"; readonly problem: string };
-
 type Field = JsonValue | undefined;
 
-function readCompletion(body: string): Completion {
-  let value: JsonValue;
-  try {
-    value = parseJson(body);
-  } catch (error) {
-    if (!(error instanceof JsonSyntaxError)) throw error;
-    return { type: "unreadable", problem: "is not JSON" };
-  }
-  const answer = asObject(value);
+/** `unreadable`: what continues "its answer ...". `refused`: some gateways put the status of the server behind them into a 200. */
+function readCompletion(
+  body: string,
+  fail: { readonly refused: (status: number) => Error; readonly unreadable: (problem: string) => Error },
+) {
+  const answer = asObject(parseOr(body, () => fail.unreadable("is not JSON")));
   const fault = answer.get("error") ?? null;
   if (fault !== null) {
     const status = asObject(fault).get("code");
-    if (typeof status === "number" && status >= 400 && status < 600) return { type: "refused", status };
-    return { type: "unreadable", problem: "is an error" };
+    const isStatus = typeof status === "number" && status >= 400 && status < 600;
+    throw isStatus ? fail.refused(status) : fail.unreadable("is an error");
   }
   const choice = asObject(asList(answer.get("choices"))[0]);
   const message = choice.get("message");
-  if (!(message instanceof Map)) return { type: "unreadable", problem: 'has no "choices[0].message"' };
+  if (!(message instanceof Map)) throw fail.unreadable('has no "choices[0].message"');
   const usage = asObject(answer.get("usage"));
   return {
-    type: "reply",
-    reply: {
-      text: textOf(message.get("content")),
-      reasoning: reasoningOf(message),
-      toolCalls: asList(message.get("tool_calls")).map(readCall),
-      isCutOff: choice.get("finish_reason") === "length",
-    },
+    text: textOf(message.get("content")),
+    reasoning: reasoningOf(message),
+    toolCalls: asList(message.get("tool_calls")).map(readCall),
+    isCutOff: choice.get("finish_reason") === "length",
     tokens: { input: asCount(usage.get("prompt_tokens")), output: asCount(usage.get("completion_tokens")) },
   };
 }

@@ -2,9 +2,10 @@ import { inspect } from "node:util";
 import { describe, expect, it } from "vitest";
 import { ConfigurationError, type Message, toolFromDefinition } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
-import { type ChatModelOptions, createChatModel } from "./create-chat-model.ts";
+import { createChatModel } from "./create-chat-model.ts";
 import { answering, bodyOf } from "./fake-chat.test-helper.ts";
-import { installedLibraries, type LibraryLoader } from "./provider-library.ts";
+import type { ChatModelOptions, LibraryLoader } from "./chat-model.ts";
+import { installedLibraries } from "./provider-library.ts";
 
 const key = "sk-open-sesame-123";
 const none: LibraryLoader = { isInstalled: () => false, load: () => Promise.reject(new Error("not installed")) };

@@ -2,10 +2,10 @@
 // Checks at construction that it can work, loads the library with the first call, and turns its errors into failures.
 
 import { AttributedError, ConfigurationError } from "../core/index.ts";
-import { createRedactor, type HttpClient } from "../http/index.ts";
-import { findApiKey, type KeyOptions } from "./api-key.ts";
-import { type ChatModel, type ChatSampling, priceOf, usageOfCall, type PriceTable } from "./chat-model.ts";
-import { askingOf, modelFailure, type ModelPart, type ModelRole, statusFailure } from "./model-failure.ts";
+import { createRedactor } from "../http/index.ts";
+import { findApiKey } from "./api-key.ts";
+import { type ChatModel, type NamedModelOptions, priceOf, usageOfCall } from "./chat-model.ts";
+import { askingOf, modelFailure, type ModelPart, statusFailure } from "./model-failure.ts";
 import { modelPool } from "./model-caller.ts";
 import {
   poolFetch,
@@ -14,27 +14,11 @@ import {
   loadModel,
   providerNamed,
   type Generate,
-  type LibraryLoader,
   type Provider,
 } from "./provider-library.ts";
 
-export type ProviderChatOptions = KeyOptions & {
-  readonly role: ModelRole;
-  /** `provider/model`, or the model alone when `provider` is given. */
-  readonly model: string;
-  readonly provider?: string;
-  /** Another address of the provider. Default: its own. */
-  readonly url?: string;
-  readonly extraBody?: Readonly<Record<string, unknown>>;
-  readonly sampling?: ChatSampling;
-  readonly prices?: PriceTable | undefined;
-  readonly maxConcurrency?: number;
-  readonly http?: HttpClient;
-  readonly libraries?: LibraryLoader;
-};
-
 /** Throws a `ConfigurationError` when the name has no provider, a package is missing or a key is. */
-export function providerChat(options: ProviderChatOptions): ChatModel {
+export function providerChat(options: NamedModelOptions): ChatModel {
   const { provider, model } = readName(options);
   const { role, sampling: { temperature, topP, maxNewTokens: maxOutputTokens } = {} } = options;
   const name = `${provider.name}/${model}`;
@@ -87,7 +71,7 @@ export function providerChat(options: ProviderChatOptions): ChatModel {
   };
 }
 
-function readName({ role, model, provider }: ProviderChatOptions): {
+function readName({ role, model, provider }: NamedModelOptions): {
   readonly provider: Provider;
   readonly model: string;
 } {
@@ -134,9 +118,9 @@ function libraryFailure(
       });
     }
   }
-  const words = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+  const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
   return modelFailure(part, "bad-reply", {
     message: `Cannot ${askingOf(part, where)}: the provider library could not read the answer.`,
-    cause: redact(words).slice(0, 300),
+    cause: redact(text).slice(0, 300),
   });
 }

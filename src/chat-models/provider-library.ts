@@ -6,14 +6,8 @@ import { createRequire } from "node:module";
 import { ConfigurationError, type Tool, toolParameters } from "../core/index.ts";
 import { headerValue, parseBaseUrl, type HttpClient } from "../http/index.ts";
 import { toPlain } from "../python-semantics/json/index.ts";
-import type { ChatMessage, ChatReply } from "./chat-model.ts";
+import type { ChatMessage, ChatReply, LibraryLoader } from "./chat-model.ts";
 import { argumentsOf, safeName } from "./openai-chat.ts";
-
-/** How optional packages are found and loaded. */
-export type LibraryLoader = {
-  isInstalled(name: string): boolean;
-  load(name: string): Promise<unknown>;
-};
 
 /** Packages beside ours. */
 export const installedLibraries: LibraryLoader = {
@@ -40,44 +34,23 @@ export type Provider = {
   readonly keyVariables: readonly string[];
 };
 
-const listed: readonly Provider[] = [
-  {
-    name: "openai",
-    packageName: "@ai-sdk/openai",
-    installName: "@ai-sdk/openai@3",
-    factory: "createOpenAI",
-    keyVariables: ["OPENAI_API_KEY"],
-  },
-  {
-    name: "anthropic",
-    packageName: "@ai-sdk/anthropic",
-    installName: "@ai-sdk/anthropic@3",
-    factory: "createAnthropic",
-    keyVariables: ["ANTHROPIC_API_KEY"],
-  },
-  {
-    name: "google",
-    packageName: "@ai-sdk/google",
-    installName: "@ai-sdk/google@3",
-    factory: "createGoogleGenerativeAI",
-    keyVariables: ["GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"],
-  },
-];
+/** By name: the export that makes the provider, and the usual variables of its key. */
+const listed: Readonly<Record<string, readonly [factory: string, ...keyVariables: string[]]>> = {
+  openai: ["createOpenAI", "OPENAI_API_KEY"],
+  anthropic: ["createAnthropic", "ANTHROPIC_API_KEY"],
+  google: ["createGoogleGenerativeAI", "GOOGLE_GENERATIVE_AI_API_KEY", "GEMINI_API_KEY"],
+};
 
-export const listedProviders: readonly string[] = listed.map(({ name }) => name);
+export const listedProviders: readonly string[] = Object.keys(listed);
 
 /** A listed provider, or any other whose package is called `@ai-sdk/<name>`. */
 export function providerNamed(name: string): Provider {
   const packageName = `@ai-sdk/${name}`;
-  return (
-    listed.find((provider) => provider.name === name) ?? {
-      name,
-      packageName,
-      installName: packageName,
-      factory: null,
-      keyVariables: [],
-    }
-  );
+  if (!Object.hasOwn(listed, name)) {
+    return { name, packageName, installName: packageName, factory: null, keyVariables: [] };
+  }
+  const [factory, ...keyVariables] = listed[name]!;
+  return { name, packageName, installName: `${packageName}@3`, factory, keyVariables };
 }
 
 /** A reply, and what the library says that it cost. */
