@@ -40,11 +40,11 @@ export function chatAgent(options: ChatAgentOptions): ChatAgent {
 }
 
 function readReply({ text, reasoning, toolCalls, isCutOff }: ChatReply, turn: number): ParsedAction {
-  const { thinking, words } = splitThinking(text);
+  const { thinking, content } = splitThinking(text);
   return {
     text,
     reasoning: reasoning ?? thinking,
-    content: thinking === null ? words : words.trim(),
+    content: thinking === null ? content : content.trim(),
     toolCalls: toolCalls.map(({ id, name, argumentsText }, index) => ({
       id: id ?? `call_${turn}_${index}`,
       name,
@@ -56,16 +56,16 @@ function readReply({ text, reasoning, toolCalls, isCutOff }: ChatReply, turn: nu
 }
 
 export type SplitReply = {
-  /** `null`: the reply begins with words. */
+  /** `null`: the reply begins with content. */
   readonly thinking: string | null;
   /** All of the reply where there is no thinking. */
-  readonly words: string;
+  readonly content: string;
 };
 
 /** Splits off a thinking block at the start; one that does not end takes the whole reply. */
 export function splitThinking(reply: string): SplitReply {
   const found = /^\s*<think>([^]*?)(<\/think>|$)/.exec(reply);
   return found === null
-    ? { thinking: null, words: reply }
-    : { thinking: found[1] ?? "", words: reply.slice(found[0].length) };
+    ? { thinking: null, content: reply }
+    : { thinking: found[1] ?? "", content: reply.slice(found[0].length) };
 }

@@ -257,7 +257,7 @@ export abstract class ServerEngine {
   }
 
   /** Requests the version; an answer that a later request has overtaken does not count. */
-  protected async askVersion<T>(request: () => Promise<T>, learn: (answer: T) => void): Promise<string | null> {
+  protected async refreshVersion<T>(request: () => Promise<T>, learn: (answer: T) => void): Promise<string | null> {
     const place = ++this.#requests;
     const answer = await request();
     if (place < this.#answered) return this.#version;

@@ -16,7 +16,7 @@ export type EnvironmentConformanceOptions = {
   readonly seed?: number;
 };
 
-type Step = { readonly name: string; readonly arguments: JsonObject } | { readonly words: string };
+type Step = { readonly name: string; readonly arguments: JsonObject } | { readonly utterance: string };
 
 /** What is wrong, one sentence each; empty when the contract holds. */
 export async function environmentViolations(
@@ -29,7 +29,7 @@ export async function environmentViolations(
     violations.push(`Environment "${source.name}": ${text}`);
   };
   if (source.splits.length === 0) report("it has no split.");
-  if (source.users.length === 0) report("no user simulator can play it.");
+  if (source.users.length === 0) report("no user simulator supports it.");
   const ids = new Set<string>();
   for (const split of source.splits) {
     const taskset = source.taskset(split);
@@ -76,8 +76,8 @@ async function checkTask(
 async function replay(environment: Environment, steps: readonly Step[]): Promise<string> {
   const shown: string[] = [];
   for (const step of steps) {
-    if ("words" in step) {
-      environment.hear(step.words);
+    if ("utterance" in step) {
+      environment.hear(step.utterance);
       continue;
     }
     const result = await environment.call(step);
@@ -93,7 +93,8 @@ async function replay(environment: Environment, steps: readonly Step[]): Promise
 }
 
 function randomStep(environment: Environment, random: Random): Step {
-  if (random.integer(8) === 0) return { words: random.pick(["", "Your order is on its way.", "\ud83d\ude80 \ud800"]) };
+  if (random.integer(8) === 0)
+    return { utterance: random.pick(["", "Your order is on its way.", "\ud83d\ude80 \ud800"]) };
   if (environment.tools.length === 0 || random.integer(10) === 0) return { name: "no_such_tool", arguments: new Map() };
   const tool = random.pick(environment.tools);
   const schema = toolParameters(tool);

@@ -23,7 +23,7 @@ export type Toxic =
 
 export type ToxicProxyOptions = {
   readonly targetPort: number;
-  /** Asked at every request, with its first line: `POST /generate HTTP/1.1`. */
+  /** Called for every request, with its first line: `POST /generate HTTP/1.1`. */
   readonly choose: (requestLine: string) => Toxic;
   /** Measures what is held back. Default: the real one. */
   readonly clock?: Clock;

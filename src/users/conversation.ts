@@ -85,7 +85,7 @@ export function rehearsedUser(user: UserSimulator, spoken: readonly SpokenLine[]
 
 /** The text, trimmed, without a thinking block at the start. Throws the failure "empty-reply" when nothing is left. */
 export function readUtterance(reply: string): string {
-  const text = splitThinking(reply).words.trim();
+  const text = splitThinking(reply).content.trim();
   if (text === "") throw emptyReply(reply);
   return text;
 }

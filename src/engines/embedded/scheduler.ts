@@ -126,7 +126,7 @@ export class Scheduler {
     }
   }
 
-  /** Goes on from what the cache knows of its tokens; the last token is always computed, for its logits. */
+  /** Continues from what the cache knows of its tokens; the last token is always computed, for its logits. */
   #begin(sequence: Sequence): void {
     const { node, pages, partial, partialTokens } = this.#cache.match(sequence.tokens.subarray(0, sequence.length - 1));
     this.#cache.hold(node);

@@ -18,7 +18,7 @@ export type GuardedEngineOptions = {
   readonly maxOpenMs?: number;
   /** How long a call waits for an available server, in milliseconds; then it fails for good. Default 300,000. */
   readonly maxWaitMs?: number;
-  /** Told of every change of a circuit, for logs and metrics. Must be quick and must not throw. */
+  /** Called for every change of a circuit, for logs and metrics. Must be quick and must not throw. */
   readonly onChange?: (change: CircuitStatus) => void;
   /** Default: the real one. */
   readonly clock?: Clock;
@@ -217,7 +217,7 @@ class Guarded implements GuardedEngine {
     });
   }
 
-  /** Looks at open circuits in time, for as long as somebody waits. */
+  /** Looks at open circuits in time, for as long as a call waits. */
   #watch(): void {
     this.#stopWatching();
     const ms = Math.min(...this.#members.map(({ circuit }) => circuit.lookInMs));

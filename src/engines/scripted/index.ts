@@ -1,4 +1,4 @@
-// The engine that plays a script.
+// The engine that follows a script.
 
 export {
   createScriptedEngine,

@@ -1,4 +1,4 @@
-// An engine that plays a script: for tests, docs, and loops that need no model. Not a mock: it keeps the whole contract,
+// An engine that follows a script: for tests, docs, and loops that need no model. Not a mock: it keeps the whole contract,
 // operations and faults included, and both a call it has no step for and an unused step are errors.
 
 import type { Engine, EngineControl, EngineFailureCode, SampleRequest, SampleResult } from "../../core/engine.ts";
@@ -141,11 +141,11 @@ class Scripted implements ScriptedEngine {
       if (step.delayMs !== undefined) await this.#clock.sleep(step.delayMs, live.signal);
       await this.#unpaused(live.signal);
       if ("weightVersion" in step && step.weightVersion !== undefined) this.#version = step.weightVersion;
-      return this.#play(step, request, dispatchVersion);
+      return this.#resultOf(step, request, dispatchVersion);
     } catch (error) {
       if (error === abortedByServer) {
         const tokens = step?.type === "hang" ? (step.tokens ?? []) : [];
-        return this.#play({ type: "abort", tokens }, request, dispatchVersion);
+        return this.#resultOf({ type: "abort", tokens }, request, dispatchVersion);
       }
       if (error instanceof AttributedError) throw error;
       // A function that throws is a fault of the script; the caller still gets what the contract promises.
@@ -210,7 +210,11 @@ class Scripted implements ScriptedEngine {
     throw error;
   }
 
-  #play(step: Exclude<ScriptedStep, { type: "hang" }>, request: SampleRequest, dispatch: string | null): SampleResult {
+  #resultOf(
+    step: Exclude<ScriptedStep, { type: "hang" }>,
+    request: SampleRequest,
+    dispatch: string | null,
+  ): SampleResult {
     if (step.type === "failure") {
       const { code, retryable = passing.has(code), retryAfterMs = null } = step;
       throw failure(code, `the script says "${code}"`, { retryable, retryAfterMs });

@@ -1,6 +1,6 @@
 // Reads the logprobs of a reply straight from its bytes. `JSON.parse` makes an array and two numbers of every token, and
 // that is most of what a turn costs us (measured: 6 times the CPU of this). Knows one notation, the one SGLang writes;
-// anything else is left to `JSON.parse`, which also words what is wrong.
+// anything else is left to `JSON.parse`, which also says what is wrong.
 
 import { copyIds, smallFloat32Array } from "../../lib/bytes.ts";
 
@@ -37,7 +37,7 @@ const upperE = 69;
 
 /** Correctly rounded powers of ten. */
 const powers = Float64Array.from({ length: 309 }, (_, exponent) => Number(`1e${exponent}`));
-/** More significant digits than a double prints are somebody else's notation. */
+/** More significant digits than a double prints are another notation. */
 const mostMantissa = 1e19;
 /** Replies longer than this are rare, and their space is not kept. */
 const mostScratch = 65_536;

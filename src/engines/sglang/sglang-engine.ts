@@ -132,7 +132,7 @@ class Sglang extends SglangControl implements SglangEngine {
   }
 
   weightVersion(options?: CallOptions): Promise<string | null> {
-    return this.askVersion(
+    return this.refreshVersion(
       () => this.weightVersions(options),
       (versions) => {
         const [version = null] = versions;

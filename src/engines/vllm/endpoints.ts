@@ -40,7 +40,7 @@ export const completionsEndpoint: Endpoint = {
   fields: (request, options) => ({
     ...shared(request, options),
     return_token_ids: true,
-    // Servers that do not know the name above still give ids under this one, in the place of tokens' texts.
+    // Servers that do not know the name above still give ids under this one, in the place of tokens' text.
     return_tokens_as_token_ids: true,
     ...toVllmSampling(request.sampling, request.stopTokenIds),
   }),

@@ -200,7 +200,7 @@ class Vllm extends VllmControl implements VllmEngine {
   }
 
   weightVersion(options?: CallOptions): Promise<string | null> {
-    return this.askVersion(
+    return this.refreshVersion(
       () => this.requestVersion(options),
       (version) => {
         if (version !== null) this.learnVersion(version);

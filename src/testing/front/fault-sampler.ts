@@ -136,7 +136,6 @@ function shorten(output: SamplerOutput, count: number): SamplerOutput {
 }
 
 function garbleText(random: Random): (item: unknown) => unknown {
-  const texts = ["<html><body>502 Bad Gateway</body></html>", "", "null"];
-  const text = random.pick(texts);
+  const text = random.pick(["<html><body>502 Bad Gateway</body></html>", "", "null"]);
   return () => new RawText(text);
 }

@@ -7,7 +7,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 /** The first thing that is wrong with a value. */
 type Issue = z.core.$ZodIssue;
 
-/** The value as the schema reads it. Throws what `refuse` makes of the first issue; `say` words issues without words of their own. */
+/** The value as the schema reads it. Throws what `refuse` makes of the first issue; `say` gives the message of an issue that has none. */
 export function readWith<Schema extends z.ZodType>(
   schema: Schema,
   value: unknown,

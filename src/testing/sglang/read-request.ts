@@ -1,5 +1,5 @@
 // A /generate body, read into one call per sequence, as strictly as SGLang reads it: a sampling parameter that it does not know,
-// or of a type it does not expect, is refused by its name, in the words of its reader; a value out of range with the reason;
+// or of a type it does not expect, is refused by its name, as its reader says it; a value out of range with the reason;
 // what can be read but not served, as its own checks do.
 
 import { randomUUID } from "node:crypto";
@@ -116,9 +116,9 @@ function readPrompts(fields: Fields, limits: ModelLimits): { prompts: Uint32Arra
     throw Refusal.ofValue("Either text, input_ids or input_embeds should be provided.");
   }
   if (ids === null) {
-    const { texts, isBatch } = readTexts(text, "text");
+    const { strings: prompts, isBatch } = readStrings(text, "text");
     const { tokenizer } = limits;
-    if (tokenizer !== null) return { prompts: texts.map((each) => tokenizer.encode(each)), isBatch };
+    if (tokenizer !== null) return { prompts: prompts.map((prompt) => tokenizer.encode(prompt)), isBatch };
     throw Refusal.ofValue(
       "The engine initialized with skip_tokenizer_init=True cannot accept text prompts. Please provide input_ids or re-initialize the engine with skip_tokenizer_init=False.",
     );
@@ -132,10 +132,10 @@ function readPrompts(fields: Fields, limits: ModelLimits): { prompts: Uint32Arra
 }
 
 /** A text or a list of them. Throws a `Refusal`. */
-export function readTexts(value: unknown, name: string): { texts: readonly string[]; isBatch: boolean } {
+export function readStrings(value: unknown, name: string): { strings: readonly string[]; isBatch: boolean } {
   const isBatch = Array.isArray(value);
-  const texts: readonly unknown[] = isBatch ? value : [value];
-  if (texts.every((text) => typeof text === "string")) return { texts, isBatch };
+  const list: readonly unknown[] = isBatch ? value : [value];
+  if (list.every((entry) => typeof entry === "string")) return { strings: list, isBatch };
   throw Refusal.ofShape(name, "Input should be a valid string");
 }
 
@@ -186,9 +186,9 @@ function readRequestIds(
   }
   if (typeof value === "string" && !isBatch) return [value];
   if (!Array.isArray(value)) throw Refusal.ofShape("rid", "Input should be a valid list");
-  const { texts } = readTexts(value, "rid");
-  if (texts.length !== count) throw Refusal.ofValue("The length of rid should be equal to the batch size.");
-  return texts;
+  const ids = readStrings(value, "rid").strings;
+  if (ids.length !== count) throw Refusal.ofValue("The length of rid should be equal to the batch size.");
+  return ids;
 }
 
 /** What the server can do and this front cannot, and what the server refuses unless it was started for it. */
@@ -249,7 +249,7 @@ function require(holds: boolean, message: string): void {
   if (!holds) throw Refusal.ofValue(message);
 }
 
-/** What was expected, in the words of the server's reader. */
+/** What was expected, as the server's reader says it. */
 const expected = (type: string) => ({
   error: ({ input }: { readonly input?: unknown }) => `invalid type: ${typeName(input)}, expected ${type}`,
 });

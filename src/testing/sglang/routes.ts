@@ -6,7 +6,7 @@ import type { FrontApp } from "../front/front-server.ts";
 import type { Fields } from "../front/read-fields.ts";
 import type { GenerationContext } from "./generate.ts";
 import { Refusal } from "./protocol.ts";
-import { boolean, parseFields, readTexts } from "./read-request.ts";
+import { boolean, parseFields, readStrings } from "./read-request.ts";
 
 export type FrontState = GenerationContext & { readonly modelPath: string };
 
@@ -181,8 +181,8 @@ export function addTokenizerRoutes(app: FrontApp, state: FrontState): void {
   };
 
   app.on(["POST"], ["/tokenize", "/v1/tokenize"], async (context) => {
-    const { texts, isBatch } = readTexts(parseFields(await context.req.text())["prompt"], "prompt");
-    const tokens = texts.map((text) => [...need().encode(text)]);
+    const { strings, isBatch } = readStrings(parseFields(await context.req.text())["prompt"], "prompt");
+    const tokens = strings.map((text) => [...need().encode(text)]);
     const counts = tokens.map((ids) => ids.length);
     return context.json({
       tokens: isBatch ? tokens : tokens[0],
@@ -198,12 +198,12 @@ export function addTokenizerRoutes(app: FrontApp, state: FrontState): void {
     }
     const list = tokens as readonly unknown[];
     const isBatch = Array.isArray(list[0]);
-    const texts = (isBatch ? list : [list]).map((ids) => {
+    const decoded = (isBatch ? list : [list]).map((ids) => {
       if (!Array.isArray(ids) || !ids.every((id): id is number => Number.isInteger(id))) {
         throw Refusal.ofShape("tokens", "Input should be a valid integer");
       }
       return ids.length === 0 ? "" : need().decode(ids, { skipSpecialTokens: skip });
     });
-    return context.json({ text: isBatch ? texts : texts[0] });
+    return context.json({ text: isBatch ? decoded : decoded[0] });
   });
 }

@@ -14,7 +14,7 @@ export type VllmProtocol = {
   /** The endpoint of ids: behind a flag of the server and 403 without it, always there, or unknown. */
   readonly generate: "flag" | "always" | "absent";
   /** Logprobs of the endpoint of ids name their token by number, or as "token_id:17". */
-  readonly generateTokens: "ids" | "texts";
+  readonly generateTokens: "ids" | "names";
   /** What came with 0.32: `output_mode`, `weight_versions`, `metrics` and others. */
   readonly newFields: boolean;
   /** Whether a stream ends with a chunk that says so when the request was aborted and there are no more tokens. */
@@ -25,7 +25,7 @@ export type VllmProtocol = {
   readonly notFound: "detail" | "error";
   /** Whether errors name the parameter and its value. */
   readonly namesParameter: boolean;
-  /** More than the context has room for: the completion is shortened, or refused in one of two texts. */
+  /** More than the context has room for: the completion is shortened, or refused with one of two messages. */
   readonly overflow: "shorten" | "input-and-output" | "total";
   /** Abort by id, weight versions. */
   readonly hasControls: boolean;
@@ -47,7 +47,7 @@ export const vllmProtocols: Readonly<Record<VllmVersion, VllmProtocol>> = {
   "0.12.0": {
     version: "0.12.0",
     generate: "always",
-    generateTokens: "texts",
+    generateTokens: "names",
     newFields: false,
     streamsAbort: false,
     errors: "nested",
@@ -59,7 +59,7 @@ export const vllmProtocols: Readonly<Record<VllmVersion, VllmProtocol>> = {
   "0.10.2": {
     version: "0.10.2",
     generate: "absent",
-    generateTokens: "texts",
+    generateTokens: "names",
     newFields: false,
     streamsAbort: false,
     errors: "flat",
