@@ -26,7 +26,7 @@ export function createHandlerClient(
 
   const stream = async (request: HttpRequest, callOptions: HttpCallOptions = {}): Promise<HttpStream> => {
     const { maxBytes = Infinity } = callOptions;
-    if (closed) throw endedCall(request, { boundary, reason: "cancelled", call: callOptions });
+    if (closed) throw endedCall(request, boundary, { code: "cancelled", state: "the caller cancelled it" });
     const call = new HttpCall(request, callOptions, { boundary, clock });
     const controller = new AbortController();
     call.addEventListener("abort", () => controller.abort(call.reason));

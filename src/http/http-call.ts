@@ -6,7 +6,7 @@ import type { AttributedError, Boundary } from "../core/failure.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { HttpCallOptions, HttpRequest } from "./http-client.ts";
-import { type CallEnd, endedCall, httpFailure, unusableReply } from "./http-failure.ts";
+import { endedCall, httpFailure } from "./http-failure.ts";
 
 /**
  * Ends what it runs when the caller cancels or a deadline passes. Call `end` when the call is done, in every case. It is also
@@ -31,15 +31,22 @@ export class HttpCall {
     this.#request = request;
     this.#boundary = boundary;
     const { signal, timeoutMs = null, firstByteTimeoutMs = null } = options;
-    const stop = (end: CallEnd): void => this.#stop(endedCall(request, { boundary, reason: end, call: options }));
+    const stop = (code: "cancelled" | "timeout", state: string): void =>
+      this.#stop(endedCall(request, boundary, { code, state }));
+    const cancel = (): void => stop("cancelled", "the caller cancelled it");
     if (signal?.aborted === true) {
-      stop("cancelled");
+      cancel();
       return;
     }
-    if (signal !== undefined) this.#hooks.push(subscribeToAbort(signal, () => stop("cancelled")));
-    if (timeoutMs !== null) this.#hooks.push(clock.after(timeoutMs, () => stop("timeout")));
-    if (firstByteTimeoutMs !== null)
-      this.#cancelFirstByte = clock.after(firstByteTimeoutMs, () => stop("no-first-byte"));
+    if (signal !== undefined) this.#hooks.push(subscribeToAbort(signal, cancel));
+    if (timeoutMs !== null) {
+      const end = (): void => stop("timeout", `no complete answer came within ${timeoutMs} ms`);
+      this.#hooks.push(clock.after(timeoutMs, end));
+    }
+    if (firstByteTimeoutMs !== null) {
+      const end = (): void => stop("timeout", `no answer began within ${firstByteTimeoutMs} ms`);
+      this.#cancelFirstByte = clock.after(firstByteTimeoutMs, end);
+    }
   }
 
   addEventListener(_type: "abort", listener: () => void): void {
@@ -83,7 +90,7 @@ export class HttpCall {
   /** The failure of an answer with more bytes than the bound. */
   tooLarge(maxBytes: number): AttributedError {
     const state = `the answer is larger than ${maxBytes} bytes`;
-    return unusableReply(this.#request, { boundary: this.#boundary, state });
+    return endedCall(this.#request, this.#boundary, { code: "bad-reply", state });
   }
 
   #stop(error: AttributedError): void {

@@ -3,10 +3,7 @@
 
 import { AttributedError, type Boundary } from "../core/failure.ts";
 import { showAddress } from "./base-url.ts";
-import type { HttpCallOptions, HttpFailureCode, HttpRequest } from "./http-client.ts";
-
-/** Why we ended a call ourselves. */
-export type CallEnd = "timeout" | "no-first-byte" | "cancelled";
+import type { HttpFailureCode, HttpRequest } from "./http-client.ts";
 
 type Ruling = { readonly code: HttpFailureCode; readonly retryable: boolean; readonly state: string };
 
@@ -45,22 +42,10 @@ export function httpFailure(error: unknown, request: HttpRequest, boundary: Boun
 /** The failure of a call that we ended ourselves. */
 export function endedCall(
   request: HttpRequest,
-  options: { readonly boundary: Boundary; readonly reason: CallEnd; readonly call: HttpCallOptions },
+  boundary: Boundary,
+  { code, state }: { readonly code: "cancelled" | "timeout" | "bad-reply"; readonly state: string },
 ): AttributedError {
-  const { boundary, reason, call } = options;
-  const isOurs = reason === "cancelled";
-  const states: Readonly<Record<CallEnd, string>> = {
-    cancelled: "the caller cancelled it",
-    timeout: `no complete answer came within ${call.timeoutMs} ms`,
-    "no-first-byte": `no answer began within ${call.firstByteTimeoutMs} ms`,
-  };
-  const ruling = { code: isOurs ? "cancelled" : "timeout", retryable: !isOurs, state: states[reason] } as const;
-  return build(ruling, request, { boundary });
-}
-
-/** The failure of an answer that cannot be taken, e.g. because it is too large. */
-export function unusableReply(request: HttpRequest, options: { readonly boundary: Boundary; readonly state: string }) {
-  return build({ code: "bad-reply", retryable: false, state: options.state }, request, options);
+  return build({ code, retryable: code === "timeout", state }, request, { boundary });
 }
 
 /** Where a request goes, as messages show it. */

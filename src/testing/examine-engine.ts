@@ -164,32 +164,20 @@ export function createBehaviourSampler(
 
 const output: SamplerOutput = { ids: [9], logprobs: [-1], finish: "end", cachedTokens: 0, weightVersion: null };
 
-function throwing(code: EngineFailureCode): never {
-  const answer = (status: number): WireFaultError =>
-    new WireFaultError({ type: "answer", status, headers: {}, text: "on purpose" });
-  switch (code) {
-    case "context-length":
-      throw new SamplerRefusal(400, "This is more than the context length.");
-    case "bad-request":
-      throw new SamplerRefusal(400, "on purpose");
-    case "overloaded":
-      throw new SamplerRefusal(503, "on purpose");
-    case "server-error":
-      throw answer(500);
-    case "unauthorized":
-      throw answer(401);
-    case "timeout":
-      throw answer(504);
-    case "connection-lost":
-      throw new WireFaultError({ type: "drop", output, share: 0.5 });
-    case "bad-reply":
-      throw new WireFaultError({ type: "edit", output, edit: () => new RawText("<html>") });
-    case "unreachable":
-    case "cancelled":
-      throw new Error(`Code "${code}" is no answer of a server.`);
-    default:
-      return code satisfies never;
-  }
+/** What a sampler throws so that its front answers with a failure; those that no answer brings about are missing. */
+const failures: Readonly<Partial<Record<EngineFailureCode, () => Error>>> = {
+  "context-length": () => new SamplerRefusal(400, "This is more than the context length."),
+  "bad-request": () => new SamplerRefusal(400, "on purpose"),
+  overloaded: () => new SamplerRefusal(503, "on purpose"),
+  "server-error": () => answered(500),
+  unauthorized: () => answered(401),
+  timeout: () => answered(504),
+  "connection-lost": () => new WireFaultError({ type: "drop", output, share: 0.5 }),
+  "bad-reply": () => new WireFaultError({ type: "edit", output, edit: () => new RawText("<html>") }),
+};
+
+function answered(status: number): WireFaultError {
+  return new WireFaultError({ type: "answer", status, headers: {}, text: "on purpose" });
 }
 
 function perform(
@@ -204,7 +192,7 @@ function perform(
     case "abort":
       return { ids: behaviour.tokens, finish: "abort" };
     case "failure":
-      return throwing(behaviour.code);
+      throw failures[behaviour.code]?.() ?? new Error(`Code "${behaviour.code}" is no answer of a server.`);
     case "hang":
       return new Promise((resolve) => {
         signal.addEventListener("abort", () => resolve({ ids: [], finish: "abort" }), { once: true });

@@ -136,12 +136,14 @@ class Embedded extends InProcessEngine implements EmbeddedEngine {
   }
 
   /** What goes wrong with a thread is a failure of this engine. */
-  #attributed<T>(work: Promise<T>): Promise<T> {
-    return work.catch((cause: Error) => {
+  async #attributed<T>(work: Promise<T>): Promise<T> {
+    try {
+      return await work;
+    } catch (cause) {
       if (cause instanceof CallFault) throw this.failure("server-error", cause.message, { cause });
       if (this.isClosed) throw this.failure("cancelled", "it was closed");
       throw this.failure("server-error", "a thread of it failed", { cause });
-    });
+    }
   }
 }
 

@@ -204,13 +204,16 @@ export class EngineThreads {
 
   /** Resolves when every thread samples from these weights. The array may be changed afterwards. */
   updateWeights(weights: Float32Array, version: string | null): Promise<void> {
-    const update = this.#exchange.then(async () => {
-      this.#shared.set(weights);
-      await this.order({ type: "take-weights", weightVersion: version });
-      this.#version = version;
-    });
+    const update = this.#updateAfter(this.#exchange, weights, version);
     this.#exchange = update.catch(() => undefined);
     return update;
+  }
+
+  async #updateAfter(earlier: Promise<void>, weights: Float32Array, version: string | null): Promise<void> {
+    await earlier;
+    this.#shared.set(weights);
+    await this.order({ type: "take-weights", weightVersion: version });
+    this.#version = version;
   }
 
   async close(): Promise<void> {
