@@ -47,6 +47,8 @@ export class AuditedTemplate {
   readonly renderer: Renderer;
   /** "family": a row of the table, named or recognised. "template": detected. */
   readonly kind: "family" | "template";
+  /** Tags of thinking; empty for families that do not think or mark it otherwise. */
+  readonly thinkTags: readonly string[];
   /** How a family that was named differs from what is detected of the template; `null`: it does not. */
   readonly mismatch: string | null;
   readonly #template: ChatTemplate;
@@ -56,26 +58,28 @@ export class AuditedTemplate {
 
   /** Throws a `ConfigurationError` when no renderer can be made, with the reason. */
   constructor(options: AuditTemplateOptions, tools: readonly Tool[] = [auditTool]) {
-    const { tokenizer, chatTemplate, specialTokens = new Map<string, string>(), renderer, thinking } = options;
+    const { tokenizer, chatTemplate, specialTokens = new Map<string, string>() } = options;
+    const [renderer, thinking] = [options.renderer ?? null, options.thinking ?? null];
     const known = knownFamily(chatTemplate);
-    const named = renderer === undefined || renderer === null ? known : rendererFamily(renderer);
+    const named = renderer === null ? known : rendererFamily(renderer);
+    const detect = (): RendererFamily => familyFromTemplate({ tokenizer, chatTemplate, specialTokens });
     this.kind = named === null ? "template" : "family";
-    this.family = named ?? familyFromTemplate({ tokenizer, chatTemplate, specialTokens });
-    this.mismatch =
-      named === known ? null : mismatchOf(this.family, familyFromTemplate({ tokenizer, chatTemplate, specialTokens }));
+    this.family = named ?? detect();
+    this.mismatch = named === known ? null : mismatchOf(this.family, detect());
+    const markers = this.family.reasoningParser?.markers ?? [];
+    this.thinkTags = markers.length === 2 ? markers : [];
     this.tokenizer = tokenizer;
     this.renderer = createTemplateRenderer(this.family, tokenizer, {
       chatTemplate,
       specialTokens,
       historyPolicy: options.history ?? "keep-reasoning",
       now: probeTime,
-      ...(thinking === undefined || thinking === null ? {} : { thinking }),
+      ...(thinking === null ? {} : { thinking }),
     });
     const { thinkingVariable } = this.family;
-    const isSwitched = thinking !== undefined && thinking !== null && thinkingVariable !== null;
     this.#template = compiledTemplate(chatTemplate);
     this.#specialTokens = new Map([...this.family.specialTokens, ...specialTokens]);
-    this.#kwargs = new Map(isSwitched ? [[thinkingVariable, thinking]] : []);
+    this.#kwargs = new Map(thinking === null || thinkingVariable === null ? [] : [[thinkingVariable, thinking]]);
     this.#tools = tools;
   }
 

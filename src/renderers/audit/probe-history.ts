@@ -1,60 +1,54 @@
 // What happens when a message is added: whether the template still writes all that the policy saw and sampled, and what the
-// loop's renderer makes of it. Plays short conversations as the loop plays them, with the answer that a model would sample.
+// loop's renderer makes of it. Runs short conversations as the loop runs them, with the answer that a model would sample.
 
-import { type Message, type ParsedAction, ConfigurationError, type AssistantMessage } from "../../core/index.ts";
+import { type BridgeResult, ConfigurationError, type Message, type ParsedAction } from "../../core/index.ts";
 import { ChatTemplateError } from "../chat-template.ts";
 import { type AuditedTemplate, auditTool } from "./audited-template.ts";
-import { auditContents, type SampledAnswer, type SampledAnswers, openerOf, renderParts } from "./sampled-answers.ts";
-import type { HistoryFinding, Difference, HistoryChange, RoundTripFinding } from "./template-audit.ts";
+import { auditContents, openerOf, renderParts, type SampledAnswer, type SampledAnswers } from "./sampled-answers.ts";
+import type { Difference, HistoryChange, HistoryFinding, RoundTripFinding } from "./template-audit.ts";
 
-const question: Message = { role: "user", content: auditContents.question };
+const opening: readonly Message[] = [{ role: "user", content: auditContents.question }];
 
 /** The answers that are tried, in the order of the table. */
-export function roundTripsOf(texts: SampledAnswers): readonly (readonly [kind: string, text: SampledAnswer])[] {
-  const all: (readonly [string, SampledAnswer | null])[] = [
-    ["answer", texts.answer],
-    ["answer in blanks", texts.padded],
-    ["thinking and answer", texts.thought],
-    ["call", texts.call],
-    ["call without blanks", texts.closeCall],
-    ["two calls", texts.calls],
-    ["thinking and call", texts.thoughtCall],
-  ];
-  return all.filter((entry): entry is readonly [string, SampledAnswer] => entry[1] !== null);
+export function roundTripsOf(answers: SampledAnswers): readonly (readonly [kind: string, answer: SampledAnswer])[] {
+  const kinds: Readonly<Record<string, SampledAnswer | null>> = {
+    answer: answers.answer,
+    "answer in blanks": answers.padded,
+    "thinking and answer": answers.thought,
+    call: answers.call,
+    "call without blanks": answers.closeCall,
+    "two calls": answers.calls,
+    "thinking and call": answers.thoughtCall,
+  };
+  return Object.entries(kinds).flatMap(([kind, sampled]) => (sampled === null ? [] : [[kind, sampled] as const]));
 }
 
 export function probeRoundTrip(audited: AuditedTemplate, kind: string, sampled: SampledAnswer): RoundTripFinding {
-  const { family, tokenizer } = audited;
-  const before = audited.render([question], { addGenerationPrompt: true });
+  const { tokenizer } = audited;
+  const before = audited.render(opening, { addGenerationPrompt: true });
   if (before.type === "refused") throw new Error(before.error.message);
-  const end = sampled.end ?? "";
-  const body = tokenizer.encode(sampled.body);
-  const action = audited.read(sampled, 0);
-  const apart = [...tokenizer.encode(before.text), ...body];
-  const atOnce = [...tokenizer.encode(before.text + sampled.body)];
-  const sameTokens = apart.length === atOnce.length && apart.every((id, index) => id === atOnce[index]);
+  const { content, reasoning, toolCalls } = audited.read(sampled, 0);
+  const apart = [...tokenizer.encode(before.text), ...tokenizer.encode(sampled.body)];
+  const sameTokens = apart.join() === tokenizer.encode(before.text + sampled.body).join();
   const finding = { kind, difference: null, error: null, sameTokens };
   const isRead =
-    action.toolCalls.length === sampled.calls &&
-    action.toolCalls.every(({ name }) => name === "find_order") &&
-    (action.reasoning?.trim() ?? null) === sampled.reasoning;
+    toolCalls.length === sampled.calls &&
+    toolCalls.every(({ name }) => name === "find_order") &&
+    (reasoning?.trim() ?? null) === sampled.reasoning;
   if (!isRead) return { ...finding, outcome: "unread" };
-  const message: AssistantMessage = {
-    role: "assistant",
-    content: action.content,
-    reasoning: action.reasoning,
-    toolCalls: action.toolCalls,
-  };
-  const mustHold = sampled.calls > 0 ? "#W1" : auditContents.answer;
-  const after = renderParts(audited, { history: [question], message, mustHold });
+  const after = renderParts(audited, {
+    history: opening,
+    message: { role: "assistant", content, reasoning, toolCalls },
+    mustHold: sampled.calls > 0 ? "#W1" : auditContents.answer,
+  });
   if (after.type === "refused") return { ...finding, outcome: "refused", error: after.error.message };
   const difference = nameChange({
-    seen: before.text + sampled.body + end,
-    answer: { start: before.text.length, end: before.text.length + sampled.body.length },
+    prompt: before.text,
+    body: sampled.body,
+    end: sampled.end ?? "",
     written: after.text,
-    history: [question],
     newMessages: [],
-    thinkTags: family.reasoningParser?.markers.length === 2 ? family.reasoningParser.markers : [],
+    thinkTags: audited.thinkTags,
   });
   return { ...finding, outcome: difference === null ? "same" : "differs", difference };
 }
@@ -64,22 +58,21 @@ const excerptLength = 48;
 const toolDescription = "Finds an order.";
 
 type Parted = {
-  /** All that the policy saw and sampled. */
-  readonly seen: string;
-  /** Where in it the last answer begins, and where it ends. */
-  readonly answer: { readonly start: number; readonly end: number };
+  /** What the policy saw, what it sampled, and what ended that. */
+  readonly prompt: string;
+  readonly body: string;
+  readonly end: string;
   /** What the template writes now. */
   readonly written: string;
-  /** The messages before the new ones, the question first. */
-  readonly history: readonly Message[];
   readonly newMessages: readonly Message[];
   /** Tags of thinking; empty for families that do not think or mark it otherwise. */
   readonly thinkTags: readonly string[];
 };
 
 /** `null` when the new text begins with the old one. */
-export function nameChange(parted: Parted): Difference | null {
-  const { seen, written } = parted;
+function nameChange(parted: Parted): Difference | null {
+  const { written } = parted;
+  const seen = parted.prompt + parted.body + parted.end;
   if (written.startsWith(seen)) return null;
   let at = 0;
   while (at < seen.length && seen[at] === written[at]) at++;
@@ -87,14 +80,15 @@ export function nameChange(parted: Parted): Difference | null {
   const tag = /[<[][^<>[\]]{0,20}$/.exec(seen.slice(0, at));
   const place = tag?.index ?? at;
   return {
-    change: changeAt(at, parted),
+    change: changeAt(at, seen, parted),
     seen: seen.slice(place, place + excerptLength),
     written: written.slice(place, place + excerptLength),
   };
 }
 
-function changeAt(at: number, { seen, written, answer, history, newMessages, thinkTags }: Parted): HistoryChange {
-  const first = written.indexOf(history[0]?.content ?? "");
+function changeAt(at: number, seen: string, parted: Parted): HistoryChange {
+  const { prompt, body, written, newMessages, thinkTags } = parted;
+  const first = written.indexOf(auditContents.question);
   const places = newMessages.filter(({ content }) => content !== "").map(({ content }) => written.indexOf(content));
   if (places.includes(-1)) return "drops-message";
   if (places.some((place) => place < first)) return "moves-message";
@@ -104,10 +98,8 @@ function changeAt(at: number, { seen, written, answer, history, newMessages, thi
   const unthought = (text: string): string => bare(thinkTags.reduce((rest, tag) => rest.replaceAll(tag, ""), text));
   if (unthought(written).startsWith(unthought(seen))) return "think-block";
   if (written.indexOf(toolDescription) > seen.indexOf(toolDescription)) return "moves-tools";
-  if (at >= answer.end) return "answer-end";
-  return at >= answer.start && seen.slice(answer.start, answer.end).includes("find_order")
-    ? "rewrites-call"
-    : "rewrites-text";
+  if (at >= prompt.length + body.length) return "answer-end";
+  return at >= prompt.length && body.includes("find_order") ? "rewrites-call" : "rewrites-text";
 }
 
 function occurrences(text: string, part: string): number {
@@ -116,22 +108,20 @@ function occurrences(text: string, part: string): number {
 
 type Step = {
   readonly sampled: SampledAnswer;
+  readonly respond: (action: ParsedAction) => readonly Message[];
   /** True: the token limit cut it off, and no end was sampled. */
-  readonly isCutOff?: boolean;
-  readonly answer: (action: ParsedAction) => readonly Message[];
+  readonly isCutOff: boolean;
 };
 
 /** A conversation whose last message is the one that is looked at. */
 export type Scenario = { readonly kind: string; readonly steps: readonly Step[] };
 
-const opening: readonly Message[] = [{ role: "user", content: auditContents.question }];
-
 const user = (): readonly Message[] => [{ role: "user", content: auditContents.next }];
 const rule = (): readonly Message[] => [{ role: "system", content: auditContents.rule }];
 /** As the loop shows results: named, with the id of the call they answer. */
 const results =
-  (count: number) =>
-  ({ toolCalls }: ParsedAction): readonly Message[] =>
+  (count: number): Step["respond"] =>
+  ({ toolCalls }) =>
     auditContents.results.slice(0, count).map((content, index) => ({
       role: "tool",
       content,
@@ -139,42 +129,36 @@ const results =
       callId: toolCalls[index]?.id ?? null,
     }));
 
-/** Everything that is tried with a template, in the order of the table. */
-export function scenariosOf(texts: SampledAnswers): readonly Scenario[] {
-  const { answer, padded, empty, thought, call, closeCall, calls, thoughtCall } = texts;
-  const scenarios: (Scenario | null)[] = [
-    { kind: "answer, user", steps: [{ sampled: answer, answer: user }] },
-    { kind: "answer in blanks, user", steps: [{ sampled: padded, answer: user }] },
-    { kind: "empty answer, user", steps: [{ sampled: empty, answer: user }] },
-    { kind: "cut-off answer, user", steps: [{ sampled: answer, isCutOff: true, answer: user }] },
-    thought && { kind: "thinking and answer, user", steps: [{ sampled: thought, answer: user }] },
-    { kind: "call, result", steps: [{ sampled: call, answer: results(1) }] },
-    closeCall && { kind: "call without blanks, result", steps: [{ sampled: closeCall, answer: results(1) }] },
-    calls && { kind: "two calls, two results", steps: [{ sampled: calls, answer: results(2) }] },
-    thoughtCall && { kind: "thinking and call, result", steps: [{ sampled: thoughtCall, answer: results(1) }] },
-    {
-      kind: "call, result, answer, user",
-      steps: [
-        { sampled: call, answer: results(1) },
-        { sampled: answer, answer: user },
-      ],
-    },
-    thoughtCall && thought
-      ? {
-          kind: "the same, thinking each time",
-          steps: [
-            { sampled: thoughtCall, answer: results(1) },
-            { sampled: thought, answer: user },
-          ],
-        }
-      : null,
-    { kind: systemInTheMiddle, steps: [{ sampled: answer, answer: rule }] },
-  ];
-  return scenarios.filter((scenario) => scenario !== null);
+/** `null` for an answer that the template or the model does not write. */
+function step(sampled: SampledAnswer | null, respond: Step["respond"], isCutOff = false): Step | null {
+  return sampled === null ? null : { sampled, respond, isCutOff };
 }
 
 /** Loops add none, so a template that refuses it can be trained with all the same. */
 export const systemInTheMiddle = "answer, system message";
+
+/** Everything that is tried with a template, in the order of the table. */
+export function scenariosOf(answers: SampledAnswers): readonly Scenario[] {
+  const { answer, padded, empty, thought, call, closeCall, calls, thoughtCall } = answers;
+  const kinds: Readonly<Record<string, readonly (Step | null)[]>> = {
+    "answer, user": [step(answer, user)],
+    "answer in blanks, user": [step(padded, user)],
+    "empty answer, user": [step(empty, user)],
+    "cut-off answer, user": [step(answer, user, true)],
+    "thinking and answer, user": [step(thought, user)],
+    "call, result": [step(call, results(1))],
+    "call without blanks, result": [step(closeCall, results(1))],
+    "two calls, two results": [step(calls, results(2))],
+    "thinking and call, result": [step(thoughtCall, results(1))],
+    "call, result, answer, user": [step(call, results(1)), step(answer, user)],
+    "the same, thinking each time": [step(thoughtCall, results(1)), step(thought, user)],
+    [systemInTheMiddle]: [step(answer, rule)],
+  };
+  return Object.entries(kinds).flatMap(([kind, steps]) => {
+    const known = steps.filter((one) => one !== null);
+    return known.length === steps.length ? [{ kind, steps: known }] : [];
+  });
+}
 
 export type Probe = {
   readonly finding: HistoryFinding;
@@ -182,92 +166,74 @@ export type Probe = {
   readonly stray: string | null;
 };
 
-/** Plays one conversation. */
+/** Runs one conversation; the finding is about its last step, or the first that fails. */
 export function probeHistory(audited: AuditedTemplate, { kind, steps }: Scenario): Probe {
   let messages = opening;
   let probe: Probe | null = null;
-  for (const [turn, step] of steps.entries()) {
-    probe = probeStep(audited, { kind, step, messages, turn });
+  for (const [turn, { sampled, respond, isCutOff }] of steps.entries()) {
+    const action = audited.read(sampled, turn);
+    // An action in the history of an episode is what was sampled, as text.
+    const history: Message[] = [
+      ...messages,
+      { role: "assistant", content: action.text, reasoning: null, toolCalls: [] },
+    ];
+    const newMessages = respond(action);
+    const found = probeStep(audited, { sampled, isCutOff, messages, history, newMessages });
+    probe = { finding: { kind, ...found.finding }, stray: found.stray };
     if (probe.finding.error !== null) return probe;
-    const action = audited.read(step.sampled, turn);
-    messages = [...messages, asSampled(action), ...step.answer(action)];
+    messages = [...history, ...newMessages];
   }
   if (probe === null) throw new Error(`Cannot probe "${kind}": it has no steps.`);
   return probe;
 }
 
-type Place = {
-  readonly kind: string;
-  readonly step: Step;
+type Place = Pick<Step, "sampled" | "isCutOff"> & {
   readonly messages: readonly Message[];
-  readonly turn: number;
+  /** The messages and the action after them. */
+  readonly history: readonly Message[];
+  readonly newMessages: readonly Message[];
 };
 
-function probeStep(audited: AuditedTemplate, { kind, step, messages, turn }: Place): Probe {
-  const { family, renderer, tokenizer } = audited;
-  const tools = [auditTool];
-  const action = audited.read(step.sampled, turn);
-  const history = [...messages, asSampled(action)];
-  const newMessages = step.answer(action);
+type StepProbe = { readonly finding: Omit<HistoryFinding, "kind">; readonly stray: string | null };
+
+function probeStep(audited: AuditedTemplate, place: Place): StepProbe {
+  const { family, renderer, tokenizer, thinkTags } = audited;
+  const { sampled, isCutOff, messages, history, newMessages } = place;
   const before = audited.render(messages, { addGenerationPrompt: true });
   const after = audited.render([...history, ...newMessages], { addGenerationPrompt: true });
-  const refused = (error: string): Probe => ({
+  const refused = ({ message }: Error): StepProbe => ({
     // The loop renders with the same template, which refuses it there too.
-    finding: { kind, template: "refuses", difference: null, loop: "fails", error },
+    finding: { template: "refuses", difference: null, loop: "fails", error: message },
     stray: null,
   });
-  if (before.type === "refused") return refused(before.error.message);
-  if (after.type === "refused") return refused(after.error.message);
-  const body = step.sampled.body;
-  const end = step.sampled.end ?? openerOf(after, history.length, audited);
-  const ended = before.text + body + (step.isCutOff === true ? (family.endToken ?? "") : end);
-  const difference = nameChange({
-    seen: ended,
-    answer: { start: before.text.length, end: before.text.length + body.length },
-    written: after.text,
-    history,
-    newMessages,
-    thinkTags: family.reasoningParser?.markers.length === 2 ? family.reasoningParser.markers : [],
+  if (before.type === "refused") return refused(before.error);
+  if (after.type === "refused") return refused(after.error);
+  const { body } = sampled;
+  const sampledEnd = isCutOff ? "" : (sampled.end ?? openerOf(after, history.length, audited));
+  const end = isCutOff ? (family.endToken ?? "") : sampledEnd;
+  const difference = nameChange({ prompt: before.text, body, end, written: after.text, newMessages, thinkTags });
+  const lastAction = tokenizer.encode(body + sampledEnd);
+  const found = (loop: HistoryFinding["loop"], error: string | null, stray: string | null): StepProbe => ({
+    finding: { template: difference === null ? "keeps" : "rewrites", difference, loop, error },
+    stray,
   });
-  const lastAction = tokenizer.encode(body + (step.isCutOff === true ? "" : end));
-  const bridged = attempt(() => renderer.bridge({ messages: history, tools, lastAction, newMessages }));
-  const template = difference === null ? "keeps" : "rewrites";
-  if ("error" in bridged) {
-    return { finding: { kind, template, difference, loop: "fails", error: bridged.error }, stray: null };
-  }
-  const { value } = bridged;
-  if (value.type === "refused") {
-    return { finding: { kind, template, difference, loop: "branches", error: null }, stray: null };
-  }
-  const appended = tokenizer.decode(value.tokens);
-  const expected = tokenizer.decode(tokenizer.encode(after.text));
-  const isWritten =
-    difference === null
-      ? expected === tokenizer.decode(tokenizer.encode(before.text)) + tokenizer.decode(lastAction) + appended
-      : expected.endsWith(withoutEnd(appended, step, audited));
-  return {
-    finding: { kind, template, difference, loop: difference === null ? "extends" : "keeps-stream", error: null },
-    stray: isWritten ? null : appended,
-  };
-}
-
-/** A cut-off answer gets the end token that it lacks, which the template need not write there. */
-function withoutEnd(appended: string, { isCutOff }: Step, { family: { endToken } }: AuditedTemplate): string {
-  return isCutOff === true && endToken !== null && appended.startsWith(endToken)
-    ? appended.slice(endToken.length)
-    : appended;
-}
-
-/** An action in the history of an episode: what was sampled, as text. */
-function asSampled({ text }: ParsedAction): Message {
-  return { role: "assistant", content: text, reasoning: null, toolCalls: [] };
-}
-
-function attempt<Value>(action: () => Value): { readonly value: Value } | { readonly error: string } {
+  let bridge: BridgeResult;
   try {
-    return { value: action() };
+    bridge = renderer.bridge({ messages: history, tools: [auditTool], lastAction, newMessages });
   } catch (error) {
-    if (error instanceof ChatTemplateError || error instanceof ConfigurationError) return { error: error.message };
+    if (error instanceof ChatTemplateError || error instanceof ConfigurationError)
+      return found("fails", error.message, null);
     throw error;
   }
+  if (bridge.type === "refused") return found("branches", null, null);
+  const appended = tokenizer.decode(bridge.tokens);
+  const recoded = (text: string): string => tokenizer.decode(tokenizer.encode(text));
+  if (difference === null) {
+    const isWritten = recoded(after.text) === recoded(before.text) + tokenizer.decode(lastAction) + appended;
+    return found("extends", null, isWritten ? null : appended);
+  }
+  // A cut-off answer gets the end token that it lacks, which the template need not write there.
+  const hasEnd = isCutOff && family.endToken !== null && appended.startsWith(family.endToken);
+  const isWritten = recoded(after.text).endsWith(hasEnd ? appended.slice(family.endToken!.length) : appended);
+  return found("keeps-stream", null, isWritten ? null : appended);
 }
