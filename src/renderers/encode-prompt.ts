@@ -71,7 +71,7 @@ export function messageSpans(
 ): MessageSpan[] {
   const { text, literal, segments } = prompt;
   const { startToken } = options;
-  const starts = placesOf(text, startToken).filter(
+  const starts = placesOf(text, startToken, startToken.length).filter(
     (start) => !literal.some((range) => range.start < start + startToken.length && start < range.end),
   );
   const locate = createLocator(prompt, options, starts);
@@ -123,7 +123,7 @@ function createLocator(
   textStarts: readonly number[],
 ): (offset: number) => number {
   const startId = tokenizer.tokenId(startToken);
-  const tokenStarts = startId === null ? [] : placesOfId(tokens, startId);
+  const tokenStarts = startId === null ? [] : placesOf(tokens, startId, 1);
   // Added tokens are cut out of the text first, so the n-th start text is the n-th start token.
   const isAnchored = textStarts.length === tokenStarts.length;
   return (offset) => {
@@ -139,15 +139,10 @@ function createLocator(
   };
 }
 
-function placesOf(text: string, part: string): number[] {
+/** Where a part stands in a text or in tokens, without overlaps. */
+function placesOf<T>(whole: { indexOf(part: T, from: number): number }, part: T, length: number): number[] {
   const places: number[] = [];
-  for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) places.push(at);
-  return places;
-}
-
-function placesOfId(tokens: Uint32Array, id: number): number[] {
-  const places: number[] = [];
-  for (let at = tokens.indexOf(id); at !== -1; at = tokens.indexOf(id, at + 1)) places.push(at);
+  for (let at = whole.indexOf(part, 0); at !== -1; at = whole.indexOf(part, at + length)) places.push(at);
   return places;
 }
 

@@ -6,11 +6,11 @@ import { AttributedError, ConfigurationError } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
 import { type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/index.ts";
 import { createActionReader } from "./action-reader.ts";
-import { ChatTemplateError, segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
+import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
 import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-prompt.ts";
 import { applyPromptEdits, checkPromptEdits, type PromptEdit } from "./prompt-edit.ts";
 import { type RendererFamily, wireMessages } from "./renderer-family.ts";
-import { bundledChatTemplate, compiledTemplate, templateRefusal } from "./template-text.ts";
+import { bundledChatTemplate, compiledTemplate, unlessRefused } from "./template-text.ts";
 
 export type RendererOptions = {
   /**
@@ -69,8 +69,9 @@ export function createTemplateRenderer(
   const endIds = [endId, ...family.otherEnds.map((text) => requireToken(family, tokenizer, text))];
   requireToken(family, tokenizer, family.startToken);
   const stopTokenIds = family.stopTokens.flatMap((text) => tokenizer.tokenId(text) ?? []);
-  const historyPolicy = historyPolicyOf(family, options.historyPolicy);
-
+  // Where nothing is known of a template, only comparing renderings is safe, and that is what "branch" does.
+  const policies = { "append-only": "append-only", rewrites: options.historyPolicy ?? "keep-reasoning", unproven: "branch" } as const; // prettier-ignore
+  const historyPolicy = policies[family.history];
   const vocabularySize = options.vocabularySize ?? tokenizer.vocabularySize;
 
   /** The only step that encodes: segments of these messages, or what follows so many characters of them. */
@@ -95,10 +96,15 @@ export function createTemplateRenderer(
     });
     return applyPromptEdits(segments, edits);
   };
-  const actionPrompt = probe(chatTemplate, () => {
-    checkPromptEdits({ family, template, context }, edits);
-    return generationPrompt(render);
-  });
+  // A template that refuses a single question is refused when the renderer is made.
+  const actionPrompt = unlessRefused(
+    chatTemplate,
+    () => {
+      checkPromptEdits({ family, template, context }, edits);
+      return generationPrompt(render);
+    },
+    "it refuses a question: ",
+  );
 
   const renderPrompt = (messages: readonly Message[], tools: readonly Tool[]): RenderedPrompt => {
     const segments = render(messages, tools);
@@ -166,7 +172,7 @@ export function createTemplateRenderer(
   };
 
   const calls = options.toolCallParser === undefined ? family.toolCallParser : toolCallParser(options.toolCallParser);
-  const reasoning = chosenReasoning(family, options.reasoningParser);
+  const reasoning = chosenReasoningParser(options.reasoningParser, family.reasoningParser);
   const { parseMode = "tokens", repair = false } = options;
 
   return {
@@ -200,18 +206,6 @@ function templateTextOf(family: RendererFamily, chatTemplate: string | undefined
   );
 }
 
-/** A template that refuses a single question is refused when the renderer is made. */
-function probe<T>(chatTemplate: string, run: () => T): T {
-  try {
-    return run();
-  } catch (error) {
-    if (error instanceof ChatTemplateError) {
-      throw templateRefusal(chatTemplate, `it refuses a question: ${error.message}`, error);
-    }
-    throw error;
-  }
-}
-
 /**
  * Where the first `count` messages end, before the first text of a later one; what they give to later messages, such as the name
  * of a call to its result, does not count. `moved`: a message that the template writes before one of them.
@@ -226,23 +220,6 @@ export function historyEnd(
   const seen = new Set(before.map(({ message }) => message));
   const isMoved = segments.some((segment) => isOfHistory(segment) && !seen.has(segment.message));
   return { end: before.findLastIndex(isOfHistory), moved: isMoved ? segments[firstNew]!.message : null };
-}
-
-/** Where nothing is known of a template, only comparing renderings is safe, and that is what "branch" does. */
-function historyPolicyOf(
-  family: RendererFamily,
-  requested: RendererOptions["historyPolicy"],
-): Renderer["historyPolicy"] {
-  switch (family.history) {
-    case "append-only":
-      return "append-only";
-    case "rewrites":
-      return requested ?? "keep-reasoning";
-    case "unproven":
-      return "branch";
-    default:
-      return family.history satisfies never;
-  }
 }
 
 /** What the template writes before an action. */
@@ -260,8 +237,12 @@ function openedReasoning(parser: ReasoningParser | null, prompt: string): Reason
   return { ...parser, split: (text) => parser.split(text, { forceReasoning: true }) };
 }
 
-function chosenReasoning(family: RendererFamily, requested: string | undefined): ReasoningParser | null {
-  if (requested === undefined) return family.reasoningParser;
+/** The parser of a name, `null` for "none"; without a name, the usual one. */
+export function chosenReasoningParser(
+  requested: string | undefined,
+  usual: ReasoningParser | null,
+): ReasoningParser | null {
+  if (requested === undefined) return usual;
   return requested === "none" ? null : reasoningParser(requested);
 }
 

@@ -69,18 +69,19 @@ const maxCompiled = 8;
 
 /** The program of a chat template. Throws a `ConfigurationError` with the reason where it cannot be compiled. */
 export function compiledTemplate(text: string): ChatTemplate {
-  const template = compiled.get(text) ?? compile(text);
+  const template = compiled.get(text) ?? unlessRefused(text, () => compileChatTemplate(text));
   compiled.delete(text);
   compiled.set(text, template);
   if (compiled.size > maxCompiled) compiled.delete(compiled.keys().next().value!);
   return template;
 }
 
-function compile(text: string): ChatTemplate {
+/** What `run` returns. A template's own error, after `state`, is why no renderer can be made of it. */
+export function unlessRefused<T>(text: string, run: () => T, state = ""): T {
   try {
-    return compileChatTemplate(text);
+    return run();
   } catch (error) {
-    if (error instanceof ChatTemplateError) throw templateRefusal(text, error.message, error);
+    if (error instanceof ChatTemplateError) throw templateRefusal(text, state + error.message, error);
     throw error;
   }
 }

@@ -66,9 +66,7 @@ export async function loadModelFolder(folder: string): Promise<ModelFolder> {
   }
   const tokenizerJson = parseModelFile<unknown>(source, tokenizerText, JSON.parse);
   const plainConfig =
-    tokenizerConfig === null
-      ? null
-      : parseModelFile(join(folder, "tokenizer_config.json"), "", () => toPlain(tokenizerConfig));
+    tokenizerConfig && parseModelFile(join(folder, "tokenizer_config.json"), "", () => toPlain(tokenizerConfig));
   const template = tokenizerConfig?.get("chat_template");
   const namedTemplates = readNamedTemplates(template);
   const tokenizer = await createTokenizer(name, { tokenizerJson, tokenizerConfig: plainConfig }, { source });
@@ -76,7 +74,11 @@ export async function loadModelFolder(folder: string): Promise<ModelFolder> {
     name,
     tokenizer,
     vocabularySize: readVocabularySize(config, join(folder, "config.json")) ?? tokenizer.vocabularySize,
-    chatTemplate: jinja ?? (typeof template === "string" ? template : mainTemplate(namedTemplates)),
+    // Agents here use tools, and models with a template for tools (Hermes) were trained with it.
+    chatTemplate:
+      jinja ??
+      (typeof template === "string" ? template : (namedTemplates.get("tool_use") ?? namedTemplates.get("default"))) ??
+      null,
     namedTemplates,
     specialTokens: readSpecialTokens(tokenizerConfig),
     tokenizerConfig,
@@ -111,16 +113,10 @@ async function readObject(folder: string, file: string): Promise<JsonObject | nu
 function readNamedTemplates(value: JsonValue | undefined): Map<string, string> {
   const templates = new Map<string, string>();
   for (const entry of Array.isArray(value) ? value : []) {
-    const name = entry instanceof Map ? entry.get("name") : undefined;
-    const template = entry instanceof Map ? entry.get("template") : undefined;
+    const [name, template] = entry instanceof Map ? [entry.get("name"), entry.get("template")] : [];
     if (typeof name === "string" && typeof template === "string") templates.set(name, template);
   }
   return templates;
-}
-
-/** Agents here use tools, and models with a template for tools (Hermes) were trained with it. */
-function mainTemplate(templates: ReadonlyMap<string, string>): string | null {
-  return templates.get("tool_use") ?? templates.get("default") ?? null;
 }
 
 /** Special tokens are written as texts or as added tokens with a "content". */

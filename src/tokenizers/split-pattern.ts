@@ -19,7 +19,7 @@ export class UnsupportedPattern extends Error {}
  */
 export function translatePattern(pattern: string): RegExp {
   try {
-    return new RegExp(new PatternReader(pattern).read(), "uy");
+    return new RegExp(translate(pattern), "uy");
   } catch (error) {
     if (error instanceof SyntaxError) throw new UnsupportedPattern(error.message);
     throw error;
@@ -31,161 +31,95 @@ export function literalPattern(text: string): RegExp {
   return new RegExp(Array.from(text, escapeCharacter).join(""), "uy");
 }
 
-class PatternReader {
-  readonly #characters: readonly string[];
-  #at = 0;
+/** The parts of a pattern. What none of them matches is not read here. */
+const part =
+  /(?<open>\((?:\?(?:[:=!]|i:)|(?!\?)))|(?<close>\))|(?<or>\|)|\[(?<members>\^?(?:\\[^]|[^\\\]])+)\]|\\(?<escape>[pP]\{\w+\}|[^pP])|(?<quantifier>[*+?]|\{\d+(?:,\d*)?\})|(?<literal>[^\\()[\]{}|^$*+?])/uy;
 
-  constructor(pattern: string) {
-    this.#characters = Array.from(pattern);
-  }
+type Group = { readonly opening: string; readonly start: number; readonly ignoreCase: boolean };
 
-  read(): string {
-    const translated = this.#readAlternatives(false);
-    if (this.#at < this.#characters.length) throw this.#refuse(`")" without "("`);
-    return translated;
+function translate(pattern: string): string {
+  const refuse = (met: string): UnsupportedPattern =>
+    new UnsupportedPattern(`the pattern "${pattern}" has ${met}, which is not read here`);
+  const groups: Group[] = [];
+  let translated = "";
+  /** What a quantifier would repeat. */
+  let last: "nothing" | "atom" | "lookahead" = "nothing";
+  for (let at = 0; at < pattern.length; at = part.lastIndex) {
+    part.lastIndex = at;
+    const found = part.exec(pattern)?.groups;
+    if (found === undefined) throw refuse(JSON.stringify(pattern.slice(at, at + 2)));
+    const { open, close, or, members, escape, quantifier, literal } = found;
+    const ignoreCase = groups.at(-1)?.ignoreCase ?? false;
+    if (ignoreCase && (members !== undefined || /^p/i.test(escape ?? ""))) throw refuse("a class that ignores case");
+    if (ignoreCase && quantifier !== undefined) throw refuse("a quantifier that ignores case");
+    if (open !== undefined) {
+      groups.push({ opening: open, start: at + open.length, ignoreCase: ignoreCase || open === "(?i:" });
+      translated += open === "(" || open === "(?i:" ? "(?:" : open;
+    } else if (close !== undefined) {
+      const group = groups.pop();
+      if (group === undefined) throw refuse('")" without "("');
+      if (group.ignoreCase && foldedPairs.test(pattern.slice(group.start, at))) {
+        throw refuse("a case-insensitive pair that one character folds to");
+      }
+      translated += ")";
+      last = group.opening === "(?=" || group.opening === "(?!" ? "lookahead" : "atom";
+      continue;
+    } else if (quantifier !== undefined) {
+      if (last !== "atom") throw refuse(`"${quantifier}" after ${last === "nothing" ? "nothing" : "a lookahead"}`);
+      const isLazy = pattern[part.lastIndex] === "?" && !quantifier.startsWith("{");
+      if (isLazy) part.lastIndex++;
+      // "a++" is possessive to Oniguruma, and "a{2}?" greedy.
+      else if (/[+?*]/.test(pattern[part.lastIndex] ?? "")) throw refuse("a possessive or doubled quantifier");
+      translated += quantifier + (isLazy ? "?" : "");
+    } else if (or !== undefined) translated += or;
+    else if (members !== undefined) translated += `[${translateMembers(members, refuse)}]`;
+    else if (escape !== undefined) translated += translateEscape(escape, refuse);
+    else if (literal === ".") translated += "[^\\n]";
+    else translated += ignoreCase ? foldCase(literal!, refuse) : escapeCharacter(literal!);
+    last = (members ?? escape ?? literal) ? "atom" : "nothing";
   }
+  if (groups.length > 0) throw refuse("an unclosed group");
+  return translated;
+}
 
-  #readAlternatives(ignoreCase: boolean): string {
-    const start = this.#at;
-    let translated = "";
-    for (;;) {
-      const character = this.#characters[this.#at];
-      if (character === undefined || character === ")") break;
-      translated += character === "|" ? this.#take() : this.#readTerm(ignoreCase);
-    }
-    const source = this.#characters.slice(start, this.#at).join("");
-    if (ignoreCase && foldedPairs.test(source))
-      throw this.#refuse("a case-insensitive pair that one character folds to");
-    return translated;
-  }
+type Refuse = (met: string) => UnsupportedPattern;
 
-  #readTerm(ignoreCase: boolean): string {
-    const lookahead = this.#startsWith("(?=") || this.#startsWith("(?!");
-    const atom = this.#readAtom(ignoreCase);
-    const quantifier = this.#readQuantifier();
-    if (lookahead && quantifier !== "") throw this.#refuse("a repeated lookahead");
-    if (ignoreCase && quantifier !== "") throw this.#refuse("a quantifier that ignores case");
-    return atom + quantifier;
-  }
+/** Of a class, `^` included. */
+function translateMembers(members: string, refuse: Refuse): string {
+  if (members === "^") throw refuse("an empty class");
+  if (/\[|&&/.test(members.replace(/\\[^]/g, ""))) throw refuse("a nested class");
+  return members.replace(/^\^|\\([pP]\{\w*\}|[^])|[^]/gu, (character, escape: string | undefined, at: number) => {
+    if (escape !== undefined) return translateEscape(escape, refuse);
+    const isRange = character === "-" && at > (members.startsWith("^") ? 1 : 0) && at + 1 < members.length;
+    return isRange || (character === "^" && at === 0) ? character : escapeCharacter(character);
+  });
+}
 
-  #readAtom(ignoreCase: boolean): string {
-    const character = this.#take();
-    switch (character) {
-      case "(":
-        return this.#readGroup(ignoreCase);
-      case "[":
-        if (ignoreCase) throw this.#refuse("a class that ignores case");
-        return this.#readClass();
-      case "\\":
-        if (ignoreCase && /[pP]/.test(this.#characters[this.#at] ?? ""))
-          throw this.#refuse("a class that ignores case");
-        return this.#readEscape();
-      case ".":
-        return "[^\\n]";
-      case "^":
-      case "$":
-      case "*":
-      case "+":
-      case "?":
-      case "{":
-      case "}":
-      case "]":
-        throw this.#refuse(`"${character}"`);
-      default:
-        return ignoreCase ? this.#foldCase(character) : escapeCharacter(character);
-    }
-  }
+const escapes: Readonly<Record<string, string>> = {
+  s: "\\p{White_Space}",
+  S: "\\P{White_Space}",
+  d: "\\p{Nd}",
+  D: "\\P{Nd}",
+  r: "\\r",
+  n: "\\n",
+  t: "\\t",
+};
 
-  #readGroup(ignoreCase: boolean): string {
-    const opening = ["?:", "?=", "?!", "?i:"].find((text) => this.#startsWith(text));
-    if (opening === undefined && this.#startsWith("?")) throw this.#refuse("a special group");
-    this.#at += opening?.length ?? 0;
-    const inner = this.#readAlternatives(ignoreCase || opening === "?i:");
-    if (this.#take() !== ")") throw this.#refuse("an unclosed group");
-    return `(${opening === "?=" || opening === "?!" ? opening : "?:"}${inner})`;
-  }
+/** What follows a backslash. */
+function translateEscape(escape: string, refuse: Refuse): string {
+  const [, letter, name = ""] = /^([pP])\{(\w+)\}$/.exec(escape) ?? [];
+  if (letter !== undefined && scripts.has(name)) return `\\${letter}{Script=${name}}`;
+  if (letter !== undefined && generalCategory.test(name)) return `\\${escape}`;
+  if (Object.hasOwn(escapes, escape)) return escapes[escape]!;
+  if (/[\p{L}\p{N}]/u.test(escape)) throw refuse(`"\\${escape}"`);
+  return escapeCharacter(escape);
+}
 
-  #readClass(): string {
-    let translated = this.#startsWith("^") ? `[${this.#take()}` : "[";
-    if (this.#startsWith("]")) throw this.#refuse("an empty class");
-    for (;;) {
-      const character = this.#take();
-      if (character === "]") return `${translated}]`;
-      if (character === "[" || (character === "&" && this.#startsWith("&"))) throw this.#refuse("a nested class");
-      if (character === "\\") translated += this.#readEscape();
-      else if (character === "-" && !this.#startsWith("]") && !/\[\^?$/.test(translated)) translated += "-";
-      else translated += escapeCharacter(character);
-    }
-  }
-
-  #readEscape(): string {
-    const character = this.#take();
-    switch (character) {
-      case "s":
-        return "\\p{White_Space}";
-      case "S":
-        return "\\P{White_Space}";
-      case "d":
-        return "\\p{Nd}";
-      case "D":
-        return "\\P{Nd}";
-      case "p":
-      case "P":
-        return this.#readProperty(character);
-      case "r":
-      case "n":
-      case "t":
-        return `\\${character}`;
-      default:
-        if (/[\p{L}\p{N}]/u.test(character)) throw this.#refuse(`"\\${character}"`);
-        return escapeCharacter(character);
-    }
-  }
-
-  #readProperty(letter: string): string {
-    const end = this.#characters.indexOf("}", this.#at);
-    const written = this.#characters.slice(this.#at, end + 1).join("");
-    const name = written.slice(1, -1);
-    if (!written.startsWith("{") || !(generalCategory.test(name) || scripts.has(name))) {
-      throw this.#refuse(`"\\${letter}${written}"`);
-    }
-    this.#at = end + 1;
-    return `\\${letter}{${scripts.has(name) ? "Script=" : ""}${name}}`;
-  }
-
-  #readQuantifier(): string {
-    const rest = this.#characters.slice(this.#at, this.#at + 16).join("");
-    const quantifier = /^(?:[*+?]|\{\d+(?:,\d*)?\})/.exec(rest)?.[0] ?? "";
-    if (quantifier === "") return "";
-    this.#at += quantifier.length;
-    if (this.#startsWith("?") && !quantifier.startsWith("{")) return quantifier + this.#take();
-    // "a++" is possessive to Oniguruma, and "a{2}?" greedy.
-    if (this.#startsWith("+") || this.#startsWith("?") || this.#startsWith("*")) {
-      throw this.#refuse("a possessive or doubled quantifier");
-    }
-    return quantifier;
-  }
-
-  #foldCase(character: string): string {
-    if (character > "\u007f") throw this.#refuse("a case-insensitive character outside ASCII");
-    const lower = character.toLowerCase();
-    const upper = character.toUpperCase();
-    return lower === upper ? escapeCharacter(character) : `[${folds[lower] ?? lower + upper}]`;
-  }
-
-  #startsWith(text: string): boolean {
-    return this.#characters.slice(this.#at, this.#at + text.length).join("") === text;
-  }
-
-  #take(): string {
-    const character = this.#characters[this.#at++];
-    if (character === undefined) throw this.#refuse("its sudden end");
-    return character;
-  }
-
-  #refuse(met: string): UnsupportedPattern {
-    return new UnsupportedPattern(`the pattern "${this.#characters.join("")}" has ${met}, which is not read here`);
-  }
+function foldCase(character: string, refuse: Refuse): string {
+  if (character > "\u007f") throw refuse("a case-insensitive character outside ASCII");
+  const lower = character.toLowerCase();
+  const upper = character.toUpperCase();
+  return lower === upper ? escapeCharacter(character) : `[${folds[lower] ?? lower + upper}]`;
 }
 
 function escapeCharacter(character: string): string {

@@ -3,11 +3,12 @@
 // comparing: see `history` in `RendererFamily`.
 
 import type { Tokenizer } from "../../core/index.ts";
-import { type ReasoningParser, reasoningParser, type ToolCallParser, toolCallParser } from "../../parsers/index.ts";
+import { type ToolCallParser, toolCallParser } from "../../parsers/index.ts";
 import { restateCalls } from "../calls-in-history.ts";
-import { type ChatTemplate, ChatTemplateError, segmentsText, type TemplateSegment } from "../chat-template.ts";
+import { segmentsText, type TemplateSegment } from "../chat-template.ts";
 import { familyDefaults, type RendererFamily } from "../renderer-family.ts";
-import { compiledTemplate, templateName, templateRefusal } from "../template-text.ts";
+import { chosenReasoningParser } from "../template-renderer.ts";
+import { compiledTemplate, templateName, templateRefusal, unlessRefused } from "../template-text.ts";
 import { detectReasoningParser, detectToolCallParser, writtenCall } from "./detect-parsers.ts";
 import {
   answer,
@@ -40,7 +41,9 @@ export type DetectFamilyOptions = {
 export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily {
   const { chatTemplate, tokenizer } = options;
   const specialTokens = new Map(options.specialTokens ?? []);
-  const prober = proberOf(chatTemplate, specialTokens);
+  const template = compiledTemplate(chatTemplate);
+  const makeProber = (): TemplateProber => new TemplateProber(template, specialTokens);
+  const prober = unlessRefused(chatTemplate, makeProber, "it refuses a question: ");
   const turns = detectTurns(prober, tokenizer);
   if (turns === null) throw templateRefusal(chatTemplate, "it refuses a question with an answer");
   const eosToken = specialTokens.get("eos_token") ?? null;
@@ -65,30 +68,13 @@ export function familyFromTemplate(options: DetectFamilyOptions): RendererFamily
     closing: turns.closing,
     stopTokens: [...new Set([...ends, ...further])],
     history: "unproven",
-    reasoningParser: chooseReasoningParser(options),
+    reasoningParser: chosenReasoningParser(options.reasoningParser, detectReasoningParser(chatTemplate)),
     toolCallParser: calls,
     restate: detectRestating(prober, { call, calls }),
     thinkingVariable: detectThinkingVariable(prober),
     specialTokens,
     noTools: prober.noTools,
   };
-}
-
-function proberOf(chatTemplate: string, specialTokens: ReadonlyMap<string, string>): TemplateProber {
-  const template: ChatTemplate = compiledTemplate(chatTemplate);
-  try {
-    return new TemplateProber(template, new Map(specialTokens));
-  } catch (error) {
-    if (error instanceof ChatTemplateError) {
-      throw templateRefusal(chatTemplate, `it refuses a question: ${error.message}`, error);
-    }
-    throw error;
-  }
-}
-
-function chooseReasoningParser({ chatTemplate, reasoningParser: name }: DetectFamilyOptions): ReasoningParser | null {
-  if (name === undefined) return detectReasoningParser(chatTemplate);
-  return name === "none" ? null : reasoningParser(name);
 }
 
 /** The switch that changes what stands before an action. */
