@@ -234,6 +234,6 @@ function probeStep(audited: AuditedTemplate, place: Place): StepProbe {
   }
   // A cut-off answer gets the end token that it lacks, which the template need not write there.
   const hasEnd = isCutOff && family.endToken !== null && appended.startsWith(family.endToken);
-  const isWritten = recoded(after.text).endsWith(hasEnd ? appended.slice(family.endToken!.length) : appended);
+  const isWritten = recoded(after.text).endsWith(hasEnd ? appended.slice(family.endToken.length) : appended);
   return found("keeps-stream", null, isWritten ? null : appended);
 }
