@@ -148,22 +148,35 @@ type Piece = { ids: number[]; readonly count: number };
 export function trainMerges(pieceCounts: ReadonlyMap<string, number>, options: TrainMergesOptions): TrainedMerges {
   const { maxTokens, minFrequency = 2 } = options;
   const encoder = new TextEncoder();
-  const pieces: Piece[] = Array.from(pieceCounts, ([text, count]) => ({ ids: [...encoder.encode(text)], count }));
   const tokens = Array.from({ length: 256 }, (_, byte) => Uint8Array.of(byte));
   const merges: [number, number][] = [];
-  const table = new PairTable();
-  for (const piece of pieces) table.add(piece, 1);
+  /** By both ids in one number. */
+  const pairs = new Map<number, Pair>();
+  /** Counts the pairs of a piece in, or out (`sign` -1). */
+  const count = (piece: Piece, sign: 1 | -1): void => {
+    for (let index = 0; index + 1 < piece.ids.length; index++) {
+      const [left, right] = [piece.ids[index]!, piece.ids[index + 1]!];
+      const key = left * 2 ** 24 + right;
+      const pair = pairs.get(key) ?? { left, right, count: 0, pieces: new Set() };
+      pairs.set(key, pair);
+      pair.count += sign * piece.count;
+      if (sign === 1) pair.pieces.add(piece);
+      else pair.pieces.delete(piece);
+    }
+  };
+  for (const [text, frequency] of pieceCounts) count({ ids: [...encoder.encode(text)], count: frequency }, 1);
   while (tokens.length < maxTokens) {
-    const best = table.best();
+    let best: Pair | null = null;
+    for (const pair of pairs.values()) if (best === null || isBetter(pair, best)) best = pair;
     if (best === null || best.count < minFrequency) break;
-    const { left, right } = best;
+    const { left, right, pieces } = best;
     const id = tokens.length;
     tokens.push(Uint8Array.of(...tokens[left]!, ...tokens[right]!));
     merges.push([left, right]);
-    for (const piece of table.piecesWith(left, right)) {
-      table.add(piece, -1);
+    for (const piece of [...pieces]) {
+      count(piece, -1);
       piece.ids = mergeIn(piece.ids, left, right, id);
-      table.add(piece, 1);
+      count(piece, 1);
     }
   }
   return { tokens, merges };
@@ -179,46 +192,9 @@ function mergeIn(ids: readonly number[], left: number, right: number, merged: nu
   return result;
 }
 
+/** How often a pair stands in the text, and in which pieces. */
 type Pair = { readonly left: number; readonly right: number; count: number; readonly pieces: Set<Piece> };
 
-/** How often each pair stands in the text, and in which pieces. */
-class PairTable {
-  readonly #pairs = new Map<number, Pair>();
-
-  /** Counts the pairs of a piece in, or out (`sign` -1). */
-  add(piece: Piece, sign: 1 | -1): void {
-    const { ids, count } = piece;
-    for (let index = 0; index + 1 < ids.length; index++) {
-      const pair = this.#pair(ids[index]!, ids[index + 1]!);
-      pair.count += sign * count;
-      if (sign === 1) pair.pieces.add(piece);
-      else pair.pieces.delete(piece);
-    }
-  }
-
-  best(): Pair | null {
-    let best: Pair | null = null;
-    for (const pair of this.#pairs.values()) {
-      if (best === null || pair.count > best.count || (pair.count === best.count && isBefore(pair, best))) best = pair;
-    }
-    return best;
-  }
-
-  piecesWith(left: number, right: number): readonly Piece[] {
-    return [...this.#pair(left, right).pieces];
-  }
-
-  #pair(left: number, right: number): Pair {
-    const key = left * 2 ** 24 + right;
-    let pair = this.#pairs.get(key);
-    if (pair === undefined) {
-      pair = { left, right, count: 0, pieces: new Set() };
-      this.#pairs.set(key, pair);
-    }
-    return pair;
-  }
-}
-
-function isBefore(a: Pair, b: Pair): boolean {
-  return a.left < b.left || (a.left === b.left && a.right < b.right);
+function isBetter(a: Pair, b: Pair): boolean {
+  return a.count > b.count || (a.count === b.count && (a.left < b.left || (a.left === b.left && a.right < b.right)));
 }

@@ -59,6 +59,7 @@ function readAddedTokens(value: unknown, vocabulary: Vocabulary, json: Tokenizer
   json.array(value, "added_tokens").forEach((element, index) => {
     const path = `added_tokens[${index}]`;
     const entry = json.object(element, path);
+    const flag = (key: string): boolean => json.flag(entry[key], `${path}.${key}`);
     const content = json.string(entry["content"], `${path}.content`);
     if (content === "") return;
     const id = byContent.get(content)?.id ?? vocabulary.idOf(content) ?? next;
@@ -66,11 +67,11 @@ function readAddedTokens(value: unknown, vocabulary: Vocabulary, json: Tokenizer
     byContent.set(content, {
       id,
       content,
-      singleWord: json.flag(entry["single_word"], `${path}.single_word`),
-      lstrip: json.flag(entry["lstrip"], `${path}.lstrip`),
-      rstrip: json.flag(entry["rstrip"], `${path}.rstrip`),
-      normalized: json.flag(entry["normalized"], `${path}.normalized`),
-      special: json.flag(entry["special"], `${path}.special`),
+      singleWord: flag("single_word"),
+      lstrip: flag("lstrip"),
+      rstrip: flag("rstrip"),
+      normalized: flag("normalized"),
+      special: flag("special"),
     });
   });
   return [...byContent.values()];
@@ -83,7 +84,12 @@ function buildByteTable(
   options: { readonly json: TokenizerJson; readonly normalize: (text: string) => string },
 ): ByteTable {
   const { json, normalize } = options;
-  const size = 1 + Math.max(vocabulary.ids.reduce(larger, 0), ...added.map((token) => token.id));
+  const size =
+    1 +
+    Math.max(
+      vocabulary.ids.reduce((largest, id) => Math.max(largest, id), 0),
+      ...added.map((token) => token.id),
+    );
   const table = new ByteTable(size);
   let scratch = new Uint8Array(1024);
   const insert = (text: string, id: number): boolean => {
@@ -111,16 +117,10 @@ function buildMergeTable(value: unknown, tokens: ByteTable, json: TokenizerJson)
   let scratch = new Uint8Array(1024);
   for (let rank = 0; rank < merges.length; rank++) {
     const merge: unknown = merges[rank];
-    let left: unknown;
-    let right: unknown;
-    if (typeof merge === "string") {
-      const space = merge.indexOf(" ");
-      left = merge.slice(0, Math.max(0, space));
-      right = merge.slice(space + 1);
-    } else if (Array.isArray(merge) && merge.length === 2) {
-      left = merge[0];
-      right = merge[1];
-    }
+    const space = typeof merge === "string" ? merge.indexOf(" ") : -1;
+    const parts: unknown =
+      typeof merge === "string" ? [merge.slice(0, Math.max(0, space)), merge.slice(space + 1)] : merge;
+    const [left, right]: readonly unknown[] = Array.isArray(parts) && parts.length === 2 ? parts : [];
     if (typeof left !== "string" || typeof right !== "string" || left === "" || right === "") {
       throw json.error(`model.merges[${rank}] is ${nameOf(merge)}, "left right" or ["left", "right"] expected`);
     }
@@ -143,26 +143,10 @@ function buildMergeTable(value: unknown, tokens: ByteTable, json: TokenizerJson)
   return table;
 }
 
-function larger(a: number, b: number): number {
-  return Math.max(a, b);
-}
-
 /** The pattern that GPT-2's byte-level pre-tokenizer splits by when it has no pattern of its own. */
 const gpt2Pattern = String.raw`'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`;
 
-/** Throws {@link NotByteLevelBpe} unless the steps end in "ByteLevel". */
-function readSplitSteps(value: unknown, json: TokenizerJson): SplitStep[] {
-  const parts = json.sequence(value, "pre_tokenizer", "pretokenizers");
-  if (parts.at(-1)?.["type"] !== "ByteLevel") throw new NotByteLevelBpe("its pre-tokenizer does not end in ByteLevel");
-  return parts.flatMap((part, index) => readStep(part, index + 1 === parts.length, json));
-}
-
-function readNormalForms(value: unknown, json: TokenizerJson): NormalForm[] {
-  return json.sequence(value, "normalizer", "normalizers").map(({ type }) => {
-    if (type === "NFC" || type === "NFD" || type === "NFKC" || type === "NFKD") return type;
-    throw new NotByteLevelBpe(`its normalizer is ${nameOf(type)}`);
-  });
-}
+const normalFormNames: readonly unknown[] = ["NFC", "NFD", "NFKC", "NFKD"] satisfies readonly NormalForm[];
 
 function readStep(part: PlainObject, isLast: boolean, json: TokenizerJson): SplitStep[] {
   switch (part["type"]) {
@@ -225,26 +209,29 @@ export class TokenizerJson {
     );
   }
 
+  /** `value`, which `isValid` accepts; `expected` says what that is. */
+  #expect<T>(value: unknown, path: string, isValid: (value: unknown) => value is T, expected: string): T {
+    if (isValid(value)) return value;
+    throw this.error(`${path} is ${nameOf(value)}, ${expected} expected`);
+  }
+
   object(value: unknown, path: string): PlainObject {
-    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as PlainObject;
-    throw this.error(`${path} is ${nameOf(value)}, an object expected`);
+    const isObject = (given: unknown): given is PlainObject =>
+      typeof given === "object" && given !== null && !Array.isArray(given);
+    return this.#expect(value, path, isObject, "an object");
   }
 
   array(value: unknown, path: string): readonly unknown[] {
-    if (Array.isArray(value)) return value;
-    throw this.error(`${path} is ${nameOf(value)}, an array expected`);
+    return this.#expect(value, path, (given) => Array.isArray(given), "an array");
   }
 
   string(value: unknown, path: string): string {
-    if (typeof value === "string") return value;
-    throw this.error(`${path} is ${nameOf(value)}, a string expected`);
+    return this.#expect(value, path, (given) => typeof given === "string", "a string");
   }
 
   /** Absent and null read as false. */
   flag(value: unknown, path: string): boolean {
-    if (typeof value === "boolean") return value;
-    if (value === undefined || value === null) return false;
-    throw this.error(`${path} is ${nameOf(value)}, true or false expected`);
+    return this.#expect(value ?? false, path, (given) => typeof given === "boolean", "true or false");
   }
 
   /** The parts of a component that may be one or a "Sequence" of several; null has none. */
@@ -275,13 +262,23 @@ export function readBpe(parsed: unknown, source: string): BpeDefinition {
   const json = new TokenizerJson(source);
   const root = json.object(parsed, "its content");
   const model = json.object(root["model"], "model");
-  checkModel(model);
+  // Files from before 2021 do not name the type.
+  const type = model["type"] ?? ("merges" in model ? "BPE" : undefined);
+  if (type !== "BPE") throw new NotByteLevelBpe(`its model is of type ${nameOf(type)}`);
+  for (const key of ["dropout", "continuing_subword_prefix", "end_of_word_suffix"]) {
+    if (model[key]) throw new NotByteLevelBpe(`its model has a ${key}`);
+  }
   const decoders = json.sequence(root["decoder"], "decoder", "decoders");
   if (decoders.length !== 1 || decoders[0]?.["type"] !== "ByteLevel") {
     throw new NotByteLevelBpe("its decoder is not ByteLevel");
   }
-  const steps = readSplitSteps(root["pre_tokenizer"], json);
-  const normalForms = readNormalForms(root["normalizer"], json);
+  const parts = json.sequence(root["pre_tokenizer"], "pre_tokenizer", "pretokenizers");
+  if (parts.at(-1)?.["type"] !== "ByteLevel") throw new NotByteLevelBpe("its pre-tokenizer does not end in ByteLevel");
+  const steps = parts.flatMap((part, index) => readStep(part, index + 1 === parts.length, json));
+  const normalForms = json.sequence(root["normalizer"], "normalizer", "normalizers").map(({ type }) => {
+    if (normalFormNames.includes(type)) return type as NormalForm;
+    throw new NotByteLevelBpe(`its normalizer is ${nameOf(type)}`);
+  });
   const vocabulary = readVocabulary(model["vocab"], json);
   const addedTokens = readAddedTokens(root["added_tokens"], vocabulary, json);
   const normalize = (text: string): string => normalizeText(text, normalForms);
@@ -294,13 +291,4 @@ export function readBpe(parsed: unknown, source: string): BpeDefinition {
     steps,
     addedTokens,
   };
-}
-
-function checkModel(model: PlainObject): void {
-  // Files from before 2021 do not name the type.
-  const type = model["type"] ?? ("merges" in model ? "BPE" : undefined);
-  if (type !== "BPE") throw new NotByteLevelBpe(`its model is of type ${nameOf(type)}`);
-  for (const key of ["dropout", "continuing_subword_prefix", "end_of_word_suffix"]) {
-    if (model[key]) throw new NotByteLevelBpe(`its model has a ${key}`);
-  }
 }
