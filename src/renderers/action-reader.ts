@@ -39,15 +39,14 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     const text = frame === null ? action : frame + action + stop;
     const { reasoning, normalText } = reasoningParser?.split(text) ?? { reasoning: "", normalText: text };
     const parse = toolCallParser.parse(normalText, { tools, forwardUnknownTools, repair });
-    const toolCalls = parse.calls.map((call, index) => ({
-      id: `call_${turn}_${index}`,
-      name: call.name ?? "",
-      argumentsText: call.parameters,
-    }));
     return {
       reasoning: reasoning === "" ? null : reasoning,
       content: parse.normalText,
-      toolCalls,
+      toolCalls: parse.calls.map(({ name, parameters }, index) => ({
+        id: `call_${turn}_${index}`,
+        name: name ?? "",
+        argumentsText: parameters,
+      })),
       problems: parse.problems,
     };
   };
@@ -63,46 +62,35 @@ export function createActionReader(options: ActionReaderOptions): ActionReader {
     const disguised =
       options.parseMode === "tokens" ? disguiseMarkers(ids, { tokenizer, decoded: text, markers }) : null;
     if (disguised === null) return { text, ...asText, isTerminated };
-    const asTokens = revealReading(read(disguised.text, { ...context, stop, repair }), (hidden) =>
+    const asTokens = mapStrings(read(disguised.text, { ...context, stop, repair }), (hidden) =>
       disguised.reveal(hidden),
     );
     if (isSameReading(asText, asTokens)) return { text, ...asTokens, isTerminated };
-    const problems = [...spoofProblems(disguised.spoofed), ...asTokens.problems];
-    return { text, ...asTokens, problems, isTerminated };
+    const spoofed = [...new Set(disguised.spoofed)].map((marker): ParseProblem => ({
+      code: "spoofed-marker",
+      text: marker,
+      toolName: null,
+      detail: `"${marker}" is spelled out by several tokens; only the one token of that text counts.`,
+    }));
+    return { text, ...asTokens, problems: [...spoofed, ...asTokens.problems], isTerminated };
   };
 }
 
-function revealReading(reading: Reading, reveal: (text: string) => string): Reading {
-  return {
-    reasoning: reading.reasoning === null ? null : reveal(reading.reasoning),
-    content: reveal(reading.content),
-    toolCalls: reading.toolCalls.map((call) => ({
-      ...call,
-      name: reveal(call.name),
-      argumentsText: reveal(call.argumentsText),
-    })),
-    problems: reading.problems.map((problem) => ({
-      ...problem,
-      text: reveal(problem.text),
-      toolName: problem.toolName === null ? null : reveal(problem.toolName),
-      detail: reveal(problem.detail),
-    })),
+/** The same record with every string in it changed. */
+function mapStrings<T>(value: T, change: (text: string) => string): T {
+  const changed = (inner: unknown): unknown => {
+    if (typeof inner === "string") return change(inner);
+    if (Array.isArray(inner)) return inner.map(changed);
+    if (typeof inner !== "object" || inner === null) return inner;
+    return Object.fromEntries(Object.entries(inner).map(([key, part]) => [key, changed(part)]));
   };
+  return changed(value) as T;
 }
 
 function isSameReading(left: Reading, right: Reading): boolean {
   const relevant = ({ reasoning, content, toolCalls }: Reading): string =>
     JSON.stringify([reasoning, content, toolCalls]);
   return relevant(left) === relevant(right);
-}
-
-function spoofProblems(spoofed: readonly string[]): ParseProblem[] {
-  return [...new Set(spoofed)].map((marker) => ({
-    code: "spoofed-marker",
-    text: marker,
-    toolName: null,
-    detail: `"${marker}" is spelled out by several tokens; only the one token of that text counts.`,
-  }));
 }
 
 type Disguised = {
@@ -119,7 +107,10 @@ function disguiseMarkers(
   options: { readonly tokenizer: Tokenizer; readonly decoded: string; readonly markers: ReadonlyMap<string, number> },
 ): Disguised | null {
   const { tokenizer, decoded, markers } = options;
-  if (![...markers].some(([text, id]) => count(decoded, text) > countId(ids, id))) return null;
+  const countOf = (id: number): number => ids.reduce((found, other) => (other === id ? found + 1 : found), 0);
+  if (![...markers].some(([text, id]) => decoded.split(text).length - 1 > countOf(id))) return null;
+  const escaped = [...markers.keys()].map((marker) => marker.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&"));
+  const pattern = new RegExp(escaped.join("|"), "g");
   const texts = new Map([...markers].map(([text, id]) => [id, text]));
   const stand = standIns(decoded, [...markers.keys()]);
   const spoofed: string[] = [];
@@ -127,7 +118,7 @@ function disguiseMarkers(
   let runStart = 0;
   const flush = (end: number): void => {
     const run = tokenizer.decode(ids.subarray(runStart, end));
-    text += run.replace(pattern(markers.keys()), (marker) => {
+    text += run.replace(pattern, (marker) => {
       spoofed.push(marker);
       return `${stand.get(marker[0]!)}${marker.slice(1)}`;
     });
@@ -145,10 +136,6 @@ function disguiseMarkers(
   return { text, spoofed, reveal };
 }
 
-function pattern(markers: Iterable<string>): RegExp {
-  return new RegExp([...markers].map((marker) => marker.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")).join("|"), "g");
-}
-
 /** For each first character of a marker a private character that the text does not use. */
 function standIns(text: string, markers: readonly string[]): Map<string, string> {
   const chosen = new Map<string, string>();
@@ -158,12 +145,4 @@ function standIns(text: string, markers: readonly string[]): Map<string, string>
     chosen.set(first, String.fromCharCode(code++));
   }
   return chosen;
-}
-
-function count(text: string, part: string): number {
-  return text.split(part).length - 1;
-}
-
-function countId(ids: Uint32Array, id: number): number {
-  return ids.reduce((found, other) => (other === id ? found + 1 : found), 0);
 }

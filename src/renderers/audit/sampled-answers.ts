@@ -25,21 +25,13 @@ type AnswerFrame = {
 export function answerFrame(audited: AuditedTemplate, history: readonly Message[]): AnswerFrame {
   const opened = audited.render(history, { addGenerationPrompt: true });
   if (opened.type === "refused") throw new Error(opened.error.message);
+  const { text: prompt } = opened;
   const closed = audited.render(history, { addGenerationPrompt: false });
-  const isAdded = closed.type === "text" && opened.text.startsWith(closed.text);
-  const generationPrompt = isAdded ? opened.text.slice(closed.text.length) : "";
-  const markers = audited.family.reasoningParser?.markers ?? [];
-  const [start = "", end = ""] = markers.length === 2 ? markers : [];
+  const generationPrompt =
+    closed.type === "text" && prompt.startsWith(closed.text) ? prompt.slice(closed.text.length) : "";
+  const [start = "", end = ""] = audited.thinkTags;
   const isLast = (tag: string): boolean => tag !== "" && generationPrompt.trimEnd().endsWith(tag);
-  return {
-    history,
-    prompt: opened.text,
-    generationPrompt,
-    start,
-    end,
-    opensThinking: isLast(start),
-    closesThinking: isLast(end),
-  };
+  return { history, prompt, generationPrompt, start, end, opensThinking: isLast(start), closesThinking: isLast(end) };
 }
 
 export type WrittenAnswer = {
@@ -48,14 +40,20 @@ export type WrittenAnswer = {
   readonly end: string | null;
 };
 
+type AnswerParts = {
+  readonly message: AssistantMessage;
+  /** Text that the template must write of it. */
+  readonly mustHold: string;
+};
+
 /** `null` when the template refuses the answer, leaves `mustHold` out, or writes the prompt otherwise because of it. */
 export function writtenAnswer(
   audited: AuditedTemplate,
-  { frame, message, mustHold }: { readonly frame: AnswerFrame; readonly message: AssistantMessage; readonly mustHold: string }, // prettier-ignore
+  { frame, ...answer }: AnswerParts & { readonly frame: AnswerFrame },
 ): WrittenAnswer | null {
-  const { prompt, start, end, opensThinking } = frame;
-  const rendering = renderParts(audited, { history: frame.history, message, mustHold });
-  if (rendering.type === "refused" || !rendering.text.includes(mustHold)) return null;
+  const { history, prompt, start, end, opensThinking } = frame;
+  const rendering = renderParts(audited, { history, ...answer });
+  if (rendering.type === "refused" || !rendering.text.includes(answer.mustHold)) return null;
   const base = opensThinking ? prompt.slice(0, prompt.lastIndexOf(start)) : prompt;
   if (!rendering.text.startsWith(base)) return null;
   const isOpened = rendering.text.startsWith(prompt);
@@ -82,7 +80,7 @@ export function openerOf(rendering: Rendering, message: number, { family }: Audi
 /** The first rendering that holds `mustHold`, else the first that is not refused, else the first refusal. */
 export function renderParts(
   audited: AuditedTemplate,
-  { history, message, mustHold }: { readonly history: readonly Message[]; readonly message: AssistantMessage; readonly mustHold: string }, // prettier-ignore
+  { history, message, mustHold }: AnswerParts & { readonly history: readonly Message[] },
 ): Rendering {
   const wires = wireMessages(audited.family, [...history, message]);
   const renderings = shapesOf(wires.at(-1)!).map((shape) =>
@@ -181,81 +179,71 @@ const question = { role: "user", content: auditContents.question } as const;
 export function sampledAnswers(audited: AuditedTemplate): SampledAnswers {
   const frame = answerFrame(audited, [question]);
   const { start, end, opensThinking, closesThinking } = frame;
+  const { thought } = auditContents;
   const thinks = audited.family.reasoningParser !== null && !closesThinking;
-  const write = (parts: Parts, mustHold: string): SampledAnswer | null => written(audited, { frame, parts, mustHold });
-  const plain = { content: auditContents.answer, reasoning: null, calls: 0 };
-  const answer = write(plain, auditContents.answer) ?? { ...asSpelled(plain), body: auditContents.answer };
-  const saying = (content: string): SampledAnswer => ({
-    ...answer,
-    body: answer.body.replace(auditContents.answer, content),
-  });
+  /** An answer as the template writes it; `null` where it does not. */
+  const write = ({ content = "", reasoning = null, calls = 0 }: Parts, mustHold: string): SampledAnswer | null => {
+    const toolCalls = Array.from({ length: calls }, (_, index): ToolCall => {
+      // Call ids have nine characters: some templates accept no others.
+      return { id: `call0000${index}`, name: "find_order", argumentsText: argumentsOf(index) };
+    });
+    const message: AssistantMessage = { role: "assistant", content, reasoning, toolCalls };
+    const sampled = writtenAnswer(audited, { frame, message, mustHold });
+    if (sampled === null) return null;
+    const body = opensThinking || start === "" ? sampled.body : withoutEmptyThought(sampled.body, frame);
+    return { ...sampled, body, reasoning, calls };
+  };
+  const content = auditContents.answer;
+  const answer = write({ content }, content) ?? { end: null, reasoning: null, calls: 0, body: content };
+  const saying = (other: string): SampledAnswer => ({ ...answer, body: answer.body.replace(content, other) });
 
-  const ownCall = write(callParts(1, null), "#W1");
+  const ownCall = write({ calls: 1 }, "#W1");
   const spelled = {
-    ...asSpelled(callParts(1, null)),
+    reasoning: null,
+    calls: 1,
     body: (opensThinking ? `${end}\n\n` : "") + spelledCall(audited.family.toolCallParser.name, argumentsOf(0)),
     end: ownCall?.end ?? null,
   };
-  const call = ownCall !== null && readsCall(audited, ownCall) ? ownCall : spelled;
+  const call =
+    ownCall !== null && audited.read(ownCall, 0).toolCalls.some(({ name }) => name === "find_order")
+      ? ownCall
+      : spelled;
   const close = call.body.replaceAll(/(": |, ")/g, (text) => text.replace(" ", ""));
 
-  const ownThought = write({ ...plain, reasoning: auditContents.thought }, auditContents.thought);
+  const ownThought = write({ content, reasoning: thought }, thought);
   const isPrefixed = ownThought !== null && ownThought.body.endsWith(answer.body);
-  const tags = opensThinking ? [`${auditContents.thought}\n`, `${end}\n\n`] : [`${start}\n${auditContents.thought}\n`, `${end}\n\n`]; // prettier-ignore
+  const opened = opensThinking ? `${thought}\n` : `${start}\n${thought}\n`;
   /** Puts a thought before an answer that has none; `null`: the spelling is unknown. */
   const withThought = (text: SampledAnswer): SampledAnswer | null => {
     const lead = isPrefixed ? ownThought.body.slice(0, ownThought.body.length - answer.body.length) : null;
     if (lead === null && start === "") return null;
     const rest = text.body.trimStart();
     const isClosed = opensThinking && rest.startsWith(end);
-    const body = lead === null ? (isClosed ? tags[0] + rest : tags.join("") + rest) : lead + text.body;
-    return { ...text, body, reasoning: auditContents.thought };
+    const body = lead === null ? opened + (isClosed ? "" : `${end}\n\n`) + rest : lead + text.body;
+    return { ...text, body, reasoning: thought };
   };
-  const ownThoughtCall = write(callParts(1, auditContents.thought), auditContents.thought);
+  const ownThoughtCall = write({ calls: 1, reasoning: thought }, thought);
   const isWhole = ownThoughtCall !== null && ownThoughtCall.body.includes("#W1") && call === ownCall;
   return {
     generationPrompt: frame.generationPrompt,
     closesThinking,
     answer,
-    padded: saying(`\n ${auditContents.answer} \n`),
+    padded: saying(`\n ${content} \n`),
     empty: saying(""),
     thought: thinks ? (ownThought ?? withThought(answer)) : null,
     call,
     closeCall: close === call.body ? null : { ...call, body: close },
-    calls: call === ownCall ? write(callParts(2, null), "#W2") : null,
+    calls: call === ownCall ? write({ calls: 2 }, "#W2") : null,
     thoughtCall: !thinks ? null : isWhole ? ownThoughtCall : withThought(call),
     otherCall: ownCall === null || call === ownCall ? null : ownCall.body,
     writesCalls: ownCall !== null,
   };
 }
 
-type Parts = { readonly content: string; readonly reasoning: string | null; readonly calls: number };
-
-const callParts = (calls: number, reasoning: string | null): Parts => ({ content: "", reasoning, calls });
-const asSpelled = ({ reasoning, calls }: Parts) => ({ end: null, reasoning, calls });
+type Parts = { readonly content?: string; readonly reasoning?: string | null; readonly calls?: number };
 
 function argumentsOf(index: number): string {
   return `{"order_id": "#W${index + 1}"}`;
-}
-
-function written(
-  audited: AuditedTemplate,
-  { frame, parts, mustHold }: { readonly frame: AnswerFrame; readonly parts: Parts; readonly mustHold: string },
-): SampledAnswer | null {
-  const sampled = writtenAnswer(audited, { frame, message: assistant(parts), mustHold });
-  if (sampled === null) return null;
-  const body = frame.opensThinking || frame.start === "" ? sampled.body : withoutEmptyThought(sampled.body, frame);
-  return { ...sampled, body, reasoning: parts.reasoning, calls: parts.calls };
-}
-
-/** Call ids have nine characters: some templates accept no others. */
-function assistant({ content, reasoning, calls }: Parts): AssistantMessage {
-  const call = (_: unknown, index: number): ToolCall => ({ id: `call0000${index}`, name: "find_order", argumentsText: argumentsOf(index) }); // prettier-ignore
-  return { role: "assistant", content, reasoning, toolCalls: Array.from({ length: calls }, call) };
-}
-
-function readsCall(audited: AuditedTemplate, text: SampledAnswer): boolean {
-  return audited.read(text, 0).toolCalls.some(({ name }) => name === "find_order");
 }
 
 /** Templates write an empty thought before what they get without one; a model that does not think writes none. */
