@@ -118,9 +118,8 @@ function buildMergeTable(value: unknown, tokens: ByteTable, json: TokenizerJson)
   for (let rank = 0; rank < merges.length; rank++) {
     const merge: unknown = merges[rank];
     const space = typeof merge === "string" ? merge.indexOf(" ") : -1;
-    const parts: unknown =
-      typeof merge === "string" ? [merge.slice(0, Math.max(0, space)), merge.slice(space + 1)] : merge;
-    const [left, right]: readonly unknown[] = Array.isArray(parts) && parts.length === 2 ? parts : [];
+    const parts = typeof merge === "string" ? [merge.slice(0, Math.max(0, space)), merge.slice(space + 1)] : merge;
+    const [left, right] = Array.isArray(parts) && parts.length === 2 ? (parts as unknown[]) : [];
     if (typeof left !== "string" || typeof right !== "string" || left === "" || right === "") {
       throw json.error(`model.merges[${rank}] is ${nameOf(merge)}, "left right" or ["left", "right"] expected`);
     }
@@ -263,8 +262,8 @@ export function readBpe(parsed: unknown, source: string): BpeDefinition {
   const root = json.object(parsed, "its content");
   const model = json.object(root["model"], "model");
   // Files from before 2021 do not name the type.
-  const type = model["type"] ?? ("merges" in model ? "BPE" : undefined);
-  if (type !== "BPE") throw new NotByteLevelBpe(`its model is of type ${nameOf(type)}`);
+  const kind = model["type"] ?? ("merges" in model ? "BPE" : undefined);
+  if (kind !== "BPE") throw new NotByteLevelBpe(`its model is of type ${nameOf(kind)}`);
   for (const key of ["dropout", "continuing_subword_prefix", "end_of_word_suffix"]) {
     if (model[key]) throw new NotByteLevelBpe(`its model has a ${key}`);
   }
