@@ -194,12 +194,15 @@ export type Comparison = { readonly operator: string; readonly operand: Expressi
 export function comparison(first: Expression, rest: readonly Comparison[]): Expression {
   return expression([first, ...rest.map(({ operand }) => operand)], (scope) => {
     const start = first.compile(scope);
-    const links = rest.map(({ operator, operand }) => ({ operator, operand: operand.compile(scope) }));
+    const links = rest.map(({ operator, operand }) => ({
+      compare: comparisons[operator]!,
+      operand: operand.compile(scope),
+    }));
     return (frame) => {
       let left = charged(frame, start(frame));
-      for (const { operator, operand } of links) {
+      for (const { compare, operand } of links) {
         const right = charged(frame, operand(frame));
-        if (!compare(operator, left, right)) return false;
+        if (!compare(left, right)) return false;
         left = right;
       }
       return true;
@@ -207,22 +210,24 @@ export function comparison(first: Expression, rest: readonly Comparison[]): Expr
   });
 }
 
-export const comparisons = ["==", "!=", "<", "<=", ">", ">="];
+type Compare = (left: PythonValue, right: PythonValue) => boolean;
 
-function compare(operator: string, left: PythonValue, right: PythonValue): boolean {
-  switch (operator) {
-    case "==":
-      return pythonEquals(left, right);
-    case "!=":
-      return !pythonEquals(left, right);
-    case "in":
-      return contains(right, left);
-    case "not in":
-      return !contains(right, left);
-    default:
-      return isOrdered(operator as OrderOperator, left, right);
-  }
-}
+const ordered =
+  (operator: OrderOperator): Compare =>
+  (left, right) =>
+    isOrdered(operator, left, right);
+
+/** What can stand between two operands, and "not in", which is two words. */
+export const comparisons: Readonly<Record<string, Compare>> = {
+  "==": pythonEquals,
+  "!=": (left, right) => !pythonEquals(left, right),
+  "<": ordered("<"),
+  "<=": ordered("<="),
+  ">": ordered(">"),
+  ">=": ordered(">="),
+  in: (left, right) => contains(right, left),
+  "not in": (left, right) => !contains(right, left),
+};
 
 /** Integers of templates are small; Python's would only be bounded by the time they take. */
 const smallIntegers: IntegerBudget = {

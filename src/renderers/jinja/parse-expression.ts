@@ -1,6 +1,6 @@
 // Reads expressions: Jinja's own grammar, rule for rule (`jinja2/parser.py` of 3.1).
 
-import { type BinaryOperator, normalInteger, templateText } from "../../python-semantics/index.ts";
+import { normalInteger, templateText } from "../../python-semantics/index.ts";
 import { JsonFloat } from "../../python-semantics/json/index.ts";
 import {
   type ArgumentParts,
@@ -83,15 +83,7 @@ export class ExpressionParser extends TokenCursor {
   }
 
   #or(): Expression {
-    let left = this.#and();
-    while (this.takes("or")) left = logic("or", left, this.#and());
-    return left;
-  }
-
-  #and(): Expression {
-    let left = this.#not();
-    while (this.takes("and")) left = logic("and", left, this.#not());
-    return left;
+    return this.#chain(["or"], () => this.#chain(["and"], () => this.#not(), logic), logic);
   }
 
   #not(): Expression {
@@ -104,14 +96,14 @@ export class ExpressionParser extends TokenCursor {
     for (;;) {
       const isNegated = this.sees("not") && this.peek(1).type === "name" && this.peek(1).value === "in";
       if (isNegated) this.next();
-      if (!this.sees("in", ...comparisons)) return rest.length === 0 ? first : comparison(first, rest);
+      if (!this.sees(...Object.keys(comparisons))) return rest.length === 0 ? first : comparison(first, rest);
       const { value } = this.next();
       rest.push({ operator: isNegated ? "not in" : value, operand: this.#sum() });
     }
   }
 
   #sum(): Expression {
-    return this.#chain(["+", "-"], () => this.#concatenation());
+    return this.#chain(["+", "-"], () => this.#concatenation(), arithmetic);
   }
 
   #concatenation(): Expression {
@@ -121,15 +113,21 @@ export class ExpressionParser extends TokenCursor {
   }
 
   #product(): Expression {
-    return this.#chain(["*", "/", "//", "%"], () => this.#chain(["**"], () => this.#unary(true)));
+    const power = (): Expression => this.#chain(["**"], () => this.#unary(true), arithmetic);
+    return this.#chain(["*", "/", "//", "%"], power, arithmetic);
   }
 
-  #chain(operators: readonly BinaryOperator[], operand: () => Expression): Expression {
+  /** Operands between operators of one precedence, from left to right. */
+  #chain<Operator extends string>(
+    operators: readonly Operator[],
+    operand: () => Expression,
+    combine: (operator: Operator, left: Expression, right: Expression) => Expression,
+  ): Expression {
     let left = operand();
     for (;;) {
       const operator = operators.find((sign) => this.takes(sign));
       if (operator === undefined) return left;
-      left = arithmetic(operator, left, operand());
+      left = combine(operator, left, operand());
     }
   }
 

@@ -353,73 +353,50 @@ function compileFunction(parts: FunctionParts, outer: Scope): Evaluate {
   const layout = new Layout(outer.symbols.layout);
   const used = new Set(namesIn(body));
   const given = specials.filter((special) => used.has(special) && !parameters.some((own) => own.name === special));
-  const { scope, enter, execute } = compileInner(outer, {
-    targets: [...parameters, ...given.map((special) => ({ name: special }))].map((own) => nameTarget(own.name)),
-    body,
-    reads: defaultsOf(parts),
-    isInLoop: false,
-    layout,
+  const targets = [...parameters.map((own) => own.name), ...given].map(nameTarget);
+  const inner = compileInner(outer, { targets, body, reads: defaultsOf(parts), isInLoop: false, layout });
+  const slotOf = (variable: string): number => inner.scope.symbols.ownSlot(variable);
+  const bound = parameters.map((own) => {
+    const missing = constant(new Undefined(`the parameter "${own.name}" was not provided`));
+    return { name: own.name, slot: slotOf(own.name), otherwise: (own.default ?? missing).compile(inner.scope) };
   });
   const slotIf = (special: (typeof specials)[number]): number | null =>
-    given.includes(special) ? scope.symbols.ownSlot(special) : null;
-  const binding: Binding = {
-    name,
-    parameters: parameters.map((parameter) => ({
-      name: parameter.name,
-      slot: scope.symbols.ownSlot(parameter.name),
-      otherwise: (
-        parameter.default ?? constant(new Undefined(`the parameter "${parameter.name}" was not provided`))
-      ).compile(scope),
-    })),
-    caller: slotIf("caller"),
-    kwargs: slotIf("kwargs"),
-    varargs: slotIf("varargs"),
+    given.includes(special) ? slotOf(special) : null;
+  const [caller, kwargs, varargs] = [slotIf("caller"), slotIf("kwargs"), slotIf("varargs")];
+
+  const bind = (frame: Frame, { positional, named }: CallArguments): void => {
+    const { slots } = frame;
+    const rest = new Map(named);
+    bound.forEach((own, index) => {
+      const isPositional = index < positional.length;
+      slots[own.slot] = isPositional ? positional[index] : rest.get(own.name);
+      if (!isPositional) rest.delete(own.name);
+    });
+    if (caller !== null) {
+      slots[caller] = rest.get("caller") ?? new Undefined("no caller was given");
+      rest.delete("caller");
+    }
+    if (kwargs !== null) {
+      slots[kwargs] = PythonDict.of(Array.from(rest, ([key, value]) => ({ key: templateText(key), value })));
+    } else if (rest.size > 0) {
+      throw typeError(`the macro "${name}" takes no argument "${[...rest.keys()][0]}"`);
+    }
+    if (varargs !== null) slots[varargs] = new PythonTuple(positional.slice(bound.length));
+    else if (positional.length > bound.length) {
+      throw typeError(`the macro "${name}" takes at most ${bound.length} arguments`);
+    }
+    for (const { slot, otherwise } of bound) if (slots[slot] === undefined) slots[slot] = otherwise(frame);
   };
+
   return (defined) => {
     const { run } = defined;
     const call = (args: CallArguments): PythonValue =>
       run.descend(() => {
         const frame = new Frame(layout.size, defined, run);
-        enter(frame);
-        bindParameters(binding, args, frame);
-        return run.capture(() => execute(frame));
+        inner.enter(frame);
+        bind(frame, args);
+        return run.capture(() => inner.execute(frame));
       });
     return new Callable(name, call, "Macro");
   };
-}
-
-type Binding = {
-  readonly name: string;
-  readonly parameters: readonly { readonly name: string; readonly slot: number; readonly otherwise: Evaluate }[];
-  /** Slots of the names in `specials`; `null` for those that the body does not use. */
-  readonly caller: number | null;
-  readonly kwargs: number | null;
-  readonly varargs: number | null;
-};
-
-function bindParameters(binding: Binding, args: CallArguments, frame: Frame): void {
-  const { name, parameters, caller, kwargs, varargs } = binding;
-  const { slots } = frame;
-  const named = new Map(args.named);
-  parameters.forEach((parameter, index) => {
-    const isPositional = index < args.positional.length;
-    slots[parameter.slot] = isPositional ? args.positional[index] : named.get(parameter.name);
-    if (!isPositional) named.delete(parameter.name);
-  });
-  if (caller !== null) {
-    slots[caller] = named.get("caller") ?? new Undefined("no caller was given");
-    named.delete("caller");
-  }
-  if (kwargs !== null) {
-    slots[kwargs] = PythonDict.of(Array.from(named, ([key, value]) => ({ key: templateText(key), value })));
-  } else if (named.size > 0) {
-    throw typeError(`the macro "${name}" takes no argument "${[...named.keys()][0]}"`);
-  }
-  if (varargs !== null) slots[varargs] = new PythonTuple(args.positional.slice(parameters.length));
-  else if (args.positional.length > parameters.length) {
-    throw typeError(`the macro "${name}" takes at most ${parameters.length} arguments`);
-  }
-  for (const { slot, otherwise } of parameters) {
-    if (slots[slot] === undefined) slots[slot] = otherwise(frame);
-  }
 }
