@@ -52,9 +52,9 @@ export function checkPromptEdits({ family, template, context }: EditedTemplate, 
     context,
   });
   edits.forEach((edit, index) => {
-    const sofar = applyPromptEdits(probe, edits.slice(0, index));
+    const edited = applyPromptEdits(probe, edits.slice(0, index));
     const isFound =
-      edit.replace !== "" && sofar.some(({ source, text }) => source === "template" && text.includes(edit.replace));
+      edit.replace !== "" && edited.some(({ source, text }) => source === "template" && text.includes(edit.replace));
     if (isFound || edit.whenMissing === "skip") return;
     throw new ConfigurationError(
       `Cannot edit the prompt of model family "${family.name}": its template does not write "${edit.replace}"; ` +

@@ -20,7 +20,7 @@ export const chatTokens = [
   { text: "</think>", isSpecial: false },
 ] as const;
 
-/** Words of JSON Schema and of calls. Nobody copies them, so whole runs of JSON around them may become one token. */
+/** Names of JSON Schema and of calls. They are never copied, so whole runs of JSON around them may become one token. */
 const schemaWords = "type|function|name|description|parameters|properties|required|object|string|integer|arguments";
 
 /** How text is cut before merges; first match first. */

@@ -1,4 +1,4 @@
-// Chooses who tokenizes: our own byte-level BPE where it covers the definition, the library for everything else. A file with
+// Chooses a tokenizer: our own byte-level BPE where it covers the definition, the library for everything else. A file with
 // regular expressions that are not known is bounded by the clock: JavaScript's engine backtracks, `(a+)+b` takes for ever on
 // some text, and no analysis of patterns is both simple and sound.
 

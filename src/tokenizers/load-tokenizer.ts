@@ -119,7 +119,7 @@ function readNamedTemplates(value: JsonValue | undefined): Map<string, string> {
   return templates;
 }
 
-/** Special tokens are written as texts or as added tokens with a "content". */
+/** Special tokens are written as strings or as added tokens with a "content". */
 function readSpecialTokens(config: JsonObject | null): Map<string, string> {
   const tokens = new Map<string, string>();
   for (const [key, value] of config ?? []) {

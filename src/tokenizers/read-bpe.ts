@@ -243,7 +243,7 @@ export class TokenizerJson {
   }
 }
 
-/** A value in a few words, for messages. */
+/** A value in short, for messages. */
 export function nameOf(value: unknown): string {
   if (value === undefined) return "missing";
   if (value === null) return "null";

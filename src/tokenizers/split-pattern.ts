@@ -10,7 +10,7 @@ const scripts = new Set(["Arabic", "Cyrillic", "Devanagari", "Greek", "Han", "Ha
 const foldedPairs = /ss|ff|fi|fl|st/i;
 const folds: Readonly<Record<string, string>> = { k: "kK\u212a", s: "sS\u017f" };
 
-/** What was met that is not understood, in words. */
+/** A construct that is not understood; the message names it. */
 export class UnsupportedPattern extends Error {}
 
 /**

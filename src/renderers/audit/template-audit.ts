@@ -13,10 +13,10 @@ export type HistoryChange =
   | "moves-tools"
   | "rewrites-text";
 
-/** Where two texts part, shortened; control characters are as they were. */
+/** Where two renderings part, shortened; control characters are as they were. */
 export type Difference = {
   readonly change: HistoryChange;
-  /** Of what the policy saw and sampled, from the place where the texts part. */
+  /** Of what the policy saw and sampled, from the place where they part. */
   readonly seen: string;
   /** What the template writes there. */
   readonly written: string;

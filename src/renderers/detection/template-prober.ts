@@ -10,7 +10,7 @@ import {
   type TemplateSegment,
 } from "../chat-template.ts";
 
-/** Texts that no template writes by itself. */
+/** Strings that no template writes by itself. */
 export const probeContents = {
   question: "zqzq-question",
   answer: "zqzq-answer",

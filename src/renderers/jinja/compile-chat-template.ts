@@ -83,7 +83,7 @@ function compileProgram(template: string): ChatTemplate {
   };
 }
 
-/** What transformers hands to a template, the later ones going before the earlier ones. */
+/** The variables that transformers gives to a template; later ones replace earlier ones. */
 function variablesOf({
   messages,
   tools,

@@ -217,7 +217,7 @@ const ordered =
   (left, right) =>
     isOrdered(operator, left, right);
 
-/** What can stand between two operands, and "not in", which is two words. */
+/** What can stand between two operands, and "not in", which is two tokens. */
 export const comparisons: Readonly<Record<string, Compare>> = {
   "==": pythonEquals,
   "!=": (left, right) => !pythonEquals(left, right),

@@ -183,7 +183,7 @@ function separatorPair(separators: PythonValue): readonly [string, string] {
   const items = separators instanceof PythonTuple || separators instanceof PythonList ? separators.items() : [];
   const [item, key] = items;
   if (items.length === 2 && item instanceof TracedText && key instanceof TracedText) return [item.text, key.text];
-  throw typeError("tojson wants two texts as separators");
+  throw typeError("tojson takes two strings as separators");
 }
 
 /** Starts with the first item that is read; a false value has none, and nothing else is looked at. */
@@ -209,7 +209,7 @@ function mapping(args: CallArguments): Getter {
   const [name, ...rest] = args.positional;
   if (name === undefined) {
     if (!args.named.has("attribute"))
-      throw new PythonError("FilterArgumentError", "map wants a filter or an attribute");
+      throw new PythonError("FilterArgumentError", "map takes a filter or an attribute");
     const [path, otherwise = null] = bindArguments("map", args, ["attribute", "default"]);
     return attributeGetter(path!, otherwise);
   }

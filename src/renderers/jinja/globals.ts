@@ -50,7 +50,7 @@ export function templateGlobals(now: string | null): Map<string, PythonValue> {
 function makeRange(args: CallArguments): PythonRange {
   const bounds = bindPositional("range", args, 1, 3).map((value) => {
     if (typeof value === "number" || typeof value === "boolean") return Number(value);
-    throw typeError(`a range wants integers, not a ${pythonTypeName(value)}`);
+    throw typeError(`a range takes integers, not a ${pythonTypeName(value)}`);
   });
   const [start, stop, step = 1] = bounds.length === 1 ? [0, bounds[0]!] : (bounds as [number, number, number?]);
   if (step === 0) throw valueError("the step of a range is zero");
@@ -116,8 +116,8 @@ function raise(args: CallArguments): never {
 function writeTime(args: CallArguments, now: string | null): TracedText {
   const [format] = bindArguments("strftime_now", args, ["format"], 1);
   if (format instanceof Undefined || !(format instanceof TracedText)) {
-    throw typeError(`strftime_now wants a text, not a ${pythonTypeName(format!)}`);
+    throw typeError(`strftime_now takes a string, not a ${pythonTypeName(format!)}`);
   }
-  if (now === null) throw new PythonError("no-clock", "it asks for the time and there is no clock; give one as `now`");
+  if (now === null) throw new PythonError("no-clock", "it needs the time and there is no clock; give one as `now`");
   return templateText(formatTime(parseLocalTime(now), format.text));
 }

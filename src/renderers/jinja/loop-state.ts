@@ -1,4 +1,4 @@
-// The variable `loop`. It looks one item ahead only when asked, and counts an iterator's items only when asked for a length,
+// The variable `loop`. It looks one item ahead only when that is requested, and counts an iterator's items only for a length,
 // as Jinja's does: a lazy filter may raise later than one would think.
 
 import {
@@ -19,7 +19,7 @@ export class LoopState extends PythonObject {
   readonly typeName = "LoopContext";
   readonly #depth0: number;
   readonly #recurse: ((iterable: PythonValue) => PythonValue) | null;
-  /** All items, where they are at hand; else they come one by one. */
+  /** All items, where they are available; else they come one by one. */
   #items: readonly PythonValue[] | null;
   readonly #iterator: PythonIterator | null;
   #taken = 0;
@@ -89,7 +89,7 @@ export class LoopState extends PythonObject {
   }
 
   #countAll(): number {
-    // Those already taken are never asked for again.
+    // Those already taken are never requested again.
     this.#items ??= [...Array.from<PythonValue>({ length: this.#taken }).fill(null), ...itemsOf(this.#iterator)];
     return this.#items.length;
   }

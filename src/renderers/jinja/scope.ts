@@ -160,7 +160,7 @@ export type Target = {
   /** Notes what is assigned; as parameters, the variables of a loop's or macro's body. */
   readonly analyze: (symbols: Symbols, isParameter: boolean) => void;
   readonly compile: (scope: Scope) => Assign;
-  /** Whether it has namespaces that exist is asked before the value is worked out. */
+  /** Checks, before the value is computed, that the namespaces it names exist. */
   readonly compileCheck: (scope: Scope) => (frame: Frame) => void;
 };
 

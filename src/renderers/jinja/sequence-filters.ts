@@ -58,7 +58,7 @@ export function attributeGetter(path: PythonValue, otherwise: PythonValue = null
     }, item);
 }
 
-/** Texts without their case, everything else as it is. */
+/** Strings without their case, everything else as it is. */
 function ignoreCase(value: PythonValue): PythonValue {
   return value instanceof TracedText ? value.with(pythonLower(value.text)) : value;
 }
@@ -111,7 +111,7 @@ const dictItems: Filter = (value) =>
   });
 
 const sum: BoundFilter = (value, attribute = null, start = 0) => {
-  if (start instanceof TracedText) throw typeError("texts are joined, not summed");
+  if (start instanceof TracedText) throw typeError("strings are joined, not summed");
   const get = attributeGetter(attribute);
   return itemsOf(value).reduce((total, item) => calculate("+", total, get(item)), start);
 };

@@ -268,7 +268,7 @@ function compileLoop({ target, body, otherwise }: ForParts, scope: Scope): (fram
   };
 }
 
-/** `{% for x in items if test %}`: asks item by item, as the loop goes on. */
+/** `{% for x in items if test %}`: tests item by item, as the loop advances. */
 function compileLoopFilter({ target, test }: ForParts, scope: Scope): LoopFilter {
   if (test === null) return (_, items) => items;
   const inner = compileInner(scope, { targets: [target], reads: [test] });
@@ -301,7 +301,7 @@ export function macroStatement(parts: FunctionParts): Statement {
   });
 }
 
-/** Hands its body to the callee as `caller`. */
+/** Passes its body to the callee as `caller`. */
 export function callBlock(expression: Expression, parts: FunctionParts): Statement {
   const { call } = expression;
   if (call === null) throw syntaxError("a call block calls nothing");
