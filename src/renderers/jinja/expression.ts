@@ -112,7 +112,10 @@ export function nameOf(name: string): Expression {
 }
 
 export function attributeOf(object: Expression, name: string): Expression {
-  return unary(object, (value) => read(getAttribute(value, name)));
+  return expression([object], (scope) => {
+    const value = object.compile(scope);
+    return (frame) => read(getAttribute(value(frame), name));
+  });
 }
 
 export function itemOf(object: Expression, key: Expression): Expression {

@@ -125,9 +125,13 @@ export class Run {
     this.work(text.text.length);
     checkTextLength((this.#output.length += text.text.length));
     const message = this.message ?? soleMessage(text);
-    const runs = runsOf(text).map(({ origin, length }) => ({ origin: this.#place(origin, message), length }));
-    const [only] = runs;
-    this.#output.parts.push(new TracedText(text.text, only !== undefined && runs.length === 1 ? only.origin : runs));
+    const runs = runsOf(text);
+    if (runs.length === 0) return;
+    const placed =
+      runs.length === 1
+        ? this.#place(runs[0]!.origin, message)
+        : runs.map(({ origin, length }) => ({ origin: this.#place(origin, message), length }));
+    this.#output.parts.push(new TracedText(text.text, placed));
   }
 
   /** What `write`s within `execute` give together; they go nowhere else. */
