@@ -34,9 +34,25 @@ import { type Evaluate, type Frame, maxIntegerBits, read } from "./run.ts";
 import { nameTarget, type Scope, type Target, tupleTarget } from "./scope.ts";
 import { hasTest, runTest } from "./tests.ts";
 
-export type Expression = {
-  /** Variables that it reads, in the order in which they are written. */
-  readonly names: readonly string[];
+/** What a part of a template reads. A tree, and not a list of names at every part: a hostile template nests thousands. */
+export type Reading = {
+  /** The variable that it reads by itself; `null`: none. */
+  readonly name: string | null;
+  readonly parts: readonly Reading[];
+};
+
+/** Variables that are read, in the order in which they are written. */
+export function namesIn(readings: readonly Reading[]): ReadonlySet<string> {
+  const names = new Set<string>();
+  const open = readings.toReversed();
+  for (let reading = open.pop(); reading !== undefined; reading = open.pop()) {
+    if (reading.name !== null) names.add(reading.name);
+    for (let index = reading.parts.length - 1; index >= 0; index--) open.push(reading.parts[index]!);
+  }
+  return names;
+}
+
+export type Expression = Reading & {
   readonly compile: (scope: Scope) => Evaluate;
   /** As something to assign to; `null` where it cannot be. */
   readonly target: Target | null;
@@ -46,26 +62,17 @@ export type Expression = {
 
 export type Call = { readonly callee: Expression; readonly args: Arguments };
 
-export type Arguments = {
-  readonly names: readonly string[];
+export type Arguments = Reading & {
   readonly compile: (scope: Scope) => (frame: Frame) => CallArguments;
 };
 
 /** A filter with its arguments, to be applied to a value. */
-export type FilterUse = {
-  readonly names: readonly string[];
+export type FilterUse = Reading & {
   readonly compile: (operand: Evaluate, scope: Scope) => Evaluate;
 };
 
-export function namesIn(parts: readonly { readonly names: readonly string[] }[]): readonly string[] {
-  return parts.flatMap(({ names }) => names);
-}
-
-function expression(
-  parts: readonly { readonly names: readonly string[] }[],
-  compile: Expression["compile"],
-): Expression {
-  return { names: namesIn(parts), compile, target: null, call: null };
+function expression(parts: readonly Reading[], compile: Expression["compile"]): Expression {
+  return { name: null, parts, compile, target: null, call: null };
 }
 
 export function constant(value: PythonValue): Expression {
@@ -108,7 +115,7 @@ export function nameOf(name: string): Expression {
     const value = symbols.compileName(name);
     return (frame) => read(value(frame));
   };
-  return { names: [name], compile, target: nameTarget(name), call: null };
+  return { name, parts: [], compile, target: nameTarget(name), call: null };
 }
 
 export function attributeOf(object: Expression, name: string): Expression {
@@ -272,7 +279,7 @@ export function filterUse(name: string, args: Arguments): FilterUse {
       return charged(frame, filter(value, given(frame)));
     };
   };
-  return { names: args.names, compile };
+  return { name: null, parts: args.parts, compile };
 }
 
 export function filtered(operand: Expression, filter: FilterUse): Expression {
@@ -311,7 +318,7 @@ export type ArgumentParts = {
 };
 
 const noCallArguments: CallArguments = Object.freeze({ positional: [], named: new Map<string, PythonValue>() });
-export const noArguments: Arguments = { names: [], compile: () => () => noCallArguments };
+export const noArguments: Arguments = { name: null, parts: [], compile: () => () => noCallArguments };
 
 /** The arguments of a call, evaluated left to right. Throws a "TypeError" for spreads of the wrong kind. */
 export function argumentsOf({ positional, named, spread, namedSpread }: ArgumentParts): Arguments {
@@ -329,7 +336,7 @@ export function argumentsOf({ positional, named, spread, namedSpread }: Argument
       return { positional: further === undefined ? given : [...given, ...itemsOf(further(frame))], named: givenByName };
     };
   };
-  return { names: namesIn(parts), compile };
+  return { name: null, parts, compile };
 }
 
 function addNamed(byName: Map<string, PythonValue>, spread: PythonValue): void {

@@ -79,6 +79,7 @@ describe("a hostile template is stopped, not the process", () => {
     expect(kindOf("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}")).toBe("RecursionError");
     expect(kindOf("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}")).toBe("RecursionError");
     expect(kindOf(`{{ ${"(".repeat(20_000)}1${")".repeat(20_000)} }}`)).toBe("RecursionError");
+    expect(kindOf(`{{ ${"a + ".repeat(100_000)}a }}`)).toBe("RecursionError");
     const deep = "{% macro f(n) %}{% if n %}{{ f(n - 1) }}{% endif %}x{% endmacro %}{{ f(150) }}";
     expect(kindOf(deep)).toBe("rendered 151");
   });

@@ -54,7 +54,7 @@ export class Symbols {
     return this.#parent === null ? null : this.#parent.#find(name);
   }
 
-  load(names: readonly string[]): void {
+  load(names: Iterable<string>): void {
     for (const name of names) if (this.#find(name) === null) this.#define(name, "resolve");
   }
 

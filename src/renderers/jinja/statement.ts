@@ -16,16 +16,15 @@ import {
   typeError,
   Undefined,
 } from "../../python-semantics/index.ts";
-import { constant, type Expression, type FilterUse, namesIn } from "./expression.ts";
+import { constant, type Expression, type FilterUse, namesIn, type Reading } from "./expression.ts";
 import { syntaxError } from "./lexer.ts";
 import { callValue } from "./lookup.ts";
 import { LoopState } from "./loop-state.ts";
 import { type Evaluate, type Execute, Frame } from "./run.ts";
 import { Layout, nameTarget, type Scope, Symbols, type Target } from "./scope.ts";
 
-export type Statement = {
-  /** Variables that it reads, those of its bodies included. */
-  readonly names: readonly string[];
+/** Its parts are all that it reads, in its bodies too. */
+export type Statement = Reading & {
   /** Notes what it reads and assigns in the body that it stands in. */
   readonly analyze: (symbols: Symbols) => void;
   readonly compile: (scope: Scope) => Execute;
@@ -63,7 +62,7 @@ type InnerParts = {
   readonly targets?: readonly Target[];
   readonly body?: Body;
   /** What is read beside the body. */
-  readonly reads?: readonly { readonly names: readonly string[] }[];
+  readonly reads?: readonly Reading[];
   readonly isInLoop?: boolean;
   /** Of a macro, which has frames of its own. */
   readonly layout?: Layout;
@@ -93,20 +92,20 @@ function compileInner(outer: Scope, { targets = [], body = [], reads = [], ...op
 
 type StatementParts = {
   /** What is read in the body that the statement stands in. */
-  readonly reads?: readonly { readonly names: readonly string[] }[];
+  readonly reads?: readonly Reading[];
   /** What is assigned there, after that. */
   readonly target?: Target;
   /** What is read only within, in bodies with variables of their own. */
-  readonly within?: readonly { readonly names: readonly string[] }[];
+  readonly within?: readonly Reading[];
   readonly compile: Statement["compile"];
 };
 
 function makeStatement({ reads = [], target, within = [], compile }: StatementParts): Statement {
-  const readNames = namesIn(reads);
   return {
-    names: [...readNames, ...namesIn(within)],
+    name: null,
+    parts: [...reads, ...within],
     analyze: (symbols) => {
-      symbols.load(readNames);
+      symbols.load(namesIn(reads));
       target?.analyze(symbols, false);
     },
     compile,
@@ -125,9 +124,10 @@ export function output(expression: Expression): Statement {
 
 export function ifStatement(test: Expression, body: Body, otherwise: Body): Statement {
   return {
-    names: namesIn([test, ...body, ...otherwise]),
+    name: null,
+    parts: [test, ...body, ...otherwise],
     analyze: (symbols) => {
-      symbols.load(test.names);
+      symbols.load(namesIn([test]));
       symbols.branch([body, otherwise].map((branch) => (copy) => analyzeBody(branch, copy)));
     },
     compile: (scope) => {
@@ -351,7 +351,7 @@ const specials = ["caller", "kwargs", "varargs"] as const;
 function compileFunction(parts: FunctionParts, outer: Scope): Evaluate {
   const { name, parameters, body } = parts;
   const layout = new Layout(outer.symbols.layout);
-  const used = new Set(namesIn(body));
+  const used = namesIn(body);
   const given = specials.filter((special) => used.has(special) && !parameters.some((own) => own.name === special));
   const targets = [...parameters.map((own) => own.name), ...given].map(nameTarget);
   const inner = compileInner(outer, { targets, body, reads: defaultsOf(parts), isInLoop: false, layout });
