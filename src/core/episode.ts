@@ -42,6 +42,30 @@ export type EpisodeEvent =
       readonly cutFrom: number | null;
       readonly durationMs: number;
     }
+  /** An episode that an outside program runs through the gateway: how its session was opened. */
+  | { readonly type: "session"; readonly session: JsonObject }
+  /** A call of that program, after its turn: what the request added, and what was read out of the action. */
+  | {
+      readonly type: "exchange";
+      readonly turn: number;
+      /** Number of the call in its session; the ids of tool calls have it. */
+      readonly call: number;
+      readonly dialect: "chat" | "messages" | "responses" | "completions";
+      /** SHA-256 (hex) of the request. */
+      readonly digest: string;
+      /** The turn whose conversation the messages follow; `null`: they are the whole of it. */
+      readonly basis: number | null;
+      readonly messages: readonly Message[];
+      /** OpenAI entries; `null`: those of the basis. */
+      readonly tools: readonly JsonObject[] | null;
+      readonly action: ParsedAction;
+      /** The turn whose text this conversation begins from, such as a summary; `null`: there is none. */
+      readonly continues: number | null;
+      /** Of the dialect's own bookkeeping. */
+      readonly response: { readonly hasInstructions: boolean; readonly isStored: boolean } | null;
+    }
+  /** Turns whose answers never reached their program whole: nothing of the episode can follow from them. */
+  | { readonly type: "undelivered"; readonly turns: readonly number[] }
   | { readonly type: "grade"; readonly grade: Grade; readonly durationMs: number }
   | { readonly type: "episode-end"; readonly stopReason: StopReason; readonly failure: Failure | null };
 

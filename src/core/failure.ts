@@ -98,6 +98,8 @@ export function faultAt(
 export const stopReasons = [
   "tool_ended",
   "user_hung_up",
+  /** The program that runs the episode through the gateway said so. */
+  "session_ended",
   "max_turns",
   "max_tokens",
   "context_length",
@@ -122,6 +124,7 @@ export function outcomeOf(stop: StopReason): Outcome {
   switch (stop) {
     case "tool_ended":
     case "user_hung_up":
+    case "session_ended":
     case "bad_action":
       return "completed";
     case "max_turns":

@@ -14,7 +14,7 @@ export type PlannedGroup = {
   readonly groupIndex: number;
 };
 
-export function groupIdOf(task: Task, visit: number): string {
+export function groupIdOf(task: Pick<Task, "id">, visit: number): string {
   return visit === 1 ? task.id : `${task.id}@${visit}`;
 }
 

@@ -30,6 +30,8 @@ export {
   type EpisodeParts,
   type PhaseTimeouts,
 } from "./episode/episode-options.ts";
+export { resolveOptions, type ResolvedOptions } from "./episode/episode-options.ts";
+export { sampleTurn } from "./episode/sample-turn.ts";
 export { episodeSamples, episodeUsage, type EpisodeUsage } from "./episode/episode-samples.ts";
 export { type ChatEpisodeParts, runChatEpisode, runEpisode } from "./episode/run-episode.ts";
 export { type AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
@@ -63,13 +65,16 @@ export {
   episodeSeed,
   type FinishedGroup,
   type GroupFilter,
+  groupIdOf,
   type GroupMember,
   type GroupPolicy,
+  groupRecord,
   type GroupView,
   keepAllGroups,
   keepRewardRange,
   minGradedToTrain,
   type PlannedGroup,
+  reasonToDrop,
 } from "./groups.ts";
 export {
   type BegunGroup,

@@ -118,6 +118,11 @@ export function viewEvent(event: EpisodeEvent): EventView {
       const { turn, result, durationMs } = event;
       return { type, turn, text: result.text, is_error: result.isError, duration_ms: durationMs };
     }
+    case "session":
+    case "undelivered":
+      return { type };
+    case "exchange":
+      return { type, turn: event.turn, reasoning: event.action.reasoning, text: event.action.content };
     case "grade":
       return { type, reward: event.grade.reward, metrics: event.grade.metrics };
     case "episode-end":

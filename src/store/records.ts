@@ -177,6 +177,8 @@ type TurnEvent = Extract<EpisodeEvent, { readonly type: "turn" }>;
 /** An event of `episodes.jsonl`, whose turns stand in a list of their own. */
 type StoredEvent = Exclude<EpisodeEvent, TurnEvent> | (Omit<TurnEvent, "turn"> & { readonly turn: number });
 
+type Exchange = Extract<EpisodeEvent, { readonly type: "exchange" }>;
+
 const attempts = list(attempt);
 const durationMs = number;
 
@@ -196,6 +198,22 @@ const otherEvents = {
     cutFrom: [nullable(number), "characters of the whole text, where it was cut"],
     durationMs,
   },
+  session: { session: jsonObject },
+  exchange: {
+    turn: number,
+    call: number,
+    dialect: oneOf<Exchange["dialect"]>(["chat", "messages", "responses", "completions"]),
+    digest: [text, "SHA-256 of the request"],
+    basis: [nullable(number), "the turn whose conversation the messages follow"],
+    messages: list(message),
+    tools: [nullable(list(jsonObject)), "null: those of the basis"],
+    action,
+    continues: [nullable(number), "the turn whose text the conversation begins from"],
+    response: nullable(
+      record<NonNullable<Exchange["response"]>>("ResponseFacts", { hasInstructions: boolean, isStored: boolean }),
+    ),
+  },
+  undelivered: { turns: list(number) },
   grade: { grade, durationMs },
   "episode-end": { stopReason, failure: nullable(failure) },
 } as const;

@@ -76,6 +76,9 @@ export function factsOf(event: EpisodeEvent): EventFacts | null {
     case "grade":
       return { ...plain, phase: "grade", durationMs: event.durationMs };
     case "episode-start":
+    case "session":
+    case "exchange":
+    case "undelivered":
     case "decision":
     case "episode-end":
       return null;

@@ -122,7 +122,12 @@ export function createRunMetrics(): RunMetrics {
           ended.inc({ outcome: outcomeOf(event.stopReason), stop_reason: event.stopReason });
           if (event.failure !== null) failures.inc({ boundary: event.failure.boundary, code: event.failure.code });
           return;
+        case "exchange":
+          for (const { code } of event.action.problems) problems.inc({ code });
+          return;
         case "agent-reply":
+        case "session":
+        case "undelivered":
         case "tool-result":
           return;
         default:

@@ -3,4 +3,4 @@
 export { branchesOf, joinPath, pathTo, turnPrompt, turnSequence } from "./branches.ts";
 export { alignmentViolations, conservationViolations, countOnes } from "./check-samples.ts";
 export { dumpSample, toSamples, type SampleOrigin, type ToSamplesOptions } from "./samples.ts";
-export { TrajectoryRecorder } from "./recorder.ts";
+export { makeTurn, TrajectoryRecorder } from "./recorder.ts";

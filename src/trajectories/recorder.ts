@@ -13,6 +13,34 @@ export type ObservationFacts = Pick<Turn, "spelledTokens" | "deviation">;
 
 const plainObservation: ObservationFacts = { spelledTokens: 0, deviation: null };
 
+/** An action on its observation. Throws a plain error when the parts of the result do not fit one another. */
+export function makeTurn(
+  {
+    sampledTokens,
+    logprobs,
+    finish,
+    weightSpans,
+  }: Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans">,
+  observed: Pick<Turn, "index" | "parent" | "observationTokens" | "spelledTokens" | "deviation" | "rewriteReason">,
+): Turn {
+  const { index, parent, observationTokens, spelledTokens, deviation, rewriteReason } = observed;
+  if (logprobs !== null && logprobs.length !== sampledTokens.length) {
+    throw new Error(
+      `Cannot record turn ${index}: ${logprobs.length} logprobs for ${sampledTokens.length} sampled tokens; give one each, or null.`,
+    );
+  }
+  const spanned = weightSpans.reduce((sum, span) => sum + span.tokenCount, 0);
+  if (spanned !== sampledTokens.length) {
+    throw new Error(
+      `Cannot record turn ${index}: weight spans cover ${spanned} of ${sampledTokens.length} sampled tokens; they must cover all.`,
+    );
+  }
+  return {
+    ...{ index, parent, observationTokens, spelledTokens, deviation },
+    ...{ sampledTokens, logprobs, finish, weightSpans, rewriteReason },
+  };
+}
+
 /** Records one policy's turns in one episode. Throws plain errors on misuse: they are bugs of the caller. */
 export class TrajectoryRecorder {
   readonly #turns: Turn[] = [];
@@ -56,35 +84,18 @@ export class TrajectoryRecorder {
 
   /** Records the action that the engine sampled on the current prompt. */
   act(result: Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans">): Turn {
-    const { sampledTokens, logprobs } = result;
     if (this.#prompt.length === this.#observedFrom && this.#turns.length === 0) {
       throw new Error("Cannot record an action before the first observation: the prompt is empty; call extend first.");
     }
-    if (logprobs !== null && logprobs.length !== sampledTokens.length) {
-      throw new Error(
-        `Cannot record turn ${this.#turns.length}: ${logprobs.length} logprobs for ${sampledTokens.length} sampled tokens; give one each, or null.`,
-      );
-    }
-    const spanned = result.weightSpans.reduce((sum, span) => sum + span.tokenCount, 0);
-    if (spanned !== sampledTokens.length) {
-      throw new Error(
-        `Cannot record turn ${this.#turns.length}: weight spans cover ${spanned} of ${sampledTokens.length} sampled tokens; they must cover all.`,
-      );
-    }
-    const turn: Turn = {
+    const turn = makeTurn(result, {
       index: this.#turns.length,
       parent: this.#parent,
       observationTokens: this.#prompt.view(this.#observedFrom),
-      spelledTokens: this.#observed.spelledTokens,
-      deviation: this.#observed.deviation,
-      sampledTokens,
-      logprobs,
-      finish: result.finish,
-      weightSpans: result.weightSpans,
       rewriteReason: this.#rewriteReason,
-    };
+      ...this.#observed,
+    });
     this.#turns.push(turn);
-    this.#prompt.append(sampledTokens);
+    this.#prompt.append(turn.sampledTokens);
     this.#parent = turn.index;
     this.#observedFrom = this.#prompt.length;
     this.#rewriteReason = null;

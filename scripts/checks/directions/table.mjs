@@ -86,12 +86,13 @@ export const modules = {
   rollout: { imports: ["core", "lib", "python-semantics", "trajectories", "store", "queue"] },
   export: { imports: ["core", "trajectories"], packages: { "hyparquet-writer": "export/files.ts" } },
 
+  // Node's own server and no framework: only the socket says whether an answer was delivered.
   gateway: {
-    imports: ["core", "lib", "python-semantics", "trajectories"],
-    packages: { hono: "*", "@hono/node-server": "*" },
+    imports: ["core", "lib", "python-semantics", "trajectories", "rollout", "store"],
+    packages: { zod: "*" },
   },
   service: {
-    imports: ["core", "lib", "python-semantics", "rollout", "gateway", "queue"],
+    imports: ["core", "lib", "python-semantics", "rollout", "queue"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
   "learner/model": { imports: ["core", "lib"] },

@@ -46,13 +46,33 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
           indent(`retried: ${failure.boundary}/${failure.code}: ${printable(shorten(failure.message, 200))}`),
         ),
       );
+    case "exchange":
+      return exchangeLines(event, view);
     case "episode-start":
+    case "session":
+    case "undelivered":
     case "grade":
     case "episode-end":
       return [];
     default:
       return event satisfies never;
   }
+}
+
+/** A call of an outside program: what it added, and what it was answered. */
+function exchangeLines(
+  { messages, action, basis }: Extract<EpisodeEvent, { readonly type: "exchange" }>,
+  view: View,
+): string[] {
+  const { colours } = view;
+  const lines = basis === null ? [colours.dim(indent("a conversation begins"))] : [];
+  for (const { role, content } of messages) lines.push(...labelled(colours.cyan(role), content, view));
+  if (action.reasoning !== null) lines.push(...labelled(colours.dim("thinks"), action.reasoning.trim(), view));
+  if (action.content !== "") lines.push(...labelled(colours.green("agent"), action.content, view));
+  for (const { name, argumentsText } of action.toolCalls) {
+    lines.push(...labelled(colours.yellow("calls"), `${name}(${argumentsText})`, view));
+  }
+  return lines;
 }
 
 function decisionLines(reasoning: string | null, decision: Decision, view: View): string[] {

@@ -10,6 +10,7 @@ import { conservationViolations, toSamples } from "../../trajectories/index.ts";
 export function episodeSamples(episode: Episode): EpisodeSamples {
   if (episode.historyPolicy === "no-tokens") return { samples: [], dropped: [] };
   const reason = dropReason(episode);
+  const unread = new Set(episode.events.flatMap((event) => (event.type === "undelivered" ? event.turns : [])));
   const result = toSamples(
     episode.trajectory,
     {
@@ -21,7 +22,10 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
       historyPolicy: episode.historyPolicy,
     },
     // In an episode that trains, only attempts that were sampled again have ended in an abort.
-    { dropTurn: ({ finish }) => reason ?? (finish.reason === "abort" ? "discarded-turn" : null) },
+    {
+      dropTurn: ({ finish, index }) =>
+        reason ?? (finish.reason === "abort" || unread.has(index) ? "discarded-turn" : null),
+    },
   );
   const violations = conservationViolations(episode.trajectory, result);
   if (violations.length > 0) {

@@ -1,0 +1,355 @@
+// OpenAI's Responses: POST /v1/responses, whole and streamed. Items that were given out are known by their ids again, and a
+// response can be continued by its id. Shapes as clients sent them over the wire (Codex, OpenAI Agents, AI SDK); the order of
+// events is the one that all of them accept.
+
+import { z } from "zod";
+import type { AssistantMessage, Message } from "../../core/index.ts";
+import { endingOf, type GatewayAnswer, type GatewayRequest, GatewayError, type SampledItems } from "../request.ts";
+import { errorBody, readToolChoice } from "./chat.ts";
+import type { AnswerHead, AnswerStream, Dialect } from "./dialect.ts";
+import {
+  AssistantBuilder,
+  callNames,
+  contentSchema,
+  limitSchema,
+  makeTool,
+  readBody,
+  readSampling,
+  readText,
+  samplingShape,
+  sse,
+  unsupported,
+} from "./fields.ts";
+
+const itemSchema = z.looseObject({
+  type: z.string().nullish(),
+  id: z.string().nullish(),
+  role: z.enum(["system", "developer", "user", "assistant"]).optional(),
+  content: contentSchema.nullish(),
+  summary: contentSchema.nullish(),
+  name: z.string().optional(),
+  call_id: z.string().optional(),
+  arguments: z.string().optional(),
+  output: contentSchema.nullish(),
+});
+type Item = z.infer<typeof itemSchema>;
+
+const toolSchema = z.looseObject({
+  type: z.string(),
+  name: z.string().optional(),
+  description: z.string().nullish(),
+  parameters: z.unknown().optional(),
+});
+
+const bodySchema = z.looseObject({
+  model: z.string().default(""),
+  instructions: z.string().nullish(),
+  input: z.union([z.string(), z.array(itemSchema)]).default([]),
+  previous_response_id: z.string().nullish(),
+  tools: z.array(toolSchema).nullish(),
+  tool_choice: z.unknown().optional(),
+  text: z.looseObject({ format: z.looseObject({ type: z.string() }).nullish() }).nullish(),
+  max_output_tokens: limitSchema,
+  store: z.boolean().nullish(),
+  stream: z.boolean().nullish(),
+  background: z.boolean().nullish(),
+  ...samplingShape,
+});
+
+export const responsesDialect: Dialect = {
+  name: "responses",
+  read: (raw, items) => {
+    const body = readBody(bodySchema, raw);
+    const format = body.text?.format?.type ?? "text";
+    if (format !== "text") throw unsupported(`text.format "${format}" needs an engine with a grammar`, "text.format");
+    if (body.background === true)
+      throw unsupported("background responses are not kept; leave background out", "background");
+    const instructions: Message[] =
+      typeof body.instructions === "string" ? [{ role: "system", content: body.instructions }] : [];
+    const before = body.previous_response_id ? historyOf(body.previous_response_id, items) : [];
+    const input: Item[] = typeof body.input === "string" ? [{ role: "user", content: body.input }] : body.input;
+    const tools = body.tools ?? [];
+    const functions = tools.filter(({ type, name }) => type === "function" && name !== undefined);
+    return {
+      messages: [...instructions, ...before, ...readItems(input, { items, before })],
+      tools: functions.map(({ name = "", ...tool }) => makeTool({ ...tool, name })),
+      mayCall: readToolChoice(body.tool_choice),
+      maxTokens: body.max_output_tokens ?? null,
+      stop: [],
+      isStreamed: body.stream ?? false,
+      model: body.model,
+      ...readSampling(body),
+      ignoredTools: tools.length - functions.length,
+      includesUsage: true,
+      response: { hasInstructions: instructions.length > 0, isStored: body.store ?? true },
+    };
+  },
+  whole: (answer, request) => responseOf(answer, request, answer),
+  stream: (head, request): AnswerStream => new ResponseStream(head, request),
+  error: errorBody,
+};
+
+function historyOf(responseId: string, items: SampledItems): readonly Message[] {
+  const call = numberIn(responseId, "resp", items.idPrefix)?.call ?? null;
+  const known = call === null || items.answer(call)?.isStored !== true ? null : items.history(call);
+  if (known === null) {
+    throw new GatewayError(
+      "invalid-request",
+      `Cannot continue response "${responseId}": this session has not stored it; send the whole input instead.`,
+      { param: "previous_response_id" },
+    );
+  }
+  // Instructions of an earlier response are not carried over.
+  return known.hasInstructions ? known.messages.slice(1) : known.messages;
+}
+
+function readItems(
+  input: readonly Item[],
+  { items, before }: { readonly items: SampledItems; readonly before: readonly Message[] },
+): Message[] {
+  const names = callNames();
+  for (const message of before) {
+    if (message.role === "assistant") for (const { id, name } of message.toolCalls) names.add(id, name);
+  }
+  const messages: Message[] = [];
+  const assistant = new AssistantBuilder();
+  const close = (): void => {
+    const message = assistant.take();
+    if (message !== null) messages.push(message);
+  };
+  const call = (id: string, name: string, argumentsText: string): void => {
+    names.add(id, name);
+    assistant.call({ id, name, argumentsText });
+  };
+  input.forEach((item, index) => {
+    const param = `input.${index}`;
+    const type = item.type ?? (item.role === undefined ? "unknown" : "message");
+    switch (type) {
+      case "message": {
+        const content = readText(item.content, `${param}.content`);
+        if (item.role === "assistant") return assistant.text(content);
+        close();
+        return void messages.push({ role: item.role === "user" ? "user" : "system", content });
+      }
+      case "reasoning":
+        return assistant.reasoning(readText(item.summary, `${param}.summary`));
+      case "function_call":
+        return call(item.call_id ?? "", item.name ?? "", item.arguments ?? "{}");
+      case "item_reference": {
+        const part = referenced(item.id ?? "", items);
+        if (part.type === "call") return call(part.call.id, part.call.name, part.call.argumentsText);
+        return part.type === "reasoning" ? assistant.reasoning(part.text) : assistant.text(part.text);
+      }
+      case "function_call_output": {
+        close();
+        const callId = item.call_id ?? "";
+        const content = readText(item.output, `${param}.output`);
+        return void messages.push({ role: "tool", content, name: names.of(callId), callId });
+      }
+      default:
+        throw unsupported(`input of type "${type}" cannot be shown to a model of text`, param);
+    }
+  });
+  close();
+  return messages;
+}
+
+type Referenced =
+  | { readonly type: "reasoning" | "content"; readonly text: string }
+  | { readonly type: "call"; readonly call: AssistantMessage["toolCalls"][number] };
+
+function referenced(id: string, items: SampledItems): Referenced {
+  const kind = id.slice(0, id.indexOf("_"));
+  const place = ["rs", "msg", "fc"].includes(kind) ? numberIn(id, kind, items.idPrefix) : null;
+  const action = place === null ? null : (items.answer(place.call)?.action ?? null);
+  const call = action?.toolCalls[place?.item ?? 0];
+  if (action !== null && kind === "rs") return { type: "reasoning", text: action.reasoning ?? "" };
+  if (action !== null && kind === "msg") return { type: "content", text: action.content };
+  if (call !== undefined && kind === "fc") return { type: "call", call };
+  throw new GatewayError("invalid-request", `Cannot find item "${id}": this session has not given it out.`, {
+    param: "input",
+  });
+}
+
+/** The numbers in an id of ours: `resp_<prefix>_<call>`, `fc_<prefix>_<call>_<item>`. */
+function numberIn(id: string, kind: string, prefix: string): { readonly call: number; readonly item: number } | null {
+  const start = `${kind}_${prefix}_`;
+  const match = id.startsWith(start) ? /^(\d{1,9})(?:_(\d{1,4}))?$/.exec(id.slice(start.length)) : null;
+  return match === null ? null : { call: Number(match[1]), item: Number(match[2] ?? 0) };
+}
+
+type OutputItem = { readonly id: string; readonly type: "reasoning" | "message" | "function_call" };
+
+function reasoningItem(head: AnswerHead, text: string): OutputItem {
+  const fields = { summary: text === "" ? [] : [{ type: "summary_text", text }] };
+  return Object.assign({ id: `rs_${head.idPrefix}_${head.call}`, type: "reasoning" as const }, fields);
+}
+
+function messageItem(head: AnswerHead, status: string, text: string | null): OutputItem {
+  const fields = { status, role: "assistant", content: text === null ? [] : [textPart(text)] };
+  return Object.assign({ id: `msg_${head.idPrefix}_${head.call}`, type: "message" as const }, fields);
+}
+
+function textPart(text: string): object {
+  return { type: "output_text", text, annotations: [], logprobs: [] };
+}
+
+function callItems({ action, idPrefix, call: number }: GatewayAnswer): (OutputItem & { readonly arguments: string })[] {
+  return action.toolCalls.map(({ id, name, argumentsText }, place) => ({
+    ...{ id: `fc_${idPrefix}_${number}_${place}`, type: "function_call", status: "completed" },
+    ...{ call_id: id, name, arguments: argumentsText },
+  }));
+}
+
+function outputOf(answer: GatewayAnswer): OutputItem[] {
+  const { reasoning, content } = answer.action;
+  return [
+    ...(reasoning === null || reasoning === "" ? [] : [reasoningItem(answer, reasoning)]),
+    ...(content === "" ? [] : [messageItem(answer, "completed", content)]),
+    ...callItems(answer),
+  ];
+}
+
+function responseOf(head: AnswerHead, request: GatewayRequest, answer: GatewayAnswer | null): object {
+  const isCut = answer !== null && endingOf(answer) === "length";
+  return {
+    id: `resp_${head.idPrefix}_${head.call}`,
+    object: "response",
+    created_at: head.createdAt,
+    status: answer === null ? "in_progress" : isCut ? "incomplete" : "completed",
+    error: null,
+    incomplete_details: isCut ? { reason: "max_output_tokens" } : null,
+    instructions: null,
+    max_output_tokens: request.maxTokens,
+    model: request.model,
+    output: answer === null ? [] : outputOf(answer),
+    parallel_tool_calls: true,
+    previous_response_id: null,
+    reasoning: { effort: null, summary: null },
+    store: request.response?.isStored ?? true,
+    temperature: 1,
+    text: { format: { type: "text" } },
+    tool_choice: "auto",
+    tools: [],
+    top_p: 1,
+    truncation: "disabled",
+    usage: answer === null ? null : usageOf(answer),
+    metadata: {},
+  };
+}
+
+/** Input tokens include the cached ones. */
+function usageOf({ usage }: GatewayAnswer): unknown {
+  return {
+    input_tokens: usage.promptTokens,
+    input_tokens_details: { cached_tokens: usage.cachedTokens ?? 0 },
+    output_tokens: usage.sampledTokens,
+    output_tokens_details: { reasoning_tokens: 0 },
+    total_tokens: usage.promptTokens + usage.sampledTokens,
+  };
+}
+
+class ResponseStream implements AnswerStream {
+  readonly #head: AnswerHead;
+  readonly #request: GatewayRequest;
+  #sequence = 0;
+  #index = -1;
+  #open: { readonly type: "reasoning" | "content"; text: string } | null = null;
+
+  constructor(head: AnswerHead, request: GatewayRequest) {
+    this.#head = head;
+    this.#request = request;
+  }
+
+  start(): string {
+    const response = responseOf(this.#head, this.#request, null);
+    return this.#event("response.created", { response }) + this.#event("response.in_progress", { response });
+  }
+
+  delta({ type, text }: { readonly type: "reasoning" | "content"; readonly text: string }): string {
+    let out = "";
+    if (this.#open?.type !== type) {
+      out = this.#closeOpen() + this.#begin(type);
+      this.#open = { type, text: "" };
+    }
+    this.#open.text += text;
+    return (
+      out +
+      this.#event(type === "reasoning" ? summaryDelta : textDelta, {
+        ...this.#place(type),
+        delta: text,
+        ...logprobsOf(type),
+      })
+    );
+  }
+
+  end(answer: GatewayAnswer): { readonly rest: string; readonly terminal: string } {
+    let rest = this.#closeOpen();
+    for (const item of callItems(answer)) {
+      this.#index++;
+      const place = { item_id: item.id, output_index: this.#index };
+      rest += this.#event("response.output_item.added", {
+        output_index: this.#index,
+        item: { ...item, status: "in_progress", arguments: "" },
+      });
+      rest += this.#event("response.function_call_arguments.delta", { ...place, delta: item.arguments });
+      rest += this.#event("response.function_call_arguments.done", { ...place, arguments: item.arguments });
+      rest += this.#event("response.output_item.done", { output_index: this.#index, item });
+    }
+    const response = responseOf(this.#head, this.#request, answer);
+    const type = endingOf(answer) === "length" ? "response.incomplete" : "response.completed";
+    return { rest, terminal: this.#event(type, { response }) };
+  }
+
+  error(error: GatewayError): string {
+    const { error: body } = errorBody(error) as { readonly error: { readonly code: string; readonly message: string } };
+    const response = responseOf(this.#head, this.#request, null);
+    const failed = { ...response, status: "failed", error: { code: body.code, message: body.message } };
+    return this.#event("response.failed", { response: failed });
+  }
+
+  #event(type: string, fields: object): string {
+    return sse({ type, sequence_number: this.#sequence++, ...fields }, type);
+  }
+
+  #place(type: "reasoning" | "content"): object {
+    const id = `${type === "reasoning" ? "rs" : "msg"}_${this.#head.idPrefix}_${this.#head.call}`;
+    const place = { item_id: id, output_index: this.#index };
+    return type === "reasoning" ? { ...place, summary_index: 0 } : { ...place, content_index: 0 };
+  }
+
+  #begin(type: "reasoning" | "content"): string {
+    this.#index++;
+    const item = type === "reasoning" ? reasoningItem(this.#head, "") : messageItem(this.#head, "in_progress", null);
+    const added = this.#event("response.output_item.added", { output_index: this.#index, item });
+    const part = type === "reasoning" ? { type: "summary_text", text: "" } : textPart("");
+    const name = type === "reasoning" ? "response.reasoning_summary_part.added" : "response.content_part.added";
+    return added + this.#event(name, { ...this.#place(type), part });
+  }
+
+  #closeOpen(): string {
+    if (this.#open === null) return "";
+    const { type, text } = this.#open;
+    const place = this.#place(type);
+    this.#open = null;
+    const isText = type === "content";
+    const item = isText ? messageItem(this.#head, "completed", text) : reasoningItem(this.#head, text);
+    const part = isText ? textPart(text) : { type: "summary_text", text };
+    return (
+      this.#event(isText ? "response.output_text.done" : "response.reasoning_summary_text.done", {
+        ...place,
+        text,
+        ...logprobsOf(type),
+      }) +
+      this.#event(isText ? "response.content_part.done" : "response.reasoning_summary_part.done", { ...place, part }) +
+      this.#event("response.output_item.done", { output_index: this.#index, item })
+    );
+  }
+}
+
+const summaryDelta = "response.reasoning_summary_text.delta";
+const textDelta = "response.output_text.delta";
+
+function logprobsOf(type: "reasoning" | "content"): object {
+  return type === "content" ? { logprobs: [] } : {};
+}

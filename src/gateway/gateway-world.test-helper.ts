@@ -1,0 +1,144 @@
+// A gateway in front of a policy that plays texts, with all its prompts and actions at hand, and clients that echo what they were
+// answered as real ones do.
+
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Episode, SampleRequest, SampleResult } from "../core/index.ts";
+import { createScriptedEngine, type ScriptedEngine } from "../engines/scripted/index.ts";
+import { createQwenRenderer } from "../renderers/index.ts";
+import { episodeSamples } from "../rollout/index.ts";
+import { createFileRunStore, type FileRunStore, openRunFolder, resumeFileRunStore } from "../store/index.ts";
+import { createReadableTokenizer } from "../tokenizers/index.ts";
+import { turnPrompt } from "../trajectories/index.ts";
+import { createGateway, type Gateway, type GatewayOptions } from "./index.ts";
+
+export const tokenizer = createReadableTokenizer();
+
+/** What the policy says, by the text of its prompt. */
+export type Policy = (prompt: string, call: number) => string | Promise<string>;
+
+export type World = {
+  readonly gateway: Gateway;
+  readonly store: FileRunStore;
+  readonly folder: string;
+  readonly engine: ScriptedEngine;
+  /** Prompts that the engine saw, and what it sampled. */
+  readonly sampled: { readonly prompt: Uint32Array; readonly tokens: Uint32Array }[];
+  /** Stops as a killed process does: nothing is closed. Then another takes up its folder. */
+  restart(): Promise<World>;
+  close(): Promise<void>;
+};
+
+export async function openWorld(policy: Policy, options: GatewayOptions = {}, folder?: string): Promise<World> {
+  const place = folder ?? mkdtempSync(join(tmpdir(), "trainable-agents-gateway-"));
+  const sampled: World["sampled"] = [];
+  const scripted = createScriptedEngine({
+    tokenizer,
+    script: async ({ prompt }: SampleRequest, { call }) =>
+      `${await policy(tokenizer.decode(prompt.view()), call)}<|im_end|>`,
+  });
+  const engine: ScriptedEngine = Object.assign(Object.create(scripted) as ScriptedEngine, {
+    sample: async (request: SampleRequest, own?: { readonly signal?: AbortSignal }): Promise<SampleResult> => {
+      const prompt = request.prompt.view().slice();
+      const result = await scripted.sample(request, own);
+      sampled.push({ prompt, tokens: result.sampledTokens });
+      return result;
+    },
+  });
+  const earlier = folder === undefined ? null : await resumeFileRunStore(place);
+  const store = earlier?.store ?? createFileRunStore(place);
+  await store.begin(new Map<string, never>([["format", 2 as never]]));
+  const gateway = createGateway(
+    { engine, renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }), store },
+    options,
+  );
+  if (earlier !== null) {
+    const inFlight = await Promise.all([...earlier.inFlight].map((id) => store.recorded(id)));
+    const ended: (Episode & { undecided: Episode | null })[] = [];
+    const decided = new Set([...earlier.decided.values()].flatMap(({ episodeIds }) => episodeIds));
+    for await (const episode of openRunFolder(place).episodes()) {
+      ended.push({ ...episode, undecided: decided.has(episode.id) ? null : episode });
+    }
+    gateway.restore({ inFlight, ended, decided: earlier.decided.keys() });
+  }
+  return {
+    ...{ gateway, store, engine, sampled, folder: place },
+    restart: async () => {
+      gateway.close();
+      await store.close(new Map<string, never>([["format", 2 as never]]));
+      return openWorld(policy, options, place);
+    },
+    close: async () => {
+      gateway.close();
+      await store.close(new Map<string, never>([["format", 2 as never]]));
+    },
+  };
+}
+
+/** What must hold of an ended session: every prompt and action stands in the record as the engine had it, once. */
+export function recordViolations(episode: Episode, sampled: World["sampled"]): string[] {
+  const { turns } = episode.trajectory;
+  const violations: string[] = [];
+  turns.forEach((turn, index) => {
+    const prompt = [...turnPrompt(episode.trajectory, index)].join(" ");
+    const action = [...turn.sampledTokens].join(" ");
+    const times = sampled.filter((one) => [...one.prompt].join(" ") === prompt && [...one.tokens].join(" ") === action);
+    if (times.length === 0) violations.push(`Turn ${index}: the engine never saw this prompt and action.`);
+  });
+  // Throws when a token would be lost or trained twice.
+  const { samples, dropped } = episodeSamples(episode);
+  const trained = samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((ones, one) => ones + one, 0), 0);
+  const left = dropped.reduce((sum, { count }) => sum + count, 0);
+  const all = turns.reduce((sum, { sampledTokens }) => sum + sampledTokens.length, 0);
+  if (trained + left !== all && episode.reward !== null)
+    violations.push(`${trained} trained and ${left} dropped of ${all} tokens.`);
+  return violations;
+}
+
+export type Answered = {
+  readonly status: number;
+  readonly json: Record<string, unknown>;
+  readonly text: string;
+  readonly headers: Readonly<Record<string, string>>;
+};
+
+/** Sends a request, reads all of the answer, and says that it was delivered. */
+export async function post(
+  gateway: Gateway,
+  path: string,
+  body: unknown,
+  {
+    key = "s1",
+    delivers = true,
+    method = "POST",
+  }: { readonly key?: string | null; readonly delivers?: boolean; readonly method?: string } = {},
+): Promise<Answered> {
+  const answer = await gateway.handle({
+    ...{ method, url: path, body: body === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(body)) },
+    headers: {
+      "content-type": "application/json",
+      host: "127.0.0.1",
+      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+    },
+  });
+  let text = "";
+  if (typeof answer.body === "string") text = answer.body;
+  else for await (const part of answer.body) text += part;
+  if (delivers) answer.delivered?.();
+  let json: Record<string, unknown> = {};
+  try {
+    json = JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    // A stream of events.
+  }
+  return { status: answer.status, headers: answer.headers, json, text };
+}
+
+/** The data of server-sent events, without comments and the end mark. */
+export function eventsOf(text: string): unknown[] {
+  return text
+    .split("\n")
+    .filter((line) => line.startsWith("data: ") && line !== "data: [DONE]")
+    .map((line): unknown => JSON.parse(line.slice(6)));
+}

@@ -1,0 +1,272 @@
+import { describe, expect, test } from "vitest";
+import { episodeSamples } from "../rollout/index.ts";
+import { openRunFolder } from "../store/index.ts";
+import {
+  chatClient,
+  chatMessage,
+  type Client,
+  messagesClient,
+  responsesClient,
+  weather,
+} from "./clients.test-helper.ts";
+import { openWorld, post, recordViolations, tokenizer, type World } from "./gateway-world.test-helper.ts";
+
+const call = (city: string): string =>
+  `<tool_call>\n{"name": "get_weather", "arguments": {"city": "${city}"}}\n</tool_call>`;
+
+/** Thinks, looks at two cities, and says what it saw. */
+function policy(prompt: string): string {
+  const results = prompt.split("<tool_response>").length - 1;
+  const first = prompt.includes("<tools>") && results < 2;
+  return first ? `Let me look.\n${call(["Rome", "Oslo"][results]!)}` : "Sunny in both.";
+}
+
+async function converse(world: World, client: Client, stream: boolean, key = "s1"): Promise<number> {
+  for (let turns = 1; ; turns++) {
+    const answer = await post(world.gateway, client.path, client.body(stream), { key });
+    expect(answer.status, answer.text).toBe(200);
+    if (!client.take(answer, stream)) return turns;
+  }
+}
+
+const clients: readonly (readonly [string, () => Client])[] = [
+  ["chat", chatClient],
+  ["messages", messagesClient],
+  ["responses, items echoed", () => responsesClient({ refers: "items" })],
+  ["responses, items by reference", () => responsesClient({ refers: "references" })],
+  ["responses, continued by id", () => responsesClient({ refers: "previous" })],
+];
+
+type Wire = Readonly<Record<string, unknown>>;
+
+describe.each(clients)("a conversation over %s", (_name, client) => {
+  test.each([false, true])("is one append-only trajectory, streamed: %s", async (stream) => {
+    const world = await openWorld(policy);
+    expect(await converse(world, client(), stream)).toBe(3);
+    const { counters } = world.gateway.sessions[0]!;
+    expect(counters).toMatchObject({ calls: 3, extended: 2, branched: {}, reencoded: 0 });
+    await world.gateway.reward("s1", { reward: 1, metrics: {}, log: "", info: new Map() });
+    const episode = await world.gateway.end("s1");
+    expect(recordViolations(episode, world.sampled)).toEqual([]);
+    expect(episodeSamples(episode).samples).toHaveLength(1);
+    expect(episode).toMatchObject({ reward: 1, outcome: "completed", stopReason: "session_ended" });
+    await world.close();
+  });
+});
+
+describe("a history", () => {
+  const ask = (world: World, messages: readonly unknown[], more: object = {}) =>
+    post(world.gateway, "/v1/chat/completions", { model: "m", messages, ...more });
+  const user = (content: string) => ({ role: "user", content });
+  const assistant = (content: string) => ({ role: "assistant", content });
+
+  test("that the client edited begins a branch from what is left of it", async () => {
+    const world = await openWorld((_prompt, at) => `answer ${at}`);
+    await ask(world, [user("a")]);
+    await ask(world, [user("a"), assistant("answer 0"), user("b")]);
+    await ask(world, [user("a"), assistant("answer 0"), user("b"), assistant("edited"), user("c")]);
+    const [session] = world.gateway.sessions;
+    expect(session!.counters.branched).toEqual({ "history-edited": 1 });
+    await world.gateway.reward("s1", { reward: 1, metrics: {}, log: "", info: new Map() });
+    const episode = await world.gateway.end("s1");
+    expect(episode.trajectory.turns.map(({ parent }) => parent)).toEqual([null, 0, 0]);
+    expect(recordViolations(episode, world.sampled)).toEqual([]);
+    await world.close();
+  });
+
+  test("of sub-agents is a forest; a summary is linked to the conversation that begins from it", async () => {
+    const summary =
+      "A summary of what was said so far, long enough that nobody says it by accident, in this very form.";
+    const world = await openWorld((prompt) => (prompt.includes("summarise") ? summary : "fine"));
+    await ask(world, [user("a")]);
+    await ask(world, [{ role: "system", content: "you are another" }, user("sub")]);
+    await ask(world, [user("a"), assistant("fine"), user("summarise")]);
+    await ask(world, [user(`Continue from: ${summary}`), user("next")]);
+    const [session] = world.gateway.sessions;
+    expect(session!.counters.branched).toEqual({ "another-conversation": 1, compaction: 1 });
+    await world.gateway.reward("s1", { reward: 1, metrics: {}, log: "", info: new Map() });
+    const episode = await world.gateway.end("s1");
+    expect(recordViolations(episode, world.sampled)).toEqual([]);
+    expect(episode.events.flatMap((event) => (event.type === "exchange" ? [event.continues] : []))).toEqual([
+      null,
+      null,
+      null,
+      2,
+    ]);
+    expect(episodeSamples(episode).samples).toHaveLength(3);
+    await world.close();
+  });
+
+  test("with other tools begins a branch; one that is requested again is sampled again beside the first", async () => {
+    const world = await openWorld((_prompt, at) => `answer ${at}`);
+    await ask(world, [user("a")]);
+    await ask(world, [user("a"), assistant("answer 0"), user("b")], {
+      tools: [{ type: "function", function: weather }],
+    });
+    const again = [user("a"), assistant("answer 0"), user("b")];
+    await ask(world, again);
+    await ask(world, again);
+    expect(world.gateway.sessions[0]!.counters).toMatchObject({
+      replayed: 0,
+      branched: { "tools-changed": 1, "sampled-again": 1 },
+    });
+    await world.close();
+  });
+
+  test("in which results came back in another order is the same", async () => {
+    const world = await openWorld((prompt) =>
+      prompt.includes("tool_response") ? "done" : `${call("Rome")}\n${call("Oslo")}`,
+    );
+    const tools = [{ type: "function", function: weather }];
+    const first = await ask(world, [user("a")], { tools });
+    const message = chatMessage(first, false);
+    expect(message.tool_calls).toHaveLength(2);
+    const [one, two] = message.tool_calls!;
+    const result = (of: { readonly id: string }, content: string) => ({ role: "tool", tool_call_id: of.id, content });
+    await ask(world, [user("a"), { role: "assistant", ...message }, result(two!, "cold"), result(one!, "warm")], {
+      tools,
+    });
+    const prompt = world.sampled[1]!.prompt;
+    expect(world.gateway.sessions[0]!.counters).toMatchObject({ extended: 1, branched: {} });
+    const text = tokenizer.decode(prompt);
+    expect(text.indexOf("warm")).toBeLessThan(text.indexOf("cold"));
+    await world.close();
+  });
+});
+
+describe("a request", () => {
+  const body = { model: "m", messages: [{ role: "user", content: "a" }] };
+
+  test("that is repeated because its client was cut off is answered from the record, sampled once", async () => {
+    const world = await openWorld((_prompt, at) => `answer ${at}`);
+    const lost = await post(world.gateway, "/v1/chat/completions", body, { delivers: false });
+    const again = await post(world.gateway, "/v1/chat/completions", body);
+    expect(again.json["choices"]).toEqual(lost.json["choices"]);
+    expect(world.sampled).toHaveLength(1);
+    // A legitimate repetition, after the answer was delivered.
+    await post(world.gateway, "/v1/chat/completions", body);
+    expect(world.sampled).toHaveLength(2);
+    await world.close();
+  });
+
+  test("in flight twice is sampled once", async () => {
+    const world = await openWorld(async (_prompt, at) => {
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      return `answer ${at}`;
+    });
+    const [one, two] = await Promise.all(
+      [1, 2].map(() => post(world.gateway, "/v1/messages", { ...body, max_tokens: 5 })),
+    );
+    expect(one!.json["content"]).toEqual(two!.json["content"]);
+    expect(world.sampled).toHaveLength(1);
+    await world.close();
+  });
+
+  test("finds its session after a restart, and is answered from the record", async () => {
+    const before = await openWorld((_prompt, at) => `answer ${at}`);
+    await post(before.gateway, "/v1/chat/completions", body);
+    const next = {
+      model: "m",
+      messages: [...body.messages, { role: "assistant", content: "answer 0" }, { role: "user", content: "b" }],
+    };
+    await post(before.gateway, "/v1/chat/completions", next, { delivers: false });
+    const after = await before.restart();
+    await post(after.gateway, "/v1/chat/completions", next);
+    expect(after.sampled).toHaveLength(0);
+    const messages = [...next.messages, { role: "assistant", content: "answer 1" }, { role: "user", content: "c" }];
+    expect((await post(after.gateway, "/v1/chat/completions", { model: "m", messages })).status).toBe(200);
+    expect(after.gateway.sessions[0]!.counters).toMatchObject({ extended: 1, branched: {} });
+    await after.gateway.reward("s1", { reward: 0.5, metrics: {}, log: "", info: new Map() });
+    const episode = await after.gateway.end("s1");
+    expect(recordViolations(episode, [...before.sampled, ...after.sampled])).toEqual([]);
+    expect(episode.trajectory.turns.map(({ parent }) => parent)).toEqual([null, 0, 1]);
+    const ended = await post(after.gateway, "/v1/messages", { ...body, max_tokens: 5 });
+    expect([ended.status, (ended.json["error"] as Wire)["type"]]).toEqual([400, "invalid_request_error"]);
+    const last = await after.restart();
+    const still = await post(last.gateway, "/v1/chat/completions", body);
+    expect([still.status, (still.json["error"] as Wire)["code"]]).toEqual([400, "session_ended"]);
+    await last.close();
+  });
+
+  test("that the gateway cannot serve is refused in the shape of its dialect", async () => {
+    const world = await openWorld(() => "fine", {
+      episode: { limits: { maxContextTokens: 40 } },
+      clientSampling: "refuse",
+    });
+    const refused = async (path: string, more: object, messages: unknown = body.messages) =>
+      (await post(world.gateway, path, { model: "m", messages, input: "x", max_tokens: 5, ...more })).json[
+        "error"
+      ] as Wire;
+    const chat = "/v1/chat/completions";
+    expect(await refused(chat, { n: 2 })).toMatchObject({ code: "unsupported", param: "n" });
+    expect(await refused(chat, { tool_choice: "required" })).toMatchObject({ param: "tool_choice" });
+    expect(await refused(chat, { response_format: { type: "json_object" } })).toMatchObject({
+      param: "response_format",
+    });
+    expect(await refused(chat, { temperature: 0 })).toMatchObject({ code: "unsupported", param: "temperature" });
+    expect(await refused(chat, {}, [{ role: "user", content: [{ type: "image_url", image_url: {} }] }])).toMatchObject({
+      param: "messages.0.content",
+    });
+    expect(
+      await refused(chat, {}, [{ role: "user", content: "x".repeat(9).split("").join(" ").repeat(9) }]),
+    ).toMatchObject({
+      code: "context_length_exceeded",
+    });
+    const long = [{ role: "user", content: "a b c d e f ".repeat(9) }];
+    expect((await refused("/v1/messages", {}, long))["message"]).toMatch(
+      /^prompt is too long: \d+ tokens > 40 maximum$/,
+    );
+    expect(await refused("/v1/responses", { previous_response_id: "resp_1" })).toMatchObject({
+      param: "previous_response_id",
+    });
+    expect(world.sampled).toHaveLength(0);
+    await world.close();
+  });
+});
+
+describe("sessions", () => {
+  test("are opened, rewarded and ended by the token alone; their keys open nothing else", async () => {
+    const world = await openWorld(() => "fine", { token: "admin" });
+    const { gateway } = world;
+    const admin = { key: "admin" };
+    expect((await post(gateway, "/v1/sessions", {}, { key: null })).status).toBe(401);
+    const opened = await post(
+      gateway,
+      "/v1/sessions",
+      { task: "t", group_size: 2, tags: { run: 1 }, sampling: { temperature: 0.5 } },
+      admin,
+    );
+    const { id, key } = opened.json as { id: string; key: string };
+    expect((await post(gateway, `/v1/sessions/${id}/end`, {}, { key })).status).toBe(401);
+    const body = { model: "m", messages: [{ role: "user", content: "a" }] };
+    expect((await post(gateway, "/v1/chat/completions", body, { key: "another" })).status).toBe(401);
+    expect((await post(gateway, "/v1/chat/completions", body, admin)).status).toBe(401);
+    expect((await post(gateway, `/s/${key}/v1/chat/completions`, body, { key: null })).status).toBe(200);
+    expect(
+      (await post(gateway, `/v1/sessions/${id}/reward`, { reward: 0.25, turn_rewards: [0.25] }, admin)).json["reward"],
+    ).toBe(0.25);
+    expect((await post(gateway, `/v1/sessions/${id}/end`, {}, admin)).json).toMatchObject({
+      outcome: "completed",
+      reward: 0.25,
+    });
+    const other = await post(gateway, "/v1/sessions", { task: "t", group_size: 2 }, admin);
+    expect(other.json["group"]).toBe(opened.json["group"]);
+    await post(gateway, `/v1/sessions/${String(other.json["id"])}/end`, { reward: 1 }, admin);
+    const groups = [];
+    for await (const group of openRunFolder(world.folder).groups()) groups.push(group);
+    expect(groups).toMatchObject([{ groupId: "t", decision: "kept", rewards: [0.25, 1] }]);
+    // A third session of the task begins the next group of it.
+    expect((await post(gateway, "/v1/sessions", { task: "t" }, admin)).json["group"]).toBe("t@2");
+    await world.close();
+  });
+
+  test("count the tokens of a request exactly, and sample nothing for it", async () => {
+    const world = await openWorld(policy);
+    const body = { model: "m", messages: [{ role: "user", content: "weather?" }] };
+    const counted = await post(world.gateway, "/v1/messages/count_tokens", body);
+    expect(world.sampled).toHaveLength(0);
+    await post(world.gateway, "/v1/messages", { ...body, max_tokens: 50 });
+    expect(counted.json["input_tokens"]).toBe(world.sampled[0]!.prompt.length);
+    await world.close();
+  });
+});

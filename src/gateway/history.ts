@@ -1,0 +1,204 @@
+// What a session has seen and sampled, as a forest of conversations, and which of it a request continues. Histories are compared by
+// meaning, because clients drop and rewrite everything else: role, text, names of tools, and arguments as JSON values count;
+// ids, white space around an answer, reasoning, null or empty contents do not. Not a record of tokens: see `session.ts`.
+
+import type { AssistantMessage, Message, ParsedAction, Tool, Turn } from "../core/index.ts";
+import type { TokenBuffer } from "../core/token-buffer.ts";
+import { dumpJson } from "../python-semantics/json/index.ts";
+import type { ResponseFacts } from "./request.ts";
+
+/** The tools of a request; equal ones are one object within a session. */
+export type ToolSet = { readonly tools: readonly Tool[]; readonly key: string };
+
+/** A sampled turn, where its conversation stands. */
+export type SampledTurn = {
+  readonly turn: Turn;
+  readonly call: number;
+  /** The turn whose conversation this one's messages follow; `null`: they are the whole conversation. */
+  readonly basis: SampledTurn | null;
+  /** What the client added to the basis, as it sent it. */
+  readonly messages: readonly Message[];
+  /** The same as it is rendered: answers in it that were sampled here are as they were sampled. */
+  readonly rendered: readonly Message[];
+  readonly tools: ToolSet;
+  readonly action: ParsedAction;
+  /** As the history has it: raw, so that a template renders what was sampled. */
+  readonly answer: AssistantMessage;
+  readonly response: ResponseFacts | null;
+  /** Prompt and action; `null`: to be derived from the record. Of the first turn that continues it; others fork it. */
+  buffer: TokenBuffer | null;
+  /** A prompt grows in the buffer; another one forks it. */
+  isClaimed: boolean;
+  /** A recorded turn follows it. */
+  isContinued: boolean;
+  /** Its client has had the whole answer. */
+  isDelivered: boolean;
+};
+
+/** Where a request continues what is known. */
+export type Continuation = {
+  /** `null`: nothing sampled is continued. */
+  readonly basis: SampledTurn | null;
+  /** Messages of the request that the basis covers. */
+  readonly covered: number;
+  /** Leading messages that were seen before, in this order; `covered` or more. */
+  readonly known: number;
+  /** The conversation is known, with other tools. */
+  readonly hasOtherTools: boolean;
+};
+
+type Place = { readonly next: Map<string, Place>; turns: SampledTurn[] };
+
+export class History {
+  readonly #root: Place = { next: new Map(), turns: [] };
+  /** Turns by what their clients see of them. */
+  readonly #byAnswer = new Map<string, SampledTurn>();
+  readonly #toolSets = new Map<string, ToolSet>();
+
+  toolSet(tools: readonly Tool[]): ToolSet {
+    const key = dumpJson(tools.map(({ definition }) => definition));
+    const known = this.#toolSets.get(key);
+    if (known !== undefined) return known;
+    const made = { tools, key };
+    this.#toolSets.set(key, made);
+    return made;
+  }
+
+  /** `messages`: in order (see {@link inCallOrder}). */
+  find(messages: readonly Message[], tools: ToolSet): Continuation {
+    const keys = messageKeys(messages);
+    let place: Place | undefined = this.#root;
+    let known = 0;
+    let basis: SampledTurn | null = null;
+    let covered = 0;
+    let hasOtherTools = false;
+    for (let at = 0; at < keys.length; at++) {
+      place = place.next.get(keys[at]!);
+      if (place === undefined) break;
+      known = at + 1;
+      if (place.turns.length === 0) continue;
+      const found = choose(place.turns, messages[at]!, tools);
+      if (found === null) hasOtherTools = true;
+      else [basis, covered, hasOtherTools] = [found, at + 1, false];
+    }
+    return { basis, covered, known, hasOtherTools };
+  }
+
+  add(turn: SampledTurn): void {
+    let place = this.#root;
+    for (const key of messageKeys(seenPrompt(turn))) place = step(place, key);
+    for (const key of answerKeys(turn.action)) {
+      step(place, key).turns.push(turn);
+      this.#byAnswer.set(key, turn);
+    }
+  }
+
+  /** Answers that were sampled here, as they were sampled: reasoning that the client dropped included. */
+  restore(messages: readonly Message[]): Message[] {
+    const keys = messageKeys(messages);
+    return messages.map((message, at) =>
+      message.role === "assistant" ? (this.#byAnswer.get(keys[at]!)?.answer ?? message) : message,
+    );
+  }
+}
+
+function step(place: Place, key: string): Place {
+  const known = place.next.get(key);
+  if (known !== undefined) return known;
+  const made: Place = { next: new Map(), turns: [] };
+  place.next.set(key, made);
+  return made;
+}
+
+/** Of turns whose answers look alike, the one whose call ids the client echoes, else the latest. */
+function choose(turns: readonly SampledTurn[], message: Message, tools: ToolSet): SampledTurn | null {
+  const fitting = turns.filter((turn) => turn.tools === tools);
+  if (fitting.length <= 1) return fitting[0] ?? null;
+  const ids = message.role === "assistant" ? message.toolCalls.map(({ id }) => id) : [];
+  return (
+    fitting.find(({ action }) => ids.length > 0 && action.toolCalls.every(({ id }, place) => id === ids[place])) ??
+    fitting.at(-1)!
+  );
+}
+
+/** The conversation up to and including an answer, as it is rendered. */
+export function conversationOf(turn: SampledTurn): Message[] {
+  const parts: (readonly Message[])[] = [];
+  for (let at: SampledTurn | null = turn; at !== null; at = at.basis) parts.push([...at.rendered, at.answer]);
+  return parts.toReversed().flat();
+}
+
+/** The same up to the answer, as its client has it: answers by what it was told. */
+export function seenPrompt(turn: SampledTurn): Message[] {
+  const parts: (readonly Message[])[] = [turn.messages];
+  for (let at = turn.basis; at !== null; at = at.basis) parts.push([...at.messages, seenAnswer(at)]);
+  return parts.toReversed().flat();
+}
+
+export function seenAnswer({ action }: SampledTurn): AssistantMessage {
+  return { role: "assistant", content: action.content, reasoning: null, toolCalls: action.toolCalls };
+}
+
+/** Results of one turn's calls in the order of the calls, whichever came back first. */
+export function inCallOrder(messages: readonly Message[]): readonly Message[] {
+  if (!messages.some((message, at) => message.role === "tool" && messages[at + 1]?.role === "tool")) return messages;
+  const ordered = [...messages];
+  let places = new Map<string, number>();
+  for (let at = 0; at < ordered.length; at++) {
+    const message = ordered[at]!;
+    if (message.role === "assistant") places = new Map(message.toolCalls.map(({ id }, place) => [id, place]));
+    if (message.role !== "tool" || ordered[at - 1]?.role === "tool") continue;
+    let end = at;
+    while (ordered[end]?.role === "tool") end++;
+    const placeOf = (result: Message): number =>
+      (result.role === "tool" && result.callId !== null ? places.get(result.callId) : undefined) ?? places.size;
+    ordered.splice(at, end - at, ...ordered.slice(at, end).toSorted((a, b) => placeOf(a) - placeOf(b)));
+  }
+  return ordered;
+}
+
+/** What of each message counts when histories are compared. */
+function messageKeys(messages: readonly Message[]): string[] {
+  let places = new Map<string, number>();
+  return messages.map((message) => {
+    switch (message.role) {
+      case "system":
+        return `s${message.content}`;
+      case "user":
+        return `u${message.content}`;
+      case "assistant":
+        places = new Map(message.toolCalls.map(({ id }, place) => [id, place]));
+        return answerKey(message.content, message.toolCalls);
+      case "tool":
+        return `t${places.get(message.callId ?? "") ?? ""} ${message.content}`;
+      default:
+        return message satisfies never;
+    }
+  });
+}
+
+function answerKeys({ content, text, toolCalls }: ParsedAction): readonly string[] {
+  const key = answerKey(content, toolCalls);
+  // A dialect that cannot write a call gives its client the text.
+  return toolCalls.length === 0 || text === content ? [key] : [key, answerKey(text, [])];
+}
+
+function answerKey(
+  content: string,
+  calls: readonly { readonly name: string; readonly argumentsText: string }[],
+): string {
+  return `a${content.trim()}${calls.map(({ name, argumentsText }) => `\u0000${name}\u0000${canonical(argumentsText)}`).join("")}`;
+}
+
+/** Equal for equal JSON values; text that is no JSON stays as it is. */
+function canonical(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), (_key, value: unknown) =>
+      typeof value === "object" && value !== null && !Array.isArray(value)
+        ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+        : value,
+    );
+  } catch {
+    return json;
+  }
+}

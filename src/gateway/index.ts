@@ -1,0 +1,136 @@
+// Public entry: the gateway, through which agent programs of others sample from the policy, and are recorded.
+
+import type { Clock } from "../lib/clock.ts";
+import { systemClock } from "../lib/clock.ts";
+import { defaultSampling, type Engine, type Episode, type Renderer, type SamplingParams } from "../core/index.ts";
+import { type EpisodeOptions, type ExportSamples, type GroupPolicy, keepAllGroups } from "../rollout/index.ts";
+import type { FileRunStore } from "../store/index.ts";
+import { GatewayHandler, type GatewayHttpRequest, type GatewayHttpResponse } from "./gateway.ts";
+import { listen } from "./listen.ts";
+import { type SessionCounters, type ClientSampling } from "./session.ts";
+import { Sessions } from "./sessions.ts";
+
+export type { ClientSampling, GatewayHttpRequest, GatewayHttpResponse, SessionCounters };
+
+export type GatewayParts = {
+  readonly engine: Engine;
+  readonly renderer: Renderer;
+  /** Begun by the caller, and closed by it after the gateway. */
+  readonly store: Pick<FileRunStore, "append" | "appendGroup" | "record" | "kept">;
+  /** Rows that are stored beside a kept group. @default none */
+  readonly exportSamples?: ExportSamples;
+  /** The rows of an ended session in a format, for `GET /v1/sessions/<id>/samples`. @default none */
+  readonly rowsOf?: (episode: Episode, format: string | null) => readonly unknown[];
+};
+
+export type GatewayOptions = {
+  /** Of the run: seeds of sessions derive from it. @default 0 */
+  readonly seed?: number;
+  /** Over `defaultSampling`; a session may set its own. */
+  readonly sampling?: Partial<SamplingParams>;
+  /**
+   * What is done about sampling parameters that clients set: rows that were sampled otherwise than the session says are not the
+   * policy's. "ignore" counts them, "obey" uses them, "refuse" answers with an error. @default "ignore"
+   */
+  readonly clientSampling?: ClientSampling;
+  /** Limits, retries and deadlines of calls, as of an episode. */
+  readonly episode?: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort">;
+  /** Sessions of one task or group whose rewards are compared. @default 1 */
+  readonly groupSize?: number;
+  /** Which groups are kept. @default every group with a reward */
+  readonly groups?: Partial<GroupPolicy>;
+  /** A session without a call for so long is ended, in milliseconds. @default 3,600,000 */
+  readonly idleMs?: number;
+  /** Open at once; more are refused with 429. @default 4096 */
+  readonly maxSessions?: number;
+  /** Calls in flight of one session; more are refused with 429. @default 64 */
+  readonly maxCalls?: number;
+  /** Opens, rewards and ends sessions; needed beyond this machine. @default none: all of this machine may */
+  readonly token?: string | null;
+  /** Whether a key that was not given out opens a session of that name. @default without a token alone */
+  readonly opensByUse?: boolean;
+  /** Listed by `/v1/models`. @default "policy" */
+  readonly modelName?: string;
+  /** A streamed answer without an event for so long gets a comment, in milliseconds. @default 10,000 */
+  readonly keepAliveMs?: number;
+  /** Of a request, in bytes. @default 32 MiB */
+  readonly maxBodyBytes?: number;
+  /** Takes secrets out of errors. @default nothing is taken out */
+  readonly redact?: (text: string) => string;
+  /** Receives faults that no client waits for. @default they are ignored */
+  readonly onFault?: (error: unknown) => void;
+  readonly clock?: Clock;
+};
+
+/** What earlier processes left; see {@link Gateway.restore}. */
+export type EarlierSessions = Parameters<Sessions["restore"]>[0];
+
+export interface Gateway {
+  /** Open sessions. */
+  readonly sessions: readonly {
+    readonly id: string;
+    readonly turns: number;
+    readonly running: number;
+    readonly counters: SessionCounters;
+  }[];
+  /** Takes up what earlier processes left in the journal. Call before the first request. */
+  restore(earlier: EarlierSessions): void;
+  /** Answers a request without a socket. Never rejects. */
+  handle(request: GatewayHttpRequest): Promise<GatewayHttpResponse>;
+  /**
+   * Serves on a socket; port 0 takes a free one. Rejects with a `ConfigurationError` when the address is not available, or not
+   * safe without a token.
+   */
+  listen(address?: {
+    readonly host?: string;
+    readonly port?: number;
+  }): Promise<{ readonly url: string; close(): Promise<void> }>;
+  /** Opens a session, as `POST /v1/sessions` does. */
+  open(session?: Parameters<Sessions["create"]>[0]): Promise<{ readonly id: string; readonly key: string }>;
+  /** Grades a session. The last grade before its end counts. */
+  reward(id: string, grade: NonNullable<Episode["grade"]>): Promise<void>;
+  /** Ends a session. Its group is decided when it was the last of it. */
+  end(id: string): Promise<Episode>;
+  /** Stops its timers. Open sessions stay in the journal, and the next process takes them up. */
+  close(): void;
+}
+
+/** Makes a gateway. Sends nothing to the engine before the first request. */
+export function createGateway(parts: GatewayParts, options: GatewayOptions = {}): Gateway {
+  const { token = null, clock = systemClock, maxBodyBytes = 32 * 2 ** 20, redact = (text) => text } = options;
+  const { exportSamples = () => [], rowsOf = () => [], ...rest } = parts;
+  const sessions = new Sessions(
+    { ...rest, exportSamples, clock },
+    {
+      seed: options.seed ?? 0,
+      sampling: { ...defaultSampling, ...options.sampling },
+      clientSampling: options.clientSampling ?? "ignore",
+      episode: options.episode ?? {},
+      groupSize: options.groupSize ?? 1,
+      policy: { ...keepAllGroups, ...options.groups },
+      idleMs: options.idleMs ?? 3_600_000,
+      maxSessions: options.maxSessions ?? 4096,
+      maxCalls: options.maxCalls ?? 64,
+      opensByUse: options.opensByUse ?? token === null,
+      onFault: options.onFault ?? (() => undefined),
+    },
+  );
+  const { modelName = "policy", keepAliveMs = 10_000 } = options;
+  const handler = new GatewayHandler(sessions, { token, modelName, keepAliveMs, redact, rowsOf });
+  return {
+    get sessions() {
+      return sessions.open.map(({ settings: { id }, turns, running, counters }) => ({ id, turns, running, counters }));
+    },
+    restore: (earlier) => sessions.restore(earlier),
+    handle: (request) => handler.handle(request),
+    listen: ({ host = "127.0.0.1", port = 8900 } = {}) =>
+      listen(handler, { host, port, hasToken: token !== null, maxBodyBytes }),
+    open: async (session = {}) => {
+      const opened = await sessions.create(session);
+      return { id: opened.session.settings.id, key: opened.key };
+    },
+    reward: (id, grade) => sessions.reward(id, grade),
+    end: (id) => sessions.end(id),
+    close: () => sessions.close(),
+  };
+}

@@ -1,0 +1,315 @@
+// The record of a session: its turns, and the prompt of each request out of them. A prompt is the record with what the bridge
+// appends; where the client or the chat template rewrote history it is rendered, and the reason stands in the turn. It samples
+// nothing.
+
+import {
+  attribute,
+  AttributedError,
+  type BridgeResult,
+  type Message,
+  type RenderedPrompt,
+  type Renderer,
+  TokenBuffer,
+  type Turn,
+} from "../core/index.ts";
+import { turnSequence } from "../trajectories/index.ts";
+import {
+  conversationOf,
+  History,
+  inCallOrder,
+  type SampledTurn,
+  seenAnswer,
+  seenPrompt,
+  type ToolSet,
+} from "./history.ts";
+import { GatewayError, type GatewayRequest, type SampledItems } from "./request.ts";
+
+/** Why a prompt does not extend the last turn of a conversation. */
+type BranchReason =
+  | "another-conversation"
+  | "history-edited"
+  | "tools-changed"
+  | "sampled-again"
+  | "compaction"
+  | "template-rewrites";
+
+/** How prompts came about. */
+export type PromptCounters = {
+  /** Prompts that are the record and what is new. */
+  extended: number;
+  /** By {@link BranchReason}. */
+  readonly branched: Record<string, number>;
+  /** Extended prompts in which an action stands otherwise than it was sampled: 0. */
+  reencoded: number;
+};
+
+/** A rendered prompt and where it stands. */
+export type Prompt = {
+  readonly buffer: TokenBuffer;
+  readonly basis: SampledTurn | null;
+  readonly parent: number | null;
+  readonly observedFrom: number;
+  /** As in {@link SampledTurn}. */
+  readonly messages: readonly Message[];
+  readonly tools: ToolSet;
+  readonly rendered: readonly Message[];
+  readonly continues: number | null;
+  readonly facts: Pick<Turn, "spelledTokens" | "deviation" | "rewriteReason">;
+};
+
+/** A text is taken for the summary that an earlier turn wrote when it is at least this long, in characters. */
+const shortestSummary = 80;
+
+export class SessionRecord implements SampledItems {
+  readonly idPrefix: string;
+  readonly turns: Turn[] = [];
+  readonly counters: PromptCounters = { extended: 0, branched: {}, reencoded: 0 };
+  readonly #renderer: Renderer;
+  readonly #history = new History();
+  readonly #byCall = new Map<number, SampledTurn>();
+  readonly #byTurn = new Map<number, SampledTurn>();
+  #sampledTokens = 0;
+
+  constructor(renderer: Renderer, idPrefix: string) {
+    this.#renderer = renderer;
+    this.idPrefix = idPrefix;
+  }
+
+  /** In the order in which they ended. */
+  get sampled(): readonly SampledTurn[] {
+    return [...this.#byTurn.values()];
+  }
+
+  get sampledTokens(): number {
+    return this.#sampledTokens;
+  }
+
+  toolSet(tools: ToolSet["tools"]): ToolSet {
+    return this.#history.toolSet(tools);
+  }
+
+  ofCall(call: number): SampledTurn | null {
+    return this.#byCall.get(call) ?? null;
+  }
+
+  ofTurn(turn: number): SampledTurn | null {
+    return this.#byTurn.get(turn) ?? null;
+  }
+
+  /** As the renderer is shown them. */
+  rendered(messages: readonly Message[]): readonly Message[] {
+    return this.#history.restore(messages);
+  }
+
+  answer(call: number): ReturnType<SampledItems["answer"]> {
+    const sampled = this.#byCall.get(call);
+    return sampled === undefined ? null : { action: sampled.action, isStored: sampled.response?.isStored ?? true };
+  }
+
+  history(call: number): ReturnType<SampledItems["history"]> {
+    const sampled = this.#byCall.get(call);
+    if (sampled === undefined) return null;
+    // As its client has it, so that it is matched as any other history is.
+    return {
+      messages: [...seenPrompt(sampled), seenAnswer(sampled)],
+      hasInstructions: sampled.response?.hasInstructions ?? false,
+    };
+  }
+
+  /** Tokens of the prompt that this request would have. */
+  countTokens(request: GatewayRequest): number {
+    const tools = this.#history.toolSet(request.tools);
+    const messages = inCallOrder(request.messages);
+    const { basis, covered } = this.#history.find(messages, tools);
+    const newMessages = this.#history.restore(messages.slice(covered));
+    const bridged = basis === null ? null : this.#bridge(basis, tools, newMessages);
+    if (basis !== null && bridged?.type === "extended") return lengthOf(this.turns, basis.turn) + bridged.tokens.length;
+    const all = [...(basis === null ? [] : conversationOf(basis)), ...newMessages];
+    return this.#renderAll(all, tools).tokens.length;
+  }
+
+  /** The prompt of a request. Throws a `GatewayError` for one that cannot be sampled. */
+  prompt({ messages: sent, tools: definitions }: Pick<GatewayRequest, "messages" | "tools">): Prompt {
+    const tools = this.toolSet(definitions);
+    const messages = inCallOrder(sent);
+    if (messages.at(-1)?.role === "assistant") {
+      throw new GatewayError(
+        "unsupported",
+        "Cannot serve the request: its last message is the assistant's; an answer that is begun by the client is not the policy's.",
+        { param: "messages" },
+      );
+    }
+    const { basis, covered, known, hasOtherTools } = this.#history.find(messages, tools);
+    if (basis === null) {
+      const whole = { basis, messages, tools, rendered: messages };
+      if (this.turns.length === 0) return this.#renderWhole(whole, null);
+      const continues = this.#summaryIn(messages);
+      const isKnown = hasOtherTools ? "tools-changed" : known > 1 ? "history-edited" : "another-conversation";
+      const reason = continues === null ? isKnown : "compaction";
+      const rendered = this.#history.restore(messages);
+      return this.#renderWhole(
+        { ...whole, rendered },
+        {
+          reason,
+          sentence: sentenceOf(reason, known),
+          continues,
+        },
+      );
+    }
+    basis.isDelivered = true;
+    const newMessages = messages.slice(covered);
+    const added = { basis, tools, messages: newMessages, rendered: this.#history.restore(newMessages) };
+    const bridged = this.#bridge(basis, tools, added.rendered);
+    if (bridged?.type !== "extended") {
+      const sentence = bridged?.reason ?? "the chat template cannot write the new messages where they stand";
+      return this.#renderWhole(added, { reason: "template-rewrites", sentence, continues: null });
+    }
+    const buffer = this.#claim(basis);
+    const observedFrom = buffer.length;
+    this.#checkExtends(buffer, basis.turn);
+    buffer.append(bridged.tokens);
+    const reason = !basis.isContinued ? null : known === messages.length ? "sampled-again" : "history-edited";
+    this.#countBranch(reason);
+    const { spelledTokens, deviation } = bridged;
+    return {
+      ...{ ...added, buffer, observedFrom, parent: basis.turn.index, continues: null },
+      facts: { spelledTokens, deviation, rewriteReason: reason === null ? null : sentenceOf(reason, known) },
+    };
+  }
+
+  /** `null`: the template refuses. */
+  #bridge(basis: SampledTurn, tools: ToolSet, newMessages: readonly Message[]): BridgeResult | null {
+    const messages = conversationOf(basis);
+    const lastAction = basis.turn.sampledTokens;
+    return unlessRefused(() => this.#renderer.bridge({ messages, tools: tools.tools, lastAction, newMessages }));
+  }
+
+  /** `why`: of a branch; `null`: the session begins. */
+  #renderWhole(
+    added: Pick<Prompt, "basis" | "messages" | "tools" | "rendered">,
+    why: { readonly reason: BranchReason; readonly sentence: string; readonly continues: number | null } | null,
+  ): Prompt {
+    const messages = [...(added.basis === null ? [] : conversationOf(added.basis)), ...added.rendered];
+    const rendered = this.#renderAll(messages, added.tools);
+    const shared = why === null ? null : this.#sharedPrefix(rendered.tokens);
+    if (why !== null) this.#countBranch(why.reason);
+    return {
+      ...{ ...added, buffer: TokenBuffer.from(rendered.tokens), continues: why?.continues ?? null },
+      parent: shared?.index ?? null,
+      observedFrom: shared?.length ?? 0,
+      facts: { spelledTokens: rendered.spelledTokens, deviation: null, rewriteReason: why?.sentence ?? null },
+    };
+  }
+
+  /** Templates that take system messages at the beginning alone are shown them there. Throws a `GatewayError`. */
+  #renderAll(messages: readonly Message[], { tools }: ToolSet): RenderedPrompt {
+    const rendered = unlessRefused(() => this.#renderer.renderPrompt(messages, tools));
+    if (rendered !== null) return rendered;
+    const system = messages.filter(({ role }) => role === "system").map(({ content }) => content);
+    const moved: Message[] = [
+      ...(system.length === 0 ? [] : [{ role: "system", content: system.join("\n\n") } as const]),
+      ...messages.filter(({ role }) => role !== "system"),
+    ];
+    try {
+      return this.#renderer.renderPrompt(moved, tools);
+    } catch (error) {
+      const { message } = attribute(error, "renderer").failure;
+      throw new GatewayError("invalid-request", `Cannot render the conversation: ${message}`, { cause: error });
+    }
+  }
+
+  /** Where a rendered prompt begins as the record does, so that shared tokens are stored once. */
+  #sharedPrefix(tokens: Uint32Array): { readonly index: number; readonly length: number } | null {
+    for (let index = this.turns.length - 1; index >= 0; index--) {
+      const sequence = turnSequence({ turns: this.turns }, index);
+      if (sequence.length <= tokens.length && sequence.every((id, place) => tokens[place] === id)) {
+        return { index, length: sequence.length };
+      }
+    }
+    return null;
+  }
+
+  /** A buffer that ends with the action of a turn, for one continuation. */
+  #claim(basis: SampledTurn): TokenBuffer {
+    basis.buffer ??= TokenBuffer.from(turnSequence({ turns: this.turns }, basis.turn.index));
+    if (basis.isClaimed) return basis.buffer.fork(lengthOf(this.turns, basis.turn));
+    basis.isClaimed = true;
+    return basis.buffer;
+  }
+
+  /** What a prompt begins with must be the record, token for token. */
+  #checkExtends(buffer: TokenBuffer, turn: Turn): void {
+    const { sampledTokens } = turn;
+    const action = buffer.view(buffer.length - sampledTokens.length);
+    const isRecord = buffer.length === lengthOf(this.turns, turn) && sampledTokens.every((id, at) => action[at] === id);
+    if (isRecord) return;
+    this.counters.reencoded++;
+    throw new Error(
+      `Cannot extend turn ${turn.index}: its prompt is not the record. This is a bug of trainable-agents.`,
+    );
+  }
+
+  #summaryIn(messages: readonly Message[]): number | null {
+    const shown = messages.filter(({ role }) => role !== "assistant").map(({ content }) => content);
+    for (const { action, turn } of [...this.#byTurn.values()].toReversed()) {
+      const text = action.content.trim();
+      if (text.length >= shortestSummary && shown.some((content) => content.includes(text))) return turn.index;
+    }
+    return null;
+  }
+
+  addTurn(turn: Turn): void {
+    this.turns.push(turn);
+    this.#sampledTokens += turn.sampledTokens.length;
+  }
+
+  addSampled(
+    fields: Pick<SampledTurn, "turn" | "call" | "basis" | "messages" | "rendered" | "tools" | "action" | "response">,
+    buffer: TokenBuffer | null,
+  ): SampledTurn {
+    const answer = { role: "assistant", content: fields.action.text, reasoning: null, toolCalls: [] } as const;
+    const flags = { isClaimed: false, isContinued: false, isDelivered: false };
+    const sampled: SampledTurn = { ...fields, answer, buffer, ...flags };
+    if (fields.basis !== null) fields.basis.isContinued = true;
+    this.#byCall.set(fields.call, sampled);
+    this.#byTurn.set(fields.turn.index, sampled);
+    this.#history.add(sampled);
+    return sampled;
+  }
+
+  #countBranch(reason: BranchReason | null): void {
+    if (reason === null) this.counters.extended += this.turns.length > 0 ? 1 : 0;
+    else this.counters.branched[reason] = (this.counters.branched[reason] ?? 0) + 1;
+  }
+}
+
+export function lengthOf(turns: readonly Turn[], turn: Turn): number {
+  let length = 0;
+  for (let at: Turn | undefined = turn; at !== undefined; at = at.parent === null ? undefined : turns[at.parent]) {
+    length += at.observationTokens.length + at.sampledTokens.length;
+  }
+  return length;
+}
+
+/** `null` where the chat template refuses. */
+function unlessRefused<T>(run: () => T): T | null {
+  try {
+    return run();
+  } catch (error) {
+    // A token beyond the vocabulary is nobody's chat template.
+    if (error instanceof AttributedError) throw error;
+    return null;
+  }
+}
+
+function sentenceOf(reason: BranchReason, known: number): string {
+  const sentences: Record<BranchReason, string> = {
+    "another-conversation": "another conversation of the same session",
+    "history-edited": `the client changed the history at message ${known}`,
+    "tools-changed": "the client changed the tools",
+    "sampled-again": "the client requested this turn again",
+    compaction: "the conversation begins again from a summary",
+    "template-rewrites": "the chat template rewrites the history",
+  };
+  return sentences[reason];
+}

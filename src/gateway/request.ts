@@ -1,0 +1,125 @@
+// What a client of the gateway requests and what it is answered, in whatever dialect it speaks, and the errors between them.
+// A dialect (`dialects/`) reads its own wire format into these types and writes it back out of them.
+
+import type { Finish, Message, ParsedAction, SamplingParams, Tool } from "../core/index.ts";
+
+export const dialectNames = ["chat", "messages", "responses", "completions"] as const;
+export type DialectName = (typeof dialectNames)[number];
+
+/** A request for one turn, read. */
+export type GatewayRequest = {
+  /** The conversation as the client has it. Assistant messages in it may or may not have been sampled here. */
+  readonly messages: readonly Message[];
+  readonly tools: readonly Tool[];
+  /** False: tools are shown, and whatever is sampled is content (`tool_choice: "none"`). */
+  readonly mayCall: boolean;
+  /** A cap; `null`: the session's own. */
+  readonly maxTokens: number | null;
+  readonly stop: readonly string[];
+  readonly isStreamed: boolean;
+  /** Echoed in the answer, and routed nowhere. */
+  readonly model: string;
+  /** Sampling parameters that the client set, for counting and for `clientSampling: "obey"`. */
+  readonly sampling: Partial<SamplingParams>;
+  /** Names of those, as the dialect spells them. */
+  readonly samplingNames: readonly string[];
+  /** Tools of kinds that only their provider can carry out; they are not shown. */
+  readonly ignoredTools: number;
+  /** Chat alone: a chunk with the usage ends the stream. */
+  readonly includesUsage: boolean;
+  /** Responses alone; `null` elsewhere. */
+  readonly response: ResponseFacts | null;
+};
+
+/** What the Responses dialect must remember of a response. */
+export type ResponseFacts = {
+  /** The first message is `instructions`, which later requests do not inherit. */
+  readonly hasInstructions: boolean;
+  /** False: its id cannot be named later. */
+  readonly isStored: boolean;
+};
+
+/** One sampled turn, as its client is told of it. */
+export type GatewayAnswer = {
+  /** Number of the call in its session; ids of the dialects derive from it. */
+  readonly call: number;
+  /** Starts ids; the same for all calls of a session. */
+  readonly idPrefix: string;
+  readonly action: ParsedAction;
+  readonly finish: Finish;
+  readonly usage: {
+    readonly promptTokens: number;
+    readonly cachedTokens: number | null;
+    readonly sampledTokens: number;
+  };
+  /** Seconds since 1970. */
+  readonly createdAt: number;
+};
+
+/** A part of an answer that is known before its end. Parts of one kind join to what the answer then holds. */
+export type AnswerDelta = { readonly type: "reasoning" | "content"; readonly text: string };
+
+/** Why the turn ended, for dialects; an action that ended with calls says so. */
+export function endingOf({ action, finish }: GatewayAnswer): "calls" | "length" | "stop" {
+  if (finish.reason !== "stop") return "length";
+  return action.toolCalls.length > 0 ? "calls" : "stop";
+}
+
+/** The fields of what an earlier response of the session said, by the ids that it was given. */
+export interface SampledItems {
+  /** `null`: no call of this session has this number, or its response is not stored. */
+  answer(call: number): { readonly action: ParsedAction; readonly isStored: boolean } | null;
+  /** The conversation up to and including this call's answer. */
+  history(call: number): { readonly messages: readonly Message[]; readonly hasInstructions: boolean } | null;
+  /** Of this session. */
+  readonly idPrefix: string;
+}
+
+/** Status and meaning of each error; how it reads is up to the dialect. */
+const statuses = {
+  "invalid-request": 400,
+  unsupported: 400,
+  "session-ended": 400,
+  "context-length": 400,
+  unauthorized: 401,
+  forbidden: 403,
+  "not-found": 404,
+  "too-large": 413,
+  "rate-limited": 429,
+  "engine-failed": 500,
+  internal: 500,
+  overloaded: 503,
+} as const;
+
+export type GatewayErrorCode = keyof typeof statuses;
+export type GatewayErrorStatus = (typeof statuses)[GatewayErrorCode];
+
+export class GatewayError extends Error {
+  readonly code: GatewayErrorCode;
+  readonly status: GatewayErrorStatus;
+  /** Of retryable errors. */
+  readonly retryAfterMs: number | null;
+  /** The field of the request that is wrong; `null`: none is, or it is not known. */
+  readonly param: string | null;
+  /** Of "context-length": prompt tokens and the most there may be, where known. */
+  readonly context: { readonly tokens: number; readonly most: number } | null;
+
+  constructor(
+    code: GatewayErrorCode,
+    message: string,
+    options: {
+      readonly retryAfterMs?: number;
+      readonly param?: string | null;
+      readonly context?: GatewayError["context"];
+      readonly cause?: unknown;
+    } = {},
+  ) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause });
+    this.name = "GatewayError";
+    this.code = code;
+    this.status = statuses[code];
+    this.retryAfterMs = options.retryAfterMs ?? null;
+    this.param = options.param ?? null;
+    this.context = options.context ?? null;
+  }
+}

@@ -1,0 +1,439 @@
+// One session: the calls of one outside program, as turns of one episode. Each is sampled, recorded, and then answered from the
+// record. Prompts come from `record.ts`, wire formats are in `dialects/`, and which sessions there are is in `sessions.ts`.
+//
+//   call ─┬─ same digest, in flight or not delivered ─► the same answer
+//         └─ prompt out of the record ─► sampled ─► turn and exchange recorded ─► answered ─► delivered
+
+import {
+  type ActionProblem,
+  attribute,
+  AttributedError,
+  type Attempt,
+  type Engine,
+  type Episode,
+  type EpisodeEvent,
+  type Failure,
+  type Grade,
+  outcomeOf,
+  type ParsedAction,
+  type Renderer,
+  type SamplingParams,
+  type StopReason,
+  type Task,
+  toolFromDefinition,
+} from "../core/index.ts";
+import type { Clock } from "../lib/clock.ts";
+import { DeadlineRunner } from "../lib/deadline.ts";
+import { deriveSeed } from "../lib/random.ts";
+import type { JsonObject } from "../python-semantics/json/index.ts";
+import { type EpisodeOptions, resolveOptions, sampleTurn } from "../rollout/index.ts";
+import { makeTurn } from "../trajectories/index.ts";
+import { Deltas } from "./deltas.ts";
+import { conversationOf, type SampledTurn } from "./history.ts";
+import { lengthOf, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
+import {
+  type DialectName,
+  type GatewayAnswer,
+  GatewayError,
+  type GatewayRequest,
+  type SampledItems,
+} from "./request.ts";
+
+/** What is done about sampling parameters that clients set; see `GatewayOptions`. */
+export type ClientSampling = "ignore" | "obey" | "refuse";
+
+export type SessionParts = {
+  readonly engine: Engine;
+  readonly renderer: Renderer;
+  /** Resolves once the event has left the process. */
+  readonly record: (event: EpisodeEvent) => Promise<void>;
+  readonly clock: Clock;
+};
+
+export type SessionSettings = {
+  readonly id: string;
+  readonly groupId: string;
+  readonly sampleIndex: number;
+  readonly task: Task;
+  readonly seed: number;
+  readonly sampling: SamplingParams;
+  readonly clientSampling: ClientSampling;
+  /** Calls in flight at once, at least 1. */
+  readonly maxCalls: number;
+  /** As of an episode: limits, retries, deadlines, what to do when the server aborts. */
+  readonly episode: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "requestTag">;
+};
+
+/** How prompts came about, and what was not done as a client said. */
+export type SessionCounters = Readonly<PromptCounters> & {
+  readonly calls: number;
+  /** Calls that were answered from the record, because their client had not had the answer. */
+  readonly replayed: number;
+  /** Sampling parameters of clients that were not used, by name. */
+  readonly ignoredSampling: Readonly<Record<string, number>>;
+  readonly ignoredTools: number;
+};
+
+/** A call whose prompt is rendered. */
+export type SessionCall = {
+  readonly head: Pick<GatewayAnswer, "call" | "idPrefix" | "createdAt">;
+  readonly promptTokens: number;
+  /** What is known of the answer before its end. */
+  readonly deltas: Deltas;
+  /** Resolves once the turn is recorded. Rejects with a `GatewayError`. */
+  readonly answer: Promise<GatewayAnswer>;
+  /** To be called once the whole answer has left. */
+  readonly delivered: () => void;
+};
+
+type OpenCall = { readonly call: SessionCall; turn: SampledTurn | null };
+
+/** What is sampled for a request. */
+type RunningCall = {
+  readonly request: GatewayRequest;
+  readonly number: number;
+  readonly dialect: DialectName;
+  readonly digest: string;
+  readonly prompt: Prompt;
+  readonly sampling: SamplingParams;
+};
+
+export class Session {
+  readonly settings: SessionSettings;
+  readonly #parts: SessionParts;
+  readonly #record: SessionRecord;
+  readonly #events: EpisodeEvent[] = [];
+  /** Calls in flight, and those whose answers were not delivered. */
+  readonly #byDigest = new Map<string, OpenCall>();
+  readonly #controller = new AbortController();
+  readonly #ignoredSampling: Record<string, number> = {};
+  #ignoredTools = 0;
+  #calls = 0;
+  #replayed = 0;
+  #running = 0;
+  #usedAt: number;
+  #isEnded = false;
+  #grade: Grade | null = null;
+
+  constructor(settings: SessionSettings, parts: SessionParts) {
+    this.settings = settings;
+    this.#parts = parts;
+    this.#record = new SessionRecord(parts.renderer, deriveSeed(0, settings.id).toString(16).padStart(8, "0"));
+    this.#usedAt = parts.clock.now();
+  }
+
+  /** What earlier answers said, for dialects that refer to them. */
+  get items(): SampledItems {
+    return this.#record;
+  }
+
+  get counters(): SessionCounters {
+    return {
+      ...this.#record.counters,
+      ...{ calls: this.#calls, replayed: this.#replayed, ignoredTools: this.#ignoredTools },
+      ignoredSampling: this.#ignoredSampling,
+    };
+  }
+
+  get turns(): number {
+    return this.#record.turns.length;
+  }
+
+  /** Calls in flight. */
+  get running(): number {
+    return this.#running;
+  }
+
+  /** When a call ended last, in milliseconds of the clock; now, while one is in flight. */
+  get usedAt(): number {
+    return this.#running > 0 ? this.#parts.clock.now() : this.#usedAt;
+  }
+
+  get reward(): number | null {
+    return this.#grade?.reward ?? null;
+  }
+
+  /** Records how the session was opened. */
+  async open(session: JsonObject): Promise<void> {
+    const { id: episodeId, task, seed } = this.settings;
+    await Promise.all([
+      this.#emit({ type: "episode-start", episodeId, taskId: task.id, seed }),
+      this.#emit({ type: "session", session }),
+    ]);
+  }
+
+  /** Takes up what an earlier process recorded, before the first call. A turn without its exchange was never answered. */
+  restore(events: readonly EpisodeEvent[]): void {
+    const cached = new Map<number, number | null>();
+    for (const event of events) {
+      this.#events.push(event);
+      if (event.type === "grade") this.#grade = event.grade;
+      if (event.type === "turn") {
+        this.#record.addTurn(event.turn);
+        cached.set(event.turn.index, event.usage.cachedTokens);
+      }
+      if (event.type !== "exchange") continue;
+      const { call, messages, action, response, digest } = event;
+      this.#calls = Math.max(this.#calls, call + 1);
+      const basis = event.basis === null ? null : this.#record.ofTurn(event.basis);
+      const tools =
+        event.tools === null && basis !== null
+          ? basis.tools
+          : this.#record.toolSet((event.tools ?? []).map((definition) => toolFromDefinition(definition)));
+      const rendered = this.#record.rendered(messages);
+      const turn = this.#record.turns[event.turn]!;
+      const sampled = this.#record.addSampled({ turn, call, basis, messages, rendered, tools, action, response }, null);
+      const answer = this.#answerOf(sampled, cached.get(event.turn) ?? null);
+      const { promptTokens } = answer.usage;
+      this.#remember(digest, { head: answer, promptTokens, answer: Promise.resolve(answer) }).turn = sampled;
+    }
+    for (const { call, turn } of this.#byDigest.values()) {
+      call.deltas.end();
+      // What is continued was delivered.
+      if (turn?.isContinued === true) call.delivered();
+    }
+  }
+
+  /** Tokens of the prompt that this request would have. Throws a `GatewayError` for one that cannot be rendered. */
+  countTokens(request: GatewayRequest): number {
+    return this.#record.countTokens(request);
+  }
+
+  /** Renders the prompt of a request, and begins to sample. Throws a `GatewayError` for what cannot be sampled. */
+  begin(
+    request: GatewayRequest,
+    { dialect, digest }: { readonly dialect: DialectName; readonly digest: string },
+  ): SessionCall {
+    if (this.#isEnded) throw endedError(this.settings.id);
+    const known = this.#byDigest.get(digest);
+    if (known !== undefined) {
+      this.#replayed++;
+      return known.call;
+    }
+    this.#checkRoom();
+    const sampling = this.#samplingOf(request);
+    const prompt = this.#record.prompt(request);
+    const number = this.#calls++;
+    this.#ignoredTools += request.ignoredTools;
+    this.#running++;
+    const answer = this.#sample({ request, number, dialect, digest, prompt, sampling }).finally(() => {
+      this.#running--;
+      this.#usedAt = this.#parts.clock.now();
+    });
+    const head = { call: number, idPrefix: this.#record.idPrefix, createdAt: seconds() };
+    const open = this.#remember(digest, { head, promptTokens: prompt.buffer.length, answer });
+    answer
+      .then(
+        () => (open.turn = this.#record.ofCall(number)),
+        () => this.#byDigest.delete(digest),
+      )
+      .finally(() => open.call.deltas.end())
+      .catch(() => undefined);
+    return open.call;
+  }
+
+  /** Records a grade; the last one counts. Throws a `GatewayError` once the session has ended. */
+  async grade(grade: Grade): Promise<void> {
+    if (this.#isEnded) throw endedError(this.settings.id);
+    this.#grade = grade;
+    await this.#emit({ type: "grade", grade, durationMs: 0 });
+  }
+
+  /** Ends the session: calls in flight are cancelled, and nothing more is sampled. */
+  async end(stopReason: StopReason, failure: Failure | null = null): Promise<Episode> {
+    this.#isEnded = true;
+    this.#controller.abort(new Error("The session was ended."));
+    const unread = this.#record.sampled.filter((sampled) => !sampled.isDelivered && !sampled.isContinued);
+    if (unread.length > 0) await this.#emit({ type: "undelivered", turns: unread.map(({ turn }) => turn.index) });
+    await this.#emit({ type: "episode-end", stopReason, failure });
+    for (const { buffer } of this.#record.sampled) buffer?.close();
+    return this.#episode(stopReason, failure);
+  }
+
+  #episode(stopReason: StopReason, failure: Failure | null): Episode {
+    const { id, groupId, sampleIndex, task, seed } = this.settings;
+    const outcome = outcomeOf(stopReason);
+    // An episode that did not come to its end is not graded, whatever was said of it on the way.
+    const grade = outcome === "completed" || outcome === "truncated" ? this.#grade : null;
+    const last = this.#record.sampled.at(-1);
+    return {
+      ...{ id, groupId, sampleIndex, task, seed, outcome, stopReason, failure, grade },
+      reward: grade?.reward ?? null,
+      info: grade?.info ?? new Map(),
+      messages: last === undefined ? [] : [...conversationOf(last)],
+      trajectory: { turns: this.#record.turns },
+      historyPolicy: this.#parts.renderer.historyPolicy,
+      events: this.#events,
+      problems: this.#record.sampled.flatMap(({ action }) => action.problems.map(asActionProblem)),
+    };
+  }
+
+  #checkRoom(): void {
+    const { maxCalls, episode, id } = this.settings;
+    const { maxTurns = Infinity, maxSampledTokens = null } = episode.limits ?? {};
+    if (this.#running >= maxCalls) {
+      throw new GatewayError(
+        "rate-limited",
+        `Cannot serve the request: session "${id}" has ${this.#running} calls in flight, the most that it may have.`,
+        { retryAfterMs: 1000 },
+      );
+    }
+    const spent =
+      this.#calls >= maxTurns
+        ? `${maxTurns} turns`
+        : maxSampledTokens !== null && this.#record.sampledTokens >= maxSampledTokens
+          ? `${maxSampledTokens} tokens`
+          : null;
+    if (spent === null) return;
+    throw new GatewayError("session-ended", `Cannot serve the request: session "${id}" has had its ${spent}.`);
+  }
+
+  /** Sampling belongs to the session: rows sampled otherwise would not be the policy's. */
+  #samplingOf({ sampling: wished, samplingNames, maxTokens, stop }: GatewayRequest): SamplingParams {
+    const { sampling, clientSampling, seed } = this.settings;
+    if (clientSampling === "refuse" && samplingNames.length > 0) {
+      throw new GatewayError(
+        "unsupported",
+        `Cannot serve the request: it sets ${samplingNames.join(", ")}, and sampling belongs to the session; leave it out.`,
+        { param: samplingNames[0] ?? null },
+      );
+    }
+    if (clientSampling === "ignore") {
+      for (const name of samplingNames) this.#ignoredSampling[name] = (this.#ignoredSampling[name] ?? 0) + 1;
+    }
+    const caps = [sampling.maxNewTokens, maxTokens].filter((cap) => cap !== null);
+    return {
+      ...sampling,
+      ...(clientSampling === "obey" ? wished : {}),
+      maxNewTokens: caps.length === 0 ? null : Math.min(...caps),
+      seed: sampling.seed === null ? null : deriveSeed(sampling.seed, seed, "call", this.#calls),
+      ...(stop.length === 0 ? {} : { extra: { ...sampling.extra, stop } }),
+    };
+  }
+
+  async #sample(call: RunningCall): Promise<GatewayAnswer> {
+    const { number, prompt, sampling } = call;
+    const { engine, renderer, clock } = this.#parts;
+    const { id, groupId, episode } = this.settings;
+    const { signal } = this.#controller;
+    const limits = { maxTurns: Number.MAX_SAFE_INTEGER, ...episode.limits };
+    const options = resolveOptions(id, { ...episode, ...{ episodeId: id, groupId, sampling, clock, signal, limits } });
+    const { maxSampledTokens } = options.limits;
+    const deadlines = new DeadlineRunner({ clock, signal });
+    const attempts: Attempt[] = [];
+    const start = clock.now();
+    for (let discarded = 0; ; discarded++) {
+      const { result, next } = await sampleTurn(
+        engine,
+        {
+          ...{ prompt: prompt.buffer, stopTokenIds: renderer.stopTokenIds, turn: number, discarded },
+          budget: maxSampledTokens === null ? null : Math.max(1, maxSampledTokens - this.#record.sampledTokens),
+        },
+        { options, deadlines, attempts },
+      ).catch((error: unknown) => {
+        throw this.#gatewayError(error, prompt.buffer.length);
+      });
+      if (this.#isEnded) throw endedError(id);
+      const turn = makeTurn(result, {
+        ...{ index: this.#record.turns.length, parent: prompt.parent, ...prompt.facts },
+        observationTokens: prompt.buffer.view(prompt.observedFrom),
+      });
+      this.#record.addTurn(turn);
+      const { usage } = result;
+      const recording = this.#emit({ type: "turn", turn, attempts, usage, durationMs: clock.now() - start });
+      if (next.type === "read") return this.#read(call, { turn, recording, cachedTokens: usage.cachedTokens });
+      await recorded(recording);
+      if (next.type === "again") continue;
+      const message = "Cannot finish the turn: the engine aborted it; try again.";
+      throw new GatewayError("overloaded", message, { retryAfterMs: 1000 });
+    }
+  }
+
+  /** Reads a sampled turn. Resolves once all of it is recorded: an answer that is not must not leave. */
+  async #read(
+    { request, number: call, dialect, digest, prompt }: RunningCall,
+    acted: {
+      readonly turn: SampledTurn["turn"];
+      readonly recording: Promise<void>;
+      readonly cachedTokens: number | null;
+    },
+  ): Promise<GatewayAnswer> {
+    const { turn, recording, cachedTokens } = acted;
+    const { basis, messages, tools, continues } = prompt;
+    const { response, mayCall } = request;
+    const parsed = this.#parts.renderer.parseAction(turn.sampledTokens, {
+      tools: mayCall ? tools.tools : [],
+      turn: call,
+    });
+    // At a stop string the server stops without a stop token.
+    const action: ParsedAction = turn.finish.reason === "stop" ? { ...parsed, isTerminated: true } : parsed;
+    prompt.buffer.append(turn.sampledTokens);
+    const sampled = this.#record.addSampled({ ...prompt, turn, call, action, response }, prompt.buffer);
+    const exchange = this.#emit({
+      ...{ type: "exchange", turn: turn.index, call, dialect, digest, messages, action, continues, response },
+      basis: basis?.turn.index ?? null,
+      tools: basis !== null && basis.tools === tools ? null : tools.tools.map(({ definition }) => definition),
+    });
+    await recorded(Promise.all([recording, exchange]));
+    return this.#answerOf(sampled, cachedTokens);
+  }
+
+  #answerOf({ call, action, turn }: SampledTurn, cachedTokens: number | null): GatewayAnswer {
+    const sampledTokens = turn.sampledTokens.length;
+    const promptTokens = lengthOf(this.#record.turns, turn) - sampledTokens;
+    return {
+      ...{ call, idPrefix: this.#record.idPrefix, action, finish: turn.finish, createdAt: seconds() },
+      usage: { promptTokens, cachedTokens, sampledTokens },
+    };
+  }
+
+  #remember(digest: string, call: Pick<SessionCall, "head" | "promptTokens" | "answer">): OpenCall {
+    const delivered = (): void => {
+      if (open.turn !== null) open.turn.isDelivered = true;
+      this.#byDigest.delete(digest);
+    };
+    const open: OpenCall = { turn: null, call: { ...call, deltas: new Deltas(), delivered } };
+    this.#byDigest.set(digest, open);
+    return open;
+  }
+
+  #gatewayError(error: unknown, promptTokens: number): GatewayError {
+    if (this.#isEnded) return endedError(this.settings.id);
+    const { code, message, retryable } = attribute(error, "engine").failure;
+    if (code === "context-length") {
+      const most = this.settings.episode.limits?.maxContextTokens ?? null;
+      const context = most === null ? null : { tokens: promptTokens, most };
+      return new GatewayError("context-length", message, { context, cause: error });
+    }
+    if (!retryable) return new GatewayError("engine-failed", message, { cause: error });
+    const afterMs = error instanceof AttributedError ? error.retryAfterMs : null;
+    return new GatewayError("overloaded", message, { retryAfterMs: afterMs ?? 2000, cause: error });
+  }
+
+  async #emit(event: EpisodeEvent): Promise<void> {
+    this.#events.push(event);
+    await this.#parts.record(event);
+  }
+}
+
+async function recorded(recording: Promise<unknown>): Promise<void> {
+  try {
+    await recording;
+  } catch (error) {
+    throw new GatewayError("internal", attribute(error, "store").failure.message, { cause: error });
+  }
+}
+
+function endedError(id: string): GatewayError {
+  return new GatewayError("session-ended", `Cannot serve the request: session "${id}" has ended.`);
+}
+
+function seconds(): number {
+  return Math.floor(Date.now() / 1000);
+}
+
+/** As in the problem taxonomy of actions; see `agents/decide-action.ts`. */
+function asActionProblem({ code, toolName, detail }: ParsedAction["problems"][number]): ActionProblem {
+  if (code === "not-an-object") return { code: "not-json", toolName, detail };
+  return { code: code === "no-name" ? "unknown-tool" : code, toolName, detail };
+}

@@ -1,0 +1,374 @@
+// Which sessions there are: opened by a request or by first use, found by their keys, rewarded, ended, expired; and the groups that
+// their episodes make. What happens inside of one is in `session.ts`.
+//
+//   opened ─► in use ─┬─ ended by request ─► "session_ended", graded by its last reward ─┐
+//                     ├─ idle too long ────► the same with a reward, "cancelled" without ─┼─► stored ─► group decided when full
+//                     └─ process stops ────► in the journal; the next process takes it up ┘
+
+import { createHash, randomBytes } from "node:crypto";
+import type {
+  Engine,
+  Episode,
+  EpisodeEvent,
+  Grade,
+  Renderer,
+  SamplingParams,
+  StopReason,
+  Task,
+} from "../core/index.ts";
+import type { Clock } from "../lib/clock.ts";
+import { deriveSeed } from "../lib/random.ts";
+import { fromPlain, type JsonObject, toPlain } from "../python-semantics/json/index.ts";
+import {
+  type EpisodeOptions,
+  episodeSamples,
+  type ExportSamples,
+  type FinishedGroup,
+  groupIdOf,
+  type GroupPolicy,
+  groupRecord,
+  reasonToDrop,
+} from "../rollout/index.ts";
+import type { EpisodeJournal, RunStore } from "../store/index.ts";
+import { GatewayError } from "./request.ts";
+import { type ClientSampling, Session } from "./session.ts";
+
+export type SessionsParts = {
+  readonly engine: Engine;
+  readonly renderer: Renderer;
+  readonly store: Pick<RunStore, "append" | "appendGroup"> & Pick<EpisodeJournal, "record" | "kept">;
+  /** Rows that are stored beside a kept group. */
+  readonly exportSamples: ExportSamples;
+  readonly clock: Clock;
+};
+
+export type SessionsOptions = {
+  readonly seed: number;
+  readonly sampling: SamplingParams;
+  readonly clientSampling: ClientSampling;
+  readonly episode: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort">;
+  /** Sessions of a group, unless its first session says otherwise. */
+  readonly groupSize: number;
+  readonly policy: GroupPolicy;
+  /** A session without a call for so long is ended, in milliseconds. */
+  readonly idleMs: number;
+  readonly maxSessions: number;
+  /** Calls in flight of one session. */
+  readonly maxCalls: number;
+  /** Whether a key that nobody was given opens a session. */
+  readonly opensByUse: boolean;
+  /** What happened that nobody waits for. */
+  readonly onFault: (error: unknown) => void;
+};
+
+/** What a session is opened with. */
+export type NewSession = {
+  readonly id?: string | undefined;
+  readonly task?: string | undefined;
+  readonly group?: string | undefined;
+  readonly groupSize?: number | undefined;
+  readonly sampling?: Partial<SamplingParams> | undefined;
+  readonly tags?: Readonly<Record<string, unknown>> | undefined;
+  readonly seed?: number | undefined;
+};
+
+type OpenSession = { readonly session: Session; readonly facts: SessionFacts };
+
+/** As the journal has them. */
+type SessionFacts = {
+  readonly key_sha256: string;
+  readonly group: string;
+  /** The session's place in its group. */
+  readonly sample_index: number;
+  readonly group_size: number;
+  readonly group_index: number;
+  readonly sampling: Readonly<Record<string, unknown>>;
+  readonly tags: Readonly<Record<string, unknown>>;
+};
+
+type OpenGroup = {
+  readonly id: string;
+  readonly groupIndex: number;
+  readonly size: number;
+  readonly task: Task;
+  /** Places that sessions have taken. */
+  places: number;
+  readonly episodes: Episode[];
+};
+
+export class Sessions {
+  readonly #parts: SessionsParts;
+  readonly #options: SessionsOptions;
+  readonly #open = new Map<string, OpenSession>();
+  readonly #byKey = new Map<string, string>();
+  /** Ended sessions by the hashes of their keys: their clients are told so. */
+  readonly #ended = new Map<string, string>();
+  readonly #groups = new Map<string, OpenGroup>();
+  /** Ids of all groups that ever began. */
+  readonly #begun = new Set<string>();
+  /** By the hashes of their keys. */
+  readonly #opening = new Map<string, Promise<{ readonly session: Session }>>();
+  /** In flight: the end of a session. */
+  readonly #ending = new Map<string, Promise<Episode>>();
+  #nextGroup = 0;
+  readonly #requestTag = randomBytes(4).toString("hex");
+  #cancelSweep: (() => void) | null = null;
+
+  constructor(parts: SessionsParts, options: SessionsOptions) {
+    this.#parts = parts;
+    this.#options = options;
+    this.#sweepLater();
+  }
+
+  get open(): readonly Session[] {
+    return [...this.#open.values()].map(({ session }) => session);
+  }
+
+  /** The session of a key. Opens one where first use does; throws a `GatewayError` otherwise. */
+  async find(key: string): Promise<Session> {
+    const hash = hashOf(key);
+    const id = this.#byKey.get(hash);
+    const known = id === undefined ? undefined : this.#open.get(id);
+    if (known !== undefined) return known.session;
+    const ended = this.#ended.get(hash);
+    if (ended !== undefined) {
+      throw new GatewayError("session-ended", `Cannot serve the request: session "${ended}" has ended.`);
+    }
+    if (!this.#options.opensByUse) {
+      throw new GatewayError(
+        "unauthorized",
+        "Cannot serve the request: no session has this key; open one with POST /v1/sessions.",
+      );
+    }
+    // The first requests of a program may come at once.
+    const opening =
+      this.#opening.get(hash) ?? this.create({ id: nameOf(key) }, key).finally(() => this.#opening.delete(hash));
+    this.#opening.set(hash, opening);
+    return (await opening).session;
+  }
+
+  /** Throws a `GatewayError` where there is none. */
+  get(id: string): Session {
+    const open = this.#open.get(id);
+    if (open === undefined)
+      throw new GatewayError("not-found", `Cannot find session "${id}": it has ended, or never began.`);
+    return open.session;
+  }
+
+  tagsOf(id: string): SessionFacts["tags"] {
+    return this.#open.get(id)?.facts.tags ?? {};
+  }
+
+  /** Throws a `GatewayError` for a session that has not ended. */
+  async ended(id: string): Promise<Episode> {
+    const episode = await this.#parts.store.kept(id);
+    if (episode !== null) return episode;
+    throw new GatewayError(
+      "not-found",
+      `Cannot find the episode of session "${id}": it has not ended, or never began.`,
+    );
+  }
+
+  /** The key is shown once, and stored nowhere. */
+  async create(
+    request: NewSession,
+    key = `ta-${randomBytes(24).toString("base64url")}`,
+  ): Promise<{ readonly session: Session; readonly key: string }> {
+    const { maxSessions, groupSize: defaultSize, seed } = this.#options;
+    if (this.#open.size >= maxSessions) {
+      throw new GatewayError(
+        "rate-limited",
+        `Cannot open a session: ${maxSessions} are open, the most that may be; end some, or raise the bound.`,
+        { retryAfterMs: 5000 },
+      );
+    }
+    const keyHash = hashOf(key);
+    const id = request.id ?? `session-${keyHash.slice(0, 12)}`;
+    if (this.#open.has(id) || this.#byKey.has(keyHash) || (await this.#parts.store.kept(id)) !== null) {
+      throw new GatewayError(
+        "invalid-request",
+        `Cannot open session "${id}": there is one of this name; choose another.`,
+        { param: "id" },
+      );
+    }
+    const { task = request.group ?? id, group: groupName = request.task ?? id } = request;
+    // A session that names neither is compared with no other.
+    const size = request.groupSize ?? (groupName === id ? 1 : defaultSize);
+    const group = this.#placeIn(groupName, { task, size });
+    const sampleIndex = group.places++;
+    const facts: SessionFacts = {
+      key_sha256: keyHash,
+      group: group.id,
+      sample_index: sampleIndex,
+      group_size: group.size,
+      group_index: group.groupIndex,
+      sampling: { ...request.sampling },
+      tags: request.tags ?? {},
+    };
+    const session = this.#add(group.task, facts, { id, seed: request.seed ?? deriveSeed(seed, group.id, sampleIndex) });
+    await session.open(fromPlain(facts) as JsonObject);
+    return { session, key };
+  }
+
+  /** Ends a session; a second call gets the same episode. */
+  end(id: string, stopReason: StopReason = "session_ended"): Promise<Episode> {
+    const known = this.#ending.get(id);
+    if (known !== undefined) return known;
+    const open = this.#open.get(id);
+    const ending = open === undefined ? this.ended(id) : this.#end(open, stopReason);
+    if (open !== undefined) {
+      this.#ending.set(id, ending);
+      ending.finally(() => this.#ending.delete(id)).catch(() => undefined);
+    }
+    return ending;
+  }
+
+  async reward(id: string, grade: Grade): Promise<void> {
+    await this.get(id).grade(grade);
+  }
+
+  /**
+   * Takes up what earlier processes left, before the first call: `inFlight` with the recorded events of each, `ended` episodes
+   * whose groups are not decided.
+   */
+  restore(earlier: {
+    readonly inFlight: readonly (readonly EpisodeEvent[])[];
+    /** In the order in which they ended. */
+    readonly ended: Iterable<Pick<Episode, "id" | "events"> & { readonly undecided: Episode | null }>;
+    readonly decided: Iterable<string>;
+  }): void {
+    for (const id of earlier.decided) this.#begun.add(id);
+    for (const { id, events, undecided } of earlier.ended) {
+      const facts = factsIn(events);
+      this.#ended.set(facts.key_sha256, id);
+      this.#nextGroup = Math.max(this.#nextGroup, facts.group_index + 1);
+      if (undecided !== null) this.#restoredGroup(facts, undecided.task.id).episodes.push(undecided);
+    }
+    for (const events of earlier.inFlight) {
+      const start = events.find((event) => event.type === "episode-start");
+      // A session whose opening was not recorded was never told of.
+      if (start === undefined || !events.some(({ type }) => type === "session")) continue;
+      const facts = factsIn(events);
+      const { task } = this.#restoredGroup(facts, start.taskId);
+      this.#add(task, facts, { id: start.episodeId, seed: start.seed }).restore(events);
+    }
+  }
+
+  close(): void {
+    this.#cancelSweep?.();
+    this.#cancelSweep = null;
+  }
+
+  #add(task: Task, facts: SessionFacts, own: { readonly id: string; readonly seed: number }): Session {
+    const { sampling, clientSampling, maxCalls, episode } = this.#options;
+    const { engine, renderer, store, clock } = this.#parts;
+    const session = new Session(
+      {
+        ...{ ...own, task, clientSampling, maxCalls, groupId: facts.group, sampleIndex: facts.sample_index },
+        sampling: { ...sampling, ...(facts.sampling as Partial<SamplingParams>) },
+        // A server may still execute the last calls of a process that died, and refuses second ones of the same ids.
+        episode: { ...episode, requestTag: this.#requestTag },
+      },
+      { engine, renderer, clock, record: (event) => store.record(own.id, event) },
+    );
+    this.#open.set(own.id, { session, facts });
+    this.#byKey.set(facts.key_sha256, own.id);
+    return session;
+  }
+
+  async #end({ session, facts }: OpenSession, stopReason: StopReason): Promise<Episode> {
+    const { id, groupId } = session.settings;
+    const episode = await session.end(stopReason);
+    await this.#parts.store.append(episode);
+    this.#open.delete(id);
+    this.#byKey.delete(facts.key_sha256);
+    this.#ended.set(facts.key_sha256, id);
+    const group = this.#groups.get(groupId);
+    group?.episodes.push(episode);
+    if (group !== undefined && group.episodes.length >= group.size) await this.#decide(group);
+    return episode;
+  }
+
+  async #decide({ id: groupId, groupIndex, size, task, episodes }: OpenGroup): Promise<void> {
+    this.#groups.delete(groupId);
+    const members = episodes
+      .toSorted((left, right) => left.sampleIndex - right.sampleIndex)
+      .map((episode) => ({
+        sampleIndex: episode.sampleIndex,
+        finished: { episode, result: episodeSamples(episode), origin: "new" } as const,
+      }));
+    const group: FinishedGroup = { plan: { groupId, task, groupIndex }, members, ending: "complete" };
+    const reason = reasonToDrop(group, this.#options.policy);
+    const record = groupRecord(group, reason);
+    const rows = members.flatMap(({ sampleIndex, finished }) =>
+      this.#parts.exportSamples(finished, { index: groupIndex * size + sampleIndex, groupIndex, group: record }),
+    );
+    await this.#parts.store.appendGroup({ group: record, sampleLines: reason === null ? rows : [] });
+  }
+
+  /** A free place in a group, or in the next group of the same name. */
+  #placeIn(name: string, begin: { readonly task: string; readonly size: number }): OpenGroup {
+    for (let visit = 1; ; visit++) {
+      const id = groupIdOf({ id: name }, visit);
+      const open = this.#groups.get(id);
+      if (open !== undefined && open.places < open.size) return open;
+      if (this.#begun.has(id)) continue;
+      return this.#beginGroup({
+        id,
+        groupIndex: this.#nextGroup,
+        size: begin.size,
+        task: taskOf(begin.task, this.#nextGroup),
+      });
+    }
+  }
+
+  #beginGroup(fields: Pick<OpenGroup, "id" | "groupIndex" | "size" | "task">): OpenGroup {
+    const group: OpenGroup = { ...fields, places: 0, episodes: [] };
+    this.#groups.set(group.id, group);
+    this.#begun.add(group.id);
+    this.#nextGroup = Math.max(this.#nextGroup, group.groupIndex + 1);
+    return group;
+  }
+
+  /** The group of an earlier process's session, which takes up the place that it had. */
+  #restoredGroup(
+    { group: id, group_index: groupIndex, group_size: size, sample_index }: SessionFacts,
+    taskId: string,
+  ): OpenGroup {
+    const group = this.#groups.get(id) ?? this.#beginGroup({ id, groupIndex, size, task: taskOf(taskId, groupIndex) });
+    group.places = Math.max(group.places, sample_index + 1);
+    return group;
+  }
+
+  #sweepLater(): void {
+    const { idleMs, onFault } = this.#options;
+    const everyMs = Math.min(60_000, Math.max(10, idleMs / 4));
+    this.#cancelSweep = this.#parts.clock.after(everyMs, () => {
+      const now = this.#parts.clock.now();
+      for (const session of this.open) {
+        if (now - session.usedAt < idleMs) continue;
+        this.end(session.settings.id, session.reward === null ? "cancelled" : "session_ended").catch(onFault);
+      }
+      this.#sweepLater();
+    });
+  }
+}
+
+function hashOf(key: string): string {
+  return createHash("sha256").update(key).digest("hex");
+}
+
+/** What a session of first use is called: its key where that is a plain name, and not where it looks like a secret. */
+function nameOf(key: string): string {
+  return /^(?!sk-)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(key) ? key : `session-${hashOf(key).slice(0, 12)}`;
+}
+
+function taskOf(id: string, index: number): Task {
+  const contentHash = hashOf(id);
+  return { id, environment: "gateway", split: "gateway", index, contentHash, instruction: null, agenda: null };
+}
+
+function factsIn(events: readonly EpisodeEvent[]): SessionFacts {
+  const event = events.find(({ type }) => type === "session");
+  return toPlain(event?.type === "session" ? event.session : new Map()) as SessionFacts;
+}
