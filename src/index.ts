@@ -61,4 +61,5 @@ export {
   type ExportRunResult,
   NothingToExportError,
 } from "./api/export-run.ts";
+export { type AgentCommandTotals, gateway, type GatewayOptions, type RunningGateway } from "./api/gateway.ts";
 export { type RunningService, serve, type ServeOptions } from "./api/serve.ts";

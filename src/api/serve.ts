@@ -128,7 +128,8 @@ export async function serve(options: ServeOptions): Promise<RunningService> {
   }
 }
 
-function readAddress(listen: string): { readonly host: string; readonly port: number } {
+/** Throws a `ConfigurationError`. */
+export function readAddress(listen: string): { readonly host: string; readonly port: number } {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:\s]+)):(\d{1,5})$/.exec(listen.trim());
   const port = Number(match?.[3]);
   const host = match?.[1] ?? match?.[2];

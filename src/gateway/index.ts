@@ -10,6 +10,8 @@ import { listen } from "./listen.ts";
 import { type SessionCounters, type ClientSampling } from "./session.ts";
 import { Sessions } from "./sessions.ts";
 
+export { type AgentRun, runAgentCommand } from "./agent-command.ts";
+export { GatewayError } from "./request.ts";
 export type { ClientSampling, GatewayHttpRequest, GatewayHttpResponse, SessionCounters };
 
 export type GatewayParts = {
@@ -87,10 +89,12 @@ export interface Gateway {
   }): Promise<{ readonly url: string; close(): Promise<void> }>;
   /** Opens a session, as `POST /v1/sessions` does. */
   open(session?: Parameters<Sessions["create"]>[0]): Promise<{ readonly id: string; readonly key: string }>;
+  /** A new key for a program that begins its session again: nothing of what was sampled so far is trained. */
+  reopen(id: string): Promise<string>;
   /** Grades a session. The last grade before its end counts. */
   reward(id: string, grade: NonNullable<Episode["grade"]>): Promise<void>;
-  /** Ends a session. Its group is decided when it was the last of it. */
-  end(id: string): Promise<Episode>;
+  /** Ends a session; "cancelled" leaves it ungraded. Its group is decided when it was the last of it. @default "session_ended" */
+  end(id: string, stopReason?: "session_ended" | "cancelled"): Promise<Episode>;
   /** Stops its timers. Open sessions stay in the journal, and the next process takes them up. */
   close(): void;
 }
@@ -129,8 +133,9 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
       const opened = await sessions.create(session);
       return { id: opened.session.settings.id, key: opened.key };
     },
+    reopen: (id) => sessions.reopen(id),
     reward: (id, grade) => sessions.reward(id, grade),
-    end: (id) => sessions.end(id),
+    end: (id, stopReason = "session_ended") => sessions.end(id, stopReason),
     close: () => sessions.close(),
   };
 }

@@ -65,7 +65,7 @@ export class SessionRecord implements SampledItems {
   readonly turns: Turn[] = [];
   readonly counters: PromptCounters = { extended: 0, branched: {}, reencoded: 0 };
   readonly #renderer: Renderer;
-  readonly #history = new History();
+  #history = new History();
   readonly #byCall = new Map<number, SampledTurn>();
   readonly #byTurn = new Map<number, SampledTurn>();
   #sampledTokens = 0;
@@ -94,6 +94,13 @@ export class SessionRecord implements SampledItems {
 
   ofTurn(turn: number): SampledTurn | null {
     return this.#byTurn.get(turn) ?? null;
+  }
+
+  /** Keeps the turns, and continues none of them: the program begins again. */
+  forget(): void {
+    this.#history = new History();
+    this.#byCall.clear();
+    this.#byTurn.clear();
   }
 
   /** As the renderer is shown them. */
@@ -142,7 +149,7 @@ export class SessionRecord implements SampledItems {
     const { basis, covered, known, hasOtherTools } = this.#history.find(messages, tools);
     if (basis === null) {
       const whole = { basis, messages, tools, rendered: messages };
-      if (this.turns.length === 0) return this.#renderWhole(whole, null);
+      if (this.#byTurn.size === 0) return this.#renderWhole(whole, null);
       const continues = this.#summaryIn(messages);
       const isKnown = hasOtherTools ? "tools-changed" : known > 1 ? "history-edited" : "another-conversation";
       const reason = continues === null ? isKnown : "compaction";

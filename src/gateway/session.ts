@@ -168,6 +168,7 @@ export class Session {
     for (const event of events) {
       this.#events.push(event);
       if (event.type === "grade") this.#grade = event.grade;
+      if (event.type === "undelivered") this.#forget();
       if (event.type === "turn") {
         this.#record.addTurn(event.turn);
         cached.set(event.turn.index, event.usage.cachedTokens);
@@ -232,6 +233,13 @@ export class Session {
     return open.call;
   }
 
+  /** The program begins again: nothing of what was sampled so far is trained. */
+  async discard(): Promise<void> {
+    const turns = this.#record.sampled.map(({ turn }) => turn.index);
+    this.#forget();
+    await this.#emit({ type: "undelivered", turns });
+  }
+
   /** Records a grade; the last one counts. Throws a `GatewayError` once the session has ended. */
   async grade(grade: Grade): Promise<void> {
     if (this.#isEnded) throw endedError(this.settings.id);
@@ -248,6 +256,12 @@ export class Session {
     await this.#emit({ type: "episode-end", stopReason, failure });
     for (const { buffer } of this.#record.sampled) buffer?.close();
     return this.#episode(stopReason, failure);
+  }
+
+  #forget(): void {
+    this.#record.forget();
+    this.#byDigest.clear();
+    this.#grade = null;
   }
 
   #episode(stopReason: StopReason, failure: Failure | null): Episode {

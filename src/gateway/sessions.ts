@@ -170,10 +170,7 @@ export class Sessions {
   }
 
   /** The key is shown once, and stored nowhere. */
-  async create(
-    request: NewSession,
-    key = `ta-${randomBytes(24).toString("base64url")}`,
-  ): Promise<{ readonly session: Session; readonly key: string }> {
+  async create(request: NewSession, key = newKey()): Promise<{ readonly session: Session; readonly key: string }> {
     const { maxSessions, groupSize: defaultSize, seed } = this.#options;
     if (this.#open.size >= maxSessions) {
       throw new GatewayError(
@@ -208,6 +205,15 @@ export class Sessions {
     const session = this.#add(group.task, facts, { id, seed: request.seed ?? deriveSeed(seed, group.id, sampleIndex) });
     await session.open(fromPlain(facts) as JsonObject);
     return { session, key };
+  }
+
+  /** For a program that begins again: a new key, and nothing of what was sampled so far is trained. */
+  async reopen(id: string): Promise<string> {
+    const session = this.get(id);
+    const key = newKey();
+    this.#byKey.set(hashOf(key), id);
+    await session.discard();
+    return key;
   }
 
   /** Ends a session; a second call gets the same episode. */
@@ -352,6 +358,10 @@ export class Sessions {
       this.#sweepLater();
     });
   }
+}
+
+function newKey(): string {
+  return `ta-${randomBytes(24).toString("base64url")}`;
 }
 
 function hashOf(key: string): string {

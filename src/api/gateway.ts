@@ -1,0 +1,394 @@
+// gateway(): agent programs of others sample from the policy, and are recorded in a run folder. Started again in its folder, it
+// takes up the sessions that a process left. With a command, it runs the programs itself, one for each session of each task.
+
+import { randomUUID } from "node:crypto";
+import { existsSync } from "node:fs";
+import { readFile } from "node:fs/promises";
+import { join, resolve } from "node:path";
+import { z } from "zod";
+import { ConfigurationError, type Episode } from "../core/index.ts";
+import { exportFormats, exportGroup, slimeRowLine, toSlimeRow } from "../export/index.ts";
+import {
+  createGateway,
+  type Gateway,
+  GatewayError,
+  type GatewayOptions as LibraryOptions,
+  runAgentCommand,
+} from "../gateway/index.ts";
+import { createSemaphore } from "../lib/limits.ts";
+import { episodeSamples, type ExportSamples } from "../rollout/index.ts";
+import { createFileRunStore, openRunFolder, resumeFileRunStore, runFiles } from "../store/index.ts";
+import { samplingOf } from "./choose-policy.ts";
+import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
+import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { concurrencyBounds, type RolloutSettings, type SettingName } from "./rollout-settings.ts";
+import { checkSameSettings, readRunToResume, runManifest } from "./run-to-resume.ts";
+import { readKey } from "./secrets.ts";
+import { readAddress } from "./serve.ts";
+import { choice, file, readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
+
+/** The settings of a rollout that a gateway has: the policy and how it samples; agent, user and tasks are the program's. */
+export const gatewaySettingNames = [
+  ...([
+    "engine",
+    "gguf",
+    "url",
+    "host",
+    "port",
+    "apiKeyEnv",
+    "logprobsMode",
+    "endpoint",
+    "model",
+    "renderer",
+    "history",
+  ] as const),
+  ...([
+    "thinking",
+    "toolParser",
+    "reasoningParser",
+    "parserMode",
+    "controlTokens",
+    "repair",
+    "toolInstruction",
+  ] as const),
+  ...([
+    "expertNoise",
+    "temperature",
+    "topP",
+    "topK",
+    "minP",
+    "repetitionPenalty",
+    "maxNewTokens",
+    "samplingExtra",
+  ] as const),
+  ...([
+    "maxTurns",
+    "maxSampledTokens",
+    "maxContextTokens",
+    "turnTimeout",
+    "connectTimeout",
+    "firstByteTimeout",
+  ] as const),
+  ...(["engineWait", "onEngineAbort", "maxPause", "concurrency", "groupSize", "seed", "filter", "minGroup"] as const),
+  ...(["out", "fsync", "writeSamples"] as const),
+] as const satisfies readonly SettingName[];
+
+export const gatewaySettings = section("The gateway", {
+  listen: text("<host:port>", "an address like 127.0.0.1:8900", "127.0.0.1:8900").help(
+    "where requests come in; port 0 takes a free one",
+  ),
+  tokenEnv: variable.help(
+    "environment variable with the token that opens, rewards and ends sessions; needed beyond this machine",
+  ),
+  clientSampling: choice("<what>", "ignore", "obey", "refuse").help(
+    "what is done about sampling parameters that programs set: rows must be the policy's",
+  ),
+  sessionIdle: seconds(3600).help("a session without a call for so long is ended"),
+  maxSessions: whole(4096, { max: 1_000_000 }).help("open at once; more are refused with 429"),
+  agentCommand: text("<command>", "a command line").help(
+    "runs this program for every session of --agent-tasks, with addresses and key in its environment; its last line may be " +
+      '{"reward": 1}',
+  ),
+  agentTasks: file.help("tasks for --agent-command: one JSON object a line, with an id"),
+  agentTimeout: seconds(900).help("of one run of --agent-command; then it is killed with all that it started"),
+});
+
+/**
+ * Options of {@link gateway}: the flags of the command `gateway` in camelCase.
+ *
+ * @example
+ * { engine: "sglang", url: "http://127.0.0.1:30000", model: "./Qwen3-4B-Instruct-2507", out: "runs/gateway" }
+ */
+export type GatewayOptions = Pick<
+  RolloutSettingOptions,
+  Extract<keyof RolloutSettingOptions, (typeof gatewaySettingNames)[number]>
+> &
+  Partial<SettingValues<typeof gatewaySettings>> &
+  Pick<SettingSources, "config"> &
+  Omit<CallOptions, "drain"> & {
+    /** Receives lines for people, synchronously. @default nothing does */
+    readonly onNotice?: (message: string) => void;
+  };
+
+/** A gateway that takes requests. */
+export type RunningGateway = Pick<Gateway, "sessions" | "open" | "reward" | "end"> & {
+  /** Programs add `/v1`, or `/s/<key>/v1`. */
+  readonly url: string;
+  /** The run folder, as it was given. */
+  readonly folder: string;
+  /** Sessions of an earlier process; `null`: the folder is new. */
+  readonly earlier: { readonly ended: number; readonly inFlight: number } | null;
+  /** Resolves when every run of `agentCommand` has ended; at once without one. */
+  readonly done: Promise<AgentCommandTotals>;
+  /** Takes no further requests. Open sessions stay in the folder, and the next start takes them up. */
+  close(): Promise<void>;
+};
+
+export type AgentCommandTotals = {
+  readonly runs: number;
+  readonly graded: number;
+  readonly meanReward: number | null;
+  /** Runs that ended with another code than 0, or were killed. */
+  readonly unsuccessful: number;
+};
+
+/**
+ * Serves the policy to agent programs, over Chat Completions, Messages and Responses. `out` is required. Resolves when requests
+ * come in. Rejects with a `ConfigurationError` for whatever the caller can correct.
+ *
+ * @example
+ * const running = await gateway({ engine: "expert", listen: "127.0.0.1:0", out: "runs/gateway" });
+ * const { id, key } = await running.open({ task: "first" });
+ * // ... a program that uses `${running.url}/v1` with this key ...
+ * await running.reward(id, { reward: 1, metrics: {}, log: "", info: new Map() });
+ * await running.end(id);
+ * await running.close();
+ */
+export async function gateway(options: GatewayOptions): Promise<RunningGateway> {
+  const { cwd = process.cwd(), variables = process.env, signal, onNotice = () => undefined, out } = options;
+  const own = readFlags(gatewaySettings, options);
+  const address = readAddress(own.listen);
+  const token = readKey(variables, own.tokenEnv, "--token-env");
+  if (typeof out !== "string" || out === "") {
+    throw new ConfigurationError("Cannot open a gateway: no folder is named for its sessions; give --out <folder>.");
+  }
+  if ((own.agentCommand === null) !== (own.agentTasks === null)) {
+    throw new ConfigurationError(
+      "Cannot run agent programs: --agent-command and --agent-tasks go together; give both.",
+    );
+  }
+  const tasks = own.agentTasks === null ? [] : await readTasks(resolve(cwd, own.agentTasks));
+  const folder = resolve(cwd, out);
+  const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
+  const { settings: given, surroundings } = await readOptions(
+    options,
+    { maxTurns: mostTurns, toolInstruction: "none" },
+    resume,
+  );
+  const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null });
+  const { model, redact } = prepared;
+  if (model === null) throw new ConfigurationError("Cannot open a gateway without a policy; name --engine or --model.");
+  const settings: RolloutSettings = { ...prepared.settings, out: folder };
+  if (resume !== null) checkSameSettings(resume, settings);
+  const storing = { redact, fsync: settings.fsync };
+  const earlier = resume === null ? null : await resumeFileRunStore(folder, storing);
+  const store = earlier?.store ?? createFileRunStore(folder, storing);
+  const cancel = signal ?? new AbortController().signal;
+  const notice = (message: string): void => onNotice(redact(message));
+  const connected = await prepared.connect(cancel, store, { onNotice: notice }).catch(async (error: unknown) => {
+    await earlier?.release();
+    throw error;
+  });
+  const { engine } = connected;
+  if (engine === null) throw new TypeError("A model without an agent has an engine.");
+  const describe = {
+    ...{ id: resume?.id ?? randomUUID(), settings, engine: connected, totals: null, error: null },
+    ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
+    prepared: { ...prepared, environment: { ...prepared.environment, name: "gateway" } },
+  };
+  await store.begin(runManifest({ ...describe, ended: null, status: "running" }));
+  const opened: (() => Promise<unknown>)[] = [
+    () => connected.close(),
+    () => store.close(runManifest({ ...describe, ended: new Date(), status: "interrupted" })),
+  ];
+  const close = async (): Promise<void> => {
+    for (const closeOne of opened.splice(0).toReversed()) await closeOne();
+  };
+  try {
+    const made = createGateway(
+      { engine, renderer: model.renderer, store, exportSamples: rowsFor(settings, prepared), rowsOf: rowsIn(prepared) },
+      {
+        ...{ seed: settings.seed, groupSize: settings.groupSize, token, redact, sampling: samplingOf(settings) },
+        ...{ clientSampling: own.clientSampling, idleMs: own.sessionIdle * 1000, maxSessions: own.maxSessions },
+        groups: prepared.groups.groups,
+        modelName: settings.model ?? settings.engine ?? "policy",
+        episode: episodeOf(settings),
+        onFault: (error) =>
+          notice(`A session was not ended: ${error instanceof Error ? error.message : String(error)}`),
+      },
+    );
+    opened.push(async () => made.close());
+    if (earlier !== null) await restore(made, folder, earlier);
+    const listener = await made.listen(address);
+    opened.push(() => listener.close());
+    const stop = new AbortController();
+    const done = runCommands(made, tasks, {
+      ...{ url: listener.url, command: own.agentCommand ?? "", cwd, variables, notice },
+      ...{ timeoutMs: own.agentTimeout * 1000, groupSize: settings.groupSize, ended: earlier?.ended ?? new Set() },
+      ...{
+        concurrency: concurrencyBounds(settings.concurrency).ceiling,
+        signal: AbortSignal.any([cancel, stop.signal]),
+      },
+    });
+    opened.push(async () => {
+      stop.abort();
+      await done.catch(() => undefined);
+    });
+    return {
+      get sessions() {
+        return made.sessions;
+      },
+      ...{ url: listener.url, folder: out, done, close, open: made.open, reward: made.reward, end: made.end },
+      earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
+    };
+  } catch (error) {
+    await close().catch(() => undefined);
+    throw error;
+  }
+}
+
+/** A program stops when it is done; this is only so that a broken one stops at all. */
+const mostTurns = 1000;
+
+function episodeOf(settings: RolloutSettings): NonNullable<LibraryOptions["episode"]> {
+  const { maxTurns, maxSampledTokens, maxContextTokens, onEngineAbort: onAbort, maxPause, turnTimeout } = settings;
+  return {
+    limits: { maxTurns, maxSampledTokens, maxContextTokens },
+    turnTimeoutMs: turnTimeout * 1000,
+    engineAbort: { onAbort, maxPauseMs: maxPause * 1000 },
+  };
+}
+
+async function restore(
+  made: Gateway,
+  folder: string,
+  { store, inFlight, decided }: Awaited<ReturnType<typeof resumeFileRunStore>>,
+): Promise<void> {
+  const decidedEpisodes = new Set([...decided.values()].flatMap(({ episodeIds }) => episodeIds));
+  const ended: { id: string; events: Episode["events"]; undecided: Episode | null }[] = [];
+  for await (const episode of openRunFolder(folder).episodes()) {
+    const { id, events } = episode;
+    const opening = events.filter(({ type }) => type === "session");
+    ended.push({ id, events: opening, undecided: decidedEpisodes.has(id) ? null : episode });
+  }
+  const recorded = await Promise.all([...inFlight].map((id) => store.recorded(id)));
+  made.restore({ inFlight: recorded, ended, decided: decided.keys() });
+}
+
+function rowsFor({ writeSamples }: RolloutSettings, { model }: PreparedRollout): ExportSamples {
+  const decode = (tokens: Uint32Array): string => model?.renderer.decode(tokens) ?? "";
+  return ({ episode, result }, { index, groupIndex }) => {
+    const origin = { index, groupIndex, episode, sampleCount: result.samples.length };
+    const lines = (): string[] => result.samples.map((sample) => slimeRowLine(toSlimeRow(sample, origin, { decode })));
+    return writeSamples ? lines() : [];
+  };
+}
+
+function rowsIn({ model }: PreparedRollout): (episode: Episode, format: string | null) => readonly unknown[] {
+  const decode = (tokens: Uint32Array): string => model?.renderer.decode(tokens) ?? "";
+  return (episode, name) => {
+    const format = Object.entries(exportFormats).find(([one]) => one === (name ?? "slime"))?.[1];
+    if (format === undefined) {
+      const names = Object.keys(exportFormats).join(", ");
+      throw new GatewayError("invalid-request", `Cannot export in format "${name}": use one of ${names}.`, {
+        param: "format",
+      });
+    }
+    const one = { episode, result: episodeSamples(episode), index: 0 };
+    const group = { run: null, groupIndex: 0, decision: "kept", reason: null, episodes: [one] } as const;
+    return exportGroup(group, format, { decode, toolsOf: () => null, where: () => true }).rows;
+  };
+}
+
+type AgentTask = { readonly id: string; readonly line: string };
+
+const taskSchema = z.looseObject({ id: z.union([z.string().min(1).max(200), z.int()]) });
+
+/** Throws a `ConfigurationError` that names file and line. */
+async function readTasks(path: string): Promise<readonly AgentTask[]> {
+  const content = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw new ConfigurationError(`Cannot read tasks from "${path}": there is no such file; correct --agent-tasks.`, {
+      cause,
+    });
+  });
+  const tasks = content.split("\n").flatMap((line, index): AgentTask[] => {
+    if (line.trim() === "") return [];
+    try {
+      return [{ id: String(taskSchema.parse(JSON.parse(line)).id), line: line.trim() }];
+    } catch {
+      throw new ConfigurationError(
+        `Cannot read tasks from "${path}", line ${index + 1}: a JSON object with an "id" is needed.`,
+      );
+    }
+  });
+  const twice = tasks.find(({ id }, index) => tasks.findIndex((one) => one.id === id) !== index);
+  if (twice === undefined) return tasks;
+  throw new ConfigurationError(`Cannot read tasks from "${path}": two have the id "${twice.id}"; give each its own.`);
+}
+
+type CommandsOptions = {
+  readonly url: string;
+  readonly command: string;
+  readonly cwd: string;
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  readonly timeoutMs: number;
+  readonly groupSize: number;
+  readonly concurrency: number;
+  /** Sessions of earlier processes. */
+  readonly ended: ReadonlySet<string>;
+  readonly signal: AbortSignal;
+  readonly notice: (message: string) => void;
+};
+
+/** At most so many programs at once, whatever the engine takes. */
+const mostPrograms = 64;
+/** Of each stream of a program. */
+const mostOutputBytes = 1_000_000;
+
+/** Each task's sessions, a few at a time. A session whose program was killed with an earlier process is run again from its start. */
+async function runCommands(
+  made: Gateway,
+  tasks: readonly AgentTask[],
+  options: CommandsOptions,
+): Promise<AgentCommandTotals> {
+  const semaphore = createSemaphore(Math.min(mostPrograms, options.concurrency));
+  const places = tasks.flatMap((task) => Array.from({ length: options.groupSize }, (_, place) => ({ task, place })));
+  const rewards: (number | null)[] = [];
+  let unsuccessful = 0;
+  await Promise.all(
+    places.map(async ({ task, place }) => {
+      const id = `${task.id}#${place}`;
+      if (options.ended.has(id)) return;
+      await semaphore.run(async () => {
+        if (options.signal.aborted) return;
+        // The program of an earlier process is gone, and another one does not continue where it stood.
+        const isOpen = made.sessions.some((session) => session.id === id);
+        const opening = { id, task: task.id, groupSize: options.groupSize };
+        const key = isOpen ? await made.reopen(id) : (await made.open(opening)).key;
+        const run = await runAgentCommand({
+          ...{ command: options.command, cwd: options.cwd, timeoutMs: options.timeoutMs, signal: options.signal },
+          ...{ env: environmentOf(options, { key, task }), maxOutputBytes: mostOutputBytes },
+        });
+        if (options.signal.aborted) return;
+        if (run.exitCode !== 0) {
+          unsuccessful++;
+          const why = run.isTimedOut ? `was killed after ${options.timeoutMs / 1000} s` : `ended with ${run.exitCode}`;
+          options.notice(`The program of session "${id}" ${why}: ${run.stderr.trim().split("\n").at(-1) ?? ""}`);
+        }
+        const isTrusted = run.exitCode === 0 && run.reward !== null;
+        if (isTrusted) await made.reward(id, { reward: run.reward ?? 0, metrics: {}, log: "", info: new Map() });
+        const { reward } = await made.end(id, run.exitCode === 0 ? "session_ended" : "cancelled");
+        rewards.push(reward);
+      });
+    }),
+  );
+  const graded = rewards.filter((reward) => reward !== null);
+  const mean = graded.length === 0 ? null : graded.reduce((sum, reward) => sum + reward, 0) / graded.length;
+  return { runs: rewards.length, graded: graded.length, meanReward: mean, unsuccessful };
+}
+
+/** The names under which clients look for address and key, and nothing secret of ours. */
+function environmentOf(
+  { url, variables }: CommandsOptions,
+  { key, task }: { readonly key: string; readonly task: AgentTask },
+) {
+  const kept = ["PATH", "HOME", "TMPDIR", "LANG", "NODE_OPTIONS", "PYTHONPATH", "VIRTUAL_ENV"].flatMap((name) => {
+    const value = variables[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return {
+    ...Object.fromEntries(kept),
+    ...{ TRAINABLE_AGENTS_BASE_URL: `${url}/v1`, TRAINABLE_AGENTS_SESSION: key, TRAINABLE_AGENTS_TASK: task.line },
+    ...{ OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: key, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key },
+  };
+}

@@ -1,0 +1,80 @@
+// `gateway`: parses flags, calls gateway(), prints.
+
+import { Command } from "commander";
+import {
+  type AgentCommandTotals,
+  gateway,
+  type GatewayOptions,
+  gatewaySettingNames,
+  gatewaySettings,
+  type RunningGateway,
+} from "../../api/gateway.ts";
+import { rolloutSettings } from "../../api/rollout-settings.ts";
+import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
+import { formatCount } from "../display/terminal-text.ts";
+import { addSettings, configOption } from "../flags.ts";
+
+export function gatewayCommand(runCommand: RunCommand): Command {
+  const command = new Command("gateway")
+    .summary("serve the policy to agent programs, and record what they sample")
+    .description(
+      "Agent programs that speak Chat Completions, Messages or Responses point their base URL here. What the policy samples " +
+        "for a session becomes an episode of the run folder, token for token; sessions of one task are a group. Started again " +
+        "in its folder, it takes up its sessions.",
+    );
+  addSettings(command, gatewaySettings);
+  addSettings(command, rolloutSettings, { names: gatewaySettingNames });
+  return command
+    .addOption(configOption())
+    .addHelpText("after", examples)
+    .action(async (flags: GatewayOptions) => runCommand((context) => run(flags, context)));
+}
+
+const examples = `
+Examples:
+  # The small model of this package. Needs nothing. Any name is a key on this machine.
+  $ npx trainable-agents gateway --engine embedded --out runs/gateway
+  $ curl -s http://127.0.0.1:8900/v1/chat/completions -H 'authorization: Bearer first' -H 'content-type: application/json' \\
+      -d '{"model": "policy", "messages": [{"role": "user", "content": "Hello."}]}'
+  $ curl -s http://127.0.0.1:8900/v1/sessions/first/end -H 'content-type: application/json' -d '{"reward": 1}'
+
+  # Eight runs of your own program for each task; rows for a trainer come out of the folder.
+  $ npx trainable-agents gateway --url http://127.0.0.1:30000 --model ./Qwen3-4B-Instruct-2507 --out runs/mine \\
+      --agent-command "node my-agent.mjs" --agent-tasks tasks.jsonl --group-size 8
+  $ npx trainable-agents export runs/mine --format slime --out rows.jsonl`;
+
+async function run(flags: GatewayOptions, context: CliContext): Promise<number> {
+  const { cwd, env, stdout, stderr, drain, cancel } = context;
+  const onNotice = (message: string): void => void stderr.write(`${message}\n`);
+  const running = await gateway({ ...flags, cwd, variables: env, signal: cancel, onNotice });
+  try {
+    stdout.write(`${running.url}\n`);
+    stderr.write(greeting(running));
+    const stopped = untilAborted(drain, cancel);
+    if (flags.agentCommand === undefined) await stopped;
+    else {
+      const totals = await Promise.race([running.done, stopped.then(() => null)]);
+      if (totals !== null) stdout.write(summary(totals, running.folder));
+    }
+  } finally {
+    await running.close();
+  }
+  return exitCodes.done;
+}
+
+function greeting({ url, folder, earlier }: RunningGateway): string {
+  const lines = [`Serving the policy at ${url}/v1; sessions go to ${folder}. Ctrl-C ends it.`];
+  if (earlier !== null) {
+    const [ended, inFlight] = [formatCount(earlier.ended), formatCount(earlier.inFlight)];
+    lines.push(`Resuming: ${ended} sessions have ended, ${inFlight} are open.`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function summary({ runs, graded, meanReward, unsuccessful }: AgentCommandTotals, folder: string): string {
+  const reward = meanReward === null ? "no rewards" : `mean reward ${meanReward.toFixed(3)}`;
+  return (
+    `${formatCount(runs)} runs, ${formatCount(graded)} graded, ${reward}, ${formatCount(unsuccessful)} unsuccessful\n` +
+    `Rows for a trainer: npx trainable-agents export ${folder} --format slime --out rows.jsonl\n`
+  );
+}

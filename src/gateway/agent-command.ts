@@ -1,0 +1,110 @@
+// Runs an outside agent program for one session: with the addresses and the key in its environment, within a time and an amount of
+// output, and killed with everything that it started. What it prints last is its reward, when it says so.
+
+import { spawn } from "node:child_process";
+
+export type AgentCommandOptions = {
+  /** A command line for the shell. */
+  readonly command: string;
+  readonly cwd: string;
+  /** The whole environment of the program. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Then it is killed. */
+  readonly timeoutMs: number;
+  /** Of standard output and of standard error, in bytes; more is dropped. */
+  readonly maxOutputBytes: number;
+  readonly signal: AbortSignal;
+};
+
+export type AgentRun = {
+  /** `null`: it was killed. */
+  readonly exitCode: number | null;
+  readonly isTimedOut: boolean;
+  /** Of the last line of standard output, `{"reward": 1}`; `null`: it has none. */
+  readonly reward: number | null;
+  /** The end of what it printed, for people. */
+  readonly stdout: string;
+  readonly stderr: string;
+};
+
+/** Between the request to end and the kill. */
+const graceMs = 2000;
+
+/** Never rejects for what the program does; rejects when it cannot be started. */
+export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun> {
+  const { command, cwd, env, timeoutMs, maxOutputBytes, signal } = options;
+  return new Promise((resolve, reject) => {
+    // A group of its own, so that a kill reaches what it has started.
+    const child = spawn(command, { shell: true, cwd, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
+    const kill = (name: NodeJS.Signals): void => {
+      try {
+        if (child.pid !== undefined) process.kill(-child.pid, name);
+      } catch {
+        // It has ended.
+      }
+    };
+    let isTimedOut = false;
+    let killTimer: NodeJS.Timeout | null = null;
+    const stop = (): void => {
+      kill("SIGTERM");
+      killTimer ??= setTimeout(() => kill("SIGKILL"), graceMs);
+    };
+    const timer = setTimeout(() => {
+      isTimedOut = true;
+      stop();
+    }, timeoutMs);
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+    const outputs = { stdout: new Tail(maxOutputBytes), stderr: new Tail(maxOutputBytes) };
+    child.stdout.on("data", (bytes: Buffer) => outputs.stdout.take(bytes));
+    child.stderr.on("data", (bytes: Buffer) => outputs.stderr.take(bytes));
+    const release = (): void => {
+      clearTimeout(timer);
+      if (killTimer !== null) clearTimeout(killTimer);
+      signal.removeEventListener("abort", stop);
+    };
+    child.once("error", (error) => {
+      release();
+      reject(error);
+    });
+    // What it has left running may hold its output open.
+    child.once("exit", (exitCode) => {
+      setTimeout(() => {
+        kill("SIGKILL");
+        release();
+        const stdout = outputs.stdout.text();
+        resolve({ exitCode, isTimedOut, reward: rewardIn(stdout), stdout, stderr: outputs.stderr.text() });
+      }, 50);
+    });
+  });
+}
+
+/** The last bytes of a stream. */
+class Tail {
+  readonly #most: number;
+  #bytes = Buffer.alloc(0);
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  take(bytes: Buffer): void {
+    const all = Buffer.concat([this.#bytes, bytes]);
+    this.#bytes = all.length > this.#most ? all.subarray(all.length - this.#most) : all;
+  }
+
+  text(): string {
+    return this.#bytes.toString("utf8");
+  }
+}
+
+function rewardIn(stdout: string): number | null {
+  const line = stdout.trimEnd().split("\n").at(-1) ?? "";
+  try {
+    const value: unknown = JSON.parse(line);
+    const reward = typeof value === "object" && value !== null && "reward" in value ? value.reward : null;
+    return typeof reward === "number" && Number.isFinite(reward) ? reward : null;
+  } catch {
+    return null;
+  }
+}
