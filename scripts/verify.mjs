@@ -36,6 +36,7 @@ const targets = {
   python: async () => (await import("./verify/python-suite.mjs")).verifyPython(),
   learning: () => runAttached([join(root, "bench", "verify-learning.mjs"), ...positionals.slice(1)]),
   node: async () => (await import("./verify/node.mjs")).verifyNode(),
+  gateway: async () => (await import("./verify/gateway.mjs")).verifyGateway(),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 

@@ -228,7 +228,10 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
       get sessions() {
         return made.sessions;
       },
-      ...{ url: listener.url, folder: out, done, close, open: made.open, reward: made.reward, end: made.end },
+      ...{ url: listener.url, folder: out, done, close },
+      open: (session) => made.open(session),
+      reward: (id, grade) => made.reward(id, grade),
+      end: (id, stopReason) => made.end(id, stopReason),
       earlier: earlier === null ? null : { ended: earlier.ended.size, inFlight: earlier.inFlight.size },
     };
   } catch (error) {

@@ -27,8 +27,8 @@ const textTypes = new Set(["text", "input_text", "output_text", "refusal", "summ
 
 export const partSchema = z.looseObject({
   type: z.string(),
-  text: z.string().optional(),
-  refusal: z.string().optional(),
+  text: z.string().nullish(),
+  refusal: z.string().nullish(),
 });
 export const contentSchema = z.union([z.string(), z.array(partSchema)]);
 export type Content = z.infer<typeof contentSchema>;

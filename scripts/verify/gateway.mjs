@@ -1,0 +1,289 @@
+// `npm run verify -- gateway`: real client libraries run bookshop tasks through the gateway, whole and streamed, with the scripted
+// expert as the policy. Every prompt and action that the engine saw must stand in the rows, once; nothing is encoded again; every
+// client's conversation is one append-only trajectory. Clients have a folder and a HOME of their own and an emptied environment.
+
+import { spawn } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+import { gateway } from "../../dist/index.js";
+import { bookshopSource, createExpertEngine } from "../../dist/environments/bookshop/index.js";
+import { episodeSamples } from "../../dist/rollout/index.js";
+import { fromPlain, toPlain } from "../../dist/python-semantics/json/index.js";
+import { openRunFolder } from "../../dist/store/index.js";
+import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
+import { turnPrompt } from "../../dist/trajectories/index.js";
+import { agendaUser } from "../../dist/users/index.js";
+import { root, runAttached } from "../run-command.mjs";
+import { CannotVerify, makeEnvironment, versionOf } from "./python.mjs";
+
+/** @import { Engine } from "../../dist/core/index.js" */
+/** @import { JsonObject } from "../../dist/python-semantics/json/index.js" */
+
+const packages = {
+  openai: "6.49.0",
+  "@openai/agents": "0.20.0",
+  ai: "6.0.326",
+  "@ai-sdk/openai": "3.0.141",
+  "@ai-sdk/openai-compatible": "2.0.91",
+  "@ai-sdk/anthropic": "3.0.139",
+  "@anthropic-ai/sdk": "1.12.0",
+  "@langchain/openai": "1.5.8",
+  "@langchain/core": "1.4.0",
+  zod: "4.6.7",
+};
+const pythonPackages = ["openai==3.54.0", "anthropic==2.12.0"];
+
+/** Name, program, and what follows address and mode. @type {readonly (readonly [string, string, ...string[]])[]} */
+const clients = [
+  ["openai, Chat", "openai-chat.mjs"],
+  ["openai, Responses", "openai-responses.mjs"],
+  ["openai, Responses by id", "openai-responses-by-id.mjs"],
+  ["@anthropic-ai/sdk", "anthropic.mjs"],
+  ["@openai/agents, Responses", "agents.mjs", "responses"],
+  ["@openai/agents, Chat", "agents.mjs", "chat"],
+  ["ai, Responses", "ai-sdk.mjs", "responses"],
+  ["ai, Chat", "ai-sdk.mjs", "chat"],
+  ["ai, OpenAI-compatible", "ai-sdk.mjs", "compatible"],
+  ["ai, Anthropic", "ai-sdk.mjs", "anthropic"],
+  ["@langchain/openai", "langchain.mjs"],
+  ["openai for Python", "openai_chat.py"],
+  ["anthropic for Python", "anthropic_messages.py"],
+];
+
+/** Of one client program. */
+const limitMs = 60_000;
+/** Fewer calls of tools would show little. */
+const leastCalls = 3;
+const mostTasks = 4;
+
+/** @returns {Promise<number>} An exit code. */
+export async function verifyGateway() {
+  const folder = await installClients();
+  const { bin } = makeEnvironment({ name: "gateway-clients", packages: pythonPackages });
+  process.stdout.write(
+    `Python: openai ${versionOf(bin("python"), "openai")}, anthropic ${versionOf(bin("python"), "anthropic")}\n`,
+  );
+  const work = mkdtempSync(join(tmpdir(), "trainable-agents-gateway-"));
+  const { engine, sampled } = recordingEngine();
+  const out = join(work, "run");
+  const running = await gateway({ engine, model: "readable", out, listen: "127.0.0.1:0" });
+  let failed = 0;
+  /** @type {Map<string, string>} */
+  const names = new Map();
+  try {
+    let task = 0;
+    const conversations = clients.flatMap((client) => ["whole", "streamed"].map((mode) => ({ client, mode })));
+    // A task that is done with fewer calls is followed by another.
+    for (const { client, mode } of conversations) {
+      for (let tries = 1; ; tries++) {
+        const outcome = await playTask(
+          { client, mode, index: task++ },
+          { running, folder, python: bin("python"), names },
+        );
+        if (outcome.problems.length === 0 && outcome.calls < leastCalls && tries < mostTasks) continue;
+        if (outcome.calls < leastCalls) outcome.problems.push(`only ${outcome.calls} tools were called`);
+        if (outcome.problems.length > 0) failed++;
+        process.stdout.write(`${outcome.problems.length === 0 ? "ok    " : "FAILED"} ${outcome.line}\n`);
+        for (const problem of outcome.problems) process.stdout.write(`         ${problem}\n`);
+        break;
+      }
+    }
+  } finally {
+    await running.close();
+  }
+  const violations = await rowViolations(out, sampled, names);
+  for (const violation of violations) process.stdout.write(`FAILED ${violation}\n`);
+  process.stdout.write(`${names.size} conversations, ${sampled.length} turns, ${failed + violations.length} failed\n`);
+  rmSync(work, { recursive: true, force: true });
+  return failed + violations.length === 0 ? 0 : 1;
+}
+
+/**
+ * @param {{ client: typeof clients[number], mode: string, index: number }} played
+ * @param {{ running: import("../../dist/index.js").RunningGateway, folder: string, python: string, names: Map<string, string> }} parts
+ */
+async function playTask({ client: [name, program, ...more], mode, index }, { running, folder, python, names }) {
+  const world = await openWorld(index);
+  const { id, key } = await running.open({ task: `${name}, ${mode}, ${index}` });
+  names.set(id, `${name}, ${mode}`);
+  const started = Date.now();
+  const command = program.endsWith(".py") ? python : process.execPath;
+  const parameters = [join(folder, program), world.url, mode, ...more];
+  const run = await runClient(command, parameters, { folder, key, url: running.url });
+  const { reward, calls } = await world.close();
+  await running.reward(id, { reward, metrics: {}, log: "", info: new Map() });
+  const counters = running.sessions.find((one) => one.id === id)?.counters;
+  await running.end(id);
+  const said = run.output.trim().split("\n").slice(-6).join(" | ");
+  const problems = [
+    ...(run.code === 0 ? [] : [`the program ended with ${run.code}: ${said}`]),
+    ...(Object.keys(counters?.branched ?? {}).length === 0 ? [] : [`branches: ${JSON.stringify(counters?.branched)}`]),
+    ...(counters?.reencoded === 0 ? [] : [`${counters?.reencoded} prompts were encoded again`]),
+  ];
+  const seconds = ((Date.now() - started) / 1000).toFixed(1).padStart(5);
+  return {
+    problems,
+    calls,
+    line: `${seconds} s  ${name}, ${mode}: ${counters?.calls} turns, ${calls} tools called, reward ${reward}`,
+  };
+}
+
+async function installClients() {
+  const folder = join(root, "build", "verify-gateway");
+  mkdirSync(folder, { recursive: true });
+  const manifest = JSON.stringify({ private: true, type: "module", dependencies: packages }, null, 2);
+  const file = join(folder, "package.json");
+  const isInstalled = existsSync(join(folder, "node_modules", "zod")) && readFileSync(file, "utf8") === manifest;
+  if (!isInstalled) {
+    writeFileSync(file, manifest);
+    process.stdout.write("Installing client libraries ...\n");
+    const npm = process.env["npm_execpath"];
+    if (npm === undefined)
+      throw new CannotVerify("Cannot install client libraries: run this with npm run verify -- gateway.");
+    const code = await runAttached([
+      npm,
+      "install",
+      "--ignore-scripts",
+      "--no-audit",
+      "--no-fund",
+      "--loglevel=error",
+      "--prefix",
+      folder,
+    ]);
+    if (code !== 0) throw new CannotVerify(`Cannot install client libraries: npm ended with ${code}.`);
+  }
+  cpSync(join(root, "scripts", "verify", "gateway-clients"), folder, { recursive: true });
+  process.stdout.write(
+    `${Object.entries(packages)
+      .map(([name, version]) => `${name} ${version}`)
+      .join(", ")}\n`,
+  );
+  return folder;
+}
+
+/** The expert, and every prompt and action. */
+function recordingEngine() {
+  const expert = createExpertEngine({ tokenizer: createReadableTokenizer(), noise: 0 });
+  /** @type {{ prompt: string, action: string }[]} */
+  const sampled = [];
+  /** @type {Engine} */
+  const engine = {
+    name: "expert",
+    sample: async (request, options) => {
+      const prompt = request.prompt.view().join(" ");
+      const result = await expert.sample(request, options);
+      sampled.push({ prompt, action: result.sampledTokens.join(" ") });
+      return result;
+    },
+    close: () => expert.close(),
+  };
+  return { engine, sampled };
+}
+
+/** One bookshop task behind HTTP. @param {number} index */
+async function openWorld(index) {
+  const source = bookshopSource();
+  const task = source.taskset("test").task(index);
+  const environment = source.open(task);
+  const user = agendaUser().create(task, { seed: index });
+  let calls = 0;
+  /** @type {Readonly<Record<string, (body: { name: string, arguments: unknown, text: string }) => Promise<unknown>>>} */
+  const answers = {
+    "/start": async () => ({
+      guidelines: environment.guidelines,
+      tools: environment.tools.map(({ definition }) => toPlain(definition.get("function") ?? null)),
+      utterance: (await user.open()).text,
+    }),
+    "/call": async ({ name, arguments: given }) => {
+      calls++;
+      const call = { name, arguments: /** @type {JsonObject} */ (fromPlain(given)) };
+      return { text: (await environment.call(call)).text };
+    },
+    "/say": async ({ text }) => {
+      environment.hear?.(text);
+      const line = await user.reply(text);
+      return { text: line.type === "hang-up" ? null : line.text };
+    },
+  };
+  /** @param {import("node:http").IncomingMessage} incoming */
+  const respond = async (incoming) => {
+    /** @type {Buffer[]} */
+    const parts = [];
+    for await (const part of incoming) parts.push(/** @type {Buffer} */ (part));
+    const body = /** @type {{ name: string, arguments: unknown, text: string }} */ (
+      JSON.parse(Buffer.concat(parts).toString())
+    );
+    return JSON.stringify(await answers[incoming.url ?? ""]?.(body));
+  };
+  const server = createServer((incoming, outgoing) => {
+    respond(incoming).then(
+      (answer) => outgoing.end(answer),
+      (/** @type {unknown} */ error) => outgoing.writeHead(500).end(String(error)),
+    );
+  });
+  await new Promise((done) => server.listen(0, "127.0.0.1", () => done(null)));
+  const { port } = /** @type {import("node:net").AddressInfo} */ (server.address());
+  return {
+    url: `http://127.0.0.1:${port}`,
+    close: async () => {
+      server.closeAllConnections();
+      server.close();
+      const { reward } = await environment.grade({ outcome: "completed" });
+      return { reward, calls };
+    },
+  };
+}
+
+/**
+ * @param {string} command
+ * @param {readonly string[]} parameters
+ * @param {{ folder: string, key: string, url: string }} session
+ * @returns {Promise<{ code: number | null, output: string }>}
+ */
+function runClient(command, parameters, { folder, key, url }) {
+  return new Promise((done, fail) => {
+    const env = {
+      ...{ PATH: process.env["PATH"], HOME: folder, NO_PROXY: "127.0.0.1" },
+      ...{ TRAINABLE_AGENTS_BASE_URL: `${url}/v1`, TRAINABLE_AGENTS_SESSION: key },
+    };
+    const child = spawn(command, parameters, { cwd: folder, env, timeout: limitMs, killSignal: "SIGKILL" });
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) stream.on("data", (data) => (output += String(data)));
+    child.on("error", fail);
+    child.on("close", (code) => done({ code, output }));
+  });
+}
+
+/**
+ * @param {string} folder
+ * @param {readonly { prompt: string, action: string }[]} sampled
+ * @param {ReadonlyMap<string, string>} names
+ */
+async function rowViolations(folder, sampled, names) {
+  /** @type {Map<string, number>} */
+  const left = new Map();
+  for (const { prompt, action } of sampled) {
+    const key = `${prompt} | ${action}`;
+    left.set(key, (left.get(key) ?? 0) + 1);
+  }
+  const violations = [];
+  for await (const episode of openRunFolder(folder).episodes()) {
+    const name = names.get(episode.id) ?? episode.id;
+    const { trajectory } = episode;
+    for (const { index, sampledTokens } of trajectory.turns) {
+      const key = `${turnPrompt(trajectory, index).join(" ")} | ${sampledTokens.join(" ")}`;
+      const times = left.get(key) ?? 0;
+      if (times === 0) violations.push(`${name}: turn ${index} is not what the engine saw and sampled.`);
+      left.set(key, times - 1);
+    }
+    // Throws when a token would be lost or trained twice.
+    const { samples } = episodeSamples(episode);
+    if (samples.length !== 1) violations.push(`${name}: ${samples.length} rows, expected one.`);
+  }
+  const lost = [...left.values()].reduce((sum, times) => sum + Math.max(0, times), 0);
+  if (lost > 0) violations.push(`${lost} turns that the engine sampled are in no row.`);
+  return violations;
+}
