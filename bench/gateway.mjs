@@ -49,7 +49,12 @@ async function serve() {
           text: "",
           output_ids: ids,
           meta_info: {
-            ...{ id: "x", finish_reason: { type: "stop", matched: ids.at(-1) }, prompt_tokens: prompt, weight_version: "1" },
+            ...{
+              id: "x",
+              finish_reason: { type: "stop", matched: ids.at(-1) },
+              prompt_tokens: prompt,
+              weight_version: "1",
+            },
             ...{ completion_tokens: ids.length, cached_tokens: 0, output_token_logprobs: logged },
           },
         }),
@@ -100,16 +105,28 @@ async function measure(rounds) {
   const warm = costs.map((ofPlace) => median(ofPlace.slice(rounds > 1 ? 1 : 0)));
   const around = (place) => median(warm.slice(place - 2, place + 1));
   console.log(machine());
-  console.log(`${sessions} sessions at once, ${calls} calls each, ${rounds} rounds; ${Buffer.byteLength(JSON.stringify({ messages: [{ role: "system", content: system }] }))} bytes, ${promptTokens} ids in the first prompt, ${sampledTokens} sampled`);
-  console.log(`CPU a call: ${median(warm).toFixed(2)} ms (calls 2 to 4: ${around(4).toFixed(2)}, calls 28 to 30: ${around(30).toFixed(2)}, ratio ${(around(30) / around(4)).toFixed(2)})`);
+  console.log(
+    `${sessions} sessions at once, ${calls} calls each, ${rounds} rounds; ${Buffer.byteLength(JSON.stringify({ messages: [{ role: "system", content: system }] }))} bytes, ${promptTokens} ids in the first prompt, ${sampledTokens} sampled`,
+  );
+  console.log(
+    `CPU a call: ${median(warm).toFixed(2)} ms (calls 2 to 4: ${around(4).toFixed(2)}, calls 28 to 30: ${around(30).toFixed(2)}, ratio ${(around(30) / around(4)).toFixed(2)})`,
+  );
 }
 
 /** A system message that makes a prompt of so many ids and a body of so many bytes. */
 function promptOf() {
-  const shown = (content) => renderer.renderPrompt([{ role: "system", content }, { role: "user", content: "begin" }], []).tokens.length;
+  const shown = (content) =>
+    renderer.renderPrompt(
+      [
+        { role: "system", content },
+        { role: "user", content: "begin" },
+      ],
+      [],
+    ).tokens.length;
   const base = shown("a");
   let words = promptTokens - base;
-  const text = (count, length) => Array.from({ length: count }, (_, place) => "abcdefgh".slice(0, length) + (place % 10)).join(" ");
+  const text = (count, length) =>
+    Array.from({ length: count }, (_, place) => "abcdefgh".slice(0, length) + (place % 10)).join(" ");
   const perWord = shown(text(1001, 1)) - shown(text(1, 1));
   words = Math.floor(words / (perWord / 1000));
   const most = Math.max(1, Math.min(8, Math.floor(bodyBytes / words) - 2));
@@ -120,7 +137,18 @@ async function call(port, session, messages) {
   const body = Buffer.from(JSON.stringify({ model: "policy", messages }));
   const answer = await new Promise((done, fail) => {
     const sent = request(
-      { port, host: "127.0.0.1", path: "/v1/chat/completions", method: "POST", agent, headers: { authorization: `Bearer ${session}`, "content-type": "application/json", "content-length": body.length } },
+      {
+        port,
+        host: "127.0.0.1",
+        path: "/v1/chat/completions",
+        method: "POST",
+        agent,
+        headers: {
+          authorization: `Bearer ${session}`,
+          "content-type": "application/json",
+          "content-length": body.length,
+        },
+      },
       (incoming) => {
         const parts = [];
         incoming.on("data", (part) => parts.push(part));

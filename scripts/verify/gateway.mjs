@@ -10,6 +10,7 @@ import { join } from "node:path";
 
 import { gateway } from "../../dist/index.js";
 import { bookshopSource, createExpertEngine } from "../../dist/environments/bookshop/index.js";
+import { createScriptedEngine } from "../../dist/engines/scripted/index.js";
 import { episodeSamples } from "../../dist/rollout/index.js";
 import { fromPlain, toPlain } from "../../dist/python-semantics/json/index.js";
 import { openRunFolder } from "../../dist/store/index.js";
@@ -94,6 +95,8 @@ export async function verifyGateway() {
   } finally {
     await running.close();
   }
+  const shown = await runSnippets(folder, bin("python"), work);
+  failed += shown;
   const violations = await rowViolations(out, sampled, names);
   for (const violation of violations) process.stdout.write(`FAILED ${violation}\n`);
   process.stdout.write(`${names.size} conversations, ${sampled.length} turns, ${failed + violations.length} failed\n`);
@@ -129,6 +132,51 @@ async function playTask({ client: [name, program, ...more], mode, index }, { run
     calls,
     line: `${seconds} s  ${name}, ${mode}: ${counters?.calls} turns, ${calls} tools called, reward ${reward}`,
   };
+}
+
+/**
+ * The programs of docs/gateway.md, before a policy that looks at the weather once where it has a tool for that.
+ *
+ * @param {string} folder @param {string} python @param {string} work
+ */
+async function runSnippets(folder, python, work) {
+  const page = readFileSync(join(root, "docs", "gateway.md"), "utf8");
+  const snippets = [...page.matchAll(/^```(js|python)\n([^]*?)^```$/gm)].map(([, language = "", code = ""]) => ({
+    language,
+    code,
+  }));
+  const tokenizer = createReadableTokenizer();
+  const call = '<tool_call>\n{"name": "get_weather", "arguments": {"city": "Rome"}}\n</tool_call>';
+  const engine = createScriptedEngine({
+    tokenizer,
+    script: ({ prompt }) => {
+      const shown = tokenizer.decode(prompt.view());
+      const looks = shown.includes("get_weather") && !shown.includes("<tool_response>");
+      return `${looks ? call : "It is sunny in Rome."}<|im_end|>`;
+    },
+  });
+  const running = await gateway({ engine, model: "readable", out: join(work, "snippets"), listen: "127.0.0.1:0" });
+  let failed = 0;
+  for (const [place, { language, code }] of snippets.entries()) {
+    const file = join(folder, `snippet-${place}.${language === "js" ? "mjs" : "py"}`);
+    writeFileSync(file, code);
+    const { id, key } = await running.open();
+    const run = await runClient(language === "js" ? process.execPath : python, [file], {
+      folder,
+      key,
+      url: running.url,
+    });
+    await running.end(id);
+    const isRight = run.code === 0 && run.output.includes("It is sunny in Rome.");
+    if (!isRight) failed++;
+    process.stdout.write(
+      `${isRight ? "ok    " : "FAILED"} program ${place + 1} of docs/gateway.md\n${isRight ? "" : run.output}`,
+    );
+  }
+  await running.close();
+  if (snippets.length === 6) return failed;
+  process.stdout.write(`FAILED docs/gateway.md has ${snippets.length} programs, expected 6\n`);
+  return failed + 1;
 }
 
 async function installClients() {

@@ -41,7 +41,7 @@ Examples:
   # Eight runs of your own program for each task; rows for a trainer come out of the folder.
   $ npx trainable-agents gateway --url http://127.0.0.1:30000 --model ./Qwen3-4B-Instruct-2507 --out runs/mine \\
       --agent-command "node my-agent.mjs" --agent-tasks tasks.jsonl --group-size 8
-  $ npx trainable-agents export runs/mine --format slime --out rows.jsonl`;
+  $ npx trainable-agents export runs/mine --format slime --output rows.jsonl`;
 
 async function run(flags: GatewayOptions, context: CliContext): Promise<number> {
   const { cwd, env, stdout, stderr, drain, cancel } = context;
@@ -75,6 +75,6 @@ function summary({ runs, graded, meanReward, unsuccessful }: AgentCommandTotals,
   const reward = meanReward === null ? "no rewards" : `mean reward ${meanReward.toFixed(3)}`;
   return (
     `${formatCount(runs)} runs, ${formatCount(graded)} graded, ${reward}, ${formatCount(unsuccessful)} unsuccessful\n` +
-    `Rows for a trainer: npx trainable-agents export ${folder} --format slime --out rows.jsonl\n`
+    `Rows for a trainer: npx trainable-agents export ${folder} --format slime --output rows.jsonl\n`
   );
 }
