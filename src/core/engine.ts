@@ -73,6 +73,15 @@ export type EngineFailureCode =
   | "bad-reply"
   | "cancelled";
 
+export type SampleOptions = {
+  readonly signal?: AbortSignal;
+  /**
+   * Called with the ids that are new, as they come; all of it is the beginning of the result, or the call rejects. Engines that
+   * do not stream never call it.
+   */
+  readonly onTokens?: (tokens: Uint32Array) => void;
+};
+
 /**
  * Samples token ids from token ids. Knows nothing about messages, tools or text.
  *
@@ -83,7 +92,7 @@ export type EngineFailureCode =
  */
 export interface Engine {
   readonly name: string;
-  sample(request: SampleRequest, options?: { readonly signal?: AbortSignal }): Promise<SampleResult>;
+  sample(request: SampleRequest, options?: SampleOptions): Promise<SampleResult>;
   /**
    * Whether the server takes requests now: it is up, and not paused. Rejects when it cannot be queried. Absent: it is
    * not known, and a request that is held waits on the server.

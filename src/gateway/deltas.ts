@@ -5,6 +5,8 @@ import type { AnswerDelta } from "./request.ts";
 
 export class Deltas {
   readonly list: AnswerDelta[] = [];
+  /** The whole answer was written to a client, its end included. */
+  isTold = false;
   #isDone = false;
   #waiting = new Set<() => void>();
 

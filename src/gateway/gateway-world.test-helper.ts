@@ -4,7 +4,7 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Episode, SampleRequest, SampleResult } from "../core/index.ts";
+import type { Episode, SampleOptions, SampleRequest, SampleResult } from "../core/index.ts";
 import { createScriptedEngine, type ScriptedEngine } from "../engines/scripted/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
@@ -39,7 +39,7 @@ export async function openWorld(policy: Policy, options: GatewayOptions = {}, fo
       `${await policy(tokenizer.decode(prompt.view()), call)}<|im_end|>`,
   });
   const engine: ScriptedEngine = Object.assign(Object.create(scripted) as ScriptedEngine, {
-    sample: async (request: SampleRequest, own?: { readonly signal?: AbortSignal }): Promise<SampleResult> => {
+    sample: async (request: SampleRequest, own?: SampleOptions): Promise<SampleResult> => {
       const prompt = request.prompt.view().slice();
       const result = await scripted.sample(request, own);
       sampled.push({ prompt, tokens: result.sampledTokens });

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { AttributedError } from "../core/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { openRunFolder } from "../store/index.ts";
 import {
@@ -220,6 +221,65 @@ describe("a request", () => {
       param: "previous_response_id",
     });
     expect(world.sampled).toHaveLength(0);
+    await world.close();
+  });
+});
+
+describe("a streamed answer", () => {
+  const body = { model: "m", stream: true, messages: [{ role: "user", content: "a" }] };
+  const tools = [{ type: "function", function: weather }];
+  const text = `${"It takes a while to say all of this, word by word. ".repeat(4)}\n${call("Rome")}`;
+
+  /** Gives tokens out in pieces; fails after `failsAfter` of them. */
+  async function slowWorld(failsAfter = Infinity): Promise<World> {
+    const world = await openWorld(() => text);
+    const { sample } = world.engine;
+    let calls = 0;
+    world.engine.sample = async (request, options) => {
+      const result = await sample(request, options);
+      const isFirst = calls++ === 0;
+      for (let at = 0; at < result.sampledTokens.length; at += 8) {
+        options?.onTokens?.(result.sampledTokens.subarray(at, at + 8));
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        if (!isFirst || at < failsAfter) continue;
+        const fault = {
+          boundary: "engine",
+          code: "connection-lost",
+          message: "gone",
+          retryable: true,
+          cause: null,
+        } as const;
+        throw new AttributedError(fault);
+      }
+      return result;
+    };
+    return world;
+  }
+
+  test.each(["/v1/chat/completions", "/v1/messages"])(
+    "over %s comes in parts, and no part of a call is content",
+    async (path) => {
+      const world = await slowWorld();
+      const own = path.includes("chat") ? tools : [{ name: "get_weather", input_schema: weather.parameters }];
+      const { text: streamed } = await post(world.gateway, path, { ...body, max_tokens: 500, tools: own });
+      const parts = [...streamed.matchAll(/"(?:content|text)":"([^"]+)"/g)].map(([, part]) => part!);
+      expect(parts.length).toBeGreaterThan(3);
+      expect(parts.join("")).toBe(text.slice(0, text.indexOf("\n<tool_call>")).trim());
+      expect(streamed).toContain("get_weather");
+      expect(streamed).not.toContain("tool_call>");
+      await world.close();
+    },
+  );
+
+  test("that the engine breaks off ends with an error; asked for again, it is sampled anew and trained once", async () => {
+    const world = await slowWorld(40);
+    const broken = await post(world.gateway, "/v1/chat/completions", body);
+    expect(broken.text).toContain('"error"');
+    expect(broken.text).not.toContain("[DONE]");
+    const again = await post(world.gateway, "/v1/chat/completions", body);
+    expect(again.text).toContain("[DONE]");
+    const episode = await world.gateway.end("s1");
+    expect(episode.trajectory.turns).toHaveLength(1);
     await world.close();
   });
 });

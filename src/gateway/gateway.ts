@@ -144,7 +144,10 @@ export class GatewayHandler {
         connection: "keep-alive",
       },
       body: this.#stream(call, dialect, request),
-      delivered: call.delivered,
+      // A stream that ended with an error was not an answer.
+      delivered: () => {
+        if (call.deltas.isTold) call.delivered();
+      },
     };
   }
 
@@ -163,14 +166,12 @@ export class GatewayHandler {
       // A comment ends no event: clients that parse every event never see it.
       if ((await call.deltas.next(this.#options.keepAliveMs)) === "nothing") yield ": keepalive\n";
     }
-    let answer: GatewayAnswer;
     try {
-      answer = await call.answer;
+      yield* restOf(await call.answer, stream, sent);
+      call.deltas.isTold = true;
     } catch (error) {
       yield stream.error(this.#asGatewayError(error));
-      return;
     }
-    yield* restOf(answer, stream, sent);
   }
 
   async #other(request: GatewayHttpRequest, path: string, query: URLSearchParams): Promise<GatewayHttpResponse> {
@@ -300,10 +301,13 @@ function* restOf(
   const parts = { reasoning: reasoning ?? "", content };
   for (const type of ["reasoning", "content"] as const) {
     const text = parts[type];
+    // The client asks again, and is answered from the record.
+    if (!text.startsWith(sent[type])) {
+      throw new GatewayError("overloaded", `Cannot finish the stream: its ${type} was read otherwise; try again.`);
+    }
     // Reasoning that was not streamed before the content cannot be put before it any more.
     if (type === "reasoning" && sent.content !== "") continue;
-    if (text.length > sent[type].length && text.startsWith(sent[type]))
-      yield stream.delta({ type, text: text.slice(sent[type].length) });
+    if (text.length > sent[type].length) yield stream.delta({ type, text: text.slice(sent[type].length) });
   }
   const { rest, terminal } = stream.end(answer);
   yield rest + terminal;

@@ -30,6 +30,7 @@ import { type EpisodeOptions, resolveOptions, sampleTurn } from "../rollout/inde
 import { makeTurn } from "../trajectories/index.ts";
 import { Deltas } from "./deltas.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
+import { answerReader, streamingEngine } from "./streaming.ts";
 import { lengthOf, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import {
   type DialectName,
@@ -96,6 +97,7 @@ type RunningCall = {
   readonly digest: string;
   readonly prompt: Prompt;
   readonly sampling: SamplingParams;
+  readonly deltas: Deltas;
 };
 
 export class Session {
@@ -186,13 +188,12 @@ export class Session {
       const sampled = this.#record.addSampled({ turn, call, basis, messages, rendered, tools, action, response }, null);
       const answer = this.#answerOf(sampled, cached.get(event.turn) ?? null);
       const { promptTokens } = answer.usage;
-      this.#remember(digest, { head: answer, promptTokens, answer: Promise.resolve(answer) }).turn = sampled;
+      const deltas = new Deltas();
+      deltas.end();
+      this.#remember(digest, { head: answer, promptTokens, answer: Promise.resolve(answer), deltas }).turn = sampled;
     }
-    for (const { call, turn } of this.#byDigest.values()) {
-      call.deltas.end();
-      // What is continued was delivered.
-      if (turn?.isContinued === true) call.delivered();
-    }
+    // What is continued was delivered.
+    for (const { call, turn } of this.#byDigest.values()) if (turn?.isContinued === true) call.delivered();
   }
 
   /** Tokens of the prompt that this request would have. Throws a `GatewayError` for one that cannot be rendered. */
@@ -217,18 +218,19 @@ export class Session {
     const number = this.#calls++;
     this.#ignoredTools += request.ignoredTools;
     this.#running++;
-    const answer = this.#sample({ request, number, dialect, digest, prompt, sampling }).finally(() => {
+    const deltas = new Deltas();
+    const answer = this.#sample({ request, number, dialect, digest, prompt, sampling, deltas }).finally(() => {
       this.#running--;
       this.#usedAt = this.#parts.clock.now();
     });
     const head = { call: number, idPrefix: this.#record.idPrefix, createdAt: seconds() };
-    const open = this.#remember(digest, { head, promptTokens: prompt.buffer.length, answer });
+    const open = this.#remember(digest, { head, promptTokens: prompt.buffer.length, answer, deltas });
     answer
       .then(
         () => (open.turn = this.#record.ofCall(number)),
         () => this.#byDigest.delete(digest),
       )
-      .finally(() => open.call.deltas.end())
+      .finally(() => deltas.end())
       .catch(() => undefined);
     return open.call;
   }
@@ -326,8 +328,12 @@ export class Session {
   }
 
   async #sample(call: RunningCall): Promise<GatewayAnswer> {
-    const { number, prompt, sampling } = call;
-    const { engine, renderer, clock } = this.#parts;
+    const { number, prompt, sampling, request, deltas } = call;
+    const { renderer, clock } = this.#parts;
+    const tools = request.mayCall ? prompt.tools.tools : [];
+    const engine = request.isStreamed
+      ? streamingEngine(this.#parts.engine, answerReader({ renderer, tools, call: number }, deltas))
+      : this.#parts.engine;
     const { id, groupId, episode } = this.settings;
     const { signal } = this.#controller;
     const limits = { maxTurns: Number.MAX_SAFE_INTEGER, ...episode.limits };
@@ -357,7 +363,8 @@ export class Session {
       const recording = this.#emit({ type: "turn", turn, attempts, usage, durationMs: clock.now() - start });
       if (next.type === "read") return this.#read(call, { turn, recording, cachedTokens: usage.cachedTokens });
       await recorded(recording);
-      if (next.type === "again") continue;
+      // What was told of the discarded tokens cannot be taken back: the client requests the turn again.
+      if (next.type === "again" && deltas.list.length === 0) continue;
       const message = "Cannot finish the turn: the engine aborted it; try again.";
       throw new GatewayError("overloaded", message, { retryAfterMs: 1000 });
     }
@@ -401,12 +408,12 @@ export class Session {
     };
   }
 
-  #remember(digest: string, call: Pick<SessionCall, "head" | "promptTokens" | "answer">): OpenCall {
+  #remember(digest: string, call: Omit<SessionCall, "delivered">): OpenCall {
     const delivered = (): void => {
       if (open.turn !== null) open.turn.isDelivered = true;
       this.#byDigest.delete(digest);
     };
-    const open: OpenCall = { turn: null, call: { ...call, deltas: new Deltas(), delivered } };
+    const open: OpenCall = { turn: null, call: { ...call, delivered } };
     this.#byDigest.set(digest, open);
     return open;
   }

@@ -5,7 +5,7 @@
 // missing (servers before mid-2025) are taken from the logprob list; a prompt of another length than ours refuses the
 // reply for good, because the tokens then continue something else; usage that makes no sense is null.
 
-import type { SampleResult } from "../../core/engine.ts";
+import type { SampleOptions, SampleResult } from "../../core/engine.ts";
 import type { Finish } from "../../core/turn.ts";
 import {
   asFields,
@@ -124,6 +124,12 @@ export class GenerateFold extends StreamFold {
   readonly #ids = new Growing("output_ids", this.context);
   readonly #logged = new Growing("output_token_logprobs", this.context);
   #last: Fields | null = null;
+  readonly #onTokens: SampleOptions["onTokens"] | undefined;
+
+  constructor(maxTokens: number | null, context: FailureContext, onTokens?: SampleOptions["onTokens"]) {
+    super(maxTokens, context);
+    this.#onTokens = onTokens;
+  }
 
   override whole(): Fields {
     const [ids, logged] = [this.#ids.items, this.#logged.items];
@@ -144,7 +150,13 @@ export class GenerateFold extends StreamFold {
     if (this.#last !== null) throw badReply(this.context, `frame ${this.frames} comes after the finish reason`);
     const meta = asFields(frame["meta_info"]);
     if (meta === null) throw badReply(this.context, `frame ${this.frames} has no meta_info`);
+    const known = this.#ids.length;
     this.#ids.take(frame["output_ids"], meta["completion_tokens"], this.frames);
+    if (this.#onTokens !== undefined && this.#ids.length > known) {
+      const added = this.#ids.items?.slice(known) ?? [];
+      // What is no id is refused with the whole reply.
+      if (added.every(isTokenId)) this.#onTokens(Uint32Array.from(added));
+    }
     this.#logged.take(meta["output_token_logprobs"], meta["completion_tokens"], this.frames);
     if ((meta["finish_reason"] ?? null) !== null) this.#last = meta;
   }

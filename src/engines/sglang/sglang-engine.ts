@@ -1,7 +1,14 @@
 // The engine for SGLang servers and routers, over their native token-in, token-out endpoint. Classifies faults and never
 // retries: attempts belong to the loop. Not for the OpenAI-compatible endpoints, which hide token ids.
 
-import type { Engine, EngineControl, SampleRequest, SampleResult, EngineLoadSource } from "../../core/engine.ts";
+import type {
+  Engine,
+  EngineControl,
+  SampleOptions,
+  SampleRequest,
+  SampleResult,
+  EngineLoadSource,
+} from "../../core/engine.ts";
 import {
   type CallOptions,
   engineFailure,
@@ -103,9 +110,10 @@ class Sglang extends SglangControl implements SglangEngine {
     this.#streams = options.stream ?? false;
   }
 
-  async sample(request: SampleRequest, { signal }: CallOptions = {}): Promise<SampleResult> {
+  async sample(request: SampleRequest, { signal, onTokens }: SampleOptions = {}): Promise<SampleResult> {
     const context = this.server.context("sample from", "/generate");
-    const fields = toGenerateFields(request, this.#streams);
+    const streams = this.#streams || onTokens !== undefined;
+    const fields = toGenerateFields(request, streams);
     // Everything of the prompt is read before the first wait: it may grow as soon as the caller stops waiting.
     const body = writeBody(context, request.prompt, () => this.#bodies.write(request.prompt, fields));
     const expected = {
@@ -120,7 +128,9 @@ class Sglang extends SglangControl implements SglangEngine {
     try {
       await this.#refuseDropped(request, { signal, context });
       const { routingKey } = request;
-      const reply = await this.#generate(body.bytes, { signal, routingKey, maxTokens: expected.maxTokens, context });
+      const reply = await this.#generate(body.bytes, {
+        ...{ signal, routingKey, maxTokens: expected.maxTokens, context, onTokens, streams },
+      });
       body.release();
       const result = readGenerateReply(reply, expected, context);
       this.#learnFrom(result.weightSpans.at(-1)?.reply ?? null, knownBefore);
@@ -193,11 +203,13 @@ class Sglang extends SglangControl implements SglangEngine {
       readonly signal: AbortSignal | undefined;
       readonly routingKey: string | null;
       readonly maxTokens: number | null;
+      readonly streams: boolean;
+      readonly onTokens: SampleOptions["onTokens"] | undefined;
       readonly context: FailureContext;
     },
   ): Promise<ParsedReply> {
-    const { signal, routingKey, maxTokens, context } = input;
-    const fold = this.#streams ? new GenerateFold(maxTokens, context) : null;
+    const { signal, routingKey, maxTokens, streams, onTokens, context } = input;
+    const fold = streams ? new GenerateFold(maxTokens, context, onTokens) : null;
     const bytes = await this.exchange("/generate", body, {
       signal,
       routing: { header: "x-smg-routing-key", key: routingKey },

@@ -1,0 +1,84 @@
+// A streamed answer while it is sampled: which parts of what was sampled so far a client may be told. Text that may still become a
+// call, or the end of a thought, is held back; what was told once is never taken back.
+
+import { AttributedError, type Engine, type ParsedAction, type Renderer, type Tool } from "../core/index.ts";
+import type { Deltas } from "./deltas.ts";
+
+/** Parsed again when so many milliseconds have passed: a stream of a thousand tokens is not parsed a thousand times. */
+const betweenMs = 25;
+/** Longer than any marker that a parser looks for in text, in characters. */
+const heldBack = 32;
+
+export type AnswerReaderOptions = {
+  readonly renderer: Renderer;
+  readonly tools: readonly Tool[];
+  /** Numbers the ids of calls. */
+  readonly call: number;
+};
+
+/** Reads tokens as they come, into deltas. */
+export function answerReader(
+  { renderer, tools, call }: AnswerReaderOptions,
+  deltas: Deltas,
+): (tokens: Uint32Array) => void {
+  const sampled: number[] = [];
+  const told = { reasoning: "", content: "" };
+  let readAt = -Infinity;
+  const tell = (type: "reasoning" | "content", text: string): void => {
+    if (text.length <= told[type].length || !text.startsWith(told[type])) return;
+    deltas.push({ type, text: text.slice(told[type].length) });
+    told[type] = text;
+  };
+  return (tokens) => {
+    for (const id of tokens) sampled.push(id);
+    const now = performance.now();
+    if (now - readAt < betweenMs) return;
+    readAt = now;
+    const action = renderer.parseAction(Uint32Array.from(sampled), { tools, turn: call });
+    // What follows a call, or may become one, is told with the whole answer.
+    if (action.toolCalls.length > 0 || action.problems.length > 0) return;
+    const { reasoning, content } = partsOf(action);
+    if (content === "") return tell("reasoning", reasoning.slice(0, -heldBack));
+    tell("reasoning", reasoning);
+    tell("content", withoutBrokenEnd(content.slice(0, -heldBack)));
+  };
+}
+
+/** Thinking that has not ended is content to a parser; a tag that opens the text says that it is not. */
+function partsOf({ reasoning, content }: ParsedAction): { readonly reasoning: string; readonly content: string } {
+  const isThinking = reasoning === null && /^\s*<[^>\s]*(think|reason|thought)[^>]*>/i.test(content);
+  return { reasoning: reasoning ?? "", content: isThinking ? "" : content };
+}
+
+/** Half a character, which the next token completes. */
+function withoutBrokenEnd(text: string): string {
+  return text.replace(/\uFFFD+$/, "");
+}
+
+/** The engine for one call, whose tokens are read as they come. After the first of them a fault cannot be tried again. */
+export function streamingEngine(engine: Engine, onTokens: (tokens: Uint32Array) => void): Engine {
+  let hasTold = false;
+  const { isReady, reportWeightVersion } = engine;
+  return {
+    name: engine.name,
+    sample: async (request, options) => {
+      try {
+        return await engine.sample(request, {
+          ...options,
+          onTokens: (tokens) => {
+            hasTold = true;
+            onTokens(tokens);
+          },
+        });
+      } catch (error) {
+        if (!hasTold || !(error instanceof AttributedError)) throw error;
+        throw new AttributedError({ ...error.failure, retryable: false }, { cause: error });
+      }
+    },
+    ...(isReady === undefined ? {} : { isReady: (options) => isReady.call(engine, options) }),
+    ...(reportWeightVersion === undefined
+      ? {}
+      : { reportWeightVersion: (version) => reportWeightVersion.call(engine, version) }),
+    close: () => engine.close(),
+  };
+}
