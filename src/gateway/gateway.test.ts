@@ -233,7 +233,7 @@ describe("a streamed answer", () => {
   /** Gives tokens out in pieces; fails after `failsAfter` of them. */
   async function slowWorld(failsAfter = Infinity): Promise<World> {
     const world = await openWorld(() => text);
-    const { sample } = world.engine;
+    const sample = world.engine.sample.bind(world.engine);
     let calls = 0;
     world.engine.sample = async (request, options) => {
       const result = await sample(request, options);
