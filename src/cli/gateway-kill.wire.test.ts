@@ -54,7 +54,7 @@ async function kill(): Promise<void> {
   await gone;
 }
 
-function start(): { readonly output: () => string; readonly ended: Promise<unknown> } {
+function startGateway(): { readonly output: () => string; readonly ended: Promise<unknown> } {
   const flags = [
     "--engine",
     "embedded",
@@ -84,12 +84,12 @@ async function episodes(): Promise<Episode[]> {
 
 test("runs every program to its end once, however often it is killed", async () => {
   for (const afterMs of [1500, 2500]) {
-    const { output, ended } = start();
+    const { output, ended } = startGateway();
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, afterMs))]);
     expect(output()).not.toContain("Cannot");
     await kill();
   }
-  const { output, ended } = start();
+  const { output, ended } = startGateway();
   await ended;
   expect(output()).toContain("mean reward");
   const all = await episodes();
@@ -108,9 +108,9 @@ test("runs every program to its end once, however often it is killed", async () 
   }
   const groups = [];
   for await (const group of openRunFolder(join(root, "run")).groups()) groups.push(group);
-  expect(groups.map(({ groupId, decision, reason }) => [groupId, decision, reason]).toSorted()).toEqual([
-    ["broken", "dropped", "not-graded"],
-    ["one", "kept", null],
-    ["two", "kept", null],
+  expect(groups.map(({ groupId, decision, reason }) => `${groupId}: ${reason ?? decision}`).toSorted()).toEqual([
+    "broken: not-graded",
+    "one: kept",
+    "two: kept",
   ]);
 });

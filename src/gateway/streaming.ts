@@ -58,7 +58,6 @@ function withoutBrokenEnd(text: string): string {
 /** The engine for one call, whose tokens are read as they come. After the first of them a fault cannot be tried again. */
 export function streamingEngine(engine: Engine, onTokens: (tokens: Uint32Array) => void): Engine {
   let hasTold = false;
-  const { isReady, reportWeightVersion } = engine;
   return {
     name: engine.name,
     sample: async (request, options) => {
@@ -75,10 +74,7 @@ export function streamingEngine(engine: Engine, onTokens: (tokens: Uint32Array) 
         throw new AttributedError({ ...error.failure, retryable: false }, { cause: error });
       }
     },
-    ...(isReady === undefined ? {} : { isReady: (options) => isReady.call(engine, options) }),
-    ...(reportWeightVersion === undefined
-      ? {}
-      : { reportWeightVersion: (version) => reportWeightVersion.call(engine, version) }),
+    ...(engine.isReady === undefined ? {} : { isReady: async (options) => (await engine.isReady?.(options)) ?? true }),
     close: () => engine.close(),
   };
 }
