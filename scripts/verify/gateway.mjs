@@ -18,6 +18,7 @@ import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
 import { turnPrompt } from "../../dist/trajectories/index.js";
 import { agendaUser } from "../../dist/users/index.js";
 import { root, runAttached } from "../run-command.mjs";
+import { programPackages, verifyPrograms } from "./gateway-programs.mjs";
 import { CannotVerify, makeEnvironment, versionOf } from "./python.mjs";
 
 /** @import { Engine } from "../../dist/core/index.js" */
@@ -60,9 +61,13 @@ const limitMs = 60_000;
 const leastCalls = 3;
 const mostTasks = 4;
 
-/** @returns {Promise<number>} An exit code. */
-export async function verifyGateway() {
-  const folder = await installClients();
+/**
+ * @param {{ full: boolean }} options `full`: coding programs, too.
+ * @returns {Promise<number>} An exit code.
+ */
+export async function verifyGateway({ full }) {
+  const folder = await install("verify-gateway", packages);
+  cpSync(join(root, "scripts", "verify", "gateway-clients"), folder, { recursive: true });
   const { bin } = makeEnvironment({ name: "gateway-clients", packages: pythonPackages });
   process.stdout.write(
     `Python: openai ${versionOf(bin("python"), "openai")}, anthropic ${versionOf(bin("python"), "anthropic")}\n`,
@@ -97,6 +102,7 @@ export async function verifyGateway() {
   }
   const shown = await runSnippets(folder, bin("python"), work);
   failed += shown;
+  if (full) failed += await verifyPrograms(await install("verify-gateway-programs", programPackages), work);
   const violations = await rowViolations(out, sampled, names);
   for (const violation of violations) process.stdout.write(`FAILED ${violation}\n`);
   process.stdout.write(`${names.size} conversations, ${sampled.length} turns, ${failed + violations.length} failed\n`);
@@ -179,36 +185,25 @@ async function runSnippets(folder, python, work) {
   return failed + 1;
 }
 
-async function installClients() {
-  const folder = join(root, "build", "verify-gateway");
+/** @param {string} name @param {Readonly<Record<string, string>>} wanted */
+async function install(name, wanted) {
+  const folder = join(root, "build", name);
   mkdirSync(folder, { recursive: true });
-  const manifest = JSON.stringify({ private: true, type: "module", dependencies: packages }, null, 2);
-  const file = join(folder, "package.json");
-  const isInstalled = existsSync(join(folder, "node_modules", "zod")) && readFileSync(file, "utf8") === manifest;
-  if (!isInstalled) {
-    writeFileSync(file, manifest);
-    process.stdout.write("Installing client libraries ...\n");
+  const manifest = JSON.stringify({ private: true, type: "module", dependencies: wanted }, null, 2);
+  const stamp = join(folder, "installed.json");
+  if (!existsSync(stamp) || readFileSync(stamp, "utf8") !== manifest) {
+    writeFileSync(join(folder, "package.json"), manifest);
+    process.stdout.write("Installing client programs ...\n");
     const npm = process.env["npm_execpath"];
     if (npm === undefined)
-      throw new CannotVerify("Cannot install client libraries: run this with npm run verify -- gateway.");
-    const code = await runAttached([
-      npm,
-      "install",
-      "--ignore-scripts",
-      "--no-audit",
-      "--no-fund",
-      "--loglevel=error",
-      "--prefix",
-      folder,
-    ]);
-    if (code !== 0) throw new CannotVerify(`Cannot install client libraries: npm ended with ${code}.`);
+      throw new CannotVerify("Cannot install client programs: run this with npm run verify -- gateway.");
+    const quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    const code = await runAttached([npm, "install", ...quiet, "--prefix", folder]);
+    if (code !== 0) throw new CannotVerify(`Cannot install client programs: npm ended with ${code}.`);
+    writeFileSync(stamp, manifest);
   }
-  cpSync(join(root, "scripts", "verify", "gateway-clients"), folder, { recursive: true });
-  process.stdout.write(
-    `${Object.entries(packages)
-      .map(([name, version]) => `${name} ${version}`)
-      .join(", ")}\n`,
-  );
+  const versions = Object.entries(wanted).map(([one, version]) => `${one} ${version}`);
+  process.stdout.write(`${versions.join(", ")}\n`);
   return folder;
 }
 
