@@ -16,7 +16,7 @@ import {
 import { ByteMerger } from "./byte-merger.ts";
 import type { ByteTable, MergeTable } from "./byte-table.ts";
 import { type NormalForm, normalizeText, type SplitStep, splitText } from "./split-pattern.ts";
-import { maxWordLength, RecentTexts, sectionGeneration, sectionLengths, wordGeneration } from "./word-cache.ts";
+import { maxWordLength, RecentStrings, sectionGeneration, sectionLengths, wordGeneration } from "./word-cache.ts";
 import { decodeUtf8, incompleteTail, Utf8Joiner } from "./utf8-decoder.ts";
 
 /** Everything that decides ids. */
@@ -43,8 +43,8 @@ export class ByteLevelBpe implements Tokenizer {
   /** 1 for ids of control tokens. */
   readonly #isControl: Uint8Array;
   /** A bare number where a word is one id. */
-  readonly #words = new RecentTexts<number | readonly number[]>(wordGeneration);
-  readonly #sections = new RecentTexts<Uint32Array>(sectionGeneration);
+  readonly #words = new RecentStrings<number | readonly number[]>(wordGeneration);
+  readonly #sections = new RecentStrings<Uint32Array>(sectionGeneration);
   /** What each id is as text; `null` when it ends inside a character. Filled as ids are met. */
   #texts: (string | null | undefined)[] = [];
   /** What ids decode to, until it is text. */

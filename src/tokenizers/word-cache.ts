@@ -17,7 +17,7 @@ const sharedSubstring = 13;
  * What was used recently, bounded by two generations: a full young one becomes the old one, and what is used again moves back,
  * which costs one lookup where an exact LRU costs a list.
  */
-export class RecentTexts<Value> {
+export class RecentStrings<Value> {
   #young = new Map<string, Value>();
   #old = new Map<string, Value>();
   readonly #generationSize: number;
