@@ -10,7 +10,7 @@ import {
   responsesClient,
   weather,
 } from "./clients.test-helper.ts";
-import { openWorld, post, recordViolations, tokenizer, type World } from "./gateway-world.test-helper.ts";
+import { eventsOf, openWorld, post, recordViolations, tokenizer, type World } from "./gateway-world.test-helper.ts";
 
 const call = (city: string): string =>
   `<tool_call>\n{"name": "get_weather", "arguments": {"city": "${city}"}}\n</tool_call>`;
@@ -282,6 +282,27 @@ describe("a streamed answer", () => {
     expect(episode.trajectory.turns).toHaveLength(1);
     await world.close();
   });
+});
+
+test("token ids are completed as they are, and a prompt that extends the record continues it", async () => {
+  const world = await openWorld((_prompt, at) => `answer ${at}`);
+  const prompt = [...tokenizer.encode("hello there")];
+  type Completion = { readonly choices: readonly [{ readonly token_ids: readonly number[] }]; readonly error?: Wire };
+  const complete = async (ids: unknown, stream = false): Promise<Completion> => {
+    const { json, text } = await post(world.gateway, "/v1/completions", { model: "m", prompt: ids, stream });
+    return (stream ? eventsOf(text)[0] : json) as Completion;
+  };
+  const first = (await complete(prompt)).choices[0].token_ids;
+  const next = [...prompt, ...first, ...tokenizer.encode("go on")];
+  await complete(next, true);
+  expect([...world.sampled[1]!.prompt]).toEqual(next);
+  expect((await complete("text")).error).toMatchObject({ param: "prompt" });
+  expect((await complete([4_000_000_000])).error).toMatchObject({ param: "prompt" });
+  await world.gateway.reward("s1", { reward: 1, metrics: {}, log: "", info: new Map() });
+  const episode = await world.gateway.end("s1");
+  expect(recordViolations(episode, world.sampled)).toEqual([]);
+  expect(episode.trajectory.turns.map(({ parent }) => parent)).toEqual([null, 0]);
+  await world.close();
 });
 
 describe("sessions", () => {

@@ -6,6 +6,7 @@ import { z } from "zod";
 import { type Episode, messageOf } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { chatDialect } from "./dialects/chat.ts";
+import { completionsDialect } from "./dialects/completions.ts";
 import type { AnswerStream, Dialect } from "./dialects/dialect.ts";
 import { readBody, samplingShape } from "./dialects/fields.ts";
 import { messagesDialect } from "./dialects/messages.ts";
@@ -48,6 +49,7 @@ const dialects: Readonly<Record<string, Dialect>> = {
   "/chat/completions": chatDialect,
   "/messages": messagesDialect,
   "/responses": responsesDialect,
+  "/completions": completionsDialect,
 };
 
 const newSessionSchema = z.strictObject({

@@ -136,8 +136,13 @@ export class SessionRecord implements SampledItems {
   }
 
   /** The prompt of a request. Throws a `GatewayError` for one that cannot be sampled. */
-  prompt({ messages: sent, tools: definitions }: Pick<GatewayRequest, "messages" | "tools">): Prompt {
+  prompt({
+    messages: sent,
+    tools: definitions,
+    promptTokens,
+  }: Pick<GatewayRequest, "messages" | "tools" | "promptTokens">): Prompt {
     const tools = this.toolSet(definitions);
+    if (promptTokens !== null) return this.#promptOf(promptTokens, tools);
     const messages = inCallOrder(sent);
     if (messages.at(-1)?.role === "assistant") {
       throw new GatewayError(
@@ -184,6 +189,24 @@ export class SessionRecord implements SampledItems {
     };
   }
 
+  /** A prompt that a program rendered for itself: it continues the longest part of the record that it begins with. */
+  #promptOf(tokens: Uint32Array, tools: ToolSet): Prompt {
+    const { vocabularySize } = this.#renderer;
+    if (tokens.some((id) => id >= vocabularySize)) {
+      const message = `Cannot serve the request: the model knows ids below ${vocabularySize}.`;
+      throw new GatewayError("invalid-request", message, { param: "prompt" });
+    }
+    const shared = this.#sharedPrefix(tokens);
+    const reason = this.turns.length === 0 || shared !== null ? null : "another-conversation";
+    this.#countBranch(reason);
+    return {
+      ...{ basis: null, messages: [], rendered: [], tools, continues: null, buffer: TokenBuffer.from(tokens) },
+      parent: shared?.index ?? null,
+      observedFrom: shared?.length ?? 0,
+      facts: { spelledTokens: 0, deviation: null, rewriteReason: reason === null ? null : sentenceOf(reason, 0) },
+    };
+  }
+
   /** `null`: the template refuses. */
   #bridge(basis: SampledTurn, tools: ToolSet, newMessages: readonly Message[]): BridgeResult | null {
     const messages = conversationOf(basis);
@@ -227,13 +250,14 @@ export class SessionRecord implements SampledItems {
 
   /** Where a rendered prompt begins as the record does, so that shared tokens are stored once. */
   #sharedPrefix(tokens: Uint32Array): { readonly index: number; readonly length: number } | null {
-    for (let index = this.turns.length - 1; index >= 0; index--) {
-      const sequence = turnSequence({ turns: this.turns }, index);
-      if (sequence.length <= tokens.length && sequence.every((id, place) => tokens[place] === id)) {
-        return { index, length: sequence.length };
-      }
+    let longest: { readonly index: number; readonly length: number } | null = null;
+    for (const turn of this.turns) {
+      const length = lengthOf(this.turns, turn);
+      if (length > tokens.length || length <= (longest?.length ?? 0)) continue;
+      const sequence = turnSequence({ turns: this.turns }, turn.index);
+      if (sequence.every((id, place) => tokens[place] === id)) longest = { index: turn.index, length };
     }
-    return null;
+    return longest;
   }
 
   /** A buffer that ends with the action of a turn, for one continuation. */

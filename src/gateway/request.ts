@@ -8,6 +8,8 @@ export type DialectName = (typeof dialectNames)[number];
 
 /** A request for one turn, read. */
 export type GatewayRequest = {
+  /** The prompt as ids, in place of a conversation; `null`: it is rendered. */
+  readonly promptTokens: Uint32Array | null;
   /** The conversation as the client has it. Assistant messages in it may or may not have been sampled here. */
   readonly messages: readonly Message[];
   readonly tools: readonly Tool[];
@@ -46,6 +48,10 @@ export type GatewayAnswer = {
   /** Starts ids; the same for all calls of a session. */
   readonly idPrefix: string;
   readonly action: ParsedAction;
+  /** As sampled. */
+  readonly sampledTokens: Uint32Array;
+  /** One per sampled token; `null`: the engine reported none. */
+  readonly logprobs: Float32Array | null;
   readonly finish: Finish;
   readonly usage: {
     readonly promptTokens: number;

@@ -400,11 +400,12 @@ export class Session {
   }
 
   #answerOf({ call, action, turn }: SampledTurn, cachedTokens: number | null): GatewayAnswer {
-    const sampledTokens = turn.sampledTokens.length;
-    const promptTokens = lengthOf(this.#record.turns, turn) - sampledTokens;
+    const count = turn.sampledTokens.length;
+    const promptTokens = lengthOf(this.#record.turns, turn) - count;
     return {
       ...{ call, idPrefix: this.#record.idPrefix, action, finish: turn.finish, createdAt: seconds() },
-      usage: { promptTokens, cachedTokens, sampledTokens },
+      ...{ sampledTokens: turn.sampledTokens, logprobs: turn.logprobs },
+      usage: { promptTokens, cachedTokens, sampledTokens: count },
     };
   }
 

@@ -65,6 +65,7 @@ export const chatDialect: Dialect = {
       throw unsupported(`response_format "${type}" needs an engine with a grammar`, "response_format");
     const tools = body.tools ?? [];
     return {
+      promptTokens: null,
       messages: readMessages(body.messages),
       tools: tools.flatMap((tool) => (tool.function === undefined ? [] : makeTool(tool.function))),
       mayCall: readToolChoice(body.tool_choice),

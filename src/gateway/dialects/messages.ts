@@ -64,6 +64,7 @@ export const messagesDialect: Dialect = {
     const tools = body.tools ?? [];
     const isFunction = ({ type }: z.infer<typeof toolSchema>): boolean => (type ?? "custom") === "custom";
     return {
+      promptTokens: null,
       messages: [...readSystem(body.system), ...readMessages(body.messages)],
       tools: tools.filter(isFunction).map((tool) => makeTool({ ...tool, parameters: tool.input_schema })),
       mayCall: readToolChoice(body.tool_choice),

@@ -71,6 +71,7 @@ export const responsesDialect: Dialect = {
     const tools = body.tools ?? [];
     const functions = tools.filter(({ type, name }) => type === "function" && name !== undefined);
     return {
+      promptTokens: null,
       messages: [...instructions, ...before, ...readItems(input, { items, before })],
       tools: functions.map(({ name = "", ...tool }) => makeTool({ ...tool, name })),
       mayCall: readToolChoice(body.tool_choice),
