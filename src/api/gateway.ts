@@ -111,7 +111,7 @@ export type GatewayOptions = Pick<
   };
 
 /** A gateway that takes requests. */
-export type RunningGateway = Pick<Gateway, "sessions" | "open" | "reward" | "end"> & {
+export type RunningGateway = Pick<Gateway, "sessions" | "fetch" | "open" | "reward" | "end"> & {
   /** Programs add `/v1`, or `/s/<key>/v1`. */
   readonly url: string;
   /** The run folder, as it was given. */
@@ -229,6 +229,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
         return made.sessions;
       },
       ...{ url: listener.url, folder: out, done, close },
+      fetch: made.fetch,
       open: (session) => made.open(session),
       reward: (id, grade) => made.reward(id, grade),
       end: (id, stopReason) => made.end(id, stopReason),

@@ -305,6 +305,24 @@ test("token ids are completed as they are, and a prompt that extends the record 
   await world.close();
 });
 
+test.each([false, true])(
+  "a client in the same process takes the gateway as its fetch, streamed: %s",
+  async (stream) => {
+    const world = await openWorld((_prompt, at) => `answer ${at}`);
+    const send = async (): Promise<string> => {
+      const body = JSON.stringify({ model: "m", stream, messages: [{ role: "user", content: "a" }] });
+      const headers = { authorization: "Bearer s1", "content-type": "application/json" };
+      const answer = await world.gateway.fetch("http://gateway/v1/chat/completions", { method: "POST", headers, body });
+      expect(answer.status).toBe(200);
+      return answer.text();
+    };
+    expect(await send()).toContain("answer 0");
+    // The first was delivered, so this is another turn.
+    expect(await send()).toContain("answer 1");
+    await world.close();
+  },
+);
+
 describe("sessions", () => {
   test("are opened, rewarded and ended by the token alone; their keys open nothing else", async () => {
     const world = await openWorld(() => "fine", { token: "admin" });

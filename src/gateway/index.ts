@@ -5,6 +5,7 @@ import { systemClock } from "../lib/clock.ts";
 import { defaultSampling, type Engine, type Episode, type Renderer, type SamplingParams } from "../core/index.ts";
 import { type EpisodeOptions, type ExportSamples, type GroupPolicy, keepAllGroups } from "../rollout/index.ts";
 import type { FileRunStore } from "../store/index.ts";
+import { fetchFrom } from "./in-process.ts";
 import { GatewayHandler, type GatewayHttpRequest, type GatewayHttpResponse } from "./gateway.ts";
 import { listen } from "./listen.ts";
 import { type SessionCounters, type ClientSampling } from "./session.ts";
@@ -80,6 +81,13 @@ export interface Gateway {
   /** Answers a request without a socket. Never rejects. */
   handle(request: GatewayHttpRequest): Promise<GatewayHttpResponse>;
   /**
+   * The same for client libraries in this process, which take a `fetch` of one's own: nothing goes over a network. Any host will do.
+   *
+   * @example
+   * new OpenAI({ baseURL: "http://gateway/v1", apiKey: key, fetch: gateway.fetch });
+   */
+  readonly fetch: typeof globalThis.fetch;
+  /**
    * Serves on a socket; port 0 takes a free one. Rejects with a `ConfigurationError` when the address is not available, or not
    * safe without a token.
    */
@@ -127,6 +135,7 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
     },
     restore: (earlier) => sessions.restore(earlier),
     handle: (request) => handler.handle(request),
+    fetch: (input, init) => fetchFrom(handler, new Request(input, init)),
     listen: ({ host = "127.0.0.1", port = 8900 } = {}) =>
       listen(handler, { host, port, hasToken: token !== null, maxBodyBytes }),
     open: async (session = {}) => {
