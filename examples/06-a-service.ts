@@ -16,7 +16,7 @@ type Group = {
 const reply = await fetch(`${service.url}/v1/groups`, {
   method: "POST",
   headers: { "content-type": "application/json" },
-  body: JSON.stringify({ task_index: 3, samples: 4, wait_seconds: 60 }),
+  body: JSON.stringify({ task_index: 3, group_size: 4, wait_seconds: 60 }),
 });
 const group = (await reply.json()) as Group;
 console.log(`group ${group.status}, rewards ${group.episodes.map(({ reward }) => reward).join(", ")}`);
