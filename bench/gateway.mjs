@@ -72,7 +72,7 @@ async function runGateway(port) {
   const gateway = createGateway({ engine, renderer, store });
   const listener = await gateway.listen({ port: 0 });
   process.send({ port: Number(new URL(listener.url).port) });
-  process.on("message", async (message) => {
+  process.on("message", (message) => {
     if (message === "cpu") process.send({ cpu: process.cpuUsage() });
     if (message !== "end") return;
     const { counters } = gateway.sessions[0];

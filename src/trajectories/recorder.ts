@@ -87,12 +87,13 @@ export class TrajectoryRecorder {
     if (this.#prompt.length === this.#observedFrom && this.#turns.length === 0) {
       throw new Error("Cannot record an action before the first observation: the prompt is empty; call extend first.");
     }
+    const { spelledTokens, deviation } = this.#observed;
     const turn = makeTurn(result, {
       index: this.#turns.length,
       parent: this.#parent,
       observationTokens: this.#prompt.view(this.#observedFrom),
       rewriteReason: this.#rewriteReason,
-      ...this.#observed,
+      ...{ spelledTokens, deviation },
     });
     this.#turns.push(turn);
     this.#prompt.append(turn.sampledTokens);
