@@ -1,10 +1,11 @@
 // An engine of your own: token ids in, sampled ids and logprobs out. This one answers like a shop assistant who never learnt a
-// tool; put your server's protocol in its place, and `examineEngine` of trainable-agents/testing beside your tests.
+// tool; put your server's protocol in its place. The conformance suite at the end belongs into your tests.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Engine, rollout } from "trainable-agents";
+import { AttributedError, type Engine, rollout } from "trainable-agents";
+import { engineConformance } from "trainable-agents/testing";
 import { createReadableTokenizer } from "trainable-agents/tokenizers";
 
 const tokenizer = createReadableTokenizer();
@@ -14,13 +15,23 @@ function createPoliteEngine(): Engine {
   let turn = 0;
   return {
     name: "polite",
-    sample: async ({ prompt, stopTokenIds }) => {
-      const sampledTokens = Uint32Array.from([...tokenizer.encode(replies[turn++ % 2] ?? ""), stopTokenIds[0] ?? 0]);
+    // A failure is an `AttributedError` with a code; whether to try again is decided by the loop, from `retryable`.
+    sample: async ({ prompt, sampling, stopTokenIds }, { signal } = {}) => {
+      if (signal?.aborted === true) {
+        const message = "Cannot sample: the caller cancelled it.";
+        throw new AttributedError({ boundary: "engine", code: "cancelled", message, retryable: false, cause: null });
+      }
+      const stopId = stopTokenIds[0] ?? 0;
+      const reply = Uint32Array.from([...tokenizer.encode(replies[turn++ % 2] ?? ""), stopId]);
+      const sampledTokens = reply.slice(0, sampling.maxNewTokens ?? reply.length);
       const count = sampledTokens.length;
       return {
         sampledTokens,
         logprobs: new Float32Array(count),
-        finish: { reason: "stop", matched: stopTokenIds[0] ?? null, raw: null },
+        finish:
+          count === reply.length
+            ? { reason: "stop", matched: stopId, raw: null }
+            : { reason: "length", matched: null, raw: null },
         weightSpans: [{ tokenCount: count, dispatch: null, reply: null }],
         usage: { promptTokens: prompt.length, completionTokens: count, cachedTokens: null },
       };
@@ -43,3 +54,22 @@ const { totals } = await rollout({
 console.log(`${totals.episodesFinished} episodes, ${totals.turns} turns, mean reward ${totals.meanReward}`);
 await engine.close();
 await rm(cwd, { recursive: true });
+
+// The contract, check by check, without a test runner. An engine that can be scripted (`unscripted: null`) proves all of it;
+// a check that does not apply says why in `skip`.
+const checks = engineConformance({
+  unscripted: "it has two replies",
+  uncontrolled: "it cannot be paused",
+  impossible: {},
+  promptIds: [1, 2, 3],
+  open: async () => ({
+    engine: createPoliteEngine(),
+    control: null,
+    begun: async () => {},
+    close: async () => {},
+  }),
+});
+for (const check of checks) {
+  if (check.skip === null) await check.run();
+}
+console.log(`${checks.filter(({ skip }) => skip === null).length} of ${checks.length} checks apply and pass`);

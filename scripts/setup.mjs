@@ -1,7 +1,7 @@
 // Makes a fresh clone ready: right Node, dependencies, build. Plain Node without a dependency, because it runs before there
 // are any. Not a package manager: npm installs, `tsc -b` builds, and this file only decides when.
 
-import { existsSync, lstatSync, statSync } from "node:fs";
+import { chmodSync, existsSync, lstatSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -74,6 +74,8 @@ async function install() {
 
 async function build() {
   await buildProject("tsconfig.build.json", existsSync(join(root, "dist", "index.js")) ? null : "Building");
+  // Of a rebuilt dist/, npx would say "Permission denied": npm marks the program executable only when it links it.
+  chmodSync(join(root, "dist", "cli", "main.js"), 0o755);
   await documentSettings();
 }
 

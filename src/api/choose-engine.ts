@@ -86,8 +86,8 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
   if (!bringsModel && model === null) {
     throw new ConfigurationError(
       `Cannot roll out with engine "${name}": no model is named; give --model <folder> with the tokenizer.json and the chat ` +
-        "template of the served model." +
-        (env === "bookshop" ? " Without a server: --engine embedded or --engine expert." : ""),
+        "template of the served model. Without a server: " +
+        `--engine embedded ${env === "bookshop" ? "or --engine expert" : "--model bookshop-1m"}.`,
     );
   }
   return name;

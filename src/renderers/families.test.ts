@@ -23,7 +23,8 @@ import type { RendererFamily } from "./renderer-family.ts";
 import { createTemplateRenderer, historyEnd, type RendererOptions } from "./template-renderer.ts";
 
 test("every family has its samples here", () => {
-  expect(Object.keys(familySamples).toSorted()).toEqual([...rendererFamilyNames].toSorted());
+  const remedy = "add what is missing to family-samples.test-helper.ts: what a model of the family writes";
+  expect(Object.keys(familySamples).toSorted(), remedy).toEqual([...rendererFamilyNames].toSorted());
 });
 
 type Setting = { readonly options: RendererOptions; readonly kwargs: JsonObject };

@@ -1,7 +1,7 @@
 // The chat templates that families publish, from ../shared/models. Without that folder, tests are about the families that the
 // bundled template renders.
 
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 import { repositoryRoot, sharedFolder } from "../../tests/conformance/shared-folder.ts";
@@ -20,7 +20,10 @@ export const testedFamilies: readonly string[] = rendererFamilyNames.filter(
 
 /** Of a family; the bundled one without ../shared, in tests that are skipped then or take any template. */
 export function publishedTemplate(name: string): string {
-  return models === null ? bundledChatTemplate : readFileSync(join(models, name, "chat_template.jinja"), "utf8");
+  if (models === null) return bundledChatTemplate;
+  const file = join(models, name, "chat_template.jinja");
+  if (!existsSync(file)) throw new Error(`Cannot test family "${name}": "${file}" is missing; put its template there.`);
+  return readFileSync(file, "utf8");
 }
 
 /** Of our own making: leaves the thinking of earlier turns out, as Qwen3's does. */

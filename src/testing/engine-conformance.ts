@@ -365,16 +365,19 @@ function provoke(
 
 function checkAligned(result: SampleResult, most: number): void {
   const { sampledTokens, logprobs, weightSpans, finish, usage } = result;
-  assert.ok(sampledTokens.length <= most);
+  assert.ok(sampledTokens.length <= most, `${sampledTokens.length} tokens were sampled, maxNewTokens was ${most}`);
   assert.equal(
     weightSpans.reduce((sum, span) => sum + span.tokenCount, 0),
     sampledTokens.length,
   );
-  assert.equal(usage.completionTokens, sampledTokens.length);
+  assert.equal(usage.completionTokens, sampledTokens.length, "usage.completionTokens counts the sampled tokens");
   if (typeof finish.matched === "number") assert.equal(sampledTokens.at(-1), finish.matched);
   if (logprobs === null) return;
   assert.equal(logprobs.length, sampledTokens.length);
-  assert.ok(logprobs.every((logprob) => Number.isFinite(logprob) && logprob <= 0));
+  assert.ok(
+    logprobs.every((logprob) => Number.isFinite(logprob) && logprob <= 0),
+    "logprobs: not finite, or above 0",
+  );
 }
 
 /** An endless call came to its end before it was ended: nothing was shown, and another try may show it. */
