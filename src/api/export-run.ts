@@ -251,8 +251,15 @@ async function contextOf(runs: readonly OpenedRun[], request: ExportRequest): Pr
   }
   return {
     decode: (tokens, { run }) => decoders.get(run)?.(tokens) ?? "",
-    toolsOf: (origin) => tools.get(origin.run)?.(origin) ?? null,
+    toolsOf: (origin) => toolsOfSession(origin.episode) ?? tools.get(origin.run)?.(origin) ?? null,
   };
+}
+
+/** The tools that the program of a gateway's session sent last; `null`: the episode is none. */
+export function toolsOfSession({ events }: Episode): string | null {
+  if (!events.some(({ type }) => type === "session")) return null;
+  const last = events.findLast((event) => event.type === "exchange" && event.tools !== null);
+  return dumpJson(last?.type === "exchange" ? (last.tools ?? []) : []);
 }
 
 async function decoderOf(

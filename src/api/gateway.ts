@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
-import { ConfigurationError, type Episode } from "../core/index.ts";
+import { ConfigurationError, type Episode, messageOf } from "../core/index.ts";
 import { exportFormats, exportGroup, slimeRowLine, toSlimeRow } from "../export/index.ts";
 import {
   createGateway,
@@ -19,6 +19,7 @@ import { createSemaphore } from "../lib/limits.ts";
 import { episodeSamples, type ExportSamples } from "../rollout/index.ts";
 import { createFileRunStore, openRunFolder, resumeFileRunStore, runFiles } from "../store/index.ts";
 import { samplingOf } from "./choose-policy.ts";
+import { toolsOfSession } from "./export-run.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { concurrencyBounds, type RolloutSettings, type SettingName } from "./rollout-settings.ts";
@@ -220,6 +221,8 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
         signal: AbortSignal.any([cancel, stop.signal]),
       },
     });
+    // Whoever does not wait for it is told by the notices.
+    done.catch(() => undefined);
     opened.push(async () => {
       stop.abort();
       await done.catch(() => undefined);
@@ -266,7 +269,7 @@ async function restore(
     ended.push({ id, events: opening, undecided: decidedEpisodes.has(id) ? null : episode });
   }
   const recorded = await Promise.all([...inFlight].map((id) => store.recorded(id)));
-  made.restore({ inFlight: recorded, ended, decided: decided.keys() });
+  await made.restore({ inFlight: recorded, ended, decided: decided.keys() });
 }
 
 function rowsFor({ writeSamples }: RolloutSettings, { model }: PreparedRollout): ExportSamples {
@@ -290,7 +293,11 @@ function rowsIn({ model }: PreparedRollout): (episode: Episode, format: string |
     }
     const one = { episode, result: episodeSamples(episode), index: 0 };
     const group = { run: null, groupIndex: 0, decision: "kept", reason: null, episodes: [one] } as const;
-    return exportGroup(group, format, { decode, toolsOf: () => null, where: () => true }).rows;
+    return exportGroup(group, format, {
+      decode,
+      toolsOf: (origin) => toolsOfSession(origin.episode),
+      where: () => true,
+    }).rows;
   };
 }
 
@@ -359,19 +366,22 @@ async function runCommands(
         const isOpen = made.sessions.some((session) => session.id === id);
         const opening = { id, task: task.id, groupSize: options.groupSize };
         const key = isOpen ? await made.reopen(id) : (await made.open(opening)).key;
-        const run = await runAgentCommand({
+        const run = await tryCommand({
           ...{ command: options.command, cwd: options.cwd, timeoutMs: options.timeoutMs, signal: options.signal },
           ...{ env: environmentOf(options, { key, task }), maxOutputBytes: mostOutputBytes },
         });
         if (options.signal.aborted) return;
-        if (run.exitCode !== 0) {
+        if (run.exitCode !== 0 || run.isTimedOut) {
           unsuccessful++;
           const why = run.isTimedOut ? `was killed after ${options.timeoutMs / 1000} s` : `ended with ${run.exitCode}`;
           options.notice(`The program of session "${id}" ${why}: ${run.stderr.trim().split("\n").at(-1) ?? ""}`);
         }
-        const isTrusted = run.exitCode === 0 && run.reward !== null;
-        if (isTrusted) await made.reward(id, { reward: run.reward ?? 0, metrics: {}, log: "", info: new Map() });
-        const { reward } = await made.end(id, run.exitCode === 0 ? "session_ended" : "cancelled");
+        // A program may have ended its session itself.
+        const isDone = run.exitCode === 0 && !run.isTimedOut;
+        if (isDone && run.reward !== null && made.sessions.some((session) => session.id === id)) {
+          await made.reward(id, { reward: run.reward, metrics: {}, log: "", info: new Map() });
+        }
+        const { reward } = await made.end(id, isDone ? "session_ended" : "cancelled");
         rewards.push(reward);
       });
     }),
@@ -379,6 +389,15 @@ async function runCommands(
   const graded = rewards.filter((reward) => reward !== null);
   const mean = graded.length === 0 ? null : graded.reduce((sum, reward) => sum + reward, 0) / graded.length;
   return { runs: rewards.length, graded: graded.length, meanReward: mean, unsuccessful };
+}
+
+/** A program that cannot be started, such as for a task that is too long for an environment, is one that failed. */
+async function tryCommand(options: Parameters<typeof runAgentCommand>[0]): ReturnType<typeof runAgentCommand> {
+  try {
+    return await runAgentCommand(options);
+  } catch (error) {
+    return { exitCode: null, isTimedOut: false, reward: null, stdout: "", stderr: messageOf(error) };
+  }
 }
 
 /** The names under which clients look for address and key, and nothing secret of ours. */

@@ -64,6 +64,8 @@ export type EpisodeEvent =
       /** Of the dialect's own bookkeeping. */
       readonly response: { readonly hasInstructions: boolean; readonly isStored: boolean } | null;
     }
+  /** The program has had the whole answer of this turn. In the journal alone. */
+  | { readonly type: "delivered"; readonly turn: number }
   /** Turns whose answers never reached their program whole: nothing of the episode can follow from them. */
   | { readonly type: "undelivered"; readonly turns: readonly number[] }
   | { readonly type: "grade"; readonly grade: Grade; readonly durationMs: number }

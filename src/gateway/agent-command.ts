@@ -67,14 +67,17 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
       release();
       reject(error);
     });
-    // What it has left running may hold its output open.
     child.once("exit", (exitCode) => {
-      setTimeout(() => {
-        kill("SIGKILL");
+      const finish = (): void => {
+        clearTimeout(patience);
         release();
         const stdout = outputs.stdout.text();
         resolve({ exitCode, isTimedOut, reward: rewardIn(stdout), stdout, stderr: outputs.stderr.text() });
-      }, 50);
+      };
+      // What it has left running may hold its output open.
+      kill("SIGKILL");
+      const patience = setTimeout(finish, graceMs);
+      child.once("close", finish);
     });
   });
 }

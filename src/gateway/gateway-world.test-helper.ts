@@ -60,7 +60,7 @@ export async function openWorld(policy: Policy, options: GatewayOptions = {}, fo
     for await (const episode of openRunFolder(place).episodes()) {
       ended.push({ ...episode, undecided: decided.has(episode.id) ? null : episode });
     }
-    gateway.restore({ inFlight, ended, decided: earlier.decided.keys() });
+    await gateway.restore({ inFlight, ended, decided: earlier.decided.keys() });
   }
   return {
     ...{ gateway, store, engine, sampled, folder: place },

@@ -323,6 +323,95 @@ test.each([false, true])(
   },
 );
 
+describe("what a stopped process left", () => {
+  const body = { model: "m", messages: [{ role: "user", content: "a" }] };
+  const grade = { reward: 1, metrics: {}, log: "", info: new Map() };
+
+  test("keeps its delivered turns, its grade and its group", async () => {
+    const before = await openWorld((_prompt, at) => `answer ${at}`);
+    await post(before.gateway, "/v1/chat/completions", body);
+    await before.gateway.reward("s1", grade);
+    const after = await before.restart();
+    const episode = await after.gateway.end("s1");
+    expect([episode.reward, episodeSamples(episode).dropped]).toEqual([1, []]);
+    await after.close();
+  });
+
+  test("decides the groups whose sessions have all ended", async () => {
+    const before = await openWorld(() => "fine");
+    await post(before.gateway, "/v1/chat/completions", body);
+    await before.gateway.reward("s1", grade);
+    before.store.appendGroup = () => new Promise(() => undefined);
+    void before.gateway.end("s1");
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const after = await before.restart();
+    const groups = [];
+    for await (const group of openRunFolder(after.folder).groups()) groups.push(group.groupId);
+    expect(groups).toEqual(["s1"]);
+    await after.close();
+  });
+
+  test("begins a session again under a new key: the old one samples nothing more, and nothing of before is trained", async () => {
+    const before = await openWorld(() => "fine", { token: "admin" });
+    const { id, key } = await before.gateway.open();
+    await post(before.gateway, "/v1/chat/completions", body, { key });
+    const after = await before.restart();
+    const next = await after.gateway.reopen(id);
+    expect((await post(after.gateway, "/v1/chat/completions", body, { key })).status).toBe(400);
+    expect((await post(after.gateway, "/v1/chat/completions", body, { key: next })).status).toBe(200);
+    const last = await after.restart();
+    expect((await post(last.gateway, "/v1/chat/completions", body, { key })).status).toBe(400);
+    await last.gateway.reward(id, grade);
+    const episode = await last.gateway.end(id);
+    expect(episodeSamples(episode)).toMatchObject({ samples: [{}], dropped: [{ turn: 0, reason: "discarded-turn" }] });
+    await last.close();
+  });
+});
+
+test("histories that only look alike are told apart", async () => {
+  const big = '{"city": 12345678901234567890}';
+  const world = await openWorld((prompt) =>
+    prompt.includes("tool_response")
+      ? "done"
+      : `<tool_call>\n{"name": "get_weather", "arguments": ${big}}\n</tool_call>`,
+  );
+  const tools = [{ type: "function", function: weather }];
+  const messages = [{ role: "user", content: "a" }];
+  const first = chatMessage(await post(world.gateway, "/v1/chat/completions", { model: "m", messages, tools }), false);
+  const edited = first.tool_calls!.map((one) => ({
+    ...one,
+    function: { ...one.function, arguments: big.replace("890", "891") },
+  }));
+  const result = { role: "tool", tool_call_id: first.tool_calls![0]!.id, content: "sunny" };
+  const changed = [...messages, { role: "assistant", content: null, tool_calls: edited }, result];
+  await post(world.gateway, "/v1/chat/completions", { model: "m", messages: changed, tools });
+  expect(world.gateway.sessions[0]!.counters.extended).toBe(0);
+  // A number that JavaScript would change does not go out as an object.
+  const own = [{ name: "get_weather", input_schema: weather.parameters }];
+  const answer = await post(
+    world.gateway,
+    "/v1/messages",
+    { model: "m", max_tokens: 50, messages, tools: own },
+    { key: "s2" },
+  );
+  expect(answer.text).toContain("12345678901234567890");
+  await world.close();
+});
+
+test("an id is opened once, and a group has one task", async () => {
+  const world = await openWorld(() => "fine", { maxSessions: 2 });
+  const open = (body: object) => post(world.gateway, "/v1/sessions", body, { key: null });
+  const twice = await Promise.all([open({ id: "x" }), open({ id: "x" })]);
+  expect(twice.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, 400]);
+  await open({ task: "a", group: "g", group_size: 2 });
+  expect((await open({ id: "y" })).status).toBe(429);
+  await world.gateway.end("x");
+  expect((await open({ task: "b", group: "g" })).json["error"]).toMatchObject({ param: "group" });
+  expect((await post(world.gateway, "//", {})).status).toBe(404);
+  expect((await post(world.gateway, "/s/%zz/v1/messages", {})).status).toBe(400);
+  await world.close();
+});
+
 describe("sessions", () => {
   test("are opened, rewarded and ended by the token alone; their keys open nothing else", async () => {
     const world = await openWorld(() => "fine", { token: "admin" });

@@ -93,17 +93,17 @@ export class GatewayHandler {
 
   /** Never rejects. */
   async handle(request: GatewayHttpRequest): Promise<GatewayHttpResponse> {
-    const { pathname: whole, searchParams } = new URL(request.url, "http://gateway");
+    const [whole = "", query = ""] = request.url.split("?", 2);
     const prefixed = /^\/s\/([^/]+)(\/.*)$/.exec(whole);
     const path = prefixed?.[2] ?? whole;
     const model = path.startsWith("/v1/") ? path.slice(3) : path;
     const dialect = dialects[model.replace(/\/count_tokens$/, "")];
     try {
       if (dialect !== undefined && request.method === "POST") {
-        const key = prefixed?.[1] === undefined ? credentialIn(request) : decodeURIComponent(prefixed[1]);
+        const key = prefixed?.[1] === undefined ? credentialIn(request) : decoded(prefixed[1]);
         return await this.#turn(dialect, request, { key, counts: model.endsWith("/count_tokens") });
       }
-      return await this.#other(request, path, searchParams);
+      return await this.#other(request, path, new URLSearchParams(query));
     } catch (error) {
       return this.#failed(error, dialect ?? chatDialect);
     }
@@ -169,7 +169,7 @@ export class GatewayHandler {
       if ((await call.deltas.next(this.#options.keepAliveMs)) === "nothing") yield ": keepalive\n";
     }
     try {
-      yield* restOf(await call.answer, stream, sent);
+      yield* restOf(await call.answer, stream, { sent, retold: () => call.deltas.list.splice(0) });
       call.deltas.isTold = true;
     } catch (error) {
       yield stream.error(this.#asGatewayError(error));
@@ -181,11 +181,11 @@ export class GatewayHandler {
     if (method === "GET" && path === "/health")
       return json(200, { status: "ok", sessions: this.#sessions.open.length });
     if (method === "GET" && /^\/v1\/models(\/.+)?$/.test(path)) return json(200, this.#models(path));
-    if (!path.startsWith("/v1/sessions")) {
+    if (!/^\/v1\/sessions(\/|$)/.test(path)) {
       throw new GatewayError("not-found", `Cannot ${method} ${path}: there is no such path.`);
     }
     this.#checkToken(credentialIn(request));
-    const [id = null, action = null] = path.split("/").slice(3).map(decodeURIComponent);
+    const [id = null, action = null] = path.split("/").slice(3).map(decoded);
     const body = (): unknown =>
       request.body.length === 0 ? {} : parseJson(request.body, request.headers["content-type"]);
     if (id === null && method === "GET")
@@ -198,7 +198,9 @@ export class GatewayHandler {
     }
     if (id !== null && action === "end" && method === "POST") {
       const given = readBody(endSchema, body());
-      if (given.reward !== undefined) await this.#sessions.reward(id, gradeOf({ ...given, reward: given.reward }));
+      // A request that comes again finds the session ended, and is answered as the first.
+      if (given.reward !== undefined && this.#sessions.isOpen(id))
+        await this.#sessions.reward(id, gradeOf({ ...given, reward: given.reward }));
       return json(200, endedView(await this.#sessions.end(id)));
     }
     if (id !== null && action === "samples" && method === "GET") {
@@ -297,7 +299,7 @@ export class GatewayHandler {
 function* restOf(
   answer: GatewayAnswer,
   stream: AnswerStream,
-  sent: Record<AnswerDelta["type"], string>,
+  { sent, retold }: { readonly sent: Record<AnswerDelta["type"], string>; readonly retold: () => void },
 ): Generator<string> {
   const { reasoning, content } = answer.action;
   const parts = { reasoning: reasoning ?? "", content };
@@ -305,6 +307,7 @@ function* restOf(
     const text = parts[type];
     // The client asks again, and is answered from the record.
     if (!text.startsWith(sent[type])) {
+      retold();
       throw new GatewayError("overloaded", `Cannot finish the stream: its ${type} was read otherwise; try again.`);
     }
     // Reasoning that was not streamed before the content cannot be put before it any more.
@@ -339,6 +342,14 @@ function credentialIn({ headers }: GatewayHttpRequest): string | null {
 
 /** Deeper bodies are nobody's conversation. */
 const deepest = 64;
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    throw new GatewayError("invalid-request", "Cannot read the path: a part of it is not encoded as addresses are.");
+  }
+}
 
 function parseJson(body: Buffer, contentType: GatewayHttpRequest["headers"][string]): unknown {
   const type = typeof contentType === "string" ? contentType.split(";", 1)[0]!.trim().toLowerCase() : "";

@@ -4,7 +4,7 @@
 
 import type { AssistantMessage, Message, ParsedAction, Tool, Turn } from "../core/index.ts";
 import type { TokenBuffer } from "../core/token-buffer.ts";
-import { dumpJson } from "../python-semantics/json/index.ts";
+import { dumpJson, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import type { ResponseFacts } from "./request.ts";
 
 /** The tools of a request; equal ones are one object within a session. */
@@ -45,14 +45,14 @@ export type Continuation = {
   readonly known: number;
   /** The conversation is known, with other tools. */
   readonly hasOtherTools: boolean;
+  /** Answers among the known messages that were sampled here, by their place. */
+  readonly sampled: ReadonlyMap<number, SampledTurn>;
 };
 
 type Place = { readonly next: Map<string, Place>; turns: SampledTurn[] };
 
 export class History {
   readonly #root: Place = { next: new Map(), turns: [] };
-  /** Turns by what their clients see of them. */
-  readonly #byAnswer = new Map<string, SampledTurn>();
   readonly #toolSets = new Map<string, ToolSet>();
 
   toolSet(tools: readonly Tool[]): ToolSet {
@@ -72,33 +72,25 @@ export class History {
     let basis: SampledTurn | null = null;
     let covered = 0;
     let hasOtherTools = false;
+    const sampled = new Map<number, SampledTurn>();
     for (let at = 0; at < keys.length; at++) {
       place = place.next.get(keys[at]!);
       if (place === undefined) break;
       known = at + 1;
-      if (place.turns.length === 0) continue;
+      const last = place.turns.at(-1);
+      if (last === undefined) continue;
       const found = choose(place.turns, messages[at]!, tools);
+      sampled.set(at, found ?? last);
       if (found === null) hasOtherTools = true;
       else [basis, covered, hasOtherTools] = [found, at + 1, false];
     }
-    return { basis, covered, known, hasOtherTools };
+    return { basis, covered, known, hasOtherTools, sampled };
   }
 
   add(turn: SampledTurn): void {
     let place = this.#root;
     for (const key of messageKeys(seenPrompt(turn))) place = step(place, key);
-    for (const key of answerKeys(turn.action)) {
-      step(place, key).turns.push(turn);
-      this.#byAnswer.set(key, turn);
-    }
-  }
-
-  /** Answers that were sampled here, as they were sampled: reasoning that the client dropped included. */
-  restore(messages: readonly Message[]): Message[] {
-    const keys = messageKeys(messages);
-    return messages.map((message, at) =>
-      message.role === "assistant" ? (this.#byAnswer.get(keys[at]!)?.answer ?? message) : message,
-    );
+    for (const key of answerKeys(turn.action)) step(place, key).turns.push(turn);
   }
 }
 
@@ -110,13 +102,14 @@ function step(place: Place, key: string): Place {
   return made;
 }
 
-/** Of turns whose answers look alike, the one whose call ids the client echoes, else the latest. */
+/** Of turns whose answers look alike, the one whose call ids or reasoning the client echoes, else the latest. */
 function choose(turns: readonly SampledTurn[], message: Message, tools: ToolSet): SampledTurn | null {
   const fitting = turns.filter((turn) => turn.tools === tools);
-  if (fitting.length <= 1) return fitting[0] ?? null;
-  const ids = message.role === "assistant" ? message.toolCalls.map(({ id }) => id) : [];
+  if (fitting.length <= 1 || message.role !== "assistant") return fitting.at(-1) ?? null;
+  const ids = message.toolCalls.map(({ id }) => id);
   return (
-    fitting.find(({ action }) => ids.length > 0 && action.toolCalls.every(({ id }, place) => id === ids[place])) ??
+    fitting.findLast(({ action }) => ids.length > 0 && action.toolCalls.every(({ id }, place) => id === ids[place])) ??
+    fitting.findLast(({ action }) => message.reasoning !== null && message.reasoning === action.reasoning) ??
     fitting.at(-1)!
   );
 }
@@ -190,15 +183,17 @@ function answerKey(
   return `a${content.trim()}${calls.map(({ name, argumentsText }) => `\u0000${name}\u0000${canonical(argumentsText)}`).join("")}`;
 }
 
-/** Equal for equal JSON values; text that is no JSON stays as it is. */
+/** Equal for equal JSON values, large integers included; text that is no JSON stays as it is. */
 function canonical(json: string): string {
   try {
-    return JSON.stringify(JSON.parse(json), (_key, value: unknown) =>
-      typeof value === "object" && value !== null && !Array.isArray(value)
-        ? Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-        : value,
-    );
+    return dumpJson(sorted(parseJson(json)));
   } catch {
     return json;
   }
+}
+
+function sorted(value: JsonValue): JsonValue {
+  if (Array.isArray(value)) return value.map(sorted);
+  if (!(value instanceof Map)) return value;
+  return new Map([...value].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([key, one]) => [key, sorted(one)]));
 }

@@ -77,7 +77,7 @@ export interface Gateway {
     readonly counters: SessionCounters;
   }[];
   /** Takes up what earlier processes left in the journal. Call before the first request. */
-  restore(earlier: EarlierSessions): void;
+  restore(earlier: EarlierSessions): Promise<void>;
   /** Answers a request without a socket. Never rejects. */
   handle(request: GatewayHttpRequest): Promise<GatewayHttpResponse>;
   /**

@@ -103,9 +103,11 @@ export class SessionRecord implements SampledItems {
     this.#byTurn.clear();
   }
 
-  /** As the renderer is shown them. */
-  rendered(messages: readonly Message[]): readonly Message[] {
-    return this.#history.restore(messages);
+  /** As the renderer is shown them: answers on the way that were sampled here are as they were sampled. */
+  rendered(basis: SampledTurn | null, messages: readonly Message[], tools: ToolSet): readonly Message[] {
+    const before = basis === null ? [] : [...seenPrompt(basis), seenAnswer(basis)];
+    const { sampled } = this.#history.find([...before, ...messages], tools);
+    return messages.map((message, at) => sampled.get(before.length + at)?.answer ?? message);
   }
 
   answer(call: number): ReturnType<SampledItems["answer"]> {
@@ -128,7 +130,7 @@ export class SessionRecord implements SampledItems {
     const tools = this.#history.toolSet(request.tools);
     const messages = inCallOrder(request.messages);
     const { basis, covered } = this.#history.find(messages, tools);
-    const newMessages = this.#history.restore(messages.slice(covered));
+    const newMessages = this.rendered(basis, messages.slice(covered), tools);
     const bridged = basis === null ? null : this.#bridge(basis, tools, newMessages);
     if (basis !== null && bridged?.type === "extended") return lengthOf(this.turns, basis.turn) + bridged.tokens.length;
     const all = [...(basis === null ? [] : conversationOf(basis)), ...newMessages];
@@ -151,16 +153,16 @@ export class SessionRecord implements SampledItems {
         { param: "messages" },
       );
     }
-    const { basis, covered, known, hasOtherTools } = this.#history.find(messages, tools);
+    const { basis, covered, known, hasOtherTools, sampled } = this.#history.find(messages, tools);
+    const all = messages.map((message, at) => sampled.get(at)?.answer ?? message);
     if (basis === null) {
       const whole = { basis, messages, tools, rendered: messages };
       if (this.#byTurn.size === 0) return this.#renderWhole(whole, null);
       const continues = this.#summaryIn(messages);
       const isKnown = hasOtherTools ? "tools-changed" : known > 1 ? "history-edited" : "another-conversation";
       const reason = continues === null ? isKnown : "compaction";
-      const rendered = this.#history.restore(messages);
       return this.#renderWhole(
-        { ...whole, rendered },
+        { ...whole, rendered: all },
         {
           reason,
           sentence: sentenceOf(reason, known),
@@ -170,7 +172,7 @@ export class SessionRecord implements SampledItems {
     }
     basis.isDelivered = true;
     const newMessages = messages.slice(covered);
-    const added = { basis, tools, messages: newMessages, rendered: this.#history.restore(newMessages) };
+    const added = { basis, tools, messages: newMessages, rendered: all.slice(covered) };
     const bridged = this.#bridge(basis, tools, added.rendered);
     if (bridged?.type !== "extended") {
       const sentence = bridged?.reason ?? "the chat template cannot write the new messages where they stand";

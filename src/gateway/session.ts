@@ -115,6 +115,9 @@ export class Session {
   #running = 0;
   #usedAt: number;
   #isEnded = false;
+  #ended: Promise<Episode> | null = null;
+  /** How often the program began again: a call of an earlier time is not recorded. */
+  #generation = 0;
   #grade: Grade | null = null;
 
   constructor(settings: SessionSettings, parts: SessionParts) {
@@ -167,10 +170,18 @@ export class Session {
   /** Takes up what an earlier process recorded, before the first call. A turn without its exchange was never answered. */
   restore(events: readonly EpisodeEvent[]): void {
     const cached = new Map<number, number | null>();
+    let isOpened = false;
     for (const event of events) {
+      if (event.type === "delivered") {
+        const sampled = this.#record.ofTurn(event.turn);
+        if (sampled !== null) sampled.isDelivered = true;
+        continue;
+      }
       this.#events.push(event);
       if (event.type === "grade") this.#grade = event.grade;
-      if (event.type === "undelivered") this.#forget();
+      // A session that is opened again begins again.
+      if (event.type === "session" && isOpened) this.#forget();
+      isOpened ||= event.type === "session";
       if (event.type === "turn") {
         this.#record.addTurn(event.turn);
         cached.set(event.turn.index, event.usage.cachedTokens);
@@ -183,7 +194,7 @@ export class Session {
         event.tools === null && basis !== null
           ? basis.tools
           : this.#record.toolSet((event.tools ?? []).map((definition) => toolFromDefinition(definition)));
-      const rendered = this.#record.rendered(messages);
+      const rendered = this.#record.rendered(basis, messages, tools);
       const turn = this.#record.turns[event.turn]!;
       const sampled = this.#record.addSampled({ turn, call, basis, messages, rendered, tools, action, response }, null);
       const answer = this.#answerOf(sampled, cached.get(event.turn) ?? null);
@@ -192,8 +203,10 @@ export class Session {
       deltas.end();
       this.#remember(digest, { head: answer, promptTokens, answer: Promise.resolve(answer), deltas }).turn = sampled;
     }
-    // What is continued was delivered.
-    for (const { call, turn } of this.#byDigest.values()) if (turn?.isContinued === true) call.delivered();
+    for (const [digest, { turn }] of this.#byDigest) {
+      // What is continued was delivered.
+      if (turn?.isContinued === true || turn?.isDelivered === true) this.#byDigest.delete(digest);
+    }
   }
 
   /** Tokens of the prompt that this request would have. Throws a `GatewayError` for one that cannot be rendered. */
@@ -235,11 +248,11 @@ export class Session {
     return open.call;
   }
 
-  /** The program begins again: nothing of what was sampled so far is trained. */
-  async discard(): Promise<void> {
-    const turns = this.#record.sampled.map(({ turn }) => turn.index);
+  /** The program begins again: nothing of what was sampled so far is trained. `session`: how it is opened now. */
+  async reopen(session: JsonObject): Promise<void> {
+    const turns = this.#record.turns.map(({ index }) => index);
     this.#forget();
-    await this.#emit({ type: "undelivered", turns });
+    await Promise.all([this.#emit({ type: "undelivered", turns }), this.#emit({ type: "session", session })]);
   }
 
   /** Records a grade; the last one counts. Throws a `GatewayError` once the session has ended. */
@@ -249,18 +262,26 @@ export class Session {
     await this.#emit({ type: "grade", grade, durationMs: 0 });
   }
 
-  /** Ends the session: calls in flight are cancelled, and nothing more is sampled. */
-  async end(stopReason: StopReason, failure: Failure | null = null): Promise<Episode> {
+  /** Ends the session: calls in flight are cancelled, and nothing more is sampled. A second call gets the same episode. */
+  end(stopReason: StopReason, failure: Failure | null = null): Promise<Episode> {
+    return (this.#ended ??= this.#end(stopReason, failure));
+  }
+
+  async #end(stopReason: StopReason, failure: Failure | null): Promise<Episode> {
     this.#isEnded = true;
     this.#controller.abort(new Error("The session was ended."));
-    const unread = this.#record.sampled.filter((sampled) => !sampled.isDelivered && !sampled.isContinued);
-    if (unread.length > 0) await this.#emit({ type: "undelivered", turns: unread.map(({ turn }) => turn.index) });
+    const unread = this.#record.turns.filter(({ index }) => {
+      const sampled = this.#record.ofTurn(index);
+      return sampled === null || (!sampled.isDelivered && !sampled.isContinued);
+    });
+    if (unread.length > 0) await this.#emit({ type: "undelivered", turns: unread.map(({ index }) => index) });
     await this.#emit({ type: "episode-end", stopReason, failure });
     for (const { buffer } of this.#record.sampled) buffer?.close();
     return this.#episode(stopReason, failure);
   }
 
   #forget(): void {
+    this.#generation++;
     this.#record.forget();
     this.#byDigest.clear();
     this.#grade = null;
@@ -295,7 +316,7 @@ export class Session {
       );
     }
     const spent =
-      this.#calls >= maxTurns
+      this.#record.sampled.length + this.#running >= maxTurns
         ? `${maxTurns} turns`
         : maxSampledTokens !== null && this.#record.sampledTokens >= maxSampledTokens
           ? `${maxSampledTokens} tokens`
@@ -331,9 +352,7 @@ export class Session {
     const { number, prompt, sampling, request, deltas } = call;
     const { renderer, clock } = this.#parts;
     const tools = request.mayCall ? prompt.tools.tools : [];
-    const engine = request.isStreamed
-      ? streamingEngine(this.#parts.engine, answerReader({ renderer, tools, call: number }, deltas))
-      : this.#parts.engine;
+    const generation = this.#generation;
     const { id, groupId, episode } = this.settings;
     const { signal } = this.#controller;
     const limits = { maxTurns: Number.MAX_SAFE_INTEGER, ...episode.limits };
@@ -343,6 +362,9 @@ export class Session {
     const attempts: Attempt[] = [];
     const start = clock.now();
     for (let discarded = 0; ; discarded++) {
+      const engine = request.isStreamed
+        ? streamingEngine(this.#parts.engine, answerReader({ renderer, tools, call: number }, deltas))
+        : this.#parts.engine;
       const { result, next } = await sampleTurn(
         engine,
         {
@@ -353,7 +375,7 @@ export class Session {
       ).catch((error: unknown) => {
         throw this.#gatewayError(error, prompt.buffer.length);
       });
-      if (this.#isEnded) throw endedError(id);
+      if (this.#isEnded || generation !== this.#generation) throw endedError(id);
       const turn = makeTurn(result, {
         ...{ index: this.#record.turns.length, parent: prompt.parent, ...prompt.facts },
         observationTokens: prompt.buffer.view(prompt.observedFrom),
@@ -411,8 +433,11 @@ export class Session {
 
   #remember(digest: string, call: Omit<SessionCall, "delivered">): OpenCall {
     const delivered = (): void => {
-      if (open.turn !== null) open.turn.isDelivered = true;
       this.#byDigest.delete(digest);
+      if (open.turn === null || open.turn.isDelivered) return;
+      open.turn.isDelivered = true;
+      // In the journal alone; a gateway that dies before it is there delivers once more.
+      if (!this.#isEnded) this.#parts.record({ type: "delivered", turn: open.turn.turn.index }).catch(() => undefined);
     };
     const open: OpenCall = { turn: null, call: { ...call, delivered } };
     this.#byDigest.set(digest, open);

@@ -72,12 +72,19 @@ export type NewSession = {
   readonly seed?: number | undefined;
 };
 
-type OpenSession = { readonly session: Session; readonly facts: SessionFacts };
+type OpenSession = {
+  readonly session: Session;
+  readonly facts: SessionFacts;
+  /** Hash of the key that is good now. */
+  keyHash: string;
+};
 
 /** As the journal has them. */
 type SessionFacts = {
   readonly key_sha256: string;
   readonly group: string;
+  /** As it was requested; `group` says which of that name. */
+  readonly group_name: string;
   /** The session's place in its group. */
   readonly sample_index: number;
   readonly group_size: number;
@@ -88,6 +95,7 @@ type SessionFacts = {
 
 type OpenGroup = {
   readonly id: string;
+  readonly name: string;
   readonly groupIndex: number;
   readonly size: number;
   readonly task: Task;
@@ -108,6 +116,8 @@ export class Sessions {
   readonly #begun = new Set<string>();
   /** By the hashes of their keys. */
   readonly #opening = new Map<string, Promise<{ readonly session: Session }>>();
+  /** Ids that are being opened. */
+  readonly #openingIds = new Set<string>();
   /** In flight: the end of a session. */
   readonly #ending = new Map<string, Promise<Episode>>();
   #nextGroup = 0;
@@ -155,6 +165,10 @@ export class Sessions {
     return open.session;
   }
 
+  isOpen(id: string): boolean {
+    return this.#open.has(id) && !this.#ending.has(id);
+  }
+
   tagsOf(id: string): SessionFacts["tags"] {
     return this.#open.get(id)?.facts.tags ?? {};
   }
@@ -171,8 +185,8 @@ export class Sessions {
 
   /** The key is shown once, and stored nowhere. */
   async create(request: NewSession, key = newKey()): Promise<{ readonly session: Session; readonly key: string }> {
-    const { maxSessions, groupSize: defaultSize, seed } = this.#options;
-    if (this.#open.size >= maxSessions) {
+    const { maxSessions } = this.#options;
+    if (this.#open.size + this.#openingIds.size >= maxSessions) {
       throw new GatewayError(
         "rate-limited",
         `Cannot open a session: ${maxSessions} are open, the most that may be; end some, or raise the bound.`,
@@ -181,7 +195,26 @@ export class Sessions {
     }
     const keyHash = hashOf(key);
     const id = request.id ?? `session-${keyHash.slice(0, 12)}`;
-    if (this.#open.has(id) || this.#byKey.has(keyHash) || (await this.#parts.store.kept(id)) !== null) {
+    const isTaken = this.#open.has(id) || this.#openingIds.has(id) || this.#byKey.has(keyHash);
+    this.#openingIds.add(id);
+    try {
+      return await this.#create(request, { id, key, keyHash, isTaken });
+    } finally {
+      this.#openingIds.delete(id);
+    }
+  }
+
+  async #create(
+    request: NewSession,
+    {
+      id,
+      key,
+      keyHash,
+      isTaken,
+    }: { readonly id: string; readonly key: string; readonly keyHash: string; readonly isTaken: boolean },
+  ): Promise<{ readonly session: Session; readonly key: string }> {
+    const { groupSize: defaultSize, seed } = this.#options;
+    if (isTaken || (await this.#parts.store.kept(id)) !== null) {
       throw new GatewayError(
         "invalid-request",
         `Cannot open session "${id}": there is one of this name; choose another.`,
@@ -196,6 +229,7 @@ export class Sessions {
     const facts: SessionFacts = {
       key_sha256: keyHash,
       group: group.id,
+      group_name: group.name,
       sample_index: sampleIndex,
       group_size: group.size,
       group_index: group.groupIndex,
@@ -210,9 +244,14 @@ export class Sessions {
   /** For a program that begins again: a new key, and nothing of what was sampled so far is trained. */
   async reopen(id: string): Promise<string> {
     const session = this.get(id);
+    const open = this.#open.get(id)!;
     const key = newKey();
-    this.#byKey.set(hashOf(key), id);
-    await session.discard();
+    // Whoever still has the old key, such as the program of a killed process, samples nothing more.
+    this.#byKey.delete(open.keyHash);
+    this.#ended.set(open.keyHash, id);
+    open.keyHash = hashOf(key);
+    this.#byKey.set(open.keyHash, id);
+    await session.reopen(fromPlain({ ...open.facts, key_sha256: open.keyHash }) as JsonObject);
     return key;
   }
 
@@ -237,16 +276,16 @@ export class Sessions {
    * Takes up what earlier processes left, before the first call: `inFlight` with the recorded events of each, `ended` episodes
    * whose groups are not decided.
    */
-  restore(earlier: {
+  async restore(earlier: {
     readonly inFlight: readonly (readonly EpisodeEvent[])[];
     /** In the order in which they ended. */
     readonly ended: Iterable<Pick<Episode, "id" | "events"> & { readonly undecided: Episode | null }>;
     readonly decided: Iterable<string>;
-  }): void {
+  }): Promise<void> {
     for (const id of earlier.decided) this.#begun.add(id);
     for (const { id, events, undecided } of earlier.ended) {
       const facts = factsIn(events);
-      this.#ended.set(facts.key_sha256, id);
+      for (const hash of keysIn(events)) this.#ended.set(hash, id);
       this.#nextGroup = Math.max(this.#nextGroup, facts.group_index + 1);
       if (undecided !== null) this.#restoredGroup(facts, undecided.task.id).episodes.push(undecided);
     }
@@ -257,7 +296,10 @@ export class Sessions {
       const facts = factsIn(events);
       const { task } = this.#restoredGroup(facts, start.taskId);
       this.#add(task, facts, { id: start.episodeId, seed: start.seed }).restore(events);
+      for (const hash of keysIn(events)) if (hash !== facts.key_sha256) this.#ended.set(hash, start.episodeId);
     }
+    // The process ended between the last session of a group and its decision.
+    for (const group of this.#groups.values()) if (group.episodes.length >= group.size) await this.#decide(group);
   }
 
   close(): void {
@@ -277,18 +319,18 @@ export class Sessions {
       },
       { engine, renderer, clock, record: (event) => store.record(own.id, event) },
     );
-    this.#open.set(own.id, { session, facts });
+    this.#open.set(own.id, { session, facts, keyHash: facts.key_sha256 });
     this.#byKey.set(facts.key_sha256, own.id);
     return session;
   }
 
-  async #end({ session, facts }: OpenSession, stopReason: StopReason): Promise<Episode> {
+  async #end({ session, keyHash }: OpenSession, stopReason: StopReason): Promise<Episode> {
     const { id, groupId } = session.settings;
     const episode = await session.end(stopReason);
     await this.#parts.store.append(episode);
     this.#open.delete(id);
-    this.#byKey.delete(facts.key_sha256);
-    this.#ended.set(facts.key_sha256, id);
+    this.#byKey.delete(keyHash);
+    this.#ended.set(keyHash, id);
     const group = this.#groups.get(groupId);
     group?.episodes.push(episode);
     if (group !== undefined && group.episodes.length >= group.size) await this.#decide(group);
@@ -317,18 +359,21 @@ export class Sessions {
     for (let visit = 1; ; visit++) {
       const id = groupIdOf({ id: name }, visit);
       const open = this.#groups.get(id);
-      if (open !== undefined && open.places < open.size) return open;
+      if (open !== undefined && open.name === name && open.places < open.size) {
+        if (open.task.id === begin.task) return open;
+        throw new GatewayError(
+          "invalid-request",
+          `Cannot open a session of task "${begin.task}" in group "${name}": its sessions are of task "${open.task.id}", and rewards of different tasks are not compared.`,
+          { param: "group" },
+        );
+      }
       if (this.#begun.has(id)) continue;
-      return this.#beginGroup({
-        id,
-        groupIndex: this.#nextGroup,
-        size: begin.size,
-        task: taskOf(begin.task, this.#nextGroup),
-      });
+      const groupIndex = this.#nextGroup;
+      return this.#beginGroup({ id, name, groupIndex, size: begin.size, task: taskOf(begin.task, groupIndex) });
     }
   }
 
-  #beginGroup(fields: Pick<OpenGroup, "id" | "groupIndex" | "size" | "task">): OpenGroup {
+  #beginGroup(fields: Pick<OpenGroup, "id" | "name" | "groupIndex" | "size" | "task">): OpenGroup {
     const group: OpenGroup = { ...fields, places: 0, episodes: [] };
     this.#groups.set(group.id, group);
     this.#begun.add(group.id);
@@ -338,10 +383,11 @@ export class Sessions {
 
   /** The group of an earlier process's session, which takes up the place that it had. */
   #restoredGroup(
-    { group: id, group_index: groupIndex, group_size: size, sample_index }: SessionFacts,
+    { group: id, group_name: name, group_index: groupIndex, group_size: size, sample_index }: SessionFacts,
     taskId: string,
   ): OpenGroup {
-    const group = this.#groups.get(id) ?? this.#beginGroup({ id, groupIndex, size, task: taskOf(taskId, groupIndex) });
+    const group =
+      this.#groups.get(id) ?? this.#beginGroup({ id, name, groupIndex, size, task: taskOf(taskId, groupIndex) });
     group.places = Math.max(group.places, sample_index + 1);
     return group;
   }
@@ -370,7 +416,9 @@ function hashOf(key: string): string {
 
 /** What a session of first use is called: its key where that is a plain name, and not where it looks like a secret. */
 function nameOf(key: string): string {
-  return /^(?!sk-)[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/.test(key) ? key : `session-${hashOf(key).slice(0, 12)}`;
+  return /^(?!sk-|ta-|gsk_|hf_|xai-|AIza)[A-Za-z0-9][A-Za-z0-9._-]{0,47}$/.test(key)
+    ? key
+    : `session-${hashOf(key).slice(0, 12)}`;
 }
 
 function taskOf(id: string, index: number): Task {
@@ -378,7 +426,12 @@ function taskOf(id: string, index: number): Task {
   return { id, environment: "gateway", split: "gateway", index, contentHash, instruction: null, agenda: null };
 }
 
+/** Hashes of all keys that a session has had. */
+function keysIn(events: readonly EpisodeEvent[]): string[] {
+  return events.flatMap((event) => (event.type === "session" ? [String(event.session.get("key_sha256"))] : []));
+}
+
 function factsIn(events: readonly EpisodeEvent[]): SessionFacts {
-  const event = events.find(({ type }) => type === "session");
+  const event = events.findLast(({ type }) => type === "session");
   return toPlain(event?.type === "session" ? event.session : new Map()) as SessionFacts;
 }

@@ -119,6 +119,7 @@ export function viewEvent(event: EpisodeEvent): EventView {
       return { type, turn, text: result.text, is_error: result.isError, duration_ms: durationMs };
     }
     case "session":
+    case "delivered":
     case "undelivered":
       return { type };
     case "exchange":

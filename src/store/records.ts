@@ -213,6 +213,7 @@ const otherEvents = {
       record<NonNullable<Exchange["response"]>>("ResponseFacts", { hasInstructions: boolean, isStored: boolean }),
     ),
   },
+  delivered: { turn: number },
   undelivered: { turns: list(number) },
   grade: { grade, durationMs },
   "episode-end": { stopReason, failure: nullable(failure) },

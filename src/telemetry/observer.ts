@@ -78,6 +78,7 @@ export function factsOf(event: EpisodeEvent): EventFacts | null {
     case "episode-start":
     case "session":
     case "exchange":
+    case "delivered":
     case "undelivered":
     case "decision":
     case "episode-end":

@@ -127,6 +127,7 @@ export function createRunMetrics(): RunMetrics {
           return;
         case "agent-reply":
         case "session":
+        case "delivered":
         case "undelivered":
         case "tool-result":
           return;

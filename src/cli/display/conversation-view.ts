@@ -50,6 +50,7 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
       return exchangeLines(event, view);
     case "episode-start":
     case "session":
+    case "delivered":
     case "undelivered":
     case "grade":
     case "episode-end":

@@ -61,6 +61,12 @@ export const chatDialect: Dialect = {
     const body = readBody(bodySchema, raw);
     if ((body.n ?? 1) !== 1) throw unsupported("n is more than 1; one answer is sampled a call", "n");
     const { type = "text" } = body.response_format ?? {};
+    for (const name of ["functions", "function_call"]) {
+      if (body[name] !== undefined) throw unsupported(`${name} is the form before tools; send tools`, name);
+    }
+    if (Array.isArray(body["modalities"]) && body["modalities"].some((one) => one !== "text")) {
+      throw unsupported("a model of text answers with text alone", "modalities");
+    }
     if (type !== "text")
       throw unsupported(`response_format "${type}" needs an engine with a grammar`, "response_format");
     const tools = body.tools ?? [];

@@ -10,7 +10,7 @@ import { limitSchema, readBody, readSampling, samplingShape, sse, stopSchema, un
 
 const bodySchema = z.looseObject({
   model: z.string().default(""),
-  prompt: z.union([z.string(), z.array(z.int().min(0)).min(1), z.array(z.unknown())]),
+  prompt: z.union([z.string(), z.array(z.unknown())]),
   n: z.int().nullish(),
   max_tokens: limitSchema,
   stop: stopSchema,
@@ -25,7 +25,8 @@ export const completionsDialect: Dialect = {
     const body = readBody(bodySchema, raw);
     if ((body.n ?? 1) !== 1) throw unsupported("n is more than 1; one answer is sampled a call", "n");
     const { prompt } = body;
-    if (typeof prompt === "string" || prompt.some((id) => typeof id !== "number")) {
+    const isIds = Array.isArray(prompt) && prompt.length > 0 && prompt.every(isTokenId);
+    if (!isIds) {
       throw unsupported("its prompt is no list of token ids; render it, or use /v1/chat/completions", "prompt");
     }
     return {
@@ -54,6 +55,10 @@ export const completionsDialect: Dialect = {
   }),
   error: errorBody,
 };
+
+function isTokenId(id: unknown): boolean {
+  return Number.isInteger(id) && Number(id) >= 0 && Number(id) <= 0xffff_ffff;
+}
 
 function headOf({ idPrefix, call, createdAt }: AnswerHead, model: string): object {
   return { id: `cmpl-${idPrefix}-${call}`, object: "text_completion", created: createdAt, model };

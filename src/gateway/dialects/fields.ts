@@ -97,7 +97,8 @@ export const samplingShape = {
 export const stopSchema = z
   .union([z.string(), z.array(z.string()).max(16)])
   .nullish()
-  .transform((stop) => (stop === null || stop === undefined ? [] : typeof stop === "string" ? [stop] : stop));
+  .transform((stop) => (stop === null || stop === undefined ? [] : typeof stop === "string" ? [stop] : stop))
+  .transform((stop) => stop.filter((one) => one !== ""));
 
 export const limitSchema = z.int().min(1).nullish();
 

@@ -3,6 +3,7 @@
 
 import { z } from "zod";
 import type { Message, ToolCall } from "../../core/index.ts";
+import { JsonFloat, type JsonValue, parseJson, toPlain } from "../../python-semantics/json/index.ts";
 import { endingOf, type GatewayAnswer, type GatewayError, type GatewayErrorStatus } from "../request.ts";
 import { readToolChoice } from "./chat.ts";
 import type { AnswerStream, Dialect } from "./dialect.ts";
@@ -217,11 +218,18 @@ function blocksOf({ action }: GatewayAnswer): Block[] {
 
 function inputOf({ argumentsText }: ToolCall): object | null {
   try {
-    const value: unknown = JSON.parse(argumentsText);
-    return typeof value === "object" && value !== null && !Array.isArray(value) ? value : null;
+    const value = parseJson(argumentsText);
+    return value instanceof Map && isPlain(value) ? (toPlain(value) as object) : null;
   } catch {
     return null;
   }
+}
+
+/** False for numbers that JavaScript would write otherwise than they were sampled. */
+function isPlain(value: JsonValue): boolean {
+  if (Array.isArray(value)) return value.every(isPlain);
+  if (value instanceof Map) return [...value.values()].every(isPlain);
+  return typeof value !== "bigint" && !(value instanceof JsonFloat && !Number.isFinite(value.value));
 }
 
 function stopReasonOf(answer: GatewayAnswer): string {

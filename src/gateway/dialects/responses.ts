@@ -206,7 +206,8 @@ function outputOf(answer: GatewayAnswer): OutputItem[] {
   const { reasoning, content } = answer.action;
   return [
     ...(reasoning === null || reasoning === "" ? [] : [reasoningItem(answer, reasoning)]),
-    ...(content === "" ? [] : [messageItem(answer, "completed", content)]),
+    // An empty answer is an answer, too, and comes back as one.
+    ...(content === "" && answer.action.toolCalls.length > 0 ? [] : [messageItem(answer, "completed", content)]),
     ...callItems(answer),
   ];
 }
@@ -254,6 +255,7 @@ class ResponseStream implements AnswerStream {
   readonly #head: AnswerHead;
   readonly #request: GatewayRequest;
   #sequence = 0;
+  #hasContent = false;
   #index = -1;
   #open: { readonly type: "reasoning" | "content"; text: string } | null = null;
 
@@ -271,6 +273,7 @@ class ResponseStream implements AnswerStream {
     let out = "";
     if (this.#open?.type !== type) {
       out = this.#closeOpen() + this.#begin(type);
+      this.#hasContent ||= type === "content";
       this.#open = { type, text: "" };
     }
     this.#open.text += text;
@@ -286,6 +289,8 @@ class ResponseStream implements AnswerStream {
 
   end(answer: GatewayAnswer): { readonly rest: string; readonly terminal: string } {
     let rest = this.#closeOpen();
+    if (!this.#hasContent && answer.action.toolCalls.length === 0)
+      rest += this.delta({ type: "content", text: "" }) + this.#closeOpen();
     for (const item of callItems(answer)) {
       this.#index++;
       const place = { item_id: item.id, output_index: this.#index };
