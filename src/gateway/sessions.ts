@@ -428,7 +428,10 @@ function taskOf(id: string, index: number): Task {
 
 /** Hashes of all keys that a session has had. */
 function keysIn(events: readonly EpisodeEvent[]): string[] {
-  return events.flatMap((event) => (event.type === "session" ? [String(event.session.get("key_sha256"))] : []));
+  return events.flatMap((event) => {
+    const hash = event.type === "session" ? event.session.get("key_sha256") : null;
+    return typeof hash === "string" ? [hash] : [];
+  });
 }
 
 function factsIn(events: readonly EpisodeEvent[]): SessionFacts {
