@@ -1,0 +1,41 @@
+// A gateway that is killed: a policy that answers what it is asked, in the folder and at the port of its parameters. Started again
+// there, it takes up what the last one left.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+
+import { createGateway } from "../../dist/gateway/index.js";
+import { createScriptedEngine } from "../../dist/engines/scripted/index.js";
+import { createQwenRenderer } from "../../dist/renderers/index.js";
+import { createFileRunStore, openRunFolder, resumeFileRunStore } from "../../dist/store/index.js";
+import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
+
+const [, , folder = "", port = "0"] = process.argv;
+const tokenizer = createReadableTokenizer();
+const engine = createScriptedEngine({
+  tokenizer,
+  // The end of the prompt is the last question; its number comes back.
+  script: ({ prompt }) => {
+    const asked = tokenizer.decode(prompt.view(Math.max(0, prompt.length - 40))).match(/question \d+/g) ?? [];
+    return `Answer to ${asked.at(-1)}.<|im_end|>`;
+  },
+});
+const earlier = existsSync(join(folder, "run.json")) ? await resumeFileRunStore(folder) : null;
+const store = earlier?.store ?? createFileRunStore(folder);
+await store.begin(new Map([["format", 2]]));
+const gateway = createGateway({
+  engine,
+  renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }),
+  store,
+});
+if (earlier !== null) {
+  const decided = new Set([...earlier.decided.values()].flatMap(({ episodeIds }) => episodeIds));
+  const ended = [];
+  for await (const episode of openRunFolder(folder).episodes()) {
+    ended.push({ id: episode.id, events: episode.events, undecided: decided.has(episode.id) ? null : episode });
+  }
+  const inFlight = await Promise.all([...earlier.inFlight].map((id) => store.recorded(id)));
+  await gateway.restore({ inFlight, ended, decided: earlier.decided.keys() });
+}
+const { url } = await gateway.listen({ port: Number(port) });
+process.stdout.write(`${url}\n`);
