@@ -74,7 +74,7 @@ function run(argv: readonly string[], env: Readonly<Record<string, string>> = {}
 
 async function play(name: string, hostile: string): Promise<Ended> {
   await writeFile(join(folder, `${name}.mjs`), moduleText(hostile));
-  const limits = ["--environment-timeout", "1", "--concurrency", "1"];
+  const limits = ["--environment-timeout", "2", "--concurrency", "1"];
   return run(["rollout", "--env", `./${name}.mjs`, "--url", url, "--model", "readable", ...limits, "--out", name]);
 }
 
@@ -95,7 +95,7 @@ describe.skipIf(!existsSync(environments))("the built program (needs npm run bui
   ])("names a tool that never yields (%s), and ends with 70", async (name, hostile) => {
     const { code, stderr } = await play(name, hostile);
     expect(stderr).toMatch(
-      /Cannot continue: .* of environment ".*mjs" has not yielded for 1 seconds, at .*mjs:4:\d+ \(meet\)\..*Resume with: .*--resume/s,
+      /Cannot continue: .* of environment ".*mjs" has not yielded for 2 seconds, at .*mjs:4:\d+ \(meet\)\..*Resume with: .*--resume/s,
     );
     if (name === "loop") expect(stderr).toContain('tool "look" in task "lamp:test:0" of environment "./loop.mjs"');
     expect(code).toBe(70);
