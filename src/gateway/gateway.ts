@@ -340,6 +340,8 @@ function credentialIn({ headers }: GatewayHttpRequest): string | null {
   return bearer?.[1]?.trim() ?? null;
 }
 
+const utf8 = new TextDecoder("utf-8", { fatal: true });
+
 /** Deeper bodies are nobody's conversation. */
 const deepest = 64;
 
@@ -361,7 +363,7 @@ function parseJson(body: Buffer, contentType: GatewayHttpRequest["headers"][stri
   }
   let value: unknown;
   try {
-    value = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(body));
+    value = JSON.parse(utf8.decode(body));
   } catch {
     throw new GatewayError("invalid-request", "Cannot read the request: its body is not JSON.");
   }

@@ -33,6 +33,8 @@ export type SampledTurn = {
   isContinued: boolean;
   /** Its client has had the whole answer. */
   isDelivered: boolean;
+  /** Tokens of prompt and action. */
+  readonly length: number;
 };
 
 /** Where a request continues what is known. */
@@ -53,6 +55,8 @@ type Place = { readonly next: Map<string, Place>; turns: SampledTurn[] };
 
 export class History {
   readonly #root: Place = { next: new Map(), turns: [] };
+  /** Behind the answer of each turn. */
+  readonly #places = new Map<SampledTurn, Place>();
   readonly #toolSets = new Map<string, ToolSet>();
 
   toolSet(tools: readonly Tool[]): ToolSet {
@@ -88,9 +92,17 @@ export class History {
   }
 
   add(turn: SampledTurn): void {
-    let place = this.#root;
-    for (const key of messageKeys(seenPrompt(turn))) place = step(place, key);
-    for (const key of answerKeys(turn.action)) step(place, key).turns.push(turn);
+    const { basis, messages, action } = turn;
+    let place = (basis === null ? undefined : this.#places.get(basis)) ?? this.#root;
+    // Results are told apart by the calls that they answer.
+    const keys = basis === null ? messageKeys(messages) : messageKeys([seenAnswer(basis), ...messages]).slice(1);
+    for (const key of keys) place = step(place, key);
+    const [key, ...others] = answerKeys(action);
+    const answered = step(place, key!);
+    answered.turns.push(turn);
+    this.#places.set(turn, answered);
+    // Another spelling of the same answer leads to the same conversations.
+    for (const other of others) if (!place.next.has(other)) place.next.set(other, answered);
   }
 }
 

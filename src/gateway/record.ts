@@ -132,7 +132,7 @@ export class SessionRecord implements SampledItems {
     const { basis, covered } = this.#history.find(messages, tools);
     const newMessages = this.rendered(basis, messages.slice(covered), tools);
     const bridged = basis === null ? null : this.#bridge(basis, tools, newMessages);
-    if (basis !== null && bridged?.type === "extended") return lengthOf(this.turns, basis.turn) + bridged.tokens.length;
+    if (basis !== null && bridged?.type === "extended") return basis.length + bridged.tokens.length;
     const all = [...(basis === null ? [] : conversationOf(basis)), ...newMessages];
     return this.#renderAll(all, tools).tokens.length;
   }
@@ -180,7 +180,7 @@ export class SessionRecord implements SampledItems {
     }
     const buffer = this.#claim(basis);
     const observedFrom = buffer.length;
-    this.#checkExtends(buffer, basis.turn);
+    this.#checkExtends(buffer, basis);
     buffer.append(bridged.tokens);
     const reason = !basis.isContinued ? null : known === messages.length ? "sampled-again" : "history-edited";
     this.#countBranch(reason);
@@ -265,16 +265,16 @@ export class SessionRecord implements SampledItems {
   /** A buffer that ends with the action of a turn, for one continuation. */
   #claim(basis: SampledTurn): TokenBuffer {
     basis.buffer ??= TokenBuffer.from(turnSequence({ turns: this.turns }, basis.turn.index));
-    if (basis.isClaimed) return basis.buffer.fork(lengthOf(this.turns, basis.turn));
+    if (basis.isClaimed) return basis.buffer.fork(basis.length);
     basis.isClaimed = true;
     return basis.buffer;
   }
 
   /** What a prompt begins with must be the record, token for token. */
-  #checkExtends(buffer: TokenBuffer, turn: Turn): void {
+  #checkExtends(buffer: TokenBuffer, { turn, length }: SampledTurn): void {
     const { sampledTokens } = turn;
     const action = buffer.view(buffer.length - sampledTokens.length);
-    const isRecord = buffer.length === lengthOf(this.turns, turn) && sampledTokens.every((id, at) => action[at] === id);
+    const isRecord = buffer.length === length && sampledTokens.every((id, at) => action[at] === id);
     if (isRecord) return;
     this.counters.reencoded++;
     throw new Error(
@@ -302,7 +302,8 @@ export class SessionRecord implements SampledItems {
   ): SampledTurn {
     const answer = { role: "assistant", content: fields.action.text, reasoning: null, toolCalls: [] } as const;
     const flags = { isClaimed: false, isContinued: false, isDelivered: false };
-    const sampled: SampledTurn = { ...fields, answer, buffer, ...flags };
+    const length = buffer?.length ?? lengthOf(this.turns, fields.turn);
+    const sampled: SampledTurn = { ...fields, answer, buffer, length, ...flags };
     if (fields.basis !== null) fields.basis.isContinued = true;
     this.#byCall.set(fields.call, sampled);
     this.#byTurn.set(fields.turn.index, sampled);
@@ -316,7 +317,7 @@ export class SessionRecord implements SampledItems {
   }
 }
 
-export function lengthOf(turns: readonly Turn[], turn: Turn): number {
+function lengthOf(turns: readonly Turn[], turn: Turn): number {
   let length = 0;
   for (let at: Turn | undefined = turn; at !== undefined; at = at.parent === null ? undefined : turns[at.parent]) {
     length += at.observationTokens.length + at.sampledTokens.length;

@@ -31,7 +31,7 @@ import { makeTurn } from "../trajectories/index.ts";
 import { Deltas } from "./deltas.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
 import { answerReader, streamingEngine } from "./streaming.ts";
-import { lengthOf, type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
+import { type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import {
   type DialectName,
   type GatewayAnswer,
@@ -421,9 +421,9 @@ export class Session {
     return this.#answerOf(sampled, cachedTokens);
   }
 
-  #answerOf({ call, action, turn }: SampledTurn, cachedTokens: number | null): GatewayAnswer {
+  #answerOf({ call, action, turn, length }: SampledTurn, cachedTokens: number | null): GatewayAnswer {
     const count = turn.sampledTokens.length;
-    const promptTokens = lengthOf(this.#record.turns, turn) - count;
+    const promptTokens = length - count;
     return {
       ...{ call, idPrefix: this.#record.idPrefix, action, finish: turn.finish, createdAt: seconds() },
       ...{ sampledTokens: turn.sampledTokens, logprobs: turn.logprobs },
