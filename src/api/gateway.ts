@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { ConfigurationError, type Episode, messageOf } from "../core/index.ts";
-import { exportFormats, exportGroup, slimeRowLine, toSlimeRow } from "../export/index.ts";
+import { exportFormats, exportGroup } from "../export/index.ts";
 import {
   createGateway,
   type Gateway,
@@ -16,8 +16,8 @@ import {
   runAgentCommand,
 } from "../gateway/index.ts";
 import { createSemaphore } from "../lib/limits.ts";
-import { episodeSamples, type ExportSamples } from "../rollout/index.ts";
-import { createFileRunStore, openRunFolder, resumeFileRunStore, runFiles } from "../store/index.ts";
+import { episodeSamples } from "../rollout/index.ts";
+import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
 import { samplingOf } from "./choose-policy.ts";
 import { toolsOfSession } from "./export-run.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
@@ -25,6 +25,7 @@ import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { concurrencyBounds, type RolloutSettings, type SettingName } from "./rollout-settings.ts";
 import { checkSameSettings, readRunToResume, runManifest } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
+import { exporterFor } from "./rollout.ts";
 import { readAddress } from "./serve.ts";
 import { choice, file, readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
 
@@ -91,7 +92,7 @@ export const gatewaySettings = section("The gateway", {
       '{"reward": 1}',
   ),
   agentTasks: file.help("tasks for --agent-command: one JSON object a line, with an id"),
-  agentTimeout: seconds(900).help("of one run of --agent-command; then it is killed with all that it started"),
+  agentTimeout: seconds(900).help("of one run of --agent-command; then its process group is killed"),
 });
 
 /**
@@ -196,8 +197,9 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
     for (const closeOne of opened.splice(0).toReversed()) await closeOne();
   };
   try {
+    const exportSamples = settings.writeSamples ? exporterFor(prepared) : () => [];
     const made = createGateway(
-      { engine, renderer: model.renderer, store, exportSamples: rowsFor(settings, prepared), rowsOf: rowsIn(prepared) },
+      { engine, renderer: model.renderer, store, exportSamples, rowsOf: rowsIn(prepared) },
       {
         ...{ seed: settings.seed, groupSize: settings.groupSize, token, redact, sampling: samplingOf(settings) },
         ...{ clientSampling: own.clientSampling, idleMs: own.sessionIdle * 1000, maxSessions: own.maxSessions },
@@ -209,7 +211,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
       },
     );
     opened.push(async () => made.close());
-    if (earlier !== null) await restore(made, folder, earlier);
+    if (earlier !== null) await made.restore(earlier);
     const listener = await made.listen(address);
     opened.push(() => listener.close());
     const stop = new AbortController();
@@ -253,31 +255,6 @@ function episodeOf(settings: RolloutSettings): NonNullable<LibraryOptions["episo
     limits: { maxTurns, maxSampledTokens, maxContextTokens },
     turnTimeoutMs: turnTimeout * 1000,
     engineAbort: { onAbort, maxPauseMs: maxPause * 1000 },
-  };
-}
-
-async function restore(
-  made: Gateway,
-  folder: string,
-  { store, inFlight, decided }: Awaited<ReturnType<typeof resumeFileRunStore>>,
-): Promise<void> {
-  const decidedEpisodes = new Set([...decided.values()].flatMap(({ episodeIds }) => episodeIds));
-  const ended: { id: string; events: Episode["events"]; undecided: Episode | null }[] = [];
-  for await (const episode of openRunFolder(folder).episodes()) {
-    const { id, events } = episode;
-    const opening = events.filter(({ type }) => type === "session");
-    ended.push({ id, events: opening, undecided: decidedEpisodes.has(id) ? null : episode });
-  }
-  const recorded = await Promise.all([...inFlight].map((id) => store.recorded(id)));
-  await made.restore({ inFlight: recorded, ended, decided: decided.keys() });
-}
-
-function rowsFor({ writeSamples }: RolloutSettings, { model }: PreparedRollout): ExportSamples {
-  const decode = (tokens: Uint32Array): string => model?.renderer.decode(tokens) ?? "";
-  return ({ episode, result }, { index, groupIndex }) => {
-    const origin = { index, groupIndex, episode, sampleCount: result.samples.length };
-    const lines = (): string[] => result.samples.map((sample) => slimeRowLine(toSlimeRow(sample, origin, { decode })));
-    return writeSamples ? lines() : [];
   };
 }
 

@@ -216,7 +216,8 @@ function writesSamples(place: string, { settings, preset }: PreparedRollout): bo
   return settings.writeSamples || (preset?.allowTextDelta ?? false) || existsSync(join(place, runFiles.samples));
 }
 
-function exporterFor({ model, preset }: PreparedRollout): RolloutParts["exportSamples"] {
+/** Rows as they are stored beside a kept group. */
+export function exporterFor({ model, preset }: PreparedRollout): RolloutParts["exportSamples"] {
   const options = {
     // Without a model there are no tokens to decode.
     decode: (tokens: Uint32Array) => model?.renderer.decode(tokens) ?? "",

@@ -8,7 +8,7 @@ import type { Episode, SampleOptions, SampleRequest, SampleResult } from "../cor
 import { createScriptedEngine, type ScriptedEngine } from "../engines/scripted/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
-import { createFileRunStore, type FileRunStore, openRunFolder, resumeFileRunStore } from "../store/index.ts";
+import { createFileRunStore, type FileRunStore, resumeFileRunStore } from "../store/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
 import { turnPrompt } from "../trajectories/index.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "./index.ts";
@@ -53,15 +53,7 @@ export async function openWorld(policy: Policy, options: GatewayOptions = {}, fo
     { engine, renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }), store },
     options,
   );
-  if (earlier !== null) {
-    const inFlight = await Promise.all([...earlier.inFlight].map((id) => store.recorded(id)));
-    const ended: (Episode & { undecided: Episode | null })[] = [];
-    const decided = new Set([...earlier.decided.values()].flatMap(({ episodeIds }) => episodeIds));
-    for await (const episode of openRunFolder(place).episodes()) {
-      ended.push({ ...episode, undecided: decided.has(episode.id) ? null : episode });
-    }
-    await gateway.restore({ inFlight, ended, decided: earlier.decided.keys() });
-  }
+  if (earlier !== null) await gateway.restore(earlier);
   return {
     ...{ gateway, store, engine, sampled, folder: place },
     restart: async () => {

@@ -4,7 +4,7 @@ import type { Clock } from "../lib/clock.ts";
 import { systemClock } from "../lib/clock.ts";
 import { defaultSampling, type Engine, type Episode, type Renderer, type SamplingParams } from "../core/index.ts";
 import { type EpisodeOptions, type ExportSamples, type GroupPolicy, keepAllGroups } from "../rollout/index.ts";
-import type { FileRunStore } from "../store/index.ts";
+import { type FileRunStore, openRunFolder, type ResumedRun } from "../store/index.ts";
 import { fetchFrom } from "./in-process.ts";
 import { GatewayHandler, type GatewayHttpRequest, type GatewayHttpResponse } from "./gateway.ts";
 import { listen } from "./listen.ts";
@@ -65,9 +65,6 @@ export type GatewayOptions = {
   readonly clock?: Clock;
 };
 
-/** What earlier processes left; see {@link Gateway.restore}. */
-export type EarlierSessions = Parameters<Sessions["restore"]>[0];
-
 export interface Gateway {
   /** Open sessions. */
   readonly sessions: readonly {
@@ -76,8 +73,8 @@ export interface Gateway {
     readonly running: number;
     readonly counters: SessionCounters;
   }[];
-  /** Takes up what earlier processes left in the journal. Call before the first request. */
-  restore(earlier: EarlierSessions): Promise<void>;
+  /** Takes up what earlier processes left in the run folder, which `resumeFileRunStore` opened. Call before the first request. */
+  restore(earlier: ResumedRun): Promise<void>;
   /** Answers a request without a socket. Never rejects. */
   handle(request: GatewayHttpRequest): Promise<GatewayHttpResponse>;
   /**
@@ -133,7 +130,7 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
     get sessions() {
       return sessions.open.map(({ settings: { id }, turns, running, counters }) => ({ id, turns, running, counters }));
     },
-    restore: (earlier) => sessions.restore(earlier),
+    restore: async (earlier) => sessions.restore(await earlierSessions(earlier)),
     handle: (request) => handler.handle(request),
     fetch: (input, init) => fetchFrom(handler, new Request(input, init)),
     listen: ({ host = "127.0.0.1", port = 8900 } = {}) =>
@@ -147,4 +144,16 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
     end: (id, stopReason = "session_ended") => sessions.end(id, stopReason),
     close: () => sessions.close(),
   };
+}
+
+async function earlierSessions({ store, inFlight, decided }: ResumedRun): Promise<Parameters<Sessions["restore"]>[0]> {
+  const inGroups = new Set([...decided.values()].flatMap(({ episodeIds }) => episodeIds));
+  const ended: { id: string; events: Episode["events"]; undecided: Episode | null }[] = [];
+  for await (const episode of openRunFolder(store.location).episodes()) {
+    const { id, events } = episode;
+    // Of decided ones only the keys are needed: a folder may hold more episodes than memory.
+    const opening = events.filter(({ type }) => type === "session");
+    ended.push({ id, events: opening, undecided: inGroups.has(id) ? null : episode });
+  }
+  return { inFlight: await Promise.all([...inFlight].map((id) => store.recorded(id))), ended, decided: decided.keys() };
 }

@@ -195,32 +195,18 @@ export class Sessions {
     }
     const keyHash = hashOf(key);
     const id = request.id ?? `session-${keyHash.slice(0, 12)}`;
-    const isTaken = this.#open.has(id) || this.#openingIds.has(id) || this.#byKey.has(keyHash);
+    if (this.#open.has(id) || this.#openingIds.has(id) || this.#byKey.has(keyHash)) throw takenError(id);
     this.#openingIds.add(id);
     try {
-      return await this.#create(request, { id, key, keyHash, isTaken });
+      if ((await this.#parts.store.kept(id)) !== null) throw takenError(id);
+      return { session: await this.#create(request, id, keyHash), key };
     } finally {
       this.#openingIds.delete(id);
     }
   }
 
-  async #create(
-    request: NewSession,
-    {
-      id,
-      key,
-      keyHash,
-      isTaken,
-    }: { readonly id: string; readonly key: string; readonly keyHash: string; readonly isTaken: boolean },
-  ): Promise<{ readonly session: Session; readonly key: string }> {
+  async #create(request: NewSession, id: string, keyHash: string): Promise<Session> {
     const { groupSize: defaultSize, seed } = this.#options;
-    if (isTaken || (await this.#parts.store.kept(id)) !== null) {
-      throw new GatewayError(
-        "invalid-request",
-        `Cannot open session "${id}": there is one of this name; choose another.`,
-        { param: "id" },
-      );
-    }
     const { task = request.group ?? id, group: groupName = request.task ?? id } = request;
     // A session that names neither is compared with no other.
     const size = request.groupSize ?? (groupName === id ? 1 : defaultSize);
@@ -238,7 +224,7 @@ export class Sessions {
     };
     const session = this.#add(group.task, facts, { id, seed: request.seed ?? deriveSeed(seed, group.id, sampleIndex) });
     await session.open(fromPlain(facts) as JsonObject);
-    return { session, key };
+    return session;
   }
 
   /** For a program that begins again: a new key, and nothing of what was sampled so far is trained. */
@@ -404,6 +390,11 @@ export class Sessions {
       this.#sweepLater();
     });
   }
+}
+
+function takenError(id: string): GatewayError {
+  const message = `Cannot open session "${id}": there is one of this name; choose another.`;
+  return new GatewayError("invalid-request", message, { param: "id" });
 }
 
 function newKey(): string {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createGateway } from "../../dist/gateway/index.js";
 import { createScriptedEngine } from "../../dist/engines/scripted/index.js";
 import { createQwenRenderer } from "../../dist/renderers/index.js";
-import { createFileRunStore, openRunFolder, resumeFileRunStore } from "../../dist/store/index.js";
+import { createFileRunStore, resumeFileRunStore } from "../../dist/store/index.js";
 import { createReadableTokenizer } from "../../dist/tokenizers/index.js";
 
 const [, , folder = "", port = "0"] = process.argv;
@@ -28,14 +28,6 @@ const gateway = createGateway({
   renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }),
   store,
 });
-if (earlier !== null) {
-  const decided = new Set([...earlier.decided.values()].flatMap(({ episodeIds }) => episodeIds));
-  const ended = [];
-  for await (const episode of openRunFolder(folder).episodes()) {
-    ended.push({ id: episode.id, events: episode.events, undecided: decided.has(episode.id) ? null : episode });
-  }
-  const inFlight = await Promise.all([...earlier.inFlight].map((id) => store.recorded(id)));
-  await gateway.restore({ inFlight, ended, decided: earlier.decided.keys() });
-}
+if (earlier !== null) await gateway.restore(earlier);
 const { url } = await gateway.listen({ port: Number(port) });
 process.stdout.write(`${url}\n`);
