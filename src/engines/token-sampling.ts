@@ -2,7 +2,7 @@
 // are chosen as SGLang does it: penalties and biases, temperature, softmax; the logprob is that of this distribution; then
 // top-k and top-p together, then min-p; then a draw among what is left.
 
-import type { Engine, EngineFailureCode, SampleRequest, SampleResult } from "../core/engine.ts";
+import type { Engine, EngineFailureCode, SampleOptions, SampleRequest, SampleResult } from "../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../core/failure.ts";
 import type { Finish } from "../core/turn.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
@@ -140,6 +140,13 @@ export type Generated = {
 /** A generation in flight. After `abort` it settles soon, with what there is. */
 export type Generating = { readonly finished: Promise<Generated>; readonly abort: () => void };
 
+/** How a generation is carried out, beside its prompt and parameters. */
+export type GenerateOptions = {
+  readonly routingKey: string | null;
+  /** Receives ids as they are sampled; `null`: nobody wants them before the end. */
+  readonly onTokens: ((ids: ArrayLike<number>) => void) | null;
+};
+
 /** Calls of an engine in this process: read, carried out by `generate`, and cancelled or aborted while they are in flight. */
 export abstract class InProcessEngine implements Engine {
   abstract readonly name: string;
@@ -162,13 +169,18 @@ export abstract class InProcessEngine implements Engine {
     };
   }
 
-  async sample(request: SampleRequest, { signal }: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
+  async sample(request: SampleRequest, { signal, onTokens }: SampleOptions = {}): Promise<SampleResult> {
     const { failure, freshSeed } = this;
     if (this.isClosed) throw failure("cancelled", "it was closed");
     const { prompt, params } = readRequest(request, this.#limits, { freshSeed, failure });
     const promptTokens = prompt.length;
     if (signal?.aborted === true) throw failure("cancelled", "the caller cancelled it");
-    const live = { ...this.generate(prompt, params, request.routingKey), requestId: request.requestId };
+    const tell = (ids: ArrayLike<number>): void => {
+      // What a cancelled call still samples is nobody's.
+      if (signal?.aborted !== true) onTokens?.(Uint32Array.from(ids));
+    };
+    const options = { routingKey: request.routingKey, onTokens: onTokens === undefined ? null : tell };
+    const live = { ...this.generate(prompt, params, options), requestId: request.requestId };
     this.#live.add(live);
     // A cancelled call continues until it is aborted, holding its place.
     const leave = (): void => void this.#live.delete(live);
@@ -190,7 +202,7 @@ export abstract class InProcessEngine implements Engine {
   abstract close(): Promise<void>;
 
   /** `finished` rejects with an `AttributedError` alone. */
-  protected abstract generate(prompt: Uint32Array, params: GenerationParams, routingKey: string | null): Generating;
+  protected abstract generate(prompt: Uint32Array, params: GenerationParams, options: GenerateOptions): Generating;
 
   /** Settles once nothing is in flight, after all was aborted. */
   protected async abortAll(): Promise<void> {

@@ -40,12 +40,12 @@ function fieldsIn(text: string | null): Fields {
 }
 
 /** The call that gets this answer, with what was asked as far as the reply must fit it. */
-function sampleAgain(recorded: Recorded): Promise<SampleResult> {
+async function sampleAgain(recorded: Recorded): Promise<SampleResult> {
   const { path, status, reply } = recorded;
   const body = fieldsIn(recorded.body);
   const handler = (): Response => new Response(reply, { status });
   const http = createHandlerClient(handler, { boundary: "engine" });
-  const common = { url: "http://server", http, stream: body["stream"] === true, vocabularySize };
+  const common = { url: "http://server", http, vocabularySize };
   const endpoint = path === "/v1/completions" ? "completions" : "generate";
   const engine = path === "/generate" ? createSglangEngine(common) : createVllmEngine({ ...common, endpoint });
   const params = asFields(body["sampling_params"]) ?? body;
@@ -53,7 +53,9 @@ function sampleAgain(recorded: Recorded): Promise<SampleResult> {
   const isPrompt = Array.isArray(ids) && ids.length > 0 && ids.every((id) => Number.isInteger(id) && Number(id) >= 0);
   const most = params["max_new_tokens"] ?? params["max_tokens"];
   const stops = params["stop_token_ids"];
-  return engine.sample(
+  const told: number[] = [];
+  const isStream = body["stream"] === true;
+  const sampling = engine.sample(
     request({
       prompt: isPrompt ? (ids as readonly number[]) : [5, 6, 7],
       stopTokenIds: Array.isArray(stops) ? (stops as readonly number[]) : [],
@@ -62,7 +64,20 @@ function sampleAgain(recorded: Recorded): Promise<SampleResult> {
         extra: params["ignore_eos"] === true ? { ignore_eos: true } : {},
       },
     }),
+    isStream ? { onTokens: (tokens) => void told.push(...tokens) } : {},
   );
+  try {
+    const result = await sampling;
+    if (isStream) expect(told).toEqual([...result.sampledTokens]);
+    return result;
+  } catch (error) {
+    // A record of a stream that was cut: what came whole was told.
+    if (isStream && path === "/v1/completions" && status === 200) {
+      expect(told.length).toBeGreaterThan(1);
+      expect(told).toEqual(Array.from(reply.matchAll(/"token_ids":\[(\d+)\]\}/g), ([, id]) => Number(id)));
+    }
+    throw error;
+  }
 }
 
 /** What a record must come to: the ids in it, or a code. */

@@ -41,10 +41,10 @@ export function gatedEngine(engine: Engine, gate: TurnGate, options: GatedEngine
   const { timeoutMs = Infinity, clock = systemClock } = options;
   return {
     name: engine.name,
-    async sample(request, { signal } = {}) {
+    async sample(request, { signal, ...rest } = {}) {
       if (!gate.isOpen) await gate.pass(signal);
       try {
-        return await withDeadline((bounded) => engine.sample(request, { signal: bounded }), {
+        return await withDeadline((bounded) => engine.sample(request, { ...rest, signal: bounded }), {
           timeoutMs,
           clock,
           signal,

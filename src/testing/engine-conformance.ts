@@ -53,6 +53,8 @@ export interface EngineHarness {
   readonly unscripted: string | null;
   /** For an engine that cannot be scripted: how the checks that need no script are run. Left out: they are skipped. */
   readonly live?: LiveModel;
+  /** Whether all of an answer is told as it comes, to calls with `onTokens`. @default false: what is told begins the answer */
+  readonly streams?: boolean;
   /** Why the engine has no operations; `null` when it has. */
   readonly uncontrolled: string | null;
   /** Failures that cannot be brought about, each with the reason. */
@@ -169,6 +171,13 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
     assert.equal(result === null ? "held" : "answered", "held");
   };
 
+  const streaming: readonly (readonly [name: string, behaviours: readonly EngineBehaviour[]])[] = [
+    ["any", []],
+    ["a reply", [reply([5, 6, stopId])]],
+    ["an abort", [{ type: "abort", tokens: [5, 6] }]],
+    ["an abort without tokens", [{ type: "abort", tokens: [] }]],
+  ];
+
   return [
     check("tokens, logprobs and weight spans have one length, within the bound", [], async (engine) => {
       checkAligned(await engine.sample(request({ sampling: { maxNewTokens: 3 } })), 3);
@@ -183,6 +192,18 @@ export function engineConformance(harness: EngineHarness): readonly EngineCheck[
         prompt.append(harness.promptIds);
       }
     }),
+    ...streaming.map(([name, behaviours]) =>
+      check(`the tokens told as they come are those of the result: ${name}`, behaviours, async (engine) => {
+        const told: number[] = [];
+        const onTokens = (tokens: Uint32Array): void => void told.push(...tokens);
+        const { sampledTokens } = await engine.sample(request(), { onTokens });
+        const all = [...sampledTokens];
+        assert.deepEqual(told, harness.streams === true ? all : all.slice(0, told.length));
+        // Nothing is told of a call that does not ask for it, and the next call is not the last one's.
+        await engine.sample(request());
+        assert.ok(told.length <= all.length, `${told.length} tokens were told of ${all.length}`);
+      }),
+    ),
     check("a signal that is aborted already rejects with code cancelled", [], async (engine) => {
       await failureOf(engine.sample(request(), { signal: AbortSignal.abort() }), "cancelled");
     }),

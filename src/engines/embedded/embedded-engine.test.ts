@@ -38,6 +38,7 @@ describe("createEmbeddedEngine() keeps the contract of engines", () => {
     uncontrolled: null,
     impossible: {},
     promptIds: [1, 2, 3],
+    streams: true,
     open: async () => {
       const engine = make();
       return { engine, control: engine, begun: async () => {}, close: async () => {} };
@@ -52,6 +53,19 @@ describe("createEmbeddedEngine() keeps the contract of engines", () => {
 describe("createEmbeddedEngine()", () => {
   const engine = make();
   afterAll(() => engine.close());
+
+  test("tells tokens before the answer is whole, and none of a call that was cancelled", async () => {
+    const controller = new AbortController();
+    const told: number[] = [];
+    const onTokens = (tokens: Uint32Array): void => {
+      told.push(...tokens);
+      controller.abort();
+    };
+    const long = request(testPrompt(4, 1), { maxNewTokens: 100 });
+    expect(await codeOf(engine.sample(long, { onTokens, signal: controller.signal }))).toBe("cancelled");
+    await engine.sample(request(testPrompt(4, 2)));
+    expect(told).toHaveLength(1);
+  });
 
   test("gives the same answers with one thread and with two, alone and among others", async () => {
     const single = make({ threads: 1, maxSequences: 3 });

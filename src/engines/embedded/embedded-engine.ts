@@ -12,7 +12,13 @@ import {
   type ModelConfig,
   readCheckpoint,
 } from "../../learner/model/index.ts";
-import { type Generating, type GenerationParams, InProcessEngine, inRange } from "../token-sampling.ts";
+import {
+  type GenerateOptions,
+  type Generating,
+  type GenerationParams,
+  InProcessEngine,
+  inRange,
+} from "../token-sampling.ts";
 import { CallFault, EngineThreads } from "./engine-threads.ts";
 
 export type EmbeddedEngineOptions = {
@@ -97,8 +103,12 @@ class Embedded extends InProcessEngine implements EmbeddedEngine {
     this.sampler = createEmbeddedSampler(threads, { freshSeed: this.freshSeed, parameterCount: weights.length });
   }
 
-  protected override generate(prompt: Uint32Array, params: GenerationParams, routingKey: string | null): Generating {
-    const { finished, abort } = this.#threads.pick(routingKey).generate(prompt, params, null);
+  protected override generate(
+    prompt: Uint32Array,
+    params: GenerationParams,
+    { routingKey, onTokens }: GenerateOptions,
+  ): Generating {
+    const { finished, abort } = this.#threads.pick(routingKey).generate(prompt, params, onTokens);
     return { finished: this.#attributed(finished), abort };
   }
 

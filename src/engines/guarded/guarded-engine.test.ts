@@ -374,6 +374,7 @@ describe("createGuardedEngine() keeps the contract of the engine it guards", () 
     uncontrolled: "the operations are those of the engines it is given",
     impossible: {},
     promptIds: [1, 2, 3],
+    streams: true,
     open: (behaviours) => {
       let calls = 0;
       const waiting: { readonly calls: number; readonly wake: () => void }[] = [];

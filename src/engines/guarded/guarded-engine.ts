@@ -2,7 +2,14 @@
 // fails again and again is left alone until it is back, and its episodes go to the others or wait. It tries nothing again:
 // attempts belong to the loop.
 
-import type { Engine, SampleRequest, SampleResult, EngineLoad, EngineLoadSource } from "../../core/engine.ts";
+import type {
+  Engine,
+  EngineLoad,
+  EngineLoadSource,
+  SampleOptions,
+  SampleRequest,
+  SampleResult,
+} from "../../core/engine.ts";
 import { attribute, AttributedError, ConfigurationError } from "../../core/failure.ts";
 import { sumLoads } from "../../http/index.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
@@ -110,7 +117,7 @@ class Guarded implements GuardedEngine {
     });
   }
 
-  async sample(request: SampleRequest, options: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
+  async sample(request: SampleRequest, options: SampleOptions = {}): Promise<SampleResult> {
     const { routingKey } = request;
     const { member, call } = this.#begin(routingKey) ?? (await this.#wait(routingKey, options.signal));
     try {

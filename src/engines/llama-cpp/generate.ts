@@ -3,7 +3,14 @@
 
 import { createSemaphore, type Semaphore } from "../../lib/limits.ts";
 import { createRandom } from "../../lib/random.ts";
-import { adjustLogits, chooseToken, endingOf, type Generated, type GenerationParams } from "../token-sampling.ts";
+import {
+  adjustLogits,
+  chooseToken,
+  endingOf,
+  type Generated,
+  type GenerateOptions,
+  type GenerationParams,
+} from "../token-sampling.ts";
 import type { LlamaSequence } from "./llama-library.ts";
 
 /** Tokens of a prompt that are computed before the next look for an abort. */
@@ -17,10 +24,11 @@ export async function generate(
     readonly params: GenerationParams;
     readonly vocabularySize: number;
     readonly weightVersion: string | null;
+    readonly onTokens: GenerateOptions["onTokens"];
     readonly signal: AbortSignal;
   },
 ): Promise<Generated> {
-  const { params, vocabularySize, weightVersion: version, signal } = request;
+  const { params, vocabularySize, weightVersion: version, onTokens, signal } = request;
   const prompt = [...request.prompt];
   // The last token is always computed, for the row after it. Keys and values that stand elsewhere are not moved into place:
   // their positions are part of them.
@@ -53,6 +61,7 @@ export async function generate(
     adjustLogits(logits, params, counts);
     const { token, logprob } = chooseToken(...powersOf(logits, params.temperature), params, uniform);
     ids.push(token);
+    onTokens?.([token]);
     logprobs.push(logprob);
     counts.set(token, (counts.get(token) ?? 0) + 1);
     pending = [token];

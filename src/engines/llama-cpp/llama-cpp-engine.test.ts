@@ -41,6 +41,7 @@ describe("createLlamaCppEngine() keeps the contract of engines", () => {
     uncontrolled: "weights are never changed",
     impossible: {},
     promptIds: [1, 2, 3],
+    streams: true,
     open: async () => ({
       engine: await open(),
       control: null,

@@ -9,6 +9,7 @@ import type { Engine, EngineControl } from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import {
   type Generated,
+  type GenerateOptions,
   type Generating,
   type GenerationParams,
   InProcessEngine,
@@ -141,16 +142,16 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
     return this.#closing;
   }
 
-  protected override generate(prompt: Uint32Array, params: GenerationParams, routingKey: string | null): Generating {
+  protected override generate(prompt: Uint32Array, params: GenerationParams, options: GenerateOptions): Generating {
     const ending = new AbortController();
-    const finished = this.#generate(prompt, params, { routingKey, signal: ending.signal });
+    const finished = this.#generate(prompt, params, { ...options, signal: ending.signal });
     return { finished, abort: () => ending.abort() };
   }
 
   async #generate(
     prompt: Uint32Array,
     params: GenerationParams,
-    { routingKey, signal }: { readonly routingKey: string | null; readonly signal: AbortSignal },
+    { routingKey, onTokens, signal }: GenerateOptions & { readonly signal: AbortSignal },
   ): Promise<Generated> {
     const { vocabularySize } = this.limits;
     const weightVersion = this.#weightVersion;
@@ -159,7 +160,8 @@ class LlamaCpp extends InProcessEngine implements LlamaCppEngine {
       const lease = await this.#pool.acquire(routingKey, signal);
       let isSound = false;
       try {
-        generated = await generate(lease.sequence, { prompt, params, vocabularySize, weightVersion, signal });
+        const request = { prompt, params, vocabularySize, weightVersion, onTokens, signal };
+        generated = await generate(lease.sequence, request);
         isSound = true;
       } finally {
         lease.release(isSound);

@@ -23,6 +23,7 @@ describe("createScriptedEngine() keeps the contract of engines", () => {
     uncontrolled: null,
     impossible: {},
     promptIds: [1, 2, 3],
+    streams: true,
     open: async (behaviours) => {
       const script: readonly ScriptedAnswer[] = behaviours;
       const engine = createScriptedEngine({ script: (_asked, { call }) => script[call] ?? [4, 9] });

@@ -1,7 +1,14 @@
 // An engine that follows a script: for tests, docs, and loops that need no model. Not a mock: it keeps the whole contract,
 // operations and faults included, and both a call it has no step for and an unused step are errors.
 
-import type { Engine, EngineControl, EngineFailureCode, SampleRequest, SampleResult } from "../../core/engine.ts";
+import type {
+  Engine,
+  EngineControl,
+  EngineFailureCode,
+  SampleOptions,
+  SampleRequest,
+  SampleResult,
+} from "../../core/engine.ts";
 import { AttributedError, ConfigurationError } from "../../core/failure.ts";
 import type { Tokenizer } from "../../core/renderer.ts";
 import type { Finish } from "../../core/turn.ts";
@@ -44,7 +51,7 @@ export type ScriptedStep =
       readonly retryable?: boolean;
       readonly retryAfterMs?: number;
     })
-  /** No answer comes until the request is cancelled, or aborted; then with these tokens (default: none). */
+  /** No answer comes until the request is cancelled, or aborted; then with these tokens (default: none), which stream at once. */
   | { readonly type: "hang"; readonly tokens?: ScriptedTokens };
 
 /** A step, or just the tokens of a reply. */
@@ -124,7 +131,7 @@ class Scripted implements ScriptedEngine {
     this.#version = options.weightVersion ?? null;
   }
 
-  async sample(request: SampleRequest, { signal }: { readonly signal?: AbortSignal } = {}): Promise<SampleResult> {
+  async sample(request: SampleRequest, { signal, onTokens }: SampleOptions = {}): Promise<SampleResult> {
     const cancelled = failure("cancelled", "the caller cancelled it");
     if (signal?.aborted === true) throw cancelled;
     const dispatchVersion = this.#version;
@@ -137,11 +144,16 @@ class Scripted implements ScriptedEngine {
       // The step is taken before the first wait, so that calls and steps pair up in the order of the calls.
       step = toStep(await this.#next(request));
       await this.#unpaused(live.signal);
-      if (step.type === "hang") return await never(live.signal);
+      if (step.type === "hang") {
+        onTokens?.(this.#tokensOf(step.tokens ?? [], request));
+        return await never(live.signal);
+      }
       if (step.delayMs !== undefined) await this.#clock.sleep(step.delayMs, live.signal);
       await this.#unpaused(live.signal);
       if ("weightVersion" in step && step.weightVersion !== undefined) this.#version = step.weightVersion;
-      return this.#resultOf(step, request, dispatchVersion);
+      const result = this.#resultOf(step, request, dispatchVersion);
+      for (const id of result.sampledTokens) onTokens?.(Uint32Array.of(id));
+      return result;
     } catch (error) {
       if (error === abortedByServer) {
         const tokens = step?.type === "hang" ? (step.tokens ?? []) : [];
@@ -220,9 +232,7 @@ class Scripted implements ScriptedEngine {
       throw failure(code, `the script says "${code}"`, { retryable, retryAfterMs });
     }
     const said = step.type === "garbage" ? garbage(step) : toIds(step.tokens ?? [], this.#options.tokenizer ?? null);
-    // A script may say more than was requested; an engine may not.
-    const most = request.sampling.maxNewTokens ?? Infinity;
-    const tokens = said.length > most ? said.slice(0, most) : said;
+    const tokens = this.#tokensOf(said, request);
     const { logprobs: given, cachedTokens = null } = step;
     return {
       sampledTokens: tokens,
@@ -235,6 +245,11 @@ class Scripted implements ScriptedEngine {
       weightSpans: [{ tokenCount: tokens.length, dispatch, reply: this.#version }],
       usage: { promptTokens: request.prompt.length, completionTokens: tokens.length, cachedTokens },
     };
+  }
+
+  /** A script may say more than was requested; an engine may not. */
+  #tokensOf(said: ScriptedTokens, { sampling }: SampleRequest): Uint32Array {
+    return toIds(said, this.#options.tokenizer ?? null).slice(0, sampling.maxNewTokens ?? Infinity);
   }
 
   async #unpaused(signal: AbortSignal): Promise<void> {

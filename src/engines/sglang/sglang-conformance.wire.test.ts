@@ -15,6 +15,7 @@ function harness(stream: boolean): EngineHarness {
     uncontrolled: null,
     impossible: { unreachable: "a server that answers can be reached; sglang-engine.wire.test.ts closes one" },
     promptIds: [1, 2, 3],
+    streams: true,
     open: async (behaviours) => {
       const played = createBehaviourSampler(behaviours);
       const front = createSglangFront({ sampler: played.sampler });

@@ -4,7 +4,7 @@
 // prompt of another length, or with other ids, than ours refuses the reply for good, because the tokens then continue
 // something else; usage that makes no sense is null.
 
-import type { SampleResult } from "../../core/engine.ts";
+import type { SampleOptions, SampleResult } from "../../core/engine.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
 import type { Finish, FinishReason } from "../../core/turn.ts";
 import {
@@ -181,6 +181,12 @@ export class ChoiceFold extends StreamFold {
   #weightVersion: unknown = null;
   #ids: unknown[] | null = null;
   #logprobs: Record<string, unknown[]> | null = null;
+  readonly #onTokens: SampleOptions["onTokens"] | undefined;
+
+  constructor(maxTokens: number | null, context: FailureContext, onTokens?: SampleOptions["onTokens"]) {
+    super(maxTokens, context);
+    this.#onTokens = onTokens;
+  }
 
   /** Whether a chunk had a finish reason. */
   get saidFinish(): boolean {
@@ -242,6 +248,8 @@ export class ChoiceFold extends StreamFold {
     if ((ids ?? null) !== null) {
       if (!Array.isArray(ids)) throw badReply(context, `token_ids of frame ${this.frames} is no list`);
       this.#ids = push(this.#ids, ids);
+      // What is no id is refused with the whole reply. Ids that stand in texts alone, as before 0.10.2, are read with it, too.
+      if (ids.length > 0 && ids.every(isTokenId)) this.#onTokens?.(Uint32Array.from(ids));
     }
     if ((logprobs ?? null) !== null) this.#takeLogprobs(logprobs);
   }

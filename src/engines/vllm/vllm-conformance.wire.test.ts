@@ -17,6 +17,7 @@ function harness(version: VllmVersion, options: VllmEngineOptions): EngineHarnes
     uncontrolled: null,
     impossible: { unreachable: "a server that answers can be reached; vllm-engine.wire.test.ts closes one" },
     promptIds: [1, 2, 3],
+    streams: true,
     open: async (behaviours) => {
       // Replies of older servers name no weights: the trainer that loads them tells the engine.
       const played = createBehaviourSampler(behaviours, { onWeights: (told) => engine.setWeightVersion(told) });

@@ -1,7 +1,14 @@
 // The engine for vLLM servers, over the endpoints that take token ids and give token ids. Classifies faults and never
 // retries: attempts belong to the loop. Not for the chat endpoint, which renders prompts itself.
 
-import type { Engine, EngineControl, SampleRequest, SampleResult, EngineLoadSource } from "../../core/engine.ts";
+import type {
+  Engine,
+  EngineControl,
+  EngineLoadSource,
+  SampleOptions,
+  SampleRequest,
+  SampleResult,
+} from "../../core/engine.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import {
   type CallOptions,
@@ -168,7 +175,7 @@ class Vllm extends VllmControl implements VllmEngine {
     return this.#writer?.endpoint.name ?? null;
   }
 
-  async sample(request: SampleRequest, { signal }: CallOptions = {}): Promise<SampleResult> {
+  async sample(request: SampleRequest, { signal, onTokens }: SampleOptions = {}): Promise<SampleResult> {
     const context = this.server.context("sample from", this.#writer?.endpoint.path ?? "");
     if (request.prompt.length === 0) {
       throw engineFailure(context, { code: "bad-request", retryable: false, state: "the prompt is empty" });
@@ -178,12 +185,12 @@ class Vllm extends VllmControl implements VllmEngine {
     this.calls.add(call);
     const leave = signal === undefined ? null : onAbort(signal, () => call.abort());
     try {
-      if (this.#writer !== null) return await this.#sample(request, { writer: this.#writer, call });
+      if (this.#writer !== null) return await this.#sample(request, { writer: this.#writer, call, onTokens });
       // The prompt may grow while the endpoint is looked for: the request is of the prompt as it is now.
       const prompt = request.prompt.fork(request.prompt.length);
       request.prompt.whenClosed(() => prompt.close());
       const writer = await this.#find(call.signal, context);
-      return await this.#sample({ ...request, prompt }, { writer, call });
+      return await this.#sample({ ...request, prompt }, { writer, call, onTokens });
     } catch (error) {
       // Aborted before anything was sent.
       if (!call.isEnded || codeOf(error) !== "cancelled") throw error;
@@ -219,16 +226,22 @@ class Vllm extends VllmControl implements VllmEngine {
 
   async #sample(
     request: SampleRequest,
-    { writer, call }: { readonly writer: Writer; readonly call: LiveCall },
+    input: {
+      readonly writer: Writer;
+      readonly call: LiveCall;
+      readonly onTokens: SampleOptions["onTokens"] | undefined;
+    },
   ): Promise<SampleResult> {
+    const { writer, call, onTokens } = input;
     const { endpoint, bodies } = writer;
     const { prompt, routingKey } = request;
     const context = this.server.context("sample from", endpoint.path);
-    const options = { model: this.#model, stream: this.#streams };
+    const streams = this.#streams || onTokens !== undefined;
+    const options = { model: this.#model, stream: streams };
     const body = writeBody(context, prompt, () => bodies.write(prompt, endpoint.fields(request, options)));
     const expected = this.#expect(request);
     const wasCancelledBefore = call.signal.aborted;
-    const fold = this.#streams ? new ChoiceFold(expected.maxTokens, context) : null;
+    const fold = streams ? new ChoiceFold(expected.maxTokens, context, onTokens) : null;
     try {
       const bytes = await this.exchange(endpoint.path, body.bytes, {
         signal: call.signal,
