@@ -236,7 +236,8 @@ describe("a streamed answer", () => {
     const sample = world.engine.sample.bind(world.engine);
     let calls = 0;
     world.engine.sample = async (request, options) => {
-      const result = await sample(request, options);
+      // Told slowly below, and not at once.
+      const result = await sample(request);
       const isFirst = calls++ === 0;
       for (let at = 0; at < result.sampledTokens.length; at += 8) {
         options?.onTokens?.(result.sampledTokens.subarray(at, at + 8));
