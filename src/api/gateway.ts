@@ -62,6 +62,7 @@ export const gatewaySettingNames = [
     "repetitionPenalty",
     "maxNewTokens",
     "samplingExtra",
+    "seedTurns",
   ] as const),
   ...([
     "maxTurns",
@@ -252,6 +253,7 @@ const mostTurns = 1000;
 function episodeOf(settings: RolloutSettings): NonNullable<LibraryOptions["episode"]> {
   const { maxTurns, maxSampledTokens, maxContextTokens, onEngineAbort: onAbort, maxPause, turnTimeout } = settings;
   return {
+    seedTurns: settings.seedTurns,
     limits: { maxTurns, maxSampledTokens, maxContextTokens },
     turnTimeoutMs: turnTimeout * 1000,
     engineAbort: { onAbort, maxPauseMs: maxPause * 1000 },

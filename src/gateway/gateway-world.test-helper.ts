@@ -24,7 +24,7 @@ export type World = {
   readonly folder: string;
   readonly engine: ScriptedEngine;
   /** Prompts that the engine saw, and what it sampled. */
-  readonly sampled: { readonly prompt: Uint32Array; readonly tokens: Uint32Array }[];
+  readonly sampled: { readonly prompt: Uint32Array; readonly tokens: Uint32Array; readonly seed: number | null }[];
   /** Stops as a killed process does: nothing is closed. Then another takes up its folder. */
   restart(): Promise<World>;
   close(): Promise<void>;
@@ -42,7 +42,7 @@ export async function openWorld(policy: Policy, options: GatewayOptions = {}, fo
     sample: async (request: SampleRequest, own?: SampleOptions): Promise<SampleResult> => {
       const prompt = request.prompt.view().slice();
       const result = await scripted.sample(request, own);
-      sampled.push({ prompt, tokens: result.sampledTokens });
+      sampled.push({ prompt, tokens: result.sampledTokens, seed: request.sampling.seed });
       return result;
     },
   });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { AttributedError } from "../core/index.ts";
+import { deriveSeed } from "../lib/random.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { openRunFolder } from "../store/index.ts";
 import {
@@ -10,6 +11,7 @@ import {
   responsesClient,
   weather,
 } from "./clients.test-helper.ts";
+import type { GatewayOptions } from "./index.ts";
 import { eventsOf, openWorld, post, recordViolations, tokenizer, type World } from "./gateway-world.test-helper.ts";
 
 const call = (city: string): string =>
@@ -222,6 +224,36 @@ describe("a request", () => {
     });
     expect(world.sampled).toHaveLength(0);
     await world.close();
+  });
+});
+
+describe("a sampling seed", () => {
+  const seeds = async (options: GatewayOptions, session: object, bodies: readonly object[]): Promise<unknown[]> => {
+    const world = await openWorld((_prompt, at) => `answer ${at}`, options);
+    const { key } = await world.gateway.open(session);
+    for (const more of bodies) {
+      const body = { model: "m", messages: [{ role: "user", content: "a" }], ...more };
+      expect((await post(world.gateway, "/v1/chat/completions", body, { key })).status).toBe(200);
+    }
+    await world.close();
+    return world.sampled.map(({ seed }) => seed);
+  };
+
+  test("of a call is that of the built-in loop's turn, where turns are seeded", async () => {
+    const episode = { seedTurns: true };
+    expect(await seeds({ episode }, { seed: 7 }, [{}, {}])).toEqual([
+      deriveSeed(7, "turn", 0),
+      deriveSeed(7, "turn", 1),
+    ]);
+    expect(await seeds({}, { seed: 7 }, [{}])).toEqual([null]);
+  });
+
+  test("that somebody states is used: of the session for every call another, of a client that is obeyed as it is", async () => {
+    const [first, second] = await seeds({ episode: { seedTurns: true } }, { sampling: { seed: 3 } }, [{}, {}]);
+    expect(first).not.toBe(second);
+    const obeying: GatewayOptions = { clientSampling: "obey", episode: { seedTurns: true } };
+    expect(await seeds(obeying, { seed: 7 }, [{ seed: 11 }, {}])).toEqual([11, deriveSeed(7, "turn", 1)]);
+    expect(await seeds({}, { seed: 7 }, [{ seed: 11 }])).toEqual([null]);
   });
 });
 

@@ -36,8 +36,8 @@ export type GatewayOptions = {
    * policy's. "ignore" counts them, "obey" uses them, "refuse" answers with an error. @default "ignore"
    */
   readonly clientSampling?: ClientSampling;
-  /** Limits, retries and deadlines of calls, as of an episode. */
-  readonly episode?: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort">;
+  /** Limits, retries, deadlines and seeds of calls, as of an episode: a session's calls are its turns. */
+  readonly episode?: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "seedTurns">;
   /** Sessions of one task or group whose rewards are compared. @default 1 */
   readonly groupSize?: number;
   /** Which groups are kept. @default every group with a reward */

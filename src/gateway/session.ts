@@ -62,7 +62,10 @@ export type SessionSettings = {
   /** Calls in flight at once, at least 1. */
   readonly maxCalls: number;
   /** As of an episode: limits, retries, deadlines, what to do when the server aborts. */
-  readonly episode: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "requestTag">;
+  readonly episode: Pick<
+    EpisodeOptions,
+    "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "requestTag" | "seedTurns"
+  >;
 };
 
 /** How prompts came about, and what was not done as a client said. */
@@ -341,9 +344,9 @@ export class Session {
     const caps = [sampling.maxNewTokens, maxTokens].filter((cap) => cap !== null);
     return {
       ...sampling,
+      seed: sampling.seed === null ? null : deriveSeed(sampling.seed, seed, "call", this.#calls),
       ...(clientSampling === "obey" ? wished : {}),
       maxNewTokens: caps.length === 0 ? null : Math.min(...caps),
-      seed: sampling.seed === null ? null : deriveSeed(sampling.seed, seed, "call", this.#calls),
       ...(stop.length === 0 ? {} : { extra: { ...sampling.extra, stop } }),
     };
   }
@@ -353,10 +356,14 @@ export class Session {
     const { renderer, clock } = this.#parts;
     const tools = request.mayCall ? prompt.tools.tools : [];
     const generation = this.#generation;
-    const { id, groupId, episode } = this.settings;
+    const { id, groupId, seed, episode } = this.settings;
     const { signal } = this.#controller;
     const limits = { maxTurns: Number.MAX_SAFE_INTEGER, ...episode.limits };
-    const options = resolveOptions(id, { ...episode, ...{ episodeId: id, groupId, sampling, clock, signal, limits } });
+    const options = resolveOptions(id, {
+      ...{ ...episode, episodeId: id, groupId, seed, sampling, clock, signal, limits },
+      // A seed that somebody states is used.
+      seedTurns: (episode.seedTurns ?? false) && sampling.seed === null,
+    });
     const { maxSampledTokens } = options.limits;
     const deadlines = new DeadlineRunner({ clock, signal });
     const attempts: Attempt[] = [];
@@ -368,6 +375,7 @@ export class Session {
       const { result, next } = await sampleTurn(
         engine,
         {
+          // Calls are the turns of the built-in loop, and seeded as they are.
           ...{ prompt: prompt.buffer, stopTokenIds: renderer.stopTokenIds, turn: number, discarded },
           budget: maxSampledTokens === null ? null : Math.max(1, maxSampledTokens - this.#record.sampledTokens),
         },

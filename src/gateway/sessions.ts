@@ -46,7 +46,7 @@ export type SessionsOptions = {
   readonly seed: number;
   readonly sampling: SamplingParams;
   readonly clientSampling: ClientSampling;
-  readonly episode: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort">;
+  readonly episode: Pick<EpisodeOptions, "limits" | "retry" | "turnTimeoutMs" | "engineAbort" | "seedTurns">;
   /** Sessions of a group, unless its first session says otherwise. */
   readonly groupSize: number;
   readonly policy: GroupPolicy;

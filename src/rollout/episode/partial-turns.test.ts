@@ -276,6 +276,17 @@ describe("a turn that the server aborts", () => {
     expect(seeds[1]).not.toBe(seeds[0]);
   });
 
+  it("draws no part as it drew another where a seed is stated", async () => {
+    const engine = scripted([
+      { type: "abort", tokens: "Let" },
+      { type: "reply", tokens: " go.<|im_end|>" },
+    ]);
+    await playWith(engine, { sampling: { seed: 5 } });
+    const [first, second] = engine.requests.map(({ sampling }) => sampling.seed);
+    expect(first).toBe(5);
+    expect(second).not.toBe(5);
+  });
+
   it("that cannot go on fails with its tokens in the record, and dropped", async () => {
     const engine = scripted([
       { type: "abort", tokens: "Let me" },

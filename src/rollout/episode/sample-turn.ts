@@ -136,8 +136,8 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
   };
   /** Of its own for every part, so that a later one does not draw what an earlier one drew. */
   const partSeed = (): number | null => {
-    if (!seedTurns) return options.sampling.seed;
-    return discarded + parts === 0 ? turnSeed : deriveSeed(turnSeed, "part", discarded, parts);
+    const seed = seedTurns ? turnSeed : options.sampling.seed;
+    return seed === null || discarded + parts === 0 ? seed : deriveSeed(seed, "part", discarded, parts);
   };
 
   return {
