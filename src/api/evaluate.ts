@@ -5,7 +5,7 @@
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { createChatModel, createModelCaller } from "../chat-models/index.ts";
-import { ConfigurationError, type Taskset } from "../core/index.ts";
+import { ConfigurationError, type Taskset, useEnvironment } from "../core/index.ts";
 import {
   type Agreement,
   agreementOf,
@@ -271,7 +271,8 @@ async function scoreFolder(
   for await (const episode of reader.episodes()) {
     scores.push(await scoreEpisode(episode, gradeFault));
     if (scoring.format !== "tau-bench") continue;
-    const entry = tauResult(episode, environment.open(episode.task).guidelines);
+    const guidelines = await useEnvironment(environment, episode.task, (world) => world.guidelines);
+    const entry = tauResult(episode, guidelines);
     entries.push({ trial: episode.sampleIndex, task: episode.task.index, entry });
   }
   scores.sort((a, b) => a.taskIndex - b.taskIndex || a.trial - b.trial);

@@ -10,6 +10,7 @@ import {
   type Episode,
   type EpisodeSamples,
   type Tool,
+  lookIntoEnvironment,
 } from "../core/index.ts";
 import {
   createJsonLinesFile,
@@ -303,7 +304,8 @@ async function toolsOfRun(run: RunEnvironment, onUnknown: (reason: string) => vo
   }
   const texts = new WeakMap<readonly Tool[], string>();
   return ({ episode }) => {
-    const { tools } = source.open(episode.task);
+    const tools = lookIntoEnvironment(source, episode.task, (world) => world.tools);
+    if (tools === null) return null;
     const text = texts.get(tools) ?? dumpJson(tools.map(({ definition }) => definition));
     texts.set(tools, text);
     return text;

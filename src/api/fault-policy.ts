@@ -1,7 +1,14 @@
 // The fault policy of a rollout, and what graders may know of a task for it: of τ-bench the expected calls and the user id, of
 // others what every task says. An episode that failed through the user or the environment says nothing about the policy.
 
-import type { EnvironmentSource, Task, Tool, Episode, EpisodeSamples } from "../core/index.ts";
+import {
+  type EnvironmentSource,
+  type Task,
+  type Tool,
+  type Episode,
+  type EpisodeSamples,
+  useEnvironment,
+} from "../core/index.ts";
 import { type DomainData, loadTauBench } from "../environments/tau-bench/index.ts";
 import {
   type TaskFacts,
@@ -97,13 +104,14 @@ async function tauBenchFacts(environment: EnvironmentSource, task: Task, data: D
   if (found === undefined) return unknownEnd(environment, task);
   const expectedCalls = found.actions.map(({ name, kwargs }) => ({ name, arguments: kwargs }));
   const userId = found.info.get("user_id");
-  const world = environment.open(task);
-  for (const call of expectedCalls) {
-    const { endsEpisode } = await world.call(call);
-    if (endsEpisode) break;
-  }
-  world.hear(found.outputs.join(" "));
-  const { reward } = await world.grade({ outcome: "completed" });
+  const { reward } = await useEnvironment(environment, task, async (world) => {
+    for (const call of expectedCalls) {
+      const { endsEpisode } = await world.call(call);
+      if (endsEpisode) break;
+    }
+    await world.hear(found.outputs.join(" "));
+    return world.grade({ outcome: "completed" });
+  });
   return {
     instruction: task.instruction,
     tools: data.tools,

@@ -4,7 +4,7 @@
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { ConfigurationError } from "../core/index.ts";
+import { ConfigurationError, lookIntoEnvironment } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
 import { parseBaseUrl, showAddress } from "../http/index.ts";
@@ -338,7 +338,7 @@ function checkAddress(url: string): void {
 function formatsOf({ model, environment }: PreparedRollout): ReadonlyMap<string, RowFormat> {
   const decode = (tokens: Uint32Array): string => model?.renderer.decode(tokens) ?? "";
   const toolsOf: ExportContext["toolsOf"] = ({ episode }) =>
-    dumpJson(environment.open(episode.task).tools.map(({ definition }) => definition));
+    lookIntoEnvironment(environment, episode.task, ({ tools }) => dumpJson(tools.map(({ definition }) => definition)));
   return new Map(
     Object.entries(exportFormats).map(([name, format]): [string, RowFormat] => [
       name,

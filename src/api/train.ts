@@ -6,7 +6,7 @@ import { setMaxListeners } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
-import { ConfigurationError, type Taskset } from "../core/index.ts";
+import { ConfigurationError, lookIntoEnvironment, type Taskset } from "../core/index.ts";
 import { createEmbeddedEngine } from "../engines/embedded/index.ts";
 import {
   CloningLearner,
@@ -250,7 +250,7 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
   }
   /** Of a task, for balance and for tables; "all" where an environment names none. */
   const kindOf = (taskset: Taskset, index: number): string => {
-    const kind = environment.open(taskset.task(index)).info.get("kind");
+    const kind = lookIntoEnvironment(environment, taskset.task(index), ({ info }) => info.get("kind"));
     return typeof kind === "string" ? kind : "all";
   };
   const { finalFrom, finalTasks, evalTasks } = settings;

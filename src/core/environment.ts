@@ -103,6 +103,11 @@ export type ToolResult = {
   readonly endsEpisode: boolean;
   /** Merged over the episode's info. Numbers in it are finite. */
   readonly info: JsonObject;
+  /**
+   * Reward of this call, for environments that reward each step; finite. The loop adds those of a turn up; what the final grade
+   * has beyond their sum belongs to the last turn. @default null
+   */
+  readonly reward?: number | null;
 };
 
 /** How the episode that is graded ended: by a tool or the user, or by a limit. Aborted and failed episodes are not graded. */
@@ -118,6 +123,23 @@ export type Grade = {
   readonly log: string;
   /** Merged over the episode's info. */
   readonly info: JsonObject;
+  /**
+   * What each sampled turn of the trajectory earned, in order; `null`: nothing is known of that turn. They sum to `reward`. An
+   * environment whose calls carry rewards leaves it out. @default null
+   */
+  readonly turnRewards?: readonly (number | null)[] | null;
+};
+
+/** Of a call of an environment. */
+export type EnvironmentCallOptions = {
+  /** Aborts when the deadline of the call has passed or the episode is cancelled: nobody reads the answer any more. */
+  readonly signal: AbortSignal;
+};
+
+/** Of an environment that is opened. */
+export type OpenOptions = EnvironmentCallOptions & {
+  /** The environment's own randomness derives from it. Equal for equal episodes of a run. */
+  readonly seed: number;
 };
 
 /**
@@ -136,19 +158,23 @@ export interface Environment {
   readonly tools: readonly Tool[];
   /** Known at reset; the loop merges later infos over it. */
   readonly info: JsonObject;
-  call(call: EnvironmentCall): ToolResult | Promise<ToolResult>;
+  call(call: EnvironmentCall, options?: EnvironmentCallOptions): ToolResult | Promise<ToolResult>;
   /** The agent's utterance to the user, recorded because rewards may depend on what was said. */
-  hear(utterance: string): void;
+  hear(utterance: string, options?: EnvironmentCallOptions): void | Promise<void>;
   /** Grades the state as it is. Idempotent. Whether a truncated episode can earn a reward is the domain's decision. */
-  grade(ending: Ending): Grade | Promise<Grade>;
+  grade(ending: Ending, options?: EnvironmentCallOptions): Grade | Promise<Grade>;
   /** Digest of the state (hex), for comparing replays. May be slow. */
   digest(): string;
+  /**
+   * Gives back what it holds: a connection, a process, a session. Called exactly once, after everything else, however the
+   * episode ended. What it throws never changes the outcome.
+   */
+  close?(): void | Promise<void>;
 }
 
 /**
- * Where environments and tasks come from: one value per domain, shared by all episodes.
- *
- * `open` is cheap (kilobytes, microseconds) and synchronous state is never shared between episodes.
+ * Where environments and tasks come from: one value per domain, shared by all episodes. State is never shared between
+ * episodes.
  */
 export interface EnvironmentSource {
   readonly name: string;
@@ -157,6 +183,18 @@ export interface EnvironmentSource {
   readonly users: readonly string[];
   /** What answers arguments that violate a tool's schema: the environment (as its reference does) or the loop. */
   readonly argumentErrors: "environment" | "loop";
+  /**
+   * How an episode continues whose process died. "replay": its recorded calls are made again. "restart", for a world that does
+   * not answer them equally: the episode begins again under its seed, and the tokens sampled before are dropped.
+   * @default "replay"
+   */
+  readonly resume?: "replay" | "restart";
   taskset(split: string): Taskset;
-  open(task: Task): Environment;
+  /** In this process at once, elsewhere in time. What opens after `signal` has aborted is closed when it arrives. */
+  open(task: Task, options?: OpenOptions): Environment | Promise<Environment>;
+}
+
+/** A source whose environments live in this process and open at once. */
+export interface LocalEnvironmentSource extends EnvironmentSource {
+  open(task: Task, options?: OpenOptions): Environment;
 }

@@ -9,4 +9,5 @@ export * from "./message.ts";
 export * from "./renderer.ts";
 export * from "./token-buffer.ts";
 export * from "./turn.ts";
+export * from "./use-environment.ts";
 export * from "./user.ts";

@@ -2,7 +2,15 @@
 // whose state fits into memory and can be cloned; anything else implements `EnvironmentSource` itself.
 
 import { createHash } from "node:crypto";
-import type { Agenda, Environment, EnvironmentSource, Grade, Task, Taskset, ToolResult } from "../core/environment.ts";
+import type {
+  Agenda,
+  Environment,
+  Grade,
+  LocalEnvironmentSource,
+  Task,
+  Taskset,
+  ToolResult,
+} from "../core/environment.ts";
 import { AttributedError, messageOf } from "../core/failure.ts";
 import { type Tool, toolFromDefinition } from "../core/message.ts";
 import { createTaskset } from "../core/taskset.ts";
@@ -57,7 +65,7 @@ export type EnvironmentDefinition<State> = {
 const largestResult = 50_000_000;
 
 /** Throws a `ConfigurationError` that names the place for a definition that is none: a field missing, misspelt or of another type. */
-export function defineEnvironment<State>(definition: EnvironmentDefinition<State>): EnvironmentSource {
+export function defineEnvironment<State>(definition: EnvironmentDefinition<State>): LocalEnvironmentSource {
   checkDefinition(definition);
   const { name } = definition;
   const splits = Object.keys(definition.tasks);

@@ -1,7 +1,7 @@
 // A second opinion on failures that no rule explains, from a model. Off unless a model is given; its answer is a
 // label with a reason, never a reward. The prompt is our own.
 
-import { attribute, type EnvironmentSource, type Task } from "../core/index.ts";
+import { attribute, type EnvironmentSource, type Task, useEnvironment } from "../core/index.ts";
 import { dumpJson } from "../python-semantics/json/index.ts";
 import type { Conversation, TaskFacts } from "./conversation.ts";
 import { type FailedEpisode, type Fault, type FaultAttribution, faults, attributeFault } from "./fault-attribution.ts";
@@ -100,7 +100,7 @@ export function createFaultGrader(options: {
     const byRules = attributeFault(episode);
     if (judge === null) return byRules;
     try {
-      const { guidelines } = environment.open(task);
+      const guidelines = await useEnvironment(environment, task, (world) => world.guidelines);
       return await judgeFault(judge, episode, { byRules, guidelines, ...(signal === undefined ? {} : { signal }) });
     } catch (error) {
       onJudgeFault(attribute(error, "grader").failure.message);

@@ -6,7 +6,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it, vi } from "vitest";
 import { createToolCalling } from "../agents/index.ts";
-import { AttributedError, type Environment, type EnvironmentSource, type Episode, type Task } from "../core/index.ts";
+import {
+  AttributedError,
+  type Environment,
+  type EnvironmentSource,
+  type Episode,
+  type LocalEnvironmentSource,
+  type Task,
+} from "../core/index.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { defineEnvironment } from "../environments/index.ts";
 import { episodeSamples } from "./index.ts";
@@ -60,7 +67,7 @@ function environment({
 }: {
   readonly tool?: Tool;
   readonly grade?: Grade;
-}): EnvironmentSource {
+}): LocalEnvironmentSource {
   return defineEnvironment<State>({
     name: "counter",
     guidelines: "Count when asked.",
@@ -133,11 +140,19 @@ const table: readonly (readonly [name: string, source: EnvironmentSource, outcom
     1,
   ],
   ["a log that is none", grading({ log: 5 }), badGrade],
+  ["turn rewards that are none", grading({ turnRewards: 1 }), badGrade],
+  ["turn rewards with a string", grading({ turnRewards: [1, "0"] }), badGrade],
+  ["turn rewards with NaN", grading({ turnRewards: [1, NaN] }), badGrade],
+  ["turn rewards with holes", grading({ turnRewards: Array(2) }), badGrade],
+  ["turn rewards without end", grading({ turnRewards: Array(20_000_000) }), badGrade],
+  ["turn rewards that are null", grading({ turnRewards: null }), 1],
   ["an info with Infinity", grading({ info: new Map([["a", Infinity]]) }), badGrade],
   ["an info with a function", grading({ info: new Map([["a", () => 1]]) }), badGrade],
   ["an info without end", grading({ info: new Map([["a", "x".repeat(20_000_000)]]) }), badGrade],
 
   // Results of tools.
+  ["a reward of a call that is NaN", resulting({ reward: NaN }), badResult],
+  ["a reward of a call that is a string", resulting({ reward: "1" }), badResult],
   ["a result that is a function", returning(() => 1), badResult],
   ["a result that is a symbol", returning(Symbol("x")), badResult],
   ["a result that is a bigint", returning(1n), badResult],

@@ -39,6 +39,7 @@ import {
   nullable,
   number,
   oneOf,
+  optional,
   packedLogprobs,
   packedTokens,
   plainObject,
@@ -74,6 +75,7 @@ const grade = record<Grade>("Grade", {
   metrics: namedValues(number),
   log: [text, "for people"],
   info: jsonObject,
+  turnRewards: [optional(nullable(list(nullable(number)))), "one per sampled turn, in order"],
 });
 
 const toolCall = record<ToolCall>("ToolCall", {
@@ -194,6 +196,7 @@ const otherEvents = {
       isError: boolean,
       endsEpisode: boolean,
       info: jsonObject,
+      reward: [optional(nullable(number)), "of this call, in environments that reward each"],
     }),
     cutFrom: [nullable(number), "characters of the whole text, where it was cut"],
     durationMs,

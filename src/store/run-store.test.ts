@@ -359,6 +359,21 @@ describe("episodeLine()", () => {
     expect([...read.info.keys()]).toEqual(["2", "1", "big", "nan", "text"]);
   });
 
+  it("writes the fields that may be absent where they are there, and reads them back", () => {
+    const { events, ...facts } = sampleEpisode("e");
+    const without = episodeLine({ ...facts, events });
+    expect(without).not.toMatch(/turnRewards|"info":\{[^}]*\},"reward"/);
+    const turnRewards = [0.25, null, -1];
+    const rewarded = events.map((event) => {
+      if (event.type === "tool-result") return { ...event, result: { ...event.result, reward: -0.5 } };
+      return event.type === "grade" ? { ...event, grade: { ...event.grade, turnRewards } } : event;
+    });
+    const line = episodeLine({ ...facts, events: rewarded });
+    expect(line).toContain('"reward":-0.5');
+    expect(line).toContain('"turnRewards":[0.25,null,-1]');
+    expect(episodeFromJson(parseJson(line), "here").events).toEqual(rewarded);
+  });
+
   it("is the JSON of the episode, byte for byte as Python writes it", () => {
     for (const long of ['"quoted"\n\u0001\u007f\u2028é\\ '.repeat(40), "x".repeat(20_000), "y"]) {
       const episode = { ...sampleEpisode(long), groupId: long };

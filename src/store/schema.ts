@@ -15,6 +15,8 @@ type Key = string | number;
 export interface Schema<T> {
   /** As the reference shows it. */
   readonly title: string;
+  /** True: the field may be absent, which is not `null`. */
+  readonly isOptional?: true;
   /**
    * Throws a plain error that names the place and what was found there. The place is `where`, or `key` below it: it is put
    * together for an error alone. `undefined`: the field is absent.
@@ -142,6 +144,11 @@ export function withDefault<T>(schema: Schema<T>, absent: T): Schema<T> {
   };
 }
 
+/** Written where it is there. Of no record is it the first field. */
+export function optional<T>(schema: Schema<T>): Schema<T> & { readonly isOptional: true } {
+  return { ...schema, title: `${schema.title}, may be absent`, isOptional: true };
+}
+
 export function list<T>(item: Schema<T>): Schema<readonly T[]> {
   return {
     title: `list of ${item.title}`,
@@ -215,7 +222,7 @@ function recordCodec<T extends object>(
   const fields = compiled.map(({ name, schema }, at) => {
     const separator = at > 0 || tag !== null ? "," : "";
     const prefix = Buffer.from(`${at === 0 ? head : ""}${separator}${JSON.stringify(name)}:`);
-    return { name: name as keyof T, schema, prefix };
+    return { name: name as keyof T, schema, isOptional: schema.isOptional === true, prefix };
   });
   const end = fields.length === 0 ? `${head}}` : "}";
   return {
@@ -225,13 +232,15 @@ function recordCodec<T extends object>(
       const place = placeOf(where, key);
       for (let at = 0; at < compiled.length; at++) {
         const { name, schema } = compiled[at]!;
+        if (schema.isOptional === true && !value.has(name)) continue;
         found[name] = schema.read(value.get(name), place, name);
       }
       return found as T;
     },
     write: (writer, value) => {
       for (let at = 0; at < fields.length; at++) {
-        const { name, schema, prefix } = fields[at]!;
+        const { name, schema, isOptional, prefix } = fields[at]!;
+        if (isOptional && value[name] === undefined) continue;
         writer.short(prefix);
         schema.write(writer, value[name]);
       }

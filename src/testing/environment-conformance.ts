@@ -55,13 +55,14 @@ async function checkTask(
   context: { readonly random: Random; readonly calls: number; readonly report: (text: string) => void },
 ): Promise<void> {
   const { random, calls, report } = context;
-  const untouched = source.open(task);
+  const open = async (): Promise<Environment> => source.open(task, { seed: 1, signal: new AbortController().signal });
+  const untouched = await open();
   const before = untouched.digest();
-  const environment = source.open(task);
+  const environment = await open();
   const steps = Array.from({ length: calls }, () => randomStep(environment, random));
   try {
     const first = await replay(environment, steps);
-    const second = await replay(source.open(task), steps);
+    const second = await replay(await open(), steps);
     if (first !== second)
       report(`replaying the calls of task "${task.id}" gives other results; it is not deterministic.`);
   } catch (error) {
@@ -77,7 +78,7 @@ async function replay(environment: Environment, steps: readonly Step[]): Promise
   const shown: string[] = [];
   for (const step of steps) {
     if ("utterance" in step) {
-      environment.hear(step.utterance);
+      await environment.hear(step.utterance);
       continue;
     }
     const result = await environment.call(step);

@@ -1,7 +1,7 @@
 // A small loop for the tests of this folder: messages become a prompt's text, an agent of text answers, environment and
 // user go on. No tokens, no engine: the real loop is tested in `episodes/`.
 
-import type { Environment, EnvironmentCall, EnvironmentSource, Grade, Task } from "../../core/index.ts";
+import type { Environment, EnvironmentCall, LocalEnvironmentSource, Grade, Task } from "../../core/index.ts";
 import { dumpJson, parseJson } from "../../python-semantics/json/index.ts";
 import { agendaUser } from "../../users/index.ts";
 
@@ -19,7 +19,7 @@ export type Played = {
 export type TextAgent = (prompt: string) => string;
 
 export async function play(
-  source: EnvironmentSource,
+  source: LocalEnvironmentSource,
   task: Task,
   agent: TextAgent,
   options: { seed?: number; maxTurns?: number } = {},

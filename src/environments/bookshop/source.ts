@@ -1,7 +1,7 @@
 // Where bookshop tasks and environments come from. Options choose among the tasks and never change one: an id names the
 // same task whatever the options.
 
-import type { EnvironmentSource, Task } from "../../core/environment.ts";
+import type { LocalEnvironmentSource, Task } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import { type BookshopSplit, type Kind, kinds, type Level, levels } from "./world.ts";
 import { createTaskset } from "../../core/taskset.ts";
@@ -19,7 +19,7 @@ const cycles: Readonly<Record<BookshopSplit, number>> = { train: 2400, test: 240
 const environmentName = "bookshop";
 
 /** Throws a `ConfigurationError` for an unknown kind or level, or when none is left. */
-export function bookshopSource(options: BookshopOptions = {}): EnvironmentSource {
+export function bookshopSource(options: BookshopOptions = {}): LocalEnvironmentSource {
   const chosenKinds = chosen("kinds", options.kinds, kinds);
   const chosenLevels = chosen("levels", options.levels, levels);
   const places = Array.from({ length: cycleLength }, (_, place) => place).filter((place) => {

@@ -2,7 +2,7 @@
 // in an environment (the loop has one), and nothing escapes from a call. For the reference's own interface, quirks of stepping
 // included, see `tau-episode.ts`; where the data comes from is `domain-data.ts`.
 
-import type { Environment, EnvironmentSource, Grade, Task } from "../../core/environment.ts";
+import type { Environment, Grade, LocalEnvironmentSource, Task } from "../../core/environment.ts";
 import { ConfigurationError } from "../../core/failure.ts";
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { createTaskset } from "../../core/taskset.ts";
@@ -34,7 +34,7 @@ export async function loadTauBench({ domain: name, folder }: TauBenchOptions): P
 }
 
 /** The benchmark as environments of our loop: `tau-bench/<domain>`. Rejects as {@link loadTauBench} does. */
-export async function tauBenchSource(options: TauBenchOptions): Promise<EnvironmentSource> {
+export async function tauBenchSource(options: TauBenchOptions): Promise<LocalEnvironmentSource> {
   const data = await loadTauBench(options);
   const name = `tau-bench/${data.domain.name}`;
   const sizes = Object.fromEntries([...data.tasks].map(([split, tasks]) => [split, tasks.length]));

@@ -150,24 +150,32 @@ export function cutResult(
 }
 
 function readToolResult(value: unknown): ToolResult {
-  const { text, isError, endsEpisode, info } = record(value, "a tool result");
+  const { text, isError, endsEpisode, info, reward } = record(value, "a tool result");
   return {
     text: string(text, "text"),
     isError: boolean(isError, "isError"),
     endsEpisode: boolean(endsEpisode, "endsEpisode"),
     info: readInfo(info),
+    ...(reward === undefined || reward === null ? {} : { reward: finite(reward, "reward") }),
   };
 }
 
 function readGrade(value: unknown): Grade {
-  const { reward, metrics, log, info } = record(value, "a grade");
+  const { reward, metrics, log, info, turnRewards } = record(value, "a grade");
   const notes = string(log, "log");
   return {
     reward: finite(reward, "reward"),
     metrics: readMetrics(metrics),
     log: notes.length > longestLog ? `${notes.slice(0, longestLog)} [cut]` : notes,
     info: readInfo(info),
+    ...(turnRewards === undefined || turnRewards === null ? {} : { turnRewards: readTurnRewards(turnRewards) }),
   };
+}
+
+function readTurnRewards(value: unknown): readonly (number | null)[] {
+  if (!Array.isArray(value)) throw misfit("turnRewards", "a list", value);
+  if (value.length > largestRecord) throw new TypeError(`turnRewards has ${value.length} entries.`);
+  return Array.from(value, (one: unknown, turn) => (one === null ? null : finite(one, `turnRewards[${turn}]`)));
 }
 
 function readMetrics(value: unknown): Grade["metrics"] {

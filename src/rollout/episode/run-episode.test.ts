@@ -69,7 +69,7 @@ describe("runEpisode()", () => {
   it("shows every prompt as the chat template renders it, and sends each as an extension of the one before", async () => {
     const { episode, model } = await runScript([count(1), count(2), "Done."], ["Count.", hangUp]);
     const { renderer } = world([], []).parts;
-    const { tools } = world([], []).parts.environment.open(task);
+    const { tools } = await world([], []).parts.environment.open(task);
     model.prompts.forEach((prompt, turn) => {
       expect(prompt).toBe(renderer.renderPrompt(episode.messages.slice(0, 2 + 2 * turn), tools).text);
       if (turn > 0)
