@@ -246,7 +246,7 @@ async function openWorld(index) {
       return { text: (await environment.call(call)).text };
     },
     "/say": async ({ text }) => {
-      environment.hear?.(text);
+      await environment.hear?.(text);
       const line = await user.reply(text);
       return { text: line.type === "hang-up" ? null : line.text };
     },

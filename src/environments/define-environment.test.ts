@@ -31,14 +31,14 @@ describe("defineEnvironment()", () => {
     expect(await environmentViolations(defineEnvironment(definition), { tasks: 3, calls: 200 })).toEqual([]);
   });
 
-  it("carries out calls on a state of its own and grades it with what was said", () => {
+  it("carries out calls on a state of its own and grades it with what was said", async () => {
     const source = defineEnvironment(definition);
     const task = source.taskset("test").task(0);
     const environment = source.open(task);
     const call = { name: "renew", arguments: new Map([["book", "Emma"]]) };
     expect(environment.call(call)).toMatchObject({ text: '{"days": 17}', isError: false });
     expect(environment.grade({ outcome: "completed" })).toMatchObject({ reward: 0 });
-    environment.hear("Renewed.");
+    await environment.hear("Renewed.");
     expect(environment.grade({ outcome: "completed" })).toMatchObject({ reward: 1 });
     expect(environment.grade({ outcome: "truncated" })).toMatchObject({ reward: 0 });
     expect(source.open(task).call({ ...call, arguments: new Map([["book", "Ulysses"]]) })).toMatchObject({
