@@ -158,6 +158,11 @@ export interface Environment {
   readonly tools: readonly Tool[];
   /** Known at reset; the loop merges later infos over it. */
   readonly info: JsonObject;
+  /**
+   * The text that the world itself begins with: a prompt, a first observation. User "task" says it; others have their own first
+   * line. @default null
+   */
+  readonly opening?: string | null;
   call(call: EnvironmentCall, options?: EnvironmentCallOptions): ToolResult | Promise<ToolResult>;
   /** The agent's utterance to the user, recorded because rewards may depend on what was said. */
   hear(utterance: string, options?: EnvironmentCallOptions): void | Promise<void>;

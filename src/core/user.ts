@@ -40,8 +40,8 @@ export type UserLine = {
  * calls arrive one at a time, `open` first.
  */
 export interface UserSimulator {
-  /** The first utterance. */
-  open(options?: { readonly signal?: AbortSignal }): Promise<UserLine>;
+  /** The first utterance. `opening`: the text that the environment itself begins with, for users that only pass it on. */
+  open(options?: { readonly signal?: AbortSignal; readonly opening?: string | null }): Promise<UserLine>;
   /** The answer to the agent's utterance. */
   reply(utterance: string, options?: { readonly signal?: AbortSignal }): Promise<UserLine>;
 }

@@ -16,20 +16,28 @@ export function lineFrom(text: string, usage: ModelUsage): UserLine {
   return { type: text.includes(stopMarker) ? "hang-up" : "words", text, usage };
 }
 
-/** The answer to the agent's utterance; `heard` is `null` for the first line. */
-export type Answer = (heard: string | null, signal: AbortSignal | undefined) => Promise<UserLine>;
+/** The answer to the agent's utterance; `heard` is `null` for the first line, and only then there may be an `opening`. */
+export type Answer = (
+  heard: string | null,
+  signal: AbortSignal | undefined,
+  opening: string | null,
+) => Promise<UserLine>;
 
 /** A user whose lines come from one function. */
 export function userFrom(answer: Answer): UserSimulator {
   return {
-    open: (options) => answer(null, options?.signal),
-    reply: (utterance, options) => answer(utterance, options?.signal),
+    open: (options) => answer(null, options?.signal, options?.opening ?? null),
+    reply: (utterance, options) => answer(utterance, options?.signal, null),
   };
 }
 
-export function askUser(user: UserSimulator, heard: string | null, signal?: AbortSignal): Promise<UserLine> {
+export function askUser(
+  user: UserSimulator,
+  ...[heard, signal, opening]: Partial<Parameters<Answer>>
+): Promise<UserLine> {
   const options = signal === undefined ? {} : { signal };
-  return heard === null ? user.open(options) : user.reply(heard, options);
+  if (typeof heard === "string") return user.reply(heard, options);
+  return user.open(opening === undefined ? options : { ...options, opening });
 }
 
 /**
@@ -39,7 +47,7 @@ export function askUser(user: UserSimulator, heard: string | null, signal?: Abor
  */
 export function orderedUser(name: string, answer: Answer, state: "new" | "open" = "new"): UserSimulator {
   let current: "new" | "answering" | "open" | "hung up" | "failed" = state;
-  return userFrom(async (heard, signal) => {
+  return userFrom(async (heard, signal, opening) => {
     const [call, expected] = heard === null ? ["open", "new"] : ["reply", "open"];
     if (current !== expected) {
       throw new Error(
@@ -49,7 +57,7 @@ export function orderedUser(name: string, answer: Answer, state: "new" | "open" 
     }
     current = "answering";
     try {
-      const line = await answer(heard, signal);
+      const line = await answer(heard, signal, opening);
       current = line.type === "hang-up" ? "hung up" : "open";
       return line;
     } catch (error) {
@@ -76,10 +84,10 @@ export function rehearsedUser(user: UserSimulator, spoken: readonly SpokenLine[]
       );
     }
   };
-  return userFrom(async (heard, signal) => {
+  return userFrom(async (heard, signal, opening) => {
     // A user that has spoken has opened; the user itself says what is wrong with a second opening.
     if (heard !== null) await (rehearsal ??= rehearse());
-    return askUser(user, heard, signal);
+    return askUser(user, heard, signal, opening);
   });
 }
 

@@ -20,4 +20,5 @@ export {
   type UserStep,
 } from "./scripted-user.ts";
 export { selectUser, type SelectUserOptions, userNames } from "./select-user.ts";
+export { taskUser, type TaskUserOptions } from "./task-user.ts";
 export { stopMarker, type UserFailureCode } from "./conversation.ts";

@@ -26,12 +26,12 @@ export function recordingUser(source: UserSource, sink: ExchangeSink): UserSourc
     const take = takes.get(key) ?? 0;
     takes.set(key, take + 1);
     let index = said;
-    return userFrom(async (heard, signal) => {
+    return userFrom(async (heard, signal, opening) => {
       const store = async (answer: UserExchange["answer"]): Promise<void> =>
         sink({ taskId: task.id, seed, take, index: index++, words: heard, answer });
       let line: UserLine;
       try {
-        line = await askUser(user, heard, signal);
+        line = await askUser(user, heard, signal, opening);
       } catch (error) {
         // A cancellation is ours, not the user's: a replay must not cancel.
         if (!signal?.aborted) await store({ type: "failure", failure: attribute(error, "user").failure });

@@ -6,6 +6,7 @@ import { humanUser, type HumanUserOptions } from "./human-user.ts";
 import { llmUser, type ModelUserOptions, reactUser, reflectionUser, verifyUser } from "./model-user.ts";
 import { replayingUser, type UserExchange } from "./recording-user.ts";
 import { scriptedUsers, type UserStep } from "./scripted-user.ts";
+import { taskUser } from "./task-user.ts";
 
 /** What each user needs; only those of the chosen one are read. */
 export type SelectUserOptions = {
@@ -27,6 +28,7 @@ const makers: Readonly<Record<string, (options: SelectUserOptions) => UserSource
   reflection: ({ model = {} }) => reflectionUser(model),
   human: ({ human }) => humanUser(human),
   scripted: ({ lines }) => scriptedUsers(required("scripted", "lines", lines)),
+  task: () => taskUser(),
   replay: ({ exchanges }) => replayingUser(required("replay", "exchanges", exchanges)),
 };
 

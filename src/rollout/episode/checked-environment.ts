@@ -50,6 +50,7 @@ export class CheckedEnvironment implements Omit<Environment, "hear"> {
   readonly guidelines: string;
   readonly tools: readonly Tool[];
   readonly info: JsonObject;
+  readonly opening: string | null;
   readonly #environment: Environment;
 
   constructor(value: unknown) {
@@ -62,6 +63,8 @@ export class CheckedEnvironment implements Omit<Environment, "hear"> {
     this.guidelines = string(environment.guidelines, "guidelines");
     this.tools = readTools(environment.tools);
     this.info = readInfo(environment.info);
+    const { opening = null } = environment;
+    this.opening = opening === null ? null : string(opening, "opening");
   }
 
   call({ name, arguments: given }: EnvironmentCall): ToolResult | Promise<ToolResult> {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
-import type { Episode } from "../../core/index.ts";
+import type { EnvironmentSource, Episode } from "../../core/index.ts";
 import { createManualClock } from "../../lib/clock.test-helper.ts";
+import { taskUser } from "../../users/index.ts";
 import { conservationViolations } from "../../trajectories/index.ts";
 import { count, instantClock, leave, type Reply, task, tokenizer, world } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeOptions, runEpisode } from "../index.ts";
@@ -64,6 +65,26 @@ describe("runEpisode()", () => {
       "grade",
       "episode-end",
     ]);
+  });
+
+  it("hands the user the text that the environment begins with", async () => {
+    const { parts } = world([count(3), "It is 3."], []);
+    const environment: EnvironmentSource = {
+      ...parts.environment,
+      open: async (opened, openOptions) => ({
+        ...(await parts.environment.open(opened, openOptions)),
+        opening: "The counter is at 0.",
+      }),
+    };
+    const episode = await runEpisode(task, { ...parts, environment, user: taskUser() });
+    expect(episode).toMatchObject({ stopReason: "user_hung_up", reward: 1 });
+    expect(episode.messages[1]?.content).toBe("The counter is at 0.");
+    const broken: EnvironmentSource = {
+      ...environment,
+      open: async (opened) => ({ ...(await environment.open(opened)), opening: 7 as unknown as string }),
+    };
+    const failed = await runEpisode(task, { ...parts, environment: broken, user: taskUser() });
+    expect(failed.failure).toMatchObject({ boundary: "environment", code: "bad-result" });
   });
 
   it("shows every prompt as the chat template renders it, and sends each as an extension of the one before", async () => {

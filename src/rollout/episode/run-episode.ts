@@ -160,8 +160,8 @@ class EpisodeRun {
     );
     this.#environment = environment;
     this.#merge(environment.info);
-    const { tools, guidelines } = environment;
-    const firstUtterance = await this.#userLine((options) => this.#user.open(options));
+    const { tools, guidelines, opening: begins } = environment;
+    const firstUtterance = await this.#userLine((options) => this.#user.open({ ...options, opening: begins }));
     if (typeof firstUtterance !== "string") return firstUtterance;
     const opening = strategy.open({ guidelines, tools, firstUtterance, seed: deriveSeed(seed, "agent") });
     this.#messages.push(...opening.messages);

@@ -1,0 +1,55 @@
+// The user of a world without one: it says what the task is, once, and hangs up when the policy talks in place of acting. The
+// usual counterpart in environments behind a protocol, where a message without a tool call ends the episode.
+
+import {
+  ConfigurationError,
+  freeUsage,
+  type SpokenLine,
+  type Task,
+  type UserSimulator,
+  type UserSource,
+} from "../core/index.ts";
+import { orderedUser } from "./conversation.ts";
+
+export type TaskUserOptions = {
+  /** Answers a policy that talks, so often; the next time it hangs up. @default 0 */
+  readonly reminders?: number;
+  /** What it answers then. @default "Please continue with the tools; the task is not finished." */
+  readonly reminder?: string;
+};
+
+/**
+ * Opens with what the environment begins with, or else with the task's instruction. A task that has neither fails its episode at
+ * boundary "user". Throws a `RangeError` for a number of reminders that is none.
+ */
+export function taskUser(options: TaskUserOptions = {}): UserSource {
+  const { reminders = 0, reminder = "Please continue with the tools; the task is not finished." } = options;
+  if (!Number.isSafeInteger(reminders) || reminders < 0) {
+    throw new RangeError(`Cannot make user "task": reminders is ${reminders}, expected a whole number from 0.`);
+  }
+  const speak = (task: Task, spoken: readonly SpokenLine[]): UserSimulator => {
+    let reminded = Math.max(0, spoken.length - 1);
+    return orderedUser(
+      "task",
+      async (heard, _signal, opening) => {
+        if (heard === null) return { type: "words", text: opening ?? firstLine(task), usage: freeUsage };
+        if (reminded++ < reminders) return { type: "words", text: reminder, usage: freeUsage };
+        return { type: "hang-up", text: "", usage: freeUsage };
+      },
+      spoken.length === 0 ? "new" : "open",
+    );
+  };
+  return {
+    name: "task",
+    create: (task) => speak(task, []),
+    resume: (task, { spoken }) => speak(task, spoken),
+  };
+}
+
+function firstLine({ id, instruction, environment }: Task): string {
+  if (instruction !== null) return instruction;
+  throw new ConfigurationError(
+    `Cannot open task "${id}" with user "task": it has no instruction, and environment "${environment}" begins with no text of its own; ` +
+      "give the task an instruction.",
+  );
+}
