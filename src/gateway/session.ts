@@ -30,7 +30,7 @@ import { type EpisodeOptions, resolveOptions, sampleTurn } from "../rollout/inde
 import { makeTurn } from "../trajectories/index.ts";
 import { Deltas } from "./deltas.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
-import { answerReader, streamingEngine } from "./streaming.ts";
+import { answerReader } from "./streaming.ts";
 import { type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
 import {
   type DialectName,
@@ -369,14 +369,12 @@ export class Session {
     const attempts: Attempt[] = [];
     const start = clock.now();
     for (let discarded = 0; ; discarded++) {
-      const engine = request.isStreamed
-        ? streamingEngine(this.#parts.engine, answerReader({ renderer, tools, call: number }, deltas))
-        : this.#parts.engine;
       const { result, next } = await sampleTurn(
-        engine,
+        this.#parts.engine,
         {
           // Calls are the turns of the built-in loop, and seeded as they are.
           ...{ prompt: prompt.buffer, stopTokenIds: renderer.stopTokenIds, turn: number, discarded },
+          onTokens: request.isStreamed ? answerReader({ renderer, tools, call: number }, deltas) : null,
           budget: maxSampledTokens === null ? null : Math.max(1, maxSampledTokens - this.#record.sampledTokens),
         },
         { options, deadlines, attempts },

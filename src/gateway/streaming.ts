@@ -1,7 +1,7 @@
 // A streamed answer while it is sampled: which parts of what was sampled so far a client may be told. Text that may still become a
 // call, or the end of a thought, is held back; what was told once is never taken back.
 
-import { AttributedError, type Engine, type ParsedAction, type Renderer, type Tool } from "../core/index.ts";
+import type { ParsedAction, Renderer, Tool } from "../core/index.ts";
 import type { Deltas } from "./deltas.ts";
 
 /** Parsed again when so many milliseconds have passed: a stream of a thousand tokens is not parsed a thousand times. */
@@ -53,28 +53,4 @@ function partsOf({ reasoning, content }: ParsedAction): { readonly reasoning: st
 /** Half a character, which the next token completes. */
 function withoutBrokenEnd(text: string): string {
   return text.replace(/\uFFFD+$/, "");
-}
-
-/** The engine for one call, whose tokens are read as they come. After the first of them a fault cannot be tried again. */
-export function streamingEngine(engine: Engine, onTokens: (tokens: Uint32Array) => void): Engine {
-  let hasTold = false;
-  return {
-    name: engine.name,
-    sample: async (request, options) => {
-      try {
-        return await engine.sample(request, {
-          ...options,
-          onTokens: (tokens) => {
-            hasTold = true;
-            onTokens(tokens);
-          },
-        });
-      } catch (error) {
-        if (!hasTold || !(error instanceof AttributedError)) throw error;
-        throw new AttributedError({ ...error.failure, retryable: false }, { cause: error });
-      }
-    },
-    ...(engine.isReady === undefined ? {} : { isReady: async (options) => (await engine.isReady?.(options)) ?? true }),
-    close: () => engine.close(),
-  };
 }

@@ -179,7 +179,7 @@ export class EngineActions implements ActionSource {
     const { prompt } = this.#recorder;
     const { result, next } = await sampleTurn(
       this.#engine,
-      { prompt, stopTokenIds: this.#renderer.stopTokenIds, turn, budget, discarded: this.#discarded },
+      { prompt, stopTokenIds: this.#renderer.stopTokenIds, turn, budget, discarded: this.#discarded, onTokens: null },
       { options: this.#options, deadlines: this.#deadlines, attempts },
     );
     const recorded = this.#recorder.act(result);

@@ -9,7 +9,7 @@
 //    │               └─ end, or once too often ───────────────────────► the episode ends
 //    └── prompt + the tokens so far ◄───────────────────────────────────┘
 
-import type { Engine, SampleRequest, SampleResult } from "../../core/engine.ts";
+import type { Engine, SampleOptions, SampleRequest, SampleResult } from "../../core/engine.ts";
 import { type Attempt, attribute, AttributedError, type Failure, faultAt } from "../../core/failure.ts";
 import type { TokenBuffer } from "../../core/token-buffer.ts";
 import type { Finish } from "../../core/turn.ts";
@@ -27,6 +27,11 @@ export type TurnRequest = {
   readonly budget: number | null;
   /** How often this turn was sampled before, and discarded. */
   readonly discarded: number;
+  /**
+   * Receives the tokens of all parts as they come; what it was told cannot be taken back, so a fault after it is not tried again.
+   * `null`: nobody wants them before the end.
+   */
+  readonly onTokens: SampleOptions["onTokens"] | null;
 };
 
 /** What was sampled, and what it means for the episode. */
@@ -113,12 +118,21 @@ type TurnCalls = {
 
 /** The engine calls of one turn. */
 function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, attempts }: TurnContext): TurnCalls {
-  const { turn, discarded, stopTokenIds } = request;
+  const { turn, discarded, stopTokenIds, onTokens } = request;
   const { episodeId, requestTag, turnTimeoutMs: timeoutMs, clock, seedTurns } = options;
   const turnSeed = deriveSeed(options.seed, "turn", turn);
   const random = createRandom(turnSeed).next;
   let calls = 0;
   let parts = 0;
+  /** Tokens of the current part that were told. */
+  let told = 0;
+  /** What an engine that streams less than all has left out of the last part: it comes before the next one. */
+  let untold: Uint32Array = new Uint32Array(0);
+  const tell = (tokens: Uint32Array): void => {
+    told += tokens.length;
+    onTokens?.(tokens);
+  };
+  const streaming = onTokens === null ? {} : { onTokens: tell };
 
   const attempt = async (prompt: TokenBuffer, sampling: SampleRequest["sampling"]): Promise<SampleResult> => {
     const requestId = requestIdOf(requestTag === "" ? episodeId : `${episodeId}@${requestTag}`, {
@@ -127,7 +141,9 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
     });
     const call: SampleRequest = { prompt, sampling, stopTokenIds, requestId, routingKey: shortKey(episodeId) };
     try {
-      return await deadlines.run((signal) => engine.sample(call, { signal }), timeoutMs);
+      const result = await deadlines.run((signal) => engine.sample(call, { ...streaming, signal }), timeoutMs);
+      untold = result.sampledTokens.subarray(told);
+      return result;
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw attribute(error, "engine");
       const message = `Cannot finish turn ${turn} of episode "${episodeId}": engine "${engine.name}" did not answer within ${timeoutMs} ms; raise turnTimeoutMs or lower the concurrency.`;
@@ -145,12 +161,14 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
     sample(prompt, maxNewTokens) {
       const sampling = { ...options.sampling, maxNewTokens, seed: partSeed() };
       parts++;
+      if (untold.length > 0) onTokens?.(untold);
+      told = 0;
       return retry(() => attempt(prompt, sampling), options.retry, {
         clock,
         random,
         signal: options.signal ?? undefined,
         classify: (error) => ({
-          retry: error instanceof AttributedError && error.failure.retryable,
+          retry: error instanceof AttributedError && error.failure.retryable && told === 0,
           afterMs: error instanceof AttributedError ? error.retryAfterMs : null,
         }),
         onRetry: (error, { delayMs }) => {
