@@ -11,9 +11,10 @@ import { ConfigurationError, type EnvironmentSource, messageOf, type Taskset } f
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
 import { defaultTimeouts, openChecked, readTask } from "../rollout/index.ts";
+import { findRemote, remoteSchemes } from "./remote-environments.ts";
 import { nearest } from "./setting.ts";
 import { isRecord, parseProblem } from "./strip-types.ts";
-import type { GivenParts } from "./surroundings.ts";
+import type { GivenParts, Surroundings } from "./surroundings.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
 
 /** Of each split; others are checked when they are taken. */
@@ -232,6 +233,10 @@ export async function loadEnvironment(
   options: {
     readonly data: string | null;
     readonly cwd: string;
+    /** File with the tasks of a remote environment. Default: it has tasks of its own. */
+    readonly envTasks?: string | null;
+    /** Variables of the process. Default: none. */
+    readonly env?: Surroundings["env"];
     /** The environment as a value, in place of a name. Default: it is named. */
     readonly parts?: GivenParts;
     /** How long code of a module may keep everything else from running. Default: as the settings have it. */
@@ -242,16 +247,27 @@ export async function loadEnvironment(
     const source = checkedSource(options.parts.env, env);
     return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
   }
+  const limits = options.limits ?? defaultTimeouts;
+  const remote = findRemote(env);
+  if (remote !== null) {
+    const { cwd, envTasks = null, env: variables = {} } = options;
+    const source = await remote.load(remote.address, {
+      ...{ cwd, variables, envTasks: envTasks === null ? null : resolve(cwd, envTasks) },
+      limits: { callMs: limits.environmentMs, gradeMs: limits.graderMs },
+      importDefault: (file, what) => importDefault(file, { cwd, what, flag: "--env-tasks" }),
+    });
+    return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+  }
   const data = options.data === null ? null : resolve(options.cwd, options.data);
   // A domain that is not built is refused by the benchmark, which knows which are.
   const unbuilt = env.startsWith(tauBench) ? tauBenchLoader(env.slice(tauBench.length)) : undefined;
   const load = Object.hasOwn(builtIn, env) ? builtIn[env] : unbuilt;
   if (load !== undefined) return load({ data });
-  if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return loadModule(env, options.cwd, options.limits ?? defaultTimeouts);
+  if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return loadModule(env, options.cwd, limits);
   const near = nearest(env, environmentNames);
   throw new ConfigurationError(
     near === null
-      ? `Cannot find environment "${env}": there are ${environmentNames.join(", ")}; choose one, or name a module like ./my-env.ts.`
+      ? `Cannot find environment "${env}": there are ${[...environmentNames, ...remoteSchemes.map((one) => `${one}:<address>`)].join(", ")}; choose one, or name a module like ./my-env.ts.`
       : `Cannot find environment "${env}": did you mean "${near}"? A module of yours is named by its path, like ./my-env.ts.`,
   );
 }

@@ -62,6 +62,9 @@ export const modules = {
     packages: { zod: "environments/check-definition.ts" },
   },
   "environments/*": { imports: ["core", "lib", "python-semantics"] },
+  // The contract of environments that run elsewhere; each protocol is a folder below it.
+  "environments/remote": { imports: ["core", "lib", "python-semantics"] },
+  "environments/remote/*": { imports: ["core", "lib", "python-semantics", "environments/remote", "http"] },
   // An upstream checkout is Python, read as data by a parser.
   "environments/tau-bench": {
     imports: ["core", "lib", "python-semantics"],

@@ -1,0 +1,18 @@
+// Public entry of remote environments: the contract of a service, and the environment that is made of one. A protocol is a
+// folder below and has an entry of its own.
+
+export {
+  type RemoteCallOptions,
+  remoteFault,
+  type RemoteFaultCode,
+  remoteFaultCodes,
+  type RemoteService,
+  type RemoteSession,
+} from "./remote-service.ts";
+export {
+  defaultRemoteLimits,
+  type RemoteLimits,
+  type RemoteSource,
+  remoteSource,
+  type SessionCounts,
+} from "./remote-source.ts";

@@ -1,0 +1,98 @@
+// The contract of environments that run elsewhere, in another process or behind an address: one service holds sessions, one
+// session is the world of one episode. A protocol implements this and nothing more; `remote-source.ts` makes an
+// `EnvironmentSource` of it, and alone keeps deadlines, bounds, capacity and the promise that a session is closed once.
+
+import type {
+  Ending,
+  EnvironmentCall,
+  EnvironmentSource,
+  Grade,
+  Task,
+  Taskset,
+  ToolResult,
+} from "../../core/environment.ts";
+import { type AttributedError, faultAt } from "../../core/failure.ts";
+import type { Tool } from "../../core/message.ts";
+import type { JsonObject } from "../../python-semantics/json/value.ts";
+
+/**
+ * Where sessions are opened.
+ *
+ * Guarantees: tasks are known before the first session. `open`, and every method of a session, rejects with a
+ * {@link remoteFault} when the service, or the way to it, is at fault, and stops waiting when its signal aborts; a refused or
+ * failed tool call is a `ToolResult` with `isError`, never a rejection. An opening that rejects has left nothing open.
+ * Not promised: that anything is well-formed or of bounded size beyond what a protocol reads, that calls come back in time,
+ * that `capacity` is right.
+ */
+export interface RemoteService {
+  /** Of the environment, as in the ids of its tasks. */
+  readonly name: string;
+  readonly splits: readonly string[];
+  /** Names of the user simulators that can run its tasks, the usual one first. */
+  readonly users: readonly string[];
+  readonly argumentErrors: EnvironmentSource["argumentErrors"];
+  /**
+   * Sessions that it holds at a time; more openings wait. `null`: it does not say, and one beyond it is refused with
+   * "remote-capacity", which waits, too.
+   */
+  readonly capacity: number | null;
+  /** Whether the same calls under the same seed give the same results: a killed episode then resumes by replay. */
+  readonly isDeterministic: boolean;
+  taskset(split: string): Taskset;
+  open(task: Task, options: { readonly signal: AbortSignal; readonly seed: number }): Promise<RemoteSession>;
+  /** Ends what the service keeps beside its sessions (a pool of processes, a connection). Idempotent. */
+  close(): Promise<void>;
+}
+
+/** The world of one episode. Calls arrive one at a time; nothing is called after a rejection except `close`. */
+export interface RemoteSession {
+  readonly guidelines: string;
+  /** Shown to the policy from the first turn to the last. */
+  readonly tools: readonly Tool[];
+  readonly info: JsonObject;
+  call(call: EnvironmentCall, options: RemoteCallOptions): Promise<ToolResult>;
+  /** What the agent said to the user. A service that has no use for it resolves. */
+  hear(utterance: string, options: RemoteCallOptions): Promise<void>;
+  grade(ending: Ending, options: RemoteCallOptions): Promise<Grade>;
+  /** Called exactly once for every session that was opened, also in the middle of a call. */
+  close(): Promise<void>;
+}
+
+export type RemoteCallOptions = { readonly signal: AbortSignal };
+
+/**
+ * What a remote environment may be at fault with. Each fails its episode, which then has no reward and is not trained:
+ * "remote-unreachable" (no connection came about), "remote-lost" (the connection or the process ended), "remote-timeout"
+ * (no answer in time), "remote-capacity" (it takes no further session), "remote-expired" (it does not know the session any
+ * more), "remote-invalid" (what came back is not what the protocol says, or too large), "remote-error" (it says itself that it is
+ * at fault).
+ */
+export const remoteFaultCodes = [
+  "remote-unreachable",
+  "remote-lost",
+  "remote-timeout",
+  "remote-capacity",
+  "remote-expired",
+  "remote-invalid",
+  "remote-error",
+] as const;
+
+export type RemoteFaultCode = (typeof remoteFaultCodes)[number];
+
+/** Another session may well succeed; what is invalid or at fault once is so again. */
+const retryable: ReadonlySet<RemoteFaultCode> = new Set([
+  "remote-unreachable",
+  "remote-lost",
+  "remote-timeout",
+  "remote-capacity",
+  "remote-expired",
+]);
+
+/** A fault of a remote environment. `message` says what cannot be done, and the remedy. */
+export function remoteFault(
+  code: RemoteFaultCode,
+  message: string,
+  options: { readonly cause?: unknown } = {},
+): AttributedError {
+  return faultAt("environment", code, message, { retryable: retryable.has(code), ...options });
+}

@@ -1,0 +1,294 @@
+// An `EnvironmentSource` of any remote service. Here alone live the deadlines of its calls, the bounds of what it sends, the
+// queue for its capacity, and the promise that each session that was opened is closed once, whatever happened to it. Values are
+// checked for their types by the loop (`rollout/episode/checked-environment.ts`), as those of every environment.
+
+import { createHash } from "node:crypto";
+import type { Environment, EnvironmentSource, Task, ToolResult } from "../../core/environment.ts";
+import { AttributedError, messageOf } from "../../core/failure.ts";
+import type { Tool } from "../../core/message.ts";
+import { type Clock, systemClock } from "../../lib/clock.ts";
+import { DeadlineError, Waiters, withDeadline } from "../../lib/deadline.ts";
+import { dumpJson } from "../../python-semantics/json/dump-json.ts";
+import { type RemoteFaultCode, remoteFault, type RemoteService, type RemoteSession } from "./remote-service.ts";
+
+/** Durations in milliseconds. */
+export type RemoteLimits = {
+  /** Of one opening, from the moment that there is room for it. @default 60000 */
+  readonly openMs: number;
+  /** How long an opening waits for room, and how long it takes altogether. @default 1800000 */
+  readonly queueMs: number;
+  /** Of one call of a tool. @default 60000 */
+  readonly callMs: number;
+  /** @default 120000 */
+  readonly gradeMs: number;
+  /** A session that takes longer to close is left behind, and counted. @default 10000 */
+  readonly closeMs: number;
+  /** @default 512 */
+  readonly maxTools: number;
+  /** Of a result's text, the guidelines, and all tool definitions together. @default 10000000 */
+  readonly maxCharacters: number;
+};
+
+export const defaultRemoteLimits: RemoteLimits = Object.freeze({
+  openMs: 60_000,
+  queueMs: 1_800_000,
+  callMs: 60_000,
+  gradeMs: 120_000,
+  closeMs: 10_000,
+  maxTools: 512,
+  maxCharacters: 10_000_000,
+});
+
+/** Waits for a session of another process to end: a short one at first, then longer. */
+const backoffMs = { first: 100, most: 5_000 };
+
+/** What became of the sessions of a source. `opened` is `closed` plus `leftBehind` plus `active`. */
+export type SessionCounts = {
+  readonly opened: number;
+  readonly closed: number;
+  /** Their closing failed or took too long. */
+  readonly leftBehind: number;
+  readonly active: number;
+  /** Most at a time. */
+  readonly peak: number;
+  /** Openings that had to wait for room. */
+  readonly queued: number;
+};
+
+export interface RemoteSource extends EnvironmentSource {
+  sessions(): SessionCounts;
+  /** Ends what the service keeps beside its sessions. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Makes the source. It takes signal and seed from the options of `open`, and waits for room without a deadline of the loop's. */
+export function remoteSource(
+  service: RemoteService,
+  options: { readonly limits?: Partial<RemoteLimits>; readonly clock?: Clock } = {},
+): RemoteSource {
+  const limits = { ...defaultRemoteLimits, ...options.limits };
+  const { clock = systemClock } = options;
+  const ledger = new Ledger(service, { limits, clock });
+  return {
+    name: service.name,
+    splits: service.splits,
+    users: service.users,
+    argumentErrors: service.argumentErrors,
+    resume: service.isDeterministic ? "replay" : "restart",
+    taskset: (split) => service.taskset(split),
+    open: async (task, { signal, seed } = { signal: new AbortController().signal, seed: 0 }) => {
+      const what = `open a session for task "${task.id}"`;
+      const session = await ledger.unlessLate(what, { ms: limits.queueMs, clock, signal }, (inner) =>
+        ledger.open(task, { signal: inner, seed }),
+      );
+      try {
+        checkSize(session, limits);
+      } catch (error) {
+        await ledger.close(session);
+        throw error;
+      }
+      return remoteEnvironment(task, session, { limits, clock, close: () => ledger.close(session) });
+    },
+    sessions: () => ledger.counts,
+    close: () => service.close(),
+  };
+}
+
+type Bound = { readonly ms: number; readonly clock: Clock; readonly signal: AbortSignal | undefined };
+
+/** A call that the service owes an answer to; whatever it rejects with becomes a typed fault, a cancellation passes. */
+async function bounded<T>(what: string, bound: Bound, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  try {
+    return await withDeadline(action, { timeoutMs: bound.ms, clock: bound.clock, signal: bound.signal });
+  } catch (error) {
+    if (bound.signal?.aborted) throw bound.signal.reason;
+    throw faultOf(error, what);
+  }
+}
+
+function faultOf(error: unknown, what: string): AttributedError {
+  if (error instanceof AttributedError) return error;
+  if (error instanceof DeadlineError) {
+    const message = `Cannot ${what}: nothing came within ${error.timeoutMs} ms; raise the time limit, or see why the server takes so long.`;
+    return remoteFault("remote-timeout", message, { cause: error });
+  }
+  return remoteFault("remote-error", `Cannot ${what}: ${messageOf(error)}`, { cause: error });
+}
+
+const codeOf = (error: unknown): RemoteFaultCode | null =>
+  error instanceof AttributedError ? (error.failure.code as RemoteFaultCode) : null;
+
+/** The sessions of a service: room for new ones, and the count of those that were. */
+class Ledger {
+  readonly #service: RemoteService;
+  readonly #limits: RemoteLimits;
+  readonly #clock: Clock;
+  readonly #room = new Waiters();
+  readonly #closing = new WeakMap<RemoteSession, Promise<void>>();
+  /** Sessions that are open, being opened or being closed. */
+  #taken = 0;
+  #counts = { opened: 0, closed: 0, leftBehind: 0, active: 0, peak: 0, queued: 0 };
+
+  constructor(service: RemoteService, { limits, clock }: { readonly limits: RemoteLimits; readonly clock: Clock }) {
+    this.#service = service;
+    this.#limits = limits;
+    this.#clock = clock;
+  }
+
+  get counts(): SessionCounts {
+    return { ...this.#counts };
+  }
+
+  /** Waits for room. One that the service has no room for all the same waits until one of ours ends, or a while. */
+  async open(task: Task, options: { readonly signal: AbortSignal; readonly seed: number }): Promise<RemoteSession> {
+    const { signal } = options;
+    const { capacity } = this.#service;
+    let isCounted = false;
+    const waits = (): void => {
+      if (!isCounted) this.#counts.queued++;
+      isCounted = true;
+    };
+    for (let pauseMs = backoffMs.first; ; pauseMs = Math.min(2 * pauseMs, backoffMs.most)) {
+      while (capacity !== null && this.#taken >= capacity) {
+        waits();
+        await this.#room.wait(signal);
+      }
+      this.#taken++;
+      try {
+        return await this.#openNow(task, options);
+      } catch (error) {
+        this.#release();
+        if (signal.aborted || codeOf(error) !== "remote-capacity") throw error;
+      }
+      waits();
+      await this.#pause(pauseMs, signal);
+    }
+  }
+
+  #openNow(task: Task, { signal, seed }: { readonly signal: AbortSignal; readonly seed: number }): Promise<RemoteSession> {
+    const bound = { ms: this.#limits.openMs, clock: this.#clock, signal };
+    return this.unlessLate(`open a session for task "${task.id}"`, bound, async (inner) => {
+      const session = await this.#service.open(task, { signal: inner, seed });
+      this.#counts.opened++;
+      this.#counts.active++;
+      this.#counts.peak = Math.max(this.#counts.peak, this.#counts.active);
+      return session;
+    });
+  }
+
+  /** As {@link bounded}; a session that comes when nobody waits for it any more is closed. */
+  async unlessLate(
+    what: string,
+    bound: Bound,
+    action: (signal: AbortSignal) => Promise<RemoteSession>,
+  ): Promise<RemoteSession> {
+    let opening: Promise<RemoteSession> | null = null;
+    try {
+      return await bounded(what, bound, (signal) => (opening = action(signal)));
+    } catch (error) {
+      void (opening as Promise<RemoteSession> | null)?.then(
+        (session) => this.close(session),
+        () => undefined,
+      );
+      throw error;
+    }
+  }
+
+  /** Resolves when the session is closed, or left behind. Once, however often it is called. */
+  close(session: RemoteSession): Promise<void> {
+    const begun = this.#closing.get(session) ?? this.#close(session);
+    this.#closing.set(session, begun);
+    return begun;
+  }
+
+  async #close(session: RemoteSession): Promise<void> {
+    try {
+      await withDeadline(() => session.close(), { timeoutMs: this.#limits.closeMs, clock: this.#clock });
+      this.#counts.closed++;
+    } catch {
+      // The episode is over, and its reward is known: a lease of the service's ends what is left.
+      this.#counts.leftBehind++;
+    }
+    this.#counts.active--;
+    this.#release();
+  }
+
+  #release(): void {
+    this.#taken--;
+    this.#room.wake();
+  }
+
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const woken = new AbortController();
+    const cancel = this.#clock.after(ms, () => woken.abort());
+    try {
+      await withDeadline(() => this.#room.wait(woken.signal).catch(() => undefined), { timeoutMs: Infinity, signal });
+    } finally {
+      cancel();
+      woken.abort();
+    }
+  }
+}
+
+function checkSize({ tools, guidelines }: RemoteSession, { maxTools, maxCharacters }: RemoteLimits): void {
+  if (tools.length > maxTools) {
+    throw remoteFault("remote-invalid", `Cannot use ${tools.length} tools of a session: at most ${maxTools} are taken.`);
+  }
+  const characters = (tool: Tool): number => dumpJson(tool.definition).length;
+  const size = tools.reduce((sum, tool) => sum + characters(tool), guidelines.length);
+  if (size <= maxCharacters) return;
+  const message = `Cannot use the tools and guidelines of a session: they have ${size} characters, at most ${maxCharacters} are taken.`;
+  throw remoteFault("remote-invalid", message);
+}
+
+type EnvironmentParts = { readonly limits: RemoteLimits; readonly clock: Clock; readonly close: () => Promise<void> };
+
+function remoteEnvironment(task: Task, session: RemoteSession, { limits, clock, close }: EnvironmentParts): Environment {
+  const seen = createHash("sha256");
+  let broken: unknown = null;
+  const within = async <T>(
+    what: string,
+    bound: { readonly ms: number; readonly signal: AbortSignal | undefined },
+    action: (signal: AbortSignal) => Promise<T>,
+  ): Promise<T> => {
+    if (broken !== null) throw broken;
+    try {
+      return await bounded(what, { ...bound, clock }, action);
+    } catch (error) {
+      // What the service did, or still does, is not known: nothing more of this session can be trusted.
+      broken = error;
+      throw error;
+    }
+  };
+  return {
+    task,
+    guidelines: session.guidelines,
+    tools: session.tools,
+    info: session.info,
+    call: (call, { signal } = none) =>
+      within(`carry out "${call.name}"`, { ms: limits.callMs, signal }, async (inner) => {
+        const result = await session.call(call, { signal: inner });
+        checkResult(call.name, result, limits);
+        seen.update(dumpJson([call.name, call.arguments, result.text, result.isError]));
+        return result;
+      }),
+    hear: (utterance, { signal } = none) =>
+      within("pass on the utterance", { ms: limits.callMs, signal }, async (inner) => {
+        await session.hear(utterance, { signal: inner });
+        seen.update(dumpJson(["say", utterance]));
+      }),
+    grade: (ending, { signal } = none) =>
+      within("grade", { ms: limits.gradeMs, signal }, (inner) => session.grade(ending, { signal: inner })),
+    // Of what was called and answered: the state itself is elsewhere.
+    digest: () => seen.copy().digest("hex"),
+    close,
+  };
+}
+
+const none: { readonly signal?: AbortSignal } = {};
+
+function checkResult(name: string, { text }: ToolResult, { maxCharacters }: RemoteLimits): void {
+  if (typeof text !== "string" || text.length <= maxCharacters) return;
+  const message = `Cannot read the result of "${name}": it has ${text.length} characters, at most ${maxCharacters} are taken.`;
+  throw remoteFault("remote-invalid", message);
+}
