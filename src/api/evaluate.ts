@@ -138,6 +138,7 @@ async function orderTasks(
   if (taskIds === null && !shuffle) return settings;
   const { source, defaultSplit, defaultTasks } = await loadEnvironment(settings.env, {
     data: settings.data,
+    envTasks: settings.envTasks,
     ...surroundings,
   });
   const split = settings.split ?? defaultSplit;
@@ -204,11 +205,11 @@ async function chooseJudge(
   };
 }
 
-type Source = Pick<RolloutSettings, "env" | "data" | "split">;
+type Source = Pick<RolloutSettings, "env" | "data" | "envTasks" | "split">;
 
 /** The environment of results, and the attribution of their failures. The judge's first failure is reported, and stands for the others. */
-async function openSource({ env, data, split }: Source, { surroundings, judge, notice, signal }: Scoring) {
-  const { source: environment, defaultSplit } = await loadEnvironment(env, { data, ...surroundings });
+async function openSource({ env, data, envTasks, split }: Source, { surroundings, judge, notice, signal }: Scoring) {
+  const { source: environment, defaultSplit } = await loadEnvironment(env, { data, envTasks, ...surroundings });
   let isReported = false;
   const gradeFault = createFaultGrader({
     environment,
@@ -249,7 +250,10 @@ async function scoreFrom(
     const value = configuration instanceof Map ? configuration.get(name) : null;
     return typeof value === "string" ? value : null;
   };
-  const source = { env: recorded("env") ?? given.env, data: recorded("data"), split: recorded("split") };
+  const source = {
+    ...{ env: recorded("env") ?? given.env, data: recorded("data") },
+    ...{ envTasks: recorded("envTasks"), split: recorded("split") },
+  };
   return (await scoreFolder(from, source, scoring)).result;
 }
 

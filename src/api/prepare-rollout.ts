@@ -63,7 +63,10 @@ export async function prepareRollout(
     );
   }
   const limits = { environmentMs: given.environmentTimeout * 1000, graderMs: given.gradingTimeout * 1000 };
-  const loaded = await loadEnvironment(given.env, { data: given.data, ...context, limits });
+  const loaded = await loadEnvironment(given.env, {
+    ...{ data: given.data, envTasks: given.envTasks, limits },
+    ...context,
+  });
   const environment = loaded.source;
   const split = given.split ?? loaded.defaultSplit;
   const policy = choosePolicy(given, context);

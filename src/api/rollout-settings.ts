@@ -157,11 +157,12 @@ export const groupSettings = section("Groups", {
 export const rolloutSettings = {
   ...section("Tasks", {
     env: text("<name|file>", "the name of an environment or a file", "bookshop").help(
-      "environment: bookshop, tau-bench/retail, tau-bench/airline, or a module whose default export is one (./my-env.ts)",
+      "environment: bookshop, tau-bench/retail, tau-bench/airline, a module whose default export is one (./my-env.ts), or the address of a remote one (mcp:<command or url>)",
     ),
     data: folder.help(
       'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
     ),
+    envTasks: file.help("JSON lines with the tasks of a remote environment that has none of its own (mcp:)"),
     split: named("a split").help("which tasks: train, test, ... (default: the environment's usual one)"),
     tasks: custom("<list>", { default: null, expected: 'a list like 0-49,60 or "all"', schema: taskList }).help(
       'indexes of tasks, like 0-49,60, or "all" (default: all; the first 8 of the bookshop)',

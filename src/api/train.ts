@@ -228,7 +228,10 @@ async function readTrainingToResume(folder: string, options: TrainOptions): Prom
 async function prepareTraining({ settings, base: given, surroundings }: TrainingSettings) {
   const base = withShippedModel({ ...given, engine: "embedded" });
   const { cwd } = surroundings;
-  const { source: environment, defaultSplit } = await loadEnvironment(base.env, { data: base.data, ...surroundings });
+  const { source: environment, defaultSplit } = await loadEnvironment(base.env, {
+    ...{ data: base.data, envTasks: base.envTasks },
+    ...surroundings,
+  });
   const split = checkSplit(environment, base.split ?? defaultSplit);
   const evalSplit = checkSplit(
     environment,
