@@ -171,7 +171,9 @@ describe("remoteSource()", () => {
       "remote-invalid",
     );
     const many = service({}, { tools: Array.from({ length: 3 }, () => tool) });
-    expect(await codeOf(remoteSource(many.made, { limits: { maxTools: 2 } }).open(task, options))).toBe("remote-invalid");
+    expect(await codeOf(remoteSource(many.made, { limits: { maxTools: 2 } }).open(task, options))).toBe(
+      "remote-invalid",
+    );
     expect([log, many.log]).toMatchObject([{ closed: 1 }, { closed: 1 }]);
   });
 

@@ -165,7 +165,10 @@ class Ledger {
     }
   }
 
-  #openNow(task: Task, { signal, seed }: { readonly signal: AbortSignal; readonly seed: number }): Promise<RemoteSession> {
+  #openNow(
+    task: Task,
+    { signal, seed }: { readonly signal: AbortSignal; readonly seed: number },
+  ): Promise<RemoteSession> {
     const bound = { ms: this.#limits.openMs, clock: this.#clock, signal };
     return this.unlessLate(`open a session for task "${task.id}"`, bound, async (inner) => {
       const session = await this.#service.open(task, { signal: inner, seed });
@@ -232,7 +235,10 @@ class Ledger {
 
 function checkSize({ tools, guidelines }: RemoteSession, { maxTools, maxCharacters }: RemoteLimits): void {
   if (tools.length > maxTools) {
-    throw remoteFault("remote-invalid", `Cannot use ${tools.length} tools of a session: at most ${maxTools} are taken.`);
+    throw remoteFault(
+      "remote-invalid",
+      `Cannot use ${tools.length} tools of a session: at most ${maxTools} are taken.`,
+    );
   }
   const characters = (tool: Tool): number => dumpJson(tool.definition).length;
   const size = tools.reduce((sum, tool) => sum + characters(tool), guidelines.length);
@@ -243,7 +249,11 @@ function checkSize({ tools, guidelines }: RemoteSession, { maxTools, maxCharacte
 
 type EnvironmentParts = { readonly limits: RemoteLimits; readonly clock: Clock; readonly close: () => Promise<void> };
 
-function remoteEnvironment(task: Task, session: RemoteSession, { limits, clock, close }: EnvironmentParts): Environment {
+function remoteEnvironment(
+  task: Task,
+  session: RemoteSession,
+  { limits, clock, close }: EnvironmentParts,
+): Environment {
   const seen = createHash("sha256");
   let broken: unknown = null;
   const within = async <T>(
@@ -265,27 +275,27 @@ function remoteEnvironment(task: Task, session: RemoteSession, { limits, clock, 
     guidelines: session.guidelines,
     tools: session.tools,
     info: session.info,
-    call: (call, { signal } = none) =>
-      within(`carry out "${call.name}"`, { ms: limits.callMs, signal }, async (inner) => {
+    call: (call, options) =>
+      within(`carry out "${call.name}"`, { ms: limits.callMs, signal: options?.signal }, async (inner) => {
         const result = await session.call(call, { signal: inner });
         checkResult(call.name, result, limits);
         seen.update(dumpJson([call.name, call.arguments, result.text, result.isError]));
         return result;
       }),
-    hear: (utterance, { signal } = none) =>
-      within("pass on the utterance", { ms: limits.callMs, signal }, async (inner) => {
+    hear: (utterance, options) =>
+      within("pass on the utterance", { ms: limits.callMs, signal: options?.signal }, async (inner) => {
         await session.hear(utterance, { signal: inner });
         seen.update(dumpJson(["say", utterance]));
       }),
-    grade: (ending, { signal } = none) =>
-      within("grade", { ms: limits.gradeMs, signal }, (inner) => session.grade(ending, { signal: inner })),
+    grade: (ending, options) =>
+      within("grade", { ms: limits.gradeMs, signal: options?.signal }, (inner) =>
+        session.grade(ending, { signal: inner }),
+      ),
     // Of what was called and answered: the state itself is elsewhere.
     digest: () => seen.copy().digest("hex"),
     close,
   };
 }
-
-const none: { readonly signal?: AbortSignal } = {};
 
 function checkResult(name: string, { text }: ToolResult, { maxCharacters }: RemoteLimits): void {
   if (typeof text !== "string" || text.length <= maxCharacters) return;
