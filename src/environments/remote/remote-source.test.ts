@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 import type { Environment, Task, ToolResult } from "../../core/environment.ts";
+import { AttributedError, messageOf } from "../../core/failure.ts";
 import { createTaskset } from "../../core/taskset.ts";
 import { toolFromDefinition } from "../../core/message.ts";
 import { remoteFault, remoteSource, type RemoteService, type RemoteSession } from "./index.ts";
@@ -49,7 +50,7 @@ const options = { signal: new AbortController().signal, seed: 0 };
 const codeOf = async (promise: unknown): Promise<string> =>
   Promise.resolve(promise).then(
     () => "none",
-    (error: { failure?: { code: string }; message: string }) => error.failure?.code ?? error.message,
+    (error: unknown) => (error instanceof AttributedError ? error.failure.code : messageOf(error)),
   );
 
 afterEach(() => vi.useRealTimers());

@@ -142,14 +142,14 @@ class Ledger {
   /** Waits for room. One that the service has no room for all the same waits until one of ours ends, or a while. */
   async open(task: Task, options: { readonly signal: AbortSignal; readonly seed: number }): Promise<RemoteSession> {
     const { signal } = options;
-    const { capacity } = this.#service;
+    const hasRoom = (): boolean => this.#service.capacity === null || this.#taken < this.#service.capacity;
     let isCounted = false;
     const waits = (): void => {
       if (!isCounted) this.#counts.queued++;
       isCounted = true;
     };
     for (let pauseMs = backoffMs.first; ; pauseMs = Math.min(2 * pauseMs, backoffMs.most)) {
-      while (capacity !== null && this.#taken >= capacity) {
+      while (!hasRoom()) {
         waits();
         await this.#room.wait(signal);
       }
