@@ -50,6 +50,8 @@ export interface RemoteSession {
   /** Shown to the policy from the first turn to the last. */
   readonly tools: readonly Tool[];
   readonly info: JsonObject;
+  /** As of an environment: the text that the world itself begins with. @default null */
+  readonly opening?: string | null;
   call(call: EnvironmentCall, options: RemoteCallOptions): Promise<ToolResult>;
   /** What the agent said to the user. A service that has no use for it resolves. */
   hear(utterance: string, options: RemoteCallOptions): Promise<void>;

@@ -18,7 +18,7 @@ function service(parts: Partial<RemoteService> = {}, session: Partial<RemoteSess
   const made: RemoteService = {
     name: "far",
     splits: ["test"],
-    users: ["request"],
+    users: ["task"],
     argumentErrors: "environment",
     capacity: null,
     isDeterministic: false,

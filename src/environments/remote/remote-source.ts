@@ -25,7 +25,7 @@ export type RemoteLimits = {
   readonly closeMs: number;
   /** @default 512 */
   readonly maxTools: number;
-  /** Of a result's text, the guidelines, and all tool definitions together. @default 10000000 */
+  /** Of a result's text; of the guidelines, the opening and all tool definitions together. @default 10000000 */
   readonly maxCharacters: number;
 };
 
@@ -233,7 +233,7 @@ class Ledger {
   }
 }
 
-function checkSize({ tools, guidelines }: RemoteSession, { maxTools, maxCharacters }: RemoteLimits): void {
+function checkSize({ tools, guidelines, opening }: RemoteSession, { maxTools, maxCharacters }: RemoteLimits): void {
   if (tools.length > maxTools) {
     throw remoteFault(
       "remote-invalid",
@@ -241,7 +241,7 @@ function checkSize({ tools, guidelines }: RemoteSession, { maxTools, maxCharacte
     );
   }
   const characters = (tool: Tool): number => dumpJson(tool.definition).length;
-  const size = tools.reduce((sum, tool) => sum + characters(tool), guidelines.length);
+  const size = tools.reduce((sum, tool) => sum + characters(tool), guidelines.length + (opening ?? "").length);
   if (size <= maxCharacters) return;
   const message = `Cannot use the tools and guidelines of a session: they have ${size} characters, at most ${maxCharacters} are taken.`;
   throw remoteFault("remote-invalid", message);
@@ -275,6 +275,7 @@ function remoteEnvironment(
     guidelines: session.guidelines,
     tools: session.tools,
     info: session.info,
+    opening: session.opening ?? null,
     call: (call, options) =>
       within(`carry out "${call.name}"`, { ms: limits.callMs, signal: options?.signal }, async (inner) => {
         const result = await session.call(call, { signal: inner });
