@@ -1,7 +1,7 @@
 // The gateway: requests of agent programs in three dialects, and of whoever opens, rewards and ends their sessions. Pure of
-// sockets: a request is a value, an answer is a value or a stream of text. Sockets are in `listen.ts`.
+// sockets: a request is a value, an answer is a value or a stream of text. Sockets are in `serve-socket.ts`.
 
-import { createHash, timingSafeEqual } from "node:crypto";
+import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { type Episode, messageOf } from "../core/index.ts";
 import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
@@ -130,7 +130,7 @@ export class GatewayHandler {
     const session = await this.#sessions.find(key);
     const request = dialect.read(parsed, session.items);
     if (counts) return json(200, { input_tokens: session.countTokens(request) });
-    const digest = createHash("sha256").update(url).update("\n").update(body).digest("hex");
+    const digest = hash("sha256", Buffer.concat([Buffer.from(`${url}\n`), body]));
     const call = session.begin(request, { dialect: dialect.name, digest });
     if (!request.isStreamed) {
       const answer = await call.answer;
@@ -270,7 +270,7 @@ export class GatewayHandler {
   /** Compared in constant time. */
   #isToken(credential: string): boolean {
     const { token } = this.#options;
-    const digest = (text: string): Buffer => createHash("sha256").update(text).digest();
+    const digest = (text: string): Buffer => hash("sha256", text, "buffer");
     return token !== null && timingSafeEqual(digest(credential), digest(token));
   }
 

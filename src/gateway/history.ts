@@ -51,10 +51,15 @@ export type Continuation = {
   readonly sampled: ReadonlyMap<number, SampledTurn>;
 };
 
-type Place = { readonly next: Map<string, Place>; turns: SampledTurn[] };
+type Place = {
+  readonly next: Map<string, Place>;
+  turns: SampledTurn[];
+  /** The step that was taken last: comparing a long text is many times cheaper than hashing it. */
+  recent: { readonly key: string; readonly place: Place } | null;
+};
 
 export class History {
-  readonly #root: Place = { next: new Map(), turns: [] };
+  readonly #root = emptyPlace();
   /** Behind the answer of each turn. */
   readonly #places = new Map<SampledTurn, Place>();
   readonly #toolSets = new Map<string, ToolSet>();
@@ -78,7 +83,7 @@ export class History {
     let hasOtherTools = false;
     const sampled = new Map<number, SampledTurn>();
     for (let at = 0; at < keys.length; at++) {
-      place = place.next.get(keys[at]!);
+      place = next(place, keys[at]!);
       if (place === undefined) break;
       known = at + 1;
       const last = place.turns.at(-1);
@@ -106,11 +111,23 @@ export class History {
   }
 }
 
-function step(place: Place, key: string): Place {
+function emptyPlace(): Place {
+  return { next: new Map(), turns: [], recent: null };
+}
+
+function next(place: Place, key: string): Place | undefined {
+  if (place.recent?.key === key) return place.recent.place;
   const known = place.next.get(key);
+  if (known !== undefined) place.recent = { key, place: known };
+  return known;
+}
+
+function step(place: Place, key: string): Place {
+  const known = next(place, key);
   if (known !== undefined) return known;
-  const made: Place = { next: new Map(), turns: [] };
+  const made = emptyPlace();
   place.next.set(key, made);
+  place.recent = { key, place: made };
   return made;
 }
 
@@ -128,9 +145,11 @@ function choose(turns: readonly SampledTurn[], message: Message, tools: ToolSet)
 
 /** The conversation up to and including an answer, as it is rendered. */
 export function conversationOf(turn: SampledTurn): Message[] {
-  const parts: (readonly Message[])[] = [];
-  for (let at: SampledTurn | null = turn; at !== null; at = at.basis) parts.push([...at.rendered, at.answer]);
-  return parts.toReversed().flat();
+  const turns: SampledTurn[] = [];
+  for (let at: SampledTurn | null = turn; at !== null; at = at.basis) turns.push(at);
+  const messages: Message[] = [];
+  for (const { rendered, answer } of turns.reverse()) messages.push(...rendered, answer);
+  return messages;
 }
 
 /** The same up to the answer, as its client has it: answers by what it was told. */

@@ -7,7 +7,7 @@ import { type EpisodeOptions, type ExportSamples, type GroupPolicy, keepAllGroup
 import { type FileRunStore, openRunFolder, type ResumedRun } from "../store/index.ts";
 import { fetchFrom } from "./in-process.ts";
 import { GatewayHandler, type GatewayHttpRequest, type GatewayHttpResponse } from "./gateway.ts";
-import { listen } from "./listen.ts";
+import { serveSocket } from "./serve-socket.ts";
 import { type SessionCounters, type ClientSampling } from "./session.ts";
 import { Sessions } from "./sessions.ts";
 
@@ -134,7 +134,7 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
     handle: (request) => handler.handle(request),
     fetch: (input, init) => fetchFrom(handler, new Request(input, init)),
     listen: ({ host = "127.0.0.1", port = 8900 } = {}) =>
-      listen(handler, { host, port, hasToken: token !== null, maxBodyBytes }),
+      serveSocket(handler, { host, port, hasToken: token !== null, maxBodyBytes }),
     open: async (session = {}) => {
       const opened = await sessions.create(session);
       return { id: opened.session.settings.id, key: opened.key };

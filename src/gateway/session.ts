@@ -111,6 +111,8 @@ export class Session {
   /** Calls in flight, and those whose answers were not delivered. */
   readonly #byDigest = new Map<string, OpenCall>();
   readonly #controller = new AbortController();
+  /** Of every call, but for its sampling. */
+  readonly #options: ReturnType<typeof resolveOptions>;
   readonly #ignoredSampling: Record<string, number> = {};
   #ignoredTools = 0;
   #calls = 0;
@@ -128,6 +130,11 @@ export class Session {
     this.#parts = parts;
     this.#record = new SessionRecord(parts.renderer, deriveSeed(0, settings.id).toString(16).padStart(8, "0"));
     this.#usedAt = parts.clock.now();
+    const { id, groupId, seed, episode } = settings;
+    this.#options = resolveOptions(id, {
+      ...{ ...episode, episodeId: id, groupId, seed, clock: parts.clock, signal: this.#controller.signal },
+      limits: { maxTurns: Number.MAX_SAFE_INTEGER, ...episode.limits },
+    });
   }
 
   /** What earlier answers said, for dialects that refer to them. */
@@ -356,16 +363,11 @@ export class Session {
     const { renderer, clock } = this.#parts;
     const tools = request.mayCall ? prompt.tools.tools : [];
     const generation = this.#generation;
-    const { id, groupId, seed, episode } = this.settings;
-    const { signal } = this.#controller;
-    const limits = { maxTurns: Number.MAX_SAFE_INTEGER, ...episode.limits };
-    const options = resolveOptions(id, {
-      ...{ ...episode, episodeId: id, groupId, seed, sampling, clock, signal, limits },
-      // A seed that somebody states is used.
-      seedTurns: (episode.seedTurns ?? false) && sampling.seed === null,
-    });
+    // A seed that somebody states is used.
+    const seedTurns = this.#options.seedTurns && sampling.seed === null;
+    const options = { ...this.#options, sampling, seedTurns };
     const { maxSampledTokens } = options.limits;
-    const deadlines = new DeadlineRunner({ clock, signal });
+    const deadlines = new DeadlineRunner({ clock, signal: this.#controller.signal });
     const attempts: Attempt[] = [];
     const start = clock.now();
     for (let discarded = 0; ; discarded++) {
@@ -381,7 +383,7 @@ export class Session {
       ).catch((error: unknown) => {
         throw this.#gatewayError(error, prompt.buffer.length);
       });
-      if (this.#isEnded || generation !== this.#generation) throw endedError(id);
+      if (this.#isEnded || generation !== this.#generation) throw endedError(this.settings.id);
       const turn = makeTurn(result, {
         ...{ index: this.#record.turns.length, parent: prompt.parent, ...prompt.facts },
         observationTokens: prompt.buffer.view(prompt.observedFrom),

@@ -5,7 +5,7 @@
 //                     ├─ idle too long ────► the same with a reward, "cancelled" without ─┼─► stored ─► group decided when full
 //                     └─ process stops ────► in the journal; the next process takes it up ┘
 
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import type {
   Engine,
   Episode,
@@ -136,11 +136,11 @@ export class Sessions {
 
   /** The session of a key. Opens one where first use does; throws a `GatewayError` otherwise. */
   async find(key: string): Promise<Session> {
-    const hash = hashOf(key);
-    const id = this.#byKey.get(hash);
+    const keyHash = hashOf(key);
+    const id = this.#byKey.get(keyHash);
     const known = id === undefined ? undefined : this.#open.get(id);
     if (known !== undefined) return known.session;
-    const ended = this.#ended.get(hash);
+    const ended = this.#ended.get(keyHash);
     if (ended !== undefined) {
       throw new GatewayError("session-ended", `Cannot serve the request: session "${ended}" has ended.`);
     }
@@ -152,8 +152,8 @@ export class Sessions {
     }
     // The first requests of a program may come at once.
     const opening =
-      this.#opening.get(hash) ?? this.create({ id: nameOf(key) }, key).finally(() => this.#opening.delete(hash));
-    this.#opening.set(hash, opening);
+      this.#opening.get(keyHash) ?? this.create({ id: nameOf(key) }, key).finally(() => this.#opening.delete(keyHash));
+    this.#opening.set(keyHash, opening);
     return (await opening).session;
   }
 
@@ -271,7 +271,7 @@ export class Sessions {
     for (const id of earlier.decided) this.#begun.add(id);
     for (const { id, events, undecided } of earlier.ended) {
       const facts = factsIn(events);
-      for (const hash of keysIn(events)) this.#ended.set(hash, id);
+      for (const keyHash of keysIn(events)) this.#ended.set(keyHash, id);
       this.#nextGroup = Math.max(this.#nextGroup, facts.group_index + 1);
       if (undecided !== null) this.#restoredGroup(facts, undecided.task.id).episodes.push(undecided);
     }
@@ -282,7 +282,9 @@ export class Sessions {
       const facts = factsIn(events);
       const { task } = this.#restoredGroup(facts, start.taskId);
       this.#add(task, facts, { id: start.episodeId, seed: start.seed }).restore(events);
-      for (const hash of keysIn(events)) if (hash !== facts.key_sha256) this.#ended.set(hash, start.episodeId);
+      for (const keyHash of keysIn(events)) {
+        if (keyHash !== facts.key_sha256) this.#ended.set(keyHash, start.episodeId);
+      }
     }
     // The process ended between the last session of a group and its decision.
     for (const group of this.#groups.values()) if (group.episodes.length >= group.size) await this.#decide(group);
@@ -402,7 +404,7 @@ function newKey(): string {
 }
 
 function hashOf(key: string): string {
-  return createHash("sha256").update(key).digest("hex");
+  return hash("sha256", key);
 }
 
 /** What a session of first use is called: its key where that is a plain name, and not where it looks like a secret. */
@@ -420,8 +422,8 @@ function taskOf(id: string, index: number): Task {
 /** Hashes of all keys that a session has had. */
 function keysIn(events: readonly EpisodeEvent[]): string[] {
   return events.flatMap((event) => {
-    const hash = event.type === "session" ? event.session.get("key_sha256") : null;
-    return typeof hash === "string" ? [hash] : [];
+    const keyHash = event.type === "session" ? event.session.get("key_sha256") : null;
+    return typeof keyHash === "string" ? [keyHash] : [];
   });
 }
 

@@ -9,3 +9,4 @@ export { showTarget } from "./http-failure.ts";
 export { createHttpPool } from "./http-pool.ts";
 export * from "./reply.ts";
 export { GrowingBodies, type RequestBody } from "./request-body.ts";
+export { type Listener, listen } from "./listen.ts";

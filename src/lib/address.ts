@@ -5,8 +5,13 @@
  * its own origin. Requests without a body would otherwise need no permission. A browser is a program of
  * this machine that does what pages say, so pages count by where they come from.
  */
-export function isFromThisMachine(headers: Headers): boolean {
-  const [host, origin] = [headers.get("host"), headers.get("origin")];
+export function isFromThisMachine({
+  host,
+  origin,
+}: {
+  readonly host: string | null;
+  readonly origin: string | null;
+}): boolean {
   return isLocalAddress(`http://${host ?? ""}`) && (origin === null || isLocalAddress(origin));
 }
 

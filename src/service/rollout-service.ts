@@ -2,14 +2,11 @@
 // engines and files are values.
 
 import { createHash, timingSafeEqual } from "node:crypto";
-import { once } from "node:events";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { getRequestListener } from "@hono/node-server";
 import { Hono } from "hono";
-import { ConfigurationError, type GroupRecord } from "../core/index.ts";
+import type { GroupRecord } from "../core/index.ts";
+import { type Listener, listen } from "../http/index.ts";
 import { type Clock, systemClock } from "../lib/clock.ts";
-import { isFromThisMachine, isLoopback } from "../lib/address.ts";
 import { EpisodePool } from "./episode-pool.ts";
 import { GroupRequests } from "./group-requests.ts";
 import { JobStore } from "./job-store.ts";
@@ -21,10 +18,6 @@ import { readGroup, readProducer } from "./requests.ts";
 import { serviceRoutes } from "./routes.ts";
 import { ServiceError } from "./service-error.ts";
 import { defaultServiceLimits, type ServiceLimits, type ServiceParts } from "./service-options.ts";
-
-/** Longest wait of a closing service for responses in flight, and between two checks. */
-const mostClosingMs = 1000;
-const closingStepMs = 10;
 
 export type RolloutServiceOptions = {
   readonly limits?: Partial<ServiceLimits>;
@@ -53,7 +46,7 @@ export interface RolloutService {
   /** Responds to a request without a socket. Never rejects. */
   handle(request: Request): Promise<Response>;
   /** Serves on a socket. Rejects with a `ConfigurationError` when the address is not available or not safe without a token. */
-  listen(address?: ServiceAddress): Promise<{ readonly url: string; close(): Promise<void> }>;
+  listen(address?: ServiceAddress): Promise<Listener>;
   /** Resumes what earlier processes accepted. Call before the first request. */
   restore(
     earlier: readonly LoggedRequest[],
@@ -115,7 +108,7 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
       return producers.live.map(({ producerId: id, status, batches }) => ({ id, state: status.state, batches }));
     },
     handle: async (request) => app.fetch(request),
-    listen: (address = {}) => listen((request) => app.fetch(request), { token, ...address }),
+    listen: (address = {}) => listenFor((request) => app.fetch(request), { token, ...address }),
     restore: async (earlier, { decided }) => {
       for (const line of earlier) if ("groupIndex" in line) jobs.reserveNumber(line.groupIndex);
       await requests.restore(earlier, { decided, read: readGroup });
@@ -129,55 +122,18 @@ export function createRolloutService(parts: ServiceParts, options: RolloutServic
   };
 }
 
-async function listen(
+function listenFor(
   fetch: (request: Request) => Response | Promise<Response>,
   { token, host = "127.0.0.1", port = 8800 }: ServiceAddress & { readonly token: string | null },
-): Promise<{ readonly url: string; close(): Promise<void> }> {
-  if (token === null && !isLoopback(host)) {
-    throw new ConfigurationError(
-      `Cannot serve on ${host} without a token: others on the network could use the service; give it a token.`,
-    );
-  }
-  const guarded = (request: Request): Response | Promise<Response> =>
-    token !== null || isFromThisMachine(request.headers)
-      ? fetch(request)
-      : new ServiceError(
-          "forbidden",
-          "Cannot serve the request: without a token only programs of this machine are served, under the name localhost; give the service a token.",
-        ).toResponse();
-  const answer = getRequestListener(guarded, { overrideGlobalObjects: false });
-  const server = createServer((incoming, outgoing) => void answer(incoming, outgoing));
-  // A client that sends slowly holds a socket, not the service.
-  server.headersTimeout = 10_000;
-  server.requestTimeout = 30_000;
-  server.keepAliveTimeout = 30_000;
-  try {
-    server.listen(port, host);
-    await once(server, "listening");
-  } catch (cause) {
-    const { code, message } = cause as NodeJS.ErrnoException;
-    const state = code === "EADDRINUSE" ? "the port is taken" : message;
-    throw new ConfigurationError(`Cannot serve on ${host}:${port}: ${state}; choose another port.`, { cause });
-  }
-  const { address, family, port: taken } = server.address() as AddressInfo;
-  return {
-    url: `http://${family === "IPv6" ? `[${address}]` : address}:${taken}`,
-    close: () => closeGracefully(server),
-  };
-}
-
-/** Responses in flight are sent; idle connections and slow readers do not hold the service up. */
-async function closeGracefully(server: Server): Promise<void> {
-  const closed = new Promise<"closed">((resolve) => {
-    server.close(() => resolve("closed"));
+): Promise<Listener> {
+  const answer = getRequestListener(fetch, { overrideGlobalObjects: false });
+  return listen((incoming, outgoing) => void answer(incoming, outgoing), {
+    ...{ what: "service", host, port, hasToken: token !== null, requestTimeoutMs: 30_000 },
+    forbid: (outgoing, message) => {
+      const { status, body, headers } = new ServiceError("forbidden", message).toAnswer();
+      outgoing.writeHead(status, headers).end(body);
+    },
   });
-  // Connections become idle a moment after their last response was sent, and no event says when.
-  for (let waited = 0; waited < mostClosingMs; waited += closingStepMs) {
-    server.closeIdleConnections();
-    if ((await Promise.race([closed, systemClock.sleep(closingStepMs)])) === "closed") return;
-  }
-  server.closeAllConnections();
-  await closed;
 }
 
 /** Throws a `ServiceError`. The type must be JSON: a web page of another origin cannot send that without permission. */

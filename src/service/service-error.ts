@@ -33,12 +33,21 @@ export class ServiceError extends Error {
   }
 
   /** `redact` takes secrets out of the message. */
-  toResponse(redact: (text: string) => string = (text) => text): Response {
+  toAnswer(redact: (text: string) => string = (text) => text): {
+    readonly status: number;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: string;
+  } {
     const headers: Record<string, string> = { "content-type": "application/json" };
     if (this.retryAfter !== null) headers["retry-after"] = String(this.retryAfter);
     if (this.code === "unauthorized") headers["www-authenticate"] = "Bearer";
     const body = JSON.stringify({ error: { code: this.code, message: redact(this.message) } });
-    return new Response(body, { status: statuses[this.code], headers });
+    return { status: statuses[this.code], headers, body };
+  }
+
+  toResponse(redact?: (text: string) => string): Response {
+    const { body, ...rest } = this.toAnswer(redact);
+    return new Response(body, rest);
   }
 }
 

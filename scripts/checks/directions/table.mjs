@@ -41,7 +41,7 @@ export const modules = {
   },
   trajectories: { imports: ["core", "lib"], browser: true },
 
-  // The one HTTP pool that engines and models behind an API share.
+  // The one HTTP pool that engines and models behind an API share, and the one socket that gateway and service listen on.
   http: {
     imports: ["core", "lib"],
     packages: { undici: "http/http-pool.ts", "eventsource-parser": "http/event-stream.ts" },
@@ -91,11 +91,11 @@ export const modules = {
 
   // Node's own server and no framework: only the socket says whether an answer was delivered.
   gateway: {
-    imports: ["core", "lib", "python-semantics", "trajectories", "rollout", "store"],
+    imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store"],
     packages: { zod: "*" },
   },
   service: {
-    imports: ["core", "lib", "python-semantics", "rollout", "queue"],
+    imports: ["core", "lib", "python-semantics", "http", "rollout", "queue"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },
   },
   "learner/model": { imports: ["core", "lib"] },

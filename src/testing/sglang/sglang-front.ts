@@ -74,7 +74,10 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
   const app = new Hono<FrontEnvironment>();
   if (options.refusesStrangers === true) {
     app.use(async (context, next) => {
-      if (!isFromThisMachine(context.req.raw.headers)) throw Refusal.forbidden();
+      if (
+        !isFromThisMachine({ host: context.req.header("host") ?? null, origin: context.req.header("origin") ?? null })
+      )
+        throw Refusal.forbidden();
       return next();
     });
   }

@@ -1,0 +1,89 @@
+// The gateway's requests and answers on a socket. Node's own server and no framework: whether an answer has reached its client
+// whole decides whether a repeated request is answered from the record, and only the socket says so.
+
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type Listener, listen } from "../http/index.ts";
+import type { GatewayHandler, GatewayHttpResponse } from "./gateway.ts";
+
+export type SocketOptions = {
+  readonly host: string;
+  readonly port: number;
+  /** False: only programs of this machine are served. */
+  readonly hasToken: boolean;
+  readonly maxBodyBytes: number;
+};
+
+/** Rejects with a `ConfigurationError` when the address is not available, or not safe without a token. */
+export function serveSocket(handler: GatewayHandler, { maxBodyBytes, ...address }: SocketOptions): Promise<Listener> {
+  const serve = async (incoming: IncomingMessage, outgoing: ServerResponse): Promise<void> => {
+    const { headers, method = "GET", url = "/" } = incoming;
+    const body = await readBytes(incoming, maxBodyBytes);
+    if (body === null) {
+      return refuse(outgoing, 413, `Cannot serve the request: the body has more than ${maxBodyBytes} bytes.`);
+    }
+    await send(outgoing, await handler.handle({ method, url, headers, body }));
+  };
+  return listen((incoming, outgoing) => void serve(incoming, outgoing).catch(() => outgoing.destroy()), {
+    ...{ ...address, what: "gateway", requestTimeoutMs: 60_000 },
+    forbid: (outgoing, message) => refuse(outgoing, 403, message),
+  });
+}
+
+function refuse(outgoing: ServerResponse, status: number, message: string): void {
+  const error = { message, type: "invalid_request_error", param: null, code: null };
+  outgoing
+    .writeHead(status, { "content-type": "application/json", connection: "close" })
+    .end(JSON.stringify({ error }));
+}
+
+async function send(
+  outgoing: ServerResponse,
+  { status, headers, body, delivered }: GatewayHttpResponse,
+): Promise<void> {
+  outgoing.on("close", () => {
+    if (outgoing.writableFinished) delivered?.();
+  });
+  if (outgoing.destroyed) return;
+  if (typeof body === "string") {
+    // With its length a body is not sent in chunks, but with the headers in one write.
+    outgoing.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) }).end(body);
+    return;
+  }
+  outgoing.writeHead(status, headers);
+  for await (const text of body) {
+    // What the client does not read any more is still sampled and recorded.
+    if (outgoing.destroyed) return;
+    if (text !== "" && !outgoing.write(text)) await drained(outgoing);
+  }
+  outgoing.end();
+}
+
+function drained(outgoing: ServerResponse): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      outgoing.off("drain", done);
+      outgoing.off("close", done);
+      resolve();
+    };
+    outgoing.on("drain", done);
+    outgoing.on("close", done);
+  });
+}
+
+/** `null`: there are too many. By events: an iterator over a stream costs as much as a small answer. */
+function readBytes(incoming: IncomingMessage, most: number): Promise<Buffer | null> {
+  return new Promise((resolve, reject) => {
+    const parts: Buffer[] = [];
+    let size = 0;
+    incoming.on("data", (part: Buffer) => {
+      size += part.length;
+      if (size > most) {
+        incoming.pause();
+        resolve(null);
+      } else parts.push(part);
+    });
+    incoming.on("end", () => resolve(parts.length === 1 ? parts[0]! : Buffer.concat(parts)));
+    incoming.on("error", reject);
+    incoming.on("close", () => reject(new Error("The client disconnected.")));
+  });
+}

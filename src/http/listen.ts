@@ -1,0 +1,77 @@
+// The socket of a server: bound, guarded and closed. Not a router, and not what reads or answers requests: the rollout service has a
+// framework for that, and the gateway answers by hand, because only its socket says whether a client has had the whole answer.
+
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { ConfigurationError } from "../core/index.ts";
+import { httpAddress, isFromThisMachine, isLoopback } from "../lib/address.ts";
+import { systemClock } from "../lib/clock.ts";
+
+export type ListenOptions = {
+  /** As messages call the server. */
+  readonly what: "gateway" | "service";
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** False: only programs of this machine are served. */
+  readonly hasToken: boolean;
+  /** Of a whole request, in milliseconds. */
+  readonly requestTimeoutMs: number;
+  /** Answers a request that must not be served, with status 403. */
+  readonly forbid: (outgoing: ServerResponse, message: string) => void;
+};
+
+export type Listener = { readonly url: string; close(): Promise<void> };
+
+/** Longest wait of a closing server for answers in flight, and between two checks. */
+const mostClosingMs = 1000;
+const closingStepMs = 10;
+
+/** Rejects with a `ConfigurationError` when the address is not available, or not safe without a token. */
+export async function listen(
+  serve: (incoming: IncomingMessage, outgoing: ServerResponse) => void,
+  { what, host, port, hasToken, requestTimeoutMs, forbid }: ListenOptions,
+): Promise<Listener> {
+  if (!hasToken && !isLoopback(host)) {
+    throw new ConfigurationError(
+      `Cannot serve on ${host} without a token: others on the network could use the ${what}; give it a token.`,
+    );
+  }
+  const server = createServer((incoming, outgoing) => {
+    const { host: named = null, origin = null } = incoming.headers;
+    if (hasToken || isFromThisMachine({ host: named, origin })) return serve(incoming, outgoing);
+    forbid(
+      outgoing,
+      `Cannot serve the request: without a token only programs of this machine are served, under the name localhost; give the ${what} a token.`,
+    );
+  });
+  // A client that sends slowly holds a socket, not the server.
+  server.headersTimeout = 10_000;
+  server.requestTimeout = requestTimeoutMs;
+  server.keepAliveTimeout = 30_000;
+  try {
+    server.listen(port, host);
+    await once(server, "listening");
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    const state = code === "EADDRINUSE" ? "the port is taken" : message;
+    throw new ConfigurationError(`Cannot serve on ${host}:${port}: ${state}; choose another port.`, { cause });
+  }
+  const { address, port: taken } = server.address() as AddressInfo;
+  return { url: httpAddress(address, taken), close: () => closeGracefully(server) };
+}
+
+/** Answers in flight are sent; idle connections and slow readers do not hold the server up. */
+async function closeGracefully(server: Server): Promise<void> {
+  const closed = new Promise<"closed">((resolve) => {
+    server.close(() => resolve("closed"));
+  });
+  // Connections become idle a moment after their last answer was sent, and no event says when.
+  for (let waited = 0; waited < mostClosingMs; waited += closingStepMs) {
+    server.closeIdleConnections();
+    if ((await Promise.race([closed, systemClock.sleep(closingStepMs)])) === "closed") return;
+  }
+  server.closeAllConnections();
+  await closed;
+}
