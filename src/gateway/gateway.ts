@@ -378,7 +378,9 @@ function parseJson(body: Buffer, contentType: GatewayHttpRequest["headers"][stri
 function depthOf(value: unknown, level = 0): number {
   if (typeof value !== "object" || value === null || level > deepest) return level;
   let most = level + 1;
-  for (const one of Object.values(value)) most = Math.max(most, depthOf(one, level + 1));
+  for (const one of Array.isArray(value) ? (value as unknown[]) : Object.values(value)) {
+    if (typeof one === "object") most = Math.max(most, depthOf(one, level + 1));
+  }
   return most;
 }
 

@@ -51,11 +51,15 @@ export type Continuation = {
   readonly sampled: ReadonlyMap<number, SampledTurn>;
 };
 
+/** What of a message counts when histories are compared. */
+type MessageKey = { readonly kind: string; readonly text: string };
+
 type Place = {
-  readonly next: Map<string, Place>;
+  /** By kind and text: a long text that is joined to its kind would be copied for every comparison. */
+  readonly next: Map<string, Map<string, Place>>;
   turns: SampledTurn[];
   /** The step that was taken last: comparing a long text is many times cheaper than hashing it. */
-  recent: { readonly key: string; readonly place: Place } | null;
+  recent: { readonly key: MessageKey; readonly place: Place } | null;
 };
 
 export class History {
@@ -107,7 +111,7 @@ export class History {
     answered.turns.push(turn);
     this.#places.set(turn, answered);
     // Another spelling of the same answer leads to the same conversations.
-    for (const other of others) if (!place.next.has(other)) place.next.set(other, answered);
+    for (const other of others) if (next(place, other) === undefined) lead(place, other, answered);
   }
 }
 
@@ -115,20 +119,24 @@ function emptyPlace(): Place {
   return { next: new Map(), turns: [], recent: null };
 }
 
-function next(place: Place, key: string): Place | undefined {
-  if (place.recent?.key === key) return place.recent.place;
-  const known = place.next.get(key);
+function next(place: Place, key: MessageKey): Place | undefined {
+  const { recent } = place;
+  if (recent !== null && recent.key.kind === key.kind && recent.key.text === key.text) return recent.place;
+  const known = place.next.get(key.kind)?.get(key.text);
   if (known !== undefined) place.recent = { key, place: known };
   return known;
 }
 
-function step(place: Place, key: string): Place {
-  const known = next(place, key);
-  if (known !== undefined) return known;
-  const made = emptyPlace();
-  place.next.set(key, made);
-  place.recent = { key, place: made };
-  return made;
+function step(place: Place, key: MessageKey): Place {
+  return next(place, key) ?? lead(place, key, emptyPlace());
+}
+
+function lead(place: Place, key: MessageKey, to: Place): Place {
+  const ofKind = place.next.get(key.kind);
+  if (ofKind === undefined) place.next.set(key.kind, new Map([[key.text, to]]));
+  else ofKind.set(key.text, to);
+  place.recent = { key, place: to };
+  return to;
 }
 
 /** Of turns whose answers look alike, the one whose call ids or reasoning the client echoes, else the latest. */
@@ -181,27 +189,25 @@ export function inCallOrder(messages: readonly Message[]): readonly Message[] {
   return ordered;
 }
 
-/** What of each message counts when histories are compared. */
-function messageKeys(messages: readonly Message[]): string[] {
-  let places = new Map<string, number>();
+function messageKeys(messages: readonly Message[]): MessageKey[] {
+  let calls: AssistantMessage["toolCalls"] = [];
   return messages.map((message) => {
     switch (message.role) {
       case "system":
-        return `s${message.content}`;
       case "user":
-        return `u${message.content}`;
+        return { kind: message.role, text: message.content };
       case "assistant":
-        places = new Map(message.toolCalls.map(({ id }, place) => [id, place]));
-        return answerKey(message.content, message.toolCalls);
+        calls = message.toolCalls;
+        return answerKey(message.content, calls);
       case "tool":
-        return `t${places.get(message.callId ?? "") ?? ""} ${message.content}`;
+        return { kind: `tool ${calls.findLastIndex(({ id }) => id === message.callId)}`, text: message.content };
       default:
         return message satisfies never;
     }
   });
 }
 
-function answerKeys({ content, text, toolCalls }: ParsedAction): readonly string[] {
+function answerKeys({ content, text, toolCalls }: ParsedAction): readonly MessageKey[] {
   const key = answerKey(content, toolCalls);
   // A dialect that cannot write a call gives its client the text.
   return toolCalls.length === 0 || text === content ? [key] : [key, answerKey(text, [])];
@@ -210,8 +216,11 @@ function answerKeys({ content, text, toolCalls }: ParsedAction): readonly string
 function answerKey(
   content: string,
   calls: readonly { readonly name: string; readonly argumentsText: string }[],
-): string {
-  return `a${content.trim()}${calls.map(({ name, argumentsText }) => `\u0000${name}\u0000${canonical(argumentsText)}`).join("")}`;
+): MessageKey {
+  const said = content.trim();
+  if (calls.length === 0) return { kind: "assistant", text: said };
+  const called = calls.map(({ name, argumentsText }) => `\u0000${name}\u0000${canonical(argumentsText)}`).join("");
+  return { kind: "assistant", text: said + called };
 }
 
 /** Equal for equal JSON values, large integers included; text that is no JSON stays as it is. */
