@@ -15,7 +15,7 @@ from typing import Any, Optional
 import numpy
 import pydantic
 from exported import KINDS, rows, samples
-from trainable_agents.formats import tinker_datum, trl_reward, trl_rollout
+from trainable_agents.formats import tinker_datum, trl_reward, trl_rollout, verl_token_scores
 
 
 def source_of(module: str) -> str:
@@ -68,6 +68,15 @@ class Verl(unittest.TestCase):
                 self.assertEqual(tensors["extra_fields"]["min_global_steps"], 3)
                 self.assertIn(tensors["extra_fields"]["max_global_steps"], (3, 4))
                 self.assertGreater(output.metrics.generate_sequences, 0)
+                scores = verl_token_scores(row)
+                self.assertEqual(len(scores), len(tensors["responses"]))
+                expected = [0.0] * len(sample["tokens"])
+                for turn in sample["turns"]:
+                    expected[turn["end"] - 1] = turn["reward"] or 0.0
+                self.assertEqual([0.0] * start + scores, expected)
+                self.assertEqual(output.extra_fields["turn_scores"], [turn["reward"] or 0.0 for turn in sample["turns"]])
+                if row["extra_fields"]["weight"] == 1:
+                    self.assertAlmostEqual(sum(scores), row["reward_score"])
 
 
 class Atropos(unittest.TestCase):
@@ -146,6 +155,12 @@ class Verifiers(unittest.TestCase):
                     logprobs = [value if one else 0.0 for value, one in zip(branch.logprobs, mask, strict=True)]
                     trained.append((branch.token_ids, mask, logprobs, trace.reward, episode.group.id))
                 self.assertEqual(trace.num_turns, sum(1 for node in trace.nodes if node.sampled))
+                # One for each sampled node: what was earned so far, and the whole of it after the last.
+                scores = trace.info["turn_rewards"]
+                self.assertEqual(len(scores), trace.num_turns)
+                self.assertAlmostEqual(scores[-1], trace.reward)
+                known = [score for score in scores[:-1] if score is not None]
+                self.assertEqual(known, [0.25 * (at + 1) for at in range(len(known))])
                 again = WireEpisode.model_validate(json.loads(json.dumps(episode.to_record(float_decimals=None))))
                 self.assertEqual(again.traces[0].branches[0].token_ids, trace.branches[0].token_ids)
             self.assertEqual(len(trained), len(samples()))

@@ -64,6 +64,21 @@ def tinker_datum(row: Row) -> Any:
     return Datum(model_input=ModelInput.from_ints(list(row["model_input"])), loss_fn_inputs=inputs)
 
 
+def verl_token_scores(row: Row) -> list[float]:
+    """`token_level_scores` (`rm_scores`) of a verl row, aligned with `response_ids`: what each turn of the branch earned, at its
+    last token. Without rewards of turns: `reward_score` at the last token, as verl puts it."""
+    scores = [0.0] * len(row["response_ids"])
+    turns = row["extra_fields"].get("turn_rewards")
+    if turns is None:
+        if row["reward_score"] is not None and scores:
+            scores[-1] = float(row["reward_score"])
+        return scores
+    start = len(row["prompt_ids"])
+    for turn in turns:
+        scores[max(0, turn["end"] - 1 - start)] += float(turn["reward"] or 0.0)
+    return scores
+
+
 def trl_rollout(rows: Iterable[Row]) -> dict[str, list[Any]]:
     """What a `rollout_func` of TRL's GRPO trainer returns for these rows: a list for each column."""
     columns: dict[str, list[Any]] = {}

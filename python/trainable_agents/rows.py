@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .wire import Episode, SlimeRow
@@ -35,7 +35,7 @@ def fill_samples(sample: Any, episode: Episode, rows: Sequence[SlimeRow], *, rew
         one.rollout_log_probs = None if row["rollout_log_probs"] is None else list(row["rollout_log_probs"])
         one.weight_versions = list(row["weight_versions"])
         one.status = status
-        one.reward = _reward(0.0 if is_failed else row["reward"], reward_keys)
+        one.reward = _reward(0.0 if is_failed else row["reward"], reward_keys, {} if is_failed else episode["metrics"])
         one.remove_sample = is_failed or not rows
         # slime averages the loss within equal ids, and takes the index where there is none.
         one.rollout_id = sample.index
@@ -66,12 +66,17 @@ def _facts(episode: Episode) -> dict[str, Any]:
     }
 
 
-def _reward(reward: float | None, keys: Sequence[str]) -> float | dict[str, float] | None:
+def _reward(
+    reward: float | None, keys: Sequence[str], metrics: Mapping[str, float]
+) -> float | dict[str, float] | None:
+    """With keys (slime's --reward-key) all values of the grade: a key that names a metric selects it, any other the reward."""
     if reward is None:
         return None
     # JSON has one kind of number; a trainer's tensor of them has the kind of the first.
     number = float(reward)
-    return dict.fromkeys(keys, number) if keys else number
+    if not keys:
+        return number
+    return {"reward": number, **dict.fromkeys(keys, number), **{name: float(one) for name, one in metrics.items()}}
 
 
 def _nothing(sample: Any) -> Any:

@@ -112,7 +112,7 @@ class Loop(AgentLoopBase):  # type: ignore[misc]
             metrics=row["metrics"],
             # Under one name: verl puts these beside the columns of the data set, whose `uid` must stay.
             extra_fields={
-                "turn_scores": [],
+                "turn_scores": list(facts.get("turn_scores") or []),
                 "tool_rewards": [],
                 "min_global_steps": facts.get("min_global_steps"),
                 "max_global_steps": facts.get("max_global_steps"),

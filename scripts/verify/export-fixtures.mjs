@@ -11,7 +11,7 @@ import {
   exportFormats,
   exportGroup,
 } from "../../dist/export/index.js";
-import { toSamples, TrajectoryRecorder } from "../../dist/trajectories/index.js";
+import { toSamples, TrajectoryRecorder, turnSpans } from "../../dist/trajectories/index.js";
 
 const folder = process.argv[2] ?? "rows";
 const tools = '[{"type": "function", "function": {"name": "find", "parameters": {"type": "object"}}}]';
@@ -21,6 +21,15 @@ const random = (bound) => {
   state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
   return Math.floor((state / 2 ** 32) * bound);
 };
+/**
+ * A quarter for each turn but the first, of which nothing is known, and the last, which has the rest.
+ * @param {number} turns
+ * @param {number} reward
+ */
+const turnRewardsOf = (turns, reward) =>
+  Array.from({ length: turns }, (_, turn) =>
+    turn === turns - 1 ? reward - Math.max(0, turns - 2) / 4 : turn === 0 ? null : 0.25,
+  );
 /** @param {number} length */
 const ids = (length) => Uint32Array.from({ length }, () => random(150_000));
 
@@ -91,7 +100,7 @@ function makeEpisode(groupIndex, sampleIndex) {
     stopReason: "tool_ended",
     failure: null,
     reward,
-    grade: { reward, metrics: { db: 1 }, log: "", info: new Map() },
+    grade: { reward, metrics: { db: 1 }, log: "", info: new Map(), turnRewards: turnRewardsOf(turns, reward) },
     info: new Map(),
     messages,
     trajectory: recorder.trajectory,
@@ -126,7 +135,10 @@ for (const name of exportFormatNames) {
     const context = { decode: (/** @type {Uint32Array} */ tokens) => tokens.join(" "), toolsOf: () => tools };
     // Plain JavaScript knows the shapes, not the unions.
     const whole = /** @type {import("../../dist/export/index.js").GroupToExport} */ (/** @type {unknown} */ (group));
-    const { rows } = exportGroup(whole, exportFormats[name], { ...context, where: () => true });
+    const { rows } = exportGroup(whole, exportFormats[name], {
+      ...{ ...context, where: () => true },
+      turnRewards: exportFormats[name].holdsTurnRewards ? "keep" : "ignore",
+    });
     for (const file of files) await file.write(rows);
   }
   for (const file of files) await file.close();
@@ -144,6 +156,7 @@ const samples = groups.flatMap(({ episodes, groupIndex }) =>
       sampled_mask: [...sample.sampledMask],
       logprobs: sample.logprobs === null ? null : [...sample.logprobs].map((one) => (Number.isNaN(one) ? 0 : one)),
       reward: sample.reward,
+      turns: turnSpans(sample, episode.trajectory, episode.grade.turnRewards),
     })),
   ),
 );

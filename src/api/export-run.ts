@@ -26,6 +26,7 @@ import {
   type LeftOut,
   parseWhere,
   type RowFile,
+  type TurnRewardsChoice,
 } from "../export/index.ts";
 import { faultPolicies } from "../graders/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
@@ -70,6 +71,8 @@ export type ExportRunOptions = Omit<CallOptions, "variables"> & {
   readonly env?: string | EnvironmentSource;
   /** Folder of the environment's data, where it lies elsewhere now. @default the run's */
   readonly data?: string;
+  /** Rewards of turns: a row holds them, and a format without a place refuses them; or they are left out. @default "keep" */
+  readonly turnRewards?: TurnRewardsChoice;
   /** Replaces the file if it exists. @default false */
   readonly force?: boolean;
   /** Receives lines for people, synchronously: a torn line, tools that are not known. @default nothing does */
@@ -143,7 +146,11 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
         await file.abandon();
         return null;
       }
-      const exported = exportGroup(group, format, { ...context, groupSize });
+      const exported = exportGroup(group, format, {
+        ...context,
+        groupSize,
+        turnRewards: options.turnRewards ?? "keep",
+      });
       if (format.wholeGroups) groupSize ??= exported.rows.length === 0 ? null : exported.rows.length;
       counts = addCounts(counts, exported);
       await file.write(exported.rows);

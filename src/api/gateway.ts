@@ -7,7 +7,7 @@ import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { z } from "zod";
 import { ConfigurationError, type Episode, messageOf } from "../core/index.ts";
-import { exportFormats, exportGroup } from "../export/index.ts";
+import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
 import {
   createGateway,
   type Gateway,
@@ -272,11 +272,13 @@ function rowsIn({ model }: PreparedRollout): (episode: Episode, format: string |
     }
     const one = { episode, result: episodeSamples(episode), index: 0 };
     const group = { run: null, groupIndex: 0, decision: "kept", reason: null, episodes: [one] } as const;
-    return exportGroup(group, format, {
-      decode,
-      toolsOf: (origin) => toolsOfSession(origin.episode),
-      where: () => true,
-    }).rows;
+    const toolsOf: ExportContext["toolsOf"] = (origin) => toolsOfSession(origin.episode);
+    try {
+      return exportGroup(group, format, { decode, toolsOf, where: () => true }).rows;
+    } catch (error) {
+      if (!(error instanceof ConfigurationError)) throw error;
+      throw new GatewayError("invalid-request", error.message, { param: "format", cause: error });
+    }
   };
 }
 

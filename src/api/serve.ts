@@ -342,10 +342,10 @@ function formatsOf({ model, environment }: PreparedRollout): ReadonlyMap<string,
   return new Map(
     Object.entries(exportFormats).map(([name, format]): [string, RowFormat] => [
       name,
-      (ended, groupIndex) => {
+      (ended, groupIndex, { turnRewards }) => {
         const episodes = ended.map((one, index) => ({ ...one, index }));
         const group = { run: null, groupIndex, decision: "kept", reason: null, episodes } as const;
-        return exportGroup(group, format, { decode, toolsOf, where: () => true }).rows;
+        return exportGroup(group, format, { decode, toolsOf, where: () => true, turnRewards }).rows;
       },
     ]),
   );

@@ -25,6 +25,12 @@ export const trainSettings = section("Learning", {
   normalize: choice("<how>", "std", "none").help(
     "divide advantages by the standard deviation of the rewards: std, or none",
   ),
+  credit: choice("<how>", "outcome", "turn").help(
+    "outcome: every token answers for its episode's reward; turn: for what was earned from its turn on, where grades say it",
+  ),
+  creditDiscount: number("<factor>", 1, { above: 0, max: 1 }).help(
+    "what a reward is worth one turn earlier (--credit turn)",
+  ),
   clip: custom("<share>", { default: null, expected: "a number above 0, or none", schema: switchable }).help(
     "how far the ratio to the sampling policy may leave 1, or none; on-policy steps need none",
   ),

@@ -306,10 +306,20 @@ async function createLearner(
         : `Cannot use --from with --algorithm ${algorithm}: it learns from episodes that it runs; use --algorithm sft.`,
     );
   }
+  if (isCloning && settings.credit !== "outcome") {
+    throw new ConfigurationError(
+      `Cannot use --credit ${settings.credit} with --algorithm sft: imitation has no rewards; leave it out.`,
+    );
+  }
   const updates = { learningRate: lr ?? (isCloning ? 1e-3 : 3e-4), warmUpSteps, maxGradientNorm, weightDecay };
   const { seed } = base;
   if (settings.from === null) {
-    const { groups, groupSize, maxGroups, penalty, clip, kl, entropy } = settings;
+    const { groups, groupSize, maxGroups, penalty, clip, kl, entropy, credit, creditDiscount } = settings;
+    if (credit === "outcome" && creditDiscount !== 1) {
+      throw new ConfigurationError(
+        `Cannot discount by ${creditDiscount}: with --credit outcome every token answers for the whole reward; give --credit turn, or leave --credit-discount out.`,
+      );
+    }
     const policy = new PolicyLearner(
       parts,
       {
@@ -317,6 +327,7 @@ async function createLearner(
         maxGroups: Math.max(groups, maxGroups ?? 2 * groups),
         baseline: algorithm === "reinforce" ? "batch" : "group",
         normalizeAdvantages: settings.normalize === "std",
+        ...{ credit, creditDiscount },
         loss: { clip: clip === null ? null : { low: clip, high: clip }, kl, entropy },
       },
       state,

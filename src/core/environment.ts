@@ -124,8 +124,9 @@ export type Grade = {
   /** Merged over the episode's info. */
   readonly info: JsonObject;
   /**
-   * What each sampled turn of the trajectory earned, in order; `null`: nothing is known of that turn. They sum to `reward`. An
-   * environment whose calls carry rewards leaves it out. @default null
+   * What each sampled turn of the trajectory earned, in order; `null`: nothing is known of that turn. They sum to `reward`, within
+   * a millionth of what is added. Given: one for each turn that was not discarded; recorded: one for each of
+   * `trajectory.turns`, `null` at discarded ones. An environment whose calls carry rewards leaves it out. @default null
    */
   readonly turnRewards?: readonly (number | null)[] | null;
 };

@@ -130,6 +130,47 @@ describe("exportGroup()", () => {
       expect(() => exportGroup(group, format, context)).toThrow(/tokens are trained or dropped, \d+ are to be/);
   });
 
+  const rewarded = (group: GroupToExport): GroupToExport => ({
+    ...group,
+    episodes: group.episodes.map((one) => {
+      const { grade, trajectory } = one.episode;
+      const reward = trajectory.turns.length * 0.5;
+      const given = {
+        reward,
+        metrics: {},
+        log: "",
+        info: new Map(),
+        ...grade,
+        turnRewards: trajectory.turns.map(() => 0.5),
+      };
+      return { ...one, episode: { ...one.episode, reward, grade: { ...given, reward } } };
+    }),
+  });
+
+  it("puts what each turn earned where a format has a place, and refuses by name where it has none", () => {
+    const group = rewarded(groupOf([1, 0.5]));
+    const { turns } = group.episodes[0]!.episode.trajectory;
+    const first = (name: keyof typeof exportFormats): unknown =>
+      exportGroup(group, exportFormats[name], context).rows[0];
+    const spans = turns.map(({ index }) => ({ turn: index, trained: true, reward: 0.5 }));
+    expect(first("slime")).toMatchObject({ metadata: { turn_rewards: spans } });
+    expect(first("verl")).toMatchObject({
+      extra_fields: { turn_rewards: spans, turn_scores: turns.map(() => 0.5) },
+    });
+    // The state after each turn, which is what prime-rl takes differences of.
+    const info = { turn_rewards: turns.map((_, turn) => (turn + 1) * 0.5) };
+    expect(first("verifiers")).toMatchObject({ traces: [{ info }] });
+    for (const name of ["atropos", "tinker", "trl", "sft", "sft-tokens", "preferences"] as const) {
+      expect(() => first(name)).toThrow(
+        `to ${name}: its turns have rewards of their own, and a row of ${name} has no place`,
+      );
+      expect(() => first(name)).toThrow("--turn-rewards ignore");
+      const { rows } = exportGroup(group, exportFormats[name], { ...context, turnRewards: "ignore" });
+      expect(rows.length).toBeGreaterThan(0);
+      expect(JSON.stringify(rows)).not.toContain('"trained":');
+    }
+  });
+
   it("stops when an episode's own accounting lost a token", () => {
     const group = groupOf([1]);
     const [one] = group.episodes;

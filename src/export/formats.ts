@@ -2,7 +2,7 @@
 // itself. And one group through a format, with the check that every sampled token is either in a row or left out with a reason.
 // Pure; reading runs and writing files is done elsewhere.
 
-import type { Episode, EpisodeSamples, GroupRecord, Sample } from "../core/index.ts";
+import { ConfigurationError, type Episode, type EpisodeSamples, type GroupRecord, type Sample } from "../core/index.ts";
 import { countOnes } from "../trajectories/index.ts";
 import type { AnyRow, Columns } from "./columns.ts";
 import { preferenceColumns, toPreferenceRows, sftColumns, toSftRow } from "./conversations.ts";
@@ -45,6 +45,8 @@ export type ExportFormat = {
   readonly needsText: boolean;
   /** The trainer finds groups by position: a file holds whole groups of one size. */
   readonly wholeGroups: boolean;
+  /** True: a row has a place for what each turn earned. */
+  readonly holdsTurnRewards: boolean;
   /** The rows of one group; `episodes` is not empty. */
   readonly rowsOf: (episodes: readonly EpisodeToExport[], context: ExportContext) => readonly ExportedRow[];
   /** Tokens of the row that enter the loss; `null` for formats without tokens. */
@@ -62,8 +64,10 @@ export const exportFormats = {
     ),
     trainedTokens: ({ loss_mask }) => countOnesIn(loss_mask),
     needsText: true,
+    holdsTurnRewards: true,
   }),
   verl: formatOf(verlColumns, {
+    holdsTurnRewards: true,
     rowsOf: eachSample(toVerlRow),
     trainedTokens: ({ response_mask }) => countOnesIn(response_mask),
   }),
@@ -77,6 +81,7 @@ export const exportFormats = {
     trainedTokens: ({ masks }) => sum(masks.map(countLabels)),
   }),
   verifiers: formatOf(verifiersColumns, {
+    holdsTurnRewards: true,
     rowsOf: (episodes) =>
       withSamples(episodes).map(({ origin, result }) => ({
         row: toVerifiersRow(origin, result.dropped),
@@ -128,7 +133,7 @@ type RowsOf<Row> = (
 
 function formatOf<Row extends AnyRow>(
   columns: Columns<Row>,
-  parts: Partial<Pick<ExportFormat, "takes" | "needsText" | "wholeGroups" | "whyLeftOut">> & {
+  parts: Partial<Pick<ExportFormat, "takes" | "needsText" | "wholeGroups" | "holdsTurnRewards" | "whyLeftOut">> & {
     readonly rowsOf: RowsOf<Row>;
     readonly trainedTokens?: (row: Row) => number;
   },
@@ -138,6 +143,7 @@ function formatOf<Row extends AnyRow>(
     takes: "kept-groups",
     needsText: false,
     wholeGroups: false,
+    holdsTurnRewards: false,
     whyLeftOut: noTokens,
     ...parts,
     // Rows come back to the format that made them.
@@ -200,6 +206,8 @@ export function exportGroup(
     readonly where: (fields: WhereFields) => boolean;
     /** For formats of whole groups: rows of the groups so far, `null` before the first. Default: groups of any size are taken. */
     readonly groupSize?: number | null;
+    /** Of grades that have rewards of turns. "ignore": the episode's reward alone is exported. @default "keep" */
+    readonly turnRewards?: TurnRewardsChoice;
   },
 ): ExportedGroup {
   const { run, groupIndex, decision } = group;
@@ -210,13 +218,15 @@ export function exportGroup(
     leftOut.set(reason, { reason, episodes: episodes + 1, sampledTokens: sampledTokens + countSampled(episode) });
   };
   const taken: EpisodeToExport[] = [];
-  for (const { episode, result, index } of group.episodes) {
+  for (const { episode: graded, result, index } of group.episodes) {
+    const episode = options.turnRewards === "ignore" ? withoutTurnRewards(graded) : graded;
     const origin = { episode, index, groupIndex, run, sampleCount: result.samples.length, groupMean };
     const isChosen = (): boolean => options.where(whereFields(origin, { decision, samples: result.samples }));
     const reason = whyNot(group, format, { origin, result }) ?? (isChosen() ? null : "--where");
     if (reason === null) taken.push({ origin, result });
     else leaveOut(reason, episode);
   }
+  if (!format.holdsTurnRewards) refuseTurnRewards(taken, format);
   const exported = taken.length === 0 ? [] : format.rowsOf(taken, options);
   if (format.wholeGroups && options.groupSize !== undefined && exported.length > 0) {
     const reason = whyNotWhole(group, exported.length, options.groupSize);
@@ -231,6 +241,27 @@ export function exportGroup(
   const written = taken.filter(({ origin }) => inRows.has(origin.index));
   const trainedTokens = checkTokens(rows, written, format);
   return { rows, episodes: written.length, trainedTokens, leftOut: [...leftOut.values()] };
+}
+
+/** What becomes of rewards of turns: a row holds them, or they are left out. */
+export const turnRewardsChoices = ["keep", "ignore"] as const;
+export type TurnRewardsChoice = (typeof turnRewardsChoices)[number];
+
+function withoutTurnRewards(episode: Episode): Episode {
+  return episode.grade === null ? episode : { ...episode, grade: { ...episode.grade, turnRewards: null } };
+}
+
+/** A trainer would learn from the sum alone, and nobody would know. */
+function refuseTurnRewards(episodes: readonly EpisodeToExport[], format: ExportFormat): void {
+  const graded = episodes.find(({ origin: { episode } }) => (episode.grade?.turnRewards ?? null) !== null);
+  if (graded === undefined) return;
+  const named = Object.entries<ExportFormat>(exportFormats);
+  const name = named.find(([, other]) => other === format)?.[0] ?? "this format";
+  const holders = named.flatMap(([holder, { holdsTurnRewards }]) => (holdsTurnRewards ? [holder] : []));
+  throw new ConfigurationError(
+    `Cannot export episode "${graded.origin.episode.id}" to ${name}: its turns have rewards of their own, and a row of ${name} has ` +
+      `no place for them; give --turn-rewards ignore (over HTTP: turn_rewards=ignore) to export the episode's reward alone, or take ${holders.join(", ")}.`,
+  );
 }
 
 function whyNot(

@@ -25,6 +25,8 @@ export {
   exportGroup,
   type GroupToExport,
   type LeftOut,
+  type TurnRewardsChoice,
+  turnRewardsChoices,
 } from "./formats.ts";
 export type { EpisodeFacts, ExportOrigin, SampleFacts } from "./samples.ts";
 export {

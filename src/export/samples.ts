@@ -3,7 +3,7 @@
 // logprobs are the sample's own, cut.
 
 import type { Episode, Sample } from "../core/index.ts";
-import { alignmentViolations, branchesOf } from "../trajectories/index.ts";
+import { alignmentViolations, branchesOf, turnSpans } from "../trajectories/index.ts";
 
 /** Numbers are counted over the whole export, so that rows of several runs do not meet. */
 export type ExportOrigin = {
@@ -87,8 +87,23 @@ export function sampleFacts(sample: Sample, origin: ExportOrigin) {
     deviations: sample.deviations,
     /** `[start, end)` in all tokens of the sample. Versions as the engine names them; `null` when it names none. */
     weight_spans: sample.weightRanges.map(({ start, end, dispatch, reply }) => ({ start, end, dispatch, reply })),
+    turn_rewards: turnRewardFacts(sample, origin.episode),
   };
 }
+
+/** Where the actions of the branch stand, and what each earned; `null`: the grade has no rewards of turns. */
+export function turnRewardFacts(sample: Sample, { grade, trajectory }: TurnGraded) {
+  const rewards = grade?.turnRewards ?? null;
+  if (rewards === null) return null;
+  return turnSpans(sample, trajectory, rewards).map(({ turn, start, end, isTrained, reward }) => ({
+    ...{ turn, start, end },
+    /** False: an earlier branch has the turn, and its reward counts there. */
+    trained: isTrained,
+    reward,
+  }));
+}
+
+export type TurnGraded = Pick<Episode, "grade" | "trajectory">;
 
 export type SampleFacts = Readonly<ReturnType<typeof sampleFacts>>;
 

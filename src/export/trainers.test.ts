@@ -15,6 +15,7 @@ const origin = {
     problems: [],
     grade: { reward: 0.5, metrics: { ruleViolations: 1 }, log: "", info: new Map() },
     task: { environment: "desk", split: "train", index: 0, id: "t", contentHash: "h", instruction: "", agenda: null },
+    trajectory: { turns: [] },
   },
 } as const;
 const stop = { reason: "stop", matched: 9, raw: null } as const;
@@ -114,6 +115,7 @@ describe("toSlimeRow()", () => {
         stop_reason: "user_hung_up",
         problems: 0,
         metrics: { ruleViolations: 1 },
+        turn_rewards: null,
       },
     });
   });

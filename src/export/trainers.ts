@@ -28,6 +28,7 @@ import {
   type SampleFacts,
   splitResponse,
   withRun,
+  turnRewardFacts,
   zeroWhereUnsampled,
 } from "./samples.ts";
 
@@ -55,7 +56,7 @@ export type SlimeRow = RowOf<typeof slimeColumns>;
 export type SlimeMetadata = Readonly<ReturnType<typeof slimeMetadata>>;
 
 export type SlimeOrigin = Pick<ExportOrigin, "index" | "groupIndex" | "sampleCount"> & {
-  readonly episode: Pick<Episode, "grade" | "outcome" | "problems" | "stopReason" | "task">;
+  readonly episode: Pick<Episode, "grade" | "outcome" | "problems" | "stopReason" | "task" | "trajectory">;
 };
 
 export type SlimeOptions = {
@@ -103,6 +104,8 @@ function slimeMetadata(sample: Sample, { episode, sampleCount }: SlimeOrigin) {
     problems: episode.problems.length,
     /** The grader's numbers of the episode, such as broken rules; none where it was not graded. */
     metrics: episode.grade?.metrics ?? {},
+    /** `[start, end)` in `tokens` of each action and what it earned; null where the grade has no rewards of turns. */
+    turn_rewards: turnRewardFacts(sample, episode),
   };
 }
 
@@ -128,10 +131,15 @@ export const verlColumns = columns({
 
 export type VerlRow = RowOf<typeof verlColumns>;
 
-type VerlExtraFields = SampleFacts & { readonly uid: string } & ReturnType<typeof stepsOf>;
+type VerlExtraFields = SampleFacts & {
+  readonly uid: string;
+  /** verl's name for what each turn of the branch earned, in order; empty where the grade has no rewards of turns. */
+  readonly turn_scores: readonly number[];
+} & ReturnType<typeof stepsOf>;
 
 export function toVerlRow(sample: Sample, origin: ExportOrigin): VerlRow {
   const { prompt, response, lossMask, logprobs } = splitResponse(sample);
+  const facts = sampleFacts(sample, origin);
   return {
     prompt_ids: [...prompt],
     response_ids: [...response],
@@ -140,7 +148,12 @@ export function toVerlRow(sample: Sample, origin: ExportOrigin): VerlRow {
     reward_score: sample.reward,
     num_turns: 2 * branchTurns(sample, origin),
     metrics: secondsOf(origin.episode),
-    extra_fields: { ...sampleFacts(sample, origin), uid: withRun(origin.run, sample.groupId), ...stepsOf(sample) },
+    extra_fields: {
+      ...facts,
+      uid: withRun(origin.run, sample.groupId),
+      turn_scores: facts.turn_rewards?.map(({ reward }) => reward ?? 0) ?? [],
+      ...stepsOf(sample),
+    },
   };
 }
 

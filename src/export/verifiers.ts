@@ -67,7 +67,8 @@ function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
   const { reward } = episode;
   if (reward === null)
     throw new Error(`Cannot export episode "${episode.id}" to verifiers: it was not graded; leave it out.`);
-  const { nodes, weights } = treeOf(episode, new Set(dropped.map(({ turn }) => turn)));
+  const { nodes, weights, turns } = treeOf(episode, new Set(dropped.map(({ turn }) => turn)));
+  const rewards = episode.grade?.turnRewards ?? null;
   return {
     version: 1,
     id: withRun(run, episode.id),
@@ -78,12 +79,29 @@ function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
     nodes,
     rewards: { reward: { score: reward, weight: 1 } },
     metrics: episode.grade?.metrics ?? {},
-    info: { ...episodeFacts(origin), weight_spans: weights },
+    info: {
+      ...episodeFacts(origin),
+      weight_spans: weights,
+      ...(rewards === null ? {} : { turn_rewards: scoresOf(turns, rewards) }),
+    },
     is_completed: true,
     ok: true,
     stop_condition: stopCondition(episode.stopReason),
     timing: { start: 0 },
   };
+}
+
+/**
+ * As prime-rl's turn credit takes them: one for each sampled node, in order, and each the score of the state after its turn. Its
+ * trainer learns from the differences, so these are what was earned so far; `null` where nothing is known of a turn.
+ */
+function scoresOf(turns: readonly number[], rewards: readonly (number | null)[]): readonly (number | null)[] {
+  let sum = 0;
+  return turns.map((turn) => {
+    const reward = rewards[turn] ?? null;
+    if (reward === null) return null;
+    return (sum += reward);
+  });
 }
 
 /** Their terms for limits, so that their readers see a truncated episode as one. */
@@ -94,12 +112,13 @@ function stopCondition(stopReason: string): string {
 }
 
 /**
- * Turns as nodes of messages, in the order of turns, and which weights sampled `count` tokens of a node, in the order of nodes
- * and tokens. An attempt that was discarded is a dead end, and left out.
+ * Turns as nodes of messages, in the order of turns, which turn each sampled node is, and which weights sampled `count` tokens of a
+ * node, in the order of nodes and tokens. An attempt that was discarded is a dead end, and left out.
  */
 function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
   const { messages, trajectory } = episode;
   const nodes: VerifiersNode[] = [];
+  const turns: number[] = [];
   const weights: { node: number; count: number; dispatch: string | null; reply: string | null }[] = [];
   const places = actionPlaces(episode);
   const parents = new Set(trajectory.turns.map(({ parent }) => parent));
@@ -128,10 +147,11 @@ function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
       logprobs: isTrained && logprobs !== null ? Array.from(logprobs, finiteLogprob) : [],
     });
     nodeOf.set(index, node);
+    turns.push(index);
     for (const { tokenCount, dispatch, reply } of weightSpans)
       weights.push({ node, count: tokenCount, dispatch, reply });
   }
-  return { nodes, weights };
+  return { nodes, weights, turns };
 }
 
 /** JSON without a schema has no infinities, and no engine samples a token that has none. */

@@ -57,6 +57,45 @@ describe.each(clients)("a conversation over %s", (_name, client) => {
   });
 });
 
+describe("rewards of turns", () => {
+  test("are one for each turn so far and add up; others are refused", async () => {
+    const world = await openWorld(policy, { token: "admin" });
+    const { gateway } = world;
+    const admin = { key: "admin" };
+    const { id, key } = (await post(gateway, "/v1/sessions", {}, admin)).json as { id: string; key: string };
+    expect(await converse(world, chatClient(), false, key)).toBe(3);
+    const reward = async (body: Wire) => post(gateway, `/v1/sessions/${id}/reward`, body, admin);
+    for (const [turnRewards, message] of [
+      [[1], "turnRewards has 1 entries, the trajectory has 3 turns"],
+      [[0.5, 0.25, null], "turnRewards add up to 0.75, the reward is 1"],
+    ] as const) {
+      const refused = await reward({ reward: 1, turn_rewards: turnRewards });
+      expect(refused.status).toBe(400);
+      expect(refused.text).toContain(message);
+    }
+    expect((await reward({ reward: 1, turn_rewards: [0.25, null, 0.75] })).status).toBe(200);
+    expect((await post(gateway, `/v1/sessions/${id}/end`, {}, admin)).status).toBe(200);
+    await world.close();
+    const grades = [];
+    for await (const { grade } of openRunFolder(world.folder).episodes()) grades.push(grade);
+    expect(grades).toMatchObject([{ reward: 1, turnRewards: [0.25, null, 0.75] }]);
+  });
+
+  test("given before the last turn say nothing of it", async () => {
+    const world = await openWorld(policy);
+    const client = chatClient();
+    const ask = async () => post(world.gateway, client.path, client.body(false), { key: "s1" });
+    client.take(await ask(), false);
+    const grade = { reward: 0.25, metrics: {}, log: "", info: new Map(), turnRewards: [0.25] };
+    await world.gateway.reward("s1", grade);
+    await ask();
+    const episode = await world.gateway.end("s1");
+    expect(episode.trajectory.turns).toHaveLength(2);
+    expect(episode.grade?.turnRewards).toEqual([0.25, null]);
+    await world.close();
+  });
+});
+
 describe("a history", () => {
   const ask = (world: World, messages: readonly unknown[], more: object = {}) =>
     post(world.gateway, "/v1/chat/completions", { model: "m", messages, ...more });

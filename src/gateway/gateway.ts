@@ -4,7 +4,6 @@
 import { hash, timingSafeEqual } from "node:crypto";
 import { z } from "zod";
 import { type Episode, messageOf } from "../core/index.ts";
-import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
 import { chatDialect } from "./dialects/chat.ts";
 import { completionsDialect } from "./dialects/completions.ts";
 import type { AnswerStream, Dialect } from "./dialects/dialect.ts";
@@ -75,7 +74,7 @@ const rewardSchema = z.strictObject({
   reward: z.number(),
   metrics: z.record(z.string(), z.number()).default({}),
   log: z.string().default(""),
-  /** One for each turn, in order; kept as given. */
+  /** One for each turn so far, in order; they add up to `reward`. */
   turn_rewards: z.array(z.number().nullable()).optional(),
 });
 
@@ -328,8 +327,7 @@ function gradeOf({
   log,
   turn_rewards: turnRewards,
 }: z.infer<typeof rewardSchema>): Episode["grade"] & object {
-  const info = (turnRewards === undefined ? new Map() : fromPlain({ turn_rewards: turnRewards })) as JsonObject;
-  return { reward, metrics, log, info };
+  return { reward, metrics, log, info: new Map(), ...(turnRewards === undefined ? {} : { turnRewards }) };
 }
 
 /** The key of a session, or the token: as OpenAI's clients send it, or as Anthropic's do. */

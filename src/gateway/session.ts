@@ -29,6 +29,7 @@ import type { JsonObject } from "../python-semantics/json/index.ts";
 import { type EpisodeOptions, resolveOptions, sampleTurn } from "../rollout/index.ts";
 import { makeTurn } from "../trajectories/index.ts";
 import { Deltas } from "./deltas.ts";
+import { gradeAtEnd, gradeSoFar } from "./session-grade.ts";
 import { conversationOf, type SampledTurn } from "./history.ts";
 import { answerReader } from "./streaming.ts";
 import { type Prompt, type PromptCounters, SessionRecord } from "./record.ts";
@@ -265,9 +266,10 @@ export class Session {
     await Promise.all([this.#emit({ type: "undelivered", turns }), this.#emit({ type: "session", session })]);
   }
 
-  /** Records a grade; the last one counts. Throws a `GatewayError` once the session has ended. */
-  async grade(grade: Grade): Promise<void> {
+  /** Records a grade; the last one counts. Throws a `GatewayError` once the session has ended, and as `gradeSoFar` does. */
+  async grade(given: Grade): Promise<void> {
     if (this.#isEnded) throw endedError(this.settings.id);
+    const grade = gradeSoFar(given, this.#record);
     this.#grade = grade;
     await this.#emit({ type: "grade", grade, durationMs: 0 });
   }
@@ -301,7 +303,10 @@ export class Session {
     const { id, groupId, sampleIndex, task, seed } = this.settings;
     const outcome = outcomeOf(stopReason);
     // An episode that did not come to its end is not graded, whatever was said of it on the way.
-    const grade = outcome === "completed" || outcome === "truncated" ? this.#grade : null;
+    const grade =
+      outcome === "completed" || outcome === "truncated"
+        ? gradeAtEnd(this.#grade, { trajectory: { turns: this.#record.turns }, events: this.#events })
+        : null;
     const last = this.#record.sampled.at(-1);
     return {
       ...{ id, groupId, sampleIndex, task, seed, outcome, stopReason, failure, grade },

@@ -1,9 +1,10 @@
 // Rewards to advantages: how much better an episode was than what it is compared with. No tokens here.
 
 import type { Sample } from "../core/index.ts";
-import { alignmentViolations } from "../trajectories/index.ts";
+import { alignmentViolations, turnSpans } from "../trajectories/index.ts";
 import type { FinishedEpisode } from "../rollout/index.ts";
 import type { LossSequence } from "./loss.ts";
+import { type Credit, earnedTurns, turnAdvantages } from "./turn-credit.ts";
 
 /** Among what rewards are compared. "group": episodes of one task (GRPO). "batch": all episodes of a step (REINFORCE with a baseline). */
 export type Baseline = "group" | "batch";
@@ -43,6 +44,10 @@ function centred(rewards: readonly number[], among: readonly number[], normalize
 export type WeighOptions = AdvantageOptions & {
   /** Taken off the advantage of an episode for each rule that it broke (the grade's metric `ruleViolations`, if there is one). */
   readonly penalty: number;
+  /** What a token is held to account for; see `turn-credit.ts`. @default "outcome" */
+  readonly credit?: Credit;
+  /** Of credit "turn": what a reward is worth one turn earlier, above 0 and at most 1. @default 1 */
+  readonly discount?: number;
 };
 
 /** The samples of all graded episodes that are better or worse than what they are compared with, or broke a rule. */
@@ -50,6 +55,7 @@ export function weighSamples(
   groups: readonly { readonly episodes: readonly FinishedEpisode[] }[],
   options: WeighOptions,
 ): WeightedSample[] {
+  if (options.credit === "turn") return weighTurns(groups, options);
   const graded = groups.map(({ episodes }) =>
     episodes.flatMap(({ episode: { reward, grade }, result }) => {
       const price = options.penalty * (grade?.metrics["ruleViolations"] ?? 0);
@@ -66,8 +72,33 @@ export function weighSamples(
   );
 }
 
-/** A training row, and how much better than its fellows its episode was. */
-export type WeightedSample = { readonly sample: Sample; readonly advantage: number };
+function weighTurns(
+  groups: readonly { readonly episodes: readonly FinishedEpisode[] }[],
+  { baseline, normalize, penalty, discount = 1 }: WeighOptions,
+): WeightedSample[] {
+  const graded = groups.map(({ episodes }) => episodes.filter(({ episode }) => episode.reward !== null));
+  const pools = baseline === "group" ? graded : [graded.flat()];
+  return pools.flatMap((episodes) => {
+    const earned = episodes.map(({ episode }) => earnedTurns(episode));
+    const advantages = turnAdvantages(
+      earned.map(({ rewards }) => rewards),
+      { discount, normalize },
+    );
+    return episodes.flatMap(({ episode, result }, index) => {
+      const price = penalty * (episode.grade?.metrics["ruleViolations"] ?? 0);
+      const byTurn = new Map(earned[index]!.turns.map((turn, at) => [turn, advantages[index]![at]! - price]));
+      return result.samples.flatMap((sample): WeightedSample[] => {
+        const advantage = new Float32Array(sample.tokens.length);
+        for (const { turn, start, end, isTrained } of turnSpans(sample, episode.trajectory))
+          if (isTrained) advantage.fill(byTurn.get(turn) ?? 0, start, end);
+        return advantage.every((one) => one === 0) ? [] : [{ sample, advantage }];
+      });
+    });
+  });
+}
+
+/** A training row, and how much better than its fellows its episode was: one number, or one for each of its tokens. */
+export type WeightedSample = { readonly sample: Sample; readonly advantage: number | Float32Array };
 
 /**
  * What experiments do wrong on purpose, to show what the checks are for. "shifted-mask": the loss mask is moved by one
@@ -92,7 +123,10 @@ export function policySequences(rows: readonly WeightedSample[], sabotage: Sabot
       tokens,
       targets,
       weights: new Float32Array(targets.length).fill(1 / total),
-      advantages: new Float32Array(targets.length).fill(advantage),
+      advantages:
+        typeof advantage === "number"
+          ? new Float32Array(targets.length).fill(advantage)
+          : Float32Array.from(targets, (place) => advantage[place]!),
       // A wrong mask trains tokens that were not sampled, so there is nothing to compare with.
       sampledLogprobs:
         logprobs === null || sabotage !== "none" ? null : Float32Array.from(targets, (place) => logprobs[place]!),

@@ -38,6 +38,14 @@ export {
   stepMetrics,
   type TaskOrder,
 } from "./policy-learner.ts";
+export {
+  type Credit,
+  creditChoices,
+  type EarnedTurns,
+  earnedTurns,
+  returnsToGo,
+  turnAdvantages,
+} from "./turn-credit.ts";
 export { createTrainer, type LossOutcome, type Trainer, type TrainerOptions } from "./trainer.ts";
 export { loadTraining, type PassRateCurve, readFields, type SavedTraining } from "./training-folder.ts";
 export {

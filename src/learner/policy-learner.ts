@@ -15,6 +15,7 @@ import {
 } from "./group-advantages.ts";
 import { disagreement, type LogprobAgreement, logprobAgreement, type LossSequence, type LossOptions } from "./loss.ts";
 import type { Trainer } from "./trainer.ts";
+import { type Credit, earnedTurns, turnAdvantages } from "./turn-credit.ts";
 
 /** Of updates, whatever the algorithm. */
 export type UpdateSchedule = {
@@ -35,6 +36,10 @@ export type PolicyOptions = UpdateSchedule & {
   readonly groupSize: number;
   readonly baseline: Baseline;
   readonly normalizeAdvantages: boolean;
+  /** What a token is held to account for; see `turn-credit.ts`. @default "outcome" */
+  readonly credit?: Credit;
+  /** Of credit "turn": what a reward is worth one turn earlier. @default 1 */
+  readonly creditDiscount?: number;
   readonly loss: LossOptions;
   /** See `WeighOptions`. */
   readonly penalty: number;
@@ -117,14 +122,17 @@ export class PolicyLearner {
    * Rejects with a {@link DisagreementError}, or an `Error` for samples that are not aligned, before anything is updated.
    */
   async step(signal: AbortSignal): Promise<PolicyStep | null> {
-    const { baseline, penalty } = this.#options;
+    const { baseline, penalty, credit = "outcome", creditDiscount: discount = 1 } = this.#options;
     const state = this.#state;
     const begun = performance.now();
     const groups = await collectGroups(this.#parts, this.#options, state, signal);
     if (signal.aborted) return null;
     const { weightVersion } = this;
     const trained = performance.now();
-    const rows = weighSamples(groups, { baseline, normalize: this.#options.normalizeAdvantages, penalty });
+    const rows = weighSamples(groups, {
+      ...{ baseline, penalty, credit, discount },
+      normalize: this.#options.normalizeAdvantages,
+    });
     const update =
       rows.length === 0 ? null : await updatePolicy(this.#parts, this.#options, { step: state.step, rows });
     const live = groups.filter((group) => !group.hasZeroVariance).length;
@@ -192,7 +200,7 @@ function checkVersions(rows: readonly WeightedSample[], expected: string): void 
 export type StepGroup = {
   readonly task: Task;
   readonly episodes: readonly FinishedEpisode[];
-  /** All rewards are equal: there is nothing to compare. */
+  /** All rewards are equal, those of turns where they are credited: there is nothing to compare. */
   readonly hasZeroVariance: boolean;
 };
 
@@ -205,7 +213,7 @@ const worthAWave = 0.25;
  */
 async function collectGroups(
   { runEpisode, taskset, order }: PolicyParts,
-  { groups, groupSize, maxGroups, seed }: PolicyOptions,
+  { groups, groupSize, maxGroups, seed, credit, creditDiscount = 1 }: PolicyOptions,
   state: LearnerState,
   signal: AbortSignal,
 ): Promise<readonly StepGroup[]> {
@@ -225,7 +233,9 @@ async function collectGroups(
     for (const { plan, members } of finished) {
       const episodes = members.map((member) => member.finished);
       const rewards = episodes.flatMap(({ episode }) => episode.reward ?? []);
-      collected.push({ task: plan.task, episodes, hasZeroVariance: hasZeroVariance(rewards) });
+      const isSilent =
+        credit === "turn" ? teachesNothing(episodes, { discount: creditDiscount }) : hasZeroVariance(rewards);
+      collected.push({ task: plan.task, episodes, hasZeroVariance: isSilent });
     }
     if (signal.aborted) break;
     const live = collected.filter((group) => !group.hasZeroVariance).length;
@@ -233,6 +243,12 @@ async function collectGroups(
     liveShare = live / collected.length;
   } while (missing > groups * worthAWave && collected.length < maxGroups);
   return collected;
+}
+
+/** Episodes that earned the same may have earned it at other turns. */
+function teachesNothing(episodes: readonly FinishedEpisode[], options: { readonly discount: number }): boolean {
+  const graded = episodes.flatMap(({ episode }) => (episode.reward === null ? [] : [earnedTurns(episode).rewards]));
+  return turnAdvantages(graded, { ...options, normalize: false }).every((list) => list.every((one) => one === 0));
 }
 
 /** Numbers by name, in the order of columns. */

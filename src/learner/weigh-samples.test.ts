@@ -14,7 +14,7 @@ function played(id: string, reward: number | null, ruleViolations = 0): Finished
 
 function weigh(episodes: readonly FinishedEpisode[], options: Partial<WeighOptions> = {}): Record<string, number> {
   const weighted = weighSamples([{ episodes }], { baseline: "group", normalize: false, penalty: 0.3, ...options });
-  return Object.fromEntries(weighted.map(({ sample, advantage }) => [sample.id, advantage]));
+  return Object.fromEntries(weighted.map(({ sample, advantage }) => [sample.id, Number(advantage)]));
 }
 
 describe("weighSamples()", () => {

@@ -108,7 +108,7 @@ export class EpisodePool {
     if (group.decision === "kept" && this.#parts.writeSamples === true && format !== undefined) {
       const ended = await Promise.all(group.episodeIds.map((episodeId) => this.ended(episodeId)));
       const found = ended.filter((one) => one !== null);
-      sampleLines = format(found, group.groupIndex).map((row) => JSON.stringify(row));
+      sampleLines = format(found, group.groupIndex, { turnRewards: "keep" }).map((row) => JSON.stringify(row));
     }
     await this.#parts.store.appendGroup({ group, sampleLines });
   }

@@ -131,6 +131,7 @@ export const batchBody = z.strictObject({
 
 /** Queries are strings. */
 export const waitQuery = z.coerce.number().min(0).default(0);
+export const turnRewardsQuery = z.enum(["keep", "ignore"]).optional();
 export const formatQuery = name;
 
 /** Throws a `ServiceError` that names the first field that is wrong. */

@@ -2,6 +2,7 @@
 // made from this table; operations on producers are in `producer-routes.ts`.
 
 import type { z } from "zod";
+import { ConfigurationError } from "../core/index.ts";
 import { withDeadline } from "../lib/deadline.ts";
 import type { SharedParts } from "./episode-pool.ts";
 import { viewEvent } from "./episode-view.ts";
@@ -17,6 +18,7 @@ import {
   readBody,
   sizeOf,
   toGroupRequest,
+  turnRewardsQuery,
   waitQuery,
   weightsBody,
 } from "./requests.ts";
@@ -215,6 +217,11 @@ function requestRoutes(context: ServiceContext, kind: Kind): readonly Route[] {
       summary: `Get the training rows of an ended ${noun}.`,
       query: {
         format: { schema: formatQuery, description: "layout of the rows; default: the service's first (see /v1/info)" },
+        turn_rewards: {
+          schema: turnRewardsQuery,
+          description:
+            "of grades that reward turns: keep (default; a format without a place for them refuses), or ignore",
+        },
       },
       answers: { 200: ["All its rows.", samplesAnswer] },
       errors: [409],
@@ -312,6 +319,7 @@ async function samplesOf(
       `Cannot write rows as ${JSON.stringify(name.slice(0, 64))}: the formats are ${names.join(", ")}.`,
     );
   }
+  const turnRewards = readBody(turnRewardsQuery, call.query.get("turn_rewards") ?? undefined) ?? "keep";
   const open = jobs.find(({ status }) => status !== "ended");
   if (open !== undefined) {
     throw new ServiceError(
@@ -327,9 +335,19 @@ async function samplesOf(
   return {
     format: name,
     episodes: jobs.map(answerEpisode),
-    samples: [...format(ended, group.groupIndex)],
+    samples: rowsOf(() => format(ended, group.groupIndex, { turnRewards })),
     dropped_tokens: ended.flatMap(({ episode, result }) =>
       result.dropped.map(({ turn, count, reason }) => ({ episode_id: episode.id, turn, count, reason })),
     ),
   };
+}
+
+/** What a format refuses is the client's to correct. */
+function rowsOf(make: () => readonly unknown[]): unknown[] {
+  try {
+    return [...make()];
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw new ServiceError("bad-request", error.message);
+    throw error;
+  }
 }

@@ -23,7 +23,12 @@ export interface EpisodeArchive {
 export type EndedEpisode = { readonly episode: Episode; readonly result: EpisodeSamples };
 
 /** Rows of episodes of one group in a trainer's layout. */
-export type RowFormat = (ended: readonly EndedEpisode[], groupIndex: number) => readonly unknown[];
+export type RowFormat = (
+  ended: readonly EndedEpisode[],
+  groupIndex: number,
+  /** "ignore": rewards of turns are left out, so that a format without a place for them does not refuse. */
+  options: { readonly turnRewards: "keep" | "ignore" },
+) => readonly unknown[];
 
 export type ServiceParts = {
   readonly environment: EnvironmentSource;

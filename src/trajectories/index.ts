@@ -4,3 +4,13 @@ export { branchesOf, joinPath, pathTo, turnPrompt, turnSequence } from "./branch
 export { alignmentViolations, conservationViolations, countOnes } from "./check-samples.ts";
 export { dumpSample, toSamples, type SampleOrigin, type ToSamplesOptions } from "./samples.ts";
 export { makeTurn, TrajectoryRecorder } from "./recorder.ts";
+export {
+  addsUp,
+  alignTurnRewards,
+  completeTurnRewards,
+  discardedTurns,
+  gradeTurns,
+  type TurnRewards,
+  type TurnSpan,
+  turnSpans,
+} from "./turn-rewards.ts";

@@ -15,7 +15,7 @@ import {
   NothingToExportError,
 } from "../../api/export-run.ts";
 import { ConfigurationError } from "../../core/index.ts";
-import { whereFieldKinds } from "../../export/index.ts";
+import { turnRewardsChoices, whereFieldKinds } from "../../export/index.ts";
 import { exportGguf } from "../../learner/model/index.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { formatCount } from "../display/terminal-text.ts";
@@ -72,6 +72,11 @@ export function exportCommand(run: RunCommand): Command {
     .option("--model <folder>", "tokenizer, where the run's own is gone (slime, samples)")
     .option("--env <name>", "environment that knows tools and faults, where the run's is a module")
     .option("--data <folder>", "its data, where they lie elsewhere now")
+    .addOption(
+      new Option("--turn-rewards <what>", "rewards of turns: keep, or ignore where a format has no place for them")
+        .choices(turnRewardsChoices)
+        .default("keep"),
+    )
     .option("--force", "replace the file if it exists")
     .addHelpText("after", afterHelp)
     .action(async (folders: string[], flags: Omit<ExportRunOptions, "runs">) =>

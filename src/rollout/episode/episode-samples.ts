@@ -4,13 +4,13 @@
 import type { Episode, EpisodeSamples } from "../../core/episode.ts";
 import type { DroppedTokens } from "../../core/turn.ts";
 import { addUsage, freeUsage, type ModelUsage } from "../../core/user.ts";
-import { conservationViolations, toSamples } from "../../trajectories/index.ts";
+import { conservationViolations, discardedTurns, toSamples } from "../../trajectories/index.ts";
 
 /** The training rows of an episode and what is in none of them, checked for conservation; nothing for an agent behind an API. Throws when a token would be lost or trained twice. */
 export function episodeSamples(episode: Episode): EpisodeSamples {
   if (episode.historyPolicy === "no-tokens") return { samples: [], dropped: [] };
   const reason = dropReason(episode);
-  const unread = new Set(episode.events.flatMap((event) => (event.type === "undelivered" ? event.turns : [])));
+  const discarded = discardedTurns(episode);
   const result = toSamples(
     episode.trajectory,
     {
@@ -23,8 +23,7 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
     },
     // In an episode that trains, only attempts that were sampled again have ended in an abort.
     {
-      dropTurn: ({ finish, index }) =>
-        reason ?? (finish.reason === "abort" || unread.has(index) ? "discarded-turn" : null),
+      dropTurn: ({ index }) => reason ?? (discarded.has(index) ? "discarded-turn" : null),
     },
   );
   const violations = conservationViolations(episode.trajectory, result);

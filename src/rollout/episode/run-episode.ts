@@ -7,9 +7,9 @@
 //                               └─ format error ─► feedback ─┘   ending ─► grade ─► episode
 
 import type { ChatAgent, Decision } from "../../core/agent.ts";
-import type { Task } from "../../core/environment.ts";
+import type { Grade, Task } from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
-import { attribute, ConfigurationError, type Boundary, faultAt, outcomeOf } from "../../core/failure.ts";
+import { attribute, ConfigurationError, type Boundary, faultAt, messageOf, outcomeOf } from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
 import type { UserSimulator, UserSource, UserLine } from "../../core/user.ts";
@@ -17,6 +17,7 @@ import { DeadlineError, DeadlineRunner } from "../../lib/deadline.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
+import { gradeTurns } from "../../trajectories/index.ts";
 import { type CheckedEnvironment, cutResult, openChecked, readTask, readUserLine } from "./checked-environment.ts";
 import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
@@ -100,7 +101,7 @@ class EpisodeRun {
           const { result, durationMs } = await this.#timed("grader", () =>
             this.#unlessSync("grader", environment.grade({ outcome })),
           );
-          return { type: "grade", grade: result, durationMs };
+          return { type: "grade", grade: this.#turnsGraded(result), durationMs };
         });
         if (graded.type === "ending") ending = graded;
         else {
@@ -121,6 +122,15 @@ class EpisodeRun {
     }
     this.#parts.actions.close();
     return this.#finish(ending, grade);
+  }
+
+  /** With its rewards of turns aligned, or those of steps in their place. */
+  #turnsGraded(grade: Grade): Grade {
+    try {
+      return gradeTurns(grade, { trajectory: this.#parts.actions.trajectory, events: this.#events });
+    } catch (error) {
+      throw faultAt("grader", "bad-result", `Cannot grade: ${messageOf(error)}`, { cause: error });
+    }
   }
 
   #endingOf(error: unknown): Ending {

@@ -1,0 +1,75 @@
+// Credit: what a token of the policy is held to account for. "outcome": what its episode earned. "turn": what its episode earned
+// from its turn on, for grades that say what each turn earned. Not a loss; and no token is looked at here.
+//
+// A turn's return is compared with the mean return at that turn over ALL episodes of the group; an episode that has stopped has
+// earned nothing since, and counts as 0. Means over the episodes that are still there are biased where the policy decides when to
+// stop (verl issue 7244): rewards centred by them add up to nothing on the way, as if going on were worth minus the mean of what
+// it earns. docs/learning.md has the numbers.
+
+import type { Episode } from "../core/index.ts";
+import { discardedTurns } from "../trajectories/index.ts";
+
+/** What a token is held to account for: what its episode earned, or what it earned from the token's turn on. */
+export const creditChoices = ["outcome", "turn"] as const;
+export type Credit = (typeof creditChoices)[number];
+
+/** Of one episode: what each turn that counts earned, in order. */
+export type EarnedTurns = {
+  /** Index in `trajectory.turns`; aligned with `rewards`. */
+  readonly turns: readonly number[];
+  readonly rewards: readonly number[];
+};
+
+/**
+ * Without rewards of turns the last turn earned the reward of the episode. A turn of which nothing is known earned nothing.
+ * Throws a plain error when the entries are not aligned with the turns.
+ */
+export function earnedTurns(episode: Pick<Episode, "id" | "reward" | "grade" | "trajectory" | "events">): EarnedTurns {
+  const discarded = discardedTurns(episode);
+  const { turns: all } = episode.trajectory;
+  const turns = all.map(({ index }) => index).filter((index) => !discarded.has(index));
+  const given = episode.grade?.turnRewards ?? null;
+  if (given !== null && given.length !== all.length) {
+    throw new Error(
+      `Cannot credit the turns of episode "${episode.id}": its grade has ${given.length} rewards of turns, the trajectory ${all.length} turns.`,
+    );
+  }
+  const rewards = turns.map((turn, at) =>
+    given === null ? (at === turns.length - 1 ? (episode.reward ?? 0) : 0) : (given[turn] ?? 0),
+  );
+  return { turns, rewards };
+}
+
+/** What each turn and those after it earned; of a later turn `discount` times as much for each turn between. */
+export function returnsToGo(rewards: readonly number[], discount: number): number[] {
+  const returns = [...rewards];
+  for (let at = returns.length - 2; at >= 0; at--) returns[at]! += discount * returns[at + 1]!;
+  return returns;
+}
+
+/** Keeps a group whose returns hardly differ from being blown up. */
+const epsilon = 1e-4;
+
+/**
+ * One list for each episode, aligned with its turns. `normalize` divides by the root of the mean square of all of them: one scale
+ * for the whole group, so that turns keep their proportions. Where nothing differs, every advantage is 0.
+ */
+export function turnAdvantages(
+  episodes: readonly (readonly number[])[],
+  options: { readonly discount: number; readonly normalize: boolean },
+): readonly (readonly number[])[] {
+  const returns = episodes.map((rewards) => returnsToGo(rewards, options.discount));
+  const longest = Math.max(0, ...returns.map((list) => list.length));
+  const means = Array.from({ length: longest }, (_, at) => {
+    const here = returns.map((list) => list[at] ?? 0);
+    // Sums of equal numbers are rounded; their mean is the number.
+    if (here.every((one) => one === here[0])) return here[0]!;
+    return here.reduce((sum, one) => sum + one, 0) / here.length;
+  });
+  const centred = returns.map((list) => list.map((one, at) => one - means[at]!));
+  if (!options.normalize) return centred;
+  const all = centred.flat();
+  const size = Math.sqrt(all.reduce((sum, one) => sum + one * one, 0) / all.length);
+  if (!(size > 0)) return centred;
+  return centred.map((list) => list.map((one) => one / (size + epsilon)));
+}
