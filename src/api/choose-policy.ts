@@ -176,6 +176,7 @@ function episodeOptions(settings: RolloutSettings) {
     sampling: samplingOf(settings),
     seedTurns: settings.seedTurns,
     timeouts: {
+      openMs: settings.openTimeout * 1000,
       environmentMs: settings.environmentTimeout * 1000,
       userMs: userTimeoutMs(settings),
       graderMs: settings.gradingTimeout * 1000,

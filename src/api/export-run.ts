@@ -10,7 +10,7 @@ import {
   type Episode,
   type EpisodeSamples,
   type Tool,
-  lookIntoEnvironment,
+  useEnvironment,
 } from "../core/index.ts";
 import {
   createJsonLinesFile,
@@ -146,6 +146,7 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
         await file.abandon();
         return null;
       }
+      for (const { episode } of group.episodes) await context.learnTools(group.run, episode);
       const exported = exportGroup(group, format, {
         ...context,
         groupSize,
@@ -245,10 +246,13 @@ async function refuseTwice(runs: readonly OpenedRun[], cwd: string): Promise<voi
 }
 
 /** What formats need beyond episodes, for each run. */
-async function contextOf(runs: readonly OpenedRun[], request: ExportRequest): Promise<ExportContext> {
+async function contextOf(
+  runs: readonly OpenedRun[],
+  request: ExportRequest,
+): Promise<ExportContext & { readonly learnTools: (run: string | null, episode: Episode) => Promise<void> }> {
   const { format, onNotice } = request;
   const decoders = new Map<string | null, (tokens: Uint32Array) => string>();
-  const tools = new Map<string | null, ExportContext["toolsOf"]>();
+  const tools = new Map<string | null, RunTools>();
   const showsTools = format.columns.some(({ name }) => name === "tools");
   for (const { name, environment } of runs) {
     if (format.needsText) decoders.set(name, await decoderOf(environment, request));
@@ -259,7 +263,8 @@ async function contextOf(runs: readonly OpenedRun[], request: ExportRequest): Pr
   }
   return {
     decode: (tokens, { run }) => decoders.get(run)?.(tokens) ?? "",
-    toolsOf: (origin) => toolsOfSession(origin.episode) ?? tools.get(origin.run)?.(origin) ?? null,
+    toolsOf: (origin) => toolsOfSession(origin.episode) ?? tools.get(origin.run)?.of(origin.episode) ?? null,
+    learnTools: async (run, episode) => tools.get(run)?.learn(episode),
   };
 }
 
@@ -297,25 +302,34 @@ type RunEnvironment = {
   readonly cwd: string;
 };
 
-/** Tools by episode; `onUnknown` gets the reason where none are known. */
-async function toolsOfRun(run: RunEnvironment, onUnknown: (reason: string) => void): Promise<ExportContext["toolsOf"]> {
+/** The tools of an episode as JSON, once they are learnt; `null`: not known, or not shown by the chat template. */
+type RunTools = { of(episode: Episode): string | null; learn(episode: Episode): Promise<void> };
+
+const unknownTools: RunTools = { of: () => null, learn: async () => undefined };
+
+/** `onUnknown` gets the reason where no tools are known. */
+async function toolsOfRun(run: RunEnvironment, onUnknown: (reason: string) => void): Promise<RunTools> {
   // Other strategies describe tools in the first message.
-  if ((recorded(run, "strategy") ?? "tool-calling") !== "tool-calling") return () => null;
+  if ((recorded(run, "strategy") ?? "tool-calling") !== "tool-calling") return unknownTools;
   let source: EnvironmentSource;
   try {
     source = await environmentOf(run);
   } catch (error) {
     if (!(error instanceof ConfigurationError) || run.env !== null || run.data !== null) throw error;
     onUnknown(error.message);
-    return () => null;
+    return unknownTools;
   }
   const texts = new WeakMap<readonly Tool[], string>();
-  return ({ episode }) => {
-    const tools = lookIntoEnvironment(source, episode.task, (world) => world.tools);
-    if (tools === null) return null;
-    const text = texts.get(tools) ?? dumpJson(tools.map(({ definition }) => definition));
-    texts.set(tools, text);
-    return text;
+  const byTask = new Map<string, string>();
+  return {
+    of: ({ task }) => byTask.get(task.id) ?? null,
+    async learn({ task }) {
+      if (byTask.has(task.id)) return;
+      const tools = await useEnvironment(source, task, (world) => world.tools);
+      const text = texts.get(tools) ?? dumpJson(tools.map(({ definition }) => definition));
+      texts.set(tools, text);
+      byTask.set(task.id, text);
+    },
   };
 }
 

@@ -19,7 +19,7 @@ import {
   isForeignFault,
   isSuccess,
 } from "../graders/index.ts";
-import { openChecked, type RunEpisode } from "../rollout/index.ts";
+import { checkedOpening, type RunEpisode } from "../rollout/index.ts";
 
 type FaultPolicyOptions = {
   readonly policy: FaultPolicy;
@@ -77,10 +77,10 @@ export function taskFactsOf(environment: EnvironmentSource, data: string | null)
   };
 }
 
-function unknownEnd(environment: EnvironmentSource, task: Task): TaskFacts {
+async function unknownEnd(environment: EnvironmentSource, task: Task): Promise<TaskFacts> {
   return {
     instruction: task.instruction,
-    tools: toolsOf(environment, task),
+    tools: await toolsOf(environment, task),
     expectedCalls: null,
     isReachable: null,
     knownFacts: [],
@@ -88,15 +88,13 @@ function unknownEnd(environment: EnvironmentSource, task: Task): TaskFacts {
 }
 
 /** None where the environment cannot be opened: that is what failed the episode then. */
-function toolsOf(environment: EnvironmentSource, task: Task): readonly Tool[] {
+async function toolsOf(environment: EnvironmentSource, task: Task): Promise<readonly Tool[]> {
   try {
-    const opened = openChecked(environment, task);
-    if (!(opened instanceof Promise)) return opened.tools;
-    opened.catch(() => undefined);
+    return await useEnvironment(checkedOpening(environment), task, (world) => world.tools);
   } catch {
     // Its episode has the reason.
+    return [];
   }
-  return [];
 }
 
 async function tauBenchFacts(environment: EnvironmentSource, task: Task, data: DomainData): Promise<TaskFacts> {
@@ -104,7 +102,7 @@ async function tauBenchFacts(environment: EnvironmentSource, task: Task, data: D
   if (found === undefined) return unknownEnd(environment, task);
   const expectedCalls = found.actions.map(({ name, kwargs }) => ({ name, arguments: kwargs }));
   const userId = found.info.get("user_id");
-  const { reward } = await useEnvironment(environment, task, async (world) => {
+  const { reward } = await useEnvironment(checkedOpening(environment), task, async (world) => {
     for (const call of expectedCalls) {
       const { endsEpisode } = await world.call(call);
       if (endsEpisode) break;

@@ -50,6 +50,9 @@ describe("defineEnvironment() refuses what is no definition, with its place:", (
       () => define({ grade: undefined, grader: () => 1 }),
       "grade is missing, and nothing reads grader",
     ],
+    ["a set-up that is none", () => define({ setup: {} }), "setup is an object, a function is needed"],
+    ["a misspelt teardown", () => define({ tearDown: () => 1 }), "nothing reads tearDown; there are name, guidelines"],
+    ["a resume of its own", () => define({ resume: "again" }), 'resume is "again", "replay" or "restart" is needed'],
     ["no tools", () => define({ tools: {} }), "it needs at least one tool and one task"],
     ["a list of tools", () => define({ tools: [tool] }), "tools is a list of 1, an object is needed"],
     ["no tasks", () => define({ tasks: { test: [] } }), "it needs at least one tool and one task"],
@@ -198,5 +201,34 @@ describe("a module with a fault is shown with its place:", () => {
     ["throws-null.mjs", /Cannot load environment "\.\/throws-null\.mjs": null; correct the module/],
   ])("%s", async (name, message) => {
     await expect(loadEnvironment(`./${name}`, { data: null, cwd: folder })).rejects.toThrow(message);
+  });
+});
+
+describe("checkedSource()", () => {
+  it("passes on how an environment resumes, and what it is opened with", async () => {
+    const source = define({
+      resume: "restart",
+      setup: async (given: { readonly seed: number }) => ({ seed: given.seed }),
+    });
+    const seeds: unknown[] = [];
+    const checked = checkedSource(
+      {
+        ...source,
+        open: (...given: Parameters<EnvironmentSource["open"]>) => (seeds.push(given[1]?.seed), source.open(...given)),
+      },
+      "lamp.ts",
+    );
+    expect(checked.resume).toBe("restart");
+    await checked.open(checked.taskset("test").task(0), { seed: 7, signal: new AbortController().signal });
+    expect(seeds.at(-1)).toBe(7);
+    expect(() => checkedSource({ ...source, resume: "again" }, "lamp.ts")).toThrow("its default export has no resume");
+  });
+
+  it("closes what it opens to look at the tools", async () => {
+    let [opened, closed] = [0, 0];
+    const source = define({ setup: async () => void opened++, teardown: () => void closed++ });
+    checkedSource(source, "lamp.ts");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    expect([opened, closed]).toEqual([1, 1]);
   });
 });

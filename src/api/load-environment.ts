@@ -7,10 +7,16 @@ import { relative, resolve, dirname } from "node:path";
 import { pathToFileURL, fileURLToPath } from "node:url";
 
 import { schemaWarnings } from "../agents/index.ts";
-import { ConfigurationError, type EnvironmentSource, messageOf, type Taskset } from "../core/index.ts";
+import {
+  ConfigurationError,
+  type EnvironmentSource,
+  lookIntoEnvironment,
+  messageOf,
+  type Taskset,
+} from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
-import { defaultTimeouts, openChecked, readTask } from "../rollout/index.ts";
+import { checkedOpening, defaultTimeouts, readTask } from "../rollout/index.ts";
 import { findRemote, remoteSchemes } from "./remote-environments.ts";
 import { nearest } from "./setting.ts";
 import { isRecord, parseProblem } from "./strip-types.ts";
@@ -37,8 +43,9 @@ export function checkedSource(value: unknown, module: string): EnvironmentSource
       splits: [...source.splits],
       users: [...source.users],
       argumentErrors: source.argumentErrors,
+      ...(source.resume === undefined ? {} : { resume: source.resume }),
       taskset,
-      open: (task) => source.open(task),
+      open: (task, options) => source.open(task, options),
     };
     checkTasks(checked);
     return checked;
@@ -59,6 +66,7 @@ function missingParts(value: unknown): string[] {
     argumentErrors: (part) => part === "environment" || part === "loop",
     taskset: isFunction,
     open: isFunction,
+    resume: (part) => part === undefined || part === "replay" || part === "restart",
   };
   if (typeof value !== "object" || value === null) return Object.keys(fields);
   const parts = value as Readonly<Record<string, unknown>>;
@@ -115,12 +123,7 @@ function checkTools(source: EnvironmentSource): void {
   const split = source.splits.find((name) => source.taskset(name).size > 0)!;
   let tools: Parameters<typeof schemaWarnings>[0];
   try {
-    const opened = openChecked(source, source.taskset(split).task(0));
-    if (opened instanceof Promise) {
-      opened.catch(() => undefined);
-      return;
-    }
-    ({ tools } = opened);
+    tools = lookIntoEnvironment(checkedOpening(source), source.taskset(split).task(0), (world) => world.tools) ?? [];
   } catch {
     return;
   }

@@ -11,12 +11,13 @@ import {
   type Task,
   type EnvironmentSource,
   type UserSource,
+  useEnvironment,
 } from "../core/index.ts";
 import { createHttpPool, parseBaseUrl } from "../http/index.ts";
 import { deriveSeed } from "../lib/random.ts";
 import { toolCallParser } from "../parsers/index.ts";
 import { type ChatTemplate, compileChatTemplate, segmentsText } from "../renderers/index.ts";
-import { openChecked, type EpisodeRequest, type FinishedEpisode, type RunEpisode } from "../rollout/index.ts";
+import { checkedOpening, type EpisodeRequest, type FinishedEpisode, type RunEpisode } from "../rollout/index.ts";
 import {
   runSlimeTau,
   slimeTauEnvironment,
@@ -79,30 +80,31 @@ async function runPresetEpisode(parts: PresetParts, call: Call): Promise<Finishe
   const parser = toolCallParser("qwen25");
   const context = { specialTokens: new Map(model.specialTokens), now: null };
   try {
-    const environment = await openChecked(parts.environment, task);
-    const result = await runSlimeTau(
-      {
-        renderText: (input) => segmentsText(template({ ...input, kwargs: new Map(), context })),
-        tokenizer: model.tokenizer,
-        post: (_, payload) => post(payload, place.signal),
-        parse: (text) => parser.parse(text, { tools: environment.tools }),
-        environment: slimeTauEnvironment(environment, user),
-        tools: environment.tools.map(({ definition }) => definition),
-        wiki: environment.guidelines,
-      },
-      {
-        // The address is part of `post`; these stand for it in the loop.
-        rolloutArgs: { sglangRouterIp: "router", sglangRouterPort: 80 },
-        samplingParams: {
-          temperature: settings.temperature,
-          max_new_tokens: settings.maxNewTokens,
-          top_p: settings.topP,
-          top_k: settings.topK,
-          ...settings.samplingExtra,
+    const result = await useEnvironment(checkedOpening(parts.environment), task, (environment) =>
+      runSlimeTau(
+        {
+          renderText: (input) => segmentsText(template({ ...input, kwargs: new Map(), context })),
+          tokenizer: model.tokenizer,
+          post: (_, payload) => post(payload, place.signal),
+          parse: (text) => parser.parse(text, { tools: environment.tools }),
+          environment: slimeTauEnvironment(environment, user),
+          tools: environment.tools.map(({ definition }) => definition),
+          wiki: environment.guidelines,
         },
-        maxSteps: settings.maxTurns,
-        toolInstruction,
-      },
+        {
+          // The address is part of `post`; these stand for it in the loop.
+          rolloutArgs: { sglangRouterIp: "router", sglangRouterPort: 80 },
+          samplingParams: {
+            temperature: settings.temperature,
+            max_new_tokens: settings.maxNewTokens,
+            top_p: settings.topP,
+            top_k: settings.topK,
+            ...settings.samplingExtra,
+          },
+          maxSteps: settings.maxTurns,
+          toolInstruction,
+        },
+      ),
     );
     return finished({ task, place }, result);
   } catch (error) {

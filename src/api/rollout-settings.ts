@@ -303,6 +303,7 @@ export const rolloutSettings = {
       "a turn that the server aborts for new weights: continue from its tokens, restart it, or end the episode",
     ),
     maxPause: seconds(900).help("how long a turn that the server has aborted waits for it to take requests again"),
+    openTimeout: seconds(300).help("of the opening of an environment"),
     environmentTimeout: seconds(60).help(
       "of one call of a tool; one that never yields ends the program with exit code 70, to be resumed",
     ),

@@ -120,6 +120,7 @@ const mayDiffer: ReadonlySet<SettingName> = new Set([
   "firstByteTimeout",
   "engineWait",
   "maxPause",
+  "openTimeout",
   "environmentTimeout",
   "userTimeout",
   "gradingTimeout",

@@ -68,7 +68,19 @@ export type EpisodeEvent =
   | { readonly type: "delivered"; readonly turn: number }
   /** Turns whose answers never reached their program whole: nothing of the episode can follow from them. */
   | { readonly type: "undelivered"; readonly turns: readonly number[] }
+  /**
+   * The episode began again in a later process, because its world cannot be replayed. The turns are those of the processes
+   * before; their tokens are dropped, and what else happened then is left out of the episode. `usage`: what the models behind
+   * APIs cost in it.
+   */
+  | {
+      readonly type: "restart";
+      readonly turns: readonly number[];
+      readonly usage: { readonly agent: ModelUsage; readonly user: ModelUsage };
+    }
   | { readonly type: "grade"; readonly grade: Grade; readonly durationMs: number }
+  /** The environment could not be closed, which is none of the episode's faults: something may be left behind. */
+  | { readonly type: "close-failure"; readonly failure: Failure }
   | { readonly type: "episode-end"; readonly stopReason: StopReason; readonly failure: Failure | null };
 
 /** One attempt at one task, first observation to stop, with everything that happened. */

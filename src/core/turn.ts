@@ -93,5 +93,13 @@ export type Sample = {
 export type DroppedTokens = {
   readonly turn: number;
   readonly count: number;
-  readonly reason: "discarded-turn" | "episode-aborted" | "episode-failed" | "not-graded" | "filtered" | "too-long";
+  /** "restarted": the world of the episode could not be replayed, so that a later process began it again. */
+  readonly reason:
+    | "discarded-turn"
+    | "restarted"
+    | "episode-aborted"
+    | "episode-failed"
+    | "not-graded"
+    | "filtered"
+    | "too-long";
 };

@@ -8,7 +8,7 @@ import type { Environment, EnvironmentSource, Task } from "./environment.ts";
  * throws is ignored, as in an episode.
  */
 export async function useEnvironment<T>(
-  source: EnvironmentSource,
+  source: Pick<EnvironmentSource, "open">,
   task: Task,
   use: (environment: Environment) => T | Promise<T>,
 ): Promise<T> {
@@ -22,7 +22,7 @@ export async function useEnvironment<T>(
 
 /** As {@link useEnvironment}, at once; `null` where the environment opens later. */
 export function lookIntoEnvironment<T>(
-  source: EnvironmentSource,
+  source: Pick<EnvironmentSource, "open">,
   task: Task,
   look: (environment: Environment) => T,
 ): T | null {
@@ -38,7 +38,7 @@ export function lookIntoEnvironment<T>(
   }
 }
 
-function openFor(source: EnvironmentSource, task: Task): Environment | Promise<Environment> {
+function openFor(source: Pick<EnvironmentSource, "open">, task: Task): Environment | Promise<Environment> {
   return source.open(task, { seed: 0, signal: new AbortController().signal });
 }
 

@@ -97,7 +97,12 @@ function definitionSchema() {
   });
   const tool = object({ description: text, parameters, run: code, endsEpisode: z.boolean("true or false").optional() });
   const task = object({ state, instruction: text.optional(), agenda: agenda.optional() });
-  return object({ name, guidelines: text, tools: record(tool), tasks: record(list(task)), grade: code });
+  return object({
+    ...{ name, guidelines: text, tools: record(tool), tasks: record(list(task)), grade: code },
+    setup: code.optional(),
+    teardown: code.optional(),
+    resume: z.enum(["replay", "restart"], '"replay" or "restart"').optional(),
+  });
 }
 
 function checkPlain(value: unknown, context: z.core.$RefinementCtx): void {

@@ -6,7 +6,7 @@ import { defineEnvironment, type EnvironmentDefinition } from "./index.ts";
 
 type Shelf = { loans: Record<string, number> };
 
-const definition: EnvironmentDefinition<Shelf> = {
+const definition = {
   name: "library-desk",
   guidelines: "Renew a loan once.",
   tools: {
@@ -24,7 +24,7 @@ const definition: EnvironmentDefinition<Shelf> = {
   },
   tasks: { test: [{ instruction: "You want to keep Emma.", state: { loans: { Emma: 3 } } }] },
   grade: ({ state, said }) => (state.loans["Emma"] === 17 && said.length > 0 ? 1 : 0),
-};
+} satisfies EnvironmentDefinition<Shelf>;
 
 describe("defineEnvironment()", () => {
   it("keeps the contract of environments", async () => {

@@ -5,6 +5,8 @@ import { createHash } from "node:crypto";
 import type {
   Agenda,
   Environment,
+  EnvironmentCallOptions,
+  EnvironmentSource,
   Grade,
   LocalEnvironmentSource,
   Task,
@@ -20,7 +22,7 @@ import type { JsonObject } from "../python-semantics/json/value.ts";
 import { checkDefinition } from "./check-definition.ts";
 
 /** A tool as a function over the episode's state. */
-export type ToolSpec<State> = {
+export type ToolSpec<State, Resource = undefined> = {
   readonly description: string;
   /** JSON Schema of the arguments. */
   readonly parameters: Readonly<Record<string, unknown>>;
@@ -31,9 +33,14 @@ export type ToolSpec<State> = {
    * policy: a string as it is, nothing as `null`, anything else as JSON. What it throws, or rejects with, is read as
    * `Error: <message>`. A result without a JSON form (a function, a symbol, a bigint, NaN, a value that holds itself, an instance
    * of a class without `toJSON`) is a fault: the episode fails at boundary "environment" with code "bad-result". Arguments have
-   * passed the schema when the loop calls, and are hostile otherwise.
+   * passed the schema when the loop calls, and are hostile otherwise. `signal` aborts when nobody waits for the answer any more.
    */
-  run(this: void, args: Readonly<Record<string, unknown>>, state: State): unknown;
+  run(
+    this: void,
+    args: Readonly<Record<string, unknown>>,
+    state: State,
+    context: { readonly signal: AbortSignal; readonly resource: Resource },
+  ): unknown;
 };
 
 export type TaskSpec<State> = {
@@ -45,10 +52,24 @@ export type TaskSpec<State> = {
   readonly state: State;
 };
 
-export type EnvironmentDefinition<State> = {
+/** `Resource`: what `setup` makes for an episode. */
+export type EnvironmentDefinition<State, Resource = undefined> = {
   readonly name: string;
   readonly guidelines: string;
-  readonly tools: Readonly<Record<string, ToolSpec<State>>>;
+  /**
+   * Before an episode, from the state of its task, which it may change: opens a connection, starts a process. Tools and `grade`
+   * get what it returns, or resolves with, as `resource`. What it throws is a failure of the episode at boundary "environment".
+   * `signal` aborts when nobody waits any more; what is made all the same is torn down. Default: nothing is set up.
+   */
+  setup?(
+    this: void,
+    episode: { readonly state: State; readonly task: Task; readonly seed: number; readonly signal: AbortSignal },
+  ): Resource | Promise<Resource>;
+  /** After an episode, once for each `setup` that succeeded. What it throws never changes the outcome. Default: nothing. */
+  teardown?(this: void, episode: { readonly state: State; readonly resource: Resource }): void | Promise<void>;
+  /** As in `EnvironmentSource`. Default: "replay". */
+  readonly resume?: "replay" | "restart";
+  readonly tools: Readonly<Record<string, ToolSpec<State, Resource>>>;
   /** Tasks by split. Their order is their index; keep it. */
   readonly tasks: Readonly<Record<string, readonly TaskSpec<State>[]>>;
   /**
@@ -57,7 +78,13 @@ export type EnvironmentDefinition<State> = {
    */
   grade(
     this: void,
-    episode: { readonly state: State; readonly initial: State; readonly said: readonly string[] },
+    episode: {
+      readonly state: State;
+      readonly initial: State;
+      readonly said: readonly string[];
+      readonly signal: AbortSignal;
+      readonly resource: Resource;
+    },
   ): number | Promise<number>;
 };
 
@@ -65,7 +92,16 @@ export type EnvironmentDefinition<State> = {
 const largestResult = 50_000_000;
 
 /** Throws a `ConfigurationError` that names the place for a definition that is none: a field missing, misspelt or of another type. */
-export function defineEnvironment<State>(definition: EnvironmentDefinition<State>): LocalEnvironmentSource {
+export function defineEnvironment<State>(
+  definition: EnvironmentDefinition<State> & { readonly setup?: never },
+): LocalEnvironmentSource;
+/** With `setup`, environments open in time. */
+export function defineEnvironment<State, Resource>(
+  definition: EnvironmentDefinition<State, Resource>,
+): EnvironmentSource;
+export function defineEnvironment<State, Resource>(
+  definition: EnvironmentDefinition<State, Resource>,
+): EnvironmentSource {
   checkDefinition(definition);
   const { name } = definition;
   const splits = Object.keys(definition.tasks);
@@ -90,30 +126,42 @@ export function defineEnvironment<State>(definition: EnvironmentDefinition<State
     splits,
     users,
     argumentErrors: "loop",
+    ...(definition.resume === undefined ? {} : { resume: definition.resume }),
     taskset,
-    open: (task) => {
+    open: (task, options = { seed: 0, ...unending() }) => {
       const spec = definition.tasks[task.split]?.[task.index];
       if (spec === undefined)
         throw new RangeError(`Cannot open task "${task.id}": it is not of environment "${name}".`);
-      return createEnvironment(task, definition, { tools, initial: spec.state });
+      const state = structuredClone(spec.state);
+      const parts = { tools, initial: spec.state, state };
+      const make = (resource: Resource): Environment => createEnvironment(task, definition, { ...parts, resource });
+      if (definition.setup === undefined) return make(undefined as Resource);
+      return Promise.resolve(definition.setup({ state, task, ...options })).then(make);
     },
   };
 }
 
-function createEnvironment<State>(
+type EpisodeParts<State, Resource> = {
+  readonly tools: readonly Tool[];
+  readonly initial: State;
+  readonly state: State;
+  readonly resource: Resource;
+};
+
+function createEnvironment<State, Resource>(
   task: Task,
-  definition: EnvironmentDefinition<State>,
-  parts: { readonly tools: readonly Tool[]; readonly initial: State },
+  definition: EnvironmentDefinition<State, Resource>,
+  { tools, initial: given, state, resource }: EpisodeParts<State, Resource>,
 ): Environment {
-  const initial = structuredClone(parts.initial);
-  const state = structuredClone(parts.initial);
+  const initial = structuredClone(given);
   const said: string[] = [];
+  const { teardown } = definition;
   return {
     task,
     guidelines: definition.guidelines,
-    tools: parts.tools,
+    tools,
     info: new Map(),
-    call: ({ name, arguments: given }) => {
+    call: ({ name, arguments: args }, options = unending()) => {
       const tool = Object.hasOwn(definition.tools, name) ? definition.tools[name] : undefined;
       if (tool === undefined) return refusal(`unknown tool ${name}`);
       const resultOf = (answer: unknown): ToolResult => {
@@ -123,10 +171,10 @@ function createEnvironment<State>(
       let answer: unknown;
       let isPromise: boolean;
       try {
-        const plain = toPlain(given) as Readonly<Record<string, unknown>>;
+        const plain = toPlain(args) as Readonly<Record<string, unknown>>;
         // The policy's mistake, and an observation: a tool that hands such a number back would be blamed for it.
         if (!areFinite(plain)) throw new Error("the arguments hold NaN or an infinity; numbers must be finite");
-        answer = tool.run(plain, state);
+        answer = tool.run(plain, state, withResource(options, resource));
         isPromise = isThenable(answer);
       } catch (error) {
         return refusal(messageOf(error));
@@ -137,14 +185,31 @@ function createEnvironment<State>(
     hear: (utterance) => {
       said.push(utterance);
     },
-    grade: ({ outcome }) => {
+    grade: ({ outcome }, options = unending()) => {
       if (outcome !== "completed") return gradeOf(0);
       // What the grader does to them is gone when it is called again.
-      const reward = definition.grade({ state, initial: structuredClone(initial), said: [...said] });
+      const episode = { state, initial: structuredClone(initial), said: [...said] };
+      const reward = definition.grade(Object.assign(withResource(options, resource), episode));
       return typeof reward === "number" ? gradeOf(reward) : Promise.resolve(reward).then(gradeOf);
     },
     digest: () => sha256(state),
+    ...(teardown === undefined ? {} : { close: () => teardown({ state, resource }) }),
   };
+}
+
+/** Without looking at the signal, which is made when a tool does. */
+function withResource<Resource>(options: EnvironmentCallOptions, resource: Resource) {
+  return {
+    get signal() {
+      return options.signal;
+    },
+    resource,
+  };
+}
+
+/** Of a call outside of an episode. */
+function unending(): EnvironmentCallOptions {
+  return { signal: new AbortController().signal };
 }
 
 function refusal(reason: string): ToolResult {

@@ -8,8 +8,9 @@ import {
   type EnvironmentSource,
   type StopReason,
   type Task,
+  useEnvironment,
 } from "../core/index.ts";
-import { episodeUsage, openChecked } from "../rollout/index.ts";
+import { episodeUsage, checkedOpening } from "../rollout/index.ts";
 import type { FaultGrader } from "./model-judge.ts";
 import { type Conversation, conversationOf } from "./conversation.ts";
 import { type FaultAttribution } from "./fault-attribution.ts";
@@ -179,19 +180,20 @@ export async function rescore(
 type Replayed = { readonly reward: number; readonly stop: StopReason; readonly changed: number };
 
 async function replay(run: RecordedRun, environment: EnvironmentSource, task: Task): Promise<Replayed> {
-  const world = await openChecked(environment, task);
-  let stop: StopReason = "max_turns";
-  let changed = 0;
-  for (const step of run.conversation) {
-    if (step.type === "agent") await world.hear(step.text);
-    if (step.type === "user" && step.hangsUp) stop = "user_hung_up";
-    if (step.type === "call") {
-      const { text, endsEpisode } = await world.call({ name: step.name, arguments: step.arguments });
-      if (text !== step.result) changed++;
-      if (endsEpisode) stop = "tool_ended";
+  return useEnvironment(checkedOpening(environment), task, async (world) => {
+    let stop: StopReason = "max_turns";
+    let changed = 0;
+    for (const step of run.conversation) {
+      if (step.type === "agent") await world.hear(step.text);
+      if (step.type === "user" && step.hangsUp) stop = "user_hung_up";
+      if (step.type === "call") {
+        const { text, endsEpisode } = await world.call({ name: step.name, arguments: step.arguments });
+        if (text !== step.result) changed++;
+        if (endsEpisode) stop = "tool_ended";
+      }
+      if (stop !== "max_turns") break;
     }
-    if (stop !== "max_turns") break;
-  }
-  const outcome = stop === "max_turns" ? "truncated" : "completed";
-  return { reward: (await world.grade({ outcome })).reward, stop, changed };
+    const outcome = stop === "max_turns" ? "truncated" : "completed";
+    return { reward: (await world.grade({ outcome })).reward, stop, changed };
+  });
 }

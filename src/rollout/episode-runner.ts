@@ -75,7 +75,8 @@ export function resumableRunner(run: RunEpisode, journal: EpisodeJournal): RunEp
       return { episode: stored, result: episodeSamples(stored), origin: "stored" };
     }
     const recorded = await journal.recorded(episodeId);
-    if (onRecorded !== undefined) recorded.forEach(onRecorded);
+    // What an earlier restart left out is still there.
+    if (onRecorded !== undefined) recorded.filter(({ type }) => type !== "restart").forEach(onRecorded);
     const record = async (event: EpisodeEvent): Promise<void> => {
       await journal.record(episodeId, event);
       await onEvent(event);

@@ -54,6 +54,8 @@ const lying = new AttributedError({
 const thenable = (then: (resolve: (value: unknown) => void) => void): object =>
   Object.defineProperty({}, ["th", "en"].join(""), { value: then });
 
+const later = <T>(value: T, ms: number): Promise<T> => new Promise((resolve) => setTimeout(() => resolve(value), ms));
+
 type State = { count: number; isHostile: boolean };
 type Tool = (args: Readonly<Record<string, unknown>>, state: State) => unknown;
 type Grade = (episode: { readonly state: State; readonly initial: State; readonly said: readonly string[] }) => unknown;
@@ -97,6 +99,16 @@ function opening(hostile: (healthy: Environment, task: Task) => unknown): Enviro
 }
 
 const replacing = (parts: object) => opening((healthy) => Object.assign(healthy, parts));
+/** The same world, set up in time: healthy tasks set up what they should. */
+function settingUp({ setup, teardown }: { readonly setup?: () => unknown; readonly teardown?: () => void }) {
+  const source = environment({});
+  const hostile = async (task: Task): Promise<Environment> => {
+    const resource: unknown = await setup?.();
+    expect(resource).not.toBe(1);
+    return Object.assign(source.open(task), { close: () => teardown?.() });
+  };
+  return { ...source, open: (task: Task) => (task.index === 0 ? hostile(task) : source.open(task)) };
+}
 const returning = (value: unknown) => environment({ tool: () => value });
 const resulting = (changes: object) =>
   replacing({ call: () => ({ text: "", isError: false, endsEpisode: false, info: new Map(), ...changes }) });
@@ -240,6 +252,30 @@ const table: readonly (readonly [name: string, source: EnvironmentSource, outcom
   ["hearing that throws", replacing({ hear: thrower(new Error("deaf")) }), "environment/unexpected"],
   ["hearing that rejects", replacing({ hear: () => Promise.reject(new Error("deaf")) }), "environment/unexpected"],
   ["hearing that never ends", replacing({ hear: () => never }), "environment/timeout"],
+  ["an environment that comes too late", opening((healthy) => later(healthy, 400)), "environment/timeout"],
+  ["an opening that rejects", opening(() => Promise.reject(new Error("no"))), "environment/unexpected"],
+  ["a setup that throws", settingUp({ setup: thrower(new Error("no")) }), "environment/unexpected"],
+  ["a setup that never ends", settingUp({ setup: () => never }), "environment/timeout"],
+  ["a setup that is slow", settingUp({ setup: () => later({}, 50) }), 1],
+  ["a teardown that throws", settingUp({ teardown: thrower(new Error("no")) }), 1],
+  ["a closing that is none", replacing({ close: 5 }), badResult],
+  ["a closing that throws", replacing({ close: thrower(null) }), 1],
+  ["a closing that rejects", replacing({ close: () => Promise.reject(new Error("no")) }), 1],
+  ["a closing that never ends", replacing({ close: () => never }), 1],
+  ["a closing that returns what it should not", replacing({ close: () => unreadable }), 1],
+  ["an environment that cannot be used and not be closed", replacing({ tools: {}, close: thrower(null) }), badResult],
+  [
+    "a call that adds listeners to its signal",
+    opening((healthy) =>
+      Object.assign(healthy, {
+        call: ((call) => (given: Parameters<Environment["call"]>[0], options: { readonly signal: AbortSignal }) => {
+          for (let nth = 0; nth < 5; nth++) options.signal.addEventListener("abort", thrower(new Error("no")));
+          return call(given);
+        })(healthy.call.bind(healthy)),
+      }),
+    ),
+    1,
+  ],
   [
     "another working folder",
     environment({
@@ -283,7 +319,7 @@ async function runScript(
   folders.push(place);
   const store = createFileRunStore(join(place, "run"), { fsync: "never" });
   await store.begin(new Map());
-  const timeouts = { environmentMs: 300, graderMs: 300, userMs: 5000 };
+  const timeouts = { openMs: 300, environmentMs: 300, graderMs: 300, userMs: 5000, closeMs: 300 };
   await runRollout(
     { taskset: source.taskset("test"), taskIndexes: [0, 1, 2], groupSize: 2, seed: 1 },
     {

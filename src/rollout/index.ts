@@ -1,6 +1,6 @@
 // Public entry: one episode, and many at once (plans, groups and their filters, curricula, concurrency, totals, warnings).
 
-export { openChecked, readTask } from "./episode/checked-environment.ts";
+export { checkedOpening, readTask } from "./episode/checked-environment.ts";
 export {
   chooseTask,
   createCurriculum,

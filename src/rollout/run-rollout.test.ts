@@ -84,6 +84,7 @@ describe("runRollout()", () => {
       gradedWithoutTurn: 0,
       problems: {},
       cutResults: 0,
+      closeFailures: 0,
       samples: 4,
       trainedTokens: 8,
       droppedTokens: { "episode-aborted": 4 },

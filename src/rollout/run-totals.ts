@@ -67,6 +67,8 @@ export type RunTotals = {
   readonly deviations: Counts;
   /** Results of tools of which the policy read only the beginning. */
   readonly cutResults: number;
+  /** Environments that could not be closed; their episodes count. */
+  readonly closeFailures: number;
   /** Of kept groups. */
   readonly samples: number;
   readonly trainedTokens: number;
@@ -126,6 +128,7 @@ export class TotalsCounter {
     unlikelyTokens: 0,
     retries: 0,
     cutResults: 0,
+    closeFailures: 0,
     samples: 0,
     trainedTokens: 0,
     outcomes: { completed: 0, truncated: 0, aborted: 0, failed: 0 },
@@ -172,6 +175,8 @@ export class TotalsCounter {
       for (const problem of event.decision.problems) add(counted.problems, problem.code);
     } else if (event.type === "tool-result" && event.cutFrom !== null) {
       counted.cutResults++;
+    } else if (event.type === "close-failure") {
+      counted.closeFailures++;
     }
   }
 
@@ -179,6 +184,11 @@ export class TotalsCounter {
   recorded(event: EpisodeEvent): void {
     const { turns, sampledTokens } = this.#counted;
     this.event(event);
+    // Live, the events that a restart stands for were counted themselves.
+    if (event.type === "restart") {
+      this.#agentUsage = addUsage(this.#agentUsage, event.usage.agent);
+      this.#userUsage = addUsage(this.#userUsage, event.usage.user);
+    }
     this.#counted.recordedTurns += this.#counted.turns - turns;
     this.#counted.recordedSampledTokens += this.#counted.sampledTokens - sampledTokens;
   }

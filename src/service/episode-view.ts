@@ -124,6 +124,10 @@ export function viewEvent(event: EpisodeEvent): EventView {
       return { type };
     case "exchange":
       return { type, turn: event.turn, reasoning: event.action.reasoning, text: event.action.content };
+    case "restart":
+      return { type, turns: event.turns };
+    case "close-failure":
+      return { type, failure: viewFailure(event.failure) };
     case "grade":
       return { type, reward: event.grade.reward, metrics: event.grade.metrics };
     case "episode-end":

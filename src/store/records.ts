@@ -218,7 +218,15 @@ const otherEvents = {
   },
   delivered: { turn: number },
   undelivered: { turns: list(number) },
+  restart: {
+    turns: [list(number), "of earlier processes; their tokens are dropped"],
+    usage: record<Extract<EpisodeEvent, { readonly type: "restart" }>["usage"]>("RestartUsage", {
+      agent: usage,
+      user: usage,
+    }),
+  },
   grade: { grade, durationMs },
+  "close-failure": { failure },
   "episode-end": { stopReason, failure: nullable(failure) },
 } as const;
 

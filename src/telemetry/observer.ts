@@ -81,6 +81,8 @@ export function factsOf(event: EpisodeEvent): EventFacts | null {
     case "delivered":
     case "undelivered":
     case "decision":
+    case "restart":
+    case "close-failure":
     case "episode-end":
       return null;
     default:

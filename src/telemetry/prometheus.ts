@@ -125,7 +125,9 @@ export function createRunMetrics(): RunMetrics {
         case "exchange":
           for (const { code } of event.action.problems) problems.inc({ code });
           return;
+        case "close-failure":
         case "agent-reply":
+        case "restart":
         case "session":
         case "delivered":
         case "undelivered":

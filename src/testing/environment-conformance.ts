@@ -2,6 +2,7 @@
 // Seeded and bounded. It proves the contract, not that the domain makes sense.
 
 import type { Environment, EnvironmentSource, Task } from "../core/environment.ts";
+import { messageOf } from "../core/failure.ts";
 import { toolParameters } from "../core/message.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/value.ts";
@@ -15,6 +16,9 @@ export type EnvironmentConformanceOptions = {
   /** Default: 1. */
   readonly seed?: number;
 };
+
+/** Everything is awaited. */
+const inTime = { signal: new AbortController().signal };
 
 type Step = { readonly name: string; readonly arguments: JsonObject } | { readonly utterance: string };
 
@@ -55,7 +59,12 @@ async function checkTask(
   context: { readonly random: Random; readonly calls: number; readonly report: (text: string) => void },
 ): Promise<void> {
   const { random, calls, report } = context;
-  const open = async (): Promise<Environment> => source.open(task, { seed: 1, signal: new AbortController().signal });
+  const opened: Environment[] = [];
+  const open = async (): Promise<Environment> => {
+    const environment = await source.open(task, { seed: 1, ...inTime });
+    opened.push(environment);
+    return environment;
+  };
   const untouched = await open();
   const before = untouched.digest();
   const environment = await open();
@@ -71,6 +80,13 @@ async function checkTask(
   if (untouched.digest() !== before) report(`an episode of task "${task.id}" changed the state of another.`);
   const names = new Set(environment.tools.map((tool) => tool.name));
   if (names.size !== environment.tools.length) report("two tools have one name.");
+  for (const one of opened) {
+    try {
+      await one.close?.();
+    } catch (error) {
+      report(`an episode of task "${task.id}" cannot be closed: ${messageOf(error)}`);
+    }
+  }
 }
 
 /** Everything an episode shows, as text. */
@@ -78,14 +94,14 @@ async function replay(environment: Environment, steps: readonly Step[]): Promise
   const shown: string[] = [];
   for (const step of steps) {
     if ("utterance" in step) {
-      await environment.hear(step.utterance);
+      await environment.hear(step.utterance, inTime);
       continue;
     }
-    const result = await environment.call(step);
+    const result = await environment.call(step, inTime);
     shown.push(`${result.text} ${result.isError} ${result.endsEpisode} ${dumpJson(result.info)}`);
   }
   for (const outcome of ["completed", "completed", "truncated"] as const) {
-    const grade = await environment.grade({ outcome });
+    const grade = await environment.grade({ outcome }, inTime);
     shown.push(`${grade.reward} ${JSON.stringify(grade.metrics)} ${grade.log} ${dumpJson(grade.info)}`);
   }
   if (shown.at(-2) !== shown.at(-3)) shown.push(`grading twice differs ${Math.random()}`);

@@ -47,6 +47,8 @@ export class TrajectoryRecorder {
   #prompt = new TokenBuffer();
   #parent: number | null = null;
   #observedFrom = 0;
+  /** No branch hangs below an earlier turn. */
+  #firstOwn = 0;
   #rewriteReason: string | null = null;
   #observed: ObservationFacts = plainObservation;
 
@@ -57,6 +59,16 @@ export class TrajectoryRecorder {
 
   get trajectory(): Trajectory {
     return { turns: this.#turns };
+  }
+
+  /** Before anything else: turns of an earlier attempt, from which nothing follows. The next one is a root. */
+  leaveBehind(turns: readonly Turn[], reason: string): void {
+    if (this.#turns.length > 0 || this.#prompt.length > 0 || turns.some(({ index }, at) => index !== at)) {
+      throw new Error("Cannot leave turns behind: they stand before everything else, in their order.");
+    }
+    this.#turns.push(...turns);
+    this.#firstOwn = turns.length;
+    this.#rewriteReason = turns.length === 0 ? null : reason;
   }
 
   /** Adds what the policy is newly shown after everything so far. */
@@ -84,7 +96,7 @@ export class TrajectoryRecorder {
 
   /** Records the action that the engine sampled on the current prompt. */
   act(result: Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans">): Turn {
-    if (this.#prompt.length === this.#observedFrom && this.#turns.length === 0) {
+    if (this.#prompt.length === 0) {
       throw new Error("Cannot record an action before the first observation: the prompt is empty; call extend first.");
     }
     const { spelledTokens, deviation } = this.#observed;
@@ -110,7 +122,7 @@ export class TrajectoryRecorder {
   }
 
   #latestExtended(promptTokens: Uint32Array): { turn: number; length: number } | null {
-    for (let turn = this.#turns.length - 1; turn >= 0; turn--) {
+    for (let turn = this.#turns.length - 1; turn >= this.#firstOwn; turn--) {
       const sequence = turnSequence(this.trajectory, turn);
       if (sequence.length <= promptTokens.length && sequence.every((id, place) => promptTokens[place] === id)) {
         return { turn, length: sequence.length };

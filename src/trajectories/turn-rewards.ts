@@ -10,9 +10,14 @@ import { branchesOf } from "./branches.ts";
 /** One for each turn; `null`: nothing is known of it. */
 export type TurnRewards = readonly (number | null)[];
 
-/** The indexes of turns that nothing followed from: the engine aborted them, or their program never read them. */
+/**
+ * The indexes of turns that nothing followed from: the engine aborted them, their program never read them, or their episode began
+ * again.
+ */
 export function discardedTurns({ trajectory, events }: Pick<Episode, "trajectory" | "events">): ReadonlySet<number> {
-  const discarded = new Set(events.flatMap((event) => (event.type === "undelivered" ? event.turns : [])));
+  const discarded = new Set(
+    events.flatMap((event) => (event.type === "undelivered" || event.type === "restart" ? event.turns : [])),
+  );
   for (const { index, finish } of trajectory.turns) if (finish.reason === "abort") discarded.add(index);
   return discarded;
 }

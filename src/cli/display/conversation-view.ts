@@ -46,6 +46,12 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
           indent(`retried: ${failure.boundary}/${failure.code}: ${printable(shorten(failure.message, 200))}`),
         ),
       );
+    case "restart":
+      return [
+        colours.yellow(indent(`begins again: the ${event.turns.length} turns of an earlier process are dropped`)),
+      ];
+    case "close-failure":
+      return [colours.yellow(indent(`not closed: ${printable(shorten(event.failure.message, 200))}`))];
     case "exchange":
       return exchangeLines(event, view);
     case "episode-start":

@@ -114,6 +114,7 @@ export function runTable(totals: RunTotals, colours: Colours): string[] {
   }
   if (Object.keys(totals.deviations).length > 0) rows.push(["deviations", mostFrequent(totals.deviations)]);
   if (totals.retries > 0) rows.push(["retried calls", formatCount(totals.retries)]);
+  if (totals.closeFailures > 0) rows.push(["not closed", `${formatCount(totals.closeFailures)} environments`]);
   if (totals.cutResults > 0) rows.push(["cut results", `${formatCount(totals.cutResults)} of tools were too long`]);
   if (totals.agentModelCalls > 0) rows.push(["agent model", costText(totals.agentModelCalls, totals.agentCost)]);
   if (totals.userModelCalls > 0) rows.push(["user model", costText(totals.userModelCalls, totals.userCost)]);

@@ -41,8 +41,10 @@ export type Shown = {
   readonly newMessages: readonly Message[];
 };
 
-/** Single use; calls arrive one at a time, `open` first. Errors are attributed by the loop. */
+/** Single use; calls arrive one at a time, `restart` or `open` first. Errors are attributed by the loop. */
 export interface ActionSource extends Pick<Episode, "trajectory" | "historyPolicy"> {
+  /** The episode begins again: turns of an earlier process, which are dropped. */
+  restart(turns: readonly Turn[]): void;
   /** `shownTools`: those of the opening; calls may be of any of `tools`. */
   open(opening: {
     readonly messages: readonly Message[];
@@ -74,6 +76,10 @@ export class ChatActions implements ActionSource {
   constructor(agent: ChatAgent, options: ResolvedOptions) {
     this.#agent = agent;
     this.#options = options;
+  }
+
+  restart(): void {
+    // Nothing of an agent behind an API is recorded.
   }
 
   open(opening: Parameters<ActionSource["open"]>[0]): void {
@@ -161,6 +167,10 @@ export class EngineActions implements ActionSource {
 
   get historyPolicy(): Renderer["historyPolicy"] {
     return this.#renderer.historyPolicy;
+  }
+
+  restart(turns: readonly Turn[]): void {
+    this.#recorder.leaveBehind(turns, "the environment cannot be replayed, so the episode began again");
   }
 
   open(opening: Parameters<ActionSource["open"]>[0]): void {

@@ -7,8 +7,10 @@ import type {
   Ending,
   Environment,
   EnvironmentCall,
+  EnvironmentCallOptions,
   EnvironmentSource,
   Grade,
+  OpenOptions,
   ToolResult,
   Task,
 } from "../../core/environment.ts";
@@ -33,25 +35,51 @@ const longestLog = 100_000;
 
 /**
  * Opens the environment of an episode. Its methods reject, or throw, with failures at boundary "environment", or "grader";
- * what answers at once still does. Arguments of calls are copies.
+ * what answers at once still does. Arguments of calls are copies. What opens as no environment is closed.
  */
-export function openChecked(source: EnvironmentSource, task: Task): CheckedEnvironment | Promise<CheckedEnvironment> {
+export function openChecked(
+  source: EnvironmentSource,
+  task: Task,
+  options: OpenOptions = { seed: 0, signal: new AbortController().signal },
+): CheckedEnvironment | Promise<CheckedEnvironment> {
   return crossing(
     "environment",
     "open the environment",
-    () => source.open(task),
-    (value) => new CheckedEnvironment(value),
+    () => source.open(task, options),
+    (value) => {
+      try {
+        return new CheckedEnvironment(value);
+      } catch (error) {
+        void closeMalformed(value);
+        throw error;
+      }
+    },
   );
 }
 
+/** For what is done with environments outside of episodes. */
+export function checkedOpening(source: EnvironmentSource): Pick<EnvironmentSource, "open"> {
+  return { open: (task, options) => openChecked(source, task, options) };
+}
+
+/** Whatever it is, it may hold something. */
+async function closeMalformed(value: unknown): Promise<void> {
+  try {
+    await (value as Environment).close?.();
+  } catch {
+    // Its episode fails for another reason.
+  }
+}
+
 /** An environment whose results are validated. */
-export class CheckedEnvironment implements Omit<Environment, "hear"> {
+export class CheckedEnvironment implements Environment {
   readonly task: Task;
   readonly guidelines: string;
   readonly tools: readonly Tool[];
   readonly info: JsonObject;
   readonly opening: string | null;
   readonly #environment: Environment;
+  #isClosed = false;
 
   constructor(value: unknown) {
     const environment = record(value, "an environment") as Partial<Environment>;
@@ -59,6 +87,8 @@ export class CheckedEnvironment implements Omit<Environment, "hear"> {
     for (const method of ["call", "hear", "grade"] as const) {
       if (typeof environment[method] !== "function") throw misfit(method, "a function", environment[method]);
     }
+    const { close } = environment;
+    if (close !== undefined && typeof close !== "function") throw misfit("close", "a function", close);
     this.task = environment.task as Task;
     this.guidelines = string(environment.guidelines, "guidelines");
     this.tools = readTools(environment.tools);
@@ -67,27 +97,42 @@ export class CheckedEnvironment implements Omit<Environment, "hear"> {
     this.opening = opening === null ? null : string(opening, "opening");
   }
 
-  call({ name, arguments: given }: EnvironmentCall): ToolResult | Promise<ToolResult> {
+  call(
+    { name, arguments: given }: EnvironmentCall,
+    options?: EnvironmentCallOptions,
+  ): ToolResult | Promise<ToolResult> {
     // Changes that the environment makes to its arguments are not recorded.
     const call = { name, arguments: cloneJson(given) };
-    return crossing("environment", `carry out "${name}"`, () => this.#environment.call(call), readToolResult);
+    return crossing("environment", `carry out "${name}"`, () => this.#environment.call(call, options), readToolResult);
   }
 
-  hear(utterance: string): void | Promise<void> {
+  hear(utterance: string, options?: EnvironmentCallOptions): void | Promise<void> {
     return crossing(
       "environment",
       "pass on the utterance",
-      () => this.#environment.hear(utterance),
+      () => this.#environment.hear(utterance, options),
       () => undefined,
     );
   }
 
-  grade(ending: Ending): Grade | Promise<Grade> {
-    return crossing("grader", "grade", () => this.#environment.grade({ ...ending }), readGrade);
+  grade(ending: Ending, options?: EnvironmentCallOptions): Grade | Promise<Grade> {
+    return crossing("grader", "grade", () => this.#environment.grade({ ...ending }, options), readGrade);
   }
 
   digest(): string {
     return this.#environment.digest();
+  }
+
+  /** The first time; afterwards nothing happens. */
+  close(): void | Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    return crossing(
+      "environment",
+      "close the environment",
+      () => this.#environment.close?.(),
+      () => undefined,
+    );
   }
 }
 

@@ -35,11 +35,15 @@ export type EpisodeLimits = {
 
 /** How long each step of an episode may take, in milliseconds; then it fails with code "timeout" there. `Infinity`: no bound. */
 export type PhaseTimeouts = {
+  /** Opening the environment, which may start a process or a container. What opens later is closed when it does. */
+  readonly openMs: number;
   /** One call of a tool. One that does not give way to other work cannot be stopped. */
   readonly environmentMs: number;
   /** One line of the user, the attempts of its model included. */
   readonly userMs: number;
   readonly graderMs: number;
+  /** Closing the environment. The episode ends without it then, as it would have ended. */
+  readonly closeMs: number;
 };
 
 /** What a turn does when the server aborts its call, as servers do to load new weights. */
@@ -121,9 +125,11 @@ export const defaultLimits: EpisodeLimits = Object.freeze({
 
 /** Far beyond what works: a user's model may wait its turn for minutes behind those of other episodes. */
 export const defaultTimeouts: PhaseTimeouts = Object.freeze({
+  openMs: 300_000,
   environmentMs: 60_000,
   userMs: 900_000,
   graderMs: 120_000,
+  closeMs: 30_000,
 });
 
 /** A server that restarts with new weights is back within minutes; a fault that lasts longer is not ours to sit out. */

@@ -11,6 +11,7 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
   if (episode.historyPolicy === "no-tokens") return { samples: [], dropped: [] };
   const reason = dropReason(episode);
   const discarded = discardedTurns(episode);
+  const restarted = new Set(episode.events.flatMap((event) => (event.type === "restart" ? event.turns : [])));
   const result = toSamples(
     episode.trajectory,
     {
@@ -23,7 +24,8 @@ export function episodeSamples(episode: Episode): EpisodeSamples {
     },
     // In an episode that trains, only attempts that were sampled again have ended in an abort.
     {
-      dropTurn: ({ index }) => reason ?? (discarded.has(index) ? "discarded-turn" : null),
+      dropTurn: ({ index }) =>
+        restarted.has(index) ? "restarted" : (reason ?? (discarded.has(index) ? "discarded-turn" : null)),
     },
   );
   const violations = conservationViolations(episode.trajectory, result);
@@ -50,6 +52,10 @@ export function episodeUsage({ events }: Pick<Episode, "events">): EpisodeUsage 
   for (const event of events) {
     if (event.type === "agent-reply") agent = addUsage(agent, event.usage);
     if (event.type === "user-line") user = addUsage(user, event.line.usage);
+    if (event.type === "restart") {
+      agent = addUsage(agent, event.usage.agent);
+      user = addUsage(user, event.usage.user);
+    }
   }
   return { agent, user };
 }

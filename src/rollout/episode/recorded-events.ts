@@ -63,7 +63,9 @@ export class RecordedEvents {
 
 /** Of the events of all processes: a cancelled episode continues, and an event whose follower is missing is requested again. */
 function replayable(events: readonly EpisodeEvent[]): readonly EpisodeEvent[] {
-  const uncancelled = events.filter((event) => event.type !== "episode-end" || event.stopReason !== "cancelled");
+  const uncancelled = events.filter(
+    (event) => event.type !== "close-failure" && (event.type !== "episode-end" || event.stopReason !== "cancelled"),
+  );
   return uncancelled.filter((event, index) => {
     const next = uncancelled[index + 1]?.type;
     if (event.type === "agent-reply") return next === "decision" || next === "episode-end";

@@ -4,12 +4,20 @@
 //
 //   open ─► act ─► read action ─┬─ call ─► environment ─┬─► show ─► act ...
 //                               ├─ say ──► user ────────┤
-//                               └─ format error ─► feedback ─┘   ending ─► grade ─► episode
+//                               └─ format error ─► feedback ─┘   ending ─► grade ─► close ─► episode
 
 import type { ChatAgent, Decision } from "../../core/agent.ts";
-import type { Grade, Task } from "../../core/environment.ts";
+import type { EnvironmentCallOptions, Grade, Task } from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
-import { attribute, ConfigurationError, type Boundary, faultAt, messageOf, outcomeOf } from "../../core/failure.ts";
+import {
+  attribute,
+  ConfigurationError,
+  type Boundary,
+  type Failure,
+  faultAt,
+  messageOf,
+  outcomeOf,
+} from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
 import type { UserSimulator, UserSource, UserLine } from "../../core/user.ts";
@@ -22,6 +30,7 @@ import { type CheckedEnvironment, cutResult, openChecked, readTask, readUserLine
 import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
 import { spokenLines, type EventOf, RecordedEvents } from "./recorded-events.ts";
+import { episodeUsage } from "./episode-samples.ts";
 import { type Ending, endingOf, isEnding, stop } from "./ending.ts";
 
 /**
@@ -57,10 +66,43 @@ type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result">;
 
 /** The steps that take time beside the engine. */
 const phases = {
-  environment: { option: "environmentMs", what: "carry out a call in" },
-  user: { option: "userMs", what: "get a line of the user of" },
-  grader: { option: "graderMs", what: "grade" },
+  open: { boundary: "environment", option: "openMs", what: "open the environment of" },
+  call: { boundary: "environment", option: "environmentMs", what: "carry out a call in" },
+  user: { boundary: "user", option: "userMs", what: "get a line of the user of" },
+  grade: { boundary: "grader", option: "graderMs", what: "grade" },
+  close: { boundary: "environment", option: "closeMs", what: "close the environment of" },
 } as const;
+
+/** What an environment is told of a call's end. The signal is made when it is looked at: most environments never do. */
+class CallEnd {
+  #controller: AbortController | null = null;
+  #reason: unknown = null;
+
+  readonly options: EnvironmentCallOptions;
+
+  constructor() {
+    const signal = (): AbortSignal => this.#signal();
+    this.options = {
+      get signal() {
+        return signal();
+      },
+    };
+  }
+
+  /** Nobody waits for the answer any more. */
+  abort(reason: unknown): void {
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+  }
+
+  #signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.#reason !== null) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+}
 
 /** One episode. Single use: `run` resolves with an `Episode` whatever happens in it. */
 class EpisodeRun {
@@ -74,18 +116,24 @@ class EpisodeRun {
   readonly #messages: Message[] = [];
   readonly #deadlines: DeadlineRunner;
   readonly #recorded: RecordedEvents;
+  /** An earlier process began the episode, whose world cannot be replayed. */
+  readonly #restarts: boolean;
   #environment: CheckedEnvironment | null = null;
   #info: JsonObject = new Map();
 
   /** Throws a `ConfigurationError` for a malformed task, and when the user simulator does not support it. */
   constructor(task: Task, parts: RunParts, options: ResolvedOptions) {
-    this.#user = makeUser(parts.user, task, options);
+    this.#user = makeUser(parts.user, task, {
+      ...options,
+      resumeFrom: restarts(parts, options) ? [] : options.resumeFrom,
+    });
     this.#given = task;
     this.#task = readTask(task);
     this.#parts = parts;
     this.#options = options;
     this.#deadlines = new DeadlineRunner({ clock: options.clock, signal: options.signal ?? undefined });
     this.#recorded = new RecordedEvents(options.resumeFrom);
+    this.#restarts = restarts(parts, options);
   }
 
   async run(): Promise<Episode> {
@@ -99,7 +147,7 @@ class EpisodeRun {
       try {
         const graded = await this.#step("grade", "grader", async () => {
           const { result, durationMs } = await this.#timed("grader", () =>
-            this.#unlessSync("grader", environment.grade({ outcome })),
+            this.#ask("grade", (options) => environment.grade({ outcome }, options)),
           );
           return { type: "grade", grade: this.#turnsGraded(result), durationMs };
         });
@@ -111,6 +159,10 @@ class EpisodeRun {
       } catch (error) {
         ending = this.#endingOf(error);
       }
+    }
+    if (environment !== null) {
+      const closing = await this.#close(environment);
+      if (closing !== null) ending = this.#endingOf(closing);
     }
     try {
       const recorded = this.#recorded.take("episode-end");
@@ -165,9 +217,8 @@ class EpisodeRun {
     const { strategy, actions } = this.#parts;
     const begun = await this.#confirm({ type: "episode-start", episodeId, taskId: this.#task.id, seed }, "environment");
     if (begun !== null) return begun;
-    const environment = await this.#guard("environment", () =>
-      this.#unlessSync("environment", openChecked(this.#parts.environment, this.#given)),
-    );
+    if (this.#restarts) await this.#restart();
+    const environment = await this.#guard("environment", () => this.#open());
     this.#environment = environment;
     this.#merge(environment.info);
     const { tools, guidelines, opening: begins } = environment;
@@ -196,6 +247,50 @@ class EpisodeRun {
     return stop("max_turns");
   }
 
+  /** Opens the environment; one that comes too late is closed when it comes. */
+  #open(): CheckedEnvironment | Promise<CheckedEnvironment> {
+    const seed = deriveSeed(this.#options.seed, "environment");
+    return this.#ask(
+      "open",
+      (options) => openChecked(this.#parts.environment, this.#given, { ...options, seed }),
+      (late) => void this.#bounded("close", async () => late.close()).catch(() => undefined),
+    );
+  }
+
+  /**
+   * Closes the environment, cancelled episodes' too. Never rejects: a fault of it is an event. What it returns, a fault of the
+   * store, does count.
+   */
+  async #close(environment: CheckedEnvironment): Promise<unknown> {
+    let failure: Failure;
+    try {
+      const closed = environment.close();
+      if (closed instanceof Promise) await this.#bounded("close", () => closed);
+      return null;
+    } catch (error) {
+      ({ failure } = attribute(error, "environment"));
+    }
+    try {
+      await this.#emit({ type: "close-failure", failure });
+      return null;
+    } catch (error) {
+      return error;
+    }
+  }
+
+  /** In place of a replay: keeps the turns of earlier processes, and lets go of everything else. */
+  async #restart(): Promise<void> {
+    const { resumeFrom } = this.#options;
+    this.#recorded.drop();
+    const before = resumeFrom.filter((event) => event.type === "turn");
+    const turns = before.map(({ turn }) => turn);
+    this.#parts.actions.restart(turns);
+    this.#events.push(...before);
+    // That of restarts in between stands for events that are still there.
+    const usage = episodeUsage({ events: resumeFrom.filter(({ type }) => type !== "restart") });
+    await this.#emit({ type: "restart", turns: turns.map(({ index }) => index), usage });
+  }
+
   /** Requests the action of a turn until there is one to parse. */
   async #act(turn: number): Promise<(() => ParsedAction) | Ending> {
     const { actions } = this.#parts;
@@ -221,7 +316,7 @@ class EpisodeRun {
       case "call": {
         const call = { name: decision.call.name, arguments: decision.arguments };
         const { result: whole, durationMs } = await this.#timed("environment", () =>
-          this.#unlessSync("environment", environment.call(call)),
+          this.#ask("call", (options) => environment.call(call, options)),
         );
         const { result, cutFrom } = cutResult(whole, this.#options.maxResultCharacters);
         const ended = await this.#confirm({ type: "tool-result", turn, result, cutFrom, durationMs }, "environment");
@@ -231,7 +326,9 @@ class EpisodeRun {
         return result.text;
       }
       case "say":
-        await this.#guard("environment", () => this.#unlessSync("environment", environment.hear(decision.words)));
+        await this.#guard("environment", () =>
+          this.#ask("call", (options) => environment.hear(decision.words, options)),
+        );
         return this.#userLine((options) => this.#user.reply(decision.words, options));
       case "observe":
         return decision.feedback;
@@ -265,16 +362,29 @@ class EpisodeRun {
     }
   }
 
-  /** Most environments run in this process and have answered already. */
-  #unlessSync<T>(boundary: keyof typeof phases, result: T | Promise<T>): T | Promise<T> {
-    return result instanceof Promise ? this.#bounded(boundary, () => result) : result;
+  /** Calls the environment. Most run in this process and have answered already. `onLate` gets an answer that nobody awaits. */
+  #ask<T>(
+    phase: keyof typeof phases,
+    call: (options: EnvironmentCallOptions) => T | Promise<T>,
+    onLate: (answer: T) => void = () => undefined,
+  ): T | Promise<T> {
+    const end = new CallEnd();
+    const answer = call(end.options);
+    if (!(answer instanceof Promise)) return answer;
+    return this.#bounded(phase, () => answer).catch((error: unknown) => {
+      end.abort(error);
+      answer.then(onLate, () => undefined);
+      throw error;
+    });
   }
 
-  async #bounded<T>(boundary: keyof typeof phases, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { timeouts, episodeId } = this.#options;
-    const { option, what } = phases[boundary];
+  async #bounded<T>(phase: keyof typeof phases, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { timeouts, episodeId, clock } = this.#options;
+    const { boundary, option, what } = phases[phase];
+    // A cancelled episode closes its environment all the same.
+    const deadlines = phase === "close" ? new DeadlineRunner({ clock }) : this.#deadlines;
     try {
-      return await this.#deadlines.run(action, timeouts[option]);
+      return await deadlines.run(action, timeouts[option]);
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw error;
       const message = `Cannot ${what} episode "${episodeId}": nothing came within ${error.timeoutMs} ms; raise timeouts.${option}, or see why it takes so long.`;
@@ -329,6 +439,10 @@ class EpisodeRun {
   #merge(info: JsonObject): void {
     this.#info = new Map([...this.#info, ...info]);
   }
+}
+
+function restarts({ environment }: RunParts, { resumeFrom }: ResolvedOptions): boolean {
+  return environment.resume === "restart" && resumeFrom.length > 0;
 }
 
 /**
