@@ -65,9 +65,11 @@ export const modules = {
   // The contract of environments that run elsewhere; each protocol is a folder below it.
   "environments/remote": { imports: ["core", "lib", "python-semantics"] },
   "environments/remote/*": { imports: ["core", "lib", "python-semantics", "environments/remote", "http"] },
+  // What benchmarks with tables of records share.
+  "environments/tables": { imports: ["python-semantics"], isInternal: true },
   // An upstream checkout is Python, read as data by a parser.
   "environments/tau-bench": {
-    imports: ["core", "lib", "python-semantics"],
+    imports: ["core", "lib", "python-semantics", "environments/tables"],
     packages: {
       "@lezer/python": "environments/tau-bench/checkout/python/python-source.ts",
       "@lezer/common": "environments/tau-bench/checkout/",

@@ -4,7 +4,7 @@
 import { PythonError, pythonLower } from "../../python-semantics/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
 import { actionRecord, type DomainData, type TauTask } from "./domain-data.ts";
-import { attributeError } from "./fields.ts";
+import { attributeError } from "../tables/index.ts";
 import { callAction, respondName, type TauAction } from "./tool.ts";
 import { World } from "./world.ts";
 

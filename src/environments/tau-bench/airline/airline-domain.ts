@@ -3,7 +3,7 @@
 import { commonTools, findBrokenMethod } from "../common/common-tools.ts";
 import { type Shape, shapeProblem } from "../table-shape.ts";
 import type { TauDomain } from "../tool.ts";
-import { field, objectField, textField } from "../fields.ts";
+import { field, objectField, textField } from "../../tables/index.ts";
 import type { SharedBase } from "../world.ts";
 import { changes } from "./changes.ts";
 import { lookUps } from "./look-ups.ts";

@@ -27,7 +27,7 @@ import {
   objectField,
   subscript,
   textField,
-} from "../fields.ts";
+} from "../../tables/index.ts";
 import { defineTool, type TauTool } from "../tool.ts";
 import type { World } from "../world.ts";
 

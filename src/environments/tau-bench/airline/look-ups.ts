@@ -9,7 +9,7 @@ import {
 } from "../../../python-semantics/index.ts";
 import { dumpJson, type JsonObject, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { showTool } from "../common/common-tools.ts";
-import { asKey, field, fieldAt, objectField, textField } from "../fields.ts";
+import { asKey, field, fieldAt, objectField, textField } from "../../tables/index.ts";
 import { defineTool } from "../tool.ts";
 import type { World } from "../world.ts";
 

@@ -9,7 +9,7 @@ import {
   roundFloat,
 } from "../../../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
-import { asKey, field, iterate, objectField } from "../fields.ts";
+import { asKey, field, iterate, objectField } from "../../tables/index.ts";
 import { shapeProblem } from "../table-shape.ts";
 import { defineTool, type TauTool } from "../tool.ts";
 import type { SharedBase, World } from "../world.ts";

@@ -23,7 +23,7 @@ import {
   objectField,
   objectsField,
   textField,
-} from "../fields.ts";
+} from "../../tables/index.ts";
 import { defineTool, type TauTool } from "../tool.ts";
 import type { World } from "../world.ts";
 

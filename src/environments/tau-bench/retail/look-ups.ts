@@ -5,7 +5,7 @@
 import { compareCodePoints, pythonEquals, pythonLower } from "../../../python-semantics/index.ts";
 import { dumpJson, type JsonValue } from "../../../python-semantics/json/index.ts";
 import { showTool } from "../common/common-tools.ts";
-import { attributeError, field, objectField, textField } from "../fields.ts";
+import { attributeError, field, objectField, textField } from "../../tables/index.ts";
 import { defineTool } from "../tool.ts";
 import type { SharedBase } from "../world.ts";
 

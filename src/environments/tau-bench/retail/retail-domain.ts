@@ -1,7 +1,7 @@
 // The online shop: orders, products, users.
 
 import { commonTools, findBrokenMethod } from "../common/common-tools.ts";
-import { objectsField, textField } from "../fields.ts";
+import { objectsField, textField } from "../../tables/index.ts";
 import type { Shape } from "../table-shape.ts";
 import type { TauDomain } from "../tool.ts";
 import type { SharedBase } from "../world.ts";
