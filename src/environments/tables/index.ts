@@ -1,4 +1,4 @@
 // Public entry of what benchmarks with tables share: records over shared ones, and reading them as Python does.
 
 export * from "./fields.ts";
-export { remembered, SharedTables, type Table, Tables } from "./tables.ts";
+export { remembered, SharedTables, sortedKeys, type Table, Tables } from "./tables.ts";

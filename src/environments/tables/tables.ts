@@ -1,18 +1,28 @@
 // Tables of records that all episodes of the process share and never change, and the tables of one episode: the shared ones with a
 // few records of its own over them. A record is cloned when it is first edited, so an episode costs what it changes. Reads as a
 // Python dict of tables would: changed records stay in place, added ones come last, in the order in which they were added. Knows
-// no domain and no digest; those are the benchmarks' own.
+// no domain, and of digests only that they are taken of the records' texts by sorted id; what the text is, is the benchmark's.
 
+import { compareCodePoints } from "../../python-semantics/index.ts";
 import { cloneJson, dumpJson, type JsonObject } from "../../python-semantics/json/index.ts";
 
 /** Records by id, in file order. */
 export type Table = ReadonlyMap<string, JsonObject>;
 
+/** The text of one table for a digest: its entries by id in the order of Python's `sorted`. */
+type TableText = {
+  readonly ids: readonly string[];
+  /** Where each entry begins in `bytes`; and, last, the end. */
+  readonly starts: readonly number[];
+  readonly bytes: Buffer;
+};
+
 /** What is derived from untouched records is stored here, once for all episodes. */
-export class SharedTables {
+export abstract class SharedTables {
   /** By name. A record of these is never changed; `Tables` clones before it lets one be edited. */
   readonly tables: ReadonlyMap<string, Table>;
   readonly #json = new WeakMap<JsonObject, string>();
+  readonly #texts = new Map<string, TableText>();
 
   constructor(tables: ReadonlyMap<string, Table>) {
     this.tables = tables;
@@ -23,6 +33,21 @@ export class SharedTables {
     const table = this.tables.get(name);
     if (table === undefined) throw new Error(`Cannot read table "${name}": the domain has no such table.`);
     return table;
+  }
+
+  /** What stands for a record in the text that a digest is taken of, with the separator behind it. */
+  abstract entryText(id: string, record: JsonObject): string;
+
+  /** The text of a table; made with the first digest. */
+  tableText(name: string): TableText {
+    return remembered(this.#texts, name, () => {
+      const table = this.table(name);
+      const ids = sortedKeys(table);
+      const entries = ids.map((id) => Buffer.from(this.entryText(id, table.get(id)!)));
+      const starts = [0];
+      for (const { length } of entries) starts.push(starts.at(-1)! + length);
+      return { ids, starts, bytes: Buffer.concat(entries) };
+    });
   }
 
   /** The JSON of an untouched record, as tools return it. */
@@ -38,6 +63,15 @@ export function remembered<Key, Value>(memory: Memory<Key, Value>, key: Key, mak
   let value = memory.get(key);
   if (value === undefined) memory.set(key, (value = make()));
   return value;
+}
+
+const surrogate = /[\ud800-\udfff]/;
+
+/** The keys in the order of Python's `sorted`. */
+export function sortedKeys(object: ReadonlyMap<string, unknown>): string[] {
+  const keys = [...object.keys()];
+  // By UTF-16 unit, which is many times faster and the same unless there are astral characters.
+  return keys.some((key) => surrogate.test(key)) ? keys.sort(compareCodePoints) : keys.sort();
 }
 
 const noRecords: Table = new Map();
@@ -94,6 +128,21 @@ export class Tables<Base extends SharedTables = SharedTables> {
     if (record === undefined) throw new Error(`Cannot show record "${id}" of table "${table}": it does not exist.`);
     const isShared = record === this.base.table(table).get(id);
     return isShared ? this.base.json(record) : dumpJson(record, { ensureAscii: true });
+  }
+
+  /** The text of a table by sorted id, in pieces, each entry with its separator: what stands between own records is the base's. */
+  textPieces(name: string): Buffer[] {
+    const { ids, starts, bytes } = this.base.tableText(name);
+    const own = this.own(name);
+    const pieces: Buffer[] = [];
+    let at = 0;
+    for (const id of sortedKeys(own)) {
+      const found = ids.findIndex((other) => compareCodePoints(other, id) >= 0);
+      const place = found === -1 ? ids.length : found;
+      pieces.push(bytes.subarray(at, starts[place]), Buffer.from(this.base.entryText(id, own.get(id)!)));
+      at = starts[ids[place] === id ? place + 1 : place]!;
+    }
+    return [...pieces, bytes.subarray(at)].filter(({ length }) => length > 0);
   }
 
   /** Takes over the state of another episode's tables; shares nothing mutable with them. */

@@ -1,38 +1,21 @@
 // The world of τ-bench: tables shared by all episodes, what one episode changed of them, and the digest that the reference compares.
 
 import { createHash } from "node:crypto";
-import { compareCodePoints, pythonRepr, pythonStr, stringRepr } from "../../python-semantics/index.ts";
+import { pythonRepr, pythonStr, stringRepr } from "../../python-semantics/index.ts";
 import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
-import { remembered, SharedTables, Tables } from "../tables/index.ts";
-
-/** The hash text of one table: its entries, each with a separator behind it, by id in the order of Python's `sorted`. */
-type HashedTable = {
-  readonly ids: readonly string[];
-  /** Where each entry begins in `bytes`; and, last, the end. */
-  readonly starts: readonly number[];
-  readonly bytes: Buffer;
-};
+import { remembered, SharedTables, sortedKeys, Tables } from "../tables/index.ts";
 
 /** The tables of a domain, with the hash text of untouched records, made once for all episodes. */
 export class SharedBase extends SharedTables {
   readonly #texts = new WeakMap<JsonObject, string>();
-  readonly #hashed = new Map<string, HashedTable>();
 
   /** The hash text of an untouched record. */
   text(record: JsonObject): string {
     return remembered(this.#texts, record, () => recordText(record));
   }
 
-  /** Made with the first digest. */
-  hashed(name: string): HashedTable {
-    return remembered(this.#hashed, name, () => {
-      const table = this.table(name);
-      const ids = sortedKeys(table);
-      const entries = ids.map((id) => Buffer.from(entryText(id, this.text(table.get(id)!))));
-      const starts = [0];
-      for (const { length } of entries) starts.push(starts.at(-1)! + length);
-      return { ids, starts, bytes: Buffer.concat(entries) };
-    });
+  override entryText(id: string, record: JsonObject): string {
+    return `(${stringRepr(id)}, ${recordText(record)})${separator}`;
   }
 }
 
@@ -43,7 +26,7 @@ export class World extends Tables<SharedBase> {
     const names = sortedKeys(this.base.tables);
     for (const [index, name] of names.entries()) {
       hash.update(`${index === 0 ? "(" : ", "}(${stringRepr(name)}, (`);
-      const entries = this.#hashedEntries(name);
+      const entries = this.textPieces(name);
       const last = entries.pop();
       for (const entry of entries) hash.update(entry);
       if (last !== undefined) hash.update(last.subarray(0, last.length - separator.length));
@@ -53,21 +36,6 @@ export class World extends Tables<SharedBase> {
       hash.update(base.size + added.length === 1 ? ",))" : "))");
     }
     return hash.update(names.length === 1 ? ",)" : ")").digest("hex");
-  }
-
-  /** The hash text of a table, in pieces: what stands between changed records is that of the base. */
-  #hashedEntries(name: string): Buffer[] {
-    const { ids, starts, bytes } = this.base.hashed(name);
-    const own = this.own(name);
-    const pieces: Buffer[] = [];
-    let at = 0;
-    for (const id of sortedKeys(own)) {
-      const found = ids.findIndex((other) => compareCodePoints(other, id) >= 0);
-      const place = found === -1 ? ids.length : found;
-      pieces.push(bytes.subarray(at, starts[place]), Buffer.from(entryText(id, recordText(own.get(id)!))));
-      at = starts[ids[place] === id ? place + 1 : place]!;
-    }
-    return [...pieces, bytes.subarray(at)].filter(({ length }) => length > 0);
   }
 
   /** A world in the same state that shares nothing mutable with this one. */
@@ -110,19 +78,6 @@ function recordText(value: JsonValue): string {
 }
 
 const separator = ", ";
-
-function entryText(id: string, text: string): string {
-  return `(${stringRepr(id)}, ${text})${separator}`;
-}
-
-const surrogate = /[\ud800-\udfff]/;
-
-/** The keys in the order of Python's `sorted`. */
-function sortedKeys(object: ReadonlyMap<string, unknown>): string[] {
-  const keys = [...object.keys()];
-  // By UTF-16 unit, which is many times faster and the same unless there are astral characters.
-  return keys.some((key) => surrogate.test(key)) ? keys.sort(compareCodePoints) : keys.sort();
-}
 
 function tuple(items: readonly string[]): string {
   return items.length === 1 ? `(${items[0]!},)` : `(${items.join(", ")})`;
