@@ -7,6 +7,7 @@ const loaders: ReadonlyMap<string, () => Promise<GoldenSuite>> = new Map([
   ["tau-bench", async () => (await import("./tau-bench.ts")).tauBenchSuite],
   ["parsers", async () => (await import("./parsers.ts")).parsersSuite],
   ["models", async () => (await import("./models.ts")).modelsSuite],
+  ["tau2-bench", async () => (await import("./tau2-bench.ts")).tau2BenchSuite],
   ["seed", async () => (await import("./seed.ts")).seedSuite],
 ]);
 

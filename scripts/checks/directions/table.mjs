@@ -75,6 +75,10 @@ export const modules = {
       "@lezer/common": "environments/tau-bench/checkout/",
     },
   },
+  "environments/tau2-bench": {
+    imports: ["core", "lib", "python-semantics", "environments/tables"],
+    packages: { "smol-toml": "environments/tau2-bench/toml.ts" },
+  },
   // Models behind an API, for simulated users and for agents that are evaluated.
   "chat-models": { imports: ["core", "lib", "python-semantics", "http"], loads: "chat-models/provider-library.ts" },
   users: {

@@ -36,14 +36,14 @@ export abstract class SharedTables {
   }
 
   /** What stands for a record in the text that a digest is taken of, with the separator behind it. */
-  abstract entryText(id: string, record: JsonObject): string;
+  abstract entryText(table: string, id: string, record: JsonObject): string;
 
   /** The text of a table; made with the first digest. */
   tableText(name: string): TableText {
     return remembered(this.#texts, name, () => {
       const table = this.table(name);
       const ids = sortedKeys(table);
-      const entries = ids.map((id) => Buffer.from(this.entryText(id, table.get(id)!)));
+      const entries = ids.map((id) => Buffer.from(this.entryText(name, id, table.get(id)!)));
       const starts = [0];
       for (const { length } of entries) starts.push(starts.at(-1)! + length);
       return { ids, starts, bytes: Buffer.concat(entries) };
@@ -139,7 +139,7 @@ export class Tables<Base extends SharedTables = SharedTables> {
     for (const id of sortedKeys(own)) {
       const found = ids.findIndex((other) => compareCodePoints(other, id) >= 0);
       const place = found === -1 ? ids.length : found;
-      pieces.push(bytes.subarray(at, starts[place]), Buffer.from(this.base.entryText(id, own.get(id)!)));
+      pieces.push(bytes.subarray(at, starts[place]), Buffer.from(this.base.entryText(name, id, own.get(id)!)));
       at = starts[ids[place] === id ? place + 1 : place]!;
     }
     return [...pieces, bytes.subarray(at)].filter(({ length }) => length > 0);

@@ -14,7 +14,7 @@ export class SharedBase extends SharedTables {
     return remembered(this.#texts, record, () => recordText(record));
   }
 
-  override entryText(id: string, record: JsonObject): string {
+  override entryText(_table: string, id: string, record: JsonObject): string {
     return `(${stringRepr(id)}, ${recordText(record)})${separator}`;
   }
 }

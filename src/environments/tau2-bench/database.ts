@@ -1,0 +1,146 @@
+// The database of one side, agent's or user's: shared by all episodes as it was read, with what one episode changed over it. It is
+// read, merged and hashed as the reference's data models are. A list of records is a table here, by the id of each record.
+
+import { createHash } from "node:crypto";
+import { PythonError } from "../../python-semantics/index.ts";
+import { cloneJson, dumpJson, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { remembered, SharedTables, sortedKeys, type Table, Tables } from "../tables/index.ts";
+import type { Model } from "./schema.ts";
+
+/** How a top-level field of a database is stored. */
+export type TableSpec =
+  /** Records by id. */
+  | { readonly kind: "dict"; readonly model: Model; readonly canBeAbsent?: boolean }
+  /** Records in order, each with its id in the field `key`. */
+  | { readonly kind: "list"; readonly model: Model; readonly key: string }
+  /** One record, under the id "". Where the file leaves it out, its model makes it of nothing. */
+  | { readonly kind: "record"; readonly model: Model };
+
+export type DatabaseSpec = {
+  /** The class of the reference. */
+  readonly name: string;
+  /** In the order of its fields. */
+  readonly tables: Readonly<Record<string, TableSpec>>;
+};
+
+/** A database as it was read, shared by all episodes. */
+export class SharedDatabase extends SharedTables {
+  readonly spec: DatabaseSpec;
+  readonly #sorted = new WeakMap<JsonObject, string>();
+
+  private constructor(spec: DatabaseSpec, tables: ReadonlyMap<string, Table>) {
+    super(tables);
+    this.spec = spec;
+  }
+
+  /** Throws a `PythonError` of type "ValidationError" for what the data model refuses. */
+  static read(spec: DatabaseSpec, value: JsonValue): SharedDatabase {
+    if (!(value instanceof Map)) throw invalid(`the ${spec.name} is no object`);
+    for (const key of value.keys()) if (!Object.hasOwn(spec.tables, key)) throw invalid(`${spec.name} has no ${key}`);
+    const tables = new Map<string, Table>();
+    for (const [name, table] of Object.entries(spec.tables)) tables.set(name, readTable(name, table, value.get(name)));
+    return new SharedDatabase(spec, tables);
+  }
+
+  /** Throws a `PythonError` for a table that the data model does not have: the two sides may have come to share one database. */
+  override table(name: string): Table {
+    const table = this.tables.get(name);
+    if (table !== undefined) return table;
+    throw new PythonError("AttributeError", `'${this.spec.name}' object has no attribute '${name}'`);
+  }
+
+  override entryText(_table: string, id: string, record: JsonObject): string {
+    return `${dumpJson(id, { ensureAscii: true })}: ${this.sortedText(record)}, `;
+  }
+
+  /** Of a record nobody changes any more: its JSON with sorted keys, made once. */
+  sharedText(record: JsonObject): string {
+    return remembered(this.#sorted, record, () => this.sortedText(record));
+  }
+
+  sortedText(record: JsonObject): string {
+    return dumpJson(record, { ensureAscii: true, sortKeys: true });
+  }
+}
+
+/** The database of one episode. */
+export class Database extends Tables<SharedDatabase> {
+  /** SHA-256 (hex) as the reference computes it: over the JSON of everything, keys sorted. Milliseconds where tables are large. */
+  digest(): string {
+    const hash = createHash("sha256");
+    const { tables } = this.base.spec;
+    for (const [index, name] of sortedKeys(new Map(Object.entries(tables))).entries()) {
+      hash.update(`${index === 0 ? "{" : ", "}"${name}": `);
+      for (const piece of this.#textOf(name, tables[name]!)) hash.update(piece);
+    }
+    return hash.update("}").digest("hex");
+  }
+
+  #textOf(name: string, { kind }: TableSpec): readonly (string | Uint8Array)[] {
+    if (kind === "record") return [this.#recordText(name, "", this.read(name, "")!)];
+    if (kind === "list") {
+      const texts = Array.from(this.records(name), ([id, record]) => this.#recordText(name, id, record));
+      return [`[${texts.join(", ")}]`];
+    }
+    const pieces = this.textPieces(name);
+    const last = pieces.pop();
+    if (last === undefined) return ["{}"];
+    return ["{", ...pieces, last.subarray(0, last.length - 2), "}"];
+  }
+
+  #recordText(table: string, id: string, record: JsonObject): string {
+    return record === this.base.table(table).get(id) ? this.base.sharedText(record) : this.base.sortedText(record);
+  }
+
+  /** Everything as plain data; shares nothing with it. */
+  dump(): JsonObject {
+    const dump: JsonObject = new Map();
+    for (const [name, { kind }] of Object.entries(this.base.spec.tables)) {
+      const records = Array.from(this.records(name), ([id, record]) => [id, cloneJson(record)] as const);
+      if (kind === "record") dump.set(name, records[0]![1]);
+      else dump.set(name, kind === "list" ? records.map(([, record]) => record) : new Map(records));
+    }
+    return dump;
+  }
+
+  /**
+   * A database with `update` merged into it: objects key by key, lists and scalars replaced. Throws a `PythonError` of type
+   * "ValidationError" for what the data model refuses.
+   */
+  merged(update: JsonObject): Database {
+    return new Database(SharedDatabase.read(this.base.spec, mergeInto(this.dump(), update)));
+  }
+}
+
+function mergeInto(target: JsonObject, update: JsonObject): JsonObject {
+  for (const [key, value] of update) {
+    const existing = target.get(key);
+    const isNested = value instanceof Map && existing instanceof Map;
+    target.set(key, isNested ? mergeInto(existing, value) : cloneJson(value));
+  }
+  return target;
+}
+
+function readTable(name: string, spec: TableSpec, value: JsonValue | undefined): Table {
+  const { kind, model } = spec;
+  if (kind === "record") return new Map([["", model.read(value ?? new Map(), name)]]);
+  const table = new Map<string, JsonObject>();
+  if (kind === "dict") {
+    if (value === undefined && spec.canBeAbsent === true) return table;
+    if (!(value instanceof Map)) throw invalid(`${name} is no object`);
+    for (const [id, record] of value) table.set(id, model.read(record, `${name}.${id}`));
+    return table;
+  }
+  if (!Array.isArray(value)) throw invalid(`${name} is no list`);
+  for (const [index, item] of value.entries()) {
+    const record = model.read(item, `${name}.${index}`);
+    const id = record.get(spec.key);
+    if (typeof id !== "string" || table.has(id)) throw invalid(`${name}.${index} has no ${spec.key} of its own`);
+    table.set(id, record);
+  }
+  return table;
+}
+
+function invalid(problem: string): PythonError {
+  return new PythonError("ValidationError", `1 validation error: ${problem}`);
+}

@@ -1,0 +1,31 @@
+// Public entry of τ²-bench: worlds of both sides, and the tasks that begin in them. Behaviour is written here; policies, databases,
+// tasks and tool descriptions are read at run time from a folder the user names.
+
+import { ConfigurationError } from "../../core/failure.ts";
+import type { Domain } from "./domain.ts";
+import { type DomainData, loadDomainData } from "./domain-data.ts";
+import { mockDomain } from "./mock/mock-domain.ts";
+
+export type { DomainData } from "./domain-data.ts";
+export type { Tau2Message, ToolCall } from "./messages.ts";
+export { readMessages, type Tau2Task } from "./tasks.ts";
+export { resultText } from "./toolkit.ts";
+export { type Assertion, countedIds, type FunctionCall, Tau2World } from "./world.ts";
+
+const domains: ReadonlyMap<string, Domain> = new Map([mockDomain].map((domain) => [domain.name, domain]));
+
+/** Names of the domains, without the benchmark's. */
+export const tau2Domains: readonly string[] = [...domains.keys()];
+
+/**
+ * Reads the data of a domain, once per process. Rejects with a `ConfigurationError` for a domain that is not there, and for
+ * files that are missing or not as upstream has them.
+ */
+export async function loadTau2Data(options: { readonly domain: string; readonly folder: string }): Promise<DomainData> {
+  const domain = domains.get(options.domain);
+  if (domain !== undefined) return loadDomainData(domain, options.folder);
+  const what = options.domain === "banking_knowledge" ? "its knowledge base is not supported" : "there is none";
+  throw new ConfigurationError(
+    `Cannot load tau2-bench/${options.domain}: ${what}; domains are ${tau2Domains.join(", ")}.`,
+  );
+}

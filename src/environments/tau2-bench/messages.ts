@@ -1,0 +1,33 @@
+// Messages as the reference records them: of agent, user, system and tools, with who called which tool.
+
+import type { JsonObject } from "../../python-semantics/json/index.ts";
+import type { Requestor } from "./world.ts";
+
+export type ToolCall = {
+  /** May be empty. */
+  readonly id: string;
+  readonly name: string;
+  readonly arguments: JsonObject;
+  readonly requestor: Requestor;
+};
+
+/** Of one side; with text, with calls, with both, or with neither. */
+export type SpokenMessage = {
+  readonly role: Requestor;
+  readonly content: string | null;
+  /** None: it is text. */
+  readonly toolCalls: readonly ToolCall[];
+};
+
+export type ToolMessage = {
+  readonly role: "tool";
+  /** Of the call that it answers. */
+  readonly id: string;
+  readonly content: string | null;
+  readonly requestor: Requestor;
+  readonly isError: boolean;
+};
+
+export type SystemMessage = { readonly role: "system"; readonly content: string | null };
+
+export type Tau2Message = SpokenMessage | ToolMessage | SystemMessage;

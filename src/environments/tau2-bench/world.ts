@@ -1,0 +1,208 @@
+// The world of one episode: the databases of both sides, who may call which tool, and what a call answers. Initial states,
+// replayed histories and assertions work on it too. It knows no conversation: see `orchestrator.ts`.
+
+import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
+import { pythonRepr, PythonError, pythonTypeName, unlessRaised } from "../../python-semantics/index.ts";
+import { type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
+import { Database, type SharedDatabase } from "./database.ts";
+import type { Tau2Message, ToolCall } from "./messages.ts";
+import { callMethod, hasTool, type MethodResult, resultText, type Toolkit, toolNotFound } from "./toolkit.ts";
+
+/** Who calls a tool: the agent is the assistant. */
+export type Requestor = "assistant" | "user";
+
+/** The behaviour of both sides, and what keeps their databases in step. */
+export type WorldParts = {
+  readonly agent: { readonly toolkit: Toolkit; readonly database: SharedDatabase };
+  /** `null`: the user has no tools. */
+  readonly user: { readonly toolkit: Toolkit; readonly database: SharedDatabase } | null;
+  /** After every call, assertion and step. Throws a `PythonError` where the reference raises. */
+  readonly sync: ((world: Tau2World) => void) | null;
+};
+
+/** A call of any method, tool or not, that an initial state names. */
+export type FunctionCall = {
+  readonly side: Requestor;
+  readonly name: string;
+  readonly arguments: JsonObject;
+};
+
+/** A method that answers true or false, and which of them is right. */
+export type Assertion = FunctionCall & { readonly expected: boolean; readonly message: string | null };
+
+export type InitialState = {
+  readonly agentData: JsonObject | null;
+  readonly userData: JsonObject | null;
+  readonly actions: readonly (FunctionCall | Assertion)[];
+};
+
+export type ToolAnswer = { readonly content: string; readonly isError: boolean };
+
+export class Tau2World {
+  readonly #parts: WorldParts;
+  /** The agent may call the user's tools, and there is no user. */
+  readonly isSolo: boolean;
+  /** Reassigned when an initial state merges data into it, and then both sides have the same one, as in the reference. */
+  agent: Database;
+  /** The user's; tools of the user alone use it. */
+  user: Database;
+  readonly #createId: () => string;
+
+  /** `createId` gives ids of records that the reference draws at random. Throws a `PythonError` where the first sync raises. */
+  constructor(parts: WorldParts, options: { readonly isSolo: boolean; readonly createId: () => string }) {
+    this.#parts = parts;
+    this.isSolo = options.isSolo;
+    this.#createId = options.createId;
+    this.agent = new Database(parts.agent.database);
+    this.user = parts.user === null ? this.agent : new Database(parts.user.database);
+    this.sync();
+  }
+
+  /** An id for a new record, as the reference would draw one. */
+  createId(): string {
+    return this.#createId();
+  }
+
+  sync(): void {
+    this.#parts.sync?.(this);
+  }
+
+  /** SHA-256 (hex) of each side's database; `null`: the user has no tools. */
+  digests(): { readonly agent: string; readonly user: string | null } {
+    return { agent: this.agent.digest(), user: this.#parts.user === null ? null : this.user.digest() };
+  }
+
+  /** Carries out a call and answers it; whatever the tool or the sync after it raises is an error that the caller reads. */
+  answer({ name, arguments: given, requestor }: ToolCall): ToolAnswer {
+    try {
+      const result = this.call(requestor, name, given);
+      this.sync();
+      return { content: resultText(result), isError: false };
+    } catch (error) {
+      if (error instanceof PythonError) return { content: `Error: ${error.message}`, isError: true };
+      throw error;
+    }
+  }
+
+  /** A call without a sync. Throws a `PythonError` where the reference raises. */
+  call(requestor: Requestor, name: string, given: JsonObject): MethodResult {
+    for (const key of ["tool_name", "requestor"]) {
+      if (!given.has(key)) continue;
+      const place = "tau2.environment.environment.Environment.make_tool_call()";
+      throw new PythonError("TypeError", `${place} got multiple values for keyword argument '${key}'`);
+    }
+    const { agent, user } = this.#parts;
+    if (requestor === "user" && this.isSolo) {
+      throw new PythonError("ValueError", "User tool calls are not allowed in solo mode");
+    }
+    if (requestor === "user" && user === null) throw new PythonError("ValueError", "User tools not available");
+    const isOfUser = requestor === "user" || (this.isSolo && hasTool(user?.toolkit ?? null, name));
+    const { toolkit } = isOfUser ? user! : agent;
+    const method = toolkit.methods.get(name);
+    if (method === undefined || method.tool === null) throw toolNotFound(name);
+    return callMethod(toolkit, method, { world: this, given });
+  }
+
+  /** Any method of a side, tool or not, and a sync. Throws a `PythonError` where the reference raises. */
+  run({ side, name, arguments: given }: FunctionCall): MethodResult {
+    const part = side === "user" ? this.#parts.user : this.#parts.agent;
+    const method = part?.toolkit.methods.get(name);
+    if (part === null || method === undefined) {
+      const owner = part === null ? "NoneType" : part.toolkit.className;
+      throw new PythonError("AttributeError", `'${owner}' object has no attribute '${name}'`);
+    }
+    const result = callMethod(part.toolkit, method, { world: this, given });
+    this.sync();
+    return result;
+  }
+
+  /** Whether an assertion holds. Throws a `PythonError` for a method that does not answer true or false, and where it raises. */
+  holds(assertion: Assertion): boolean {
+    const result = this.run(assertion);
+    if (typeof result === "boolean") return result === assertion.expected;
+    const type = pythonTypeName(result as JsonValue);
+    throw new PythonError("ValueError", `Function ${assertion.name} returned <class '${type}'> instead of bool`);
+  }
+
+  /**
+   * Brings the world to where a conversation stands: data merged, actions carried out, changing calls of the history replayed. A
+   * replayed call that answers otherwise than recorded raises when `isStrict`. Throws a `PythonError` where the reference raises.
+   */
+  setState(initial: InitialState | null, history: readonly Tau2Message[], { isStrict = true } = {}): void {
+    if (this.isSolo && history.some(({ role }) => role === "user")) {
+      throw new PythonError("AssertionError", "User messages are not allowed in solo mode");
+    }
+    const calls = answeredCalls(history);
+    if (initial !== null) this.#initialize(initial);
+    for (const { call, content } of calls) {
+      if (!this.#mutates(call.name)) continue;
+      const answer = this.answer(call);
+      if (!isStrict || isSameContent(answer.content, content)) continue;
+      throw new PythonError(
+        "ValueError",
+        `Tool call:\n${call.name}\n\nReturned:\n${answer.content}\n\nExpected:\n${content}`,
+      );
+    }
+    this.sync();
+  }
+
+  #initialize({ agentData, userData, actions }: InitialState): void {
+    const hasUserTools = this.#parts.user !== null;
+    if (agentData !== null) {
+      this.agent = this.agent.merged(agentData);
+      if (hasUserTools) this.user = this.agent;
+    }
+    if (userData !== null) {
+      if (!hasUserTools) throw new PythonError("AttributeError", "'NoneType' object has no attribute 'update_db'");
+      this.user = this.user.merged(userData);
+      this.agent = this.user;
+    }
+    for (const action of actions) {
+      if (!("expected" in action)) this.run(action);
+      else if (!this.holds(action)) {
+        throw new PythonError("AssertionError", action.message ?? `Assertion failed: ${action.name}`);
+      }
+    }
+  }
+
+  /** A tool that nobody has changes nothing. */
+  #mutates(name: string): boolean {
+    const { agent, user } = this.#parts;
+    const tool = agent.toolkit.methods.get(name)?.tool ?? user?.toolkit.methods.get(name)?.tool ?? null;
+    return tool?.mutates ?? false;
+  }
+}
+
+/** The calls of a history with what they were answered. Throws a `PythonError` where one does not follow the other. */
+function answeredCalls(history: readonly Tau2Message[]): { readonly call: ToolCall; readonly content: string }[] {
+  const calls: { call: ToolCall; content: string }[] = [];
+  const refuse = (problem: string): never => {
+    throw new PythonError("ValueError", problem);
+  };
+  for (let at = 0; at < history.length;) {
+    const message = history[at++]!;
+    if (message.role === "tool") {
+      return refuse("Tool message not expected. Tool messages should always follow a tool call.");
+    }
+    if (message.role === "system") continue;
+    for (const call of message.toolCalls) {
+      const result = history[at++];
+      if (result === undefined) return refuse("Tool message expected. Got None.");
+      if (result.role !== "tool") return refuse(`Tool message expected. Got ${pythonRepr(result.role)}`);
+      if (result.id !== call.id) return refuse(`Tool call id mismatch. Got ${call.id} and ${result.id}`);
+      calls.push({ call, content: result.content ?? "" });
+    }
+  }
+  return calls;
+}
+
+/** Compared as JSON where both are, so that spacing does not matter. */
+function isSameContent(left: string, right: string): boolean {
+  const valueOf = (text: string): JsonValue => unlessRaised(null, () => parseJson(text)) ?? text;
+  return left === right || isSameValue(valueOf(left), valueOf(right));
+}
+/** Ids in a row, so that equal episodes make equal records: `B00000001`, `B00000002`, ... */
+export function countedIds(prefix: string): () => string {
+  let count = 0;
+  return () => `${prefix}${String(++count).padStart(8, "0")}`;
+}

@@ -1,0 +1,127 @@
+// Golden suite `tau2-bench`: what the Python reference answered, played through our worlds. Which kind a record is, is read from
+// the record itself, so files may be named as one likes.
+
+import { readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { ConfigurationError } from "#src/core/index.ts";
+import { type DomainData, loadTau2Data, type Tau2Task, tau2Domains } from "#src/environments/tau2-bench/index.ts";
+import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts";
+import { findData } from "./find-data.ts";
+import { GoldenTally, readGoldenFile } from "./golden-file.ts";
+import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
+import {
+  playCalculation,
+  playHash,
+  playMerge,
+  playResultText,
+  playShortGold,
+  playSteps,
+  playTarget,
+  type Played,
+  playTelecomWorld,
+} from "./tau2-bench-worlds.ts";
+
+export const tau2BenchSuite: GoldenSuite = {
+  name: "tau2-bench",
+  run: async function* (folder, options) {
+    const entries = await readdir(folder, { recursive: true });
+    for (const file of entries.map((entry) => entry.replaceAll("\\", "/")).sort()) {
+      if (file.endsWith(".jsonl")) yield await playFile(folder, file, options);
+    }
+  },
+};
+
+async function playFile(folder: string, file: string, options: GoldenSuiteOptions): Promise<GoldenFileReport> {
+  const tally = new GoldenTally(file);
+  const data = new DataFinder(folder, options);
+  for (const [index, record] of (await readGoldenFile(join(folder, file))).entries()) {
+    const named: JsonObject = new Map<string, JsonValue>([["id", `record ${index + 1}`], ...record]);
+    let played: Played | string;
+    try {
+      played = await playRecord(record, data);
+    } catch (error) {
+      if (error instanceof ConfigurationError) throw error;
+      tally.compare(named, null, () => {
+        throw error;
+      });
+      continue;
+    }
+    if (typeof played === "string") tally.unsupported(played);
+    else {
+      const { expected, actual } = played;
+      tally.compare(named, expected, () => actual);
+    }
+  }
+  return tally.report();
+}
+
+/** A record as it should be and as it came out; a string is the reason why it cannot be played. */
+async function playRecord(record: JsonObject, finder: DataFinder): Promise<Played | string> {
+  if (record.has("case")) return playResultText(record) ?? "results of Python types that no tool has";
+  const domain = domainOf(record);
+  if (domain === null) return "records of an unknown kind";
+  if (!tau2Domains.includes(domain)) return `domain "${domain}" is not in this batch`;
+  const data = await finder.load(domain);
+  if (record.has("expression")) return playCalculation(data, record);
+  if (record.has("update")) return playMerge(data, record);
+  if (record.has("side")) return playHash(data, record);
+  if (record.has("assertions") && record.has("initialization_actions")) return playTelecomWorld(data, record);
+  const id = record.get("task_id");
+  const task = typeof id === "string" ? await finder.task(data, id) : null;
+  if (record.has("observations_sha256")) return withTarget(playShortGold(data, task!, record), { data, task, record });
+  if (record.has("initial") && record.has("steps"))
+    return withTarget(playSteps(data, task, record), { data, task, record });
+  return "records of a kind that is not built yet";
+}
+
+/** The domain that a record speaks of; those of some kinds do not say it. */
+function domainOf(record: JsonObject): string | null {
+  const domain = record.get("domain");
+  if (typeof domain === "string") return domain;
+  if (record.has("expression")) return "retail";
+  if (record.has("update")) return "mock";
+  return record.has("initialization_actions") ? "telecom" : null;
+}
+
+function withTarget(
+  played: Played,
+  { data, task, record }: { readonly data: DomainData; readonly task: Tau2Task | null; readonly record: JsonObject },
+): Played {
+  const target = record.get("evaluator_target");
+  if (target === undefined || task === null) return played;
+  const { expected, actual } = played as { expected: JsonObject; actual: JsonObject };
+  return { expected: expected.set("target", target), actual: actual.set("target", playTarget(data, task)) };
+}
+
+/** Finds the data of a domain, and its tasks by id. */
+class DataFinder {
+  readonly #folder: string;
+  readonly #options: GoldenSuiteOptions;
+  readonly #tasks = new Map<string, Promise<ReadonlyMap<string, Tau2Task>>>();
+
+  constructor(folder: string, options: GoldenSuiteOptions) {
+    this.#folder = folder;
+    this.#options = options;
+  }
+
+  load(domain: string): Promise<DomainData> {
+    const mustContain = [join(domain, "tools.json")];
+    const found = findData("tau2-bench", { data: this.#options.data, goldens: this.#folder, mustContain });
+    return loadTau2Data({ domain, folder: found });
+  }
+
+  /** Looked for in the split that most use, then in the one that has all. */
+  async task(data: DomainData, id: string): Promise<Tau2Task> {
+    for (const split of ["base", "full"].filter((name) => data.splits.includes(name))) {
+      const key = `${data.domain.name}/${split}`;
+      let reading = this.#tasks.get(key);
+      if (reading === undefined) {
+        reading = data.tasks(split).then((tasks) => new Map(tasks.map((task) => [task.id, task])));
+        this.#tasks.set(key, reading);
+      }
+      const task = (await reading).get(id);
+      if (task !== undefined) return task;
+    }
+    throw new ConfigurationError(`Cannot play task "${id}": tau2-bench/${data.domain.name} has none of that id.`);
+  }
+}
