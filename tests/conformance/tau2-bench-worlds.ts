@@ -69,9 +69,9 @@ export function playShortGold(data: DomainData, task: Tau2Task, record: JsonObje
 export function playTarget(data: DomainData, task: Tau2Task): JsonObject {
   const world = worldOf(data, task);
   const errors: JsonValue[] = [];
-  for (const { requestor, name, arguments: given } of task.criteria?.actions ?? []) {
+  for (const { id, requestor, name, arguments: given } of task.criteria?.actions ?? []) {
     const raised = raisedBy(() => world.call(requestor, name, given));
-    if (raised !== null) errors.push(raised);
+    if (raised !== null) errors.push([id, raised.replace(/^\w+: /, "")]);
   }
   return asObject({ ...Object.fromEntries(digestsOf(world)), errors });
 }

@@ -1,11 +1,12 @@
 // The reference's smallest domain, which its own tests use: tasks of a team, and an inbox of the user.
 
-import { pythonEquals, PythonError, pythonStr } from "../../../python-semantics/index.ts";
+import { pythonEquals, pythonStr } from "../../../python-semantics/index.ts";
 import type { JsonValue } from "../../../python-semantics/json/index.ts";
-import { asKey, field, lengthOf, listField } from "../../tables/index.ts";
+import { field, lengthOf, listField } from "../../tables/index.ts";
 import { transferTool } from "../common-tools.ts";
 import type { Database } from "../database.ts";
 import type { Domain } from "../domain.ts";
+import { requireId } from "../python.ts";
 import { defaulted, defineModel, listOf, oneOf, optional, text } from "../schema.ts";
 import { defineMethod, defineTool, defineToolkit, ModelResult } from "../toolkit.ts";
 
@@ -29,12 +30,9 @@ const notification = defineModel(
   { extra: "forbid" },
 );
 
-/** The key of a record that must be there. */
+/** The id of a record that must be there. */
 function requireKey(database: Database, table: string, id: JsonValue, noun: string): string {
-  const records = database.base.table(table);
-  const key = asKey(id);
-  if (key !== null && (records.has(key) || database.own(table).has(key))) return key;
-  throw new PythonError("ValueError", `${noun} ${pythonStr(id)} not found`);
+  return requireId(database, table, id, `${noun} ${pythonStr(id)} not found`);
 }
 
 const agent = defineToolkit("MockTools", [
