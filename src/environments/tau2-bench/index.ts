@@ -4,6 +4,7 @@
 import { ConfigurationError } from "../../core/failure.ts";
 import type { Domain } from "./domain.ts";
 import { type DomainData, loadDomainData } from "./domain-data.ts";
+import { airlineDomain } from "./airline/airline-domain.ts";
 import { mockDomain } from "./mock/mock-domain.ts";
 import { retailDomain } from "./retail/retail-domain.ts";
 
@@ -13,7 +14,9 @@ export { readMessages, type Tau2Task } from "./tasks.ts";
 export { resultText } from "./toolkit.ts";
 export { type Assertion, countedIds, type FunctionCall, Tau2World } from "./world.ts";
 
-const domains: ReadonlyMap<string, Domain> = new Map([mockDomain, retailDomain].map((domain) => [domain.name, domain]));
+const domains: ReadonlyMap<string, Domain> = new Map(
+  [mockDomain, retailDomain, airlineDomain].map((domain) => [domain.name, domain]),
+);
 
 /** Names of the domains, without the benchmark's. */
 export const tau2Domains: readonly string[] = [...domains.keys()];
