@@ -59,7 +59,7 @@ export function playShortGold(data: DomainData, task: Tau2Task, record: JsonObje
   const actual = asObject({
     initial,
     after_live_replay: digestsOf(world),
-    observations_sha256: createHash("sha256").update(contents.join("\u001f")).digest("hex"),
+    observations_sha256: createHash("sha256").update(contents.join("\u001e")).digest("hex"),
     errors,
   });
   return { expected: pick(record, [...actual.keys()]), actual };

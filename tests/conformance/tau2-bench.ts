@@ -105,7 +105,7 @@ class DataFinder {
   }
 
   load(domain: string): Promise<DomainData> {
-    const mustContain = [join(domain, "tools.json")];
+    const mustContain = [join(domain.replace("-workflow", ""), "tools.json")];
     const found = findData("tau2-bench", { data: this.#options.data, goldens: this.#folder, mustContain });
     return loadTau2Data({ domain, folder: found });
   }

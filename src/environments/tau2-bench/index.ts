@@ -7,6 +7,7 @@ import { type DomainData, loadDomainData } from "./domain-data.ts";
 import { airlineDomain } from "./airline/airline-domain.ts";
 import { mockDomain } from "./mock/mock-domain.ts";
 import { retailDomain } from "./retail/retail-domain.ts";
+import { telecomDomain, telecomWorkflowDomain } from "./telecom/telecom-domain.ts";
 
 export type { DomainData } from "./domain-data.ts";
 export type { Tau2Message, ToolCall } from "./messages.ts";
@@ -15,7 +16,10 @@ export { resultText } from "./toolkit.ts";
 export { type Assertion, countedIds, type FunctionCall, Tau2World } from "./world.ts";
 
 const domains: ReadonlyMap<string, Domain> = new Map(
-  [mockDomain, retailDomain, airlineDomain].map((domain) => [domain.name, domain]),
+  [mockDomain, retailDomain, airlineDomain, telecomDomain, telecomWorkflowDomain].map((domain) => [
+    domain.name,
+    domain,
+  ]),
 );
 
 /** Names of the domains, without the benchmark's. */

@@ -69,3 +69,17 @@ export function isOneOf(element: JsonValue, values: readonly string[]): boolean 
 export function sortedTexts(value: JsonValue): string[] {
   return [...(iterate(value) as readonly string[])].sort(compareCodePoints);
 }
+
+/** A text that must be one; `name` is the method that Python looks for. */
+export function requireText(value: JsonValue, name: string): string {
+  if (typeof value === "string") return value;
+  throw attributeError(value, name);
+}
+
+/** `f"{value:.2f}"`. */
+export function fixed(value: number, digits: number): string {
+  if (Number.isNaN(value)) return "nan";
+  if (!Number.isFinite(value)) return value < 0 ? "-inf" : "inf";
+  if (Math.abs(value) >= 1e21) return `${BigInt(value)}.${"0".repeat(digits)}`;
+  return roundFloat(value, digits).toFixed(digits);
+}

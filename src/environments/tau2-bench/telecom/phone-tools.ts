@@ -1,0 +1,511 @@
+// The customer's tools: what can be looked at and switched on the phone, and paying. Refusals are ordinary answers. After a change the
+// answer shows the status bar. Initial states break things with the methods that are no tools.
+
+import {
+  isTruthy,
+  PythonError,
+  pythonEquals,
+  pythonRepr,
+  pythonStr,
+  stringRepr,
+} from "../../../python-semantics/index.ts";
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
+import { asKey, attributeError, field, objectField } from "../../tables/index.ts";
+import type { Database } from "../database.ts";
+import { fixed, lower, valueError } from "../python.ts";
+import { defineMethod, defineTool, defineToolkit, type Method } from "../toolkit.ts";
+import {
+  attribute,
+  canSendPictures,
+  connectVpn,
+  disconnectVpn,
+  dropWifi,
+  editPhone,
+  editSurroundings,
+  enumText,
+  isDataWorking,
+  isOn,
+  measureSpeed,
+  phoneOf,
+  searchNetwork,
+  simStatus,
+  statusBar,
+  surroundingsOf,
+  toggle,
+  toggleAirplaneMode,
+} from "./phone.ts";
+import { apnSettings, networkModes } from "./telecom-models.ts";
+
+const onOff = (value: boolean): string => (value ? "ON" : "OFF");
+const yesNo = (value: boolean): string => (value ? "Yes" : "No");
+const withBar = (user: Database, message: string): string => `${message}\nStatus Bar: ${statusBar(user)}`;
+
+/** A tool without arguments that looks at the phone. */
+function look(name: string, show: (user: Database) => string): Method {
+  return defineTool("read", { name, parameters: [], run: ({ user }) => show(user) });
+}
+
+/** A tool without arguments that changes the phone, and shows the status bar. */
+function change(name: string, act: (user: Database) => string): Method {
+  return defineTool("write", { name, parameters: [], run: ({ user }) => withBar(user, act(user)) });
+}
+
+/** A switch as a tool. */
+function toggleTool(
+  name: string,
+  key: string,
+  options: { readonly label: string; readonly searches: boolean },
+): Method {
+  return change(name, (user) => `${options.label} is now ${onOff(toggle(user, key, options))}.`);
+}
+
+/** A method that brings a switch into a state by flipping it, twice where once was too much: side effects count. */
+function forceMethod(
+  name: string,
+  flip: (user: Database) => boolean,
+  target: { readonly state: boolean; readonly message: string },
+): Method {
+  return defineMethod({
+    name,
+    parameters: [],
+    run: ({ user }) => {
+      if (flip(user) !== target.state) flip(user);
+      return target.message;
+    },
+  });
+}
+
+const simTexts: Readonly<Record<string, string>> = {
+  active: "Your SIM card is active and working.",
+  missing: "No SIM card detected in the phone.",
+  locked_pin: "The SIM card is locked with a PIN code.",
+  locked_puk: "The SIM card is locked with a PUK code.",
+};
+
+const advice: Readonly<Record<string, string>> = {
+  "Very Poor": "Connection is very slow. Basic web browsing might be difficult.",
+  Poor: "Connection is slow. Web browsing may be sluggish, streaming difficult.",
+  Fair: "Connection is okay for web browsing and some standard definition streaming.",
+  Good: "Connection is good for most activities, including HD streaming.",
+  Excellent: "Connection is very fast.",
+};
+
+const looks = [
+  look("check_status_bar", (user) => `Status Bar: ${statusBar(user)}`),
+  look("check_network_status", (user) => {
+    const phone = phoneOf(user);
+    const isConnected = isOn(phone, "wifi_connected");
+    const lines = [
+      `Airplane Mode: ${onOff(isOn(phone, "airplane_mode"))}`,
+      `SIM Card Status: ${simStatus(phone)}`,
+      `Cellular Connection: ${enumText(field(phone, "network_connection_status"))}`,
+      `Cellular Signal: ${enumText(field(phone, "network_signal_strength"))}`,
+      `Cellular Network Type: ${enumText(field(phone, "network_technology_connected"))}`,
+      `Mobile Data Enabled: ${yesNo(isOn(phone, "data_enabled"))}`,
+      `Data Roaming Enabled: ${yesNo(isOn(phone, "roaming_enabled"))}`,
+      `Wi-Fi Radio: ${onOff(isOn(phone, "wifi_enabled"))}`,
+      `Wi-Fi Connected: ${yesNo(isConnected)}`,
+    ];
+    if (isConnected) lines.push(`Connected Wi-Fi Network: ${pythonStr(field(phone, "wifi_ssid"))}`);
+    return lines.join("\n");
+  }),
+  look(
+    "check_network_mode_preference",
+    (user) => `Network Mode Preference: ${enumText(field(phoneOf(user), "network_mode_preference"))}`,
+  ),
+  look("run_speed_test", (user) => {
+    const measured = measureSpeed(user);
+    if (measured === null) return "Speed test failed: No Connection.";
+    const { speed, label } = measured;
+    return `Speed Test Result: ${fixed(speed, 2)} Mbps (${label}). ${advice[label]}`;
+  }),
+  look("check_sim_status", (user) => simTexts[simStatus(phoneOf(user))]!),
+  look("check_data_restriction_status", (user) =>
+    isOn(phoneOf(user), "data_saver_mode") ? "Data Saver mode is ON (limits data usage)." : "Data Saver mode is OFF.",
+  ),
+  look("check_apn_settings", (user) => {
+    const settings = field(phoneOf(user), "active_apn_settings");
+    if (!(settings instanceof Map)) throw attributeError(settings, "model_copy");
+    const url = field(settings, "mmsc_url");
+    const lines = [
+      `Current APN Name: ${enumText(field(settings, "apn_name"))}`,
+      `MMSC URL (for picture messages): ${isTruthy(url) ? pythonStr(url) : "Not Set"}`,
+      "(These are technical settings, usually best left unchanged.)",
+    ];
+    return lines.join("\n");
+  }),
+  look("check_wifi_status", (user) => {
+    const phone = phoneOf(user);
+    if (!isOn(phone, "wifi_enabled")) return "Wi-Fi is turned OFF.";
+    if (!isOn(phone, "wifi_connected")) return "Wi-Fi is ON but not connected to any network.";
+    const name = pythonStr(field(phone, "wifi_ssid"));
+    return `Wi-Fi is ON and connected to '${name}'. Signal strength: ${enumText(field(phone, "wifi_signal_strength"))}.`;
+  }),
+  look(
+    "check_wifi_calling_status",
+    (user) => `Wi-Fi Calling is currently turned ${onOff(isOn(phoneOf(user), "wifi_calling_enabled"))}.`,
+  ),
+  look("check_vpn_status", (user) => {
+    const phone = phoneOf(user);
+    if (isOn(phone, "vpn_connected")) {
+      const details = field(phone, "vpn_details");
+      if (!(details instanceof Map)) return "VPN is ON and connected (no specific details available).";
+      return `VPN is ON and connected. Details: ${detailsText(details)}`;
+    }
+    return isOn(phone, "vpn_enabled_setting")
+      ? "VPN is turned ON in settings, but currently not connected."
+      : "VPN is turned OFF.";
+  }),
+  look("check_installed_apps", (user) => {
+    const apps = [...objectField(phoneOf(user), "app_statuses").keys()];
+    return `The following apps are installed on the phone: ${apps.join(", ")}`;
+  }),
+  look("can_send_mms", (user) =>
+    canSendPictures(user)
+      ? "Your messaging app can send MMS messages."
+      : "Your messaging app cannot send MMS messages.",
+  ),
+  look("check_payment_request", (user) => {
+    const request = field(surroundingsOf(user), "payment_request");
+    if (!(request instanceof Map)) return "No payment request has been made.";
+    const amount = pythonStr(field(request, "amount_due"));
+    return `You have a payment request for bill ${pythonStr(field(request, "bill_id"))} of ${amount} USD.`;
+  }),
+];
+
+/** As Python prints a dict that holds a member of an enumeration. */
+function detailsText(details: JsonObject): string {
+  const parts = Array.from(details, ([key, value]) => {
+    if (key !== "server_performance") return `${stringRepr(key)}: ${pythonRepr(value)}`;
+    const member = enumText(value);
+    return `${stringRepr(key)}: <PerformanceLevel.${member.toUpperCase()}: ${stringRepr(member)}>`;
+  });
+  return `{${parts.join(", ")}}`;
+}
+
+/** An app by a name that may be anything; `null`: it is not installed. */
+function findApp(user: Database, name: JsonValue): JsonObject | null {
+  const key = asKey(name);
+  const app = key === null ? undefined : objectField(phoneOf(user), "app_statuses").get(key);
+  return app instanceof Map ? app : null;
+}
+
+function editPermissions(user: Database, name: JsonValue): JsonObject {
+  return objectField(objectField(objectField(editPhone(user), "app_statuses"), name as string), "permissions");
+}
+
+function grantedPermissions(app: JsonObject): string[] {
+  return [...objectField(app, "permissions")].filter(([, isGranted]) => isTruthy(isGranted)).map(([name]) => name);
+}
+
+const appTools = [
+  defineTool("read", {
+    name: "check_app_status",
+    parameters: ["app_name"],
+    run: ({ user }, { app_name }) => {
+      const app = findApp(user, app_name);
+      if (app === null) return `App '${pythonStr(app_name)}' not found on this phone.`;
+      const granted = grantedPermissions(app);
+      const lines =
+        granted.length === 0
+          ? [" - Permissions: None granted."]
+          : [" - Permissions Granted:", ...granted.map((permission) => `   - ${permission}`)];
+      return [`Status for App: ${pythonStr(app_name)}`, ...lines].join("\n");
+    },
+  }),
+  defineTool("read", {
+    name: "check_app_permissions",
+    parameters: ["app_name"],
+    run: ({ user }, { app_name }) => {
+      const app = findApp(user, app_name);
+      const name = pythonStr(app_name);
+      if (app === null) return `App '${name}' not found on this phone.`;
+      const granted = grantedPermissions(app);
+      if (granted.length === 0) return `App '${name}' currently has no permissions granted.`;
+      return `App '${name}' has permission for: ${granted.join(", ")}.`;
+    },
+  }),
+  defineTool("write", {
+    name: "grant_app_permission",
+    parameters: ["app_name", "permission"],
+    run: ({ user }, { app_name, permission }) => {
+      const app = findApp(user, app_name);
+      const key = lower(permission);
+      const name = pythonStr(app_name);
+      if (app === null) return withBar(user, `Error. App '${name}' not found. Cannot grant permission.`);
+      const known = [...objectField(app, "permissions").keys()];
+      if (!known.includes(key)) {
+        const available = `available permissions: ${pythonRepr(known)}`;
+        return withBar(user, `Error. Permission '${key}' not tracked for app '${name}', ${available}`);
+      }
+      editPermissions(user, app_name).set(key, true);
+      return withBar(user, `Success. Permission '${key}' granted to app '${name}'.`);
+    },
+  }),
+  defineMethod({
+    name: "remove_app_permission",
+    parameters: ["app_name", "permission"],
+    run: ({ user }, { app_name, permission }) => {
+      const app = findApp(user, app_name);
+      const key = lower(permission);
+      const name = pythonStr(app_name);
+      if (app === null) return [false, `App '${name}' not found. Cannot remove permission.`];
+      if (!objectField(app, "permissions").has(key))
+        return [false, `Permission '${key}' not tracked for app '${name}'.`];
+      editPermissions(user, app_name).set(key, false);
+      return [true, `Permission '${key}' removed from app '${name}'.`];
+    },
+  }),
+];
+
+const setNetworkMode = defineTool("write", {
+  name: "set_network_mode_preference",
+  parameters: ["mode"],
+  run: ({ user }, { mode }) => {
+    const isUnknown = typeof mode === "string" && !networkModes.some((known) => known === mode);
+    if (!isUnknown) {
+      // What is no text is stored before it turns out to be no mode.
+      editPhone(user).set("network_mode_preference", mode);
+      searchNetwork(user);
+    }
+    if (isUnknown || mode === null) {
+      const options = `Please use one of: ${networkModes.join(", ")}`;
+      return withBar(user, `Failed to set network mode: '${pythonStr(mode)}' is not a valid option. ${options}`);
+    }
+    return withBar(user, `Preferred Network Mode set to: ${enumText(mode)}`);
+  },
+});
+
+const setApnSettings = defineTool("write", {
+  name: "set_apn_settings",
+  parameters: ["apn_settings"],
+  run: ({ user }, { apn_settings }) => {
+    const settings = apn_settings instanceof Map ? apnSettings.read(apn_settings, "APNSettings") : apn_settings;
+    editPhone(user).set("active_apn_settings", settings);
+    const name = enumText(attribute(settings, "apn_name"));
+    searchNetwork(user);
+    return withBar(user, `APN settings set to: ${name}`);
+  },
+});
+
+/** The access point's settings, for changing them. */
+function editApn(user: Database, name: string): JsonObject {
+  const settings = field(editPhone(user), "active_apn_settings");
+  if (settings instanceof Map) return settings;
+  throw attributeError(settings, name);
+}
+
+const changes = [
+  setNetworkMode,
+  change("toggle_airplane_mode", (user) => `Airplane Mode is now ${onOff(toggleAirplaneMode(user))}.`),
+  change("reseat_sim_card", (user) => {
+    editPhone(user).set("sim_card_missing", false);
+    searchNetwork(user);
+    if (simStatus(phoneOf(user)) === "missing") throw new PythonError("AssertionError", "");
+    return "SIM card re-seated successfully.";
+  }),
+  toggleTool("toggle_data", "data_enabled", { label: "Mobile Data", searches: true }),
+  toggleTool("toggle_roaming", "roaming_enabled", { label: "Data Roaming", searches: true }),
+  toggleTool("toggle_data_saver_mode", "data_saver_mode", { label: "Data Saver Mode", searches: false }),
+  setApnSettings,
+  change("reset_apn_settings", (user) => {
+    editApn(user, "reset_at_reboot").set("reset_at_reboot", true);
+    searchNetwork(user);
+    return "APN settings will reset at reboot.";
+  }),
+  change("toggle_wifi", (user) => {
+    if (isOn(phoneOf(user), "airplane_mode")) return "Cannot change Wi-Fi settings while Airplane Mode is ON.";
+    const isNowOn = toggle(user, "wifi_enabled", { searches: false });
+    if (!isNowOn) dropWifi(editPhone(user));
+    return `Wi-Fi is now ${onOff(isNowOn)}.`;
+  }),
+  toggleTool("toggle_wifi_calling", "wifi_calling_enabled", { label: "Wi-Fi Calling", searches: false }),
+  defineTool("write", {
+    name: "connect_vpn",
+    parameters: [],
+    run: ({ user }) => (connectVpn(user) ? withBar(user, "VPN connected successfully.") : "VPN already connected."),
+  }),
+  change("disconnect_vpn", (user) =>
+    disconnectVpn(user) ? "VPN disconnected successfully." : "No active VPN connection to disconnect.",
+  ),
+  change("reboot_device", (user) => {
+    const lines: string[] = [];
+    if (isTruthy(attribute(field(phoneOf(user), "active_apn_settings"), "reset_at_reboot"))) {
+      lines.push("Resetting APN settings...");
+      editPhone(user).set("active_apn_settings", apnSettings.make({}));
+    }
+    editPhone(user).set("network_connection_status", "searching");
+    searchNetwork(user);
+    return [...lines, "Restarting network services..."].join("\n");
+  }),
+  defineTool("write", {
+    name: "make_payment",
+    parameters: [],
+    run: ({ user }) => {
+      if (field(surroundingsOf(user), "payment_request") === null) return "You do not have a payment request.";
+      const request = objectField(editSurroundings(user), "payment_request").set("paid", true);
+      const amount = pythonStr(field(request, "amount_due"));
+      return `Payment of ${amount} USD has been made for bill ${pythonStr(field(request, "bill_id"))}.`;
+    },
+  }),
+];
+
+const breaks = [
+  defineMethod({
+    name: "set_user_info",
+    parameters: ["name", "phone_number"],
+    run: ({ user }, { name, phone_number }) => {
+      editSurroundings(user).set("name", name).set("phone_number", phone_number);
+      return null;
+    },
+  }),
+  defineMethod({
+    name: "set_user_location",
+    parameters: ["abroad"],
+    run: ({ user }, { abroad }) => {
+      editSurroundings(user).set("is_abroad", abroad);
+      return null;
+    },
+  }),
+  forceMethod("turn_airplane_mode_on", toggleAirplaneMode, { state: true, message: "Airplane Mode is now ON." }),
+  forceMethod("turn_airplane_mode_off", toggleAirplaneMode, { state: false, message: "Airplane Mode is now OFF." }),
+  defineMethod({
+    name: "turn_data_on",
+    parameters: [],
+    run: ({ user }) => {
+      editPhone(user).set("data_enabled", true);
+      return "Data connection restored.";
+    },
+  }),
+  forceMethod("turn_data_off", (user) => toggle(user, "data_enabled", { searches: true }), {
+    state: false,
+    message: "Data connection broken.",
+  }),
+  ...(["on", "off"] as const).flatMap((state) => [
+    forceMethod(`turn_roaming_${state}`, (user) => toggle(user, "roaming_enabled", { searches: true }), {
+      state: state === "on",
+      message: `Data Roaming is now ${onOff(state === "on")}.`,
+    }),
+    forceMethod(`turn_data_saver_mode_${state}`, (user) => toggle(user, "data_saver_mode", { searches: false }), {
+      state: state === "on",
+      message: `Data Saver Mode is now ${onOff(state === "on")}.`,
+    }),
+  ]),
+  defineMethod({
+    name: "simulate_network_search",
+    parameters: [],
+    run: ({ user }) => {
+      searchNetwork(user);
+      return null;
+    },
+  }),
+  defineMethod({
+    name: "unseat_sim_card",
+    parameters: [],
+    run: ({ user }) => {
+      editPhone(user).set("sim_card_missing", true);
+      searchNetwork(user);
+      return "SIM card un-seated successfully.";
+    },
+  }),
+  defineMethod({
+    name: "lock_sim_card",
+    parameters: ["mode"],
+    run: ({ user }, { mode }) => {
+      if (mode === "pin" || mode === "puk") editPhone(user).set("sim_card_status", `locked_${mode}`);
+      searchNetwork(user);
+      return `SIM card locked successfully in ${pythonStr(mode)} mode.`;
+    },
+  }),
+  defineMethod({
+    name: "break_apn_settings",
+    parameters: [],
+    run: ({ user }) => {
+      editApn(user, "apn_name").set("apn_name", "broken");
+      searchNetwork(user);
+      return "APN settings broken. Please call reset_apn_settings() to fix.";
+    },
+  }),
+  defineMethod({
+    name: "break_apn_mms_setting",
+    parameters: [],
+    run: ({ user }) => {
+      editApn(user, "mmsc_url").set("mmsc_url", null);
+      return "APN MMS setting broken. Please call reset_apn_settings() to fix.";
+    },
+  }),
+  defineMethod({
+    name: "set_wifi_calling",
+    parameters: ["enabled", ["mms_over_wifi", null]],
+    run: ({ user }, { enabled, mms_over_wifi }) => {
+      const isSame = pythonEquals(field(phoneOf(user), "wifi_calling_enabled"), enabled);
+      if (!isSame) toggle(user, "wifi_calling_enabled", { searches: false });
+      const first = `Wi-Fi Calling is now ${onOff(isTruthy(enabled))}.`;
+      if (mms_over_wifi === null) return first;
+      editPhone(user).set("wifi_calling_mms_over_wifi", mms_over_wifi);
+      return `${first}\nMMS over Wi-Fi is now ${onOff(isTruthy(mms_over_wifi))}.`;
+    },
+  }),
+  defineMethod({
+    name: "break_vpn",
+    parameters: [],
+    run: ({ user }) => {
+      connectVpn(user);
+      const details = field(editPhone(user), "vpn_details");
+      if (!(details instanceof Map)) throw attributeError(details, "server_performance");
+      details.set("server_performance", "poor");
+      return "VPN connection broken.";
+    },
+  }),
+];
+
+/** An assertion on one value. */
+function expects(name: string, valueOf: (user: Database) => JsonValue): Method {
+  return defineMethod({
+    name,
+    parameters: ["expected_status"],
+    run: ({ user }, { expected_status }) => pythonEquals(valueOf(user), expected_status),
+  });
+}
+
+const assertions = [
+  expects("assert_airplane_mode_status", (user) => field(phoneOf(user), "airplane_mode")),
+  defineMethod({
+    name: "assert_service_status",
+    parameters: ["expected_status"],
+    run: ({ user }, { expected_status }) => {
+      if (!["connected", "searching", "no_service", "emergency_only"].some((known) => known === expected_status)) {
+        throw valueError(`${pythonRepr(expected_status)} is not a valid NetworkStatus`);
+      }
+      return field(phoneOf(user), "network_connection_status") === expected_status;
+    },
+  }),
+  expects("assert_mobile_data_status", isDataWorking),
+  expects("assert_mobile_roaming_status", (user) => field(phoneOf(user), "roaming_enabled")),
+  expects("assert_mobile_data_saver_mode_status", (user) => field(phoneOf(user), "data_saver_mode")),
+  expects("assert_can_send_mms", canSendPictures),
+  expects("assert_mobile_data_usage_exceeded", (user) => field(surroundingsOf(user), "mobile_data_usage_exceeded")),
+  defineMethod({
+    name: "assert_internet_speed",
+    parameters: ["expected_speed", ["expected_desc", null]],
+    run: ({ user }, { expected_speed, expected_desc }) => {
+      const measured = measureSpeed(user);
+      const isFast = (measured?.speed ?? 0) >= Number(pythonStr(expected_speed));
+      if (expected_desc === null || !isFast) return isFast;
+      return (measured?.label ?? "No Connection").toLowerCase() === lower(expected_desc);
+    },
+  }),
+  defineMethod({
+    name: "assert_internet_not_excellent",
+    parameters: [],
+    run: ({ user }) => measureSpeed(user)?.label !== "Excellent",
+  }),
+];
+
+export const phoneToolkit = defineToolkit("TelecomUserTools", [
+  ...looks,
+  ...changes,
+  ...appTools,
+  ...breaks,
+  ...assertions,
+]);
