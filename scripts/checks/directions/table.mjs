@@ -76,7 +76,7 @@ export const modules = {
     },
   },
   "environments/tau2-bench": {
-    imports: ["core", "lib", "python-semantics", "environments/tables"],
+    imports: ["core", "python-semantics", "environments/tables"],
     packages: { "smol-toml": "environments/tau2-bench/toml.ts" },
   },
   // Models behind an API, for simulated users and for agents that are evaluated.

@@ -1,8 +1,7 @@
 // What a domain of the benchmark is: the behaviour of both sides, and which files hold what is data. Nothing of the data is here.
 
 import type { DatabaseSpec } from "./database.ts";
-import type { Toolkit } from "./toolkit.ts";
-import type { Tau2World } from "./world.ts";
+import type { Toolkit, WorldState } from "./toolkit.ts";
 
 /** The tools of a side, and where its database is read from. */
 export type DomainSide = {
@@ -19,7 +18,7 @@ export type Domain = {
   readonly agent: DomainSide;
   /** `null`: the user has no tools. */
   readonly user: DomainSide | null;
-  readonly sync: ((world: Tau2World) => void) | null;
+  readonly sync: ((world: WorldState) => void) | null;
   /** Why it cannot be played without a user; `null`: it can. */
   readonly soloRefusal: string | null;
   /** The policy, of the texts of its files. */

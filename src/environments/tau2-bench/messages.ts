@@ -1,7 +1,9 @@
 // Messages as the reference records them: of agent, user, system and tools, with who called which tool.
 
 import type { JsonObject } from "../../python-semantics/json/index.ts";
-import type { Requestor } from "./world.ts";
+
+/** Who calls a tool: the agent is the assistant. */
+export type Requestor = "assistant" | "user";
 
 export type ToolCall = {
   /** May be empty. */

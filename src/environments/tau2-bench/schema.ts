@@ -72,9 +72,6 @@ export const boolean: FieldType = (value, place) => {
   throw misfit(value, place, "valid boolean");
 };
 
-/** Kept as it is. */
-export const anything: FieldType = (value) => value;
-
 /** `2025-02-25`, as it is shown inside a model. */
 export const date: FieldType = (value, place) => {
   if (typeof value === "string" && /^\d{4}-\d\d-\d\d$/.test(value)) return value;

@@ -3,8 +3,8 @@
 
 import { ConfigurationError } from "../../core/failure.ts";
 import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
-import type { SpokenMessage, SystemMessage, Tau2Message, ToolCall, ToolMessage } from "./messages.ts";
-import type { Assertion, FunctionCall, InitialState, Requestor } from "./world.ts";
+import type { Requestor, SpokenMessage, SystemMessage, Tau2Message, ToolCall, ToolMessage } from "./messages.ts";
+import type { Assertion, FunctionCall, InitialState } from "./world.ts";
 
 /** What a task's reward is the product of. */
 export const rewardComponents = ["DB", "ENV_ASSERTION", "NL_ASSERTION", "ACTION", "COMMUNICATE"] as const;

@@ -3,8 +3,23 @@
 // reference makes it.
 
 import { PythonError, pythonStr, typeError } from "../../python-semantics/index.ts";
-import { cloneJson, dumpJson, JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
-import type { Tau2World } from "./world.ts";
+import {
+  cloneJson,
+  dumpJson,
+  type JsonFloat,
+  type JsonObject,
+  type JsonValue,
+} from "../../python-semantics/json/index.ts";
+import type { Database } from "./database.ts";
+
+/** What methods work on: the databases of both sides. */
+export interface WorldState {
+  readonly agent: Database;
+  /** The agent's, where the user has no tools. */
+  readonly user: Database;
+  /** An id for a new record, which the reference draws at random. */
+  createId(): string;
+}
 
 export type ToolKind = "read" | "write" | "think" | "generic";
 
@@ -38,7 +53,7 @@ export type Method = {
   /** Of a tool; `null`: only initial states and assertions call it. */
   readonly tool: { readonly kind: ToolKind; readonly mutates: boolean } | null;
   /** May change the world. Throws a `PythonError` where the reference raises. Arguments are copies of its own. */
-  readonly run: (world: Tau2World, args: MethodArguments) => MethodResult;
+  readonly run: (world: WorldState, args: MethodArguments) => MethodResult;
 };
 
 export type Toolkit = {
@@ -51,7 +66,7 @@ export type Toolkit = {
 type MethodSpec<Name extends string> = {
   readonly name: string;
   readonly parameters: readonly (Name | readonly [Name, JsonValue])[];
-  readonly run: (world: Tau2World, args: Readonly<Record<Name, JsonValue>>) => MethodResult;
+  readonly run: (world: WorldState, args: Readonly<Record<Name, JsonValue>>) => MethodResult;
 };
 
 /** A tool; what writes changes the state unless `mutates` says otherwise. */
@@ -83,7 +98,7 @@ export function hasTool(toolkit: Toolkit | null, name: string): boolean {
 export function callMethod(
   toolkit: Toolkit,
   method: Method,
-  { world, given }: { readonly world: Tau2World; readonly given: JsonObject },
+  { world, given }: { readonly world: WorldState; readonly given: JsonObject },
 ): MethodResult {
   const place = `${toolkit.className}.${method.name}()`;
   if (given.has("self")) throw typeError(`${place} got multiple values for argument 'self'`);

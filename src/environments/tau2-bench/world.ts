@@ -5,11 +5,16 @@ import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
 import { pythonRepr, PythonError, pythonTypeName, unlessRaised } from "../../python-semantics/index.ts";
 import { type JsonObject, type JsonValue, parseJson } from "../../python-semantics/json/index.ts";
 import { Database, type SharedDatabase } from "./database.ts";
-import type { Tau2Message, ToolCall } from "./messages.ts";
-import { callMethod, hasTool, type MethodResult, resultText, type Toolkit, toolNotFound } from "./toolkit.ts";
-
-/** Who calls a tool: the agent is the assistant. */
-export type Requestor = "assistant" | "user";
+import type { Requestor, Tau2Message, ToolCall } from "./messages.ts";
+import {
+  callMethod,
+  hasTool,
+  type MethodResult,
+  resultText,
+  type Toolkit,
+  toolNotFound,
+  type WorldState,
+} from "./toolkit.ts";
 
 /** The behaviour of both sides, and what keeps their databases in step. */
 export type WorldParts = {
@@ -17,7 +22,7 @@ export type WorldParts = {
   /** `null`: the user has no tools. */
   readonly user: { readonly toolkit: Toolkit; readonly database: SharedDatabase } | null;
   /** After every call, assertion and step. Throws a `PythonError` where the reference raises. */
-  readonly sync: ((world: Tau2World) => void) | null;
+  readonly sync: ((world: WorldState) => void) | null;
 };
 
 /** A call of any method, tool or not, that an initial state names. */
@@ -38,7 +43,7 @@ export type InitialState = {
 
 export type ToolAnswer = { readonly content: string; readonly isError: boolean };
 
-export class Tau2World {
+export class Tau2World implements WorldState {
   readonly #parts: WorldParts;
   /** The agent may call the user's tools, and there is no user. */
   readonly isSolo: boolean;

@@ -15,8 +15,7 @@ import { JsonFloat, type JsonObject, type JsonValue } from "../../../python-sema
 import { field, listField, textField } from "../../tables/index.ts";
 import { transferTool } from "../common-tools.ts";
 import type { Database } from "../database.ts";
-import { defineMethod, defineTool, defineToolkit, ModelResult } from "../toolkit.ts";
-import type { Tau2World } from "../world.ts";
+import { defineMethod, defineTool, defineToolkit, ModelResult, type WorldState } from "../toolkit.ts";
 import { bill, lineItem } from "./telecom-models.ts";
 
 const today = "2025-02-25";
@@ -238,7 +237,7 @@ const refuelData = defineTool("write", {
     const price = planOf(agent, agent.read("lines", id)!).get("data_refueling_price_per_gb")!;
     const charge = pythonMultiply(gb_amount, price) as JsonFloat;
     const line = agent.edit("lines", id);
-    line.set("data_refueling_gb", pythonAdd(field(line, "data_refueling_gb"), gb_amount, "+=") as JsonFloat);
+    line.set("data_refueling_gb", pythonAdd(field(line, "data_refueling_gb"), gb_amount, "+="));
     const amount = pythonStr(gb_amount);
     chargeOnce(world, customer_id as string, {
       amount: charge,
@@ -254,7 +253,7 @@ const refuelData = defineTool("write", {
 
 /** Adds a charge to the customer's first draft of a bill, or to a new one. */
 function chargeOnce(
-  world: Tau2World,
+  world: WorldState,
   customerId: string,
   { amount, description }: { readonly amount: JsonFloat; readonly description: string },
 ): void {
@@ -265,7 +264,7 @@ function chargeOnce(
   addItem(record, { amount, description });
 }
 
-function addDraft(world: Tau2World, customerId: string): string {
+function addDraft(world: WorldState, customerId: string): string {
   const id = world.createId();
   const draft = bill.make({
     bill_id: id,

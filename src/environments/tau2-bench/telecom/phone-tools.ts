@@ -1,31 +1,27 @@
 // The customer's tools: what can be looked at and switched on the phone, and paying. Refusals are ordinary answers. After a change the
 // answer shows the status bar. Initial states break things with the methods that are no tools.
 
-import {
-  isTruthy,
-  PythonError,
-  pythonEquals,
-  pythonRepr,
-  pythonStr,
-  stringRepr,
-} from "../../../python-semantics/index.ts";
-import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
-import { asKey, attributeError, field, objectField } from "../../tables/index.ts";
+import { isTruthy, PythonError, pythonRepr, pythonStr, stringRepr } from "../../../python-semantics/index.ts";
+import type { JsonObject } from "../../../python-semantics/json/index.ts";
+import { attributeError, field, objectField } from "../../tables/index.ts";
 import type { Database } from "../database.ts";
-import { fixed, lower, valueError } from "../python.ts";
-import { defineMethod, defineTool, defineToolkit, type Method } from "../toolkit.ts";
+import { fixed, lower } from "../python.ts";
+import { defineTool, defineToolkit, type Method } from "../toolkit.ts";
 import {
   attribute,
   canSendPictures,
   connectVpn,
   disconnectVpn,
   dropWifi,
+  editApn,
+  editPermissions,
   editPhone,
   editSurroundings,
   enumText,
-  isDataWorking,
+  findApp,
   isOn,
   measureSpeed,
+  onOff,
   phoneOf,
   searchNetwork,
   simStatus,
@@ -34,9 +30,9 @@ import {
   toggle,
   toggleAirplaneMode,
 } from "./phone.ts";
+import { phoneMethods } from "./phone-methods.ts";
 import { apnSettings, networkModes } from "./telecom-models.ts";
 
-const onOff = (value: boolean): string => (value ? "ON" : "OFF");
 const yesNo = (value: boolean): string => (value ? "Yes" : "No");
 const withBar = (user: Database, message: string): string => `${message}\nStatus Bar: ${statusBar(user)}`;
 
@@ -57,22 +53,6 @@ function toggleTool(
   options: { readonly label: string; readonly searches: boolean },
 ): Method {
   return change(name, (user) => `${options.label} is now ${onOff(toggle(user, key, options))}.`);
-}
-
-/** A method that brings a switch into a state by flipping it, twice where once was too much: side effects count. */
-function forceMethod(
-  name: string,
-  flip: (user: Database) => boolean,
-  target: { readonly state: boolean; readonly message: string },
-): Method {
-  return defineMethod({
-    name,
-    parameters: [],
-    run: ({ user }) => {
-      if (flip(user) !== target.state) flip(user);
-      return target.message;
-    },
-  });
 }
 
 const simTexts: Readonly<Record<string, string>> = {
@@ -183,17 +163,6 @@ function detailsText(details: JsonObject): string {
   return `{${parts.join(", ")}}`;
 }
 
-/** An app by a name that may be anything; `null`: it is not installed. */
-function findApp(user: Database, name: JsonValue): JsonObject | null {
-  const key = asKey(name);
-  const app = key === null ? undefined : objectField(phoneOf(user), "app_statuses").get(key);
-  return app instanceof Map ? app : null;
-}
-
-function editPermissions(user: Database, name: JsonValue): JsonObject {
-  return objectField(objectField(objectField(editPhone(user), "app_statuses"), name as string), "permissions");
-}
-
 function grantedPermissions(app: JsonObject): string[] {
   return [...objectField(app, "permissions")].filter(([, isGranted]) => isTruthy(isGranted)).map(([name]) => name);
 }
@@ -242,20 +211,6 @@ const appTools = [
       return withBar(user, `Success. Permission '${key}' granted to app '${name}'.`);
     },
   }),
-  defineMethod({
-    name: "remove_app_permission",
-    parameters: ["app_name", "permission"],
-    run: ({ user }, { app_name, permission }) => {
-      const app = findApp(user, app_name);
-      const key = lower(permission);
-      const name = pythonStr(app_name);
-      if (app === null) return [false, `App '${name}' not found. Cannot remove permission.`];
-      if (!objectField(app, "permissions").has(key))
-        return [false, `Permission '${key}' not tracked for app '${name}'.`];
-      editPermissions(user, app_name).set(key, false);
-      return [true, `Permission '${key}' removed from app '${name}'.`];
-    },
-  }),
 ];
 
 const setNetworkMode = defineTool("write", {
@@ -287,13 +242,6 @@ const setApnSettings = defineTool("write", {
     return withBar(user, `APN settings set to: ${name}`);
   },
 });
-
-/** The access point's settings, for changing them. */
-function editApn(user: Database, name: string): JsonObject {
-  const settings = field(editPhone(user), "active_apn_settings");
-  if (settings instanceof Map) return settings;
-  throw attributeError(settings, name);
-}
 
 const changes = [
   setNetworkMode,
@@ -350,162 +298,4 @@ const changes = [
   }),
 ];
 
-const breaks = [
-  defineMethod({
-    name: "set_user_info",
-    parameters: ["name", "phone_number"],
-    run: ({ user }, { name, phone_number }) => {
-      editSurroundings(user).set("name", name).set("phone_number", phone_number);
-      return null;
-    },
-  }),
-  defineMethod({
-    name: "set_user_location",
-    parameters: ["abroad"],
-    run: ({ user }, { abroad }) => {
-      editSurroundings(user).set("is_abroad", abroad);
-      return null;
-    },
-  }),
-  forceMethod("turn_airplane_mode_on", toggleAirplaneMode, { state: true, message: "Airplane Mode is now ON." }),
-  forceMethod("turn_airplane_mode_off", toggleAirplaneMode, { state: false, message: "Airplane Mode is now OFF." }),
-  defineMethod({
-    name: "turn_data_on",
-    parameters: [],
-    run: ({ user }) => {
-      editPhone(user).set("data_enabled", true);
-      return "Data connection restored.";
-    },
-  }),
-  forceMethod("turn_data_off", (user) => toggle(user, "data_enabled", { searches: true }), {
-    state: false,
-    message: "Data connection broken.",
-  }),
-  ...(["on", "off"] as const).flatMap((state) => [
-    forceMethod(`turn_roaming_${state}`, (user) => toggle(user, "roaming_enabled", { searches: true }), {
-      state: state === "on",
-      message: `Data Roaming is now ${onOff(state === "on")}.`,
-    }),
-    forceMethod(`turn_data_saver_mode_${state}`, (user) => toggle(user, "data_saver_mode", { searches: false }), {
-      state: state === "on",
-      message: `Data Saver Mode is now ${onOff(state === "on")}.`,
-    }),
-  ]),
-  defineMethod({
-    name: "simulate_network_search",
-    parameters: [],
-    run: ({ user }) => {
-      searchNetwork(user);
-      return null;
-    },
-  }),
-  defineMethod({
-    name: "unseat_sim_card",
-    parameters: [],
-    run: ({ user }) => {
-      editPhone(user).set("sim_card_missing", true);
-      searchNetwork(user);
-      return "SIM card un-seated successfully.";
-    },
-  }),
-  defineMethod({
-    name: "lock_sim_card",
-    parameters: ["mode"],
-    run: ({ user }, { mode }) => {
-      if (mode === "pin" || mode === "puk") editPhone(user).set("sim_card_status", `locked_${mode}`);
-      searchNetwork(user);
-      return `SIM card locked successfully in ${pythonStr(mode)} mode.`;
-    },
-  }),
-  defineMethod({
-    name: "break_apn_settings",
-    parameters: [],
-    run: ({ user }) => {
-      editApn(user, "apn_name").set("apn_name", "broken");
-      searchNetwork(user);
-      return "APN settings broken. Please call reset_apn_settings() to fix.";
-    },
-  }),
-  defineMethod({
-    name: "break_apn_mms_setting",
-    parameters: [],
-    run: ({ user }) => {
-      editApn(user, "mmsc_url").set("mmsc_url", null);
-      return "APN MMS setting broken. Please call reset_apn_settings() to fix.";
-    },
-  }),
-  defineMethod({
-    name: "set_wifi_calling",
-    parameters: ["enabled", ["mms_over_wifi", null]],
-    run: ({ user }, { enabled, mms_over_wifi }) => {
-      const isSame = pythonEquals(field(phoneOf(user), "wifi_calling_enabled"), enabled);
-      if (!isSame) toggle(user, "wifi_calling_enabled", { searches: false });
-      const first = `Wi-Fi Calling is now ${onOff(isTruthy(enabled))}.`;
-      if (mms_over_wifi === null) return first;
-      editPhone(user).set("wifi_calling_mms_over_wifi", mms_over_wifi);
-      return `${first}\nMMS over Wi-Fi is now ${onOff(isTruthy(mms_over_wifi))}.`;
-    },
-  }),
-  defineMethod({
-    name: "break_vpn",
-    parameters: [],
-    run: ({ user }) => {
-      connectVpn(user);
-      const details = field(editPhone(user), "vpn_details");
-      if (!(details instanceof Map)) throw attributeError(details, "server_performance");
-      details.set("server_performance", "poor");
-      return "VPN connection broken.";
-    },
-  }),
-];
-
-/** An assertion on one value. */
-function expects(name: string, valueOf: (user: Database) => JsonValue): Method {
-  return defineMethod({
-    name,
-    parameters: ["expected_status"],
-    run: ({ user }, { expected_status }) => pythonEquals(valueOf(user), expected_status),
-  });
-}
-
-const assertions = [
-  expects("assert_airplane_mode_status", (user) => field(phoneOf(user), "airplane_mode")),
-  defineMethod({
-    name: "assert_service_status",
-    parameters: ["expected_status"],
-    run: ({ user }, { expected_status }) => {
-      if (!["connected", "searching", "no_service", "emergency_only"].some((known) => known === expected_status)) {
-        throw valueError(`${pythonRepr(expected_status)} is not a valid NetworkStatus`);
-      }
-      return field(phoneOf(user), "network_connection_status") === expected_status;
-    },
-  }),
-  expects("assert_mobile_data_status", isDataWorking),
-  expects("assert_mobile_roaming_status", (user) => field(phoneOf(user), "roaming_enabled")),
-  expects("assert_mobile_data_saver_mode_status", (user) => field(phoneOf(user), "data_saver_mode")),
-  expects("assert_can_send_mms", canSendPictures),
-  expects("assert_mobile_data_usage_exceeded", (user) => field(surroundingsOf(user), "mobile_data_usage_exceeded")),
-  defineMethod({
-    name: "assert_internet_speed",
-    parameters: ["expected_speed", ["expected_desc", null]],
-    run: ({ user }, { expected_speed, expected_desc }) => {
-      const measured = measureSpeed(user);
-      const isFast = (measured?.speed ?? 0) >= Number(pythonStr(expected_speed));
-      if (expected_desc === null || !isFast) return isFast;
-      return (measured?.label ?? "No Connection").toLowerCase() === lower(expected_desc);
-    },
-  }),
-  defineMethod({
-    name: "assert_internet_not_excellent",
-    parameters: [],
-    run: ({ user }) => measureSpeed(user)?.label !== "Excellent",
-  }),
-];
-
-export const phoneToolkit = defineToolkit("TelecomUserTools", [
-  ...looks,
-  ...changes,
-  ...appTools,
-  ...breaks,
-  ...assertions,
-]);
+export const phoneToolkit = defineToolkit("TelecomUserTools", [...looks, ...changes, ...appTools, ...phoneMethods]);

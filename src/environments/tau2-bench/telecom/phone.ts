@@ -3,7 +3,7 @@
 
 import { isTruthy, pythonStr, roundFloat } from "../../../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
-import { attributeError, field, objectField } from "../../tables/index.ts";
+import { asKey, attributeError, field, objectField } from "../../tables/index.ts";
 import type { Database } from "../database.ts";
 import { vpnDetails } from "./telecom-models.ts";
 
@@ -12,6 +12,9 @@ export const phoneOf = (user: Database): JsonObject => user.read("device", "")!;
 export const editPhone = (user: Database): JsonObject => user.edit("device", "");
 export const surroundingsOf = (user: Database): JsonObject => user.read("surroundings", "")!;
 export const editSurroundings = (user: Database): JsonObject => user.edit("surroundings", "");
+
+/** How a switch is shown. */
+export const onOff = (value: boolean): string => (value ? "ON" : "OFF");
 
 export const isOn = (record: JsonObject, key: string): boolean => isTruthy(field(record, key));
 
@@ -194,4 +197,22 @@ export function disconnectVpn(user: Database): boolean {
   if (!isOn(phone, "vpn_connected")) return false;
   phone.set("vpn_connected", false).set("vpn_details", null);
   return true;
+}
+
+/** The access point's settings, for changing them. */
+export function editApn(user: Database, name: string): JsonObject {
+  const settings = field(editPhone(user), "active_apn_settings");
+  if (settings instanceof Map) return settings;
+  throw attributeError(settings, name);
+}
+
+/** An app by a name that may be anything; `null`: it is not installed. */
+export function findApp(user: Database, name: JsonValue): JsonObject | null {
+  const key = asKey(name);
+  const app = key === null ? undefined : objectField(phoneOf(user), "app_statuses").get(key);
+  return app instanceof Map ? app : null;
+}
+
+export function editPermissions(user: Database, name: JsonValue): JsonObject {
+  return objectField(objectField(objectField(editPhone(user), "app_statuses"), name as string), "permissions");
 }

@@ -4,14 +4,14 @@ import { isOrdered, pythonAdd } from "../../../python-semantics/index.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/index.ts";
 import { field } from "../../tables/index.ts";
 import type { Domain } from "../domain.ts";
-import type { Tau2World } from "../world.ts";
+import type { WorldState } from "../toolkit.ts";
 import { billAwaitingPayment, carrierToolkit, customerOf, lineOf, planOf, setBillToPaid } from "./carrier-tools.ts";
 import { editSurroundings, isOn, surroundingsOf } from "./phone.ts";
 import { phoneToolkit } from "./phone-tools.ts";
 import { paymentRequest, phoneDatabase, telecomDatabase } from "./telecom-models.ts";
 
 /** What the carrier knows of the customer's line reaches the phone; a payment reaches the bill, and a request for one the customer. */
-function sync({ agent, user }: Tau2World): void {
+function sync({ agent, user }: WorldState): void {
   const number = field(surroundingsOf(user), "phone_number");
   if (number === null) return;
   const line = lineOf(agent, number);
