@@ -7,7 +7,7 @@ import { defineConfig } from "vitest/config";
 
 export default defineConfig({
   // The player of golden files imports the package by "#src/...": the build when it runs as a program, the sources here.
-  ssr: { resolve: { conditions: ["source", "node", "import", "default"] } },
+  ssr: { resolve: { conditions: ["trainable-agents-source", "node", "import", "default"] } },
   test: {
     include: ["src/**/*.test.ts", "scripts/**/*.test.ts", "examples/**/*.test.ts", "tests/**/*.test.ts"],
     setupFiles: ["scripts/vitest-setup.ts"],

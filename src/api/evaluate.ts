@@ -30,6 +30,7 @@ import { checkChatModel } from "./first-contact.ts";
 import { type RolloutSettings, groupSettings, readTaskList } from "./rollout-settings.ts";
 import { readFlags } from "./setting.ts";
 import { loadEnvironment } from "./load-environment.ts";
+import { findRemote, type RemoteSettings } from "./remote-environments.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
@@ -91,7 +92,7 @@ export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateR
   const rollout =
     resume?.isComplete === true ? null : await rolloutFrom(settings, surroundings, { ...options, resume });
   const folder = rollout?.folder ?? resume?.folder ?? "";
-  const { result, text } = await scoreFolder(folder, settings, scoring);
+  const { result, text } = await scoreFolder(folder, { ...settings, remote: settings }, scoring);
   await writeFile(join(resolve(surroundings.cwd, folder), "results.json"), text);
   return { ...result, rollout };
 }
@@ -138,7 +139,7 @@ async function orderTasks(
   if (taskIds === null && !shuffle) return settings;
   const { source, defaultSplit, defaultTasks } = await loadEnvironment(settings.env, {
     data: settings.data,
-    envTasks: settings.envTasks,
+    remote: settings,
     ...surroundings,
   });
   const split = settings.split ?? defaultSplit;
@@ -205,11 +206,11 @@ async function chooseJudge(
   };
 }
 
-type Source = Pick<RolloutSettings, "env" | "data" | "envTasks" | "split">;
+type Source = Pick<RolloutSettings, "env" | "data" | "split"> & { readonly remote: RemoteSettings };
 
 /** The environment of results, and the attribution of their failures. The judge's first failure is reported, and stands for the others. */
-async function openSource({ env, data, envTasks, split }: Source, { surroundings, judge, notice, signal }: Scoring) {
-  const { source: environment, defaultSplit } = await loadEnvironment(env, { data, envTasks, ...surroundings });
+async function openSource({ env, data, remote, split }: Source, { surroundings, judge, notice, signal }: Scoring) {
+  const { source: environment, defaultSplit } = await loadEnvironment(env, { data, remote, ...surroundings });
   let isReported = false;
   const gradeFault = createFaultGrader({
     environment,
@@ -238,22 +239,25 @@ async function scoreFrom(
     throw new ConfigurationError(`Cannot read "${from}": there is no such file or folder; correct --from.`, { cause });
   }
   if (!isFolder) {
-    if (options.env !== undefined) return scoreFile(from, given, scoring);
+    if (options.env !== undefined) return scoreFile(from, { ...given, remote: given }, scoring);
     throw new ConfigurationError(
       `Cannot score "${from}": a result file does not name its environment; give --env tau-bench/<domain> and --data <folder>.`,
     );
   }
   // What the folder says of itself, unless an option says otherwise.
   const configuration = (await openRunFolder(path).manifest()).get("configuration");
-  const recorded = (name: keyof Source): string | null => {
+  const recorded = (name: "env" | "data" | "split"): string | null => {
     if (options[name] !== undefined) return given[name];
     const value = configuration instanceof Map ? configuration.get(name) : null;
     return typeof value === "string" ? value : null;
   };
-  const source = {
-    ...{ env: recorded("env") ?? given.env, data: recorded("data") },
-    ...{ envTasks: recorded("envTasks"), split: recorded("split") },
-  };
+  const env = recorded("env") ?? given.env;
+  if (options.env === undefined && findRemote(env) !== null) {
+    throw new ConfigurationError(
+      `Cannot score "${from}": its environment "${env}" is elsewhere, and what a run folder names is not started; name it with --env.`,
+    );
+  }
+  const source = { env, data: recorded("data"), split: recorded("split"), remote: given };
   return (await scoreFolder(from, source, scoring)).result;
 }
 

@@ -17,7 +17,7 @@ import {
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
 import { checkedOpening, defaultTimeouts, readTask } from "../rollout/index.ts";
-import { findRemote, remoteSchemes } from "./remote-environments.ts";
+import { defaultRemote, findRemote, type RemoteSettings, remoteSchemes } from "./remote-environments.ts";
 import { nearest } from "./setting.ts";
 import { isRecord, parseProblem } from "./strip-types.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
@@ -236,8 +236,8 @@ export async function loadEnvironment(
   options: {
     readonly data: string | null;
     readonly cwd: string;
-    /** File with the tasks of a remote environment. Default: it has tasks of its own. */
-    readonly envTasks?: string | null;
+    /** Of a remote environment. Default: as the settings have it. */
+    readonly remote?: RemoteSettings;
     /** Variables of the process. Default: none. */
     readonly env?: Surroundings["env"];
     /** The environment as a value, in place of a name. Default: it is named. */
@@ -253,8 +253,10 @@ export async function loadEnvironment(
   const limits = options.limits ?? defaultTimeouts;
   const remote = findRemote(env);
   if (remote !== null) {
-    const { cwd, envTasks = null, env: variables = {} } = options;
+    const { cwd, env: variables = {}, remote: settings = defaultRemote } = options;
+    const { envTasks } = settings;
     const source = await remote.load(remote.address, {
+      ...settings,
       ...{ cwd, variables, envTasks: envTasks === null ? null : resolve(cwd, envTasks) },
       limits: { callMs: limits.environmentMs, gradeMs: limits.graderMs },
       importDefault: (file, what) => importDefault(file, { cwd, what, flag: "--env-tasks" }),

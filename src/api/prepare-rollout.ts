@@ -64,7 +64,7 @@ export async function prepareRollout(
   }
   const limits = { environmentMs: given.environmentTimeout * 1000, graderMs: given.gradingTimeout * 1000 };
   const loaded = await loadEnvironment(given.env, {
-    ...{ data: given.data, envTasks: given.envTasks, limits },
+    ...{ data: given.data, remote: given, limits },
     ...context,
   });
   const environment = loaded.source;
@@ -74,7 +74,7 @@ export async function prepareRollout(
   const taskset = environment.taskset(split);
   const tasks = given.tasks ?? loaded.defaultTasks;
   const redact = redactorFor(context.env, {
-    variables: [given.apiKeyEnv, given.agentApiKeyEnv, given.userApiKeyEnv],
+    variables: [given.apiKeyEnv, given.agentApiKeyEnv, given.userApiKeyEnv, given.envApiKeyEnv],
     urls: [given.url, given.agentUrl, given.userUrl],
   });
   const chosen = await chooseUser(given, environment, context);

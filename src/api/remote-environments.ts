@@ -1,15 +1,34 @@
 // Environments that run elsewhere, by the scheme of their address. A protocol's folder, and what it needs installed, is loaded
 // when its scheme is named.
 
-import type { EnvironmentSource } from "../core/index.ts";
+import { readFile } from "node:fs/promises";
+import { basename, dirname, extname, resolve } from "node:path";
+import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
 import type { RemoteLimits } from "../environments/remote/index.ts";
+import type { ElicitationPolicy } from "../environments/remote/mcp/index.ts";
+import { packageVersion } from "./surroundings.ts";
+import { readKey } from "./secrets.ts";
+
+/** The settings of remote environments. */
+export type RemoteSettings = Pick<RemoteContext, "envTasks" | "envApiKeyEnv" | "mcpElicitation" | "mcpWarm">;
+
+export const defaultRemote: RemoteSettings = {
+  envTasks: null,
+  envApiKeyEnv: null,
+  mcpElicitation: "decline",
+  mcpWarm: 2,
+};
 
 /** What a remote environment is told beside its address. */
-export type RemoteContext = {
+type RemoteContext = {
   readonly cwd: string;
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** File with its tasks, as an absolute path; `null`: the service has tasks of its own, or the user forgot them. */
   readonly envTasks: string | null;
+  /** Variable with the key that is sent to the service; `null`: none is. */
+  readonly envApiKeyEnv: string | null;
+  readonly mcpElicitation: ElicitationPolicy;
+  readonly mcpWarm: number;
   readonly limits: Partial<RemoteLimits>;
   /** The default export of a module that a file of tasks names; paths are absolute. */
   importDefault(file: string, what: string): Promise<unknown>;
@@ -18,7 +37,36 @@ export type RemoteContext = {
 /** Contacts the service where that is needed to know its tasks. Throws a `ConfigurationError` for what the user can correct. */
 type RemoteLoader = (address: string, context: RemoteContext) => Promise<EnvironmentSource>;
 
-const loaders: Readonly<Record<string, RemoteLoader>> = {};
+const loaders: Readonly<Record<string, RemoteLoader>> = {
+  mcp: async (address, context) => {
+    const { mcpEnvironment, readMcpTasks } = await import("../environments/remote/mcp/index.ts");
+    const { cwd, variables, envTasks, envApiKeyEnv, limits } = context;
+    const token = readKey(variables, envApiKeyEnv, "--env-api-key-env") ?? null;
+    const common = {
+      ...{ address, cwd, variables, token, limits, version: packageVersion() },
+      ...{ elicitation: context.mcpElicitation, warm: context.mcpWarm },
+    };
+    if (envTasks === null) return mcpEnvironment(common);
+    const tasks = await readMcpTasks(await readTasks(envTasks), {
+      file: envTasks,
+      loadGrader: (module) => context.importDefault(resolve(dirname(envTasks), module), "grader"),
+    });
+    return mcpEnvironment({ ...common, tasks, name: `mcp/${basename(envTasks, extname(envTasks))}` });
+  },
+};
+
+async function readTasks(file: string): Promise<string> {
+  try {
+    return await readFile(file, "utf8");
+  } catch (cause) {
+    throw new ConfigurationError(
+      `Cannot read tasks from "${file}": it is no file that can be read; correct --env-tasks.`,
+      {
+        cause,
+      },
+    );
+  }
+}
 
 export const remoteSchemes: readonly string[] = Object.keys(loaders);
 

@@ -163,6 +163,13 @@ export const rolloutSettings = {
       'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
     ),
     envTasks: file.help("JSON lines with the tasks of a remote environment that has none of its own (mcp:)"),
+    envApiKeyEnv: variable.help("environment variable with the key that is sent to a remote environment"),
+    mcpElicitation: choice("<policy>", "decline", "accept-defaults").help(
+      "what an MCP server is answered that asks for input: no, or the defaults of its form",
+    ),
+    mcpWarm: whole(2, { min: 0, max: 1000 }).help(
+      "processes of an MCP server that are started before an episode needs one",
+    ),
     split: named("a split").help("which tasks: train, test, ... (default: the environment's usual one)"),
     tasks: custom("<list>", { default: null, expected: 'a list like 0-49,60 or "all"', schema: taskList }).help(
       'indexes of tasks, like 0-49,60, or "all" (default: all; the first 8 of the bookshop)',

@@ -1,7 +1,6 @@
 // run.json, written and read: what a run is and what came of it; and a run folder as the beginning of a resumed run: the settings
 // it began with, and whether those of now are the same. Names of keys are for people.
 
-import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 
 import { ConfigurationError } from "../core/index.ts";
@@ -23,6 +22,7 @@ import {
   settingOfKey,
 } from "./rollout-settings.ts";
 import { keyOf } from "./setting.ts";
+import { packageVersion } from "./surroundings.ts";
 
 type RunFacts = {
   /** Random; the same after a resume and in a copy of the folder. */
@@ -74,17 +74,6 @@ export function runManifest(facts: RunFacts): JsonObject {
     error: facts.error,
   };
   return new Map<string, JsonValue>(Object.entries(plain).map(([key, value]) => [key, fromPlain(value)]));
-}
-
-let version: string | null = null;
-
-/** Ours, from package.json. */
-export function packageVersion(): string {
-  if (version !== null) return version;
-  const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
-  const found = typeof manifest === "object" && manifest !== null && "version" in manifest ? manifest.version : null;
-  version = typeof found === "string" ? found : "unknown";
-  return version;
 }
 
 export type RunToResume = {

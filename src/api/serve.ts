@@ -20,10 +20,10 @@ import {
 } from "../service/index.ts";
 import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
 import { createRunMetrics } from "../telemetry/index.ts";
-import { packageVersion, runManifest, checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
+import { runManifest, checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import type { ConnectedPolicy } from "./choose-policy.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { packageVersion, type Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { observedRunner } from "./watch-run.ts";
 import {

@@ -1,5 +1,6 @@
 // What options are read against: the process they are given in, and parts that a program gives as values.
 
+import { readFileSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import {
@@ -40,4 +41,15 @@ export async function readNamedFile(path: string, cwd: string, remedy: string, k
     const state = states[code] ?? code;
     throw new ConfigurationError(`Cannot read ${kind}"${path}": ${state}; ${remedy}`, { cause });
   }
+}
+
+let version: string | null = null;
+
+/** Ours, from package.json. */
+export function packageVersion(): string {
+  if (version !== null) return version;
+  const manifest: unknown = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"));
+  const found = typeof manifest === "object" && manifest !== null && "version" in manifest ? manifest.version : null;
+  version = typeof found === "string" ? found : "unknown";
+  return version;
 }

@@ -34,13 +34,12 @@ import { samplingOf } from "./choose-policy.ts";
 import { chooseStrategy, chooseUser } from "./choose-user.ts";
 import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
-import type { Surroundings } from "./surroundings.ts";
+import { packageVersion, type Surroundings } from "./surroundings.ts";
 import { type FlagValues, resolveSettings, settingsRecord } from "./resolve-settings.ts";
 import { type RolloutSettings, rolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { keyOf, readFlag, readFlags } from "./setting.ts";
 import { type TrainSettings, trainSettings } from "./train-settings.ts";
 import { newFolder } from "./rollout.ts";
-import { packageVersion } from "./run-to-resume.ts";
 
 /**
  * Options of {@link train}: the settings of the command `train` by their flags' names in camelCase, and those of the rollouts
@@ -229,7 +228,7 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
   const base = withShippedModel({ ...given, engine: "embedded" });
   const { cwd } = surroundings;
   const { source: environment, defaultSplit } = await loadEnvironment(base.env, {
-    ...{ data: base.data, envTasks: base.envTasks },
+    ...{ data: base.data, remote: base },
     ...surroundings,
   });
   const split = checkSplit(environment, base.split ?? defaultSplit);

@@ -3,7 +3,7 @@
 
 import { Command, CommanderError } from "commander";
 
-import { packageVersion } from "../api/run-to-resume.ts";
+import { packageVersion } from "../api/surroundings.ts";
 import { redactorFor } from "../api/secrets.ts";
 import { suggestion } from "../api/setting.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";

@@ -21,6 +21,12 @@ export function checkDefinition(definition: unknown): void {
   throw new ConfigurationError(`Cannot define ${which}: ${problem}.`);
 }
 
+/** What is wrong with an agenda, as part of a sentence; `null`: nothing. */
+export function agendaProblem(value: unknown): string | null {
+  const { error } = object({ agenda }).safeParse({ agenda: value }, { reportInput: true });
+  return error === undefined ? null : describeIssue(error.issues, []);
+}
+
 function findProblem(definition: unknown): string | null {
   const { error, data } = definitionSchema().safeParse(definition, { reportInput: true });
   if (error !== undefined) return describeIssue(error.issues, []);

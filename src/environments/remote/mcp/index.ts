@@ -1,0 +1,73 @@
+// Public entry of MCP environments: any server of tools, over standard input and output or HTTP, with tasks and graders of yours.
+
+import { ConfigurationError } from "../../../core/failure.ts";
+import { type RemoteLimits, type RemoteSource, remoteSource } from "../index.ts";
+import type { ElicitationPolicy } from "./elicitation.ts";
+import { loadMcpLibrary } from "./mcp-library.ts";
+import { createMcpService } from "./mcp-service.ts";
+import type { McpTask } from "./mcp-tasks.ts";
+
+export type { ElicitationPolicy } from "./elicitation.ts";
+export {
+  type McpCallRecord,
+  type McpGrader,
+  type McpGraderInput,
+  type McpTask,
+  readMcpTasks,
+  type ReadTasksOptions,
+} from "./mcp-tasks.ts";
+export type { ReadResult } from "./result-text.ts";
+
+export type McpEnvironmentOptions = {
+  /** A command line (`npx -y server {folder}`), or an address that begins with http. */
+  readonly address: string;
+  /** Of `readMcpTasks`. Left out: those of the server, which then is a `trainable-agents env-server`. */
+  readonly tasks?: readonly McpTask[];
+  /** As in the ids of its tasks. @default "mcp" */
+  readonly name?: string;
+  /** @default "decline" */
+  readonly elicitation?: ElicitationPolicy;
+  /** Processes that wait, initialized, for the next episodes; 0: each episode waits for its own. @default 2 */
+  readonly warm?: number;
+  /** Sent as a bearer token over HTTP. @default null */
+  readonly token?: string | null;
+  /** Variables that a command may name. @default the environment of this process */
+  readonly variables?: Readonly<Record<string, string | undefined>>;
+  /** Where a command runs. @default the folder of this process */
+  readonly cwd?: string;
+  /** Of the client, as it introduces itself. @default "0" */
+  readonly version?: string;
+  readonly limits?: Partial<RemoteLimits>;
+};
+
+/**
+ * The environment of an MCP server. Needs the package `@modelcontextprotocol/client`; rejects with a `ConfigurationError` that says
+ * how it is installed, and for whatever else the caller can correct. `close()` ends the processes that wait.
+ *
+ * @example
+ * const tasks = await readMcpTasks(text, { file: "tasks.jsonl", loadGrader: (module) => import(module).then((one) => one.default) });
+ * const source = await mcpEnvironment({ address: "npx -y @modelcontextprotocol/server-filesystem {folder}", tasks });
+ */
+export async function mcpEnvironment(options: McpEnvironmentOptions): Promise<RemoteSource> {
+  const {
+    address,
+    tasks = null,
+    name = "mcp",
+    elicitation = "decline",
+    warm = 2,
+    token = null,
+    version = "0",
+  } = options;
+  if (!Number.isSafeInteger(warm) || warm < 0 || warm > 1_000) {
+    throw new ConfigurationError(
+      `Cannot use "mcp:${address}": warm is ${warm}, a whole number from 0 to 1000 is needed.`,
+    );
+  }
+  const { variables = process.env, cwd = process.cwd(), limits = {} } = options;
+  const library = await loadMcpLibrary();
+  const service = await createMcpService({
+    ...{ library, address, tasks, name, elicitation, warm, token, version },
+    ...{ variables, cwd },
+  });
+  return remoteSource(service, { limits });
+}

@@ -1,0 +1,197 @@
+// A server that is a process of ours and talks over its standard input and output: one JSON-RPC message a line. It leads a
+// process group, which ends with it, once, however it ends: by us, by itself, or with this process. Not the transport of the library,
+// which ends the first process alone and leaves what that has started (npx starts two).
+
+import { type ChildProcess, spawn } from "node:child_process";
+import { StringDecoder } from "node:string_decoder";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { McpMessage, McpTransport } from "./mcp-library.ts";
+
+export type ProcessCommand = {
+  readonly file: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly cwd: string;
+};
+
+export type ProcessLimits = {
+  /** Characters of one message. */
+  readonly maxMessageCharacters: number;
+  /** How long a process may take to end by itself before it is ended, and again before it is killed, in milliseconds. */
+  readonly graceMs: number;
+};
+
+/** Of what a server writes to standard error: the end, for messages. */
+const keptCharacters = 2_000;
+
+/** Groups that would outlive this process. */
+const running = new Set<McpProcess>();
+let isWatching = false;
+
+export class McpProcess implements McpTransport {
+  onclose?: (() => void) | undefined;
+  onerror?: ((error: Error) => void) | undefined;
+  onmessage?: ((message: McpMessage, extra?: unknown) => void) | undefined;
+  readonly #command: ProcessCommand;
+  readonly #limits: ProcessLimits;
+  #child: ChildProcess | null = null;
+  #ended: Promise<void> | null = null;
+  #isOver = false;
+  #buffered: string[] = [];
+  #bufferedCharacters = 0;
+  #standardError = "";
+
+  constructor(command: ProcessCommand, limits: ProcessLimits) {
+    this.#command = command;
+    this.#limits = limits;
+  }
+
+  get isRunning(): boolean {
+    return this.#child !== null && !this.#isOver;
+  }
+
+  get processId(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  /** The last that the server wrote to standard error. */
+  get lastWords(): string {
+    return this.#standardError.trim();
+  }
+
+  start(): Promise<void> {
+    const { file, args, env, cwd } = this.#command;
+    const child = spawn(file, args, { cwd, env, stdio: "pipe", detached: process.platform !== "win32" });
+    this.#child = child;
+    running.add(this);
+    watchExit();
+    const decoder = new StringDecoder("utf8");
+    child.stdout.on("data", (chunk: Buffer) => this.#read(decoder.write(chunk)));
+    const errors = new StringDecoder("utf8");
+    child.stderr.on("data", (chunk: Buffer) => {
+      this.#standardError = (this.#standardError + errors.write(chunk)).slice(-keptCharacters);
+    });
+    // The process has ended or closed its input; its exit says the rest.
+    child.stdin.on("error", () => undefined);
+    // A server that nobody waits for does not keep this process alive.
+    for (const part of [child, child.stdin, child.stdout, child.stderr] as readonly { unref?(): void }[])
+      part.unref?.();
+    return new Promise<void>((resolve, reject) => {
+      this.#ended = new Promise((end) => {
+        child.once("spawn", resolve);
+        child.once("error", (error) => {
+          reject(error);
+          this.#onEnd();
+          end();
+        });
+        child.once("exit", () => {
+          this.#onEnd();
+          end();
+        });
+      });
+    });
+  }
+
+  send(message: unknown): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const input = this.#child?.stdin;
+      if (this.#isOver || input === undefined || input === null || !input.writable) {
+        reject(new Error("The process has ended."));
+        return;
+      }
+      input.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  /** Ends its input, then asks it to end, then kills it; whatever it has started ends with it. */
+  async close(): Promise<void> {
+    const child = this.#child;
+    if (child === null || this.#ended === null) return;
+    if (!this.#isOver) {
+      child.stdin?.end();
+      if (!(await this.#endsWithin(this.#limits.graceMs))) {
+        this.#signal("SIGTERM");
+        if (!(await this.#endsWithin(this.#limits.graceMs))) this.#signal("SIGKILL");
+      }
+    }
+    await this.#ended;
+  }
+
+  /** At once, without waiting for anything. */
+  kill(): void {
+    if (!this.#isOver) this.#signal("SIGKILL");
+  }
+
+  async #endsWithin(ms: number): Promise<boolean> {
+    await Promise.race([this.#ended, sleep(ms)]);
+    return this.#isOver;
+  }
+
+  #signal(signal: NodeJS.Signals): void {
+    const { pid } = this.#child ?? {};
+    if (pid === undefined) return;
+    try {
+      process.kill(process.platform === "win32" ? pid : -pid, signal);
+    } catch {
+      // Nothing of the group is left.
+    }
+  }
+
+  #onEnd(): void {
+    if (this.#isOver) return;
+    // What it has started does not end with the first process of the group.
+    this.#signal("SIGKILL");
+    this.#isOver = true;
+    running.delete(this);
+    this.#child?.stdout?.destroy();
+    this.#child?.stderr?.destroy();
+    this.#child?.stdin?.destroy();
+    this.onclose?.();
+  }
+
+  #read(text: string): void {
+    let start = 0;
+    for (let end = text.indexOf("\n"); end >= 0; end = text.indexOf("\n", start)) {
+      this.#buffered.push(text.slice(start, end));
+      const line = this.#buffered.join("");
+      this.#buffered = [];
+      this.#bufferedCharacters = 0;
+      start = end + 1;
+      this.#take(line);
+    }
+    this.#buffered.push(text.slice(start));
+    this.#bufferedCharacters += text.length - start;
+    if (this.#bufferedCharacters > this.#limits.maxMessageCharacters) {
+      this.#buffered = [];
+      this.#refuse(`a message has more than ${this.#limits.maxMessageCharacters} characters`);
+    }
+  }
+
+  #take(line: string): void {
+    const text = line.trim();
+    // What servers print for people; a message is an object.
+    if (!text.startsWith("{") || this.#isOver) return;
+    let message: McpMessage;
+    try {
+      message = JSON.parse(text) as McpMessage;
+    } catch {
+      this.#refuse(`a line is no JSON: ${JSON.stringify(text.slice(0, 200))}`);
+      return;
+    }
+    this.onmessage?.(message);
+  }
+
+  /** Nothing that comes afterwards could be attributed to a request. */
+  #refuse(reason: string): void {
+    this.onerror?.(new TypeError(reason));
+    this.kill();
+  }
+}
+
+function watchExit(): void {
+  if (isWatching) return;
+  isWatching = true;
+  process.on("exit", () => {
+    for (const one of running) one.kill();
+  });
+}

@@ -1,0 +1,152 @@
+// The tasks of an environment whose server has none: a file of JSON lines, one task a line, read once. A server offers tools; what is
+// to be done with them, and whether it was done, stands here.
+
+import { createHash } from "node:crypto";
+import { isAbsolute, normalize } from "node:path";
+import { agendaProblem } from "../../index.ts";
+import type { Agenda, Ending } from "../../../core/environment.ts";
+import { ConfigurationError, messageOf } from "../../../core/failure.ts";
+import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
+import { fromPlain } from "../../../python-semantics/json/plain.ts";
+import type { ReadResult } from "./result-text.ts";
+import { asRecord } from "./result-text.ts";
+
+/** A call of the policy and what it got. */
+export type McpCallRecord = ReadResult & {
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+};
+
+/** What a grader sees of an episode that has ended by itself. */
+export type McpGraderInput = {
+  readonly task: McpTask;
+  readonly calls: readonly McpCallRecord[];
+  /** What the agent said to the user. */
+  readonly said: readonly string[];
+  /** The episode's own folder; `null`: the command has no `{folder}`. */
+  readonly folder: string | null;
+  /** Calls a tool of the same session, to look at the end state. */
+  readonly callTool: (name: string, args?: Readonly<Record<string, unknown>>) => Promise<ReadResult>;
+};
+
+type McpGrade = {
+  readonly reward: number;
+  readonly metrics?: Readonly<Record<string, number>>;
+  readonly log?: string;
+};
+
+/**
+ * The reward of an episode, or the reward with metrics and a log. An episode that a limit cut off gets 0 without being graded; what
+ * this throws, and a reward that is no finite number, is a failure of the episode at boundary "grader".
+ */
+export type McpGrader = (input: McpGraderInput) => number | McpGrade | Promise<number | McpGrade>;
+
+export type McpTask = {
+  /** Unique among the tasks. */
+  readonly id: string;
+  readonly split: string;
+  /** What a user simulated by a model is instructed with, and what user "task" says. */
+  readonly instruction: string | null;
+  readonly agenda: Agenda | null;
+  /** For the policy; `null`: what the server says of itself in its instructions. */
+  readonly guidelines: string | null;
+  /** Written into the episode's own folder before it begins: relative path to text. */
+  readonly files: Readonly<Record<string, string>>;
+  /** For the grader alone. */
+  readonly data: unknown;
+  readonly grader: McpGrader;
+  /** Of all of the above but the code. */
+  readonly contentHash: string;
+};
+
+const keys = ["id", "split", "instruction", "agenda", "guidelines", "files", "data", "grader"];
+
+export type ReadTasksOptions = {
+  /** As in messages. */
+  readonly file: string;
+  /** The default export of the module that a task names as its grader. */
+  readonly loadGrader: (module: string) => Promise<unknown>;
+};
+
+/** Throws a `ConfigurationError` that names the line. */
+export async function readMcpTasks(text: string, { file, loadGrader }: ReadTasksOptions): Promise<readonly McpTask[]> {
+  const tasks: McpTask[] = [];
+  const graders = new Map<string, McpGrader>();
+  const ids = new Set<string>();
+  for (const [index, line] of text.split("\n").entries()) {
+    if (line.trim() === "") continue;
+    const place = `line ${index + 1} of "${file}"`;
+    const { grader: module, ...task } = readTask(line, place);
+    if (ids.has(task.id)) throw refuse(place, `its id "${task.id}" is that of another task`);
+    ids.add(task.id);
+    let grader = graders.get(module);
+    if (grader === undefined) {
+      const loaded = await loadGrader(module);
+      if (typeof loaded !== "function")
+        throw refuse(place, `the default export of its grader "${module}" is no function`);
+      grader = loaded as McpGrader;
+      graders.set(module, grader);
+    }
+    tasks.push({ ...task, grader });
+  }
+  if (tasks.length > 0) return tasks;
+  throw new ConfigurationError(`Cannot read tasks from "${file}": it has none; give a task a line.`);
+}
+
+function readTask(line: string, place: string): Omit<McpTask, "grader"> & { readonly grader: string } {
+  let given: Readonly<Record<string, unknown>> | null;
+  try {
+    given = asRecord(JSON.parse(line));
+  } catch (error) {
+    throw refuse(place, `it is no JSON (${messageOf(error)})`);
+  }
+  if (given === null) throw refuse(place, "it is no object");
+  const unknown = Object.keys(given).find((key) => !keys.includes(key));
+  if (unknown !== undefined) throw refuse(place, `nothing reads "${unknown}"; there are ${keys.join(", ")}`);
+  const text = (key: string, initial?: string | null): string | null => {
+    const value = given[key] ?? initial;
+    if (value === null || (typeof value === "string" && value !== "")) return value;
+    throw refuse(place, value === undefined ? `"${key}" is missing` : `"${key}" is no string with something in it`);
+  };
+  const { agenda = null, data = null } = given;
+  const problem = agenda === null ? null : agendaProblem(agenda);
+  if (problem !== null) throw refuse(place, problem);
+  const task = {
+    id: text("id")!,
+    split: text("split", "test")!,
+    instruction: text("instruction", null),
+    agenda: agenda as Agenda | null,
+    guidelines: text("guidelines", null),
+    files: readFiles(given["files"] ?? {}, place),
+    data,
+  };
+  if (task.instruction === null && task.agenda === null)
+    throw refuse(place, "it has neither an instruction nor an agenda");
+  const contentHash = createHash("sha256")
+    .update(dumpJson(fromPlain(given)))
+    .digest("hex");
+  return { ...task, contentHash, grader: text("grader")! };
+}
+
+function readFiles(value: unknown, place: string): Readonly<Record<string, string>> {
+  const files = asRecord(value);
+  if (files === null) throw refuse(place, '"files" is no object');
+  for (const [path, text] of Object.entries(files)) {
+    if (typeof text !== "string") throw refuse(place, `file "${path}" is no string`);
+    if (isAbsolute(path) || path === "" || normalize(path).startsWith("..")) {
+      throw refuse(place, `file "${path}" lies outside the folder`);
+    }
+  }
+  return files as Readonly<Record<string, string>>;
+}
+
+function refuse(place: string, problem: string): ConfigurationError {
+  return new ConfigurationError(`Cannot read the task of ${place}: ${problem}; correct --env-tasks.`);
+}
+
+/** The grade of a grader's answer, checked for its type by whoever reads grades. */
+export async function gradeOf(grader: McpGrader, input: McpGraderInput, { outcome }: Ending): Promise<McpGrade> {
+  if (outcome !== "completed") return { reward: 0 };
+  const answer: unknown = await grader(input);
+  return typeof answer === "object" && answer !== null ? (answer as McpGrade) : { reward: answer as number };
+}
