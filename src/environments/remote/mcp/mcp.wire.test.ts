@@ -72,7 +72,8 @@ describe("mcpEnvironment() over standard input and output", () => {
       "[resource a://b]\ninside\n[resource a://c, unknown, 3 bytes, not shown]\n[resource a://d, d, not read]\n[audio audio/wav, 1 bytes, not shown]",
     );
     expect(await call(world, "none")).toMatchObject({ text: "no such book", isError: true });
-    expect(await call(world, "refuse")).toMatchObject({ isError: true, text: expect.stringContaining("a is needed") });
+    const refused = await call(world, "refuse");
+    expect([refused.isError, refused.text]).toEqual([true, "Error: a is needed"]);
     await world.hear("It is 3.");
     expect(await world.grade({ outcome: "completed" })).toMatchObject({
       reward: 0.5,
