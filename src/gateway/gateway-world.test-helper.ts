@@ -4,7 +4,7 @@
 import { mkdtempSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { Episode, SampleOptions, SampleRequest, SampleResult } from "../core/index.ts";
+import type { Episode, Renderer, SampleOptions, SampleRequest, SampleResult } from "../core/index.ts";
 import { createScriptedEngine, type ScriptedEngine } from "../engines/scripted/index.ts";
 import { createQwenRenderer } from "../renderers/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
@@ -30,7 +30,10 @@ export type World = {
   close(): Promise<void>;
 };
 
-export async function openWorld(policy: Policy, options: GatewayOptions = {}, folder?: string): Promise<World> {
+export type WorldOptions = GatewayOptions & { readonly renderer?: Renderer };
+
+export async function openWorld(policy: Policy, worldOptions: WorldOptions = {}, folder?: string): Promise<World> {
+  const { renderer = createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }), ...options } = worldOptions;
   const place = folder ?? mkdtempSync(join(tmpdir(), "trainable-agents-gateway-"));
   const sampled: World["sampled"] = [];
   const scripted = createScriptedEngine({
@@ -49,17 +52,14 @@ export async function openWorld(policy: Policy, options: GatewayOptions = {}, fo
   const earlier = folder === undefined ? null : await resumeFileRunStore(place);
   const store = earlier?.store ?? createFileRunStore(place);
   await store.begin(new Map<string, never>([["format", 2 as never]]));
-  const gateway = createGateway(
-    { engine, renderer: createQwenRenderer({ tokenizer, family: "qwen2.5-instruct" }), store },
-    options,
-  );
+  const gateway = createGateway({ engine, renderer, store }, options);
   if (earlier !== null) await gateway.restore(earlier);
   return {
     ...{ gateway, store, engine, sampled, folder: place },
     restart: async () => {
       gateway.close();
       await store.close(new Map<string, never>([["format", 2 as never]]));
-      return openWorld(policy, options, place);
+      return openWorld(policy, worldOptions, place);
     },
     close: async () => {
       gateway.close();
@@ -96,24 +96,19 @@ export type Answered = {
 };
 
 /** Sends a request, reads all of the answer, and says that it was delivered. */
-export async function post(
+export async function send(
   gateway: Gateway,
-  path: string,
-  body: unknown,
-  {
-    key = "s1",
-    delivers = true,
-    method = "POST",
-  }: { readonly key?: string | null; readonly delivers?: boolean; readonly method?: string } = {},
+  request: {
+    readonly method: string;
+    readonly url: string;
+    readonly headers: Readonly<Record<string, string>>;
+    readonly body: unknown;
+    readonly delivers?: boolean;
+  },
 ): Promise<Answered> {
-  const answer = await gateway.handle({
-    ...{ method, url: path, body: body === undefined ? Buffer.alloc(0) : Buffer.from(JSON.stringify(body)) },
-    headers: {
-      "content-type": "application/json",
-      host: "127.0.0.1",
-      ...(key === null ? {} : { authorization: `Bearer ${key}` }),
-    },
-  });
+  const { body, delivers = true, ...rest } = request;
+  const empty = body === undefined || body === null;
+  const answer = await gateway.handle({ ...rest, body: empty ? Buffer.alloc(0) : Buffer.from(JSON.stringify(body)) });
   let text = "";
   if (typeof answer.body === "string") text = answer.body;
   else for await (const part of answer.body) text += part;
@@ -125,6 +120,25 @@ export async function post(
     // A stream of events.
   }
   return { status: answer.status, headers: answer.headers, json, text };
+}
+
+/** The same for a program that speaks JSON. */
+export function post(
+  gateway: Gateway,
+  path: string,
+  body: unknown,
+  {
+    key = "s1",
+    delivers = true,
+    method = "POST",
+  }: { readonly key?: string | null; readonly delivers?: boolean; readonly method?: string } = {},
+): Promise<Answered> {
+  const headers = {
+    "content-type": "application/json",
+    host: "127.0.0.1",
+    ...(key === null ? {} : { authorization: `Bearer ${key}` }),
+  };
+  return send(gateway, { method, url: path, headers, body, delivers });
 }
 
 /** The data of server-sent events, without comments and the end mark. */
