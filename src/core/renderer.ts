@@ -160,5 +160,10 @@ export interface Renderer {
     sampledTokens: Uint32Array,
     options: { readonly tools: readonly Tool[]; readonly turn: number },
   ): ParsedAction;
+  /**
+   * Of an action that is still sampled: characters at the end of the reasoning or content so far which may yet turn out to be
+   * neither, because a call or the end of a thought may begin there. @default not known: a stream is shown late
+   */
+  heldBack?(text: string): number;
   decode(tokens: ArrayLike<number>): string;
 }

@@ -6,8 +6,8 @@ import type { Deltas } from "./deltas.ts";
 
 /** Parsed again when so many milliseconds have passed: a stream of a thousand tokens is not parsed a thousand times. */
 const betweenMs = 25;
-/** Longer than any marker that a parser looks for in text, in characters. */
-const heldBack = 32;
+/** For renderers that do not say: longer than any marker that a parser looks for in text, in characters. */
+const longestMarker = 32;
 
 export type AnswerReaderOptions = {
   readonly renderer: Renderer;
@@ -24,6 +24,8 @@ export function answerReader(
   const sampled: number[] = [];
   const told = { reasoning: "", content: "" };
   let readAt = -Infinity;
+  const sure = (text: string): string =>
+    text.slice(0, Math.max(0, text.length - (renderer.heldBack?.(text) ?? longestMarker)));
   const tell = (type: "reasoning" | "content", text: string): void => {
     if (text.length <= told[type].length || !text.startsWith(told[type])) return;
     deltas.push({ type, text: text.slice(told[type].length) });
@@ -38,9 +40,9 @@ export function answerReader(
     // What follows a call, or may become one, is told with the whole answer.
     if (action.toolCalls.length > 0 || action.problems.length > 0) return;
     const { reasoning, content } = partsOf(action);
-    if (content === "") return tell("reasoning", reasoning.slice(0, -heldBack));
+    if (content === "") return tell("reasoning", withoutBrokenEnd(sure(reasoning)));
     tell("reasoning", reasoning);
-    tell("content", withoutBrokenEnd(content.slice(0, -heldBack)));
+    tell("content", withoutBrokenEnd(sure(content)));
   };
 }
 

@@ -11,6 +11,7 @@ export {
 } from "./reasoning-parsers.ts";
 export {
   type ParseDelta,
+  heldBack,
   startParsing,
   type StreamedParse,
   type StreamingOptions,

@@ -2,7 +2,7 @@
 // is as much of it as is certain. Not a second reading of the formats: it cuts the stream where content may end, and has
 // calls read by the format itself.
 
-import { pythonLstrip } from "../python-semantics/index.ts";
+import { pythonLstrip, pythonRstrip } from "../python-semantics/index.ts";
 import type { ReasoningOptions, ReasoningParser } from "./reasoning-parsers.ts";
 import { beginningOfOne, stripping } from "./text-pieces.ts";
 import type { FormatHints, ToolCallParse, ToolCallParseOptions, ToolCallParser } from "./tool-call-parser.ts";
@@ -148,6 +148,29 @@ function endsIn(text: string, markers: readonly string[]): readonly number[] {
 /** Beginnings held back in a row: Trinity deletes its two thinking tags, so that `<tool</th<think>ink>_call>` is one marker. */
 const heldLinks = 3;
 
+/** Where the sure part of a text ends: before a marker, or what may become one. */
+function sureEndOf(text: string, ends: readonly string[]): { readonly sureEnd: number; readonly isDone: boolean } {
+  const found = ends.map((end) => text.indexOf(end)).filter((at) => at !== -1);
+  const isDone = found.length > 0;
+  let sureEnd = isDone ? Math.min(...found) : text.length;
+  for (let link = isDone ? 1 : 0; link < heldLinks; link++) sureEnd -= beginningOfOne(text, sureEnd, ends);
+  return { sureEnd, isDone };
+}
+
+/**
+ * Characters at the end of content or reasoning so far that may turn out to be neither, for who reads the whole text again and again
+ * and needs no deltas of calls. As {@link startParsing} holds them back.
+ */
+export function heldBack(
+  text: string,
+  { contentEnd, contentEndAtStart }: FormatHints,
+  reasoning: ReasoningParser | null,
+): number {
+  if (contentEndAtStart.some((end) => text.startsWith(end) || end.startsWith(text))) return text.length;
+  const { sureEnd } = sureEndOf(text, [...contentEnd, ...(reasoning?.markers ?? [])]);
+  return text.length - pythonRstrip(text.slice(0, sureEnd)).length;
+}
+
 /**
  * Shows content as it comes, and holds back what may turn out not to be content: the beginning of a marker, white space that may
  * be stripped. From the first of `ends` on nothing is shown, nor where one of `endsAtStart` is the very beginning. Costs time in
@@ -165,10 +188,9 @@ function contentStage({ contentEnd: ends, contentEndAtStart: endsAtStart }: Form
     hasBegun = true;
     if (isDone) return "";
     const text = held + piece;
-    const found = ends.map((end) => text.indexOf(end)).filter((at) => at !== -1);
-    isDone = found.length > 0;
-    let sureEnd = isDone ? Math.min(...found) : text.length;
-    for (let link = isDone ? 1 : 0; link < heldLinks; link++) sureEnd -= beginningOfOne(text, sureEnd, ends);
+    const sure = sureEndOf(text, ends);
+    const { sureEnd } = sure;
+    isDone = sure.isDone;
     held = text.slice(sureEnd);
     return strip(text.slice(0, sureEnd));
   };

@@ -4,7 +4,7 @@
 import type { BridgeInput, BridgeResult, Message, RenderedPrompt, Renderer, Tokenizer, Tool } from "../core/index.ts";
 import { AttributedError, ConfigurationError } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/index.ts";
-import { type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/index.ts";
+import { heldBack, type ReasoningParser, reasoningParser, toolCallParser } from "../parsers/index.ts";
 import { createActionReader } from "./action-reader.ts";
 import { segmentsText, type TemplateContext, type TemplateSegment } from "./chat-template.ts";
 import { type EncodedSegments, encodeSegments, messageSpans } from "./encode-prompt.ts";
@@ -193,6 +193,7 @@ export function createTemplateRenderer(
       forwardUnknownTools: options.forwardUnknownTools ?? false,
       repair,
     }),
+    heldBack: (text) => heldBack(text, calls.hints, reasoning),
     decode: (tokens) => tokenizer.decode(tokens),
   };
 }

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 
 import type { ParseProblem } from "../../core/index.ts";
 import { exampleTools as tools, formatExamples as examples } from "./format-examples.test-helper.ts";
+import { heldBack } from "../streaming.ts";
 import { toolCallParser, toolCallParserNames } from "../tool-call-parsers.ts";
 
 const parsers = Object.keys(examples);
@@ -24,6 +25,24 @@ describe.each(parsers)("%s", (name) => {
       problems: [],
     });
     expect(toolCallParser(name).hasToolCall(whole)).toBe(true);
+  });
+
+  test.each([
+    ["", whole],
+    ["Here it is: ", whole],
+    ["So ", cut],
+  ])("of %j nothing but the words is shown before what follows is a call", (words, call) => {
+    const { hints } = toolCallParser(name);
+    const text = words + call;
+    let shown = "";
+    for (let length = 1; length <= text.length; length++) {
+      const { normalText, calls, problems } = parse(name, text.slice(0, length));
+      // What has begun as a call is told with the whole text.
+      if (calls.length > 0 || problems.length > 0) break;
+      const sure = normalText.slice(0, normalText.length - heldBack(normalText, hints, null));
+      if (sure.length > shown.length) shown = sure;
+    }
+    expect(shown).toBe(words.trimEnd());
   });
 
   test("leaves plain words alone", () => {
