@@ -76,11 +76,11 @@ async function serve() {
   const server = createServer((incoming, outgoing) => {
     const parts = [];
     incoming.on("data", (part) => parts.push(part));
-    incoming.on("end", () => {
+    incoming.on("end", async () => {
       const body = Buffer.concat(parts).toString("latin1");
       const list = /"input_ids":\[([^\]]*)\]/.exec(body)?.[1] ?? "";
       const prompt = list === "" ? 0 : list.split(",").length;
-      if (/"stream":true/.test(body)) return void stream(outgoing, prompt);
+      if (/"stream":true/.test(body)) return stream(outgoing, prompt);
       outgoing.writeHead(200, { "content-type": "application/json" });
       outgoing.end(incoming.url === "/generate" ? reply(ids.length, prompt) : chat);
     });

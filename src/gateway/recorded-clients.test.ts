@@ -115,20 +115,21 @@ function idsIn(items: readonly Json[]): { readonly calls: string[]; readonly ite
   return found;
 }
 
+const [aText, aNumber, aList]: unknown[] = [String, Number, Array].map((type): unknown => expect.any(type));
+const matching = (pattern: RegExp): unknown => expect.stringMatching(pattern);
+
 /** Dialects by the end of their paths: how a whole answer looks, and a stream. */
 const dialects: Readonly<
   Record<string, { readonly whole: Json; readonly isOrdered: (text: string) => boolean; readonly error: Json }>
 > = {
   "/chat/completions": {
     whole: {
-      id: expect.stringMatching(/^chatcmpl-/),
+      id: matching(/^chatcmpl-/),
       object: "chat.completion",
-      created: expect.any(Number),
+      created: aNumber,
       model: "tiny",
-      choices: [
-        { index: 0, message: { role: "assistant" }, finish_reason: expect.stringMatching(/^(tool_calls|stop)$/) },
-      ],
-      usage: { prompt_tokens: expect.any(Number), completion_tokens: expect.any(Number) },
+      choices: [{ index: 0, message: { role: "assistant" }, finish_reason: matching(/^(tool_calls|stop)$/) }],
+      usage: { prompt_tokens: aNumber, completion_tokens: aNumber },
     },
     isOrdered: (text) => {
       const kinds = (eventsOf(text) as { choices: readonly Json[]; usage?: unknown }[]).map(({ choices }) => {
@@ -142,33 +143,33 @@ const dialects: Readonly<
       const order = /^role( reasoning)*( content)*( call)* finish( usage)?$/;
       return order.test(kinds.join(" ")) && text.endsWith("data: [DONE]\n\n");
     },
-    error: { error: { message: expect.any(String), type: "invalid_request_error" } },
+    error: { error: { message: aText, type: "invalid_request_error" } },
   },
   "/messages": {
     whole: {
-      id: expect.stringMatching(/^msg_/),
+      id: matching(/^msg_/),
       type: "message",
       role: "assistant",
       model: "tiny",
-      content: expect.any(Array),
-      stop_reason: expect.stringMatching(/^(tool_use|end_turn)$/),
-      usage: { input_tokens: expect.any(Number), output_tokens: expect.any(Number) },
+      content: aList,
+      stop_reason: matching(/^(tool_use|end_turn)$/),
+      usage: { input_tokens: aNumber, output_tokens: aNumber },
     },
     isOrdered: (text) => {
       const block = "content_block_start( content_block_delta)* content_block_stop";
       const order = new RegExp(`^message_start( ${block})+ message_delta message_stop$`);
       return order.test(namesIn(text).join(" "));
     },
-    error: { type: "error", error: { type: expect.any(String), message: expect.any(String) } },
+    error: { type: "error", error: { type: aText, message: aText } },
   },
   "/responses": {
     whole: {
-      id: expect.stringMatching(/^resp_/),
+      id: matching(/^resp_/),
       object: "response",
       status: "completed",
       model: "tiny",
-      output: expect.any(Array),
-      usage: { input_tokens: expect.any(Number), output_tokens: expect.any(Number), total_tokens: expect.any(Number) },
+      output: aList,
+      usage: { input_tokens: aNumber, output_tokens: aNumber, total_tokens: aNumber },
     },
     isOrdered: (text) => {
       const part = "content_part.added( output_text.delta)* output_text.done content_part.done";
@@ -180,7 +181,7 @@ const dialects: Readonly<
       const isCounted = (eventsOf(text) as readonly Json[]).every((event, at) => event["sequence_number"] === at);
       return isCounted && new RegExp(`^created in_progress( ${item})+ completed$`).test(names.join(" "));
     },
-    error: { error: { message: expect.any(String), type: "invalid_request_error" } },
+    error: { error: { message: aText, type: "invalid_request_error" } },
   },
 };
 
@@ -256,7 +257,7 @@ describe.skipIf(folder === null || template === null)("recorded clients (skipped
     expect(episodeSamples(episode).samples.length).toBe(1);
     expect(recordViolations(episode, world.sampled)).toEqual([]);
     // An ended session is refused in the shape of the dialect, with a status that nobody tries again.
-    const { url, headers, body } = posts.at(-1)!;
+    const { url, headers, body } = posts[posts.length - 1]!;
     const refused = await send(world.gateway, { method: "POST", url, headers, body });
     expect(refused.status).toBe(400);
     expect(refused.json).toMatchObject(dialectOf(url).error);
