@@ -37,6 +37,7 @@ const targets = {
   learning: () => runAttached([join(root, "bench", "verify-learning.mjs"), ...positionals.slice(1)]),
   node: async () => (await import("./verify/node.mjs")).verifyNode(),
   gateway: async () => (await import("./verify/gateway.mjs")).verifyGateway(values),
+  "gateway-training": async () => (await import("./verify/gateway-training.mjs")).verifyGatewayTraining(values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 
@@ -55,7 +56,8 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
   --model <folder>, --prompts <n>, --write   of transformers and llama-cpp: what is read, how much, and whether the outcome is recorded
                                              (--write: of templates too)
   --newest                                   of servers and trainers: the newest version on PyPI in place of the pinned one
-  --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too
+  --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too;
+                                             of gateway-training: beside the built-in loop as it is by default, too
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;
 const [name = ""] = positionals;

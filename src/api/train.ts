@@ -79,7 +79,10 @@ export async function train(options: TrainOptions = {}): Promise<TrainResult> {
 
 const never = new AbortController().signal;
 
-/** {@link train}, from settings. `sabotage`: for experiments that show what the checks are for; default "none". */
+/**
+ * {@link train}, from settings. For experiments: `sabotage` shows what the checks are for; default "none". `makeRunner`: runs the
+ * episodes of the same parts otherwise, such as with an outside program; default: the built-in loop.
+ */
 export async function trainFrom(
   given: TrainingSettings,
   {
@@ -87,7 +90,11 @@ export async function trainFrom(
     drain = never,
     onEvent = () => undefined,
     sabotage = "none",
-  }: Pick<TrainOptions, "signal" | "drain" | "onEvent"> & { readonly sabotage?: Sabotage },
+    makeRunner = episodeRunner,
+  }: Pick<TrainOptions, "signal" | "drain" | "onEvent"> & {
+    readonly sabotage?: Sabotage;
+    readonly makeRunner?: typeof episodeRunner;
+  },
 ): Promise<TrainResult> {
   const { settings, surroundings, folder } = given;
   const place = resolve(surroundings.cwd, folder);
@@ -108,7 +115,7 @@ export async function trainFrom(
   });
   try {
     const { user, strategy, renderer } = prepared;
-    const runEpisode = episodeRunner(
+    const runEpisode = makeRunner(
       { environment, user, engine, renderer, strategy },
       {
         sampling: samplingOf(base),

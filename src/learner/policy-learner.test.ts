@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
 import { afterEach, describe, expect, test } from "vitest";
 
+import type { EpisodeEvent } from "../core/index.ts";
 import {
   type StepGroup,
   DisagreementError,
@@ -107,6 +108,25 @@ describe("a policy learner", () => {
     expect(learner.state.step).toBe(0);
     await engine.updateWeights(trainer.weights(), "another");
     await expect(learner.step(never)).rejects.toThrow('was sampled by weights "another", "step-0" are trained');
+  });
+
+  test("tells behaviours of outside programs apart by the calls that they were answered with", async () => {
+    const step = (await (await learnerOf()).learner.step(never))!;
+    let count = 0;
+    const sessions = step.groups.map((group) => ({
+      ...group,
+      episodes: group.episodes.map(({ episode, ...rest }) => {
+        const name = ["look_up", "decline"][count++ % 2]!;
+        const toolCalls = [{ id: "call-0", name, argumentsText: "{}" }];
+        const action = { text: "", reasoning: null, content: "", toolCalls, problems: [], isTerminated: true };
+        const exchange: EpisodeEvent = {
+          ...{ type: "exchange", turn: 0, call: 0, dialect: "chat", digest: "", basis: null, messages: [] },
+          ...{ tools: [], action, continues: null, response: null },
+        };
+        return { ...rest, episode: { ...episode, events: [exchange] } };
+      }),
+    }));
+    expect(stepMetrics({ ...step, groups: sessions })["commonest_behaviour"]).toBeCloseTo(0.5);
   });
 
   test("a step that is aborted changes nothing", async () => {

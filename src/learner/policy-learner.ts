@@ -296,9 +296,11 @@ function commonestBehaviour(episodes: readonly Episode[]): number | null {
   if (episodes.length === 0) return null;
   const counts = new Map<string, number>();
   for (const { events } of episodes) {
-    const calls = events.flatMap((event) =>
-      event.type === "decision" && event.decision.type === "call" ? [event.decision.call.name] : [],
-    );
+    const calls = events.flatMap((event) => {
+      // An outside program decides for itself; what it was answered is known.
+      if (event.type === "exchange") return event.action.toolCalls.map(({ name }) => name);
+      return event.type === "decision" && event.decision.type === "call" ? [event.decision.call.name] : [];
+    });
     const signature = calls.join(" ");
     counts.set(signature, (counts.get(signature) ?? 0) + 1);
   }

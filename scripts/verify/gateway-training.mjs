@@ -1,0 +1,326 @@
+// `npm run verify -- gateway-training`: an outside agent program, a process of its own that knows an address and keys, learns
+// through the gateway; beside it the built-in loop, on the same tasks with the same seeds. The learner is that of `train`, and
+// learns from what the gateway's run folder holds. Each row must be the built-in loop's, token for token and logprob for logprob,
+// and so must the weights; both must learn, and the gain on held-out tasks must lie in the interval of the built-in loop's.
+
+import { spawn } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+import { createToolCalling } from "../../dist/agents/index.js";
+import { readTraining, trainFrom } from "../../dist/api/train.js";
+import { createGateway } from "../../dist/gateway/index.js";
+import { differenceInterval } from "../../dist/graders/index.js";
+import { evaluate } from "../../dist/index.js";
+import { deriveSeed } from "../../dist/lib/random.js";
+import { episodeRunner, episodeSamples } from "../../dist/rollout/index.js";
+import { createFileRunStore } from "../../dist/store/index.js";
+import { root } from "../run-command.mjs";
+import { createReport } from "./report.mjs";
+
+/** @import { AgentStrategy, Grade } from "../../dist/core/index.js" */
+/** @import { Gateway } from "../../dist/gateway/index.js" */
+/** @import { Interval } from "../../dist/graders/index.js" */
+/** @import { FinishedEpisode } from "../../dist/rollout/index.js" */
+/** @typedef {typeof episodeRunner} MakeRunner */
+/** @typedef {{ readonly reward: number | null, readonly tokens: number, readonly rows: string, readonly logprobs: string }} Recorded */
+
+/**
+ * A program that speaks Chat Completions is told of no format errors: what is not read as a call is text, and its user hears it.
+ * The built-in loop that it is compared with does so too. Everything else is as by default.
+ */
+const asOutside = createToolCalling({
+  problemPolicy: {
+    ...{ "not-json": "words", "unknown-tool": "words", "unterminated-call": "words", "spoofed-marker": "words" },
+    ...{ "cut-off": "words", "schema-violation": "forward" },
+  },
+});
+
+const steps = 12;
+const heldOut = 420;
+const groupSize = 8;
+const flags = {
+  ...{ env: "bookshop", seed: 1, threads: 2, minutes: 600, steps, checkpointEvery: steps },
+  ...{ groups: 12, groupSize, warmUp: 2, evalEvery: 0, finalTasks: heldOut },
+};
+
+/**
+ * @param {{ full: boolean, model: string }} options `full`: the built-in loop with its own answers to format errors, too.
+ * @returns {Promise<number>} An exit code.
+ */
+export async function verifyGatewayTraining({ full, model }) {
+  const work = mkdtempSync(join(tmpdir(), "trainable-agents-gateway-training-"));
+  const date = new Date().toISOString().slice(0, 10);
+  const report = createReport(
+    `gateway-training: ${model}, ${steps} steps of 12 groups of ${groupSize}, ${heldOut} held-out tasks; Node ${process.versions.node}, ${date}`,
+  );
+  const gateway = await startGateway(join(work, "run"));
+  try {
+    const place = { model, work };
+    const builtIn = await train("built-in", { ...place, strategy: asOutside, makeRunner: episodeRunner });
+    const outside = await train("outside", { ...place, strategy: asOutside, makeRunner: gateway.makeRunner });
+    await report.check("rows", async () => compareRows(builtIn.episodes, outside.episodes));
+    await report.check("weights", async () => {
+      if (outside.weights !== builtIn.weights) throw new Error(`those of step ${steps} are not the built-in loop's`);
+      return `those of step ${steps} are the built-in loop's, bit by bit (SHA-256 ${outside.weights.slice(0, 16)})`;
+    });
+    await report.check("prompts", async () => {
+      const { calls, extended, branched, reencoded } = gateway.counters;
+      if (branched + reencoded > 0) throw new Error(`${branched} branches, ${reencoded} encoded again`);
+      return `${calls} calls, ${extended} extended the record, no branch, none encoded again`;
+    });
+    await report.check("learning", async () => {
+      if (!((builtIn.interval?.low ?? 0) > 0)) throw new Error(`the built-in loop gains ${points(builtIn)}`);
+      return `the built-in loop gains ${points(builtIn)}`;
+    });
+    await report.check("gain at temperature 1", async () => within(outside, builtIn));
+    const before = await passedGreedily(model, join(work, "greedy-before"));
+    const gains = await Promise.all(
+      [builtIn, outside].map(async ({ checkpoint, name }) => {
+        const after = await passedGreedily(checkpoint, join(work, `greedy-${name}`));
+        return gainOf(before, after);
+      }),
+    );
+    const [builtInGain, outsideGain] = gains;
+    if (builtInGain === undefined || outsideGain === undefined) throw new TypeError("Two were measured.");
+    await report.check("gain, greedy", async () => within(outsideGain, builtInGain));
+    if (full) {
+      const byDefault = await train("by-default", { ...place, makeRunner: episodeRunner });
+      await report.check("gain beside the built-in loop with its own answers to format errors", async () =>
+        within(outside, byDefault),
+      );
+    }
+  } finally {
+    await gateway.close();
+    rmSync(work, { recursive: true, force: true });
+  }
+  return report.finish();
+}
+
+/**
+ * As `train` does it, with episodes of `makeRunner`.
+ *
+ * @param {string} name
+ * @param {{ model: string, work: string, strategy?: AgentStrategy, makeRunner: MakeRunner }} parts
+ */
+async function train(name, { work, makeRunner, ...parts }) {
+  const [began, cpu] = [performance.now(), process.cpuUsage()];
+  const recorded = recording(makeRunner);
+  const settings = await readTraining({ ...flags, ...parts, out: join(work, name) });
+  const { comparison, end, checkpoint } = await trainFrom(settings, { makeRunner: recorded.makeRunner });
+  const overall = comparison?.[0];
+  if (end.type !== "steps" || overall === undefined)
+    throw new Error(`Cannot compare: the training "${name}" ended by "${end.type}": ${end.reason}.`);
+  const weights = createHash("sha256")
+    .update(readFileSync(join(checkpoint, "model.safetensors")))
+    .digest("hex");
+  const { gain, gainInterval: interval, before, after } = overall;
+  const seconds = Math.round((performance.now() - began) / 1000);
+  const { user, system } = process.cpuUsage(cpu);
+  const outcome = { name, checkpoint, weights, episodes: recorded.episodes, gain, interval };
+  const rates = [before, after].map((rate) => `${(rate * 100).toFixed(1)} %`).join(" to ");
+  process.stdout.write(
+    `  ${name}: ${rates} in ${seconds} s, ${Math.round((user + system) / 1e6)} s of CPU, ${recorded.episodes.size} episodes\n`,
+  );
+  return outcome;
+}
+
+/**
+ * A runner that keeps of each episode its reward, and digests of its rows.
+ *
+ * @param {MakeRunner} makeRunner
+ */
+function recording(makeRunner) {
+  /** @type {Map<string, Recorded>} */
+  const episodes = new Map();
+  return {
+    episodes,
+    /** @type {MakeRunner} */
+    makeRunner: (parts, options) => {
+      const run = makeRunner(parts, options);
+      return async (task, request) => {
+        const finished = await run(task, request);
+        episodes.set(unusedName(request.episodeId, episodes), digestsOf(finished));
+        return finished;
+      };
+    },
+  };
+}
+
+/** @param {FinishedEpisode} finished @returns {Recorded} */
+function digestsOf({ episode: { reward }, result: { samples } }) {
+  const rows = samples.map(({ tokens, lossMask, sampledMask, weightRanges }) =>
+    JSON.stringify([[...tokens], [...lossMask], [...sampledMask], weightRanges]),
+  );
+  const logprobs = samples.map(({ logprobs: values }) => (values === null ? "none" : values.join(" ")));
+  const digest = (/** @type {readonly string[]} */ lines) =>
+    createHash("sha256").update(lines.join("\n")).digest("hex");
+  const trained = samples.reduce((sum, { lossMask }) => sum + lossMask.reduce((ones, one) => ones + one, 0), 0);
+  return { reward, tokens: trained, rows: digest(rows), logprobs: digest(logprobs) };
+}
+
+/**
+ * The evaluations before and after have the same names.
+ *
+ * @param {string} name
+ * @param {{ has(name: string): boolean }} used
+ */
+function unusedName(name, used) {
+  for (let time = 1; ; time++) if (!used.has(`${name}~${time}`)) return `${name}~${time}`;
+}
+
+/** @param {ReadonlyMap<string, Recorded>} builtIn @param {ReadonlyMap<string, Recorded>} outside */
+function compareRows(builtIn, outside) {
+  const other = { tokens: 0, logprobs: 0, rewards: 0 };
+  let tokens = 0;
+  for (const [name, one] of builtIn) {
+    const same = outside.get(name);
+    tokens += one.tokens;
+    if (same?.rows !== one.rows) other.tokens++;
+    if (same?.logprobs !== one.logprobs) other.logprobs++;
+    if (same?.reward !== one.reward) other.rewards++;
+  }
+  const { size } = builtIn;
+  if (outside.size !== size || other.tokens + other.logprobs + other.rewards > 0) {
+    throw new Error(
+      `of ${size} episodes (outside ${outside.size}), ${other.tokens} have other tokens, masks or weights, ` +
+        `${other.logprobs} other logprobs, ${other.rewards} other rewards`,
+    );
+  }
+  return `${size} episodes, ${tokens} sampled tokens: tokens, masks, weight versions, logprobs and rewards are the built-in loop's`;
+}
+
+/** @typedef {{ readonly gain: number, readonly interval: Interval | null }} Gain */
+
+/** @param {Gain} gain */
+function points({ gain, interval }) {
+  const show = (/** @type {number} */ share) => (share * 100).toFixed(1);
+  return `${show(gain)} points${interval === null ? "" : ` (${show(interval.low)} to ${show(interval.high)})`}`;
+}
+
+/** @param {Gain} outside @param {Gain} builtIn */
+function within(outside, builtIn) {
+  const { low, high } = builtIn.interval ?? { low: NaN, high: NaN };
+  const line = `outside ${points(outside)}, built-in ${points(builtIn)}`;
+  if (outside.gain >= low && outside.gain <= high) return line;
+  throw new Error(`${line}: not in the interval`);
+}
+
+/**
+ * Which of the held-out tasks pass, by id.
+ *
+ * @param {string} model
+ * @param {string} out
+ * @returns {Promise<ReadonlyMap<string, number>>}
+ */
+async function passedGreedily(model, out) {
+  const { scores } = await evaluate({
+    ...{ env: "bookshop", split: "test", engine: "embedded", model, strategy: asOutside, tasks: `0-${heldOut - 1}` },
+    ...{ temperature: 0, maxNewTokens: 96, maxTurns: 20, out, quiet: true },
+  });
+  return new Map(scores.map(({ taskId, reward }) => [taskId, reward === 1 ? 1 : 0]));
+}
+
+/** @param {ReadonlyMap<string, number>} before @param {ReadonlyMap<string, number>} after @returns {Gain} */
+function gainOf(before, after) {
+  const differences = [...before].map(([task, passed]) => (after.get(task) ?? 0) - passed);
+  const gain = differences.reduce((sum, one) => sum + one, 0) / differences.length;
+  return { gain, interval: differenceInterval(differences) };
+}
+
+/**
+ * A gateway on a socket, and the program before it. Each episode is a session; its reward is what the program says, and its rows
+ * are what the run folder holds of it.
+ *
+ * @param {string} folder
+ */
+async function startGateway(folder) {
+  const manifest = /** @type {Map<string, never>} */ (new Map([["format", 2]]));
+  const store = createFileRunStore(folder);
+  await store.begin(manifest);
+  const counters = { calls: 0, extended: 0, branched: 0, reencoded: 0 };
+  /** @type {Set<string>} */
+  const opened = new Set();
+  /** @type {(() => Promise<unknown>)[]} */
+  const started = [];
+
+  /** @param {Gateway} gateway */
+  const serve = async (gateway) => {
+    const listener = await gateway.listen({ port: 0 });
+    const agent = startProgram(`${listener.url}/v1`);
+    started.push(async () => {
+      agent.stop();
+      gateway.close();
+      await listener.close();
+    });
+    return agent;
+  };
+  /** @type {MakeRunner} */
+  const makeRunner = ({ engine, renderer }, options) => {
+    const { sampling = {}, limits = {}, seedTurns = false } = options ?? {};
+    const gateway = createGateway({ engine, renderer, store }, { sampling, episode: { limits, seedTurns } });
+    const serving = serve(gateway);
+    return async (task, { episodeId, groupId, seed }) => {
+      const agent = await serving;
+      const id = unusedName(episodeId, opened);
+      opened.add(id);
+      const size = groupId.endsWith("@evaluation") ? 1 : groupSize;
+      const { key } = await gateway.open({ id, task: task.id, group: groupId, groupSize: size, seed });
+      const { split, index } = task;
+      const grade = await agent.play({ key, split, index, seed: deriveSeed(seed, "user") });
+      const session = gateway.sessions.find((one) => one.id === id)?.counters;
+      counters.calls += session?.calls ?? 0;
+      counters.extended += session?.extended ?? 0;
+      counters.branched += Object.values(session?.branched ?? {}).reduce((sum, count) => sum + count, 0);
+      counters.reencoded += session?.reencoded ?? 0;
+      await gateway.reward(id, grade);
+      await gateway.end(id);
+      const episode = await store.kept(id);
+      if (episode === null) throw new Error(`Cannot train on session "${id}": the run folder does not have it.`);
+      return { episode, result: episodeSamples(episode), origin: "new" };
+    };
+  };
+  return {
+    makeRunner,
+    counters,
+    close: async () => {
+      for (const stop of started) await stop();
+      await store.close(manifest);
+    },
+  };
+}
+
+/** The program of examples/, with nothing in its environment but an address. @param {string} address */
+function startProgram(address) {
+  /** @type {Map<string, { resolve: (grade: Grade) => void, reject: (error: Error) => void }>} */
+  const playing = new Map();
+  const child = spawn(process.execPath, [join(root, "examples", "your-own-agent.mjs")], {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { TRAINABLE_AGENTS_BASE_URL: address },
+  });
+  createInterface({ input: child.stdout }).on("line", (line) => {
+    const said = /** @type {{ key: string, reward: number, metrics: Record<string, number> }} */ (JSON.parse(line));
+    const { key, reward, metrics } = said;
+    playing.get(key)?.resolve({ reward, metrics, log: "", info: new Map() });
+    playing.delete(key);
+  });
+  child.once("exit", (code, signal) => {
+    for (const { reject } of playing.values()) reject(new Error(`The agent program ended with ${code ?? signal}.`));
+  });
+  return {
+    /**
+     * @param {{ key: string, split: string, index: number, seed: number }} session
+     * @returns {Promise<Grade>}
+     */
+    play: (session) =>
+      new Promise((resolve, reject) => {
+        if (child.exitCode !== null) throw new Error(`The agent program ended with ${child.exitCode}.`);
+        playing.set(session.key, { resolve, reject });
+        child.stdin.write(`${JSON.stringify(session)}\n`);
+      }),
+    stop: () => child.kill("SIGKILL"),
+  };
+}
