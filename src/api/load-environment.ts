@@ -256,8 +256,8 @@ export async function loadEnvironment(
     const { cwd, env: variables = {}, remote: settings = defaultRemote } = options;
     const { envTasks } = settings;
     const source = await remote.load(remote.address, {
-      ...settings,
-      ...{ cwd, variables, envTasks: envTasks === null ? null : resolve(cwd, envTasks) },
+      ...{ ...settings, cwd, variables },
+      envTasks: envTasks === null || envTasks.startsWith("seeds:") ? envTasks : resolve(cwd, envTasks),
       limits: { callMs: limits.environmentMs, gradeMs: limits.graderMs },
       importDefault: (file, what) => importDefault(file, { cwd, what, flag: "--env-tasks" }),
     });

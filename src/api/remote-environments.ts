@@ -4,8 +4,7 @@
 import { readFile } from "node:fs/promises";
 import { basename, dirname, extname, resolve } from "node:path";
 import { ConfigurationError, type EnvironmentSource } from "../core/index.ts";
-import type { RemoteLimits } from "../environments/remote/index.ts";
-import type { ElicitationPolicy } from "../environments/remote/mcp/index.ts";
+import type { RemoteContext } from "./remote-options.ts";
 import { packageVersion } from "./surroundings.ts";
 import { readKey } from "./secrets.ts";
 
@@ -17,21 +16,6 @@ export const defaultRemote: RemoteSettings = {
   envApiKeyEnv: null,
   mcpElicitation: "decline",
   mcpWarm: 2,
-};
-
-/** What a remote environment is told beside its address. */
-type RemoteContext = {
-  readonly cwd: string;
-  readonly variables: Readonly<Record<string, string | undefined>>;
-  /** File with its tasks, as an absolute path; `null`: the service has tasks of its own, or the user forgot them. */
-  readonly envTasks: string | null;
-  /** Variable with the key that is sent to the service; `null`: none is. */
-  readonly envApiKeyEnv: string | null;
-  readonly mcpElicitation: ElicitationPolicy;
-  readonly mcpWarm: number;
-  readonly limits: Partial<RemoteLimits>;
-  /** The default export of a module that a file of tasks names; paths are absolute. */
-  importDefault(file: string, what: string): Promise<unknown>;
 };
 
 /** Contacts the service where that is needed to know its tasks. Throws a `ConfigurationError` for what the user can correct. */
@@ -53,6 +37,8 @@ const loaders: Readonly<Record<string, RemoteLoader>> = {
     });
     return mcpEnvironment({ ...common, tasks, name: `mcp/${basename(envTasks, extname(envTasks))}` });
   },
+  openenv: async (...given) => (await import("./remote-rewarding.ts")).loadOpenEnv(...given),
+  ors: async (...given) => (await import("./remote-rewarding.ts")).loadOrs(...given),
 };
 
 async function readTasks(file: string): Promise<string> {

@@ -157,12 +157,14 @@ export const groupSettings = section("Groups", {
 export const rolloutSettings = {
   ...section("Tasks", {
     env: text("<name|file>", "the name of an environment or a file", "bookshop").help(
-      "environment: bookshop, tau-bench/retail, tau-bench/airline, a module whose default export is one (./my-env.ts), or the address of a remote one (mcp:<command or url>)",
+      "environment: bookshop, tau-bench/retail, tau-bench/airline, a module whose default export is one (./my-env.ts), or the address of a remote one (mcp:<command or url>, openenv:<url>, ors:<url>)",
     ),
     data: folder.help(
       'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
     ),
-    envTasks: file.help("JSON lines with the tasks of a remote environment that has none of its own (mcp:)"),
+    envTasks: file.help(
+      "JSON lines with the tasks of a remote environment that has none of its own (mcp:, openenv:), or seeds:<number> (openenv:)",
+    ),
     envApiKeyEnv: variable.help("environment variable with the key that is sent to a remote environment"),
     mcpElicitation: choice("<policy>", "decline", "accept-defaults").help(
       "what an MCP server is answered that asks for input: no, or the defaults of its form",

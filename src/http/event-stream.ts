@@ -1,5 +1,5 @@
 // Server-sent events out of the chunks of an answer. Not a connection: reconnecting is left out, because generations cannot be
-// resumed. Of an event only its data is used: no inference server names types or ids.
+// resumed; what resumes a call of a tool is its protocol (`environments/remote/ors`). Ids of events are not used.
 
 import { createParser } from "eventsource-parser";
 
@@ -8,18 +8,29 @@ export type EventStreamOptions = {
   readonly maxEventLength?: number;
 };
 
-/**
- * The data of the events, as they come. Rejects as `chunks` does, and with a `RangeError` when an event is longer than the
- * bound. What comes after the last blank line is no event: the standard drops it.
- */
+/** An event of a stream; without a name of its own it is called "message", as in browsers. */
+export type StreamEvent = { readonly name: string; readonly data: string };
+
+/** The data of the events, whatever their names: no inference server names any. As {@link readNamedEvents}. */
 export async function* readEventStream(
   chunks: AsyncIterable<Uint8Array>,
-  { maxEventLength = 64 * 1024 * 1024 }: EventStreamOptions = {},
+  options: EventStreamOptions = {},
 ): AsyncGenerator<string> {
-  const events: string[] = [];
+  for await (const { data } of readNamedEvents(chunks, options)) yield data;
+}
+
+/**
+ * The events, as they come. Rejects as `chunks` does, and with a `RangeError` when an event is longer than the
+ * bound. What comes after the last blank line is no event: the standard drops it.
+ */
+export async function* readNamedEvents(
+  chunks: AsyncIterable<Uint8Array>,
+  { maxEventLength = 64 * 1024 * 1024 }: EventStreamOptions = {},
+): AsyncGenerator<StreamEvent> {
+  const events: StreamEvent[] = [];
   let isTooLong = false;
   const parser = createParser({
-    onEvent: ({ data }) => events.push(data),
+    onEvent: ({ event = "message", data }) => events.push({ name: event, data }),
     onError: ({ type }) => {
       isTooLong ||= type === "max-buffer-size-exceeded";
     },

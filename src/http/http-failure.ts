@@ -43,9 +43,9 @@ export function httpFailure(error: unknown, request: HttpRequest, boundary: Boun
 export function endedCall(
   request: HttpRequest,
   boundary: Boundary,
-  { code, state }: { readonly code: "cancelled" | "timeout" | "bad-reply"; readonly state: string },
+  { code, state }: { readonly code: Exclude<HttpFailureCode, "unreachable">; readonly state: string },
 ): AttributedError {
-  return build({ code, retryable: code === "timeout", state }, request, { boundary });
+  return build({ code, retryable: code === "timeout" || code === "connection-lost", state }, request, { boundary });
 }
 
 /** Where a request goes, as messages show it. */

@@ -4,9 +4,11 @@
 export * from "./base-url.ts";
 export * from "./engine-failure.ts";
 export * from "./engine-server.ts";
+export { readNamedEvents, type StreamEvent } from "./event-stream.ts";
 export * from "./http-client.ts";
 export { showTarget } from "./http-failure.ts";
 export { createHttpPool } from "./http-pool.ts";
 export * from "./reply.ts";
+export * from "./web-socket.ts";
 export { GrowingBodies, type RequestBody } from "./request-body.ts";
 export { type Listener, listen } from "./listen.ts";

@@ -44,7 +44,11 @@ export const modules = {
   // The one HTTP pool that engines and models behind an API share, and the one socket that gateway and service listen on.
   http: {
     imports: ["core", "lib"],
-    packages: { undici: "http/http-pool.ts", "eventsource-parser": "http/event-stream.ts" },
+    packages: {
+      undici: "http/http-pool.ts",
+      "eventsource-parser": "http/event-stream.ts",
+      ws: "http/web-socket.ts",
+    },
     isInternal: true,
   },
   "engines/*": { imports: ["core", "lib", "http"] },
@@ -63,7 +67,7 @@ export const modules = {
   },
   "environments/*": { imports: ["core", "lib", "python-semantics"] },
   // The contract of environments that run elsewhere; each protocol is a folder below it.
-  "environments/remote": { imports: ["core", "lib", "python-semantics"] },
+  "environments/remote": { imports: ["core", "lib", "python-semantics", "http"] },
   "environments/remote/*": { imports: ["core", "lib", "python-semantics", "environments/remote", "http"] },
   // What benchmarks with tables of records share.
   "environments/tables": { imports: ["python-semantics"], isInternal: true },
@@ -172,4 +176,6 @@ export const openToTests = [
   "renderers/published-templates.test-helper.ts",
   "tokenizers/dialogues.test-helper.ts",
   "engines/plain-params.test-helper.ts",
+  "environments/remote/openenv/fake-server.test-helper.ts",
+  "environments/remote/ors/fake-server.test-helper.ts",
 ];

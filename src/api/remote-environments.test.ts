@@ -1,0 +1,89 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, describe, expect, it } from "vitest";
+import { fakeOpenEnv } from "../environments/remote/openenv/fake-server.test-helper.ts";
+import { fakeOrs } from "../environments/remote/ors/fake-server.test-helper.ts";
+import { loadEnvironment } from "./load-environment.ts";
+import { defaultRemote } from "./remote-environments.ts";
+
+const cwd = mkdtempSync(join(tmpdir(), "remote-"));
+const lines = [
+  { instruction: "Find the number.", reset: { seed: 7 } },
+  { reset: { seed: 8 }, split: "test" },
+];
+writeFileSync(join(cwd, "tasks.jsonl"), lines.map((line) => `${JSON.stringify(line)}\n\n`).join(""));
+writeFileSync(join(cwd, "bad.jsonl"), '{"resets": {}}\n');
+writeFileSync(join(cwd, "empty.jsonl"), "\n");
+const [openEnv, ors] = await Promise.all([fakeOpenEnv(), fakeOrs()]);
+afterAll(async () => {
+  rmSync(cwd, { recursive: true });
+  await Promise.all([openEnv.close(), ors.close()]);
+});
+
+const load = (env: string, envTasks: string | null = null, variables: Record<string, string> = {}) =>
+  loadEnvironment(env, { data: null, cwd, remote: { ...defaultRemote, envTasks }, env: variables });
+
+describe("loadEnvironment() of an OpenEnv server", () => {
+  const address = `openenv:${openEnv.url}`;
+
+  it("has tasks that are seeds, or lines of a file, by split", async () => {
+    const { source, defaultSplit } = await load(address.replace("http:", "ws:"), "seeds:10-12");
+    expect([source.name, defaultSplit, source.taskset("train").size, source.resume]).toEqual([
+      "openenv/guess",
+      "train",
+      3,
+      "restart",
+    ]);
+    const filed = (await load(`${address}/ws?deterministic=true&reward=last`, "tasks.jsonl")).source;
+    expect([filed.splits, filed.resume, filed.taskset("train").task(0).instruction]).toEqual([
+      ["train", "test"],
+      "replay",
+      "Find the number.",
+    ]);
+    const signal = new AbortController().signal;
+    const environment = await filed.open(filed.taskset("test").task(0), { signal, seed: 5 });
+    expect(environment.opening).toContain("Guess a number");
+    await environment.close?.();
+    expect(openEnv.received.at(-1)?.[0]).toMatchObject({ data: { seed: 8 } });
+  });
+
+  it.each<[string, string | null, string]>([
+    ["", null, "without tasks: give --env-tasks seeds:100"],
+    ["", "seeds:0", "from 1 to 10000000 seeds are possible"],
+    ["", "seeds:many", 'Cannot make tasks of "seeds:many"'],
+    ["", "bad.jsonl", 'line 1 of the tasks: ✖ Unrecognized key: "resets"'],
+    ["", "empty.jsonl", "has no task"],
+    ["?rewards=sum", "seeds:1", 'no option "rewards", there are reward, capacity'],
+    ["?reward=mean", "seeds:1", 'reward is "mean", one of sum, last is needed'],
+    ["?capacity=0", "seeds:1", 'capacity is "0", a whole number from 1 is needed'],
+    ["/elsewhere", "seeds:1", "HTTP 404"],
+  ])("refuses %j with tasks %j", async (suffix, tasks, reason) => {
+    await expect(load(`${address}${suffix}`, tasks)).rejects.toThrow(reason);
+    await expect(load(`${address}${suffix}`, tasks)).rejects.toThrow(
+      expect.objectContaining({ name: "ConfigurationError" }),
+    );
+  });
+
+  it("never takes a password in an address, which is recorded", async () => {
+    const refusal = load(address.replace("//", "//me:hidden@"), "seeds:1").catch((error: unknown) => String(error));
+    expect(await refusal).toContain("it holds a user or a password");
+    expect(await refusal).not.toContain("hidden");
+  });
+});
+
+describe("loadEnvironment() of an ORS server", () => {
+  it("has the tasks of the server, of the environment that the address names", async () => {
+    const { source } = await load(`ors:${ors.url}/sums`);
+    expect([source.name, source.splits, source.taskset("hard").size]).toEqual(["ors/sums", ["train", "hard"], 4]);
+    expect((await load(`ors:${ors.url}`)).source.name).toBe("ors/sums");
+  });
+
+  it.each<[string, string | null, string]>([
+    ["/nope", null, "it serves sums, lamp"],
+    ["", "seeds:1", "the server has its tasks itself"],
+    ["?secrets_env=ORS_KEY", null, "variable ORS_KEY is not set"],
+  ])("refuses %j with tasks %j", async (suffix, tasks, reason) => {
+    await expect(load(`ors:${ors.url}${suffix}`, tasks)).rejects.toThrow(reason);
+  });
+});

@@ -1,0 +1,76 @@
+// What the address of a remote environment says beside the place: `openenv:ws://127.0.0.1:8000?reward=last&capacity=4`. Kept in the
+// address, so that a recorded run knows it. Keys never stand there.
+
+import { ConfigurationError } from "../core/index.ts";
+import type { RemoteLimits } from "../environments/remote/index.ts";
+import type { ElicitationPolicy } from "../environments/remote/mcp/index.ts";
+import { parseBaseUrl } from "../http/index.ts";
+
+/** What a remote environment is told beside its address. */
+export type RemoteContext = {
+  readonly cwd: string;
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** File with its tasks, as an absolute path, or `seeds:` and a range; `null`: the service has tasks of its own, or the user forgot them. */
+  readonly envTasks: string | null;
+  /** Variable with the key that is sent to the service; `null`: none is. */
+  readonly envApiKeyEnv: string | null;
+  readonly mcpElicitation: ElicitationPolicy;
+  readonly mcpWarm: number;
+  readonly limits: Partial<RemoteLimits>;
+  /** The default export of a module that a file of tasks names; paths are absolute. */
+  importDefault(file: string, what: string): Promise<unknown>;
+};
+
+export type RemoteAddress = {
+  readonly origin: string;
+  /** Without a slash at its end. */
+  readonly path: string;
+  /** The value of an option; `null`: it is not given. */
+  text(name: string): string | null;
+  choice<T extends string>(name: string, choices: readonly T[]): T | null;
+  count(name: string): number | null;
+  flag(name: string): boolean | null;
+};
+
+/** Throws a `ConfigurationError` for an address that is none, one with credentials, an unknown option, or one of another type. */
+export function readRemoteAddress(
+  address: string,
+  options: { readonly what: string; readonly known: readonly string[] },
+): RemoteAddress {
+  const { what, known } = options;
+  const [place = "", query = ""] = address.split(/\?(.*)/s);
+  const base = parseBaseUrl(place.replace(/^ws(s?):\/\//i, "http$1://"), { what });
+  const refuse = (state: string): never => {
+    throw new ConfigurationError(`Cannot use the address of the ${what}: ${state}; correct --env.`);
+  };
+  if (base.authorization !== null) {
+    refuse("it holds a user or a password, which every record of the run would show");
+  }
+  const given = new URLSearchParams(query);
+  for (const name of given.keys()) {
+    if (!known.includes(name)) refuse(`it has no option "${name}", there are ${known.join(", ")}`);
+  }
+  const text = (name: string): string | null => given.get(name);
+  const choice = <T extends string>(name: string, choices: readonly T[]): T | null => {
+    const value = text(name);
+    const found = choices.find((one) => one === value);
+    return value === null ? null : (found ?? refuse(`${name} is "${value}", one of ${choices.join(", ")} is needed`));
+  };
+  return {
+    origin: base.origin,
+    path: base.path,
+    text,
+    choice,
+    count: (name) => {
+      const value = text(name);
+      if (value === null) return null;
+      return /^[1-9]\d{0,8}$/.test(value)
+        ? Number(value)
+        : refuse(`${name} is "${value}", a whole number from 1 is needed`);
+    },
+    flag: (name) => {
+      const value = choice(name, ["true", "false"]);
+      return value === null ? null : value === "true";
+    },
+  };
+}

@@ -1,0 +1,130 @@
+// Environments behind OpenEnv and ORS, from an address: `openenv:ws://127.0.0.1:8000?reward=last` with tasks that are seeds or lines of
+// a file, `ors:http://127.0.0.1:8080/<environment>` with the server's own.
+
+import { z } from "zod";
+import { AttributedError, ConfigurationError } from "../core/index.ts";
+import {
+  openEnvService,
+  type OpenEnvOptions,
+  type OpenEnvTask,
+  seedTasks,
+} from "../environments/remote/openenv/index.ts";
+import { orsService } from "../environments/remote/ors/index.ts";
+import { type RemoteSource, remoteSource, rewardRules } from "../environments/remote/index.ts";
+import { type RemoteContext, readRemoteAddress } from "./remote-options.ts";
+import { readKey } from "./secrets.ts";
+import { readNamedFile } from "./surroundings.ts";
+
+/** Of both. */
+const shared = ["reward", "capacity", "deterministic"];
+
+/** Throws a `ConfigurationError` for an address, a task or a server that cannot be used. */
+export async function loadOpenEnv(address: string, context: RemoteContext): Promise<RemoteSource> {
+  const known = [...shared, "text", "exceptions"];
+  const read = readRemoteAddress(address, { what: "OpenEnv server", known });
+  const [field, rule] = [read.text("text"), read.choice("reward", rewardRules)];
+  const exceptions = read.choice("exceptions", ["fault", "observation"]);
+  const token = keyOf(context);
+  const service = await reached(async () =>
+    openEnvService({
+      url: `${read.origin}${read.path}`,
+      tasks: await openEnvTasks(context),
+      ...(field === null ? {} : { observationField: field }),
+      ...(rule === null ? {} : { reward: rule }),
+      ...(exceptions === null ? {} : { exceptions }),
+      ...(token === null ? {} : { token }),
+      ...{ capacity: read.count("capacity"), deterministic: read.flag("deterministic") ?? false },
+    }),
+  );
+  return remoteSource(service, { limits: context.limits });
+}
+
+/** `seeds:100` (0 to 99), `seeds:100-199`, or JSON lines. */
+async function openEnvTasks({ envTasks, cwd }: RemoteContext): Promise<OpenEnvOptions["tasks"]> {
+  const remedy =
+    "give --env-tasks seeds:100, whose tasks differ in the seed of their reset, or a file with a task in each line";
+  if (envTasks === null) throw new ConfigurationError(`Cannot open an OpenEnv environment without tasks: ${remedy}.`);
+  const seeds = /^seeds:(\d{1,9})(?:-(\d{1,9}))?$/.exec(envTasks);
+  if (seeds !== null) {
+    const [from, to] = seeds[2] === undefined ? [0, Number(seeds[1]) - 1] : [Number(seeds[1]), Number(seeds[2])];
+    if (to >= from && to - from < mostSeeds) return { train: seedTasks(from, to) };
+    throw new ConfigurationError(
+      `Cannot make tasks of "${envTasks}": from 1 to ${mostSeeds} seeds are possible; correct --env-tasks.`,
+    );
+  }
+  if (envTasks.startsWith("seeds:")) throw new ConfigurationError(`Cannot make tasks of "${envTasks}": ${remedy}.`);
+  const tasks: Record<string, OpenEnvTask[]> = {};
+  const lines = (await readNamedFile(envTasks, cwd, "correct --env-tasks.")).split(/\r?\n/);
+  for (const [index, line] of lines.entries()) {
+    if (line.trim() === "") continue;
+    const { split, ...task } = readTaskLine(line, index + 1);
+    (tasks[split] ??= []).push(task);
+  }
+  if (Object.keys(tasks).length > 0) return tasks;
+  throw new ConfigurationError(`Cannot open an OpenEnv environment: "${envTasks}" has no task; ${remedy}.`);
+}
+
+const mostSeeds = 10_000_000;
+
+const taskLine = z.strictObject({
+  split: z.string().min(1).default("train"),
+  instruction: z.string().nullable().default(null),
+  reset: z.record(z.string(), z.unknown()).default({}),
+});
+
+function readTaskLine(line: string, number: number): z.infer<typeof taskLine> {
+  try {
+    return taskLine.parse(JSON.parse(line));
+  } catch (error) {
+    const state = error instanceof z.ZodError ? z.prettifyError(error).replaceAll(/\s+/g, " ") : "it is no JSON";
+    throw new ConfigurationError(
+      `Cannot read line ${number} of the tasks: ${state}; a task is {"reset": {...}, "instruction": "...", "split": "train"}, all of them optional.`,
+    );
+  }
+}
+
+/** Throws a `ConfigurationError` for an address or a server that cannot be used. */
+export async function loadOrs(address: string, context: RemoteContext): Promise<RemoteSource> {
+  const read = readRemoteAddress(address, { what: "ORS server", known: [...shared, "secrets_env"] });
+  if (context.envTasks !== null) {
+    throw new ConfigurationError(
+      "Cannot use --env-tasks with ors: the server has its tasks itself; leave --env-tasks out.",
+    );
+  }
+  const rule = read.choice("reward", rewardRules);
+  const apiKey = keyOf(context);
+  const environment = /\/([^/]+)$/.exec(read.path)?.[1];
+  const path = environment === undefined ? "" : read.path.slice(0, -environment.length - 1);
+  const names = read.text("secrets_env")?.split(",") ?? [];
+  const service = await reached(() =>
+    orsService({
+      url: `${read.origin}${path}`,
+      ...(environment === undefined ? {} : { environment: decodeURIComponent(environment) }),
+      ...(apiKey === null ? {} : { apiKey }),
+      secrets: Object.fromEntries(names.map((name) => [name, variable(name, context)])),
+      ...(rule === null ? {} : { reward: rule }),
+      ...{ capacity: read.count("capacity"), deterministic: read.flag("deterministic") ?? false },
+    }),
+  );
+  return remoteSource(service, { limits: context.limits });
+}
+
+function keyOf({ variables, envApiKeyEnv }: RemoteContext): string | null {
+  return readKey(variables, envApiKeyEnv, "--env-api-key-env") ?? null;
+}
+
+function variable(name: string, { variables }: RemoteContext): string {
+  const value = variables[name];
+  if (value !== undefined && value !== "") return value;
+  throw new ConfigurationError(`Cannot reach the ORS server: variable ${name} is not set; set it, or correct --env.`);
+}
+
+/** What is wrong before the first episode is for the user to correct. */
+async function reached<T>(contact: () => Promise<T>): Promise<T> {
+  try {
+    return await contact();
+  } catch (error) {
+    if (!(error instanceof AttributedError)) throw error;
+    throw new ConfigurationError(error.message, { cause: error });
+  }
+}

@@ -1,0 +1,86 @@
+// The messages of OpenEnv's WebSocket, of openenv-core 0.3.0. Without request ids: each is answered by one, in order. The server
+// cuts `metadata` out of an observation, so what stands there never arrives.
+
+import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/value.ts";
+import {
+  asBoolean,
+  asList,
+  asObject,
+  asReward,
+  asText,
+  fieldOf,
+  orNull,
+  parseMessage,
+  type RemoteFaultCode,
+  remoteFault,
+} from "../index.ts";
+
+/** What the server makes of a step or a reset. */
+export type StepAnswer = {
+  readonly observation: JsonObject;
+  readonly reward: number | null;
+  readonly done: boolean;
+};
+
+export type Frame =
+  | ({ readonly type: "observation" } & StepAnswer)
+  | { readonly type: "error"; readonly code: string; readonly message: string; readonly problems: readonly string[] }
+  /** Of another type, such as "state". */
+  | { readonly type: "other"; readonly name: string };
+
+const where = "a message of the OpenEnv server";
+
+/** Throws the fault "remote-invalid" for anything else. */
+export function readFrame(text: string): Frame {
+  const message = asObject.read(parseMessage(text, where));
+  if (message === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: it is no object.`);
+  const type = fieldOf(message, "type", asText, where);
+  const data = fieldOf(message, "data", asObject, where);
+  switch (type) {
+    case "observation":
+      return {
+        type,
+        observation: fieldOf(data, "observation", asObject, where),
+        reward: fieldOf(data, "reward", asReward, where),
+        done: fieldOf(data, "done", asBoolean, where),
+      };
+    case "error": {
+      const problems = fieldOf(data, "errors", orNull(asList), where) ?? [];
+      return {
+        type,
+        code: fieldOf(data, "code", orNull(asText), where) ?? "UNKNOWN",
+        message: fieldOf(data, "message", orNull(asText), where) ?? "it does not say what",
+        problems: problems.map(problemOf),
+      };
+    }
+    default:
+      return { type: "other", name: type };
+  }
+}
+
+/** What pydantic says of one field. */
+function problemOf(value: JsonValue): string {
+  if (!(value instanceof Map)) return dumpJson(value);
+  const [place, said] = [value.get("loc"), value.get("msg")];
+  const path = Array.isArray(place)
+    ? place.map((part) => (typeof part === "string" ? part : dumpJson(part))).join(".")
+    : "";
+  return `${path === "" ? "the action" : path}: ${typeof said === "string" ? said : dumpJson(value)}`;
+}
+
+/** Codes with which a session has no further answer, or never began. Anything else is the server's fault, too. */
+const faultCodes: Readonly<Record<string, RemoteFaultCode>> = {
+  CAPACITY_REACHED: "remote-capacity",
+  FACTORY_ERROR: "remote-error",
+  SESSION_ERROR: "remote-error",
+  EXECUTION_ERROR: "remote-error",
+  INVALID_JSON: "remote-invalid",
+  UNKNOWN_TYPE: "remote-invalid",
+};
+
+export function faultOfFrame(frame: Extract<Frame, { type: "error" }>, what: string): Error {
+  const code = Object.hasOwn(faultCodes, frame.code) ? faultCodes[frame.code]! : "remote-error";
+  const problems = frame.problems.length === 0 ? "" : ` (${frame.problems.join("; ")})`;
+  return remoteFault(code, `Cannot ${what}: the OpenEnv server says ${frame.code}, ${frame.message}${problems}`);
+}

@@ -1,0 +1,272 @@
+// Environments behind OpenEnv's WebSocket (`/ws`): one socket is one session, and a session that loses it is lost. Stateless HTTP
+// (`/reset`, `/step`) is not used: each of its calls has a world of its own.
+//
+//   connect ─► reset ─► [list_tools] ─► step ... ─► close        CAPACITY_REACHED instead of the first answer: no room
+
+import { createHash } from "node:crypto";
+import { createTaskset } from "../../../core/taskset.ts";
+import type { EnvironmentCall, Grade, Task, ToolResult } from "../../../core/environment.ts";
+import type { Tool } from "../../../core/message.ts";
+import { type AnsweringSocket, type BaseUrl, openSocket, parseBaseUrl } from "../../../http/index.ts";
+import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
+import { fromForeign } from "../../../python-semantics/json/plain.ts";
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/value.ts";
+import {
+  asObject,
+  asText,
+  faultOfHttp,
+  fieldOf,
+  orNull,
+  type RemoteCallOptions,
+  remoteFault,
+  RemoteHttp,
+  type RemoteService,
+  type RemoteSession,
+  type RewardRule,
+  StepRewards,
+} from "../index.ts";
+import { faultOfFrame, type Frame, readFrame } from "./frames.ts";
+import { flavourOf, observationText, readTools, type WorldFlavour } from "./world.ts";
+
+/** A task is what the world is reset with. */
+export type OpenEnvTask = {
+  /** Stands before the first observation. @default null */
+  readonly instruction?: string | null;
+  /** Arguments of the reset, as JSON. Without a `seed` the number of the task is its seed. @default {} */
+  readonly reset?: Readonly<Record<string, unknown>>;
+};
+
+export type OpenEnvOptions = {
+  /** `ws://`, `wss://`, `http://` or `https://`, with or without `/ws`. */
+  readonly url: string;
+  /** Sent as `Authorization: Bearer`. @default none */
+  readonly token?: string;
+  /** By split. */
+  readonly tasks: Readonly<Record<string, readonly OpenEnvTask[]>>;
+  /** The system message. @default the description that the server gives of itself */
+  readonly guidelines?: string;
+  /** @default "sum" */
+  readonly reward?: RewardRule;
+  /** The field of an observation that the policy reads. @default the only one when it is text, otherwise all of them as JSON */
+  readonly observationField?: string;
+  /**
+   * What the policy makes of an exception in a step (EXECUTION_ERROR). "fault" fails the episode, "observation" shows it its message,
+   * for worlds that raise for an action that is not allowed. @default "fault"
+   */
+  readonly exceptions?: "fault" | "observation";
+  /** Sessions at a time. @default null: until the server says that it is full */
+  readonly capacity?: number | null;
+  /** Whether equal resets and steps give equal answers; a killed episode is then replayed. @default false */
+  readonly deterministic?: boolean;
+  /** Of one message. @default 16777216 */
+  readonly maxBytes?: number;
+};
+
+/** Tasks that differ in the seed of their reset, `from` to `to`. */
+export function seedTasks(from: number, to: number): readonly OpenEnvTask[] {
+  return Array.from({ length: to - from + 1 }, (_, index) => ({ reset: { seed: from + index } }));
+}
+
+/** Asks the server what it is. Rejects with a `ConfigurationError` for a `url` that is none, with a `remoteFault` when no OpenEnv answers. */
+export async function openEnvService(options: OpenEnvOptions): Promise<RemoteService> {
+  const { tasks, capacity = null, deterministic = false } = options;
+  const address = options.url.trim().replace(/^ws(s?):\/\//i, "http$1://");
+  const base = parseBaseUrl(address.replace(/\/ws\/?$/, ""), { what: "OpenEnv server" });
+  const headers: Readonly<Record<string, string>> =
+    options.token === undefined ? {} : { authorization: `Bearer ${options.token}` };
+  const http = new RemoteHttp(base);
+  try {
+    const schema = asObject.read(await http.json({ method: "GET", path: "/schema", headers }));
+    const flavour = flavourOf(schema?.get("action") ?? null, options.observationField ?? null);
+    const { name, description } = await describe(http, headers);
+    const settings: Settings = {
+      base,
+      headers,
+      flavour,
+      guidelines: options.guidelines ?? description,
+      rewards: options.reward ?? "sum",
+      exceptions: options.exceptions ?? "fault",
+      field: options.observationField ?? null,
+      maxBytes: options.maxBytes ?? 16 * 1024 * 1024,
+    };
+    const sizes = Object.fromEntries(Object.entries(tasks).map(([split, { length }]) => [split, length]));
+    return {
+      name,
+      splits: Object.keys(tasks),
+      users: ["task", "human", "scripted"],
+      argumentErrors: "environment",
+      capacity,
+      isDeterministic: deterministic,
+      taskset: (split) =>
+        createTaskset(name, split, { sizes, task: (index) => taskOf(name, split, index, tasks[split]![index]!) }),
+      open: (task, { signal }) => OpenEnvSession.open(task, tasks[task.split]![task.index]!, { ...settings, signal }),
+      close: () => Promise.resolve(),
+    };
+  } finally {
+    await http.close();
+  }
+}
+
+/** Older servers have no metadata. */
+async function describe(
+  http: RemoteHttp,
+  headers: Readonly<Record<string, string>>,
+): Promise<{ readonly name: string; readonly description: string }> {
+  const what = "the metadata of the OpenEnv server";
+  const read = await http.json({ method: "GET", path: "/metadata", headers }).catch(() => null);
+  const metadata = asObject.read(read) ?? new Map<string, JsonValue>();
+  const name = fieldOf(metadata, "name", orNull(asText), what) ?? "environment";
+  return {
+    name: `openenv/${
+      name
+        .replaceAll(/[^\w.-]+/g, "-")
+        .toLowerCase()
+        .slice(0, 80) || "environment"
+    }`,
+    description: fieldOf(metadata, "description", orNull(asText), what) ?? "",
+  };
+}
+
+function taskOf(environment: string, split: string, index: number, spec: OpenEnvTask): Task {
+  const { instruction = null } = spec;
+  const reset = resetOf(spec, index);
+  const contentHash = createHash("sha256")
+    .update(dumpJson([environment, instruction, reset]))
+    .digest("hex");
+  return { id: `${environment}:${split}:${index}`, environment, split, index, contentHash, instruction, agenda: null };
+}
+
+/** Plain data of the user's, refused where JSON cannot hold it. */
+function resetOf({ reset = {} }: OpenEnvTask, index: number): JsonObject {
+  const given = fromForeign(reset, { maxSize: 1_000_000 }) as JsonObject;
+  return given.has("seed") ? given : new Map<string, JsonValue>([["seed", index], ...given]);
+}
+
+type Settings = {
+  readonly base: BaseUrl;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly flavour: WorldFlavour;
+  readonly guidelines: string;
+  readonly rewards: RewardRule;
+  readonly exceptions: "fault" | "observation";
+  readonly field: string | null;
+  readonly maxBytes: number;
+};
+
+class OpenEnvSession implements RemoteSession {
+  readonly guidelines: string;
+  readonly tools: readonly Tool[];
+  readonly opening: string;
+  readonly info: JsonObject = new Map();
+  readonly #socket: AnsweringSocket;
+  readonly #settings: Settings;
+  readonly #rewards: StepRewards;
+
+  private constructor(
+    socket: AnsweringSocket,
+    opened: { readonly tools: readonly Tool[]; readonly opening: string },
+    settings: Settings,
+  ) {
+    this.#socket = socket;
+    this.#settings = settings;
+    this.#rewards = new StepRewards(settings.rewards);
+    this.guidelines = settings.guidelines;
+    this.tools = opened.tools;
+    this.opening = opened.opening;
+  }
+
+  static async open(
+    task: Task,
+    spec: OpenEnvTask,
+    { signal, ...settings }: Settings & RemoteCallOptions,
+  ): Promise<OpenEnvSession> {
+    const { base, headers, flavour, maxBytes, field } = settings;
+    const socket = await openSocket(base, "/ws", { boundary: "environment", signal, maxBytes, headers }).catch(
+      (error: unknown) => {
+        throw faultOfHttp(error);
+      },
+    );
+    try {
+      const reset = resetOf(spec, task.index);
+      // Many worlds ignore it; those that keep logs of episodes use it.
+      if (!reset.has("episode_id")) reset.set("episode_id", task.id.slice(0, 255));
+      const first = await ask(socket, { type: "reset", data: reset }, `reset task "${task.id}"`, signal);
+      if (first.type === "error") throw faultOfFrame(first, `reset task "${task.id}"`);
+      if (first.done) {
+        throw remoteFault(
+          "remote-error",
+          `Cannot play task "${task.id}": the world says that it is done when it is reset.`,
+        );
+      }
+      const listed =
+        flavour.listTools === null ? null : await steps(socket, flavour.listTools, "list the tools", signal);
+      if (listed?.type === "error") throw faultOfFrame(listed, "list the tools");
+      const parts = [task.instruction ?? "", observationText(first.observation, field)];
+      const opening = parts.filter((part) => part !== "").join("\n\n") || "Begin.";
+      return new OpenEnvSession(
+        socket,
+        { tools: listed === null ? flavour.tools : readTools(listed), opening },
+        settings,
+      );
+    } catch (error) {
+      await socket.close();
+      throw error;
+    }
+  }
+
+  async call(call: EnvironmentCall, { signal }: RemoteCallOptions): Promise<ToolResult> {
+    const { flavour, exceptions } = this.#settings;
+    if (!this.tools.some(({ name }) => name === call.name)) return refused(`unknown tool ${call.name}`);
+    const what = `carry out "${call.name}"`;
+    const answer = await steps(this.#socket, flavour.action(call), what, signal);
+    if (answer.type === "error") {
+      if (answer.code === "VALIDATION_ERROR") return refused(answer.problems.join("; ") || answer.message);
+      if (answer.code === "EXECUTION_ERROR" && exceptions === "observation") return refused(answer.message);
+      throw faultOfFrame(answer, what);
+    }
+    const reward = this.#rewards.add(answer.reward);
+    return { ...flavour.read(answer), endsEpisode: answer.done, info: new Map(), reward };
+  }
+
+  /** What the policy says is no action: nobody is there to hear it. */
+  hear(): Promise<void> {
+    return Promise.resolve();
+  }
+
+  grade(): Promise<Grade> {
+    return Promise.resolve(this.#rewards.grade());
+  }
+
+  close(): Promise<void> {
+    return this.#socket.close({ farewell: '{"type": "close"}' });
+  }
+}
+
+/** The server has taken no step. */
+function refused(reason: string): ToolResult {
+  return { text: `Error: ${reason}`, isError: true, endsEpisode: false, info: new Map() };
+}
+
+type Answer = Exclude<Frame, { type: "other" }>;
+
+function steps(socket: AnsweringSocket, action: JsonObject, what: string, signal: AbortSignal): Promise<Answer> {
+  return ask(socket, { type: "step", data: action }, what, signal);
+}
+
+async function ask(
+  socket: AnsweringSocket,
+  { type, data }: { readonly type: "reset" | "step"; readonly data: JsonObject },
+  what: string,
+  signal: AbortSignal,
+): Promise<Answer> {
+  const message = dumpJson(new Map<string, JsonValue>([["type", type], ["data", data]])); // prettier-ignore
+  const { text, isAnswer } = await socket.ask(message, { signal }).catch((error: unknown) => {
+    throw faultOfHttp(error);
+  });
+  const frame = readFrame(text);
+  if (frame.type === "error" || (isAnswer && frame.type === "observation")) return frame;
+  const state = isAnswer
+    ? `"${frame.type === "other" ? frame.name : frame.type}" came`
+    : "a message came before it was asked";
+  throw remoteFault("remote-invalid", `Cannot ${what}: ${state}, an observation is expected.`);
+}

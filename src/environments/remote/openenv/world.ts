@@ -1,0 +1,116 @@
+// The two flavours of OpenEnv's environments, as tools of a policy: one action whose fields are the arguments of one tool, or MCP tools
+// that are listed and called. How an observation reads is decided here, too; everything about the connection is elsewhere.
+
+import type { EnvironmentCall, ToolResult } from "../../../core/environment.ts";
+import type { Tool } from "../../../core/message.ts";
+import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
+import { fromPlain } from "../../../python-semantics/json/plain.ts";
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/value.ts";
+import { asList, asObject, asText, blockText, fieldOf, orNull, readListedTool, remoteFault, toolOf } from "../index.ts";
+import type { StepAnswer } from "./frames.ts";
+
+/** A flavour. `listTools`: the action that asks for the tools; `null`: `tools` are all. */
+export type WorldFlavour = {
+  readonly type: "typed" | "mcp";
+  readonly listTools: JsonObject | null;
+  readonly tools: readonly Tool[];
+  /** The fields of a step. */
+  action(this: void, call: EnvironmentCall): JsonObject;
+  /** What the policy reads. */
+  read(this: void, answer: StepAnswer): Pick<ToolResult, "text" | "isError">;
+};
+
+const where = "the schema of an OpenEnv server";
+
+/** By the JSON Schema of its action, as GET /schema gives it. */
+export function flavourOf(schema: JsonValue, observationField: string | null): WorldFlavour {
+  const action = asObject.read(schema);
+  if (action === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: "action" is no object.`);
+  const properties = fieldOf(action, "properties", orNull(asObject), where) ?? new Map<string, JsonValue>();
+  if (properties.has("tool_name") && properties.has("arguments")) return mcpFlavour(observationField);
+  const name = toolNameOf(fieldOf(action, "title", orNull(asText), where) ?? "");
+  const parameters = new Map<string, JsonValue>(
+    [...action].filter(([key]) => key !== "title" && key !== "description"),
+  );
+  // Notes of a client for itself, which every action has.
+  parameters.set("properties", new Map([...properties].filter(([key]) => key !== "metadata")));
+  if (!parameters.has("type")) parameters.set("type", "object");
+  return {
+    type: "typed",
+    listTools: null,
+    tools: [toolOf({ name, description: fieldOf(action, "description", orNull(asText), where) ?? "", parameters })],
+    action: (call) => call.arguments,
+    read: ({ observation }) => ({ text: observationText(observation, observationField), isError: false }),
+  };
+}
+
+/** "GuessAction" is tool "guess": names of classes are not what a policy should learn to write. */
+function toolNameOf(title: string): string {
+  const words = title
+    .replace(/Action$/, "")
+    .replaceAll(/([a-z0-9])([A-Z])/g, "$1_$2")
+    .replaceAll(/[^A-Za-z0-9_-]+/g, "_")
+    .toLowerCase();
+  return words.slice(0, 64) || "act";
+}
+
+function mcpFlavour(observationField: string | null): WorldFlavour {
+  return {
+    type: "mcp",
+    listTools: fromPlain({ type: "list_tools" }) as JsonObject,
+    tools: [],
+    action: (call) =>
+      new Map<string, JsonValue>([
+        ["type", "call_tool"],
+        ["tool_name", call.name],
+        ["arguments", call.arguments],
+      ]),
+    read: ({ observation }) => {
+      const error = observation.get("error");
+      if (error instanceof Map) return readToolError(error);
+      return observation.has("result")
+        ? readToolResult(observation.get("result") ?? null)
+        : { text: observationText(observation, observationField), isError: false };
+    },
+  };
+}
+
+/** What became of the call is not known when the way to the tool failed; all else the policy may have caused itself. */
+function readToolError(error: JsonObject): Pick<ToolResult, "text" | "isError"> {
+  const what = "an error of a tool of the OpenEnv server";
+  const type = fieldOf(error, "error_type", orNull(asText), what) ?? "execution_error";
+  const message = fieldOf(error, "message", orNull(asText), what) ?? type;
+  if (type === "transport_error")
+    throw remoteFault("remote-error", `Cannot carry out a call of an MCP tool: ${message}`);
+  return { text: `Error: ${message}`, isError: true };
+}
+
+function readToolResult(result: JsonValue): Pick<ToolResult, "text" | "isError"> {
+  if (result instanceof Map && Array.isArray(result.get("content"))) {
+    const blocks = fieldOf(result, "content", asList, "a result of a tool");
+    return { text: blockText(blocks), isError: result.get("is_error") === true };
+  }
+  return { text: typeof result === "string" ? result : dumpJson(result), isError: false };
+}
+
+/** The named field; the only field when it is text; otherwise all of it as JSON, and nothing of an empty one. */
+export function observationText(observation: JsonObject, field: string | null): string {
+  const [only] = observation.values();
+  const value =
+    field === null
+      ? observation.size === 1 && typeof only === "string"
+        ? only
+        : observation
+      : (observation.get(field) ?? null);
+  if (value instanceof Map && value.size === 0) return "";
+  return typeof value === "string" ? value : dumpJson(value);
+}
+
+/** The tools of the answer to `listTools`. */
+export function readTools({ observation }: StepAnswer): readonly Tool[] {
+  const what = "the tools of an OpenEnv server";
+  const tools = fieldOf(observation, "tools", asList, what).map((tool) => readListedTool(tool, what));
+  if (tools.length > 0) return tools;
+  // Its cause stands in metadata, which never arrives.
+  throw remoteFault("remote-error", `Cannot use ${what}: it lists none.`);
+}

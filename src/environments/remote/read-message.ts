@@ -1,0 +1,98 @@
+// Reading what a server sent: JSON without loss, each field of the type that its protocol says, or the fault "remote-invalid" that
+// names the field. The text of a message is never shown: it may hold what a task keeps secret.
+
+import { toolFromDefinition, type Tool } from "../../core/message.ts";
+import { messageOf } from "../../core/failure.ts";
+import { parseJson } from "../../python-semantics/json/parse-json.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../../python-semantics/json/value.ts";
+import { remoteFault } from "./remote-service.ts";
+
+/** `what`: of whom, such as `an answer of OpenEnv`. */
+export function parseMessage(text: string, what: string): JsonValue {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    throw remoteFault("remote-invalid", `Cannot read ${what}: it is no JSON (${messageOf(error)}).`, { cause: error });
+  }
+}
+
+/** The field of an object, in a type that `as` reads. */
+export function fieldOf<T>(record: JsonObject, key: string, as: FieldType<T>, what: string): T {
+  const value = record.get(key) ?? null;
+  const read = as.read(value);
+  if (read !== undefined) return read;
+  throw remoteFault("remote-invalid", `Cannot read ${what}: "${key}" is no ${as.name}.`);
+}
+
+/** `read` gives `undefined` for a value of another type; a field that is absent is `null`. */
+export type FieldType<T> = { readonly name: string; read(this: void, value: JsonValue): T | undefined };
+
+export const asText: FieldType<string> = {
+  name: "text",
+  read: (value) => (typeof value === "string" ? value : undefined),
+};
+export const asObject: FieldType<JsonObject> = {
+  name: "object",
+  read: (value) => (value instanceof Map ? value : undefined),
+};
+export const asList: FieldType<readonly JsonValue[]> = {
+  name: "list",
+  read: (value) => (Array.isArray(value) ? value : undefined),
+};
+export const asBoolean: FieldType<boolean> = {
+  name: "boolean",
+  read: (value) => (typeof value === "boolean" ? value : undefined),
+};
+export const asCount: FieldType<number> = {
+  name: "whole number",
+  read: (value) => (typeof value === "number" && Number.isSafeInteger(value) && value >= 0 ? value : undefined),
+};
+/** Servers in Python give `True` as a reward, too. */
+export const asReward: FieldType<number | null> = {
+  name: "finite reward",
+  read: (value) => {
+    if (value === null) return null;
+    if (typeof value === "boolean") return value ? 1 : 0;
+    const number = value instanceof JsonFloat ? value.value : typeof value === "bigint" ? Number(value) : value;
+    return typeof number === "number" && Number.isFinite(number) ? number : undefined;
+  },
+};
+
+export function orNull<T>(type: FieldType<T>): FieldType<T | null> {
+  return { name: type.name, read: (value) => (value === null ? null : type.read(value)) };
+}
+
+/** A tool as OpenEnv, ORS and MCP list them: `name`, `description`, `input_schema`. Without a schema it takes no arguments. */
+export function readListedTool(value: JsonValue, what: string): Tool {
+  if (!(value instanceof Map)) throw remoteFault("remote-invalid", `Cannot read ${what}: a tool is no object.`);
+  const schema = value.get("input_schema") ?? value.get("inputSchema") ?? null;
+  return toolOf({
+    name: fieldOf(value, "name", asText, what),
+    description: fieldOf(value, "description", orNull(asText), what) ?? "",
+    parameters: schema instanceof Map ? schema : null,
+  });
+}
+
+/** `parameters`: a JSON Schema; `null`: there are none. */
+export function toolOf(parts: {
+  readonly name: string;
+  readonly description: string;
+  readonly parameters: JsonObject | null;
+}): Tool {
+  const { name, description, parameters } = parts;
+  const none: JsonObject = new Map<string, JsonValue>([
+    ["type", "object"],
+    ["properties", new Map()],
+  ]);
+  const body = new Map<string, JsonValue>([
+    ["name", name],
+    ["description", description],
+    ["parameters", parameters ?? none],
+  ]);
+  return toolFromDefinition(
+    new Map<string, JsonValue>([
+      ["type", "function"],
+      ["function", body],
+    ]),
+  );
+}
