@@ -7,6 +7,7 @@ import {
   ConfigurationError,
   type Engine,
   type EnvironmentSource,
+  type Grading,
   type SamplingParams,
   type UserSource,
   type ChatAgent,
@@ -118,6 +119,7 @@ type EpisodeParts = {
   readonly strategy: AgentStrategy;
   /** `null`: an agent behind an API. */
   readonly model: ChosenModel | null;
+  readonly grading: Grading | null;
   readonly preset: Preset | null;
 };
 
@@ -134,14 +136,15 @@ export type ConnectedPolicy = {
 /** Contacts the server. Rejects with a `ConfigurationError` when it is not there. */
 export async function connectPolicy(
   { engine: name, agent, servers }: ChosenPolicy,
-  { settings, environment, user, strategy, model, preset }: EpisodeParts,
+  { settings, environment, user, strategy, model, grading: chosen, preset }: EpisodeParts,
   options: PolicyOptions & { readonly context: Surroundings; readonly cancel: AbortSignal },
 ): Promise<ConnectedPolicy> {
+  const grading = chosen ?? undefined;
   if (agent !== null) {
     return {
       address: settings.agentUrl === null ? "its provider" : new URL(settings.agentUrl).origin,
       ...{ weightVersion: null, engine: null, close: () => Promise.resolve() },
-      runEpisode: chatEpisodeRunner({ environment, user, strategy, agent }, episodeOptions(settings)),
+      runEpisode: chatEpisodeRunner({ environment, user, strategy, agent, grading }, episodeOptions(settings)),
     };
   }
   if (name === null || model === null) throw new TypeError("A policy without an agent has an engine and a model.");
@@ -159,7 +162,7 @@ export async function connectPolicy(
     const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: settings.maxPause * 1000 };
     const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
     return episodeRunner(
-      { environment, user, strategy, renderer: model.renderer, engine },
+      { environment, user, strategy, renderer: model.renderer, engine, grading },
       { ...episodeOptions(settings), turnTimeoutMs, engineAbort },
     );
   };

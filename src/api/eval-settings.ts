@@ -2,19 +2,7 @@
 // episodes are run.
 
 import { z } from "zod";
-import {
-  chatAddress,
-  choice,
-  custom,
-  file,
-  flag,
-  named,
-  section,
-  type SettingValues,
-  text,
-  variable,
-  whole,
-} from "./setting.ts";
+import { choice, custom, file, flag, section, type SettingValues, text, whole } from "./setting.ts";
 
 const list = z.preprocess(
   (value) => (typeof value === "string" || typeof value === "number" ? [String(value)] : value),
@@ -45,11 +33,6 @@ export const evalSettings = section("Evaluation", {
     "run nothing: score a run folder, or a result file of upstream (with --env and --data), whose rewards are checked",
   ),
   labels: file.help("compare the attribution of failures with labels given by hand"),
-  judgeModel: named("a model").help(
-    "model that attributes the failures which no rule explains: provider/model, or its name at --judge-url (default: none)",
-  ),
-  judgeUrl: chatAddress.help("OpenAI-compatible server of that model"),
-  judgeApiKeyEnv: variable.help("environment variable with its key"),
 });
 
 export type EvalSettings = SettingValues<typeof evalSettings>;

@@ -26,6 +26,7 @@ import {
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { openRunFolder } from "../store/index.ts";
 import { type EvalSettings, evalSettings } from "./eval-settings.ts";
+import { chooseGraders } from "./choose-graders.ts";
 import { checkChatModel } from "./first-contact.ts";
 import { type RolloutSettings, groupSettings, readTaskList } from "./rollout-settings.ts";
 import { readFlags } from "./setting.ts";
@@ -82,7 +83,7 @@ export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateR
   const { own, given, surroundings, resume } = plan;
   const scoring = await prepareScoring(plan, options);
   if (own.from !== null) return scoreFrom(own.from, plan, scoring, options);
-  const settings = await orderTasks(given, own, surroundings);
+  const settings = await gradingOf(await orderTasks(given, own, surroundings), surroundings);
   const largest = Math.max(0, ...(own.passK ?? []));
   if (largest > settings.groupSize) {
     throw new ConfigurationError(
@@ -100,7 +101,8 @@ export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateR
 /** The settings that {@link evaluate} would run with, everything decided that was left open. Checks all but the server. */
 export async function planEvaluation(options: EvaluateOptions = {}): Promise<PreparedRollout> {
   const { own, given, surroundings, resume } = await readEvaluation(options);
-  return prepareRollout(await orderTasks(given, own, surroundings), surroundings, { resumes: resume !== null });
+  const settings = await gradingOf(await orderTasks(given, own, surroundings), surroundings);
+  return prepareRollout(settings, surroundings, { resumes: resume !== null });
 }
 
 type EvaluationPlan = {
@@ -126,8 +128,21 @@ async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan>
   if (own.taskIds !== null && options.tasks !== undefined) {
     throw new ConfigurationError("Cannot use --tasks and --task-ids together: leave one of both out.");
   }
-  const given = { ...settings, ...noGroups, groupSize: own.trials ?? settings.groupSize };
+  if (options.ranking !== undefined && options.ranking !== "off") {
+    throw new ConfigurationError(
+      "Cannot evaluate by a ranking: it compares episodes of one group, and says nothing across groups; leave --ranking out, or give --rubric.",
+    );
+  }
+  const given = { ...settings, ...noGroups, ranking: "off", groupSize: own.trials ?? settings.groupSize };
   return { own, given, surroundings, resume };
+}
+
+/** Of the rollout, which has a judge where one is asked for rewards; that of attributions is none of its settings. */
+async function gradingOf(settings: RolloutSettings, surroundings: Surroundings): Promise<RolloutSettings> {
+  if (settings.judgeModel === null) return settings;
+  const { source } = await loadEnvironment(settings.env, { data: settings.data, ...surroundings });
+  if ((await chooseGraders(settings, source, surroundings)) !== null) return settings;
+  return { ...settings, judgeModel: null, judgeUrl: null, judgeApiKeyEnv: null };
 }
 
 /** The settings with the tasks in the order in which they run: by index or id, shuffled by the seed of the run. */
@@ -174,12 +189,12 @@ type Scoring = Pick<EvalSettings, "passK" | "format"> & {
 
 /** Refuses what could not be scored, before hours are spent on episodes. */
 async function prepareScoring(
-  { own, surroundings }: EvaluationPlan,
+  { own, given, surroundings }: EvaluationPlan,
   { signal, drain, onEvent }: EvaluateOptions,
 ): Promise<Scoring> {
   const { passK, format, labels: file } = own;
   const stop = AbortSignal.any([signal, drain].filter((one) => one !== undefined));
-  const judge = await chooseJudge(own, surroundings, stop);
+  const judge = await chooseJudge(given, surroundings, stop);
   const labels = file === null ? new Map() : await readLabels(resolve(surroundings.cwd, file), file);
   const notice = (message: string): void => onEvent?.({ type: "notice", message });
   return { passK, format, surroundings, labels, judge, notice, ...(signal === undefined ? {} : { signal }) };
@@ -187,19 +202,21 @@ async function prepareScoring(
 
 /** `null`: rules alone. Rejects with a `ConfigurationError` for settings that cannot work and a server that cannot be reached. */
 async function chooseJudge(
-  { judgeModel: model, judgeUrl: url, judgeApiKeyEnv }: EvalSettings,
-  { env: variables }: Surroundings,
+  { judgeModel: model, judgeUrl: url, judgeApiKeyEnv }: RolloutSettings,
+  { env: variables, parts }: Surroundings,
   signal: AbortSignal,
 ): Promise<JudgeModel | null> {
+  // A judge of the caller's own grades alone.
+  if (parts?.judgeModel !== undefined) return null;
   if (model === null) {
     if (url === null && judgeApiKeyEnv === null) return null;
     throw new ConfigurationError("Cannot make a judge: no model is named; give --judge-model <name>.");
   }
   const apiKey = readKey(variables, judgeApiKeyEnv, "--judge-api-key-env");
   const given = { ...(url === null ? {} : { url }), ...(apiKey === null ? {} : { apiKey }) };
-  const chat = createChatModel({ part: "agent", title: "the judge" }, { model, variables, ...given });
+  const chat = createChatModel({ part: "judge", title: "the judge" }, { model, variables, ...given });
   if (url !== null) await checkChatModel({ part: "judge", url, model, apiKey, variables }, signal);
-  const caller = createModelCaller(chat, "agent");
+  const caller = createModelCaller(chat, "judge");
   return {
     complete: (messages, options) =>
       caller.ask(messages, ({ text }) => ({ text }), { signal: options?.signal, meter: () => undefined }),

@@ -127,10 +127,9 @@ export async function checkChatModel(
   signal: AbortSignal,
 ): Promise<void> {
   const { part, url, model, variables } = contact;
-  const role = part === "judge" ? "agent" : part;
-  const base = chatBase(url, role);
+  const base = chatBase(url, part);
   const address = showAddress(url.trim());
-  const apiKey = findHostKey(role, base, { variables, ...(contact.apiKey === null ? {} : { apiKey: contact.apiKey }) });
+  const apiKey = findHostKey(part, base, { variables, ...(contact.apiKey === null ? {} : { apiKey: contact.apiKey }) });
   const http = createHttpPool({ boundary: "user", connections: 1 });
   const headers = { ...(apiKey === null ? {} : { authorization: `Bearer ${apiKey}` }) };
   const options = { signal, timeoutMs: 5000 };

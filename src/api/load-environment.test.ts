@@ -44,7 +44,11 @@ describe("defineEnvironment() refuses what is no definition, with its place:", (
     ["nothing", () => defineEnvironment(undefined as never), "the definition is missing, an object is needed"],
     ["no name", () => define({ name: " " }), 'name is " ", a string that is not empty is needed'],
     ["guidelines", () => define({ guidelines: 5 }), 'environment "lamp": guidelines is 5, a string is needed.'],
-    ["no grader", () => define({ grade: undefined }), "grade is missing, a function is needed"],
+    [
+      "no grader",
+      () => define({ grade: undefined }),
+      "grade is missing, a function, or what defineRubric returned, is needed",
+    ],
     [
       "a misspelt grader",
       () => define({ grade: undefined, grader: () => 1 }),

@@ -44,6 +44,7 @@ export function checkedSource(value: unknown, module: string): EnvironmentSource
       users: [...source.users],
       argumentErrors: source.argumentErrors,
       ...(source.resume === undefined ? {} : { resume: source.resume }),
+      ...(source.graders === undefined ? {} : { graders: source.graders }),
       taskset,
       open: (task, options) => source.open(task, options),
     };

@@ -7,6 +7,9 @@ import {
   ConfigurationError,
   type Engine,
   type EnvironmentSource,
+  type Judge,
+  type Ranking,
+  type Rubric,
   type UserSource,
 } from "../core/index.ts";
 import type { GroupFilter } from "../rollout/index.ts";
@@ -39,6 +42,12 @@ type Parts = {
   readonly strategy: string | AgentStrategy;
   /** As the setting; or a source of users. */
   readonly user: string | UserSource | null;
+  /** As the setting; or a rubric, as `defineRubric` returns it. */
+  readonly rubric: string | Rubric | null;
+  /** As the setting; or a ranking, as `defineRanking` returns it. */
+  readonly ranking: string | Ranking | null;
+  /** As the setting; or a judge, as `createJudge` returns it. */
+  readonly judgeModel: string | Judge | null;
   /** As the setting; or filters, all of which a group must pass. */
   readonly filter: string | GroupFilter | readonly GroupFilter[] | null;
   /** As the setting; or the indexes. */
@@ -92,11 +101,12 @@ export async function readOptions(
 function splitParts(options: RolloutSettingOptions): { readonly values: FlagValues; readonly parts: GivenParts } {
   const values: Record<string, unknown> = { ...options };
   const parts: Record<string, unknown> = {};
-  for (const name of ["env", "engine", "agentModel", "strategy", "user"] as const) {
+  for (const name of ["env", "engine", "agentModel", "strategy", "user", "rubric", "ranking", "judgeModel"] as const) {
     const part = options[name];
     if (typeof part !== "object" || part === null) continue;
     parts[name] = part;
-    values[name] = name === "engine" ? "own" : (part as { readonly name?: unknown }).name;
+    const { name: own, model } = part as { readonly name?: unknown; readonly model?: unknown };
+    values[name] = name === "engine" ? "own" : name === "judgeModel" ? model : own;
   }
   const { filter } = options;
   if (typeof filter === "function" || Array.isArray(filter)) {

@@ -3,13 +3,14 @@
 
 import { resolve } from "node:path";
 import { ConfigurationError, type SamplingParams, type UserSource } from "../core/index.ts";
-import { resumableRunner, type RolloutPlan } from "../rollout/index.ts";
+import { groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { checkSplit, loadEnvironment, type LoadedEnvironment } from "./load-environment.ts";
 import { type RolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { type ChosenModel, chooseModel, withShippedModel } from "./choose-model.ts";
 import { choosePolicy, type ConnectedPolicy, connectPolicy, type PolicyOptions, samplingOf } from "./choose-policy.ts";
+import { chooseGrading } from "./choose-graders.ts";
 import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
 import { chooseStrategy, chooseUser, recordUsers } from "./choose-user.ts";
 import { withFaultPolicy } from "./fault-policy.ts";
@@ -37,6 +38,8 @@ export type PreparedRollout = {
   readonly model: ChosenModel | null;
   readonly user: UserSource;
   readonly preset: Preset | null;
+  /** Compares the episodes of a group; `null`: each has the reward of its own grade. */
+  readonly rank: RankGroup | null;
   readonly redact: (text: string) => string;
   /**
    * Contacts the server. Rejects with a `ConfigurationError` when it is not there. Episodes resume from the journal, and every
@@ -74,12 +77,21 @@ export async function prepareRollout(
   const taskset = environment.taskset(split);
   const tasks = given.tasks ?? loaded.defaultTasks;
   const redact = redactorFor(context.env, {
-    variables: [given.apiKeyEnv, given.agentApiKeyEnv, given.userApiKeyEnv, given.envApiKeyEnv],
-    urls: [given.url, given.agentUrl, given.userUrl],
+    variables: [
+      ...[given.apiKeyEnv, given.agentApiKeyEnv, given.userApiKeyEnv],
+      ...[given.judgeApiKeyEnv, given.envApiKeyEnv],
+    ],
+    urls: [given.url, given.agentUrl, given.userUrl, given.judgeUrl],
   });
   const chosen = await chooseUser(given, environment, context);
   const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, resumes });
   const strategy = await chooseStrategy(given, environment, context);
+  const grading = await chooseGrading(given, environment, { ...context, redact });
+  if (preset !== null && grading !== null) {
+    throw new ConfigurationError(
+      `Cannot grade by models with preset "${given.preset}": its episodes are graded as upstream does; leave one of both out.`,
+    );
+  }
   const model = policy.agent === null ? await chooseModel(withShippedModel(given), context.cwd) : null;
   const settings: RolloutSettings = {
     ...given,
@@ -107,11 +119,12 @@ export async function prepareRollout(
     model,
     user,
     preset,
+    rank: grading === null ? null : groupRanking(grading),
     redact,
     connect: async (cancel, journal, { url, ...options } = {}) => {
-      await Promise.all(chatModels(settings, context.env).map((one) => checkChatModel(one, cancel)));
+      await Promise.all(chatModels(settings, context, grading !== null).map((one) => checkChatModel(one, cancel)));
       const at = url === undefined ? policy : choosePolicy(settingsAt(url, given), context);
-      const parts = { settings, environment, user, strategy, model, preset };
+      const parts = { settings, environment, user, strategy, model, grading, preset };
       const connected = await connectPolicy(at, parts, { ...options, context, cancel });
       if (preset !== null) return connected;
       const data = given.data === null ? null : resolve(context.cwd, given.data);
@@ -134,14 +147,25 @@ function settingsAt(url: string, given: RolloutSettings): RolloutSettings {
 }
 
 /** The models behind an address of the user's own, which can be checked before an episode runs. */
-function chatModels(settings: RolloutSettings, variables: Surroundings["env"]): Parameters<typeof checkChatModel>[0][] {
+function chatModels(
+  settings: RolloutSettings,
+  { env: variables, parts }: Surroundings,
+  isJudged: boolean,
+): Parameters<typeof checkChatModel>[0][] {
+  const { judgeUrl, judgeModel, judgeApiKeyEnv } = settings;
   const { userUrl, userModel, userApiKeyEnv, agentUrl, agentModel, agentApiKeyEnv, replayUsers } = settings;
-  const served = (part: "user" | "agent", url: string | null, model: string | null, variable: string | null) =>
+  const served = (
+    part: "user" | "agent" | "judge",
+    url: string | null,
+    model: string | null,
+    variable: string | null,
+  ) =>
     url === null || model === null
       ? []
       : [{ part, url, model, apiKey: readKey(variables, variable, `--${part}-api-key-env`), variables }];
   return [
     ...(replayUsers === null ? served("user", userUrl, userModel, userApiKeyEnv) : []),
     ...served("agent", agentUrl, agentModel, agentApiKeyEnv),
+    ...(isJudged && parts?.judgeModel === undefined ? served("judge", judgeUrl, judgeModel, judgeApiKeyEnv) : []),
   ];
 }

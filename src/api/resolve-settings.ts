@@ -88,9 +88,11 @@ const neverShown: ReadonlySet<SettingName> = new Set([
   "apiKeyEnv",
   "agentApiKeyEnv",
   "userApiKeyEnv",
+  "judgeApiKeyEnv",
   "url",
   "agentUrl",
   "userUrl",
+  "judgeUrl",
   "samplingExtra",
 ]);
 
@@ -113,7 +115,7 @@ export function resolveSettings(
   return Object.fromEntries(settingNames.map((name) => [name, valueOf(name)])) as RolloutSettings;
 }
 
-const addresses: ReadonlySet<SettingName> = new Set(["url", "userUrl"]);
+const addresses: ReadonlySet<SettingName> = new Set(["url", "userUrl", "judgeUrl"]);
 
 /** One entry a setting, named as in a configuration file. */
 export function settingsRecord(settings: RolloutSettings): Record<string, unknown> {

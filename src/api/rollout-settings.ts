@@ -295,6 +295,26 @@ export const rolloutSettings = {
       "replay the users of such a file, without a model; tasks, trials and seed must be those of the recording",
     ),
   }),
+  ...section("Grading", {
+    rubric: file.help(
+      "a model scores each episode by a rubric: a module whose default export is one, or a JSON file (default: what the environment is defined with)",
+    ),
+    ranking: text("<on|off|file>", "on, off or a JSON file").help(
+      "a model compares the episodes of each group and scores them from 0 to 1 (default: what the environment is defined with)",
+    ),
+    environmentWeight: number("<w>", null, { min: 0 }).help(
+      "weight of the environment's own reward beside the models that grade; 0: a metric alone (default: the definition's, or 0)",
+    ),
+    judgeModel: named("a model").help(
+      "model that grades by rubric and ranking, and with eval attributes the failures which no rule explains: provider/model, or its name at --judge-url",
+    ),
+    judgeUrl: chatAddress.help("OpenAI-compatible server of that model"),
+    judgeApiKeyEnv: variable.help("environment variable with its key"),
+    judgeTemperature: number("<t>", 0, { min: 0 }).help("of that model; 1: left to its server"),
+    judgeCache: file.help(
+      "answers of the judge by what it was asked: those in the file are not requested again, new ones are added; without --judge-model all must be there",
+    ),
+  }),
   ...section("Limits", {
     maxTurns: whole(30).help("turns of an episode"),
     maxSampledTokens: whole().help("sampled tokens of an episode (default: no bound of its own)"),

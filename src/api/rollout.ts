@@ -179,6 +179,7 @@ export async function rolloutFrom(
       watch = watched;
       const parts = {
         ...{ runEpisode: watched.runEpisode, store: watched.store },
+        rank: prepared.rank,
         exportSamples: writesSamples(place, prepared) ? exporterFor(prepared) : () => [],
         ...(earlier === null ? {} : { decided: earlier.decided }),
       };

@@ -166,6 +166,11 @@ async function openService(
   const { environment, redact } = prepared;
   const settings = { ...prepared.settings, out: folder };
   if (resume !== null) checkSameSettings(resume, settings);
+  if (prepared.rank !== null) {
+    throw new ConfigurationError(
+      "Cannot serve rollouts with a ranking: episodes of requests are handed over as they end; give --ranking off, and --rubric if you like.",
+    );
+  }
   if (prepared.model === null) {
     throw new ConfigurationError(
       "Cannot serve rollouts of an agent behind an API: it has no tokens to train; name --model.",

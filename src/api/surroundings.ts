@@ -9,6 +9,9 @@ import {
   ConfigurationError,
   type Engine,
   type EnvironmentSource,
+  type Judge,
+  type Ranking,
+  type Rubric,
   type UserSource,
 } from "../core/index.ts";
 import type { GroupFilter } from "../rollout/index.ts";
@@ -28,6 +31,9 @@ export type GivenParts = {
   readonly agentModel?: ChatAgent;
   readonly strategy?: AgentStrategy;
   readonly user?: UserSource;
+  readonly rubric?: Rubric;
+  readonly ranking?: Ranking;
+  readonly judgeModel?: Judge;
   readonly filter?: readonly GroupFilter[];
 };
 

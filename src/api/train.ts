@@ -6,7 +6,7 @@ import { setMaxListeners } from "node:events";
 import { mkdir, writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join, resolve } from "node:path";
-import { ConfigurationError, lookIntoEnvironment, type Taskset } from "../core/index.ts";
+import { ConfigurationError, type Grading, lookIntoEnvironment, type Taskset } from "../core/index.ts";
 import { createEmbeddedEngine } from "../engines/embedded/index.ts";
 import {
   CloningLearner,
@@ -28,9 +28,10 @@ import {
   runTraining,
 } from "../learner/index.ts";
 import { loadKernels, readCheckpoint } from "../learner/model/index.ts";
-import { episodeRunner } from "../rollout/index.ts";
+import { episodeRunner, groupRanking } from "../rollout/index.ts";
 import { chooseModel, modelPath, withShippedModel } from "./choose-model.ts";
 import { samplingOf } from "./choose-policy.ts";
+import { chooseGrading } from "./choose-graders.ts";
 import { chooseStrategy, chooseUser } from "./choose-user.ts";
 import { checkSplit, loadEnvironment } from "./load-environment.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
@@ -40,6 +41,7 @@ import { type RolloutSettings, rolloutSettings, readTaskList } from "./rollout-s
 import { keyOf, readFlag, readFlags } from "./setting.ts";
 import { type TrainSettings, trainSettings } from "./train-settings.ts";
 import { newFolder } from "./rollout.ts";
+import { redactorFor } from "./secrets.ts";
 
 /**
  * Options of {@link train}: the settings of the command `train` by their flags' names in camelCase, and those of the rollouts
@@ -115,21 +117,27 @@ export async function trainFrom(
   });
   try {
     const { user, strategy, renderer } = prepared;
-    const runEpisode = makeRunner(
-      { environment, user, engine, renderer, strategy },
-      {
-        sampling: samplingOf(base),
-        // Every turn has a seed of its own, so that a run can be repeated and a resumed one continues alike.
-        seedTurns: true,
-        limits: {
-          maxTurns: base.maxTurns,
-          maxSampledTokens: base.maxSampledTokens,
-          maxContextTokens: checkpoint.config.contextLength,
+    const runnerOf = (grading: Grading | undefined) =>
+      makeRunner(
+        { environment, user, engine, renderer, strategy, grading },
+        {
+          sampling: samplingOf(base),
+          // Every turn has a seed of its own, so that a run can be repeated and a resumed one continues alike.
+          seedTurns: true,
+          limits: {
+            maxTurns: base.maxTurns,
+            maxSampledTokens: base.maxSampledTokens,
+            maxContextTokens: checkpoint.config.contextLength,
+          },
         },
-      },
-    );
+      );
+    const { grading } = prepared;
+    const runEpisode = runnerOf(grading ?? undefined);
+    // What was learnt is measured by the environment, where it grades; no judge is paid for that.
+    const evaluate = grading === null || grading.environmentWeight === null ? runEpisode : runnerOf(undefined);
+    const rank = grading === null ? null : groupRanking(grading);
     const publish: PolicyParts["publish"] = (weights, version) => engine.updateWeights(weights, version);
-    const parts = { ...{ trainer, runEpisode, publish }, taskset: prepared.trainTasks, order: prepared.order };
+    const parts = { ...{ trainer, runEpisode, rank, publish }, taskset: prepared.trainTasks, order: prepared.order };
     const reference = prepared.checkpoint.weights;
     const learner = await createLearner(given, { ...parts, reference }, { base, modelFolder, state, sabotage });
     if (saved === null) {
@@ -152,7 +160,7 @@ export async function trainFrom(
       message: `${environment.name} (${split}), ${modelFolder}, ${algorithm}; writing to ${folder}`,
     });
     const result = await runTraining({
-      ...{ learner, trainer, runEpisode, heldOut, endTokenId, saved, drain, signal, onEvent },
+      ...{ learner, trainer, runEpisode: evaluate, heldOut, endTokenId, saved, drain, signal, onEvent },
       ...{ minutes, steps, evalEvery, checkpointEvery, seed: base.seed, folder: place },
       modelFolder: resolve(surroundings.cwd, modelFolder),
       title: `${environment.name}: ${algorithm}, pass rate at temperature 1`,
@@ -251,6 +259,9 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
     chooseUser(base, environment, surroundings),
     chooseStrategy(base, environment, surroundings),
   ]);
+  const redact = redactorFor(surroundings.env, { variables: [base.judgeApiKeyEnv], urls: [base.judgeUrl] });
+  const graded = { ...base, groupSize: settings.groupSize };
+  const grading = await chooseGrading(graded, environment, { ...surroundings, redact });
   if (tokenizer.vocabularySize > checkpoint.config.vocabularySize) {
     throw new ConfigurationError(
       `Cannot train "${modelFolder}": its tokenizer has ${tokenizer.vocabularySize} tokens, its config.json says ` +
@@ -277,7 +288,7 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
   const heldOut: HeldOutTasks = { taskset, final, periodic: final.slice(0, evalTasks), kindOf };
   const order = createTaskOrder({ indexes: trained, kindOf: (index) => kindOf(trainTasks, index), seed: base.seed });
   const endTokenId = renderer.stopTokenIds[0] ?? 0;
-  return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, trainTasks, order, heldOut, endTokenId }; // prettier-ignore
+  return { base, environment, split, modelFolder, checkpoint, renderer, user, strategy, grading, trainTasks, order, heldOut, endTokenId }; // prettier-ignore
 }
 
 /** Where there is one split alone, its first tasks are kept for evaluation, a third of them at most. */

@@ -118,6 +118,11 @@ export type ChatReply = {
 export type ChatOptions = {
   /** What the model may call. Default: none. */
   readonly tools?: readonly Tool[];
+  /**
+   * JSON Schema that the text of the reply is to follow, with a name; a server that knows no `response_format` refuses it, and
+   * providers of the library never see it, so the text must be checked in any case. Default: any text.
+   */
+  readonly format?: { readonly name: string; readonly schema: object } | null;
   /** For models that can sample by a seed. Default: their own randomness. */
   readonly seed?: number | null;
   readonly signal?: AbortSignal | undefined;

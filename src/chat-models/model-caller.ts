@@ -68,9 +68,9 @@ export function createModelCaller(model: ChatModel, part: ModelPart, limits: Cal
   const what = askingOf(part, `"${model.name}"`);
 
   const callOnce = async (messages: readonly ChatMessage[], options: AskOptions): Promise<ChatReply> => {
-    const { signal, meter, tools = [], seed = null } = options;
+    const { signal, meter, tools = [], seed = null, format = null } = options;
     try {
-      const reply = await withDeadline((ends) => model.complete(messages, { tools, seed, signal: ends }), {
+      const reply = await withDeadline((ends) => model.complete(messages, { tools, seed, format, signal: ends }), {
         timeoutMs,
         clock,
         signal,

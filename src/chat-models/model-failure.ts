@@ -1,10 +1,10 @@
-// The failures of models behind an API, as simulated users or agents: which code an HTTP status means, which can pass by
+// The failures of models behind an API, as simulated users, agents or judges: which code an HTTP status means, which can pass by
 // themselves, how long to wait, and what messages may say.
 
 import { AttributedError, type Boundary } from "../core/index.ts";
 
 /** The part of a model in an episode. */
-export type ModelPart = "user" | "agent";
+export type ModelPart = "user" | "agent" | "judge";
 
 /** The part of a model, and its name in messages. */
 export type ModelRole = {
@@ -44,12 +44,14 @@ const retryableCodes: ReadonlySet<string> = new Set<ModelFailureCode>([
 
 /** An agent behind an API stands where the engine stands in training. */
 export function boundaryOf(part: ModelPart): Boundary {
-  return part === "user" ? "user" : "engine";
+  return ({ user: "user", agent: "engine", judge: "grader" } as const)[part];
 }
+
+const replies: Readonly<Record<ModelPart, string>> = { user: "a line", agent: "a reply", judge: "a verdict" };
 
 /** What could not be done: `get a line from user model "m"`. */
 export function askingOf(part: ModelPart, where: string): string {
-  return part === "user" ? `get a line from user model ${where}` : `get a reply from agent model ${where}`;
+  return `get ${replies[part]} from ${part} model ${where}`;
 }
 
 /** A fault of the model. `cause` is text, never the error below: that one may hold headers, and headers hold keys. */

@@ -43,7 +43,7 @@ export function openAiChat(options: NamedModelOptions & { readonly url: string }
   const { temperature, topP: top_p, maxNewTokens: max_tokens } = sampling;
   return {
     name: model,
-    complete: async (messages, { tools = [], seed = null, signal } = {}) => {
+    complete: async (messages, { tools = [], seed = null, format = null, signal } = {}) => {
       // What is undefined is left out.
       const body = JSON.stringify({
         model,
@@ -53,6 +53,9 @@ export function openAiChat(options: NamedModelOptions & { readonly url: string }
         top_p,
         max_tokens,
         ...(seed === null ? {} : { seed }),
+        ...(format === null
+          ? {}
+          : { response_format: { type: "json_schema", json_schema: { ...format, strict: true } } }),
         ...extraBody,
       });
       const request = { base, method: "POST", path: "/chat/completions", headers: sent, body } as const;

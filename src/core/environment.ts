@@ -3,6 +3,7 @@
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { Tool } from "./message.ts";
+import type { Ranking, Rubric } from "./rubric.ts";
 
 /** Something the user can tell on request. A user who does not know says so in `answers`, or tells what else helps. */
 export type AgendaSlot = {
@@ -195,6 +196,11 @@ export interface EnvironmentSource {
    * @default "replay"
    */
   readonly resume?: "replay" | "restart";
+  /**
+   * Models that grade beside `grade` of its environments; who they are is the run's. `gradeWeight`: of the environment's own
+   * reward, `null` where it has none. @default none
+   */
+  readonly graders?: { readonly gradeWeight: number | null; readonly use: readonly (Rubric | Ranking)[] };
   taskset(split: string): Taskset;
   /** In this process at once, elsewhere in time. What opens after `signal` has aborted is closed when it arrives. */
   open(task: Task, options?: OpenOptions): Environment | Promise<Environment>;

@@ -5,6 +5,7 @@ import type { ActionProblem, Decision } from "./agent.ts";
 import type { EngineUsage } from "./engine.ts";
 import type { Grade, ToolResult, Task } from "./environment.ts";
 import type { Attempt, Failure, Outcome, StopReason } from "./failure.ts";
+import type { Judgement } from "./judge.ts";
 import type { Message } from "./message.ts";
 import type { ParsedAction } from "./renderer.ts";
 import type { DroppedTokens, Sample, Trajectory, Turn } from "./turn.ts";
@@ -76,8 +77,17 @@ export type EpisodeEvent =
   | {
       readonly type: "restart";
       readonly turns: readonly number[];
-      readonly usage: { readonly agent: ModelUsage; readonly user: ModelUsage };
+      readonly usage: { readonly agent: ModelUsage; readonly user: ModelUsage; readonly judge: ModelUsage };
     }
+  /** A model was asked in the course of grading. */
+  | {
+      readonly type: "judgement";
+      readonly judgement: Judgement;
+      /** Of a ranking: ids of the episodes in the order in which they were shown; `null`: the judge was shown this one alone. */
+      readonly ranked: readonly string[] | null;
+      readonly durationMs: number;
+    }
+  /** The last one counts: a ranking of the group makes another of what each episode earned by itself. */
   | { readonly type: "grade"; readonly grade: Grade; readonly durationMs: number }
   /** The environment could not be closed, which is none of the episode's faults: something may be left behind. */
   | { readonly type: "close-failure"; readonly failure: Failure }

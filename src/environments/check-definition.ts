@@ -47,6 +47,17 @@ const listOfSome = <Item extends z.ZodType>(item: Item) =>
   z.array(item, "a list with at least 1 item").min(1, "a list with at least 1 item");
 const code = z.custom((value) => typeof value === "function", "a function");
 
+/** What `defineRubric` and `defineRanking` return; their fields were checked there. */
+const isMade = (value: unknown, types: readonly string[]): boolean =>
+  typeof value === "object" && value !== null && "type" in value && types.includes(String(value.type));
+const made = z.custom((value) => isMade(value, ["rubric", "ranking"]), "what defineRubric or defineRanking returned");
+const graders = z
+  .array(made, "a list")
+  .refine(
+    (all) => new Set(all.map((one) => (one as { readonly name?: unknown }).name)).size === all.length,
+    "a list of graders with names that differ",
+  );
+
 /** An unknown name is a misspelt one. */
 const object = <Shape extends z.ZodRawShape>(shape: Shape) =>
   z.strictObject(shape, {
@@ -94,6 +105,14 @@ const parameters = z
   .pipe(z.looseObject({ ...schemaParts, type: z.literal("object", '"object"').optional() }, "an object"));
 
 function definitionSchema() {
+  const weight = z.custom(
+    (value) => typeof value === "number" && value >= 0 && value < Infinity,
+    "a number of at least 0",
+  );
+  const grade = z.custom(
+    (value) => typeof value === "function" || isMade(value, ["rubric"]),
+    "a function, or what defineRubric returned,",
+  );
   // Tasks often share one state.
   const known = new Set<unknown>();
   const state = z.unknown().superRefine((value, context) => {
@@ -104,7 +123,9 @@ function definitionSchema() {
   const tool = object({ description: text, parameters, run: code, endsEpisode: z.boolean("true or false").optional() });
   const task = object({ state, instruction: text.optional(), agenda: agenda.optional() });
   return object({
-    ...{ name, guidelines: text, tools: record(tool), tasks: record(list(task)), grade: code },
+    ...{ name, guidelines: text, tools: record(tool), tasks: record(list(task)), grade },
+    graders: graders.optional(),
+    gradeWeight: weight.optional(),
     setup: code.optional(),
     teardown: code.optional(),
     resume: z.enum(["replay", "restart"], '"replay" or "restart"').optional(),

@@ -13,6 +13,7 @@ import type {
   Taskset,
   ToolResult,
 } from "../core/environment.ts";
+import type { Ranking, Rubric } from "../core/rubric.ts";
 import { AttributedError, messageOf } from "../core/failure.ts";
 import { type Tool, toolFromDefinition } from "../core/message.ts";
 import { createTaskset } from "../core/taskset.ts";
@@ -74,19 +75,26 @@ export type EnvironmentDefinition<State, Resource = undefined> = {
   readonly tasks: Readonly<Record<string, readonly TaskSpec<State>[]>>;
   /**
    * Reward of a finished episode, a finite number; may be asynchronous. What it throws, and any other value, is a failure of
-   * that episode at boundary "grader". Default for an episode cut off by a limit: 0, without asking.
+   * that episode at boundary "grader". Default for an episode cut off by a limit: 0, without asking. A rubric in its place: a
+   * model grades, cut-off episodes too.
    */
-  grade(
-    this: void,
-    episode: {
-      readonly state: State;
-      readonly initial: State;
-      readonly said: readonly string[];
-      readonly signal: AbortSignal;
-      readonly resource: Resource;
-    },
-  ): number | Promise<number>;
+  readonly grade: GradeFunction<State, Resource> | Rubric;
+  /** Rubrics and a ranking that grade beside `grade`; each value is a metric, the reward their mean by weight. @default none */
+  readonly graders?: readonly (Rubric | Ranking)[];
+  /** Weight of what `grade` returns, among those of `graders`. At least 0. @default 1 */
+  readonly gradeWeight?: number;
 };
+
+type GradeFunction<State, Resource> = (
+  this: void,
+  episode: {
+    readonly state: State;
+    readonly initial: State;
+    readonly said: readonly string[];
+    readonly signal: AbortSignal;
+    readonly resource: Resource;
+  },
+) => number | Promise<number>;
 
 /** Of what a tool returns: values and characters. Far beyond what a policy is shown of it. */
 const largestResult = 50_000_000;
@@ -121,12 +129,15 @@ export function defineEnvironment<State, Resource>(
         return { id: `${name}:${split}:${index}`, environment: name, split, index, contentHash, instruction, agenda };
       },
     });
+  const { grade, graders = [], gradeWeight = 1 } = definition;
+  const use = typeof grade === "function" ? graders : [grade, ...graders];
   return {
     name,
     splits,
     users,
     argumentErrors: "loop",
     ...(definition.resume === undefined ? {} : { resume: definition.resume }),
+    ...(use.length === 0 ? {} : { graders: { use, gradeWeight: typeof grade === "function" ? gradeWeight : null } }),
     taskset,
     open: (task, options = { seed: 0, ...unending() }) => {
       const spec = definition.tasks[task.split]?.[task.index];
@@ -186,7 +197,8 @@ function createEnvironment<State, Resource>(
       said.push(utterance);
     },
     grade: ({ outcome }, options = unending()) => {
-      if (outcome !== "completed") return gradeOf(0);
+      // Of a rubric, nothing is known here: its judge is asked beside this.
+      if (outcome !== "completed" || typeof definition.grade !== "function") return gradeOf(0);
       // What the grader does to them is gone when it is called again.
       const episode = { state, initial: structuredClone(initial), said: [...said] };
       const reward = definition.grade(Object.assign(withResource(options, resource), episode));

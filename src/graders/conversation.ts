@@ -19,7 +19,7 @@ export type ConversationStep =
 export type Conversation = readonly ConversationStep[];
 
 /** The conversation of an episode. */
-export function conversationOf(episode: Episode): Conversation {
+export function conversationOf(episode: Pick<Episode, "events">): Conversation {
   const steps: ConversationStep[] = [];
   let call: { readonly name: string; readonly arguments: JsonObject } | null = null;
   for (const event of episode.events) {

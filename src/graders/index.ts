@@ -1,5 +1,5 @@
-// Public entry of the graders: what results mean. Statistics over trials, scores of episodes and of recorded runs, and
-// who caused a failure. No grader here computes the reward of an environment, and none changes one.
+// Public entry of the graders: models that grade, and what results mean: statistics over trials, scores of episodes and of
+// recorded runs, and who caused a failure. The reward of an environment is its own.
 
 export {
   type Conversation,
@@ -28,8 +28,19 @@ export {
   faults,
   isForeignFault,
 } from "./fault-attribution.ts";
+export { createJudge, type JudgeModelOptions, replayingJudge } from "./judge.ts";
+export { type CachedAnswer, type JudgeCache, openJudgeCache } from "./judge-cache.ts";
 export { type Agreement, agreementOf, type LabelFile, readLabels } from "./labels.ts";
 export { createFaultGrader, type FaultGrader, judgeFault, type JudgeModel, type JudgeOptions } from "./model-judge.ts";
+export { groupRanker } from "./ranking.ts";
+export {
+  type CriterionDefinition,
+  defineRanking,
+  defineRubric,
+  type JudgedDefinition,
+  type RubricDefinition,
+  rubricGrader,
+} from "./rubric.ts";
 export { readTauResults, tauResult, tauResultsText } from "./recorded-runs.ts";
 export {
   commonTrials,

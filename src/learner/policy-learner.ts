@@ -4,7 +4,7 @@
 
 import type { Taskset, Task, Episode } from "../core/index.ts";
 import { deriveSeed, createRandom } from "../lib/random.ts";
-import { type FinishedEpisode, type RunEpisode, runGroups } from "../rollout/index.ts";
+import { type FinishedEpisode, type RankGroup, type RunEpisode, runGroups } from "../rollout/index.ts";
 import {
   type Baseline,
   weighSamples,
@@ -51,6 +51,8 @@ export type PolicyParts = {
   readonly trainer: Trainer;
   /** Samples from the weights that were published last, and seeds every turn. */
   readonly runEpisode: RunEpisode;
+  /** Compares the episodes of a group. Default: each has the reward of its own grade. */
+  readonly rank?: RankGroup | null;
   readonly taskset: Taskset;
   readonly order: TaskOrder;
   /** Publishes weights to the engine; resolves when it samples from them. */
@@ -212,7 +214,7 @@ const worthAWave = 0.25;
  * tasks take its place, wave after wave, up to a bound. Waves make the outcome independent of which episode ends first.
  */
 async function collectGroups(
-  { runEpisode, taskset, order }: PolicyParts,
+  { runEpisode, rank = null, taskset, order }: PolicyParts,
   { groups, groupSize, maxGroups, seed, credit, creditDiscount = 1 }: PolicyOptions,
   state: LearnerState,
   signal: AbortSignal,
@@ -229,7 +231,7 @@ async function collectGroups(
       // A task may come up again after all others did: then it is another group.
       return { groupId: `${task.id}@${groupIndex}`, task, groupIndex };
     });
-    const finished = await runGroups(plans, { runEpisode, groupSize, seed, signal });
+    const finished = await runGroups(plans, { runEpisode, rank, groupSize, seed, signal });
     for (const { plan, members } of finished) {
       const episodes = members.map((member) => member.finished);
       const rewards = episodes.flatMap(({ episode }) => episode.reward ?? []);

@@ -5,6 +5,7 @@
 //   group:    opened ─► in flight ─► last episode finished ─► handed over
 //                          └─ cut off, surplus, stale: running episodes are cancelled, the rest is not started
 //   episode:  started ─► finished ─► stored, and its place is free once the owner has it
+//                            └─ of a group that is compared: held until then, its place free at once
 //
 // No group starves: a free place goes to the oldest open group that has an episode to start, and a new group is opened only when
 // none has.
@@ -17,6 +18,7 @@ import type { RunStore } from "../store/index.ts";
 import { type AdaptiveConcurrency, createEpisodeLimit, type EpisodeLimit } from "./concurrency/episode-limit.ts";
 import type { FinishedEpisode, RunEpisode } from "./episode-runner.ts";
 import type { EpisodeOptions, EpisodeParts } from "./episode/episode-options.ts";
+import type { RankGroup } from "./rank-group.ts";
 import { runEpisode } from "./episode/run-episode.ts";
 import {
   episodeKey,
@@ -51,6 +53,8 @@ export type SchedulerOptions = {
   readonly isUnbounded?: () => boolean;
   /** Default: nothing is recorded. */
   readonly store?: GroupStore | undefined;
+  /** Compares the episodes of a group that has ended, before they are stored. Default: each has the reward of its own grade. */
+  readonly rank?: RankGroup | null | undefined;
   /** Default: no rows. */
   readonly exportSamples?: ExportSamples | undefined;
   readonly clock: Clock;
@@ -94,6 +98,8 @@ export class GroupScheduler {
   #busy = 0;
   #startsEpisodes = true;
   #isCancelled = false;
+  /** Aborts comparisons of groups. */
+  readonly #cancelled = new AbortController();
   #isPumping = false;
   #resolveIdle: () => void = () => undefined;
   #fault: { readonly error: unknown } | null = null;
@@ -188,6 +194,7 @@ export class GroupScheduler {
   cancel(): void {
     this.#isCancelled = true;
     this.#startsEpisodes = false;
+    this.#cancelled.abort(new Error("The run was cancelled."));
     for (const group of this.#open) {
       for (const controller of group.running) controller.abort(new Error("The run was cancelled."));
     }
@@ -271,7 +278,7 @@ export class GroupScheduler {
   }
 
   async #run(group: OpenGroup, sampleIndex: number, signal: AbortSignal): Promise<void> {
-    const { runEpisode: run, store, onEvent, onRecorded, onEpisode, seed } = this.#options;
+    const { runEpisode: run, store, onEvent, onRecorded, onEpisode, seed, rank = null } = this.#options;
     const { plan } = group;
     const finished = await run(plan.task, {
       ...episodeKey(plan, sampleIndex, seed),
@@ -283,16 +290,22 @@ export class GroupScheduler {
       ...(onRecorded === undefined ? {} : { onRecorded: (event) => onRecorded(event, plan) }),
     });
     if (finished === null) return;
-    const { episode, origin } = finished;
-    // An episode that a cancelled run aborted has not ended: its events are in the journal, and a later process resumes it.
-    const isUnfinished = this.#isCancelled && episode.stopReason === "cancelled";
-    if (origin !== "stored" && !isUnfinished) await store?.append(episode);
-    onEpisode?.(finished);
+    const { episode } = finished;
+    // Held until its group is compared; that of a cancelled run is compared by a later process.
+    const isHeld = rank !== null;
+    if (!isHeld && this.#isToStore(finished)) await store?.append(episode);
+    if (!isHeld || this.#isCancelled) onEpisode?.(finished);
     group.members.push({ sampleIndex, finished });
     if (episode.reward === null && group.replacementsLeft > 0) {
       group.replacementsLeft--;
       group.waiting.push(group.nextReplacement++);
     }
+  }
+
+  #isToStore({ episode, origin }: FinishedEpisode): boolean {
+    // An episode that a cancelled run aborted has not ended: its events are in the journal, and a later process resumes it.
+    const isUnfinished = this.#isCancelled && episode.stopReason === "cancelled";
+    return origin !== "stored" && !isUnfinished;
   }
 
   /** Hands the group over when `episode` was its last, and makes room for others. Never rejects. */
@@ -316,7 +329,29 @@ export class GroupScheduler {
     this.#open.splice(place, 1);
     group.cancelCutoff?.();
     const members = group.members.toSorted((left, right) => left.sampleIndex - right.sampleIndex);
-    await this.#options.onGroup({ plan: group.plan, members, ending: group.ending });
+    const finished: FinishedGroup = { plan: group.plan, members, ending: group.ending };
+    const { rank = null } = this.#options;
+    const compared = rank === null ? finished : await this.#compare(rank, finished);
+    if (compared !== null) await this.#options.onGroup(compared);
+  }
+
+  /** Compares and stores the episodes of a group; `null`: the run was cancelled before. */
+  async #compare(rank: RankGroup, group: FinishedGroup): Promise<FinishedGroup | null> {
+    const { store, seed, onEvent, onEpisode } = this.#options;
+    const { signal } = this.#cancelled;
+    const compared = await rank(group, { seed, signal }).catch((error: unknown) => {
+      if (signal.aborted) return null;
+      throw error;
+    });
+    // In their order: the ranking is recorded with the first of them.
+    for (const [place, { finished }] of (compared?.members ?? []).entries()) {
+      const isNew = finished !== group.members[place]!.finished;
+      const judged = finished.episode.events.find((event) => event.type === "judgement" && event.ranked !== null);
+      if (isNew && judged !== undefined) onEvent?.(judged, group.plan);
+      if (this.#isToStore(finished)) await store?.append(finished.episode);
+      onEpisode?.(finished);
+    }
+    return compared;
   }
 
   #fail(error: unknown): void {
@@ -326,7 +361,7 @@ export class GroupScheduler {
   }
 }
 
-export type RunGroupsOptions = Pick<SchedulerOptions, "runEpisode" | "store" | "onEpisode"> & {
+export type RunGroupsOptions = Pick<SchedulerOptions, "runEpisode" | "store" | "rank" | "onEpisode"> & {
   /** Episodes of a group, at least 1. */
   readonly groupSize: number;
   /** Of the run: seeds of episodes derive from it, their group's id and their place in the group. Default: 0. */

@@ -59,6 +59,8 @@ export {
   runGroups,
   type RunGroupsOptions,
 } from "./group-scheduler.ts";
+export { combineGrades, digestOf } from "./grading.ts";
+export { groupRanking, type RankGroup } from "./rank-group.ts";
 export {
   dropZeroSignal,
   type EpisodePosition,

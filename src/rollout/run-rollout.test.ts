@@ -92,6 +92,8 @@ describe("runRollout()", () => {
       agentCost: 0,
       userModelCalls: 0,
       userCost: 0,
+      judgeModelCalls: 0,
+      judgeCost: 0,
       concurrency: 64,
       elapsedMs: 1,
     });

@@ -12,6 +12,7 @@ import { type Clock, systemClock } from "../lib/clock.ts";
 import { requireWhole } from "../lib/options.ts";
 import type { AdaptiveConcurrency } from "./concurrency/episode-limit.ts";
 import type { RunEpisode } from "./episode-runner.ts";
+import type { RankGroup } from "./rank-group.ts";
 import { GroupQuota, type QuotaOptions } from "./group-quota.ts";
 import { type ExportSamples, GroupScheduler, type GroupStore } from "./group-scheduler.ts";
 import {
@@ -43,6 +44,8 @@ export type RolloutParts = {
   /** Groups that the store holds from an earlier process, by id: their episodes are counted, nothing is decided again. Default: none. */
   readonly decided?: ReadonlyMap<string, GroupRecord>;
   readonly exportSamples: ExportSamples;
+  /** Compares the episodes of each group before they are stored. Default: each has the reward of its own grade. */
+  readonly rank?: RankGroup | null;
 };
 
 export type RolloutOptions = {

@@ -81,6 +81,10 @@ export type RunTotals = {
   readonly userModelCalls: number;
   /** US dollars; `null` when a price is unknown. */
   readonly userCost: number | null;
+  /** Of models that grade. */
+  readonly judgeModelCalls: number;
+  /** US dollars; `null` when a price is unknown. */
+  readonly judgeCost: number | null;
   /** Episodes that may be in flight now. */
   readonly concurrency: number;
   /** Of this process. */
@@ -143,6 +147,7 @@ export class TotalsCounter {
   #rewardSum = 0;
   #agentUsage = freeUsage;
   #userUsage = freeUsage;
+  #judgeUsage = freeUsage;
 
   constructor(planned: Planned, now: () => number) {
     this.#planned = planned;
@@ -167,6 +172,9 @@ export class TotalsCounter {
       if (event.turn.deviation !== null) add(counted.deviations, event.turn.deviation);
     } else if (event.type === "user-line") {
       this.#userUsage = addUsage(this.#userUsage, event.line.usage);
+    } else if (event.type === "judgement") {
+      this.#judgeUsage = addUsage(this.#judgeUsage, event.judgement.usage);
+      counted.retries += event.judgement.attempts.length;
     } else if (event.type === "agent-reply") {
       counted.turns++;
       counted.retries += event.attempts.length;
@@ -188,6 +196,7 @@ export class TotalsCounter {
     if (event.type === "restart") {
       this.#agentUsage = addUsage(this.#agentUsage, event.usage.agent);
       this.#userUsage = addUsage(this.#userUsage, event.usage.user);
+      this.#judgeUsage = addUsage(this.#judgeUsage, event.usage.judge);
     }
     this.#counted.recordedTurns += this.#counted.turns - turns;
     this.#counted.recordedSampledTokens += this.#counted.sampledTokens - sampledTokens;
@@ -246,6 +255,8 @@ export class TotalsCounter {
       agentCost: this.#agentUsage.cost,
       userModelCalls: this.#userUsage.modelCalls,
       userCost: this.#userUsage.cost,
+      judgeModelCalls: this.#judgeUsage.modelCalls,
+      judgeCost: this.#judgeUsage.cost,
       concurrency,
       elapsedMs: this.#now() - this.#start,
     };

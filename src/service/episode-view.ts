@@ -128,6 +128,10 @@ export function viewEvent(event: EpisodeEvent): EventView {
       return { type, turns: event.turns };
     case "close-failure":
       return { type, failure: viewFailure(event.failure) };
+    case "judgement": {
+      const { grader, model, answer, failure: fault } = event.judgement;
+      return { type, grader, model, answer, failure: fault, duration_ms: event.durationMs };
+    }
     case "grade":
       return { type, reward: event.grade.reward, metrics: event.grade.metrics };
     case "episode-end":

@@ -41,7 +41,7 @@ export interface RunObserver {
 }
 
 /** A step of an episode that takes time. */
-export type Phase = "engine" | "agent-model" | "tool" | "user" | "grade";
+export type Phase = "engine" | "agent-model" | "tool" | "user" | "judge" | "grade";
 
 /** What every observer reads of an event: the step that it ends, and what its engine or model calls were. */
 export type EventFacts = {
@@ -73,6 +73,11 @@ export function factsOf(event: EpisodeEvent): EventFacts | null {
       return { ...plain, phase: "tool", durationMs: event.durationMs, turn: event.turn };
     case "user-line":
       return { ...plain, phase: "user", durationMs: event.durationMs };
+    case "judgement": {
+      const { attempts, usage } = event.judgement;
+      const tokens = { prompt: usage.inputTokens, sampled: usage.outputTokens, cached: null };
+      return { ...plain, phase: "judge", durationMs: event.durationMs, attempts, tokens };
+    }
     case "grade":
       return { ...plain, phase: "grade", durationMs: event.durationMs };
     case "episode-start":

@@ -58,6 +58,7 @@ export function createRunMetrics(): RunMetrics {
   const passed = counter("episodes_passed_total", "Graded episodes with reward 1.");
   const graded = counter("episodes_graded_total", "Graded episodes.");
   const groups = counter("groups_total", "Groups decided, by decision.", ["decision"]);
+  const judgeCost = counter("judge_cost_dollars_total", "What the judges cost, where the price is known.");
   const userCost = counter("user_cost_dollars_total", "What the simulated users cost, where the price is known.");
   const stale = histogram(
     "staleness_versions",
@@ -112,6 +113,9 @@ export function createRunMetrics(): RunMetrics {
           return;
         case "user-line":
           if (event.line.usage.cost !== null) userCost.inc(event.line.usage.cost);
+          return;
+        case "judgement":
+          if (event.judgement.usage.cost !== null) judgeCost.inc(event.judgement.usage.cost);
           return;
         case "grade":
           reward.observe(event.grade.reward);

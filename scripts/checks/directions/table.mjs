@@ -95,7 +95,8 @@ export const modules = {
     packages: { zod: "users/recording-user.ts" },
   },
   agents: { imports: ["core", "lib", "python-semantics"], packages: { ajv: "*" } },
-  graders: { imports: ["core", "python-semantics", "rollout"], packages: { zod: "graders/labels.ts" } },
+  // Judges are models behind an API.
+  graders: { imports: ["core", "python-semantics", "chat-models", "rollout"], packages: { zod: "*" } },
 
   // The loop of the file that this package began as, kept for comparison in one folder.
   "rollout/slime-tau": { imports: ["core", "python-semantics"], browser: true },
@@ -169,6 +170,7 @@ export const packageEntry = "index.ts";
  */
 export const openToTests = [
   "chat-models/fake-chat.test-helper.ts",
+  "graders/fake-judge.test-helper.ts",
   "parsers/formats/function-tags.ts",
   "http/engine-calls.test-helper.ts",
   "http/handler-client.test-helper.ts",

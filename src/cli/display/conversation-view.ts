@@ -54,6 +54,10 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
       return [colours.yellow(indent(`not closed: ${printable(shorten(event.failure.message, 200))}`))];
     case "exchange":
       return exchangeLines(event, view);
+    case "judgement": {
+      const { grader, model, answer, failure } = event.judgement;
+      return labelled(colours.magenta(`judge ${printable(model)}, ${grader}`), answer ?? failure?.message ?? "", view);
+    }
     case "episode-start":
     case "session":
     case "delivered":

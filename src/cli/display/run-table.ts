@@ -117,6 +117,7 @@ export function runTable(totals: RunTotals, colours: Colours): string[] {
   if (totals.closeFailures > 0) rows.push(["not closed", `${formatCount(totals.closeFailures)} environments`]);
   if (totals.cutResults > 0) rows.push(["cut results", `${formatCount(totals.cutResults)} of tools were too long`]);
   if (totals.agentModelCalls > 0) rows.push(["agent model", costText(totals.agentModelCalls, totals.agentCost)]);
+  if (totals.judgeModelCalls > 0) rows.push(["judge", costText(totals.judgeModelCalls, totals.judgeCost)]);
   if (totals.userModelCalls > 0) rows.push(["user model", costText(totals.userModelCalls, totals.userCost)]);
   return labelledRows(rows, colours).map((line) => `  ${line}`);
 }

@@ -5,6 +5,7 @@ import type { AgentStrategy } from "../../core/agent.ts";
 import { type Engine, defaultSampling, type SamplingParams } from "../../core/engine.ts";
 import type { EnvironmentSource } from "../../core/environment.ts";
 import type { EpisodeEvent } from "../../core/episode.ts";
+import type { Grading } from "../../core/grading.ts";
 import type { Renderer } from "../../core/renderer.ts";
 import type { UserSource } from "../../core/user.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
@@ -18,6 +19,8 @@ export type EpisodeParts = {
   readonly engine: Engine;
   readonly renderer: Renderer;
   readonly strategy: AgentStrategy;
+  /** Models that grade beside the environment. A ranking is the scheduler's: see `groupRanking`. Default: the environment alone. */
+  readonly grading?: Grading | undefined;
 };
 
 /** Limits of an episode. Every ending by a limit is "truncated" and graded. */

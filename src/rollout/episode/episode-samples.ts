@@ -44,18 +44,20 @@ function dropReason(episode: Episode): DroppedTokens["reason"] | null {
 }
 
 /** Usage of the models behind APIs in an episode, by role. */
-export type EpisodeUsage = { readonly agent: ModelUsage; readonly user: ModelUsage };
+export type EpisodeUsage = { readonly agent: ModelUsage; readonly user: ModelUsage; readonly judge: ModelUsage };
 
 /** Sums every call of an episode, retries and checks included. Nothing for an agent with an engine, or a user without a model. */
 export function episodeUsage({ events }: Pick<Episode, "events">): EpisodeUsage {
-  let [agent, user] = [freeUsage, freeUsage];
+  let [agent, user, judge] = [freeUsage, freeUsage, freeUsage];
   for (const event of events) {
     if (event.type === "agent-reply") agent = addUsage(agent, event.usage);
     if (event.type === "user-line") user = addUsage(user, event.line.usage);
     if (event.type === "restart") {
       agent = addUsage(agent, event.usage.agent);
       user = addUsage(user, event.usage.user);
+      judge = addUsage(judge, event.usage.judge);
     }
+    if (event.type === "judgement") judge = addUsage(judge, event.judgement.usage);
   }
-  return { agent, user };
+  return { agent, user, judge };
 }

@@ -42,8 +42,13 @@ export class RecordedEvents {
   ending(): Ending | null {
     const left = this.#events.slice(this.#next);
     const end = left.find((event) => event.type === "episode-end");
-    if (end === undefined || left.some((event) => event.type !== "grade" && event !== end)) return null;
+    if (end === undefined || left.some((event) => !isGrading(event) && event !== end)) return null;
     return { type: "ending", stopReason: end.stopReason, failure: end.failure };
+  }
+
+  /** Whether an episode that has ended was being graded when its process died, or was graded. */
+  isBeingGraded(): boolean {
+    return this.#events.slice(this.#next).every((event) => isGrading(event) || event.type === "episode-end");
   }
 
   /** Forgets the rest: the episode ends here, live. */
@@ -61,6 +66,10 @@ export class RecordedEvents {
   }
 }
 
+function isGrading({ type }: EpisodeEvent): boolean {
+  return type === "judgement" || type === "grade";
+}
+
 /** Of the events of all processes: a cancelled episode continues, and an event whose follower is missing is requested again. */
 function replayable(events: readonly EpisodeEvent[]): readonly EpisodeEvent[] {
   const uncancelled = events.filter(
@@ -69,6 +78,8 @@ function replayable(events: readonly EpisodeEvent[]): readonly EpisodeEvent[] {
   return uncancelled.filter((event, index) => {
     const next = uncancelled[index + 1]?.type;
     if (event.type === "agent-reply") return next === "decision" || next === "episode-end";
+    // A judge that failed is asked again, unless the episode failed with it.
+    if (event.type === "judgement") return event.judgement.failure === null || next === "episode-end";
     return event.type !== "grade" || next === "episode-end";
   });
 }

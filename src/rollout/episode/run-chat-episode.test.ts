@@ -126,6 +126,7 @@ describe("runChatEpisode()", () => {
     expect(episodeUsage(priced)).toEqual({
       agent: { modelCalls: 3, inputTokens: 30, outputTokens: 15, cost: 0.75 },
       user: { modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 },
+      judge: { modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 },
     });
     const unknown = await runScript(model(["One.", { text: "Two.", usage: { ...usage, cost: null } }]).chat, [
       "a",

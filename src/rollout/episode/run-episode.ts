@@ -7,9 +7,11 @@
 //                               └─ format error ─► feedback ─┘   ending ─► grade ─► close ─► episode
 
 import type { ChatAgent, Decision } from "../../core/agent.ts";
-import type { EnvironmentCallOptions, Grade, Task } from "../../core/environment.ts";
+import type { Ending as EndingToGrade, EnvironmentCallOptions, Grade, Task } from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
+import type { Verdict } from "../../core/grading.ts";
 import {
+  AttributedError,
   attribute,
   ConfigurationError,
   type Boundary,
@@ -28,6 +30,7 @@ import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { gradeTurns } from "../../trajectories/index.ts";
 import { type CheckedEnvironment, cutResult, openChecked, readTask, readUserLine } from "./checked-environment.ts";
 import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
+import { combineGrades, digestOf } from "../grading.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
 import { spokenLines, type EventOf, RecordedEvents } from "./recorded-events.ts";
 import { episodeUsage } from "./episode-samples.ts";
@@ -60,7 +63,9 @@ export async function runChatEpisode(
 }
 
 /** `actions` are this episode's own. */
-type RunParts = Pick<EpisodeParts, "environment" | "strategy" | "user"> & { readonly actions: ActionSource };
+type RunParts = Pick<EpisodeParts, "environment" | "strategy" | "user" | "grading"> & {
+  readonly actions: ActionSource;
+};
 
 type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result">;
 
@@ -139,17 +144,22 @@ class EpisodeRun {
   async run(): Promise<Episode> {
     let ending = await this.#converse().catch((error: unknown) => this.#endingOf(error));
     // A recorded episode that was cut short or diverged is not walked to its end.
-    if (this.#recorded.ending() === null) this.#recorded.drop();
+    const isWalkedOn = this.#recorded.ending() !== null || (ending.failure === null && this.#recorded.isBeingGraded());
+    if (!isWalkedOn) this.#recorded.drop();
     const environment = this.#environment;
     const outcome = outcomeOf(ending.stopReason);
     let grade: Episode["grade"] = null;
     if (environment !== null && (outcome === "completed" || outcome === "truncated")) {
       try {
+        const verdicts = await this.#judge(environment, { outcome });
         const graded = await this.#step("grade", "grader", async () => {
           const { result, durationMs } = await this.#timed("grader", () =>
             this.#ask("grade", (options) => environment.grade({ outcome }, options)),
           );
-          return { type: "grade", grade: this.#turnsGraded(result), durationMs };
+          const { grading } = this.#parts;
+          const own = this.#turnsGraded(result);
+          const whole = grading === undefined ? own : combineGrades(grading, own, verdicts);
+          return { type: "grade", grade: whole, durationMs };
         });
         if (graded.type === "ending") ending = graded;
         else {
@@ -183,6 +193,32 @@ class EpisodeRun {
     } catch (error) {
       throw faultAt("grader", "bad-result", `Cannot grade: ${messageOf(error)}`, { cause: error });
     }
+  }
+
+  /** Has the graders' judges asked, one after another. Throws their faults. */
+  async #judge({ guidelines }: CheckedEnvironment, ending: EndingToGrade): Promise<readonly Verdict[]> {
+    const verdicts: Verdict[] = [];
+    for (const grader of this.#parts.grading?.graders ?? []) {
+      const episode = { task: this.#task, guidelines, ending, events: this.#events };
+      const question = await this.#guard("grader", () => grader.question(episode));
+      const event = await this.#step("judgement", "grader", async () => {
+        // The judge has deadlines of its own, and waits its turn.
+        const { result: judgement, durationMs } = await this.#timed("grader", () =>
+          this.#deadlines.run((signal) => grader.judge.ask(question, { signal }), Infinity),
+        );
+        return { type: "judgement", judgement, ranked: null, durationMs };
+      });
+      if (event.type === "ending") throw this.#recorded.diverged("grader", "it ended before it was graded");
+      const { answer, failure, digest } = event.judgement;
+      if (digest !== digestOf(question)) {
+        throw this.#recorded.diverged("grader", `"${grader.name}" asks its judge something else`);
+      }
+      if (answer === null || failure !== null) {
+        throw failure === null ? new Error("The judge gave no answer.") : new AttributedError(failure);
+      }
+      verdicts.push(await this.#guard("grader", () => question.read(answer)));
+    }
+    return verdicts;
   }
 
   #endingOf(error: unknown): Ending {

@@ -4,6 +4,7 @@ import type { EpisodeEvent, GroupRecord, Task, Taskset } from "../../core/index.
 import type { Clock } from "../../lib/clock.ts";
 import type { AdaptiveConcurrency } from "../concurrency/episode-limit.ts";
 import type { FinishedEpisode, RunEpisode } from "../episode-runner.ts";
+import type { RankGroup } from "../rank-group.ts";
 import type { ExportSamples, GroupStore } from "../group-scheduler.ts";
 import type { GroupPolicy } from "../groups.ts";
 import type { TaskSource } from "../tasks.ts";
@@ -47,6 +48,8 @@ export type ProducerParts = {
   readonly earlier?: EarlierProduction;
   /** Rows of an episode of a group that is taken, for the store. Default: none. */
   readonly exportSamples?: ExportSamples;
+  /** Compares the episodes of each group before they are stored. Default: each has the reward of its own grade. */
+  readonly rank?: RankGroup | null;
 };
 
 export type ProducerOptions = {

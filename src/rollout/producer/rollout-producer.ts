@@ -103,7 +103,7 @@ export class RolloutProducer {
     this.#ended = new Promise((resolve) => {
       this.#resolveEnded = resolve;
     });
-    const { runEpisode, store, exportSamples } = parts;
+    const { runEpisode, store, exportSamples, rank } = parts;
     this.#scheduler = new GroupScheduler({
       runEpisode,
       seed: plan.seed,
@@ -114,6 +114,7 @@ export class RolloutProducer {
       isUnbounded: () => this.#order.isReopening,
       store,
       exportSamples,
+      rank,
       clock,
       nextGroup: () => this.#nextGroup(),
       onEvent: (event, group) => {

@@ -1,0 +1,53 @@
+// Grading beside the environment, as contracts: graders of one episode, and of a whole group. Their values and the environment's
+// reward become one reward by weight (`rollout/grading.ts`).
+
+import type { Ending, Task } from "./environment.ts";
+import type { Episode, EpisodeEvent } from "./episode.ts";
+import type { Judge, Question } from "./judge.ts";
+
+/** What a grader found of one episode. */
+export type Verdict = {
+  /** From 0 to 1. */
+  readonly value: number;
+  /** Beside the value itself, whose metric is the grader's name. Finite. */
+  readonly metrics: Readonly<Record<string, number>>;
+  /** For people. */
+  readonly log: string;
+};
+
+/** An episode that has ended and is graded now. */
+export type EpisodeToGrade = {
+  readonly task: Task;
+  readonly guidelines: string;
+  readonly ending: Ending;
+  readonly events: readonly EpisodeEvent[];
+};
+
+type JudgedBy<Shown> = {
+  /** Unique among the graders of an episode; a metric has it. */
+  readonly name: string;
+  /** Compared with the other graders' weights. At least 0. */
+  readonly weight: number;
+  readonly judge: Judge;
+} & Shown;
+
+/** Grades one episode. */
+export type EpisodeGrader = JudgedBy<{
+  /** Throws an error, best attributed to boundary "grader", for an episode that cannot be shown to a judge. */
+  question(episode: EpisodeToGrade): Question<Verdict>;
+}>;
+
+/** Compares the episodes of a group. */
+export type GroupRanker = JudgedBy<{
+  /** `episodes`: graded ones, two at least, in the order in which they are shown. Verdicts come in that order. Otherwise as above. */
+  question(episodes: readonly Episode[]): Question<readonly Verdict[]>;
+}>;
+
+/** What grades the episodes of a run. */
+export type Grading = {
+  /** Of the environment's own reward; 0: it is a metric alone. `null`: the environment has none of its own. */
+  readonly environmentWeight: number | null;
+  readonly graders: readonly EpisodeGrader[];
+  /** `null`: episodes are not compared. */
+  readonly ranker: GroupRanker | null;
+};

@@ -1,0 +1,46 @@
+// A model asked in the course of grading, as a contract: a question whose answer can be checked, and the record of the call.
+// Implementations: `graders/`.
+
+import type { Attempt, Failure } from "./failure.ts";
+import type { ModelUsage } from "./user.ts";
+
+/** One call of a judge, as it stands in the record of its episode. */
+export type Judgement = {
+  /** Name of the grader that asked. */
+  readonly grader: string;
+  /** The model that answered. */
+  readonly model: string;
+  /** SHA-256 (hex) of the messages and the schema: the same question has the same digest. */
+  readonly digest: string;
+  /** The text as the model wrote it; `null`: none could be used, see `failure`. */
+  readonly answer: string | null;
+  /** Of all calls, repeated ones included. Nothing where the answer came from a cache. */
+  readonly usage: ModelUsage;
+  /** Calls that failed, or whose answer could not be used, and were repeated. */
+  readonly attempts: readonly Attempt[];
+  readonly isCached: boolean;
+  /** Why there is no answer; `null` exactly when there is one. */
+  readonly failure: Failure | null;
+};
+
+/** What a judge is asked. Made of an episode, or a group, and of nothing else: the same episode makes the same question. */
+export type Question<T> = {
+  /** Name of the grader. */
+  readonly grader: string;
+  readonly messages: readonly { readonly role: "system" | "user"; readonly content: string }[];
+  /** JSON Schema of the answer. */
+  readonly schema: object;
+  /** The meaning of an answer. Throws a plain error that says what of it is wrong. */
+  read(answer: string): T;
+};
+
+/**
+ * Answers questions.
+ *
+ * Guarantees: what it resolves with has an answer that the question can read, or a failure at boundary "grader". Safe to call
+ * concurrently. Rejects when `signal` aborts, and for nothing else that a server does.
+ */
+export interface Judge {
+  readonly model: string;
+  ask(question: Question<unknown>, options: { readonly signal: AbortSignal }): Promise<Judgement>;
+}

@@ -1,0 +1,143 @@
+// A rubric: criteria by which a model scores one conversation, and the score as their weighted mean. Data, so that it stands in a
+// module, in a JSON file or in the definition of an environment; the judge is chosen by the run.
+
+import { z } from "zod";
+import { ConfigurationError, type EpisodeGrader, type Judge, type Ranking, type Rubric } from "../core/index.ts";
+import { formText, messagesOf, transcriptOf } from "./judge-prompt.ts";
+import { answerSchema, readScores } from "./scored-answer.ts";
+
+export type CriterionDefinition = {
+  /** Letters, digits, "-" and "_", a letter first; its metric is `<rubric>.<name>`. */
+  readonly name: string;
+  /** What earns which score, as the judge reads it. */
+  readonly description: string;
+  /** Share of the score, compared with the other criteria. Above 0. @default 1 */
+  readonly weight?: number;
+  /** Worst and best score. @default [1, 5] */
+  readonly scale?: readonly [worst: number, best: number];
+};
+
+/** What rubrics and rankings have in common. */
+export type JudgedDefinition = {
+  /** Share of the reward, compared with the other graders. At least 0; 0: a metric alone. @default 1 */
+  readonly weight?: number;
+  /** Further text for the judge. @default none */
+  readonly instructions?: string;
+  /** Characters that the judge is shown of one tool result. @default 2000 */
+  readonly maxResultCharacters?: number;
+  /** Characters of a question; a longer one is a failure at boundary "grader". @default 400000 */
+  readonly maxCharacters?: number;
+};
+
+export type RubricDefinition = JudgedDefinition & {
+  /** Of its metric; as the name of a criterion. @default "rubric" */
+  readonly name?: string;
+  readonly criteria: readonly CriterionDefinition[];
+};
+
+const nameSchema = z
+  .string()
+  .regex(/^[A-Za-z][A-Za-z0-9_-]{0,63}$/, 'letters, digits, "-" and "_", a letter first, 64 at most');
+const positive = z.number().positive("a number above 0");
+const judged = {
+  weight: z.number().min(0, "a number of at least 0").default(1),
+  instructions: z.string().default(""),
+  maxResultCharacters: z.int().min(1).default(2000),
+  maxCharacters: z.int().min(1000).default(400_000),
+};
+const scale = z
+  .tuple([z.number(), z.number()])
+  .refine(([worst, best]) => worst < best, "the worst score first, a smaller number than the best");
+const criterion = z.strictObject({
+  name: nameSchema,
+  description: z.string().min(1, "a text that is not empty"),
+  weight: positive.default(1),
+  scale: scale.default([1, 5]),
+});
+const rubricSchema = z.strictObject({
+  name: nameSchema.default("rubric"),
+  criteria: z
+    .array(criterion)
+    .min(1, "at least one")
+    .max(100, "at most 100")
+    .refine((all) => new Set(all.map(({ name }) => name)).size === all.length, "names that differ"),
+  ...judged,
+});
+const rankingSchema = z.strictObject(judged);
+
+/**
+ * A rubric. Throws a `ConfigurationError` that names the field for a definition that is none, whatever it is.
+ *
+ * @example
+ * const rubric = defineRubric({
+ *   criteria: [
+ *     { name: "solved", description: "5: the user got what it came for. 1: it did not.", weight: 3 },
+ *     { name: "polite", description: "5: friendly and short. 1: rude, or endless." },
+ *   ],
+ * });
+ */
+export function defineRubric(definition: RubricDefinition): Rubric {
+  return Object.freeze({ type: "rubric", ...checked(rubricSchema, definition, "a rubric") });
+}
+
+/** How the episodes of a group are compared. Throws as {@link defineRubric}. */
+export function defineRanking(definition: JudgedDefinition = {}): Ranking {
+  return Object.freeze({ type: "ranking", name: "ranking", ...checked(rankingSchema, definition, "a ranking") });
+}
+
+function checked<T>(schema: z.ZodType<T>, definition: unknown, what: string): T {
+  const { data, error } = schema.safeParse(definition);
+  if (error === undefined) return data;
+  const { path, message } = error.issues[0]!;
+  const place = path.map((key) => (typeof key === "number" ? `[${key}]` : `.${String(key)}`)).join("");
+  const where = place === "" ? "" : `${place.replace(/^\./, "")}: `;
+  throw new ConfigurationError(`Cannot define ${what}: ${where}${message}.`);
+}
+
+const task = `You judge a conversation between a user and an agent that works with tools. Score it by each of the criteria below, by nothing else, and each by itself. Be strict: the best score is for what cannot be done better.`;
+
+/** A rubric with the judge that is asked. */
+export function rubricGrader(rubric: Rubric, judge: Judge): EpisodeGrader {
+  const { name, weight, criteria, instructions } = rubric;
+  const items = new Map(criteria.map((one) => [one.name, one.scale]));
+  const schema = answerSchema(items);
+  const list = criteria.map(
+    ({ name: one, description, scale: [worst, best] }) =>
+      `- ${one} (${worst} is worst, ${best} is best): ${description}`,
+  );
+  const form = `Answer with one JSON object and nothing else: for each criterion its name, with "reason" (one or two sentences) and "score" (a number on its scale).`;
+  const total = criteria.reduce((sum, one) => sum + one.weight, 0);
+  return {
+    name,
+    weight,
+    judge,
+    question: ({ task: { instruction }, guidelines, ending, events }) => ({
+      grader: name,
+      schema,
+      messages: messagesOf(
+        name,
+        {
+          system: [task, `Criteria:\n${list.join("\n")}`, instructions, formText, form],
+          parts: [
+            ["Guidelines of the agent", guidelines],
+            ["What the user was told to want, which the agent did not see", instruction ?? ""],
+            ["Conversation", transcriptOf({ events, ...ending }, rubric).join("\n")],
+          ],
+        },
+        rubric,
+      ),
+      read: (answer) => {
+        const scores = readScores(answer, items);
+        const shares = criteria.map((one) => {
+          const [worst, best] = one.scale;
+          return (one.weight * (scores.get(one.name)!.score - worst)) / (best - worst);
+        });
+        return {
+          value: Math.min(1, shares.reduce((sum, share) => sum + share, 0) / total),
+          metrics: Object.fromEntries([...scores].map(([one, { score }]) => [one, score])),
+          log: [...scores].map(([one, { score, reason }]) => `${name}.${one} ${score}: ${reason}`).join("\n"),
+        };
+      },
+    }),
+  };
+}
