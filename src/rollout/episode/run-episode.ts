@@ -11,7 +11,6 @@ import type { Ending as EndingToGrade, EnvironmentCallOptions, Grade, Task } fro
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
 import type { Verdict } from "../../core/grading.ts";
 import {
-  AttributedError,
   attribute,
   ConfigurationError,
   type Boundary,
@@ -30,7 +29,8 @@ import type { JsonObject } from "../../python-semantics/json/value.ts";
 import { gradeTurns } from "../../trajectories/index.ts";
 import { type CheckedEnvironment, cutResult, openChecked, readTask, readUserLine } from "./checked-environment.ts";
 import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
-import { combineGrades, digestOf } from "../grading.ts";
+import { askGraders } from "./ask-graders.ts";
+import { combineGrades } from "../grading.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
 import { spokenLines, type EventOf, RecordedEvents } from "./recorded-events.ts";
 import { episodeUsage } from "./episode-samples.ts";
@@ -195,30 +195,17 @@ class EpisodeRun {
     }
   }
 
-  /** Has the graders' judges asked, one after another. Throws their faults. */
-  async #judge({ guidelines }: CheckedEnvironment, ending: EndingToGrade): Promise<readonly Verdict[]> {
-    const verdicts: Verdict[] = [];
-    for (const grader of this.#parts.grading?.graders ?? []) {
-      const episode = { task: this.#task, guidelines, ending, events: this.#events };
-      const question = await this.#guard("grader", () => grader.question(episode));
-      const event = await this.#step("judgement", "grader", async () => {
-        // The judge has deadlines of its own, and waits its turn.
-        const { result: judgement, durationMs } = await this.#timed("grader", () =>
-          this.#deadlines.run((signal) => grader.judge.ask(question, { signal }), Infinity),
-        );
-        return { type: "judgement", judgement, ranked: null, durationMs };
-      });
-      if (event.type === "ending") throw this.#recorded.diverged("grader", "it ended before it was graded");
-      const { answer, failure, digest } = event.judgement;
-      if (digest !== digestOf(question)) {
-        throw this.#recorded.diverged("grader", `"${grader.name}" asks its judge something else`);
-      }
-      if (answer === null || failure !== null) {
-        throw failure === null ? new Error("The judge gave no answer.") : new AttributedError(failure);
-      }
-      verdicts.push(await this.#guard("grader", () => question.read(answer)));
-    }
-    return verdicts;
+  #judge({ guidelines }: CheckedEnvironment, ending: EndingToGrade): Promise<readonly Verdict[]> {
+    const episode = { task: this.#task, guidelines, ending, events: this.#events };
+    return askGraders(this.#parts.grading?.graders ?? [], episode, {
+      judgement: (ask) =>
+        this.#step("judgement", "grader", async () => {
+          // The judge has deadlines of its own, and waits its turn.
+          const asked = await this.#timed("grader", () => this.#deadlines.run(ask, Infinity));
+          return { type: "judgement", judgement: asked.result, ranked: null, durationMs: asked.durationMs };
+        }),
+      diverged: (difference) => this.#recorded.diverged("grader", difference),
+    });
   }
 
   #endingOf(error: unknown): Ending {
