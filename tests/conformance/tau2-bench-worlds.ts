@@ -65,6 +65,21 @@ export function playShortGold(data: DomainData, task: Tau2Task, record: JsonObje
   return { expected: pick(record, [...actual.keys()]), actual };
 }
 
+/** The calls of a reference solution with what they are answered, as full records have them. */
+export function solutionSteps(data: DomainData, task: Tau2Task): JsonObject[] {
+  const world = worldOf(data, task);
+  return (task.criteria?.actions ?? []).map((action) => {
+    const { content, isError } = world.answer({ ...action, id: "" });
+    return asObject({
+      requestor: action.requestor,
+      name: action.name,
+      arguments: action.arguments,
+      content,
+      error: isError,
+    });
+  });
+}
+
 /** The target of the evaluator: the reference solution without syncs; what fails is skipped. */
 export function playTarget(data: DomainData, task: Tau2Task): JsonObject {
   const world = worldOf(data, task);

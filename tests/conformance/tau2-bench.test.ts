@@ -9,6 +9,7 @@ const folder = sharedFolder("tau2-bench", "goldens");
 /** Records that pass in each file; a file that shrinks unseen would prove nothing. */
 const counts: Readonly<Record<string, number>> = {
   "calculate.jsonl": 500,
+  "evaluate.jsonl": 402,
   "gold-airline.jsonl": 50,
   "gold-mock.jsonl": 10,
   "gold-retail.jsonl": 114,

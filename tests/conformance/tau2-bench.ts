@@ -9,8 +9,10 @@ import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts"
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
+import { playEvaluations, playShortVerdict, playVerdict } from "./tau2-bench-evaluations.ts";
 import {
   playCalculation,
+  solutionSteps,
   playHash,
   playMerge,
   playResultText,
@@ -68,6 +70,7 @@ async function playRecord(record: JsonObject, finder: DataFinder): Promise<Playe
   if (record.has("assertions") && record.has("initialization_actions")) return playTelecomWorld(data, record);
   const id = record.get("task_id");
   const task = typeof id === "string" ? await finder.task(data, id) : null;
+  if (record.has("variant")) return playEvaluations(data, task!, record);
   if (record.has("observations_sha256")) return withTarget(playShortGold(data, task!, record), { data, task, record });
   if (record.has("initial") && record.has("steps"))
     return withTarget(playSteps(data, task, record), { data, task, record });
@@ -83,14 +86,26 @@ function domainOf(record: JsonObject): string | null {
   return record.has("initialization_actions") ? "telecom" : null;
 }
 
-function withTarget(
+async function withTarget(
   played: Played,
   { data, task, record }: { readonly data: DomainData; readonly task: Tau2Task | null; readonly record: JsonObject },
-): Played {
+): Promise<Played> {
   const target = record.get("evaluator_target");
   if (target === undefined || task === null) return played;
   const { expected, actual } = played as { expected: JsonObject; actual: JsonObject };
-  return { expected: expected.set("target", target), actual: actual.set("target", playTarget(data, task)) };
+  expected.set("target", target);
+  actual.set("target", playTarget(data, task));
+  const steps = record.get("observations_sha256") === undefined ? null : solutionSteps(data, task);
+  if (steps !== null) {
+    for (const key of ["reward", "db_match", "env_assertions"]) expected.set(key, record.get(key)!);
+    for (const [key, value] of await playShortVerdict(data, task, steps)) actual.set(key, value);
+  }
+  const verdict = record.get("evaluation_ALL");
+  if (verdict !== undefined) {
+    expected.set("verdict", verdict);
+    actual.set("verdict", await playVerdict(data, task, record));
+  }
+  return { expected, actual };
 }
 
 /** Finds the data of a domain, and its tasks by id. */

@@ -35,8 +35,9 @@ export class SharedDatabase extends SharedTables {
 
   /** Throws a `PythonError` of type "ValidationError" for what the data model refuses. */
   static read(spec: DatabaseSpec, value: JsonValue): SharedDatabase {
-    if (!(value instanceof Map)) throw invalid(`the ${spec.name} is no object`);
-    for (const key of value.keys()) if (!Object.hasOwn(spec.tables, key)) throw invalid(`${spec.name} has no ${key}`);
+    if (!(value instanceof Map)) throw invalid(spec.name, "it is no object");
+    for (const key of value.keys())
+      if (!Object.hasOwn(spec.tables, key)) throw invalid(spec.name, `there is no ${key}`);
     const tables = new Map<string, Table>();
     for (const [name, table] of Object.entries(spec.tables)) tables.set(name, readTable(name, table, value.get(name)));
     return new SharedDatabase(spec, tables);
@@ -92,6 +93,23 @@ export class Database extends Tables<SharedDatabase> {
     return record === this.base.table(table).get(id) ? this.base.sharedText(record) : this.base.sortedText(record);
   }
 
+  /** Whether both have the same digest; compares only what either changed, where both began alike. */
+  isSameAs(other: Database): boolean {
+    if (this.base !== other.base) return this.digest() === other.digest();
+    return Object.entries(this.base.spec.tables).every(([name, { kind }]) => {
+      const ids = new Set([...this.own(name).keys(), ...other.own(name).keys()]);
+      for (const id of ids) {
+        const [left, right] = [this.read(name, id), other.read(name, id)];
+        if (left === undefined || right === undefined) return false;
+        if (left !== right && this.#recordText(name, id, left) !== this.#recordText(name, id, right)) return false;
+      }
+      // Records that were added to a list have an order.
+      const added = (database: Database): string[] =>
+        [...database.own(name).keys()].filter((id) => !this.base.table(name).has(id));
+      return kind !== "list" || added(this).join("\n") === added(other).join("\n");
+    });
+  }
+
   /** Everything as plain data; shares nothing with it. */
   dump(): JsonObject {
     const dump: JsonObject = new Map();
@@ -127,20 +145,20 @@ function readTable(name: string, spec: TableSpec, value: JsonValue | undefined):
   const table = new Map<string, JsonObject>();
   if (kind === "dict") {
     if (value === undefined && spec.canBeAbsent === true) return table;
-    if (!(value instanceof Map)) throw invalid(`${name} is no object`);
+    if (!(value instanceof Map)) throw invalid(name, "it is no object");
     for (const [id, record] of value) table.set(id, model.read(record, `${name}.${id}`));
     return table;
   }
-  if (!Array.isArray(value)) throw invalid(`${name} is no list`);
+  if (!Array.isArray(value)) throw invalid(name, "it is no list");
   for (const [index, item] of value.entries()) {
     const record = model.read(item, `${name}.${index}`);
     const id = record.get(spec.key);
-    if (typeof id !== "string" || table.has(id)) throw invalid(`${name}.${index} has no ${spec.key} of its own`);
+    if (typeof id !== "string" || table.has(id)) throw invalid(`${name}.${index}`, `it has no ${spec.key} of its own`);
     table.set(id, record);
   }
   return table;
 }
 
-function invalid(problem: string): PythonError {
-  return new PythonError("ValidationError", `1 validation error: ${problem}`);
+function invalid(place: string, problem: string): PythonError {
+  return new PythonError("ValidationError", `1 validation error for ${place}: ${problem}`);
 }

@@ -9,6 +9,18 @@ import { mockDomain } from "./mock/mock-domain.ts";
 import { retailDomain } from "./retail/retail-domain.ts";
 import { telecomDomain, telecomWorkflowDomain } from "./telecom/telecom-domain.ts";
 
+export {
+  type ActionCheck,
+  evaluate,
+  type EvaluationOptions,
+  type EvaluationType,
+  evaluationTypes,
+  type Judge,
+  type RewardInfo,
+  type TerminationReason,
+  terminationReasons,
+  type Verdict,
+} from "./evaluate.ts";
 export type { DomainData } from "./domain-data.ts";
 export type { Tau2Message, ToolCall } from "./messages.ts";
 export { readMessages, type Tau2Task } from "./tasks.ts";

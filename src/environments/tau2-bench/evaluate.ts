@@ -1,0 +1,253 @@
+// The reward of a conversation, as the reference's evaluator gives it: the recorded calls are replayed in a fresh world, the reference
+// solution in another, and what the task names is multiplied. Everything is checked for diagnosis, whatever counts.
+
+import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
+import { PythonError, pythonLower } from "../../python-semantics/index.ts";
+import type { DomainData } from "./domain-data.ts";
+import type { Tau2Message } from "./messages.ts";
+import type { EvaluationCriteria, ReferenceAction, RewardComponent, Tau2Task } from "./tasks.ts";
+import type { ToolKind } from "./toolkit.ts";
+import { countedIds, Tau2World } from "./world.ts";
+
+/** Why a conversation ended, in the reference's words. Only the first two are graded. */
+export const terminationReasons = [
+  "user_stop",
+  "agent_stop",
+  "max_steps",
+  "timeout",
+  "too_many_errors",
+  "agent_error",
+  "user_error",
+  "infrastructure_error",
+  "context_window_exceeded",
+  "unexpected_error",
+] as const;
+export type TerminationReason = (typeof terminationReasons)[number];
+
+/** What is evaluated, in the reference's words; "all" is what counts. */
+export const evaluationTypes = [
+  "env",
+  "communicate",
+  "action",
+  "all",
+  "nl_assertions",
+  "all_with_nl_assertions",
+  "all_ignore_basis",
+  "all_with_nl_assertions_ignore_basis",
+] as const;
+export type EvaluationType = (typeof evaluationTypes)[number];
+
+/** What a judge says of an assertion in words. */
+export type Verdict = { readonly assertion: string; readonly isMet: boolean; readonly reason: string };
+
+/** Says of each assertion whether a conversation satisfies it. What it rejects with is a fault of the grader. */
+export type Judge = (messages: readonly Tau2Message[], assertions: readonly string[]) => Promise<readonly Verdict[]>;
+
+export type ActionCheck = {
+  readonly action: ReferenceAction;
+  readonly isMet: boolean;
+  /** `null`: no tool has this name. */
+  readonly kind: ToolKind | null;
+};
+
+/** As the reference records it; `null` where it says nothing. */
+export type RewardInfo = {
+  readonly reward: number;
+  readonly rewardBasis: readonly RewardComponent[] | null;
+  readonly breakdown: Partial<Record<RewardComponent, number>> | null;
+  readonly isDatabaseRight: boolean | null;
+  readonly assertions: readonly boolean[] | null;
+  readonly actionChecks: readonly ActionCheck[] | null;
+  readonly communicated: readonly { readonly text: string; readonly isMet: boolean }[] | null;
+  readonly verdicts: readonly Verdict[] | null;
+  /** Remarks; by part where parts were combined. */
+  readonly info: { readonly note: string } | Readonly<Record<string, { readonly note: string } | null>> | null;
+};
+
+export type EvaluationOptions = {
+  readonly reason: TerminationReason;
+  /** @default false */
+  readonly isSolo?: boolean;
+  /** @default "all" */
+  readonly type?: EvaluationType;
+  /** Asked where the task has assertions in words that count. @default none: such a task is refused */
+  readonly judge?: Judge;
+  /** Whether a replayed call that answers otherwise than recorded raises; not for files of older versions. @default true */
+  readonly isStrict?: boolean;
+};
+
+const nothing: RewardInfo = {
+  reward: 1,
+  // What the reference's record says where nobody sets it.
+  rewardBasis: ["DB"],
+  breakdown: null,
+  isDatabaseRight: null,
+  assertions: null,
+  actionChecks: null,
+  communicated: null,
+  verdicts: null,
+  info: null,
+};
+
+/**
+ * Rejects with a `PythonError` where the reference raises: for a recorded call that answers otherwise in the replay, say; and with
+ * what the judge rejects with.
+ */
+export async function evaluate(
+  data: DomainData,
+  task: Tau2Task,
+  messages: readonly Tau2Message[],
+  options: EvaluationOptions,
+): Promise<RewardInfo> {
+  const { reason, type = "all" } = options;
+  if (reason !== "user_stop" && reason !== "agent_stop") {
+    const note = `Simulation terminated prematurely. Termination reason: ${reason}`;
+    return { ...nothing, reward: 0, rewardBasis: null, info: { note } };
+  }
+  const { criteria } = task;
+  if (criteria === null) return { ...nothing, rewardBasis: null, info: { note: "No evaluation criteria" } };
+  if (type === "env") return evaluateWorld(data, { task, criteria }, messages, options);
+  if (type === "action") return evaluateActions(data, criteria, messages);
+  if (type === "communicate") return evaluateCommunication(criteria, messages);
+  if (type === "nl_assertions") return evaluateWords(criteria, messages, options.judge);
+  const ignoresBasis = type.endsWith("ignore_basis");
+  const hasWords = type.includes("nl_assertions") || (!ignoresBasis && criteria.rewardBasis.includes("NL_ASSERTION"));
+  const env = evaluateWorld(
+    data,
+    { task, criteria },
+    messages,
+    ignoresBasis ? { ...options, isStrict: true } : options,
+  );
+  const action = evaluateActions(data, criteria, messages);
+  const communicate = evaluateCommunication(criteria, messages);
+  const nl = hasWords ? await evaluateWords(criteria, messages, options.judge) : null;
+  const parts: readonly (readonly [RewardInfo | null, readonly RewardComponent[]])[] = [
+    [env, ["DB", "ENV_ASSERTION"]],
+    [action, ["ACTION"]],
+    [nl, ["NL_ASSERTION"]],
+    [communicate, ["COMMUNICATE"]],
+  ];
+  const counted = parts.flatMap(([part, components]) => {
+    const counts = ignoresBasis || components.some((component) => criteria.rewardBasis.includes(component));
+    return part !== null && counts ? [part] : [];
+  });
+  const words: readonly RewardComponent[] = nl === null ? [] : ["NL_ASSERTION"];
+  return {
+    reward: counted.reduce((product, part) => product * part.reward, 1),
+    rewardBasis: ignoresBasis ? ["DB", "ENV_ASSERTION", "ACTION", "COMMUNICATE", ...words] : criteria.rewardBasis,
+    breakdown: Object.assign({}, ...counted.map((part) => part.breakdown)) as RewardInfo["breakdown"],
+    isDatabaseRight: env.isDatabaseRight,
+    assertions: env.assertions,
+    actionChecks: action.actionChecks,
+    communicated: communicate.communicated,
+    verdicts: nl?.verdicts ?? null,
+    info: { env: noteOf(env), nl: nl && noteOf(nl), communicate: noteOf(communicate), action: noteOf(action) },
+  };
+}
+
+function noteOf({ info }: RewardInfo): { readonly note: string } | null {
+  return info as { readonly note: string } | null;
+}
+
+/** The state that the recorded calls lead to, against that of the reference solution; and assertions on it. */
+function evaluateWorld(
+  data: DomainData,
+  { task, criteria }: { readonly task: Tau2Task; readonly criteria: EvaluationCriteria },
+  messages: readonly Tau2Message[],
+  { isSolo = false, isStrict = true }: EvaluationOptions,
+): RewardInfo {
+  if (criteria.actions === null && criteria.assertions === null) {
+    return { ...nothing, isDatabaseRight: true, info: { note: "No expected actions or env assertions" } };
+  }
+  const open = (solo: boolean): Tau2World => new Tau2World(data.world, { isSolo: solo, createId: countedIds("B") });
+  const played = open(isSolo);
+  played.setState(task.initial, messages, { isStrict });
+  const target = open(false);
+  target.setState(task.initial, task.history, { isStrict });
+  for (const action of criteria.actions ?? []) {
+    try {
+      // Without a sync, as the reference does it.
+      target.call(action.requestor, action.name, action.arguments);
+    } catch (error) {
+      // Deliberate look-ups of what is not there are part of some solutions.
+      if (!(error instanceof PythonError)) throw error;
+    }
+  }
+  const isRight = played.isSameAs(target);
+  const assertions = (criteria.assertions ?? []).map((assertion) => played.holds(assertion));
+  const values = { DB: isRight, ENV_ASSERTION: assertions.every((isMet) => isMet) };
+  const counted = (["DB", "ENV_ASSERTION"] as const).filter((component) => criteria.rewardBasis.includes(component));
+  return {
+    ...nothing,
+    reward: Number(counted.every((component) => values[component])),
+    rewardBasis: criteria.rewardBasis,
+    breakdown: Object.fromEntries(counted.map((component) => [component, Number(values[component])])),
+    isDatabaseRight: isRight,
+    assertions,
+  };
+}
+
+function evaluateActions(
+  { domain }: DomainData,
+  { actions }: EvaluationCriteria,
+  messages: readonly Tau2Message[],
+): RewardInfo {
+  if (actions === null || actions.length === 0) {
+    return { ...nothing, breakdown: { ACTION: 1 }, info: { note: "No actions to evaluate" } };
+  }
+  const calls = messages.flatMap((message) => ("toolCalls" in message ? message.toolCalls : []));
+  const toolkits = [domain.user?.toolkit, domain.agent.toolkit];
+  const actionChecks = actions.map((action) => ({
+    action,
+    isMet: calls.some((call) => isSameAction(action, call)),
+    kind: toolkits.map((toolkit) => toolkit?.methods.get(action.name)?.tool?.kind).find(Boolean) ?? null,
+  }));
+  const reward = Number(actionChecks.every(({ isMet }) => isMet));
+  return { ...nothing, reward, breakdown: { ACTION: reward }, actionChecks };
+}
+
+type Called = Pick<ReferenceAction, "name" | "arguments">;
+
+/** Without arguments to compare, those of the call are compared: one that leaves some out fits, one with others does not. */
+function isSameAction(action: ReferenceAction, call: Called): boolean {
+  if (action.name !== call.name) return false;
+  const compared = new Set(action.compared ?? call.arguments.keys());
+  const of = (given: Called): Map<string, unknown> =>
+    new Map([...given.arguments].filter(([name]) => compared.has(name)));
+  return compared.size === 0 || isSameValue(of(action), of(call));
+}
+
+/** Commas are taken out of messages and not of what is looked for. */
+function evaluateCommunication({ communicated }: EvaluationCriteria, messages: readonly Tau2Message[]): RewardInfo {
+  if (communicated === null || communicated.length === 0) {
+    return { ...nothing, breakdown: { COMMUNICATE: 1 }, info: { note: "No communicate_info to evaluate" } };
+  }
+  const said = messages.flatMap((message) =>
+    message.role === "assistant" && message.content !== null && message.content !== ""
+      ? [pythonLower(message.content).replaceAll(",", "")]
+      : [],
+  );
+  const checks = communicated.map((text) => ({
+    text,
+    isMet: said.some((message) => message.includes(pythonLower(text))),
+  }));
+  const reward = Number(checks.every(({ isMet }) => isMet));
+  return { ...nothing, reward, breakdown: { COMMUNICATE: reward }, communicated: checks };
+}
+
+async function evaluateWords(
+  { judged }: EvaluationCriteria,
+  messages: readonly Tau2Message[],
+  judge: Judge | undefined,
+): Promise<RewardInfo> {
+  if (judged === null || judged.length === 0) {
+    const info = { note: "No nl_assertions to evaluate" };
+    return { ...nothing, breakdown: { NL_ASSERTION: 1 }, verdicts: [], info };
+  }
+  if (judge === undefined) {
+    throw new PythonError("ValueError", "the task is graded by assertions in words, and there is no judge for them");
+  }
+  const verdicts = await judge(messages, judged);
+  const reward = Number(verdicts.every(({ isMet }) => isMet));
+  return { ...nothing, reward, breakdown: { NL_ASSERTION: reward }, verdicts };
+}
