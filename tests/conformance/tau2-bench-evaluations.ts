@@ -36,8 +36,8 @@ export async function playVerdict(data: DomainData, task: Tau2Task, record: Json
   const said = task.criteria?.communicated ?? [];
   const messages: Tau2Message[] = [
     ...task.history,
-    { role: "assistant", content: "Hi! How can I help you today?", toolCalls: [] },
-    { role: "user", content: "Hello, I need help.", toolCalls: [] },
+    { role: "assistant", content: "Hi! How can I help you today?", toolCalls: null },
+    { role: "user", content: "Hello, I need help.", toolCalls: null },
     ...steps.flatMap((step, index): Tau2Message[] => {
       const requestor = step.get("requestor") as "assistant" | "user";
       const id = `call_${index}`;
@@ -48,8 +48,8 @@ export async function playVerdict(data: DomainData, task: Tau2Task, record: Json
         { role: "tool", id, content, requestor, isError: step.get("error") === true },
       ];
     }),
-    { role: "assistant", content: `All done. ${said.join(" ")}`, toolCalls: [] },
-    { role: "user", content: "Thanks. ###STOP###", toolCalls: [] },
+    { role: "assistant", content: `All done. ${said.join(" ")}`, toolCalls: null },
+    { role: "user", content: "Thanks. ###STOP###", toolCalls: null },
   ];
   return resultOf(() => evaluate(data, task, messages, { reason: "user_stop", judge: judgeOf(true) }));
 }

@@ -17,6 +17,7 @@ const counts: Readonly<Record<string, number>> = {
   "gold-telecom.jsonl": 114,
   "hash-text.jsonl": 6,
   "merge.jsonl": 10,
+  "orchestrator.jsonl": 51,
   "random-airline.jsonl": 30,
   "random-mock.jsonl": 6,
   "random-retail.jsonl": 36,

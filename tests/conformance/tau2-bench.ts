@@ -9,6 +9,7 @@ import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts"
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
+import { playConversation } from "./tau2-bench-conversations.ts";
 import { playEvaluations, playShortVerdict, playVerdict } from "./tau2-bench-evaluations.ts";
 import {
   playCalculation,
@@ -70,6 +71,7 @@ async function playRecord(record: JsonObject, finder: DataFinder): Promise<Playe
   if (record.has("assertions") && record.has("initialization_actions")) return playTelecomWorld(data, record);
   const id = record.get("task_id");
   const task = typeof id === "string" ? await finder.task(data, id) : null;
+  if (record.has("agent_script")) return playConversation(data, task!, record);
   if (record.has("variant")) return playEvaluations(data, task!, record);
   if (record.has("observations_sha256")) return withTarget(playShortGold(data, task!, record), { data, task, record });
   if (record.has("initial") && record.has("steps"))

@@ -195,7 +195,7 @@ function evaluateActions(
   if (actions === null || actions.length === 0) {
     return { ...nothing, breakdown: { ACTION: 1 }, info: { note: "No actions to evaluate" } };
   }
-  const calls = messages.flatMap((message) => ("toolCalls" in message ? message.toolCalls : []));
+  const calls = messages.flatMap((message) => ("toolCalls" in message ? (message.toolCalls ?? []) : []));
   const toolkits = [domain.user?.toolkit, domain.agent.toolkit];
   const actionChecks = actions.map((action) => ({
     action,

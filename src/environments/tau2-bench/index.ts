@@ -10,6 +10,13 @@ import { retailDomain } from "./retail/retail-domain.ts";
 import { telecomDomain, telecomWorkflowDomain } from "./telecom/telecom-domain.ts";
 
 export {
+  Conversation,
+  type ConversationOptions,
+  type ConversationState,
+  type Handed,
+  stopToken,
+} from "./conversation.ts";
+export {
   type ActionCheck,
   evaluate,
   type EvaluationOptions,
@@ -22,7 +29,7 @@ export {
   type Verdict,
 } from "./evaluate.ts";
 export type { DomainData } from "./domain-data.ts";
-export type { Tau2Message, ToolCall } from "./messages.ts";
+export type { SpokenMessage, Tau2Message, ToolCall, ToolMessage } from "./messages.ts";
 export { readMessages, type Tau2Task } from "./tasks.ts";
 export { resultText } from "./toolkit.ts";
 export { type Assertion, countedIds, type FunctionCall, Tau2World } from "./world.ts";

@@ -17,8 +17,8 @@ export type ToolCall = {
 export type SpokenMessage = {
   readonly role: Requestor;
   readonly content: string | null;
-  /** None: it is text. */
-  readonly toolCalls: readonly ToolCall[];
+  /** `null`: it is text. An empty list is calls all the same, as in the reference. */
+  readonly toolCalls: readonly ToolCall[] | null;
 };
 
 export type ToolMessage = {

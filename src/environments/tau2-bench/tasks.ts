@@ -193,7 +193,7 @@ function readMessage(value: JsonValue, at: Reader): Tau2Message {
       };
     }),
   );
-  return { role: speaker, content, toolCalls: calls ?? [] } satisfies SpokenMessage;
+  return { role: speaker, content, toolCalls: calls } satisfies SpokenMessage;
 }
 
 /** Reads values of a file, and says where one is of another type. */

@@ -195,7 +195,7 @@ function answeredCalls(history: readonly Tau2Message[]): { readonly call: ToolCa
       return refuse("Tool message not expected. Tool messages should always follow a tool call.");
     }
     if (message.role === "system") continue;
-    for (const call of message.toolCalls) {
+    for (const call of message.toolCalls ?? []) {
       const result = history[at++];
       if (result === undefined) return refuse("Tool message expected. Got None.");
       if (result.role !== "tool") return refuse(`Tool message expected. Got ${pythonRepr(result.role)}`);

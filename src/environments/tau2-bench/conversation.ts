@@ -1,0 +1,176 @@
+// Whose turn it is, what each side is handed, and when it is over: the reference's half-duplex orchestrator as a state that is told what
+// was said. It asks nobody for anything. Calls of either side are carried out at once, in the world of both.
+
+import { PythonError } from "../../python-semantics/index.ts";
+import type { TerminationReason } from "./evaluate.ts";
+import type { Requestor, SpokenMessage, Tau2Message, ToolMessage } from "./messages.ts";
+import type { Tau2Task } from "./tasks.ts";
+import type { Tau2World } from "./world.ts";
+
+export type ConversationOptions = {
+  /** Messages and rounds of calls before it is cut off. @default 100 */
+  readonly maxSteps?: number;
+  /** Failed calls of both sides, in all. @default 10 */
+  readonly maxErrors?: number;
+  /** Whether a message that is empty, has text beside calls, or text without a user ends it as its side's fault. @default false */
+  readonly enforcesProtocol?: boolean;
+  /** Whether a message of the agent is its last. @default never */
+  readonly isAgentStop?: (message: SpokenMessage) => boolean;
+};
+
+/** What the next speaker has not seen yet: a message of the other side, or the results of its own calls; `null`: nothing. */
+export type Handed = SpokenMessage | readonly ToolMessage[] | null;
+
+/** Whose turn it is; or why it is over. */
+export type ConversationState =
+  | { readonly type: "turn"; readonly speaker: Requestor; readonly handed: Handed }
+  | { readonly type: "over"; readonly reason: TerminationReason };
+
+/** By which a user, and an agent without one, says that it is done. */
+export const stopToken = "###STOP###";
+const userStops = [stopToken, "###TRANSFER###", "###OUT-OF-SCOPE###"];
+
+/** What the agent is taken to have said before the first line of the user. */
+export const greeting: SpokenMessage = {
+  role: "assistant",
+  content: "Hi! How can I help you today?",
+  toolCalls: null,
+};
+
+/** A text that ends the conversation when the user says it; one beside calls does not. */
+export function isUserStop({ content, toolCalls }: SpokenMessage): boolean {
+  return toolCalls === null && userStops.some((stop) => content?.includes(stop));
+}
+
+const hasText = ({ content }: SpokenMessage): boolean => content !== null && content.trim() !== "";
+
+/** One conversation over a world. Single use. */
+export class Conversation {
+  readonly #world: Tau2World;
+  readonly #options: Required<ConversationOptions>;
+  readonly #messages: Tau2Message[] = [];
+  #state: ConversationState;
+  #steps = 0;
+  #errors = 0;
+
+  /** Brings the world to where the task begins. Throws a `PythonError` where the reference raises. */
+  constructor(world: Tau2World, task: Tau2Task, options: ConversationOptions = {}) {
+    this.#world = world;
+    const { maxSteps = 100, maxErrors = 10, enforcesProtocol = false, isAgentStop = () => false } = options;
+    this.#options = { maxSteps, maxErrors, enforcesProtocol, isAgentStop };
+    world.setState(task.initial, task.history);
+    this.#messages.push(...task.history);
+    const last = task.history.at(-1);
+    if (last !== undefined) this.#state = this.#resumed(last);
+    else if (world.isSolo) this.#state = { type: "turn", speaker: "assistant", handed: null };
+    else {
+      this.#messages.push(greeting);
+      this.#state = { type: "turn", speaker: "user", handed: greeting };
+    }
+  }
+
+  get state(): ConversationState {
+    return this.#state;
+  }
+
+  /** Everything that was said and answered, the task's own history first. */
+  get messages(): readonly Tau2Message[] {
+    return this.#messages;
+  }
+
+  /** Messages and rounds of calls. */
+  get stepCount(): number {
+    return this.#steps;
+  }
+
+  /** Failed calls. */
+  get errorCount(): number {
+    return this.#errors;
+  }
+
+  /**
+   * The message of the one whose turn it is. Carries its calls out. Throws a `PythonError` for a message with neither text nor calls,
+   * and where a sync raises; a plain error when it is nobody's turn.
+   */
+  say(message: SpokenMessage): ConversationState {
+    const state = this.#state;
+    if (state.type === "over") throw new Error("Cannot go on with a conversation that is over.");
+    if (message.role !== state.speaker) throw new Error(`Cannot take a message: it is not the ${message.role}'s turn.`);
+    if (!hasText(message) && message.toolCalls === null) {
+      const name = message.role === "user" ? "UserMessage" : "AssistantMessage";
+      throw new PythonError("ValueError", `${name} must have either content or tool_calls. Got ${name}`);
+    }
+    // The agent without a user speaks first without taking a step.
+    const isFirst = state.handed === null;
+    this.#messages.push(message);
+    let reason = this.#reasonToStop(message, isFirst);
+    if (this.#options.enforcesProtocol) reason = this.#faultOf(message) ?? reason;
+    if (!isFirst) this.#steps++;
+    this.#world.sync();
+    const { toolCalls } = message;
+    if (toolCalls === null || (isFirst && reason !== null)) {
+      const other = message.role === "user" ? "assistant" : "user";
+      return this.#advance({ speaker: other, handed: message }, { reason, isFirst });
+    }
+    // Before an answer of the world nothing is cut off; a fault of the protocol is.
+    return reason === null ? this.#carryOut(message) : this.#end(reason);
+  }
+
+  #resumed(last: Tau2Message): ConversationState {
+    if (last.role === "system") {
+      throw new PythonError(
+        "ValueError",
+        "Last message should be of type AssistantMessage, UserMessage, or ToolMessage",
+      );
+    }
+    if (last.role === "tool") return { type: "turn", speaker: last.requestor, handed: [last] };
+    if (last.toolCalls !== null) return this.#carryOut(last);
+    const isStop = last.role === "user" ? isUserStop(last) : this.#options.isAgentStop(last);
+    if (isStop) return { type: "over", reason: last.role === "user" ? "user_stop" : "agent_stop" };
+    return { type: "turn", speaker: last.role === "user" ? "assistant" : "user", handed: last };
+  }
+
+  #carryOut(message: SpokenMessage): ConversationState {
+    const calls = message.toolCalls ?? [];
+    const results = calls.map((call): ToolMessage => {
+      const { content, isError } = this.#world.answer(call);
+      if (isError) this.#errors++;
+      return { role: "tool", id: call.id, content, requestor: call.requestor, isError };
+    });
+    this.#messages.push(...results);
+    if (results.length === 0) throw new PythonError("IndexError", "list index out of range");
+    this.#steps++;
+    this.#world.sync();
+    return this.#advance({ speaker: message.role, handed: results }, { reason: null, isFirst: false });
+  }
+
+  /** The limits hold for those that were about to stop, too. */
+  #advance(
+    turn: { readonly speaker: Requestor; readonly handed: Handed },
+    { reason, isFirst }: { readonly reason: TerminationReason | null; readonly isFirst: boolean },
+  ): ConversationState {
+    const { maxSteps, maxErrors } = this.#options;
+    if (isFirst) return reason === null ? (this.#state = { type: "turn", ...turn }) : this.#end(reason);
+    if (this.#errors >= maxErrors) return this.#end("too_many_errors");
+    if (this.#steps >= maxSteps) return this.#end("max_steps");
+    return reason === null ? (this.#state = { type: "turn", ...turn }) : this.#end(reason);
+  }
+
+  #end(reason: TerminationReason): ConversationState {
+    return (this.#state = { type: "over", reason });
+  }
+
+  #reasonToStop(message: SpokenMessage, isFirst: boolean): TerminationReason | null {
+    if (message.role === "user") return isUserStop(message) ? "user_stop" : null;
+    // In the middle, calls are carried out whatever is said beside them.
+    if (this.#options.isAgentStop(message) && (isFirst || message.toolCalls === null)) return "agent_stop";
+    return this.#world.isSolo && message.toolCalls === null ? "agent_error" : null;
+  }
+
+  #faultOf(message: SpokenMessage): TerminationReason | null {
+    const isMixed = message.toolCalls !== null && hasText(message);
+    const isAlone = message.role === "assistant" && this.#world.isSolo && hasText(message);
+    if (!isMixed && !(isAlone && !this.#options.isAgentStop(message))) return null;
+    return message.role === "user" ? "user_error" : "agent_error";
+  }
+}
