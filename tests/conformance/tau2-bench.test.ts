@@ -17,6 +17,7 @@ const counts: Readonly<Record<string, number>> = {
   "gold-telecom.jsonl": 114,
   "hash-text.jsonl": 6,
   "merge.jsonl": 10,
+  "metrics.jsonl": 56,
   "orchestrator.jsonl": 51,
   "random-airline.jsonl": 30,
   "random-mock.jsonl": 6,
@@ -24,6 +25,7 @@ const counts: Readonly<Record<string, number>> = {
   "random-telecom.jsonl": 70,
   "result-text.jsonl": 8,
   "telecom-world.jsonl": 184,
+  "trial-seeds.jsonl": 7,
 };
 
 describe.skipIf(folder === null)("τ²-bench goldens (skipped without ../shared/tau2-bench/goldens)", async () => {

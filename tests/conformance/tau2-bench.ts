@@ -10,6 +10,7 @@ import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
 import { playConversation } from "./tau2-bench-conversations.ts";
+import { playMetrics } from "./tau2-bench-metrics.ts";
 import { playEvaluations, playShortVerdict, playVerdict } from "./tau2-bench-evaluations.ts";
 import {
   playCalculation,
@@ -61,6 +62,7 @@ async function playFile(folder: string, file: string, options: GoldenSuiteOption
 /** A record as it should be and as it came out; a string is the reason why it cannot be played. */
 async function playRecord(record: JsonObject, finder: DataFinder): Promise<Played | string> {
   if (record.has("case")) return playResultText(record) ?? "results of Python types that no tool has";
+  if (record.has("trial_seeds") || record.has("trials") || record.has("simulations")) return playMetrics(record);
   const domain = domainOf(record);
   if (domain === null) return "records of an unknown kind";
   if (!tau2Domains.includes(domain)) return `domain "${domain}" is not in this batch`;

@@ -32,6 +32,7 @@ export type { DomainData } from "./domain-data.ts";
 export type { SpokenMessage, Tau2Message, ToolCall, ToolMessage } from "./messages.ts";
 export { readMessages, type Tau2Task } from "./tasks.ts";
 export { resultText } from "./toolkit.ts";
+export { trialSeeds } from "./trial-seeds.ts";
 export { type Assertion, countedIds, type FunctionCall, Tau2World } from "./world.ts";
 
 const domains: ReadonlyMap<string, Domain> = new Map(
