@@ -3,26 +3,20 @@
 // learns from what the gateway's run folder holds. Each row must be the built-in loop's, token for token and logprob for logprob,
 // and so must the weights; both must learn, and the gain on held-out tasks must lie in the interval of the built-in loop's.
 
-import { spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
 
 import { createToolCalling } from "../../dist/agents/index.js";
 import { readTraining, trainFrom } from "../../dist/api/train.js";
-import { createGateway } from "../../dist/gateway/index.js";
 import { differenceInterval } from "../../dist/graders/index.js";
 import { evaluate } from "../../dist/index.js";
-import { deriveSeed } from "../../dist/lib/random.js";
-import { episodeRunner, episodeSamples } from "../../dist/rollout/index.js";
-import { createFileRunStore } from "../../dist/store/index.js";
-import { root } from "../run-command.mjs";
+import { episodeRunner } from "../../dist/rollout/index.js";
+import { startGateway, unusedName } from "./outside-agent.mjs";
 import { createReport } from "./report.mjs";
 
-/** @import { AgentStrategy, Grade } from "../../dist/core/index.js" */
-/** @import { Gateway } from "../../dist/gateway/index.js" */
+/** @import { AgentStrategy } from "../../dist/core/index.js" */
 /** @import { Interval } from "../../dist/graders/index.js" */
 /** @import { FinishedEpisode } from "../../dist/rollout/index.js" */
 /** @typedef {typeof episodeRunner} MakeRunner */
@@ -57,7 +51,7 @@ export async function verifyGatewayTraining({ full, model }) {
   const report = createReport(
     `gateway-training: ${model}, ${steps} steps of 12 groups of ${groupSize}, ${heldOut} held-out tasks; Node ${process.versions.node}, ${date}`,
   );
-  const gateway = await startGateway(join(work, "run"));
+  const gateway = await startGateway(join(work, "run"), { groupSize });
   try {
     const place = { model, work };
     const builtIn = await train("built-in", { ...place, strategy: asOutside, makeRunner: episodeRunner });
@@ -162,16 +156,6 @@ function digestsOf({ episode: { reward }, result: { samples } }) {
   return { reward, tokens: trained, rows: digest(rows), logprobs: digest(logprobs) };
 }
 
-/**
- * The evaluations before and after have the same names.
- *
- * @param {string} name
- * @param {{ has(name: string): boolean }} used
- */
-function unusedName(name, used) {
-  for (let time = 1; ; time++) if (!used.has(`${name}~${time}`)) return `${name}~${time}`;
-}
-
 /** @param {ReadonlyMap<string, Recorded>} builtIn @param {ReadonlyMap<string, Recorded>} outside */
 function compareRows(builtIn, outside) {
   const other = { tokens: 0, logprobs: 0, rewards: 0 };
@@ -229,98 +213,4 @@ function gainOf(before, after) {
   const differences = [...before].map(([task, passed]) => (after.get(task) ?? 0) - passed);
   const gain = differences.reduce((sum, one) => sum + one, 0) / differences.length;
   return { gain, interval: differenceInterval(differences) };
-}
-
-/**
- * A gateway on a socket, and the program before it. Each episode is a session; its reward is what the program says, and its rows
- * are what the run folder holds of it.
- *
- * @param {string} folder
- */
-async function startGateway(folder) {
-  const manifest = /** @type {Map<string, never>} */ (new Map([["format", 2]]));
-  const store = createFileRunStore(folder);
-  await store.begin(manifest);
-  const counters = { calls: 0, extended: 0, branched: 0, reencoded: 0 };
-  /** @type {Set<string>} */
-  const opened = new Set();
-  /** @type {(() => Promise<unknown>)[]} */
-  const started = [];
-
-  /** @param {Gateway} gateway */
-  const serve = async (gateway) => {
-    const listener = await gateway.listen({ port: 0 });
-    const agent = startProgram(`${listener.url}/v1`);
-    started.push(async () => {
-      agent.stop();
-      gateway.close();
-      await listener.close();
-    });
-    return agent;
-  };
-  /** @type {MakeRunner} */
-  const makeRunner = ({ engine, renderer }, options) => {
-    const { sampling = {}, limits = {}, seedTurns = false } = options ?? {};
-    const gateway = createGateway({ engine, renderer, store }, { sampling, episode: { limits, seedTurns } });
-    const serving = serve(gateway);
-    return async (task, { episodeId, groupId, seed }) => {
-      const agent = await serving;
-      const id = unusedName(episodeId, opened);
-      opened.add(id);
-      const size = groupId.endsWith("@evaluation") ? 1 : groupSize;
-      const { key } = await gateway.open({ id, task: task.id, group: groupId, groupSize: size, seed });
-      const { split, index } = task;
-      const grade = await agent.play({ key, split, index, seed: deriveSeed(seed, "user") });
-      const session = gateway.sessions.find((one) => one.id === id)?.counters;
-      counters.calls += session?.calls ?? 0;
-      counters.extended += session?.extended ?? 0;
-      counters.branched += Object.values(session?.branched ?? {}).reduce((sum, count) => sum + count, 0);
-      counters.reencoded += session?.reencoded ?? 0;
-      await gateway.reward(id, grade);
-      await gateway.end(id);
-      const episode = await store.kept(id);
-      if (episode === null) throw new Error(`Cannot train on session "${id}": the run folder does not have it.`);
-      return { episode, result: episodeSamples(episode), origin: "new" };
-    };
-  };
-  return {
-    makeRunner,
-    counters,
-    close: async () => {
-      for (const stop of started) await stop();
-      await store.close(manifest);
-    },
-  };
-}
-
-/** The program of examples/, with nothing in its environment but an address. @param {string} address */
-function startProgram(address) {
-  /** @type {Map<string, { resolve: (grade: Grade) => void, reject: (error: Error) => void }>} */
-  const playing = new Map();
-  const child = spawn(process.execPath, [join(root, "examples", "your-own-agent.mjs")], {
-    stdio: ["pipe", "pipe", "inherit"],
-    env: { TRAINABLE_AGENTS_BASE_URL: address },
-  });
-  createInterface({ input: child.stdout }).on("line", (line) => {
-    const said = /** @type {{ key: string, reward: number, metrics: Record<string, number> }} */ (JSON.parse(line));
-    const { key, reward, metrics } = said;
-    playing.get(key)?.resolve({ reward, metrics, log: "", info: new Map() });
-    playing.delete(key);
-  });
-  child.once("exit", (code, signal) => {
-    for (const { reject } of playing.values()) reject(new Error(`The agent program ended with ${code ?? signal}.`));
-  });
-  return {
-    /**
-     * @param {{ key: string, split: string, index: number, seed: number }} session
-     * @returns {Promise<Grade>}
-     */
-    play: (session) =>
-      new Promise((resolve, reject) => {
-        if (child.exitCode !== null) throw new Error(`The agent program ended with ${child.exitCode}.`);
-        playing.set(session.key, { resolve, reject });
-        child.stdin.write(`${JSON.stringify(session)}\n`);
-      }),
-    stop: () => child.kill("SIGKILL"),
-  };
 }
