@@ -14,8 +14,8 @@ from typing import Any, Optional
 
 import numpy
 import pydantic
-from exported import KINDS, rows, samples
-from trainable_agents.formats import tinker_datum, trl_reward, trl_rollout, verl_token_scores
+from exported import KINDS, path, rows, samples
+from trainable_agents.formats import routed_experts, tinker_datum, trl_reward, trl_rollout, verl_token_scores
 
 
 def source_of(module: str) -> str:
@@ -77,6 +77,19 @@ class Verl(unittest.TestCase):
                 self.assertEqual(output.extra_fields["turn_scores"], [turn["reward"] or 0.0 for turn in sample["turns"]])
                 if row["extra_fields"]["weight"] == 1:
                     self.assertAlmostEqual(sum(scores), row["reward_score"])
+
+
+class RoutedExperts(unittest.TestCase):
+    """What slime checks (`validate_rollout_routed_experts_for_replay`, and rows of all tokens but the last), and verl's field."""
+
+    def test_are_arrays_of_all_tokens_but_the_last(self) -> None:
+        for format in ("slime", "verl"):
+            for kind in KINDS:
+                for row, sample in zip(rows(format, kind), samples(), strict=True):
+                    experts = routed_experts(row, path(format, kind))
+                    self.assertEqual((experts.dtype, experts.shape), (numpy.int32, (len(sample["tokens"]) - 1, 3, 2)))
+                    self.assertEqual(experts.reshape(-1).tolist(), sample["experts"])
+        self.assertIsNone(routed_experts({"metadata": {}}, path("slime", "jsonl")))
 
 
 class Atropos(unittest.TestCase):
@@ -159,8 +172,7 @@ class Verifiers(unittest.TestCase):
                 scores = trace.info["turn_rewards"]
                 self.assertEqual(len(scores), trace.num_turns)
                 self.assertAlmostEqual(scores[-1], trace.reward)
-                known = [score for score in scores[:-1] if score is not None]
-                self.assertEqual(known, [0.25 * (at + 1) for at in range(len(known))])
+                self.assertEqual(scores[:-1], [0.25 * at for at in range(len(scores) - 1)])
                 again = WireEpisode.model_validate(json.loads(json.dumps(episode.to_record(float_decimals=None))))
                 self.assertEqual(again.traces[0].branches[0].token_ids, trace.branches[0].token_ids)
             self.assertEqual(len(trained), len(samples()))

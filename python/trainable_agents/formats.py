@@ -64,6 +64,24 @@ def tinker_datum(row: Row) -> Any:
     return Datum(model_input=ModelInput.from_ints(list(row["model_input"])), loss_fn_inputs=inputs)
 
 
+def routed_experts(row: Row, path: str | Path) -> Any:
+    """The experts of a row's tokens but the last, as an int32 array of (tokens - 1, layers, experts of a token): slime's
+    `rollout_routed_experts` and verl's `AgentLoopOutput.routed_experts`. `path`: the file that the row stands in. None for a row
+    of a run that kept none."""
+    import numpy
+
+    place = (row.get("metadata") or row.get("extra_fields") or {}).get("routed_experts")
+    if place is None:
+        return None
+    shape = tuple(place["shape"])
+    file = Path(path).parent / place["file"]
+    count = int(numpy.prod(shape))
+    found = numpy.fromfile(file, dtype=place["dtype"], count=count, offset=place["offset"])
+    if found.size != count:
+        raise ValueError(f"Cannot read the routed experts of a row: {file} has {found.size} of {count} numbers at {place['offset']}.")
+    return found.reshape(shape).astype(numpy.int32)
+
+
 def verl_token_scores(row: Row) -> list[float]:
     """`token_level_scores` (`rm_scores`) of a verl row, aligned with `response_ids`: what each turn of the branch earned, at its
     last token. Without rewards of turns: `reward_score` at the last token, as verl puts it."""

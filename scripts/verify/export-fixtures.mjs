@@ -125,14 +125,32 @@ const groups = Array.from({ length: 8 }, (_, groupIndex) => ({
   episodes: Array.from({ length: 4 }, (_two, sampleIndex) => makeEpisode(groupIndex, sampleIndex)),
 }));
 mkdirSync(folder, { recursive: true });
+/**
+ * Experts of three layers, two a token: the token's place and its id say which.
+ * @param {Uint32Array} tokens
+ */
+const expertsOf = (tokens) =>
+  Array.from({ length: (tokens.length - 1) * 6 }, (_, at) => ((tokens[Math.floor(at / 6)] ?? 0) + at) % 256);
 for (const name of exportFormatNames) {
+  /** @type {number[]} */
+  const experts = [];
   const { columns } = exportFormats[name];
   const files = [
     await createJsonLinesFile(join(folder, `${name}.jsonl`), columns),
     await createParquetFile(join(folder, `${name}.parquet`), columns),
   ];
   for (const group of groups) {
-    const context = { decode: (/** @type {Uint32Array} */ tokens) => tokens.join(" "), toolsOf: () => tools };
+    const place = (/** @type {{ tokens: Uint32Array }} */ { tokens }) => {
+      const offset = experts.length;
+      experts.push(...expertsOf(tokens));
+      const shape = /** @type {const} */ ([tokens.length - 1, 3, 2]);
+      return { file: `${name}.routed-experts.bin`, offset, dtype: /** @type {const} */ ("uint8"), shape };
+    };
+    const context = {
+      decode: (/** @type {Uint32Array} */ tokens) => tokens.join(" "),
+      toolsOf: () => tools,
+      expertsOf: place,
+    };
     // Plain JavaScript knows the shapes, not the unions.
     const whole = /** @type {import("../../dist/export/index.js").GroupToExport} */ (/** @type {unknown} */ (group));
     const { rows } = exportGroup(whole, exportFormats[name], {
@@ -142,6 +160,7 @@ for (const name of exportFormatNames) {
     for (const file of files) await file.write(rows);
   }
   for (const file of files) await file.close();
+  if (experts.length > 0) writeFileSync(join(folder, `${name}.routed-experts.bin`), Uint8Array.from(experts));
 }
 const samples = groups.flatMap(({ episodes, groupIndex }) =>
   episodes.flatMap(({ episode, result, index }) =>
@@ -156,6 +175,7 @@ const samples = groups.flatMap(({ episodes, groupIndex }) =>
       sampled_mask: [...sample.sampledMask],
       logprobs: sample.logprobs === null ? null : [...sample.logprobs].map((one) => (Number.isNaN(one) ? 0 : one)),
       reward: sample.reward,
+      experts: expertsOf(sample.tokens),
       turns: turnSpans(sample, episode.trajectory, episode.grade.turnRewards),
     })),
   ),

@@ -14,7 +14,13 @@ import {
   defaultSampling,
 } from "../core/index.ts";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
-import { defaultTimeouts, chatEpisodeRunner, type RunEpisode, episodeRunner } from "../rollout/index.ts";
+import {
+  chatEpisodeRunner,
+  defaultTimeouts,
+  episodeRunner,
+  type RoutedExpertsSink,
+  type RunEpisode,
+} from "../rollout/index.ts";
 import {
   chooseEngineName,
   connectEngine,
@@ -109,6 +115,8 @@ export type PolicyOptions = {
   readonly onNotice?: (message: string) => void;
   /** Called when a server is left alone because it failed, and when it is back. Default: nothing is. */
   readonly onCircuit?: (change: CircuitStatus) => void;
+  /** Where the experts of a mixture-of-experts model are kept. Default: `routedExperts` of the settings is refused. */
+  readonly expertsFile?: Pick<RoutedExpertsSink, "write">;
 };
 
 /** Everything else that an episode is run with. */
@@ -140,6 +148,7 @@ export async function connectPolicy(
   options: PolicyOptions & { readonly context: Surroundings; readonly cancel: AbortSignal },
 ): Promise<ConnectedPolicy> {
   const grading = chosen ?? undefined;
+  const routedExperts = expertsSink({ name, settings, preset }, options.expertsFile ?? null);
   if (agent !== null) {
     return {
       address: settings.agentUrl === null ? "its provider" : new URL(settings.agentUrl).origin,
@@ -163,7 +172,7 @@ export async function connectPolicy(
     const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
     return episodeRunner(
       { environment, user, strategy, renderer: model.renderer, engine, grading },
-      { ...episodeOptions(settings), turnTimeoutMs, engineAbort },
+      { ...episodeOptions(settings), turnTimeoutMs, engineAbort, routedExperts },
     );
   };
   try {
@@ -172,6 +181,31 @@ export async function connectPolicy(
     await connected.close();
     throw error;
   }
+}
+
+/** Throws a `ConfigurationError` where nothing reports experts, or nothing keeps them. */
+export function expertsSink(
+  {
+    name,
+    settings: { routedExperts },
+    preset,
+  }: { name: EngineName | null; settings: RolloutSettings; preset: Preset | null },
+  file: Pick<RoutedExpertsSink, "write"> | null,
+): RoutedExpertsSink | null {
+  if (routedExperts === null) return null;
+  const refuse = (reason: string): never => {
+    throw new ConfigurationError(`Cannot keep routed experts: ${reason}; leave --routed-experts out.`);
+  };
+  if (preset !== null) return refuse(`a preset records no tokens of the engine`);
+  if (name === null) return refuse("an agent behind an API reports none");
+  if (name !== "sglang" && name !== "own") return refuse(`engine "${name}" does not report them, SGLang does`);
+  if (file === null) {
+    return refuse(
+      "they are bytes in the folder of a `rollout`, and rows over HTTP and the other commands have no place for them",
+    );
+  }
+  const [layers, topk] = routedExperts.split("x").map(Number);
+  return { layers: layers!, topk: topk!, write: (bytes) => file.write(bytes) };
 }
 
 function episodeOptions(settings: RolloutSettings) {

@@ -32,7 +32,8 @@ import { faultPolicies } from "../graders/index.ts";
 import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import type { JsonObject, JsonValue } from "../python-semantics/json/value.ts";
 import { episodeSamples } from "../rollout/index.ts";
-import { openRunFolder, type RunReader } from "../store/index.ts";
+import { openRoutedExperts, openRunFolder, type RunReader } from "../store/index.ts";
+import { ExpertsWriter } from "./export-experts.ts";
 import { tokenizerOf } from "./choose-model.ts";
 import { faultPolicyOf } from "./fault-policy.ts";
 import { environmentNames, loadEnvironment } from "./load-environment.ts";
@@ -83,6 +84,8 @@ export type ExportRunOptions = Omit<CallOptions, "variables"> & {
 export type ExportRunResult = ExportCounts & {
   /** Of the file. */
   readonly bytes: number;
+  /** Of `<output>.routed-experts.bin`; 0: no row has experts, and there is no such file. */
+  readonly expertBytes: number;
 };
 
 /** What an export wrote and what it left out. */
@@ -136,17 +139,29 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
   }
   const request: ExportRequest = { options, cwd, format, onNotice: options.onNotice ?? (() => undefined) };
   const runs = await openRuns(folders, request);
-  const context = { ...(await contextOf(runs, request)), where: passes };
+  const experts = new ExpertsWriter(`${path}.routed-experts.bin`);
+  const readers = new Map(
+    runs.map(({ name, environment }) => [name, openRoutedExperts(resolve(cwd, environment.folder))]),
+  );
+  const expertsOf: ExportContext["expertsOf"] = (sample, { episode, run }) =>
+    experts.write(sample, episode, readers.get(run)!);
+  const context = { ...(await contextOf(runs, request)), where: passes, expertsOf };
   const file = await openFile(path, options.to ?? (extname(path) === ".parquet" ? "parquet" : "jsonl"), request);
   let counts: ExportCounts = { rows: 0, episodes: 0, groups: 0, trainedTokens: null, leftOut: [] };
   let groupSize: number | null = null;
+  let isNoted = false;
   try {
     for await (const group of readExportGroups(runs, options.format === ownSamples ? "run" : "export")) {
       if (drain?.aborted === true || signal?.aborted === true) {
         await file.abandon();
+        experts.abandon();
         return null;
       }
       for (const { episode } of group.episodes) await context.learnTools(group.run, episode);
+      if (!format.holdsExperts && !isNoted && keepsExperts(group)) {
+        isNoted = true;
+        request.onNotice(`Note: rows of ${options.format} have no place for routed experts, which the run kept.`);
+      }
       const exported = exportGroup(group, format, {
         ...context,
         groupSize,
@@ -162,11 +177,21 @@ export async function exportRun(options: ExportRunOptions): Promise<ExportRunRes
         counts,
       );
     }
-    return { ...counts, bytes: await file.close() };
+    experts.close();
+    return { ...counts, bytes: await file.close(), expertBytes: experts.size };
   } catch (error) {
     await file.abandon();
+    experts.abandon();
     throw error;
+  } finally {
+    for (const reader of readers.values()) reader.close();
   }
+}
+
+function keepsExperts({ episodes }: GroupToExport): boolean {
+  return episodes.some(({ episode: { trajectory } }) =>
+    trajectory.turns.some(({ routedExperts }) => (routedExperts ?? null) !== null),
+  );
 }
 
 type ExportRequest = {

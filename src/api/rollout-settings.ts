@@ -252,6 +252,16 @@ export const rolloutSettings = {
     preset: text("<name>", "slime-tau or tau-bench").help(
       "settings for comparison: tau-bench (as its published results were made), slime-tau (the loop of slime's example)",
     ),
+    routedExperts: custom<string | null>("<layers>x<experts>", {
+      default: null,
+      expected: "layers and experts per token of the model, like 48x8",
+      schema: z
+        .string()
+        .regex(/^[1-9]\d{0,3}x[1-9]\d{0,3}$/)
+        .nullable(),
+    }).help(
+      "keep the experts that a mixture-of-experts model on SGLang chooses (--enable-return-routed-experts), for trainers that replay its routing: layers and experts per token, like 48x8",
+    ),
     expertNoise: number("<p>", 0.1, { min: 0, max: 1 }).help("how often the expert errs at a turn"),
   }),
   ...section("Sampling", {

@@ -7,7 +7,7 @@ import { join, relative, resolve } from "node:path";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
 import { slimeRowLine, toSlimeRow } from "../export/index.ts";
 import { type RolloutParts, rolloutWarnings, runRollout, type RunTotals } from "../rollout/index.ts";
-import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
+import { createFileRunStore, createRoutedExpertsFile, resumeFileRunStore, runFiles } from "../store/index.ts";
 import { concurrencyOf } from "./choose-groups.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import type { Surroundings } from "./surroundings.ts";
@@ -146,10 +146,13 @@ export async function rolloutFrom(
   };
   // Nothing runs yet that could be finished: both signals stop.
   const stop = AbortSignal.any([drain, signal]);
-  const connected = await prepared.connect(stop, store, { onNotice, onCircuit }).catch(async (error: unknown) => {
-    await earlier?.release();
-    throw error;
-  });
+  const expertsFile = createRoutedExpertsFile(place);
+  const connected = await prepared
+    .connect(stop, store, { onNotice, onCircuit, expertsFile })
+    .catch(async (error: unknown) => {
+      await earlier?.release();
+      throw error;
+    });
   const describe = {
     ...{ id: resume?.id ?? randomUUID(), settings, prepared, engine: connected },
     ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
@@ -209,6 +212,7 @@ export async function rolloutFrom(
     }
   } finally {
     await connected.close();
+    await expertsFile.close();
   }
 }
 

@@ -21,7 +21,7 @@ import {
 import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
 import { createRunMetrics } from "../telemetry/index.ts";
 import { runManifest, checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
-import type { ConnectedPolicy } from "./choose-policy.ts";
+import { type ConnectedPolicy, expertsSink } from "./choose-policy.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
 import { packageVersion, type Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
@@ -176,6 +176,8 @@ async function openService(
       "Cannot serve rollouts of an agent behind an API: it has no tokens to train; name --model.",
     );
   }
+  // Not left to the first request, whose episodes would all fail.
+  expertsSink({ name: settings.engine ?? "sglang", settings, preset: prepared.preset }, null);
   const storing = { redact, fsync: settings.fsync };
   const earlier = existsSync(join(folder, runFiles.manifest)) ? await resumeFileRunStore(folder, storing) : null;
   const store = earlier?.store ?? createFileRunStore(folder, storing);

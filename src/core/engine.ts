@@ -41,6 +41,11 @@ export type SampleRequest = {
   readonly requestId: string;
   /** The same for all turns of an episode, so that a router can keep its prefix cache on one worker; `null`: no preference. */
   readonly routingKey: string | null;
+  /**
+   * The experts that a mixture-of-experts model chooses are requested, for the tokens from this place on; `null`: they are not.
+   * @default null
+   */
+  readonly routedExpertsFrom?: number | null;
 };
 
 export type EngineUsage = {
@@ -58,6 +63,11 @@ export type SampleResult = {
   readonly finish: Finish;
   readonly weightSpans: readonly WeightSpan[];
   readonly usage: EngineUsage;
+  /**
+   * Numbers of experts as little-endian int32, by token, layer and choice, for all tokens but the last: from the requested place
+   * on, or from the first. `null`: the server sent none, or none were requested. @default null
+   */
+  readonly routedExpertBytes?: Uint8Array | null;
 };
 
 /** Codes of failures at the boundary `engine`. Only the first is a normal ending of an episode (stop reason "context_length"). */

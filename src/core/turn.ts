@@ -25,6 +25,21 @@ export type WeightSpan = {
   readonly reply: string | null;
 };
 
+/**
+ * Which experts a mixture-of-experts model chose for tokens of a turn: `rows * layers * topk` numbers in `routed-experts.bin` of the
+ * run folder. The first row is that of the last token of the parent's sequence, or of the first token where there is no parent;
+ * the last token of a sequence has none. So the rows of the turns of a path, one after the other, are those of its sequence.
+ */
+export type RoutedExperts = {
+  /** Of the first byte. */
+  readonly offset: number;
+  readonly rows: number;
+  readonly layers: number;
+  readonly topk: number;
+  /** Bytes of a number, little-endian. */
+  readonly width: 1 | 2;
+};
+
 /** One engine call: what the policy was newly shown and what it sampled. */
 export type Turn = {
   /** Place in `trajectory.turns`. */
@@ -46,6 +61,8 @@ export type Turn = {
   readonly weightSpans: readonly WeightSpan[];
   /** Why the history was not extended, e.g. "template strips reasoning"; `null` when it was, and for the first turn. */
   readonly rewriteReason: string | null;
+  /** There where a run asks for them. @default null */
+  readonly routedExperts?: RoutedExperts | null;
 };
 
 /** Sampling by the model's own distribution does not come here; grammars, biases and a bound such as vLLM's -9999 do. */

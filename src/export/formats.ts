@@ -32,6 +32,19 @@ export type ExportContext = {
   readonly decode: (tokens: Uint32Array, origin: ExportOrigin) => string;
   /** JSON text of the tools that the episode's template shows; `null` where none are known. */
   readonly toolsOf: (origin: ExportOrigin) => string | null;
+  /** Where the experts of a sample stand, for formats with `holdsExperts`; `null`: it has none. @default none has any */
+  readonly expertsOf?: (sample: Sample, origin: ExportOrigin) => RoutedExpertsPlace | null;
+};
+
+/** Where the experts of a row's tokens stand: an array of this shape, C order, one row for each token but the last. */
+export type RoutedExpertsPlace = {
+  /** Name of the file beside the rows. */
+  readonly file: string;
+  /** Of the first byte. */
+  readonly offset: number;
+  readonly dtype: "uint8" | "uint16";
+  /** Tokens but the last, layers, experts of a token. */
+  readonly shape: readonly [number, number, number];
 };
 
 /** A row and the episodes that are in it. */
@@ -47,6 +60,8 @@ export type ExportFormat = {
   readonly wholeGroups: boolean;
   /** True: a row has a place for what each turn earned. */
   readonly holdsTurnRewards: boolean;
+  /** True: `expertsOf` is called, and a row says where the experts of its tokens stand. */
+  readonly holdsExperts: boolean;
   /** The rows of one group; `episodes` is not empty. */
   readonly rowsOf: (episodes: readonly EpisodeToExport[], context: ExportContext) => readonly ExportedRow[];
   /** Tokens of the row that enter the loss; `null` for formats without tokens. */
@@ -59,16 +74,24 @@ const noTokens = "no token that could be trained is recorded";
 
 export const exportFormats = {
   slime: formatOf(slimeColumns, {
-    rowsOf: eachSample((sample, origin, { decode }) =>
-      toSlimeRow(sample, origin, { decode: (tokens) => decode(tokens, origin) }),
-    ),
+    rowsOf: eachSample((sample, origin, { decode, expertsOf }) => {
+      const row = toSlimeRow(sample, origin, { decode: (tokens) => decode(tokens, origin) });
+      const place = expertsOf?.(sample, origin) ?? null;
+      return place === null ? row : { ...row, metadata: { ...row.metadata, routed_experts: place } };
+    }),
     trainedTokens: ({ loss_mask }) => countOnesIn(loss_mask),
     needsText: true,
     holdsTurnRewards: true,
+    holdsExperts: true,
   }),
   verl: formatOf(verlColumns, {
     holdsTurnRewards: true,
-    rowsOf: eachSample(toVerlRow),
+    holdsExperts: true,
+    rowsOf: eachSample((sample, origin, { expertsOf }) => {
+      const row = toVerlRow(sample, origin);
+      const place = expertsOf?.(sample, origin) ?? null;
+      return place === null ? row : { ...row, extra_fields: { ...row.extra_fields, routed_experts: place } };
+    }),
     trainedTokens: ({ response_mask }) => countOnesIn(response_mask),
   }),
   atropos: formatOf(atroposColumns, {
@@ -133,7 +156,9 @@ type RowsOf<Row> = (
 
 function formatOf<Row extends AnyRow>(
   columns: Columns<Row>,
-  parts: Partial<Pick<ExportFormat, "takes" | "needsText" | "wholeGroups" | "holdsTurnRewards" | "whyLeftOut">> & {
+  parts: Partial<
+    Pick<ExportFormat, "takes" | "needsText" | "wholeGroups" | "holdsTurnRewards" | "holdsExperts" | "whyLeftOut">
+  > & {
     readonly rowsOf: RowsOf<Row>;
     readonly trainedTokens?: (row: Row) => number;
   },
@@ -144,6 +169,7 @@ function formatOf<Row extends AnyRow>(
     needsText: false,
     wholeGroups: false,
     holdsTurnRewards: false,
+    holdsExperts: false,
     whyLeftOut: noTokens,
     ...parts,
     // Rows come back to the format that made them.

@@ -25,6 +25,7 @@ export {
   exportGroup,
   type GroupToExport,
   type LeftOut,
+  type RoutedExpertsPlace,
   type TurnRewardsChoice,
   turnRewardsChoices,
 } from "./formats.ts";

@@ -93,15 +93,11 @@ function traceOf(origin: EpisodeOrigin, dropped: readonly DroppedTokens[]) {
 
 /**
  * As prime-rl's turn credit takes them: one for each sampled node, in order, and each the score of the state after its turn. Its
- * trainer learns from the differences, so these are what was earned so far; `null` where nothing is known of a turn.
+ * trainer learns from the differences, so these are what was earned so far; a turn of which nothing is known changed nothing.
  */
-function scoresOf(turns: readonly number[], rewards: readonly (number | null)[]): readonly (number | null)[] {
+function scoresOf(turns: readonly number[], rewards: readonly (number | null)[]): readonly number[] {
   let sum = 0;
-  return turns.map((turn) => {
-    const reward = rewards[turn] ?? null;
-    if (reward === null) return null;
-    return (sum += reward);
-  });
+  return turns.map((turn) => (sum += rewards[turn] ?? 0));
 }
 
 /** Their terms for limits, so that their readers see a truncated episode as one. */

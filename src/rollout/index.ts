@@ -30,6 +30,7 @@ export {
   type EpisodeParts,
   type PhaseTimeouts,
 } from "./episode/episode-options.ts";
+export type { RoutedExpertsSink } from "./episode/expert-rows.ts";
 export { resolveOptions, type ResolvedOptions } from "./episode/episode-options.ts";
 export { sampleTurn } from "./episode/sample-turn.ts";
 export { episodeSamples, episodeUsage, type EpisodeUsage } from "./episode/episode-samples.ts";

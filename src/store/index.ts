@@ -18,5 +18,11 @@ export {
   resumeFileRunStore,
 } from "./file-run-store.ts";
 export { createMemoryRunStore } from "./memory-run-store.ts";
+export {
+  createRoutedExpertsFile,
+  openRoutedExperts,
+  type RoutedExpertsFile,
+  type RoutedExpertsReader,
+} from "./routed-experts.ts";
 export type { FsyncPolicy } from "./journal.ts";
 export { checkResumable, openRunFolder, readEpisodes, type RunFolderOptions } from "./run-folder.ts";

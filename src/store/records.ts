@@ -17,6 +17,7 @@ import {
   type ModelUsage,
   type ParsedAction,
   type ParseProblem,
+  type RoutedExperts,
   type Task,
   type ToolCall,
   type ToolResult,
@@ -40,6 +41,7 @@ import {
   nullable,
   number,
   oneOf,
+  oneOfNumbers,
   optional,
   packedLogprobs,
   packedTokens,
@@ -127,6 +129,20 @@ const turn = record<Turn>("Turn", {
   finish,
   weightSpans: list(weightSpan),
   rewriteReason: [nullable(text), "why the history was not extended"],
+  routedExperts: [
+    optional(
+      nullable(
+        record<RoutedExperts>("RoutedExperts", {
+          offset: [number, "of the first byte in `routed-experts.bin`"],
+          rows: [number, "from the parent's last token on; the last token of a sequence has none"],
+          layers: number,
+          topk: [number, "experts of a token in a layer"],
+          width: [oneOfNumbers([1, 2]), "bytes of a number, little-endian"],
+        }),
+      ),
+    ),
+    "where a run keeps the experts of a mixture-of-experts model",
+  ],
 });
 
 const usage = record<ModelUsage>("ModelUsage", {

@@ -15,6 +15,8 @@ export const runFiles = Object.freeze({
   episodes: "episodes.jsonl",
   groups: "groups.jsonl",
   samples: "samples.jsonl",
+  /** There in runs that keep the experts of a mixture-of-experts model. */
+  routedExperts: "routed-experts.bin",
   /** A folder; there while episodes are in flight. */
   journal: "journal",
   /** There while a process writes. */

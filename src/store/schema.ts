@@ -126,6 +126,20 @@ export function oneOf<T extends string>(names: readonly T[]): Schema<T> {
   );
 }
 
+/** One of some numbers. */
+export function oneOfNumbers<T extends number>(numbers: readonly T[]): Schema<T> {
+  const shown = numbers.join(" or ");
+  return leaf<T>(
+    shown,
+    (value, where, key) => {
+      const found = numbers.find((one) => BigInt(one) === value || one === value);
+      if (found === undefined) throw misfit(where, key, shown, value);
+      return found;
+    },
+    (writer, value) => writer.text(String(value)),
+  );
+}
+
 /** Absent is `null`, too. */
 export function nullable<T>(schema: Schema<T>): Schema<T | null> {
   return {

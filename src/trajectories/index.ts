@@ -2,8 +2,9 @@
 
 export { branchesOf, joinPath, pathTo, turnPrompt, turnSequence } from "./branches.ts";
 export { alignmentViolations, conservationViolations, countOnes } from "./check-samples.ts";
+export { expertsOf } from "./routed-experts.ts";
 export { dumpSample, toSamples, type SampleOrigin, type ToSamplesOptions } from "./samples.ts";
-export { makeTurn, TrajectoryRecorder } from "./recorder.ts";
+export { type ActionResult, makeTurn, TrajectoryRecorder } from "./recorder.ts";
 export {
   addsUp,
   alignTurnRewards,

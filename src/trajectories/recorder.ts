@@ -13,14 +13,13 @@ export type ObservationFacts = Pick<Turn, "spelledTokens" | "deviation">;
 
 const plainObservation: ObservationFacts = { spelledTokens: 0, deviation: null };
 
+/** What an engine sampled, and where its experts are kept. */
+export type ActionResult = Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans"> &
+  Pick<Turn, "routedExperts">;
+
 /** An action on its observation. Throws a plain error when the parts of the result do not fit one another. */
 export function makeTurn(
-  {
-    sampledTokens,
-    logprobs,
-    finish,
-    weightSpans,
-  }: Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans">,
+  { sampledTokens, logprobs, finish, weightSpans, routedExperts = null }: ActionResult,
   observed: Pick<Turn, "index" | "parent" | "observationTokens" | "spelledTokens" | "deviation" | "rewriteReason">,
 ): Turn {
   const { index, parent, observationTokens, spelledTokens, deviation, rewriteReason } = observed;
@@ -38,6 +37,7 @@ export function makeTurn(
   return {
     ...{ index, parent, observationTokens, spelledTokens, deviation },
     ...{ sampledTokens, logprobs, finish, weightSpans, rewriteReason },
+    ...(routedExperts === null ? {} : { routedExperts }),
   };
 }
 
@@ -55,6 +55,11 @@ export class TrajectoryRecorder {
   /** The tokens of the current branch: all observations and actions so far. Hand it to the engine as it is. */
   get prompt(): TokenBuffer {
     return this.#prompt;
+  }
+
+  /** How many tokens of the prompt the parent has. */
+  get observedFrom(): number {
+    return this.#observedFrom;
   }
 
   get trajectory(): Trajectory {
@@ -95,7 +100,7 @@ export class TrajectoryRecorder {
   }
 
   /** Records the action that the engine sampled on the current prompt. */
-  act(result: Pick<SampleResult, "sampledTokens" | "logprobs" | "finish" | "weightSpans">): Turn {
+  act(result: ActionResult): Turn {
     if (this.#prompt.length === 0) {
       throw new Error("Cannot record an action before the first observation: the prompt is empty; call extend first.");
     }

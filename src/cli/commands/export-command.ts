@@ -110,11 +110,13 @@ async function exportRuns(options: ExportRunOptions, context: CliContext): Promi
       stderr.write("Interrupted: nothing is written.\n");
       return exitCodes.interrupted;
     }
-    const { rows, episodes, groups, trainedTokens, bytes } = result;
+    const { rows, episodes, groups, trainedTokens, bytes, expertBytes } = result;
     const tokens = trainedTokens === null ? "" : `, ${formatCount(trainedTokens)} trained tokens`;
     const from = `${counted(episodes, "episode")} of ${counted(groups, "group")}${tokens}`;
     const written = `${counted(rows, "row")} for ${options.format} in ${options.output} (${formatBytes(bytes)}): ${from}`;
-    for (const line of [written, ...leftOutLines(result)]) stdout.write(`${line}\n`);
+    const experts =
+      expertBytes === 0 ? [] : [`Their experts in ${options.output}.routed-experts.bin (${formatBytes(expertBytes)}).`];
+    for (const line of [written, ...experts, ...leftOutLines(result)]) stdout.write(`${line}\n`);
     if (options.format === "sft") stdout.write(sftNote);
     return exitCodes.done;
   } catch (error) {

@@ -73,6 +73,19 @@ export function readGenerateReply(parsed: ParsedReply, expected: ExpectedReply, 
   return readSampledReply(claims, expected, context);
 }
 
+/** The experts that a reply reports, as bytes; `null`: it reports none. How many there must be is for the caller, who has the shape. */
+export function readRoutedExperts({ value }: ParsedReply, context: FailureContext): Uint8Array | null {
+  const text = asFields(asFields(value)?.["meta_info"])?.["routed_experts"] ?? null;
+  if (text === null) return null;
+  if (typeof text !== "string") throw badReply(context, "meta_info.routed_experts is no text", { retryable: false });
+  const bytes = Buffer.from(text, "base64");
+  // Buffer skips what is no base64.
+  if (bytes.toString("base64") !== text) {
+    throw badReply(context, "meta_info.routed_experts is no base64", { retryable: false });
+  }
+  return bytes;
+}
+
 function readFinish(value: unknown, context: FailureContext): Finish {
   const fields = asFields(value);
   const reason = readFinishReason(fields?.["type"], value, context);

@@ -10,6 +10,9 @@ export type GenerateFields = {
   readonly sampling_params: Readonly<Record<string, unknown>>;
   readonly return_logprob: true;
   readonly stream: boolean;
+  /** Both only where experts are requested. */
+  readonly return_routed_experts?: true;
+  readonly routed_experts_start_len?: number;
 };
 
 /**
@@ -38,11 +41,14 @@ export function toSglangSampling(
 }
 
 export function toGenerateFields(request: SampleRequest, stream: boolean): GenerateFields {
+  const from = request.routedExpertsFrom ?? null;
   return {
     rid: request.requestId,
     sampling_params: toSglangSampling(request.sampling, request.stopTokenIds),
     return_logprob: true,
     stream,
+    ...(from === null ? {} : { return_routed_experts: true as const }),
+    ...(from === null || from === 0 ? {} : { routed_experts_start_len: from }),
   };
 }
 

@@ -20,7 +20,7 @@ import {
   type ServerFacts,
   writeBody,
 } from "../../http/index.ts";
-import { GenerateFold, parseReply, type ParsedReply, readGenerateReply } from "./generate-reply.ts";
+import { GenerateFold, parseReply, type ParsedReply, readGenerateReply, readRoutedExperts } from "./generate-reply.ts";
 import { createGenerateBodies, type GenerateFields, toGenerateFields } from "./generate-request.ts";
 import { SglangControl, type SglangWorker } from "./sglang-control.ts";
 
@@ -134,7 +134,8 @@ class Sglang extends SglangControl implements SglangEngine {
       body.release();
       const result = readGenerateReply(reply, expected, context);
       this.#learnFrom(result.weightSpans.at(-1)?.reply ?? null, knownBefore);
-      return result;
+      if ((request.routedExpertsFrom ?? null) === null) return result;
+      return { ...result, routedExpertBytes: readRoutedExperts(reply, context) };
     } catch (error) {
       if (isGivenUp(error) && !wasCancelledBefore) this.abandon(this.abortOnServers(request.requestId));
       throw error;

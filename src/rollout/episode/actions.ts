@@ -15,6 +15,7 @@ import { deriveSeed } from "../../lib/random.ts";
 import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
 import { TrajectoryRecorder } from "../../trajectories/index.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
+import { ExpertRows } from "./expert-rows.ts";
 import type { RecordedEvents } from "./recorded-events.ts";
 import { sampleTurn, type SampledTurn } from "./sample-turn.ts";
 import { type Ending, stop } from "./ending.ts";
@@ -186,13 +187,22 @@ export class EngineActions implements ActionSource {
     if (budget !== null && budget < 1) return stop("max_tokens");
     const attempts: Attempt[] = [];
     const start = clock.now();
-    const { prompt } = this.#recorder;
+    const { prompt, observedFrom } = this.#recorder;
+    const { routedExperts: sink, episodeId } = this.#options;
+    const named = `turn ${turn} of episode "${episodeId}"`;
+    // The last token of the parent was sampled, and is fed now.
+    const experts = sink === null ? null : new ExpertRows(sink, { start: Math.max(0, observedFrom - 1), turn: named });
     const { result, next } = await sampleTurn(
       this.#engine,
-      { prompt, stopTokenIds: this.#renderer.stopTokenIds, turn, budget, discarded: this.#discarded, onTokens: null },
+      {
+        ...{ prompt, stopTokenIds: this.#renderer.stopTokenIds, turn, budget, discarded: this.#discarded },
+        ...{ onTokens: null, experts },
+      },
       { options: this.#options, deadlines: this.#deadlines, attempts },
     );
-    const recorded = this.#recorder.act(result);
+    // What is never read is never trained.
+    const kept = sink === null || experts === null || next.type !== "read" ? null : await experts.keep(sink);
+    const recorded = this.#recorder.act({ ...result, routedExperts: kept });
     const event = {
       type: "turn",
       turn: recorded,

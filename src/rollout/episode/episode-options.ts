@@ -11,6 +11,7 @@ import type { UserSource } from "../../core/user.ts";
 import { type Clock, systemClock } from "../../lib/clock.ts";
 import { requireWhole } from "../../lib/options.ts";
 import type { RetryPolicy } from "../../lib/limits.ts";
+import type { RoutedExpertsSink } from "./expert-rows.ts";
 
 /** The implementations of an episode. All are shared by concurrent episodes. */
 export type EpisodeParts = {
@@ -118,6 +119,11 @@ export type EpisodeOptions = {
   /** Gets every event before it counts; the episode waits for it. What it throws is a failure at boundary "store". */
   readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
   readonly clock?: Clock;
+  /**
+   * Requests the experts that a mixture-of-experts model chooses, and keeps them there. A turn whose reply has none fails the
+   * episode at boundary "engine". @default null
+   */
+  readonly routedExperts?: RoutedExpertsSink | null;
 };
 
 export const defaultLimits: EpisodeLimits = Object.freeze({
@@ -175,6 +181,7 @@ export function resolveOptions(taskId: string, options: EpisodeOptions): Resolve
     requestTag: options.requestTag ?? "",
     onEvent: options.onEvent ?? null,
     clock: options.clock ?? systemClock,
+    routedExperts: options.routedExperts ?? null,
   };
   const { limits, engineAbort, turnTimeoutMs, timeouts } = resolved;
   requireWhole("run an episode", "limits.maxTurns", limits.maxTurns);

@@ -17,6 +17,7 @@ import { DeadlineError, type DeadlineRunner } from "../../lib/deadline.ts";
 import { retry } from "../../lib/limits.ts";
 import { createRandom, deriveSeed } from "../../lib/random.ts";
 import type { ResolvedOptions } from "./episode-options.ts";
+import type { ExpertRows } from "./expert-rows.ts";
 import { type Ending, endingOf, stop } from "./ending.ts";
 
 export type TurnRequest = {
@@ -32,6 +33,8 @@ export type TurnRequest = {
    * `null`: nobody wants them before the end.
    */
   readonly onTokens: SampleOptions["onTokens"] | null;
+  /** Takes the experts that the calls report. @default null */
+  readonly experts?: ExpertRows | null;
 };
 
 /** What was sampled, and what it means for the episode. */
@@ -62,6 +65,7 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
   const bound = newTokens(request, options);
   const parts: SampleResult[] = [];
   const calls = turnCalls(engine, request, context);
+  const { experts = null } = request;
   let { prompt } = request;
   for (let aborts = request.discarded; ; aborts++) {
     try {
@@ -70,7 +74,9 @@ export async function sampleTurn(engine: Engine, request: TurnRequest, context: 
         const waitedMs = await untilReady(engine, options, calls.random);
         attempts.push({ failure: abortFailure(engine, sampled), waitedMs });
       }
-      parts.push(await calls.sample(prompt, bound === null ? null : bound - sampledIn(parts)));
+      const part = await calls.sample(prompt, bound === null ? null : bound - sampledIn(parts));
+      experts?.take(part, prompt.length);
+      parts.push(part);
     } catch (error) {
       const fault = attribute(error, "engine");
       if (sampledIn(parts) === 0) throw fault;
@@ -139,7 +145,11 @@ function turnCalls(engine: Engine, request: TurnRequest, { options, deadlines, a
       turn,
       call: discarded * 1000 + ++calls,
     });
-    const call: SampleRequest = { prompt, sampling, stopTokenIds, requestId, routingKey: shortKey(episodeId) };
+    const routedExpertsFrom = request.experts?.from ?? null;
+    const call: SampleRequest = {
+      ...{ prompt, sampling, stopTokenIds, requestId, routingKey: shortKey(episodeId) },
+      ...(routedExpertsFrom === null ? {} : { routedExpertsFrom }),
+    };
     try {
       const result = await deadlines.run((signal) => engine.sample(call, { ...streaming, signal }), timeoutMs);
       untold = result.sampledTokens.subarray(told);

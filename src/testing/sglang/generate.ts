@@ -24,6 +24,8 @@ export type GenerationContext = RunContext & {
   readonly limits: ModelLimits;
   /** What a frame of a stream holds: all so far, or what is new. */
   readonly streamOutput: "cumulative" | "delta";
+  /** As in `SglangFrontOptions`; `null`: the model has no experts. */
+  readonly routedExperts: ((sequence: ArrayLike<number>, place: number) => readonly number[]) | null;
 };
 
 /** Gives what the framework is to be given. Rejects with a `Refusal`, and then nothing was written. */
@@ -113,7 +115,7 @@ async function generate(
   context: GenerationContext,
   onFrame: ((facts: ReplyFacts) => void) | null,
 ): Promise<Answer> {
-  const { clock, limits, version } = context;
+  const { clock, limits, version, routedExperts } = context;
   const { promptIds, sampler: params, requestId, routingKey } = call;
   const tracker = new OutputTracker(call, limits);
   let isFirst = true;
@@ -128,6 +130,7 @@ async function generate(
     sentAt: Date.now(),
     isFirst,
     protocol: limits.protocol,
+    routedExperts,
   });
   const onTokens = (): void => {
     onFrame?.(facts(0));
@@ -223,7 +226,20 @@ type ReplyFacts = {
   /** The whole reply, or the first frame of a stream. */
   readonly isFirst: boolean;
   readonly protocol: SglangProtocol;
+  readonly routedExperts: GenerationContext["routedExperts"];
 };
+
+/** Base64 of little-endian int32, by token, layer and choice; the last token was never fed, and has none. */
+function expertsOf({ call, tracker, routedExperts }: ReplyFacts): object {
+  if (routedExperts === null || call.expertsFrom === null || tracker.finish === null) return {};
+  const sequence = [...call.promptIds, ...tracker.ids];
+  const numbers: number[] = [];
+  for (let place = call.expertsFrom; place < sequence.length - 1; place++)
+    numbers.push(...routedExperts(sequence, place));
+  const bytes = Buffer.alloc(numbers.length * 4);
+  numbers.forEach((number, at) => bytes.writeInt32LE(number, at * 4));
+  return { routed_experts: bytes.toString("base64") };
+}
 
 /** Where the new part of ids and text begins in a frame of a stream; `null`: it shows all, as a whole answer does. */
 type Frame = { readonly newIdsFrom: number; readonly newTextFrom: number } | null;
@@ -255,6 +271,7 @@ function replyItem(facts: ReplyFacts, frame: Frame): object {
       completion_tokens: ids.length,
       cached_tokens: cachedTokens,
       ...(hasNew ? added : {}),
+      ...expertsOf(facts),
       ...(finish === null ? {} : { e2e_latency: facts.latency }),
       ...(hasNew && facts.isFirst ? { response_sent_to_client_ts: facts.sentAt / 1000 } : {}),
     },

@@ -20,6 +20,8 @@ export type SequenceCall = {
   readonly returnLogprob: boolean;
   readonly returnTextInLogprobs: boolean;
   readonly returnPromptIds: boolean;
+  /** The first token whose experts are requested; `null`: none are. */
+  readonly expertsFrom: number | null;
 };
 
 /** What the front itself does about a generation. */
@@ -63,6 +65,10 @@ export function readGenerateCall(fields: Fields, limits: ModelLimits, routingKey
   const requestIds = readRequestIds(fields["rid"], { count, n, isBatch });
   const returnTextInLogprobs = boolean(fields["return_text_in_logprobs"], "return_text_in_logprobs");
   const returnPromptIds = boolean(fields["return_prompt_token_ids"], "return_prompt_token_ids");
+  const startLen = fields["routed_experts_start_len"] ?? 0;
+  if (typeof startLen !== "number")
+    throw Refusal.ofShape("routed_experts_start_len", "Input should be a valid integer");
+  const expertsFrom = boolean(fields["return_routed_experts"], "return_routed_experts") ? startLen : null;
   const sequences = prompts.flatMap((promptIds, prompt) => {
     const sampling = samplings[prompt]!;
     const sampler = { ...sampling.sampler, maxNewTokens: fit(promptIds.length, sampling, limits) };
@@ -75,6 +81,7 @@ export function readGenerateCall(fields: Fields, limits: ModelLimits, routingKey
       returnLogprob: returnLogprobs[prompt]!,
       returnTextInLogprobs,
       returnPromptIds,
+      expertsFrom,
     }));
   });
   return { sequences, isList: isBatch || n > 1, streamInterval: samplings[0]?.streamInterval ?? 1 };

@@ -37,6 +37,11 @@ export type SglangFrontOptions = {
   readonly adminApiKey?: string | null;
   /** What a frame of a stream holds: all so far, or what is new (--incremental-streaming-output; 0.5.9: --stream-output, ids alone). Default "cumulative". */
   readonly streamOutput?: "cumulative" | "delta";
+  /**
+   * The expert that a mixture-of-experts model chooses for a token of a sequence: one number for each layer and choice. Default:
+   * the model has no experts, and a request for them is answered without.
+   */
+  readonly routedExperts?: (sequence: ArrayLike<number>, place: number) => readonly number[];
   /** Measures latencies. Default: the real one. */
   readonly clock?: Clock;
 };
@@ -64,6 +69,7 @@ export function createSglangFront(options: SglangFrontOptions): SglangFront {
     version: { current: options.weightVersion ?? "default" },
     modelPath: options.modelPath ?? "model",
     limits: { contextLength, vocabularySize, endTokenIds, tokenizer, protocol },
+    routedExperts: options.routedExperts ?? null,
     streamOutput: options.streamOutput ?? "cumulative",
     refusalOf: (refusal) => {
       if (refusal === null) return Refusal.crash();

@@ -1,0 +1,91 @@
+// The experts that the calls of one turn report, checked and joined. A turn has several calls when the server aborts it: each reports
+// those of the tokens after the last row so far. What does not fit is refused, because a trainer would replay another routing.
+
+import type { SampleResult } from "../../core/engine.ts";
+import { type AttributedError, faultAt } from "../../core/failure.ts";
+import type { RoutedExperts } from "../../core/turn.ts";
+
+/** Where a run keeps experts, and their shape in its model. */
+export interface RoutedExpertsSink {
+  readonly layers: number;
+  readonly topk: number;
+  /** Resolves with the place of the first byte, once all have left the process. */
+  write(bytes: Uint8Array): Promise<number>;
+}
+
+/** Of one turn. Single use. */
+export class ExpertRows {
+  readonly #shape: Pick<RoutedExpertsSink, "layers" | "topk">;
+  readonly #start: number;
+  readonly #turn: string;
+  readonly #parts: Uint8Array[] = [];
+  #rows = 0;
+
+  /** `start`: the first token whose experts are not known yet. `turn`: for messages. */
+  constructor(shape: Pick<RoutedExpertsSink, "layers" | "topk">, { start, turn }: { start: number; turn: string }) {
+    this.#shape = shape;
+    this.#start = start;
+    this.#turn = turn;
+  }
+
+  /** The token to request experts from. */
+  get from(): number {
+    return this.#start + this.#rows;
+  }
+
+  /** Takes those of a call. Throws an `AttributedError` at boundary "engine" when they are not there, or not as many as tokens. */
+  take({ routedExpertBytes: bytes = null, sampledTokens, finish }: SampleResult, promptLength: number): void {
+    // The last token was sampled and never fed.
+    const all = promptLength + sampledTokens.length - 1;
+    const rows = all - this.from;
+    const size = this.#shape.layers * this.#shape.topk * 4;
+    if (bytes === null) {
+      // It was aborted before it ran; the next call has the same tokens.
+      if (finish.reason === "abort" && sampledTokens.length === 0) return;
+      throw this.#refuse(
+        "they were requested and the reply has none: a router may leave the field out, or the server was started without " +
+          "--enable-return-routed-experts; name the servers themselves, start them so, or leave --routed-experts out",
+      );
+    }
+    // A server that does not know where to begin begins at the first token.
+    const given = bytes.length === all * size ? bytes.subarray(this.from * size) : bytes;
+    if (given.length !== rows * size) {
+      throw this.#refuse(
+        `the reply has ${bytes.length} bytes, ${rows} rows of ${this.#shape.layers} layers by ${this.#shape.topk} have ${rows * size}; ` +
+          "give the model's own numbers to --routed-experts <layers>x<experts per token>",
+      );
+    }
+    this.#parts.push(given);
+    this.#rows += rows;
+  }
+
+  /** All of the turn as they are kept: a byte each where no number needs two. */
+  async keep(sink: RoutedExpertsSink): Promise<RoutedExperts> {
+    const { layers, topk } = this.#shape;
+    const numbers = new Uint16Array(this.#rows * layers * topk);
+    let at = 0;
+    let highest = 0;
+    for (const part of this.#parts) {
+      const view = new DataView(part.buffer, part.byteOffset, part.byteLength);
+      for (let byte = 0; byte < part.length; byte += 4) {
+        const expert = view.getInt32(byte, true);
+        if (expert < 0 || expert > 0xffff) throw this.#refuse(`the number ${expert} is that of no expert`);
+        if (expert > highest) highest = expert;
+        numbers[at++] = expert;
+      }
+    }
+    const width = highest > 0xff ? 2 : 1;
+    const bytes = new Uint8Array(numbers.length * width);
+    for (let place = 0; place < numbers.length; place++) {
+      bytes[place * width] = numbers[place]! & 0xff;
+      if (width === 2) bytes[place * 2 + 1] = numbers[place]! >> 8;
+    }
+    return { offset: await sink.write(bytes), rows: this.#rows, layers, topk, width };
+  }
+
+  #refuse(state: string): AttributedError {
+    return faultAt("engine", "bad-reply", `Cannot keep the routed experts of ${this.#turn}: ${state}.`, {
+      retryable: false,
+    });
+  }
+}
