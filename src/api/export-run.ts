@@ -281,7 +281,8 @@ async function contextOf(
   const showsTools = format.columns.some(({ name }) => name === "tools");
   for (const { name, environment } of runs) {
     if (format.needsText) decoders.set(name, await decoderOf(environment, request));
-    if (!showsTools) continue;
+    // The sessions of a gateway bring their own.
+    if (!showsTools || (environment.env ?? recorded(environment, "env")) === null) continue;
     const onUnknown = (reason: string): void =>
       onNotice(`Note: the tools of "${environment.folder}" are not known, so "tools" is null: ${reason}`);
     tools.set(name, await toolsOfRun(environment, onUnknown));

@@ -172,7 +172,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   const { model, redact } = prepared;
   if (model === null) throw new ConfigurationError("Cannot open a gateway without a policy; name --engine or --model.");
   const settings: RolloutSettings = { ...prepared.settings, out: folder };
-  if (resume !== null) checkSameSettings(resume, settings);
+  if (resume !== null) checkSameSettings(resume, settings, gatewaySettingNames);
   const storing = { redact, fsync: settings.fsync };
   const earlier = resume === null ? null : await resumeFileRunStore(folder, storing);
   const store = earlier?.store ?? createFileRunStore(folder, storing);
@@ -185,7 +185,8 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   const { engine } = connected;
   if (engine === null) throw new TypeError("A model without an agent has an engine.");
   const describe = {
-    ...{ id: resume?.id ?? randomUUID(), settings, engine: connected, totals: null, error: null },
+    ...{ id: resume?.id ?? randomUUID(), settings, names: gatewaySettingNames, engine: connected },
+    ...{ totals: null, error: null },
     ...{ begun: resume?.begun ?? new Date(), resumed: resume === null ? 0 : resume.resumed + 1 },
     prepared: { ...prepared, environment: { ...prepared.environment, name: "gateway" } },
   };

@@ -117,10 +117,13 @@ export function resolveSettings(
 
 const addresses: ReadonlySet<SettingName> = new Set(["url", "userUrl", "judgeUrl"]);
 
-/** One entry a setting, named as in a configuration file. */
-export function settingsRecord(settings: RolloutSettings): Record<string, unknown> {
+/** One entry for each of the settings, named as in a configuration file. */
+export function settingsRecord(
+  settings: RolloutSettings,
+  names: readonly SettingName[] = settingNames,
+): Record<string, unknown> {
   return Object.fromEntries(
-    settingNames.map((name) => {
+    names.map((name) => {
       const value = settings[name];
       return [keyOf(name), addresses.has(name) && typeof value === "string" ? showAddress(value) : value];
     }),
@@ -132,8 +135,8 @@ export function settingsYaml(settings: RolloutSettings): string {
   return stringify(settingsRecord(settings), { lineWidth: 0 });
 }
 
-export function settingsJson(settings: RolloutSettings): JsonObject {
+export function settingsJson(settings: RolloutSettings, names?: readonly SettingName[]): JsonObject {
   return new Map<string, JsonValue>(
-    Object.entries(settingsRecord(settings)).map(([key, value]) => [key, fromPlain(value)]),
+    Object.entries(settingsRecord(settings, names)).map(([key, value]) => [key, fromPlain(value)]),
   );
 }

@@ -28,6 +28,8 @@ type RunFacts = {
   /** Random; the same after a resume and in a copy of the folder. */
   readonly id: string;
   readonly settings: RolloutSettings;
+  /** Settings that the run has. @default all of a rollout */
+  readonly names?: readonly SettingName[];
   readonly prepared: PreparedRollout;
   readonly engine: Pick<ConnectedPolicy, "address" | "weightVersion">;
   readonly begun: Date;
@@ -69,7 +71,7 @@ export function runManifest(facts: RunFacts): JsonObject {
         : { name: settings.engine, address: engine.address, weightVersion: engine.weightVersion },
     agent: settings.agentModel === null ? null : { name: settings.agentModel, address: engine.address },
     user: prepared.user.name,
-    configuration: settingsJson(settings),
+    configuration: settingsJson(settings, facts.names),
     totals: facts.totals,
     error: facts.error,
   };
@@ -167,10 +169,14 @@ function settingValues(configuration: JsonObject, folder: string): ConfigFile["v
   return values;
 }
 
-/** Throws a `ConfigurationError` with a table when settings that decide what the episodes are like have changed. */
-export function checkSameSettings({ folder, configuration }: RunToResume, settings: RolloutSettings): void {
+/** Throws a `ConfigurationError` with a table when settings that decide what the episodes are like have changed. `names`: of the run. */
+export function checkSameSettings(
+  { folder, configuration }: RunToResume,
+  settings: RolloutSettings,
+  names: readonly SettingName[] = settingNames,
+): void {
   const now = settingsJson(settings);
-  const differences = settingNames.flatMap((name) => {
+  const differences = names.flatMap((name) => {
     const key = keyOf(name);
     const [before, after] = [configuration.get(key), now.get(key)].map((value) =>
       dumpJson(value ?? fromPlain(rolloutSettings[name].default)),

@@ -127,7 +127,11 @@ export function messagesClient(): Client {
 }
 
 type ResponseItem = { readonly type: string; readonly id: string; readonly call_id?: string };
-type ResponseBody = { readonly id: string; readonly output: readonly ResponseItem[] };
+type ResponseBody = {
+  readonly id: string;
+  readonly output: readonly ResponseItem[];
+  readonly previous_response_id: string | null;
+};
 type ResponseEvent = {
   readonly type: string;
   readonly sequence_number: number;
@@ -156,6 +160,8 @@ export function responsesClient({ refers }: { readonly refers: "items" | "refere
         expect(done.map(({ item }) => item)).toEqual(response.output);
       }
       const { id, output } = response;
+      // A client that finds another one here takes the server for one that keeps nothing.
+      expect(response.previous_response_id).toBe(previous);
       const results = output
         .filter(({ type }) => type === "function_call")
         .map(({ call_id }) => ({ type: "function_call_output", call_id, output: "sunny" }));

@@ -411,6 +411,22 @@ describe("what a stopped process left", () => {
     await after.close();
   });
 
+  test("is in the groups that a later process decides, whichever of them ended before", async () => {
+    const before = await openWorld((_prompt, at) => `answer ${at}`);
+    const opening = { task: "t", groupSize: 2 };
+    const [first, second] = [await before.gateway.open(opening), await before.gateway.open(opening)];
+    for (const { key } of [first, second]) await post(before.gateway, "/v1/chat/completions", body, { key });
+    await before.gateway.reward(first.id, grade);
+    await before.gateway.end(first.id);
+    const after = await before.restart();
+    await after.gateway.reward(second.id, { ...grade, reward: 0 });
+    await after.gateway.end(second.id);
+    const groups = [];
+    for await (const group of openRunFolder(after.folder).groups()) groups.push(group);
+    expect(groups).toMatchObject([{ groupId: "t", rewards: [1, 0], episodeIds: [first.id, second.id] }]);
+    await after.close();
+  });
+
   test("decides the groups whose sessions have all ended", async () => {
     const before = await openWorld(() => "fine");
     await post(before.gateway, "/v1/chat/completions", body);
@@ -527,6 +543,7 @@ describe("sessions", () => {
     const body = { model: "m", messages: [{ role: "user", content: "weather?" }] };
     const counted = await post(world.gateway, "/v1/messages/count_tokens", body);
     expect(world.sampled).toHaveLength(0);
+    expect(world.gateway.sessions).toEqual([]);
     await post(world.gateway, "/v1/messages", { ...body, max_tokens: 50 });
     expect(counted.json["input_tokens"]).toBe(world.sampled[0]!.prompt.length);
     await world.close();

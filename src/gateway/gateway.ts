@@ -126,9 +126,12 @@ export class GatewayHandler {
       );
     }
     const parsed = parseJson(body, headers["content-type"]);
+    if (counts) {
+      const counter = this.#sessions.counter(key);
+      return json(200, { input_tokens: counter.countTokens(dialect.read(parsed, counter.items)) });
+    }
     const session = await this.#sessions.find(key);
     const request = dialect.read(parsed, session.items);
-    if (counts) return json(200, { input_tokens: session.countTokens(request) });
     const digest = hash("sha256", Buffer.concat([Buffer.from(`${url}\n`), body]));
     const call = session.begin(request, { dialect: dialect.name, digest });
     if (!request.isStreamed) {

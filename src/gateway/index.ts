@@ -148,12 +148,11 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
 
 async function earlierSessions({ store, inFlight, decided }: ResumedRun): Promise<Parameters<Sessions["restore"]>[0]> {
   const inGroups = new Set([...decided.values()].flatMap(({ episodeIds }) => episodeIds));
-  const ended: { id: string; events: Episode["events"]; undecided: Episode | null }[] = [];
-  for await (const episode of openRunFolder(store.location).episodes()) {
-    const { id, events } = episode;
-    // Of decided ones only the keys are needed: a folder may hold more episodes than memory.
+  const ended: { id: string; events: Episode["events"]; undecidedTask: string | null }[] = [];
+  for await (const { id, task, events } of openRunFolder(store.location).episodes()) {
+    // Their keys and places: a folder may hold more episodes than memory.
     const opening = events.filter(({ type }) => type === "session");
-    ended.push({ id, events: opening, undecided: inGroups.has(id) ? null : episode });
+    ended.push({ id, events: opening, undecidedTask: inGroups.has(id) ? null : task.id });
   }
   return { inFlight: await Promise.all([...inFlight].map((id) => store.recorded(id))), ended, decided: decided.keys() };
 }

@@ -31,6 +31,8 @@ export type GatewayRequest = {
   readonly includesUsage: boolean;
   /** Responses alone; `null` elsewhere. */
   readonly response: ResponseFacts | null;
+  /** Responses alone: the one that this request continues, echoed in the answer. */
+  readonly previousResponseId: string | null;
 };
 
 /** What the Responses dialect must remember of a response. */

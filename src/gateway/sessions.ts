@@ -31,6 +31,7 @@ import {
 } from "../rollout/index.ts";
 import type { EpisodeJournal, RunStore } from "../store/index.ts";
 import { GatewayError } from "./request.ts";
+import { SessionRecord } from "./record.ts";
 import { type ClientSampling, Session } from "./session.ts";
 
 export type SessionsParts = {
@@ -101,7 +102,8 @@ type OpenGroup = {
   readonly task: Task;
   /** Places that sessions have taken. */
   places: number;
-  readonly episodes: Episode[];
+  /** Ids of those that have ended: whole, they wait in the store. */
+  readonly ended: string[];
 };
 
 export class Sessions {
@@ -137,6 +139,25 @@ export class Sessions {
   /** The session of a key. Opens one where first use does; throws a `GatewayError` otherwise. */
   async find(key: string): Promise<Session> {
     const keyHash = hashOf(key);
+    const known = this.#known(keyHash);
+    if (known !== null) return known;
+    // The first requests of a program may come at once.
+    const opening =
+      this.#opening.get(keyHash) ?? this.create({ id: nameOf(key) }, key).finally(() => this.#opening.delete(keyHash));
+    this.#opening.set(keyHash, opening);
+    return (await opening).session;
+  }
+
+  /** What counts the tokens of a session's prompts, or of one that its first turn would open: counting opens none. */
+  counter(key: string): Pick<Session, "items" | "countTokens"> {
+    const known = this.#known(hashOf(key));
+    if (known !== null) return known;
+    const record = new SessionRecord(this.#parts.renderer, "");
+    return { items: record, countTokens: (request) => record.countTokens(request) };
+  }
+
+  /** `null`: first use opens it. Throws a `GatewayError` where it does not. */
+  #known(keyHash: string): Session | null {
     const id = this.#byKey.get(keyHash);
     const known = id === undefined ? undefined : this.#open.get(id);
     if (known !== undefined) return known.session;
@@ -150,11 +171,7 @@ export class Sessions {
         "Cannot serve the request: no session has this key; open one with POST /v1/sessions.",
       );
     }
-    // The first requests of a program may come at once.
-    const opening =
-      this.#opening.get(keyHash) ?? this.create({ id: nameOf(key) }, key).finally(() => this.#opening.delete(keyHash));
-    this.#opening.set(keyHash, opening);
-    return (await opening).session;
+    return null;
   }
 
   /** Throws a `GatewayError` where there is none. */
@@ -265,15 +282,15 @@ export class Sessions {
   async restore(earlier: {
     readonly inFlight: readonly (readonly EpisodeEvent[])[];
     /** In the order in which they ended. */
-    readonly ended: Iterable<Pick<Episode, "id" | "events"> & { readonly undecided: Episode | null }>;
+    readonly ended: Iterable<Pick<Episode, "id" | "events"> & { readonly undecidedTask: string | null }>;
     readonly decided: Iterable<string>;
   }): Promise<void> {
     for (const id of earlier.decided) this.#begun.add(id);
-    for (const { id, events, undecided } of earlier.ended) {
+    for (const { id, events, undecidedTask } of earlier.ended) {
       const facts = factsIn(events);
       for (const keyHash of keysIn(events)) this.#ended.set(keyHash, id);
       this.#nextGroup = Math.max(this.#nextGroup, facts.group_index + 1);
-      if (undecided !== null) this.#restoredGroup(facts, undecided.task.id).episodes.push(undecided);
+      if (undecidedTask !== null) this.#restoredGroup(facts, undecidedTask).ended.push(id);
     }
     for (const events of earlier.inFlight) {
       const start = events.find((event) => event.type === "episode-start");
@@ -287,7 +304,7 @@ export class Sessions {
       }
     }
     // The process ended between the last session of a group and its decision.
-    for (const group of this.#groups.values()) if (group.episodes.length >= group.size) await this.#decide(group);
+    for (const group of this.#groups.values()) if (group.ended.length >= group.size) await this.#decide(group, null);
   }
 
   close(): void {
@@ -320,13 +337,15 @@ export class Sessions {
     this.#byKey.delete(keyHash);
     this.#ended.set(keyHash, id);
     const group = this.#groups.get(groupId);
-    group?.episodes.push(episode);
-    if (group !== undefined && group.episodes.length >= group.size) await this.#decide(group);
+    group?.ended.push(id);
+    if (group !== undefined && group.ended.length >= group.size) await this.#decide(group, episode);
     return episode;
   }
 
-  async #decide({ id: groupId, groupIndex, size, task, episodes }: OpenGroup): Promise<void> {
+  /** `last`: an episode of the group that is at hand. */
+  async #decide({ id: groupId, groupIndex, size, task, ended }: OpenGroup, last: Episode | null): Promise<void> {
     this.#groups.delete(groupId);
+    const episodes = await Promise.all(ended.map((id) => (id === last?.id ? last : this.ended(id))));
     const members = episodes
       .toSorted((left, right) => left.sampleIndex - right.sampleIndex)
       .map((episode) => ({
@@ -362,7 +381,7 @@ export class Sessions {
   }
 
   #beginGroup(fields: Pick<OpenGroup, "id" | "name" | "groupIndex" | "size" | "task">): OpenGroup {
-    const group: OpenGroup = { ...fields, places: 0, episodes: [] };
+    const group: OpenGroup = { ...fields, places: 0, ended: [] };
     this.#groups.set(group.id, group);
     this.#begun.add(group.id);
     this.#nextGroup = Math.max(this.#nextGroup, group.groupIndex + 1);

@@ -83,6 +83,7 @@ export const chatDialect: Dialect = {
       ignoredTools: tools.filter((tool) => tool.function === undefined).length,
       includesUsage: body.stream_options?.include_usage ?? false,
       response: null,
+      previousResponseId: null,
     };
   },
   whole: (answer, { model }) => ({

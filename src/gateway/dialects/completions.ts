@@ -34,7 +34,8 @@ export const completionsDialect: Dialect = {
       ...{ messages: [], tools: [], mayCall: false },
       ...{ maxTokens: body.max_tokens ?? null, stop: body.stop, isStreamed: body.stream ?? false, model: body.model },
       ...readSampling(body),
-      ...{ ignoredTools: 0, includesUsage: body.stream_options?.include_usage ?? false, response: null },
+      ...{ ignoredTools: 0, includesUsage: body.stream_options?.include_usage ?? false },
+      ...{ response: null, previousResponseId: null },
     };
   },
   whole: (answer, { model }) => ({

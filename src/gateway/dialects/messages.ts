@@ -77,6 +77,7 @@ export const messagesDialect: Dialect = {
       ignoredTools: tools.filter((tool) => !isFunction(tool)).length,
       includesUsage: true,
       response: null,
+      previousResponseId: null,
     };
   },
   whole: (answer, { model }) => ({

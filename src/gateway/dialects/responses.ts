@@ -83,6 +83,7 @@ export const responsesDialect: Dialect = {
       ignoredTools: tools.length - functions.length,
       includesUsage: true,
       response: { hasInstructions: instructions.length > 0, isStored: body.store ?? true },
+      previousResponseId: body.previous_response_id ?? null,
     };
   },
   whole: (answer, request) => responseOf(answer, request, answer),
@@ -226,7 +227,7 @@ function responseOf(head: AnswerHead, request: GatewayRequest, answer: GatewayAn
     model: request.model,
     output: answer === null ? [] : outputOf(answer),
     parallel_tool_calls: true,
-    previous_response_id: null,
+    previous_response_id: request.previousResponseId,
     reasoning: { effort: null, summary: null },
     store: request.response?.isStored ?? true,
     temperature: 1,
