@@ -3,7 +3,9 @@
 // so that workers, models and modules of users are found as without it. What users run, dist/ itself, is started by
 // src/cli/main.wire.test.ts, the check "package" and `npm start`.
 
+import type { ChildProcess } from "node:child_process";
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync } from "node:fs";
 import { join, parse } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -41,6 +43,14 @@ export async function bundledProgram(program: string): Promise<string> {
     rmSync(own, { recursive: true });
   }
   return bundle;
+}
+
+/** As a machine kills a process: at once, whatever it does. Resolves when it is gone; `null`, or one that has ended: at once. */
+export async function killProcess(child: ChildProcess | null): Promise<void> {
+  if (child === null || child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, "close");
+  child.kill("SIGKILL");
+  await gone;
 }
 
 /** `import.meta.url` is that of the module in dist/, not of the bundle. */

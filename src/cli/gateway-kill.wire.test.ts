@@ -7,7 +7,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { bundledProgram } from "../../tests/bundled-program.ts";
+import { bundledProgram, killProcess } from "../../tests/bundled-program.ts";
 import type { Episode } from "../core/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { openRunFolder } from "../store/index.ts";
@@ -43,16 +43,9 @@ beforeEach(async () => {
   );
 });
 afterEach(async () => {
-  await kill();
+  await killProcess(child);
   await rm(root, { recursive: true });
 });
-
-async function kill(): Promise<void> {
-  if (child === null || child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, "close");
-  child.kill("SIGKILL");
-  await gone;
-}
 
 function startGateway(): { readonly output: () => string; readonly ended: Promise<unknown> } {
   const flags = [
@@ -87,7 +80,7 @@ test("runs every program to its end once, however often it is killed", async () 
     const { output, ended } = startGateway();
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, afterMs))]);
     expect(output()).not.toContain("Cannot");
-    await kill();
+    await killProcess(child);
   }
   const { output, ended } = startGateway();
   await ended;

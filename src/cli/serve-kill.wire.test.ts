@@ -2,13 +2,12 @@
 // that it would have taken, and the folder holds each group once. The process runs from dist/.
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { bundledProgram } from "../../tests/bundled-program.ts";
+import { bundledProgram, killProcess } from "../../tests/bundled-program.ts";
 import { openRunFolder } from "../store/index.ts";
 import { runServer } from "./cli.test-helper.ts";
 
@@ -22,16 +21,9 @@ beforeEach(async () => {
   root = await mkdtemp(join(tmpdir(), "serve-kill-"));
 });
 afterEach(async () => {
-  await kill();
+  await killProcess(child);
   await rm(root, { recursive: true });
 });
-
-async function kill(): Promise<void> {
-  if (child === null || child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, "close");
-  child.kill("SIGKILL");
-  await gone;
-}
 
 const argv = (folder: string): readonly string[] => [
   "serve",
@@ -85,7 +77,7 @@ async function train(
       // What is killed while it answers may have answered in time.
       const heard = answer.catch(() => null);
       if (isUnread) await heard;
-      await kill();
+      await killProcess(child);
       await heard;
       url = await start();
     }
@@ -134,7 +126,7 @@ test(
     );
     const killsAt = (request: number): boolean => (isFull ? request % 2 === 1 : [1, 4].includes(request));
     const killed = await train(() => serve(hard), { steps, killsAt });
-    await kill();
+    await killProcess(child);
     expect(killed.map(({ groups }) => groups)).toEqual(batches.map(({ groups }) => groups));
     const [one, two] = [await recordsOf(calm), await recordsOf(hard)];
     for (const { id } of batches.flatMap(({ groups }) => groups)) {

@@ -9,6 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, test } from "vitest";
+import { killProcess } from "../../tests/bundled-program.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { openRunFolder } from "../store/index.ts";
 import { createReadableTokenizer } from "../tokenizers/index.ts";
@@ -63,17 +64,12 @@ test("gives every program each of its answers once, however often it is killed",
     for await (const line of createInterface(started.stdout)) if (line !== "") return;
     throw new Error(errors);
   };
-  const kill = async (): Promise<void> => {
-    const gone = once(child!, "close");
-    child!.kill("SIGKILL");
-    await gone;
-  };
   await start();
   const killer = (async () => {
     while (!over.signal.aborted) {
       await new Promise((resolve) => setTimeout(resolve, killEveryMs));
       if (over.signal.aborted) return;
-      await kill();
+      await killProcess(child);
       kills++;
       await start();
     }
@@ -101,7 +97,7 @@ test("gives every program each of its answers once, however often it is killed",
       }),
     ),
   );
-  await kill();
+  await killProcess(child);
   expect(kills).toBeGreaterThan(0);
   const tokenizer = createReadableTokenizer();
   let episodes = 0;
