@@ -345,7 +345,7 @@ export class Sessions {
   /** `last`: an episode of the group that is at hand. */
   async #decide({ id: groupId, groupIndex, size, task, ended }: OpenGroup, last: Episode | null): Promise<void> {
     this.#groups.delete(groupId);
-    const episodes = await Promise.all(ended.map((id) => (id === last?.id ? last : this.ended(id))));
+    const episodes = await Promise.all(ended.map(async (id) => (id === last?.id ? last : this.ended(id))));
     const members = episodes
       .toSorted((left, right) => left.sampleIndex - right.sampleIndex)
       .map((episode) => ({
