@@ -20,6 +20,7 @@ import { findPreset } from "./presets.ts";
 import { concurrencyBounds, defaultEngineWait, type RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { findRemote } from "./remote-environments.ts";
 
 type Addressed = Pick<RolloutSettings, "engine" | "url" | "host" | "port">;
 
@@ -66,7 +67,8 @@ export function chooseEngineName(settings: RolloutSettings, own: boolean): Engin
         : `Cannot use --gguf with engine "${name}": it reads no such file; leave it out, or use --engine llama-cpp.`,
     );
   }
-  if (name === "expert" && env !== "bookshop") {
+  // A remote environment may be the bookshop, and says so when it is opened.
+  if (name === "expert" && env !== "bookshop" && findRemote(env) === null) {
     throw new ConfigurationError(
       `Cannot run "${env}" with engine "expert": it knows the bookshop alone; use --engine sglang with --url and --model.`,
     );

@@ -24,6 +24,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   engine: async () => (await import("./commands/engine-command.ts")).engineCommand,
   serve: async () => (await import("./commands/serve-command.ts")).serveCommand,
   gateway: async () => (await import("./commands/gateway-command.ts")).gatewayCommand,
+  "env-server": async () => (await import("./commands/env-server-command.ts")).envServerCommand,
   doctor: async () => (await import("./commands/doctor-command.ts")).doctorCommand,
   bench: async () => (await import("./commands/bench-command.ts")).benchCommand,
   tokens: async () => (await import("./commands/tokens-command.ts")).tokensCommand,

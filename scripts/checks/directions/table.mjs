@@ -110,6 +110,8 @@ export const modules = {
     imports: ["core", "lib", "python-semantics", "http", "trajectories", "rollout", "store"],
     packages: { zod: "*" },
   },
+  // Our environments for programs of others.
+  "env-server": { imports: ["core", "lib", "python-semantics", "http", "agents", "rollout"] },
   service: {
     imports: ["core", "lib", "python-semantics", "http", "rollout", "queue"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },

@@ -1,0 +1,120 @@
+// The bookshop served over MCP: to a client of ours, which gets the episodes that it has in process, token for token; and to any
+// other, which is shown tools alone. The client library is the official one.
+
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import type { Episode } from "../core/index.ts";
+import { openRunFolder } from "../store/index.ts";
+import { type RunningEnvServer, serveEnvironment } from "./env-server.ts";
+import { rollout } from "./rollout.ts";
+
+let cwd = "";
+let server: RunningEnvServer;
+beforeEach(async () => {
+  cwd = await mkdtemp(join(tmpdir(), "trainable-agents-"));
+  server = await serveEnvironment({ env: "bookshop", listen: "127.0.0.1:0", cwd, maxSessions: 64 });
+});
+afterEach(async () => {
+  await server.close();
+  await rm(cwd, { recursive: true });
+});
+
+async function episodesOf(env: string, out: string): Promise<readonly Episode[]> {
+  await rollout({
+    ...{ env, engine: "expert", user: "agenda", tasks: [0, 1, 2, 3, 4, 5], groupSize: 2, seed: 7, out, cwd },
+    ...{ concurrency: 4, expertNoise: 0.3 },
+  });
+  const episodes: Episode[] = [];
+  for await (const episode of openRunFolder(join(cwd, out)).episodes()) episodes.push(episode);
+  return episodes.sort((a, b) => (a.id < b.id ? -1 : 1));
+}
+
+/** Times, and which process sampled, are not what an episode is. */
+const withoutTimes = ({ events, trajectory, ...episode }: Episode): unknown => ({
+  ...episode,
+  turns: trajectory.turns.map(({ observationTokens, sampledTokens, logprobs }) => [
+    [...observationTokens],
+    [...sampledTokens],
+    logprobs === null ? null : [...logprobs],
+  ]),
+  events: events.map(({ type, ...event }) =>
+    "result" in event ? [type, event.result] : "line" in event ? [type, event.line.text] : [type],
+  ),
+});
+
+async function client(address: string): Promise<{ readonly mcp: Client; readonly end: () => Promise<void> }> {
+  const mcp = new Client({ name: "another", version: "1" }, {});
+  const transport = new StreamableHTTPClientTransport(new URL(address), {});
+  await mcp.connect(transport);
+  const end = async (): Promise<void> => {
+    await transport.terminateSession();
+    await mcp.close();
+  };
+  return { mcp, end };
+}
+
+describe("serveEnvironment()", () => {
+  it("gives a rollout the episodes that it has in process, token for token, and closes its sessions", async () => {
+    const remote = await episodesOf(`mcp:${server.url}/mcp`, "remote");
+    const local = await episodesOf("bookshop", "local");
+    expect(local).toHaveLength(12);
+    expect(local.some(({ reward }) => reward === 1)).toBe(true);
+    expect(remote.map(withoutTimes)).toEqual(local.map(withoutTimes));
+    expect(server.sessions()).toEqual({ opened: 12, closed: 12, active: 0 });
+  });
+
+  it("gives another client tools, a user to talk to and a reward", async () => {
+    const { mcp, end } = await client(`${server.url}/mcp?task=3&seed=1`);
+    const instructions = mcp.getInstructions() ?? "";
+    expect(instructions).toContain('Talk to the user with the tool "respond"');
+    const { messages } = (await mcp.request({ method: "prompts/get", params: { name: "task" } })) as {
+      readonly messages: readonly { readonly content: { readonly text: string } }[];
+    };
+    expect(instructions.endsWith(messages[0]!.content.text)).toBe(true);
+    const { tools } = (await mcp.request({ method: "tools/list", params: {} })) as {
+      readonly tools: readonly { readonly name: string }[];
+    };
+    expect(tools.map(({ name }) => name).slice(-2)).toEqual(["respond", "finish"]);
+    const call = async (name: string, given: object): Promise<Readonly<Record<string, unknown>>> =>
+      (await mcp.request({ method: "tools/call", params: { name, arguments: given } })) as Readonly<
+        Record<string, unknown>
+      >;
+    expect(await call("look_up", { id: "#W1" })).toMatchObject({ isError: true });
+    // Its schema is validated here, where the loop of a rollout would.
+    expect(await call("look_up", { id: 5 })).toMatchObject({ isError: true });
+    expect(await call("respond", { message: "Who are you?" })).toMatchObject({ structuredContent: { isOver: false } });
+    expect(await call("finish", {})).toMatchObject({ structuredContent: { reward: 0 } });
+    expect(await call("look_up", { id: "#W1" })).toMatchObject({ isError: true });
+    await expect(call("nothing", {})).rejects.toMatchObject({ code: -32602 });
+    await end();
+    await vi.waitFor(() => expect(server.sessions()).toEqual({ opened: 1, closed: 1, active: 0 }));
+  });
+
+  it("refuses what is no request, a session that is none, pages of other sites, and episodes beyond its room", async () => {
+    const post = async (body: string, headers: Readonly<Record<string, string>> = {}) => {
+      const answer = await fetch(`${server.url}/mcp`, {
+        ...{ method: "POST", body },
+        headers: { "content-type": "application/json", accept: "application/json, text/event-stream", ...headers },
+      });
+      return [answer.status, ((await answer.json()) as { readonly error?: { readonly code: number } }).error?.code];
+    };
+    const message = (method: string, params: object = {}) => JSON.stringify({ jsonrpc: "2.0", id: 1, method, params });
+    expect(await post("{")).toEqual([400, -32700]);
+    expect(await post("[]")).toEqual([400, -32600]);
+    expect(await post(message("tools/list"))).toEqual([400, -32600]);
+    expect(await post(message("tools/list"), { "mcp-session-id": "none" })).toEqual([404, -32001]);
+    expect(await post(message("ping"), { "mcp-protocol-version": "1999-01-01" })).toEqual([400, -32600]);
+    expect(await post(message("initialize"), { origin: "http://example.com" })).toEqual([403, undefined]);
+    expect(await post(message("initialize"), { "content-type": "text/plain" })).toEqual([415, -32000]);
+    const own = (task: unknown) =>
+      message("initialize", { capabilities: { experimental: { "trainable-agents": { task } } } });
+    expect(await post(own("bookshop:train:none"))).toEqual([400, -32602]);
+    expect(await post(own(5))).toEqual([400, -32602]);
+    const opened = await Promise.all(Array.from({ length: 66 }, () => post(own("bookshop:train:0"))));
+    expect(opened.filter(([status]) => status === 200)).toHaveLength(64);
+    expect(opened.filter(([status]) => status === 503)).toHaveLength(2);
+  });
+});

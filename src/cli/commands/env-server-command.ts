@@ -1,0 +1,48 @@
+// `env-server`: parses flags, calls serveEnvironment(), prints.
+
+import { Command } from "commander";
+import {
+  envServerSettingNames,
+  envServerSettings,
+  serveEnvironment,
+  type ServeEnvironmentOptions,
+} from "../../api/env-server.ts";
+import { rolloutSettings } from "../../api/rollout-settings.ts";
+import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
+import { addSettings, configOption } from "../flags.ts";
+
+export function envServerCommand(runCommand: RunCommand): Command {
+  const command = new Command("env-server")
+    .summary("serve an environment to agents and trainers of others, over MCP")
+    .description(
+      "Programs that speak MCP connect to /mcp: a session is an episode, its tools are the environment's, and two more talk to " +
+        "the simulated user and end the episode with its reward. ?task=<number or id>&seed=<n> in the address chooses one.",
+    );
+  addSettings(command, envServerSettings);
+  addSettings(command, rolloutSettings, { names: envServerSettingNames });
+  return command
+    .addOption(configOption())
+    .addHelpText("after", examples)
+    .action(async (flags: ServeEnvironmentOptions) => runCommand((context) => run(flags, context)));
+}
+
+const examples = `
+Examples:
+  # The bookshop. Any MCP client can play it; the address is printed.
+  $ npx trainable-agents env-server --env bookshop
+
+  # A rollout over it, as if it ran in this process.
+  $ npx trainable-agents rollout --env mcp:http://127.0.0.1:8950/mcp --user agenda --engine expert`;
+
+async function run(flags: ServeEnvironmentOptions, context: CliContext): Promise<number> {
+  const { cwd, env, stdout, stderr, drain, cancel } = context;
+  const server = await serveEnvironment({ ...flags, cwd, variables: env });
+  try {
+    stdout.write(`${server.url}\n`);
+    stderr.write(`Serving ${server.name} over MCP at ${server.url}/mcp, with user "${server.user}". Ctrl-C ends it.\n`);
+    await untilAborted(drain, cancel);
+  } finally {
+    await server.close();
+  }
+  return exitCodes.done;
+}

@@ -1,0 +1,276 @@
+// Episodes of our environments for programs of others: a client opens one, calls its tools, talks to its user, has it graded and
+// closes it. Knows no protocol: each is a file beside this one and keeps its own ids. A client that goes away without closing
+// holds its episode until it has been idle too long.
+
+import { findViolation } from "../agents/index.ts";
+import type { Environment, EnvironmentSource, Grade, Task, ToolResult } from "../core/environment.ts";
+import { ConfigurationError } from "../core/failure.ts";
+import type { UserLine, UserSimulator, UserSource } from "../core/user.ts";
+import { type Clock, systemClock } from "../lib/clock.ts";
+import { withDeadline } from "../lib/deadline.ts";
+import { deriveSeed } from "../lib/random.ts";
+import type { JsonObject } from "../python-semantics/json/value.ts";
+import { checkedOpening } from "../rollout/index.ts";
+
+export type HostOptions = {
+  readonly source: EnvironmentSource;
+  /** Of tasks that are named by a number. */
+  readonly split: string;
+  /** Whom agents talk to; `null`: clients bring the user. */
+  readonly user: UserSource | null;
+  /** Episodes at a time. @default 1024 */
+  readonly maxSessions?: number;
+  /** An episode without a call for so long is closed, in milliseconds. @default 900000 */
+  readonly idleMs?: number;
+  /** Of one call, in milliseconds. @default 60000 */
+  readonly callMs?: number;
+  readonly clock?: Clock;
+};
+
+/** There is no room for another episode. */
+export class HostFullError extends Error {
+  readonly active: number;
+
+  constructor(active: number) {
+    super(`Cannot open another episode: ${active} are open, as many as may be; close one, or raise --max-sessions.`);
+    this.active = active;
+  }
+}
+
+/** The client named what there is not, or did what cannot be done now. */
+export class HostRequestError extends Error {}
+
+export type OpenRequest = {
+  /** Id of a task, or its number in the split; `null`: the next one. */
+  readonly task: string | null;
+  /** Of the environment itself, or, with a user, of the episode that both derive from. */
+  readonly seed: number;
+  readonly hasUser: boolean;
+};
+
+export type HostCounts = { readonly opened: number; readonly closed: number; readonly active: number };
+
+export class EpisodeHost {
+  readonly #options: Required<HostOptions>;
+  readonly #episodes = new Set<HostedEpisode>();
+  #next = 0;
+  #opening = 0;
+  #opened = 0;
+  #closed = 0;
+  #cancelSweep: (() => void) | null = null;
+
+  constructor(options: HostOptions) {
+    this.#options = { maxSessions: 1024, idleMs: 900_000, callMs: 60_000, clock: systemClock, ...options };
+  }
+
+  get source(): EnvironmentSource {
+    return this.#options.source;
+  }
+
+  get counts(): HostCounts {
+    return { opened: this.#opened, closed: this.#closed, active: this.#episodes.size + this.#opening };
+  }
+
+  /** Tasks of a split, from a number on. Throws a {@link HostRequestError} for a split that is none. */
+  tasks(split: string, from: number, count: number): readonly Task[] {
+    const { source } = this.#options;
+    if (!source.splits.includes(split)) throw new HostRequestError(`There is no split "${split}".`);
+    const taskset = source.taskset(split);
+    const end = Math.min(taskset.size, from + count);
+    return Array.from({ length: Math.max(0, end - from) }, (_, index) => taskset.task(from + index));
+  }
+
+  /** Rejects with a {@link HostFullError}, a {@link HostRequestError}, or a failure of the environment or the user. */
+  async open({ task: named, seed, hasUser }: OpenRequest): Promise<HostedEpisode> {
+    const { source, user: users, maxSessions, callMs, clock } = this.#options;
+    const active = this.counts.active;
+    if (active >= maxSessions) throw new HostFullError(active);
+    const task = this.#findTask(named);
+    if (hasUser && users === null) throw new HostRequestError("This server has no user; bring one.");
+    const simulator = hasUser ? users!.create(task, { seed: deriveSeed(seed, "user") }) : null;
+    this.#opening++;
+    try {
+      const environmentSeed = hasUser ? deriveSeed(seed, "environment") : seed;
+      const ended = new AbortController();
+      const opening = checkedOpening(source).open(task, { seed: environmentSeed, signal: ended.signal });
+      const environment = opening instanceof Promise ? await opening : opening;
+      const episode = new HostedEpisode(environment, simulator, {
+        ...{ source, callMs, clock, ended },
+        onClose: () => {
+          this.#episodes.delete(episode);
+          this.#closed++;
+        },
+      });
+      this.#opened++;
+      this.#episodes.add(episode);
+      this.#sweepLater();
+      try {
+        await episode.begin();
+      } catch (error) {
+        await episode.close();
+        throw error;
+      }
+      return episode;
+    } finally {
+      this.#opening--;
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#cancelSweep?.();
+    await Promise.all([...this.#episodes].map((episode) => episode.close()));
+  }
+
+  #findTask(named: string | null): Task {
+    const { source, split } = this.#options;
+    const taskset = source.taskset(split);
+    if (named === null) return taskset.task(this.#next++ % taskset.size);
+    // An id ends in the number of its task; the others are looked through.
+    const number = Number(/(\d+)$/.exec(named)?.[1] ?? NaN);
+    const isNumber = /^\d+$/.test(named);
+    const splits = isNumber ? [split] : source.splits;
+    for (const one of splits) {
+      const tasks = source.taskset(one);
+      if (!(number < tasks.size)) continue;
+      const task = tasks.task(number);
+      if (isNumber || task.id === named) return task;
+    }
+    if (!isNumber) {
+      for (const one of splits) {
+        const tasks = source.taskset(one);
+        // Ids of other forms belong to lists that people wrote.
+        for (let index = 0; index < Math.min(tasks.size, 10_000); index++) {
+          const task = tasks.task(index);
+          if (task.id === named) return task;
+        }
+      }
+    }
+    throw new HostRequestError(`There is no task "${named.slice(0, 200)}".`);
+  }
+
+  /** One timer for all, which does not keep the process alive beside the server's socket. */
+  #sweepLater(): void {
+    if (this.#cancelSweep !== null) return;
+    const { clock, idleMs } = this.#options;
+    this.#cancelSweep = clock.after(Math.min(idleMs, 30_000), () => {
+      this.#cancelSweep = null;
+      const before = clock.now() - idleMs;
+      for (const episode of this.#episodes) if (episode.usedAt < before) void episode.close().catch(() => undefined);
+      if (this.#episodes.size > 0) this.#sweepLater();
+    });
+  }
+}
+
+type EpisodeParts = {
+  readonly source: EnvironmentSource;
+  readonly callMs: number;
+  readonly clock: Clock;
+  readonly ended: AbortController;
+  readonly onClose: () => void;
+};
+
+export class HostedEpisode {
+  readonly environment: Environment;
+  readonly #user: UserSimulator | null;
+  readonly #parts: EpisodeParts;
+  #last: Promise<unknown> = Promise.resolve();
+  #closing: Promise<void> | null = null;
+  #grade: Grade | null = null;
+  usedAt: number;
+  /** The user's first line; empty without a user. */
+  firstUtterance = "";
+  /** A tool, or the user, has ended it; what is left is to grade it. */
+  isOver = false;
+
+  constructor(environment: Environment, user: UserSimulator | null, parts: EpisodeParts) {
+    this.environment = environment;
+    this.#user = user;
+    this.#parts = parts;
+    this.usedAt = parts.clock.now();
+  }
+
+  async begin(): Promise<void> {
+    const opening = this.environment.opening ?? null;
+    const line = await this.#user?.open(opening === null ? {} : { opening });
+    this.firstUtterance = line?.text ?? "";
+  }
+
+  get isClosed(): boolean {
+    return this.#closing !== null;
+  }
+
+  /** `isChecked`: arguments have passed the schema of the tool. */
+  call(name: string, args: JsonObject, { isChecked }: { readonly isChecked: boolean }): Promise<ToolResult> {
+    return this.#inOrder(async (signal) => {
+      const tool = this.environment.tools.find((one) => one.name === name);
+      const violation =
+        isChecked || tool === undefined || this.#parts.source.argumentErrors === "environment"
+          ? null
+          : findViolation(tool, args);
+      if (violation !== null) return refusal(violation.detail);
+      const result = await this.environment.call({ name, arguments: args }, { signal });
+      this.isOver ||= result.endsEpisode;
+      return result;
+    });
+  }
+
+  hear(text: string): Promise<void> {
+    return this.#inOrder(async (signal) => this.environment.hear(text, { signal }));
+  }
+
+  /** What the user answers. */
+  respond(text: string): Promise<UserLine> {
+    return this.#inOrder(async (signal) => {
+      await this.environment.hear(text, { signal });
+      const user = this.#user;
+      if (user === null) throw new HostRequestError("This episode has no user.");
+      const line = await user.reply(text, { signal });
+      this.isOver ||= line.type === "hang-up";
+      return line;
+    });
+  }
+
+  /** Graded once; the same grade from then on. */
+  grade(outcome: "completed" | "truncated"): Promise<Grade> {
+    return this.#inOrder(async (signal) => {
+      this.#grade ??= await this.environment.grade({ outcome }, { signal });
+      this.isOver = true;
+      return this.#grade;
+    });
+  }
+
+  /** Once, however often it is called; a call in flight is told. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    this.#parts.onClose();
+    this.#parts.ended.abort(new HostRequestError("The episode is closed."));
+    await this.environment.close?.();
+  }
+
+  /** Calls arrive one at a time, whatever clients do. */
+  #inOrder<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { callMs, clock, ended } = this.#parts;
+    const result = this.#last.then(() => {
+      this.usedAt = clock.now();
+      return withDeadline(action, { timeoutMs: callMs, clock, signal: ended.signal });
+    });
+    this.#last = result.catch(() => undefined);
+    return result;
+  }
+}
+
+function refusal(detail: string): ToolResult {
+  return { text: `Error: ${detail}.`, isError: true, endsEpisode: false, info: new Map() };
+}
+
+/** Throws a `ConfigurationError` when a user cannot take the tasks of the environment. */
+export function checkUser({ source, split, user }: HostOptions): void {
+  if (user === null) return;
+  const taskset = source.taskset(split);
+  if (taskset.size === 0) throw new ConfigurationError(`Cannot serve split "${split}": it has no task.`);
+  user.create(taskset.task(0), { seed: 0 });
+}

@@ -1,0 +1,13 @@
+// Public entry: serves an environment to programs of others. A protocol is a file: MCP here.
+
+export { createEnvServer, type EnvServer, type EnvServerOptions } from "./env-server.ts";
+export {
+  EpisodeHost,
+  type HostCounts,
+  HostedEpisode,
+  HostFullError,
+  type HostOptions,
+  HostRequestError,
+  type OpenRequest,
+} from "./episode-host.ts";
+export { type FaceAnswer, type FaceRequest, McpFace, type McpFaceOptions } from "./mcp-face.ts";

@@ -1,0 +1,356 @@
+// The environment as an MCP server over streamable HTTP: a session is an episode, its tools are the environment's. Written by hand:
+// of the protocol a server of tools needs a handful of methods, answered at once and as JSON; there is nothing to stream. Any MCP
+// client can use it: the task is named in the address (`?task=17&seed=3`), two tools stand for what the protocol has no place for
+// (`respond` talks to the user, `finish` ends the episode and says its reward). A client of ours says so when it begins, brings
+// its own user, and gets the rest exactly (`environments/remote/mcp/own-server.ts` is its side).
+
+import { randomUUID } from "node:crypto";
+import { AttributedError, messageOf } from "../core/failure.ts";
+import type { Tool } from "../core/message.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import { parseJson } from "../python-semantics/json/parse-json.ts";
+import { fromPlain, toPlain } from "../python-semantics/json/plain.ts";
+import { type EpisodeHost, type HostedEpisode, HostFullError, HostRequestError } from "./episode-host.ts";
+
+/** What of an HTTP request is read. Header names are lower case. */
+export type FaceRequest = {
+  readonly method: string;
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string | undefined>>;
+  readonly body: string;
+};
+
+export type FaceAnswer = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  /** JSON; `null`: nothing. */
+  readonly body: unknown;
+};
+
+/** The newest first; a client that requests another is offered the newest. */
+const versions = ["2025-11-25", "2025-06-18", "2025-03-26"];
+const own = "trainable-agents";
+const mostTasks = 500;
+
+type Rpc = {
+  readonly id: string | number;
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+};
+
+/** A session without an episode only describes. `isOwn`: a client of ours. */
+type Session = { readonly id: string; readonly episode: HostedEpisode | null; readonly isOwn: boolean };
+
+class RpcError extends Error {
+  readonly code: number;
+  readonly data: unknown;
+
+  constructor(code: number, message: string, data?: unknown) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+export type McpFaceOptions = {
+  readonly version: string;
+  /** Takes secrets out of what clients are told of faults. */
+  readonly redact: (text: string) => string;
+};
+
+export class McpFace {
+  readonly #host: EpisodeHost;
+  readonly #version: string;
+  readonly #redact: (text: string) => string;
+  readonly #sessions = new Map<string, Session>();
+
+  constructor(host: EpisodeHost, { version, redact }: McpFaceOptions) {
+    this.#host = host;
+    this.#redact = redact;
+    this.#version = version;
+  }
+
+  /** Never rejects. */
+  async handle(request: FaceRequest): Promise<FaceAnswer> {
+    const { method, headers } = request;
+    const version = headers["mcp-protocol-version"];
+    if (version !== undefined && !versions.includes(version)) {
+      return plainError(
+        400,
+        -32600,
+        `Protocol version "${version.slice(0, 40)}" is not spoken here: ${versions.join(", ")}.`,
+      );
+    }
+    if (method === "DELETE") return this.#end(headers["mcp-session-id"]);
+    if (method !== "POST") {
+      return {
+        status: 405,
+        headers: { allow: "POST, DELETE" },
+        body: rpcError(null, -32000, "Nothing is streamed here."),
+      };
+    }
+    const accepts = headers["accept"] ?? "*/*";
+    if (!/\*\/\*|application\/(json|\*)/.test(accepts)) return plainError(406, -32000, "Answers are application/json.");
+    if (!/^application\/json\b/i.test(headers["content-type"] ?? "")) {
+      return plainError(415, -32000, "Requests are application/json.");
+    }
+    let message: unknown;
+    try {
+      message = JSON.parse(request.body);
+    } catch {
+      return plainError(400, -32700, "The request is no JSON.");
+    }
+    return this.#answer(message, request);
+  }
+
+  async close(): Promise<void> {
+    const sessions = [...this.#sessions.values()];
+    this.#sessions.clear();
+    await Promise.all(sessions.flatMap(({ episode }) => episode?.close() ?? []));
+  }
+
+  async #end(id: string | undefined): Promise<FaceAnswer> {
+    if (id === undefined) return plainError(400, -32600, "Mcp-Session-Id is missing.");
+    const session = this.#sessions.get(id);
+    if (session === undefined) return plainError(404, -32001, "There is no such session.");
+    this.#sessions.delete(id);
+    await session.episode?.close().catch(() => undefined);
+    return { status: 200, headers: {}, body: null };
+  }
+
+  async #answer(message: unknown, request: FaceRequest): Promise<FaceAnswer> {
+    const { jsonrpc, id, method, params = {} } = asRecord(message) ?? {};
+    const isAnswer = method === undefined && id !== undefined && asRecord(message) !== null;
+    const isId = typeof id === "string" || typeof id === "number";
+    if (jsonrpc !== "2.0" || (!isAnswer && typeof method !== "string") || asRecord(params) === null) {
+      return plainError(400, -32600, "The request is no JSON-RPC 2.0 message; batches are not taken.");
+    }
+    if (id !== undefined && !isId) return plainError(400, -32600, "The id is neither a string nor a number.");
+    const rpc = { id: id ?? "", method: String(method), params: params as Rpc["params"] } as Rpc;
+    if (method === "initialize") return this.#initialize(rpc, request);
+    const sessionId = request.headers["mcp-session-id"];
+    if (sessionId === undefined) return plainError(400, -32600, "Mcp-Session-Id is missing; begin with initialize.");
+    const session = this.#sessions.get(sessionId);
+    if (session === undefined) return plainError(404, -32001, "There is no such session; begin with initialize.");
+    if (isAnswer || id === undefined) return { status: 202, headers: {}, body: null };
+    try {
+      const result = await this.#carryOut(rpc, session);
+      return { status: 200, headers: {}, body: { jsonrpc: "2.0", id: rpc.id, result } };
+    } catch (error) {
+      return { status: 200, headers: {}, body: this.#errorOf(rpc.id, error) };
+    }
+  }
+
+  async #initialize({ id, params }: Rpc, { url }: FaceRequest): Promise<FaceAnswer> {
+    const offered = params["protocolVersion"];
+    const protocolVersion = typeof offered === "string" && versions.includes(offered) ? offered : versions[0];
+    const extension = asRecord(asRecord(asRecord(params["capabilities"])?.["experimental"])?.[own]);
+    const isOwn = extension !== null;
+    this.#forgetClosed();
+    let session: Session;
+    try {
+      session = { id: randomUUID(), episode: await this.#open(extension, url), isOwn };
+    } catch (error) {
+      if (error instanceof HostFullError) {
+        return { ...plainError(503, -32000, error.message, id), headers: { "retry-after": "1" } };
+      }
+      if (error instanceof HostRequestError) return plainError(400, -32602, error.message, id);
+      return { status: 200, headers: {}, body: this.#errorOf(id, error) };
+    }
+    this.#sessions.set(session.id, session);
+    const { episode } = session;
+    const about = episode === null ? {} : { info: dumpJson(episode.environment.info) };
+    const result = {
+      protocolVersion,
+      capabilities: {
+        tools: {},
+        ...(isOwn ? {} : { prompts: {} }),
+        experimental: { [own]: { ...about, opening: episode?.environment.opening ?? null } },
+      },
+      serverInfo: { name: `trainable-agents ${this.#host.source.name}`, version: this.#version },
+      instructions: instructionsOf(session),
+    };
+    return { status: 200, headers: { "mcp-session-id": session.id }, body: { jsonrpc: "2.0", id, result } };
+  }
+
+  /** `null` for a client of ours that names no task: it wants to know what there is. */
+  async #open(extension: Readonly<Record<string, unknown>> | null, url: URL): Promise<HostedEpisode | null> {
+    const task = extension === null ? url.searchParams.get("task") : (extension["task"] ?? null);
+    const seed = Number(extension === null ? (url.searchParams.get("seed") ?? 0) : (extension["seed"] ?? 0));
+    if (!Number.isSafeInteger(seed) || seed < 0) throw new HostRequestError("The seed is no whole number from 0.");
+    if (task !== null && typeof task !== "string") throw new HostRequestError("The task is no string.");
+    if (extension !== null && task === null) return null;
+    return this.#host.open({ task, seed, hasUser: extension === null });
+  }
+
+  #errorOf(id: string | number, error: unknown): object {
+    if (error instanceof RpcError) return rpcError(id, error.code, error.message, error.data);
+    if (error instanceof HostRequestError) return rpcError(id, -32602, error.message);
+    const { boundary, code } = error instanceof AttributedError ? error.failure : { boundary: null, code: null };
+    return rpcError(id, -32603, this.#redact(messageOf(error)), boundary === null ? null : { boundary, code });
+  }
+
+  /** Episodes that were idle too long are closed by the host. */
+  #forgetClosed(): void {
+    for (const [id, { episode }] of this.#sessions) if (episode?.isClosed === true) this.#sessions.delete(id);
+  }
+
+  async #carryOut({ method, params }: Rpc, session: Session): Promise<unknown> {
+    const { episode, isOwn } = session;
+    if (episode?.isClosed === true) throw new RpcError(-32001, "The episode was idle too long, and is closed.");
+    switch (method) {
+      case "ping":
+        return {};
+      case "tools/list":
+        return { tools: toolsOf(session) };
+      case "tools/call":
+        return this.#callTool(params, session);
+      case "prompts/list":
+        return { prompts: isOwn ? [] : [{ name: "task", description: "What the user says first." }] };
+      case "prompts/get": {
+        if (params["name"] !== "task" || episode === null) throw new RpcError(-32602, "There is no such prompt.");
+        return { messages: [{ role: "user", content: { type: "text", text: episode.firstUtterance } }] };
+      }
+      case `${own}/describe`: {
+        const { name, splits, users, argumentErrors, resume = "replay" } = this.#host.source;
+        const sizes = Object.fromEntries(splits.map((split) => [split, this.#host.source.taskset(split).size]));
+        return { name, sizes, users, argumentErrors, resume };
+      }
+      case `${own}/tasks`: {
+        const [from, count] = [wholeOf(params["from"]), wholeOf(params["count"])];
+        return { tasks: this.#host.tasks(String(params["split"]), from, Math.min(count, mostTasks)) };
+      }
+      case `${own}/hear`: {
+        await needed(episode).hear(stringOf(params["text"], "text"));
+        return {};
+      }
+      case `${own}/grade`: {
+        const outcome = params["outcome"] === "truncated" ? "truncated" : "completed";
+        const { info, ...grade } = await needed(episode).grade(outcome);
+        return { ...grade, info: dumpJson(info) };
+      }
+      default:
+        throw new RpcError(-32601, `There is no method "${method.slice(0, 100)}".`);
+    }
+  }
+
+  async #callTool(params: Readonly<Record<string, unknown>>, session: Session): Promise<unknown> {
+    const name = stringOf(params["name"], "name");
+    const given = asRecord(params["arguments"] ?? {});
+    if (given === null) throw new RpcError(-32602, "The arguments are no object.");
+    const episode = needed(session.episode);
+    if (!session.isOwn) {
+      const extra = extraNames(episode.environment.tools);
+      if (name === extra.respond) return respond(episode, given);
+      if (name === extra.finish) return finish(episode);
+      if (!episode.environment.tools.some((tool) => tool.name === name)) {
+        throw new RpcError(-32602, `There is no tool "${name.slice(0, 100)}".`);
+      }
+      if (episode.isOver) return over;
+    }
+    const exact = asRecord(params["_meta"])?.[`${own}/arguments`];
+    const args = session.isOwn && typeof exact === "string" ? parseJson(exact) : fromPlain(given);
+    if (!(args instanceof Map)) throw new RpcError(-32602, "The arguments are no object.");
+    const result = await episode.call(name, args, { isChecked: session.isOwn });
+    const { text, isError, endsEpisode, info, reward } = result;
+    const said = endsEpisode && !session.isOwn ? `${text}\n[The episode is over; call finish.]` : text;
+    const more = { endsEpisode, info: dumpJson(info), ...(reward === undefined ? {} : { reward }) };
+    return { content: textContent(said), isError, _meta: { [`${own}/result`]: more } };
+  }
+}
+
+const textContent = (text: string): readonly object[] => [{ type: "text", text }];
+
+const over = { content: textContent("Error: the episode is over; call finish."), isError: true };
+
+async function respond(episode: HostedEpisode, given: Readonly<Record<string, unknown>>): Promise<object> {
+  const { message } = given;
+  if (typeof message !== "string") return { content: textContent("Error: message is no string."), isError: true };
+  if (episode.isOver) return over;
+  const { text, type } = await episode.respond(message);
+  const isOver = type === "hang-up";
+  const shown = isOver ? `${text}\n[The user has hung up; call finish.]`.trim() : text;
+  return { content: textContent(shown), isError: false, structuredContent: { text, isOver } };
+}
+
+async function finish(episode: HostedEpisode): Promise<object> {
+  const { reward, metrics, log } = await episode.grade("completed");
+  return {
+    content: textContent(`The episode is over. Reward: ${reward}`),
+    structuredContent: { reward, metrics, log },
+  };
+}
+
+/** Named otherwise where the environment has a tool of that name. */
+function extraNames(tools: readonly Tool[]): { readonly respond: string; readonly finish: string } {
+  const names = new Set(tools.map(({ name }) => name));
+  const free = (name: string): string => (names.has(name) ? free(`episode_${name}`) : name);
+  return { respond: free("respond"), finish: free("finish") };
+}
+
+function toolsOf({ episode, isOwn }: Session): readonly object[] {
+  if (episode === null) return [];
+  const { tools } = episode.environment;
+  const listed = tools.map(({ name, definition }) => {
+    const body = asRecord(toPlain(definition.get("function") ?? new Map())) ?? {};
+    const schema = asRecord(body["parameters"]) ?? {};
+    return {
+      name,
+      ...(typeof body["description"] === "string" ? { description: body["description"] } : {}),
+      inputSchema: { ...schema, type: "object" },
+      ...(isOwn ? { _meta: { [`${own}/definition`]: dumpJson(definition) } } : {}),
+    };
+  });
+  if (isOwn) return listed;
+  const { respond: talk, finish: end } = extraNames(tools);
+  return [
+    ...listed,
+    {
+      name: talk,
+      description: "Says something to the user, and returns what the user answers.",
+      inputSchema: { type: "object", properties: { message: { type: "string" } }, required: ["message"] },
+    },
+    {
+      name: end,
+      description: "Ends the episode and returns its reward. Nothing can be done in it afterwards.",
+      inputSchema: { type: "object", properties: {} },
+    },
+  ];
+}
+
+function instructionsOf({ episode, isOwn }: Session): string {
+  if (episode === null) return "";
+  const { guidelines, tools } = episode.environment;
+  if (isOwn) return guidelines;
+  const { respond: talk, finish: end } = extraNames(tools);
+  return `${guidelines}\n\nTalk to the user with the tool "${talk}"; end with the tool "${end}". The user begins: ${episode.firstUtterance}`;
+}
+
+function needed(episode: HostedEpisode | null): HostedEpisode {
+  if (episode !== null) return episode;
+  throw new RpcError(-32602, "The session has no episode: it was begun without a task.");
+}
+
+function stringOf(value: unknown, name: string): string {
+  if (typeof value === "string") return value;
+  throw new RpcError(-32602, `"${name}" is no string.`);
+}
+
+function wholeOf(value: unknown): number {
+  if (Number.isSafeInteger(value) && (value as number) >= 0) return value as number;
+  throw new RpcError(-32602, "A number is no whole number from 0.");
+}
+
+function asRecord(value: unknown): Readonly<Record<string, unknown>> | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Readonly<Record<string, unknown>>)
+    : null;
+}
+
+function rpcError(id: string | number | null, code: number, message: string, data: unknown = null): object {
+  return { jsonrpc: "2.0", id, error: { code, message, ...(data === null ? {} : { data }) } };
+}
+
+function plainError(status: number, code: number, message: string, id: string | number | null = null): FaceAnswer {
+  return { status, headers: {}, body: rpcError(id, code, message) };
+}
