@@ -70,18 +70,12 @@ describe("serveEnvironment()", () => {
     const { mcp, end } = await client(`${server.url}/mcp?task=3&seed=1`);
     const instructions = mcp.getInstructions() ?? "";
     expect(instructions).toContain('Talk to the user with the tool "respond"');
-    const { messages } = (await mcp.request({ method: "prompts/get", params: { name: "task" } })) as {
-      readonly messages: readonly { readonly content: { readonly text: string } }[];
-    };
-    expect(instructions.endsWith(messages[0]!.content.text)).toBe(true);
-    const { tools } = (await mcp.request({ method: "tools/list", params: {} })) as {
-      readonly tools: readonly { readonly name: string }[];
-    };
+    const { messages } = await mcp.getPrompt({ name: "task" });
+    expect(instructions.endsWith((messages[0]!.content as { readonly text: string }).text)).toBe(true);
+    const { tools } = await mcp.listTools();
     expect(tools.map(({ name }) => name).slice(-2)).toEqual(["respond", "finish"]);
-    const call = async (name: string, given: object): Promise<Readonly<Record<string, unknown>>> =>
-      (await mcp.request({ method: "tools/call", params: { name, arguments: given } })) as Readonly<
-        Record<string, unknown>
-      >;
+    const call = async (name: string, given: Readonly<Record<string, unknown>>) =>
+      mcp.request({ method: "tools/call", params: { name, arguments: given } });
     expect(await call("look_up", { id: "#W1" })).toMatchObject({ isError: true });
     // Its schema is validated here, where the loop of a rollout would.
     expect(await call("look_up", { id: 5 })).toMatchObject({ isError: true });
