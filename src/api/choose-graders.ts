@@ -62,7 +62,11 @@ export async function chooseGraders(
 export async function chooseGrading(
   settings: RolloutSettings,
   environment: EnvironmentSource,
-  context: Surroundings & { readonly redact: (text: string) => string },
+  context: Surroundings & {
+    readonly redact: (text: string) => string;
+    /** Of a group; `null`: requests say it. Default: that of the settings. */
+    readonly groupSize?: number | null;
+  },
 ): Promise<Grading | null> {
   const chosen = await chooseGraders(settings, environment, context);
   if (chosen === null) {
@@ -73,7 +77,7 @@ export async function chooseGrading(
     );
   }
   const { environmentWeight, rubrics, ranking } = chosen;
-  check(settings, chosen);
+  check({ groupSize: settings.groupSize, ...context }, settings, chosen);
   const judge = context.parts?.judgeModel ?? (await chooseJudge(settings, context));
   return {
     environmentWeight,
@@ -82,8 +86,12 @@ export async function chooseGrading(
   };
 }
 
-function check({ groupSize, faultPolicy }: RolloutSettings, { environmentWeight, rubrics, ranking }: Graders): void {
-  if (ranking !== null && groupSize < 2) {
+function check(
+  { groupSize }: { readonly groupSize?: number | null },
+  { faultPolicy }: RolloutSettings,
+  { environmentWeight, rubrics, ranking }: Graders,
+): void {
+  if (ranking !== null && (groupSize ?? 2) < 2) {
     throw new ConfigurationError(
       "Cannot rank groups of one episode: there is nothing to compare; give --group-size of at least 2, or --ranking off.",
     );

@@ -168,7 +168,7 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
     { maxTurns: mostTurns, toolInstruction: "none" },
     resume,
   );
-  const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null });
+  const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null, groups: "outside" });
   const { model, redact } = prepared;
   if (model === null) throw new ConfigurationError("Cannot open a gateway without a policy; name --engine or --model.");
   const settings: RolloutSettings = { ...prepared.settings, out: folder };

@@ -48,11 +48,17 @@ export type PreparedRollout = {
   connect(cancel: AbortSignal, journal: EpisodeJournal, options?: ConnectOptions): Promise<ConnectedPolicy>;
 };
 
+type PrepareOptions = {
+  readonly resumes?: boolean;
+  /** Whose groups they are: of the settings, of requests that say how large they are, or of programs outside, which grade. */
+  readonly groups?: "planned" | "requested" | "outside";
+};
+
 /** Throws a `ConfigurationError` for whatever the user can correct. `resumes`: an earlier process began the run. Default: false. */
 export async function prepareRollout(
   given: RolloutSettings,
   context: Surroundings,
-  { resumes = false }: { readonly resumes?: boolean } = {},
+  { resumes = false, groups = "planned" }: PrepareOptions = {},
 ): Promise<PreparedRollout> {
   const preset = findPreset(given.preset);
   if (preset !== null && given.faultPolicy !== "keep") {
@@ -86,7 +92,9 @@ export async function prepareRollout(
   const chosen = await chooseUser(given, environment, context);
   const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, resumes });
   const strategy = await chooseStrategy(given, environment, context);
-  const grading = await chooseGrading(given, environment, { ...context, redact });
+  const groupSize = groups === "planned" ? given.groupSize : null;
+  const grading =
+    groups === "outside" ? null : await chooseGrading(given, environment, { ...context, redact, groupSize });
   if (preset !== null && grading !== null) {
     throw new ConfigurationError(
       `Cannot grade by models with preset "${given.preset}": its episodes are graded as upstream does; leave one of both out.`,

@@ -162,15 +162,10 @@ async function openService(
   context: Surroundings,
   { folder, resume, token, maxWaiting, cancel, ...options }: OpenServiceOptions,
 ): Promise<OpenedService> {
-  const prepared = await prepareRollout(given, context, { resumes: resume !== null });
+  const prepared = await prepareRollout(given, context, { resumes: resume !== null, groups: "requested" });
   const { environment, redact } = prepared;
   const settings = { ...prepared.settings, out: folder };
   if (resume !== null) checkSameSettings(resume, settings);
-  if (prepared.rank !== null) {
-    throw new ConfigurationError(
-      "Cannot serve rollouts with a ranking: episodes of requests are handed over as they end; give --ranking off, and --rubric if you like.",
-    );
-  }
   if (prepared.model === null) {
     throw new ConfigurationError(
       "Cannot serve rollouts of an agent behind an API: it has no tokens to train; name --model.",
@@ -218,6 +213,7 @@ async function openService(
       {
         environment,
         defaultSplit: settings.split ?? environment.splits[0] ?? "train",
+        rank: prepared.rank,
         runner: (policy) => observedRunner(engines.runner(policy), metrics),
         store: {
           append: async (episode) => {

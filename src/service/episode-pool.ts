@@ -27,6 +27,8 @@ const mostRecent = 256;
 export type PoolOptions = {
   /** Of a producer: it does not count among the requested episodes that wait. Default: false. */
   readonly isProduced?: boolean;
+  /** It is not stored, and has not ended, until its group was compared: see `settle`. Default: false. */
+  readonly isHeld?: boolean;
   /** Called when the job was cancelled before it began: whether it is run all the same, and ends at once. Default: it is not. */
   readonly runsCancelled?: () => boolean;
   readonly onEvent?: (event: EpisodeEvent) => void | Promise<void>;
@@ -40,6 +42,8 @@ export class EpisodePool {
   readonly #permits: Semaphore;
   readonly #recent = new Map<string, EndedEpisode>();
   readonly #tracked = new Set<Promise<unknown>>();
+  /** Ends comparisons of groups when the service closes without waiting. */
+  readonly #cut = new AbortController();
   #waitingOfProducers = 0;
   /** The service accepts, begins and decides nothing more. Set by `close`. */
   isClosing = false;
@@ -72,6 +76,7 @@ export class EpisodePool {
   async close({ wait }: { readonly wait: boolean }): Promise<void> {
     this.isClosing = true;
     const waits = wait && this.#parts.gate.isOpen;
+    if (!waits) this.#cut.abort(new Error("The service is closing."));
     for (const job of this.#jobs.all()) if (job.status === "waiting" || !waits) job.suspend();
     while (this.#tracked.size > 0) await Promise.allSettled(this.#tracked);
   }
@@ -89,6 +94,19 @@ export class EpisodePool {
    */
   run(job: EpisodeJob, runner: RunEpisode, options: PoolOptions = {}): Promise<FinishedEpisode | null> {
     return this.track(this.#run(job, runner, options));
+  }
+
+  /** Aborts when the service closes without waiting for what runs. */
+  get cut(): AbortSignal {
+    return this.#cut.signal;
+  }
+
+  /** Stores an episode that was held, or has just finished, and ends its job. */
+  async settle(job: EpisodeJob, { episode, result, origin }: FinishedEpisode): Promise<void> {
+    if (origin !== "stored") await this.#parts.store.append(episode);
+    this.#remember({ episode, result });
+    job.end(summarize(episode), { isStored: true });
+    this.#jobs.trim();
   }
 
   /** A finished episode with its training rows; `null` while it runs, and when there is none. */
@@ -116,7 +134,7 @@ export class EpisodePool {
   async #run(
     job: EpisodeJob,
     runner: RunEpisode,
-    { isProduced = false, runsCancelled, onEvent, onRecorded }: PoolOptions,
+    { isProduced = false, isHeld = false, runsCancelled, onEvent, onRecorded }: PoolOptions,
   ): Promise<FinishedEpisode | null> {
     const { task, ...place } = job.place;
     if (this.isClosing) job.suspend();
@@ -147,12 +165,8 @@ export class EpisodePool {
         },
         ...(onRecorded && { onRecorded }),
       });
-      const { episode, result, origin } = finished;
-      if (job.isSuspended && episode.stopReason === "cancelled") return null;
-      if (origin !== "stored") await this.#parts.store.append(episode);
-      this.#remember({ episode, result });
-      job.end(summarize(episode), { isStored: true });
-      this.#jobs.trim();
+      if (job.isSuspended && finished.episode.stopReason === "cancelled") return null;
+      if (!isHeld) await this.settle(job, finished);
       return finished;
     } finally {
       release();

@@ -2,7 +2,13 @@
 // episodes may wait. Each group is run by a scheduler of its own over the shared pool of episodes.
 
 import { createHash, randomUUID } from "node:crypto";
-import { type RunEpisode, runGroups } from "../rollout/index.ts";
+import {
+  type FinishedEpisode,
+  type FinishedGroup,
+  type RankGroup,
+  type RunEpisode,
+  runGroups,
+} from "../rollout/index.ts";
 import { keptGroup, runnerAgain, runnerFor, type SharedParts } from "./episode-pool.ts";
 import { notRun, notStarted, summarize } from "./episode-view.ts";
 import { type EpisodeJob, type GroupJob, type GroupRequest, openGroup } from "./jobs.ts";
@@ -152,27 +158,52 @@ export class GroupRequests {
     const running = runGroups([group], {
       groupSize: request.groupSize,
       runEpisode: (_task, { sampleIndex }) => this.#run(jobs[sampleIndex]!, runner),
-    }).then(() => this.#finish(group));
+    }).then(([finished]) => this.#finish(group, finished));
     void pool.track(running.catch((error: unknown) => parts.onFault?.(error)));
   }
 
-  /** Returns `null`: the group is recorded from its jobs, and its episodes need not stay in memory until then. */
-  async #run(job: EpisodeJob, runner: RunEpisode): Promise<null> {
-    // An earlier process ended it.
-    if (job.status === "ended") return null;
+  /**
+   * Returns `null` where groups are not compared: the group is recorded from its jobs, and its episodes need not stay in memory
+   * until then.
+   */
+  async #run(job: EpisodeJob, runner: RunEpisode): Promise<FinishedEpisode | null> {
+    const { parts, pool } = this.#shared;
+    const isHeld = (parts.rank ?? null) !== null;
     try {
-      await this.#shared.pool.run(job, runner);
+      // An earlier process ended it.
+      if (job.status === "ended") {
+        const stored = isHeld && job.isStored ? await pool.ended(job.place.episodeId) : null;
+        return stored === null ? null : { ...stored, origin: "stored" };
+      }
+      const finished = await pool.run(job, runner, { isHeld });
+      return isHeld ? finished : null;
     } catch (error) {
       if (!job.isSuspended) job.end(job.signal.aborted ? notStarted : notRun(error));
     }
     return null;
   }
 
+  /** Compares and stores the episodes of a group that were held; those of a service that closes are left to the next process. */
+  async #compare(rank: RankGroup, { jobs }: GroupJob, finished: FinishedGroup): Promise<void> {
+    const { parts, pool } = this.#shared;
+    const { seed } = parts;
+    if (jobs.some(({ isSuspended }) => isSuspended)) return;
+    const compared = await rank(finished, { seed, signal: pool.cut }).catch((error: unknown) => {
+      if (pool.cut.aborted) return null;
+      throw error;
+    });
+    for (const { sampleIndex, finished: one } of compared?.members ?? []) {
+      if (one.origin !== "stored") await pool.settle(jobs[sampleIndex]!, one);
+    }
+  }
+
   /**
    * Records a group whose episodes have all ended, with its rows. Not recorded: groups that the service suspended, and those with
    * episodes that could not be run; the next process resumes both.
    */
-  async #finish(group: GroupJob): Promise<void> {
+  async #finish(group: GroupJob, finished: FinishedGroup | undefined): Promise<void> {
+    const { rank = null } = this.#shared.parts;
+    if (rank !== null && finished !== undefined) await this.#compare(rank, group, finished);
     const isOpen = group.jobs.some(
       ({ status, isStored, summary }) => status !== "ended" || (!isStored && summary.outcome === "failed"),
     );

@@ -5,7 +5,14 @@
 import type { GroupRecord } from "../core/index.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import { createSemaphore } from "../lib/limits.ts";
-import type { BegunGroup, EpisodeRequest, FinishedEpisode, ProducerState, RunEpisode } from "../rollout/index.ts";
+import type {
+  BegunGroup,
+  EpisodeRequest,
+  FinishedEpisode,
+  ProducerState,
+  RankGroup,
+  RunEpisode,
+} from "../rollout/index.ts";
 import { keptGroup, type SharedParts } from "./episode-pool.ts";
 import { notRun, notStarted, summarize } from "./episode-view.ts";
 import { type EpisodeJob, type GroupIdentity, type GroupJob, type GroupRequest, openGroup } from "./jobs.ts";
@@ -102,6 +109,32 @@ export class ProducerGroups {
     return new Promise(() => undefined);
   };
 
+  /** `null`: groups are not compared. */
+  get rank(): RankGroup | null {
+    const { rank = null } = this.#shared.parts;
+    const { pool } = this.#shared;
+    if (rank === null) return null;
+    const compare: RankGroup = async (finished, { seed, signal }) => {
+      const { group } = this.#open.get(finished.plan.groupId)!;
+      const compared = await rank(finished, { seed, signal: AbortSignal.any([signal, pool.cut]) });
+      for (const { sampleIndex, finished: one } of compared.members) {
+        if (one.origin !== "stored") await pool.settle(this.#shared.jobs.place(group, sampleIndex), one);
+      }
+      const members = compared.members.map((member) => ({ ...member, finished: forDecision(member.finished) }));
+      return { ...compared, members };
+    };
+    return async (finished, options) => {
+      try {
+        const compared = await pool.track(compare(finished, options));
+        if (!pool.isClosing) return compared;
+      } catch (error) {
+        if (!pool.isClosing) throw error;
+      }
+      // Left to the next process: closing decides nothing.
+      return new Promise(() => undefined);
+    };
+  }
+
   readonly decide = ({ group: record }: { readonly group: GroupRecord }): Promise<void> =>
     this.#shared.pool.track(this.#decide(record));
 
@@ -136,17 +169,24 @@ export class ProducerGroups {
     if (episode === null) return null;
     if (onRecorded !== undefined) episode.events.forEach(onRecorded);
     job.restore(summarize(episode), { isStored: true });
-    return forDecision({ episode, result: { samples: [], dropped: [] }, origin: "stored" });
+    const stored: FinishedEpisode = { episode, result: { samples: [], dropped: [] }, origin: "stored" };
+    return this.#isHeld ? stored : forDecision(stored);
   }
 
   async #run(job: EpisodeJob, { onEvent, onRecorded }: EpisodeRequest): Promise<FinishedEpisode> {
     const { runner, state } = this.#owner;
     // A group that ends early is decided with all its started episodes; groups of a cancelled producer are not decided.
     const runsCancelled = (): boolean => state() !== "cancelled";
-    const options = { isProduced: true, runsCancelled, onEvent, onRecorded };
+    const isHeld = this.#isHeld;
+    const options = { isProduced: true, isHeld, runsCancelled, onEvent, onRecorded };
     const finished = await this.#shared.pool.run(job, runner, options);
     if (finished === null) throw new Error(`Episode "${job.place.episodeId}" did not run.`);
-    return forDecision(finished);
+    return isHeld ? finished : forDecision(finished);
+  }
+
+  /** Until its group was compared, an episode is whole, in memory and not stored. */
+  get #isHeld(): boolean {
+    return (this.#shared.parts.rank ?? null) !== null;
   }
 
   async #decide(record: GroupRecord): Promise<void> {

@@ -154,7 +154,7 @@ export class ProducerJob {
     const earlier = { state: this.#earlierState, begun: this.#begun, decided, versions: this.#early };
     this.#producer = createRolloutProducer(
       this.#plan,
-      { runEpisode, earlier, store: { append: async () => undefined, appendGroup: decide } },
+      { runEpisode, earlier, rank: this.#groups.rank, store: { append: async () => undefined, appendGroup: decide } },
       {
         ...request.production,
         weightVersion: this.#options.weightVersion,

@@ -1,7 +1,7 @@
 // The parts of the rollout service as values: it knows no engine, no environment and no exporter by name.
 
 import type { EnvironmentSource, Episode, EpisodeSamples, SamplingParams } from "../core/index.ts";
-import type { GroupStore, RunEpisode } from "../rollout/index.ts";
+import type { GroupStore, RankGroup, RunEpisode } from "../rollout/index.ts";
 import type { RequestLog } from "./request-log.ts";
 import type { TurnGate } from "./turn-gate.ts";
 
@@ -35,6 +35,8 @@ export type ServiceParts = {
   readonly defaultSplit: string;
   /** Cheap for a policy like an earlier one. Throws a `ConfigurationError` for an engine or a sampling that is not available. */
   readonly runner: (policy: PolicyRequest) => RunEpisode;
+  /** Compares the episodes of each group before they are stored. Default: each has the reward of its own grade. */
+  readonly rank?: RankGroup | null;
   /** Opened and closed by the caller. */
   readonly store: GroupStore;
   readonly archive: EpisodeArchive;
