@@ -3,6 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { defineEnvironment } from "../environments/index.ts";
+import { fakeJudge } from "../graders/fake-judge.test-helper.ts";
+import { defineRubric } from "../graders/index.ts";
 import type { TrainingEvent } from "../learner/index.ts";
 import { initializeWeights, modelShapes, writeCheckpoint } from "../learner/model/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
@@ -49,4 +51,17 @@ it("train() makes steps in an environment given as a value, resumes, and prints 
   const second = await train({ ...shared, resume: "r", steps: 2 });
   expect(second).toMatchObject({ folder: "r", steps: 2 });
   await expect(train({ ...shared, resume: "r", lr: 1 })).rejects.toThrow("a run continues as it began");
+
+  // Models grade what is trained on; what was learnt is measured by the environment.
+  const judge = fakeJudge((name, shown) => (name === "kind" ? 1 : shown.length % 7) / 7);
+  const rubric = defineRubric({ criteria: [{ name: "kind", description: "Was kind.", scale: [0, 1] }] });
+  await writeFile(join(cwd, "more.txt"), "Hi.\nBye.\n");
+  const judged = await train({
+    ...{ ...shared, model: ".", user: "scripted", userLines: "more.txt", maxTurns: 1, maxNewTokens: 4, out: "judged" },
+    ...{ steps: 1, groups: 1, maxGroups: 1, groupSize: 2, finalTasks: 2, evalTasks: 1, threads: 1 },
+    ...{ rubric, ranking: "on", judgeModel: judge },
+  });
+  expect(judged.steps).toBe(1);
+  // A question for each of two episodes, and one for their group.
+  expect(judge.asked).toHaveLength(3);
 });

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import type { Episode, EpisodeEvent, Grading } from "../core/index.ts";
+import type { Episode, EpisodeEvent, Grading, GroupRecord } from "../core/index.ts";
 import { fakeJudge } from "../graders/fake-judge.test-helper.ts";
 import { defineRanking, defineRubric, groupRanker, rubricGrader } from "../graders/index.ts";
 import { parseJson } from "../python-semantics/json/parse-json.ts";
-import { episodeFromJson, episodeLine } from "../store/index.ts";
-import { count, instantClock, task, world } from "./episode/episode-world.test-helper.ts";
+import { episodeFromJson, type EpisodeJournal, episodeLine } from "../store/index.ts";
+import { count, counter, instantClock, task, world } from "./episode/episode-world.test-helper.ts";
 import {
   combineGrades,
   type EpisodeParts,
@@ -12,7 +12,10 @@ import {
   type FinishedGroup,
   groupRanking,
   type RankGroup,
+  resumableRunner,
+  type RunEpisode,
   runEpisode,
+  runRollout,
 } from "./index.ts";
 
 const hangUp = "###STOP###";
@@ -241,5 +244,72 @@ describe("groupRanking()", () => {
     ).question([one!, two!]).messages[1]!.content;
     expect(text.split("Please count.")).toHaveLength(2);
     expect(text.indexOf("score 0.9")).toBeGreaterThan(text.indexOf("Conversation 1, after that"));
+  });
+});
+
+describe("a run with a ranking", () => {
+  const words = ["score 0.9", "score 0.2", "score 0.5"];
+  const plan = { taskset: counter.taskset("test"), taskIndexes: [0], groupSize: 3, seed: 5 };
+
+  /** What processes have left: events of episodes, episodes, groups. The `breaksAt`-th write of an episode or a group fails. */
+  function process(
+    breaksAt: number,
+    left = {
+      journal: new Map<string, EpisodeEvent[]>(),
+      kept: new Map<string, Episode>(),
+      groups: [] as GroupRecord[],
+    },
+  ) {
+    let writes = 0;
+    const write = (store: () => void): Promise<void> => {
+      if (++writes === breaksAt) return Promise.reject(new Error("The disk is gone."));
+      store();
+      return Promise.resolve();
+    };
+    const journal: EpisodeJournal = {
+      record: async (id, event) => void left.journal.set(id, [...(left.journal.get(id) ?? []), event]),
+      kept: async (id) => left.kept.get(id) ?? null,
+      recorded: async (id) => (left.kept.has(id) ? [] : (left.journal.get(id) ?? [])),
+    };
+    const store = {
+      append: (episode: Episode) => write(() => void left.kept.set(episode.id, episode)),
+      appendGroup: ({ group }: { readonly group: GroupRecord }) => write(() => void left.groups.push(group)),
+    };
+    let sampled = 0;
+    const run: RunEpisode = async (given, request) => {
+      const done = (request.resumeFrom ?? []).filter(({ type }) => type === "turn").length;
+      const { parts, model } = world([count(3), words[request.sampleIndex]!].slice(done), ["Please count.", hangUp]);
+      const episode = await runEpisode(given, parts, { clock: instantClock(), ...request });
+      sampled += model.requests.length;
+      return { episode, result: episodeSamples(episode), origin: "new" };
+    };
+    return { left, store, runEpisode: resumableRunner(run, journal), sampled: () => sampled };
+  }
+
+  it.each([1, 2, 3, 4])(
+    "that dies at write %i samples nothing again, and asks again only what was not recorded",
+    async (at) => {
+      const judge = fakeJudge(wordScore);
+      const first = process(at);
+      const rank = ranked(judge);
+      const started = runRollout(plan, { ...first, rank, exportSamples: () => [] }, { concurrency: 1 });
+      await expect(started).rejects.toThrow("The disk is gone.");
+      expect(first.sampled()).toBe(6);
+      const second = process(0, first.left);
+      const totals = await runRollout(plan, { ...second, rank, exportSamples: () => [] }, { concurrency: 1 });
+      expect(second.sampled()).toBe(0);
+      expect(judge.asked).toHaveLength(at === 1 ? 2 : 1);
+      expect(first.left.groups).toMatchObject([{ decision: "kept", rewards: [0.9, 0.2, 0.5] }]);
+      expect([...first.left.kept.values()].map(({ reward }) => Number(reward)).toSorted((a, b) => a - b)).toEqual([
+        0.2, 0.5, 0.9,
+      ]);
+      expect(totals).toMatchObject({ graded: 3, episodesFinished: 3 });
+    },
+  );
+
+  it("needs one place alone: a held episode takes none", async () => {
+    const { store, runEpisode: run, left } = process(0);
+    await runRollout(plan, { store, runEpisode: run, rank: ranked(), exportSamples: () => [] }, { concurrency: 1 });
+    expect(left.groups[0]?.rewards).toEqual([0.9, 0.2, 0.5]);
   });
 });
