@@ -1,5 +1,5 @@
 // An agent program of your own, which a gateway trains as it is. Users, tools and rewards are its own (here the bookshop, as a
-// library); of the policy it knows an address and a key. With TRAINABLE_AGENTS_TASK, as `gateway --agent-command` sets it, it plays
+// library); of the policy it knows an address and a key. With TRAINABLE_AGENTS_TASK, as `rollout --agent-command` sets it, it plays
 // one session and prints its reward; else it reads a session a line, {"key", "split", "index", "seed"}, and answers each.
 
 import { createInterface } from "node:readline";

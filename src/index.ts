@@ -62,5 +62,5 @@ export {
   NothingToExportError,
 } from "./api/export-run.ts";
 export { type RunningEnvServer, serveEnvironment, type ServeEnvironmentOptions } from "./api/env-server.ts";
-export { type AgentCommandTotals, gateway, type GatewayOptions, type RunningGateway } from "./api/gateway.ts";
+export { gateway, type GatewayOptions, type RunningGateway } from "./api/gateway.ts";
 export { type RunningService, serve, type ServeOptions } from "./api/serve.ts";

@@ -14,6 +14,7 @@ import {
   defaultSampling,
 } from "../core/index.ts";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
+import { type AgentPrograms, openAgentPrograms } from "../gateway/index.ts";
 import {
   chatEpisodeRunner,
   defaultTimeouts,
@@ -21,6 +22,7 @@ import {
   type RoutedExpertsSink,
   type RunEpisode,
 } from "../rollout/index.ts";
+import { agentTaskLine } from "./agent-tasks.ts";
 import {
   chooseEngineName,
   connectEngine,
@@ -96,6 +98,7 @@ export type ChosenPolicy = {
 /** Throws a `ConfigurationError` for settings that do not go together. */
 export function choosePolicy(settings: RolloutSettings, { env, parts }: Surroundings): ChosenPolicy {
   const agent = parts?.agentModel ?? chooseAgent(settings, env);
+  if (settings.agentCommand !== null) checkAgentCommand(settings, agent !== null);
   if (agent !== null) return { title: `agent model "${agent.name}"`, engine: null, agent, servers: [] };
   const engine = chooseEngineName(settings, parts?.engine !== undefined);
   if (engine === "expert" && (settings.strategy === "act" || settings.strategy === "react")) {
@@ -105,6 +108,21 @@ export function choosePolicy(settings: RolloutSettings, { env, parts }: Surround
     );
   }
   return { title: `engine ${engine}`, engine, agent: null, servers: serverOptions(settings, env) };
+}
+
+/** A program has a loop, prompts and a world of its own. Throws a `ConfigurationError` for settings that nothing would read. */
+function checkAgentCommand({ preset, strategy, faultPolicy, user }: RolloutSettings, hasAgentModel: boolean): void {
+  const unread = [
+    hasAgentModel ? "--agent-model" : null,
+    preset === null ? null : "--preset",
+    strategy === "tool-calling" ? null : "--strategy",
+    faultPolicy === "keep" ? null : "--fault-policy",
+    user === null || user === "task" ? null : "--user",
+  ].find((flag) => flag !== null);
+  if (unread === undefined) return;
+  throw new ConfigurationError(
+    `Cannot use ${unread} with --agent-command: the program has a loop of its own, and nothing would read it; leave one of both out.`,
+  );
 }
 
 /** What a policy is connected with. */
@@ -161,6 +179,11 @@ export async function connectPolicy(
   const { cwd, parts } = context;
   const own = parts?.engine ?? null;
   const connected = await connectEngine(name, { settings, own, servers, model, cwd, cancel, onNotice, onCircuit });
+  let programs: AgentPrograms | null = null;
+  const close = async (): Promise<void> => {
+    await programs?.close();
+    await connected.close();
+  };
   const runner = async (): Promise<RunEpisode> => {
     if (preset !== null) {
       const { address } = connected;
@@ -170,15 +193,25 @@ export async function connectPolicy(
     const engine = wrapEngine?.(connected.engine) ?? connected.engine;
     const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: settings.maxPause * 1000 };
     const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
+    if (settings.agentCommand !== null) {
+      programs = await openAgentPrograms({
+        ...{ command: settings.agentCommand, timeoutMs: settings.agentTimeout * 1000, cwd, variables: context.env },
+        taskLine: (task) => agentTaskLine(environment, task),
+        modelName: settings.model ?? settings.engine ?? "policy",
+      });
+      const { sampling, limits, seedTurns } = episodeOptions(settings);
+      const episode = { limits, seedTurns, turnTimeoutMs, engineAbort };
+      return programs.runner({ engine, renderer: model.renderer }, { sampling, episode });
+    }
     return episodeRunner(
       { environment, user, strategy, renderer: model.renderer, engine, grading },
       { ...episodeOptions(settings), turnTimeoutMs, engineAbort, routedExperts },
     );
   };
   try {
-    return { ...connected, runEpisode: await runner() };
+    return { ...connected, runEpisode: await runner(), close };
   } catch (error) {
-    await connected.close();
+    await close();
     throw error;
   }
 }

@@ -1,33 +1,30 @@
 // gateway(): agent programs of others sample from the policy, and are recorded in a run folder. Started again in its folder, it
-// takes up the sessions that a process left. With a command, it runs the programs itself, one for each session of each task.
+// takes up the sessions that a process left.
 
 import { randomUUID } from "node:crypto";
 import { existsSync } from "node:fs";
-import { readFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
-import { z } from "zod";
-import { ConfigurationError, type Episode, messageOf } from "../core/index.ts";
+import { ConfigurationError, type Episode } from "../core/index.ts";
 import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
-import {
-  createGateway,
-  type Gateway,
-  GatewayError,
-  type GatewayOptions as LibraryOptions,
-  runAgentCommand,
-} from "../gateway/index.ts";
-import { createSemaphore } from "../lib/limits.ts";
+import { createGateway, type Gateway, GatewayError, type GatewayOptions as LibraryOptions } from "../gateway/index.ts";
 import { episodeSamples } from "../rollout/index.ts";
 import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
 import { samplingOf } from "./choose-policy.ts";
 import { toolsOfSession } from "./export-run.ts";
-import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
+import {
+  type CallOptions,
+  programDefaults,
+  readOptions,
+  type RolloutSettingOptions,
+  type SettingSources,
+} from "./options.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
-import { concurrencyBounds, type RolloutSettings, type SettingName } from "./rollout-settings.ts";
+import type { RolloutSettings, SettingName } from "./rollout-settings.ts";
 import { checkSameSettings, readRunToResume, runManifest } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
 import { exporterFor } from "./rollout.ts";
 import { readAddress } from "./serve.ts";
-import { choice, file, readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
+import { choice, readFlags, seconds, section, type SettingValues, text, variable, whole } from "./setting.ts";
 
 /** The settings of a rollout that a gateway has: the policy and how it samples; agent, user and tasks are the program's. */
 export const gatewaySettingNames = [
@@ -88,12 +85,6 @@ export const gatewaySettings = section("The gateway", {
   ),
   sessionIdle: seconds(3600).help("a session without a call for so long is ended"),
   maxSessions: whole(4096, { max: 1_000_000 }).help("open at once; more are refused with 429"),
-  agentCommand: text("<command>", "a command line").help(
-    "runs this program for every session of --agent-tasks, with addresses and key in its environment; its last line may be " +
-      '{"reward": 1}',
-  ),
-  agentTasks: file.help("tasks for --agent-command: one JSON object a line, with an id"),
-  agentTimeout: seconds(900).help("of one run of --agent-command; then its process group is killed"),
 });
 
 /**
@@ -121,18 +112,8 @@ export type RunningGateway = Pick<Gateway, "sessions" | "fetch" | "open" | "rewa
   readonly folder: string;
   /** Sessions of an earlier process; `null`: the folder is new. */
   readonly earlier: { readonly ended: number; readonly inFlight: number } | null;
-  /** Resolves when every run of `agentCommand` has ended; at once without one. */
-  readonly done: Promise<AgentCommandTotals>;
   /** Takes no further requests. Open sessions stay in the folder, and the next start takes them up. */
   close(): Promise<void>;
-};
-
-export type AgentCommandTotals = {
-  readonly runs: number;
-  readonly graded: number;
-  readonly meanReward: number | null;
-  /** Runs that ended with another code than 0, or were killed. */
-  readonly unsuccessful: number;
 };
 
 /**
@@ -155,19 +136,9 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   if (typeof out !== "string" || out === "") {
     throw new ConfigurationError("Cannot open a gateway: no folder is named for its sessions; give --out <folder>.");
   }
-  if ((own.agentCommand === null) !== (own.agentTasks === null)) {
-    throw new ConfigurationError(
-      "Cannot run agent programs: --agent-command and --agent-tasks go together; give both.",
-    );
-  }
-  const tasks = own.agentTasks === null ? [] : await readTasks(resolve(cwd, own.agentTasks));
   const folder = resolve(cwd, out);
   const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
-  const { settings: given, surroundings } = await readOptions(
-    options,
-    { maxTurns: mostTurns, toolInstruction: "none" },
-    resume,
-  );
+  const { settings: given, surroundings } = await readOptions(options, programDefaults, resume);
   const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null, groups: "outside" });
   const { model, redact } = prepared;
   if (model === null) throw new ConfigurationError("Cannot open a gateway without a policy; name --engine or --model.");
@@ -216,26 +187,11 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
     if (earlier !== null) await made.restore(earlier);
     const listener = await made.listen(address);
     opened.push(() => listener.close());
-    const stop = new AbortController();
-    const done = runCommands(made, tasks, {
-      ...{ url: listener.url, command: own.agentCommand ?? "", cwd, variables, notice },
-      ...{ timeoutMs: own.agentTimeout * 1000, groupSize: settings.groupSize, ended: earlier?.ended ?? new Set() },
-      ...{
-        concurrency: concurrencyBounds(settings.concurrency).ceiling,
-        signal: AbortSignal.any([cancel, stop.signal]),
-      },
-    });
-    // Whoever does not wait for it is told by the notices.
-    done.catch(() => undefined);
-    opened.push(async () => {
-      stop.abort();
-      await done.catch(() => undefined);
-    });
     return {
       get sessions() {
         return made.sessions;
       },
-      ...{ url: listener.url, folder: out, done, close },
+      ...{ url: listener.url, folder: out, close },
       fetch: made.fetch,
       open: (session) => made.open(session),
       reward: (id, grade) => made.reward(id, grade),
@@ -247,9 +203,6 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
     throw error;
   }
 }
-
-/** A program stops when it is done; this is only so that a broken one stops at all. */
-const mostTurns = 1000;
 
 function episodeOf(settings: RolloutSettings): NonNullable<LibraryOptions["episode"]> {
   const { maxTurns, maxSampledTokens, maxContextTokens, onEngineAbort: onAbort, maxPause, turnTimeout } = settings;
@@ -280,120 +233,5 @@ function rowsIn({ model }: PreparedRollout): (episode: Episode, format: string |
       if (!(error instanceof ConfigurationError)) throw error;
       throw new GatewayError("invalid-request", error.message, { param: "format", cause: error });
     }
-  };
-}
-
-type AgentTask = { readonly id: string; readonly line: string };
-
-const taskSchema = z.looseObject({ id: z.union([z.string().min(1).max(200), z.int()]) });
-
-/** Throws a `ConfigurationError` that names file and line. */
-async function readTasks(path: string): Promise<readonly AgentTask[]> {
-  const content = await readFile(path, "utf8").catch((cause: unknown) => {
-    throw new ConfigurationError(`Cannot read tasks from "${path}": there is no such file; correct --agent-tasks.`, {
-      cause,
-    });
-  });
-  const tasks = content.split("\n").flatMap((line, index): AgentTask[] => {
-    if (line.trim() === "") return [];
-    try {
-      return [{ id: String(taskSchema.parse(JSON.parse(line)).id), line: line.trim() }];
-    } catch {
-      throw new ConfigurationError(
-        `Cannot read tasks from "${path}", line ${index + 1}: a JSON object with an "id" is needed.`,
-      );
-    }
-  });
-  const twice = tasks.find(({ id }, index) => tasks.findIndex((one) => one.id === id) !== index);
-  if (twice === undefined) return tasks;
-  throw new ConfigurationError(`Cannot read tasks from "${path}": two have the id "${twice.id}"; give each its own.`);
-}
-
-type CommandsOptions = {
-  readonly url: string;
-  readonly command: string;
-  readonly cwd: string;
-  readonly variables: Readonly<Record<string, string | undefined>>;
-  readonly timeoutMs: number;
-  readonly groupSize: number;
-  readonly concurrency: number;
-  /** Sessions of earlier processes. */
-  readonly ended: ReadonlySet<string>;
-  readonly signal: AbortSignal;
-  readonly notice: (message: string) => void;
-};
-
-/** At most so many programs at once, whatever the engine takes. */
-const mostPrograms = 64;
-/** Of each stream of a program. */
-const mostOutputBytes = 1_000_000;
-
-/** Each task's sessions, a few at a time. A session whose program was killed with an earlier process is run again from its start. */
-async function runCommands(
-  made: Gateway,
-  tasks: readonly AgentTask[],
-  options: CommandsOptions,
-): Promise<AgentCommandTotals> {
-  const semaphore = createSemaphore(Math.min(mostPrograms, options.concurrency));
-  const places = tasks.flatMap((task) => Array.from({ length: options.groupSize }, (_, place) => ({ task, place })));
-  const rewards: (number | null)[] = [];
-  let unsuccessful = 0;
-  await Promise.all(
-    places.map(async ({ task, place }) => {
-      const id = `${task.id}#${place}`;
-      if (options.ended.has(id)) return;
-      await semaphore.run(async () => {
-        if (options.signal.aborted) return;
-        // The program of an earlier process is gone, and another one does not continue where it stood.
-        const isOpen = made.sessions.some((session) => session.id === id);
-        const opening = { id, task: task.id, groupSize: options.groupSize };
-        const key = isOpen ? await made.reopen(id) : (await made.open(opening)).key;
-        const run = await tryCommand({
-          ...{ command: options.command, cwd: options.cwd, timeoutMs: options.timeoutMs, signal: options.signal },
-          ...{ env: environmentOf(options, { key, task }), maxOutputBytes: mostOutputBytes },
-        });
-        if (options.signal.aborted) return;
-        if (run.exitCode !== 0 || run.isTimedOut) {
-          unsuccessful++;
-          const why = run.isTimedOut ? `was killed after ${options.timeoutMs / 1000} s` : `ended with ${run.exitCode}`;
-          options.notice(`The program of session "${id}" ${why}: ${run.stderr.trim().split("\n").at(-1) ?? ""}`);
-        }
-        // A program may have ended its session itself.
-        const isDone = run.exitCode === 0 && !run.isTimedOut;
-        if (isDone && run.reward !== null && made.sessions.some((session) => session.id === id)) {
-          await made.reward(id, { reward: run.reward, metrics: {}, log: "", info: new Map() });
-        }
-        const { reward } = await made.end(id, isDone ? "session_ended" : "cancelled");
-        rewards.push(reward);
-      });
-    }),
-  );
-  const graded = rewards.filter((reward) => reward !== null);
-  const mean = graded.length === 0 ? null : graded.reduce((sum, reward) => sum + reward, 0) / graded.length;
-  return { runs: rewards.length, graded: graded.length, meanReward: mean, unsuccessful };
-}
-
-/** A program that cannot be started, such as for a task that is too long for an environment, is one that failed. */
-async function tryCommand(options: Parameters<typeof runAgentCommand>[0]): ReturnType<typeof runAgentCommand> {
-  try {
-    return await runAgentCommand(options);
-  } catch (error) {
-    return { exitCode: null, isTimedOut: false, reward: null, stdout: "", stderr: messageOf(error) };
-  }
-}
-
-/** The names under which clients look for address and key, and nothing secret of ours. */
-function environmentOf(
-  { url, variables }: CommandsOptions,
-  { key, task }: { readonly key: string; readonly task: AgentTask },
-) {
-  const kept = ["PATH", "HOME", "TMPDIR", "LANG", "NODE_OPTIONS", "PYTHONPATH", "VIRTUAL_ENV"].flatMap((name) => {
-    const value = variables[name];
-    return value === undefined ? [] : [[name, value] as const];
-  });
-  return {
-    ...Object.fromEntries(kept),
-    ...{ TRAINABLE_AGENTS_BASE_URL: `${url}/v1`, TRAINABLE_AGENTS_SESSION: key, TRAINABLE_AGENTS_TASK: task.line },
-    ...{ OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: key, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key },
   };
 }

@@ -17,6 +17,7 @@ import {
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
 import { checkedOpening, defaultTimeouts, readTask } from "../rollout/index.ts";
+import { agentTaskSource } from "./agent-tasks.ts";
 import { defaultRemote, findRemote, type RemoteSettings, remoteSchemes } from "./remote-environments.ts";
 import { nearest } from "./setting.ts";
 import { isRecord, parseProblem } from "./strip-types.ts";
@@ -269,6 +270,10 @@ export async function loadEnvironment(
   const unbuilt = env.startsWith(tauBench) ? tauBenchLoader(env.slice(tauBench.length)) : undefined;
   const load = Object.hasOwn(builtIn, env) ? builtIn[env] : unbuilt;
   if (load !== undefined) return load({ data });
+  if (env.endsWith(".jsonl")) {
+    const source = await agentTaskSource(resolve(options.cwd, env));
+    return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };
+  }
   if (/^(\.|\/)|\.[cm]?[jt]s$/.test(env)) return loadModule(env, options.cwd, limits);
   const near = nearest(env, environmentNames);
   throw new ConfigurationError(

@@ -72,6 +72,12 @@ export type ReadOptions = {
   readonly resume: RunToResume | null;
 };
 
+/**
+ * Of a policy that outside programs use: their prompts are their own, and they stop when they are done; the bound is only so that a
+ * broken one stops at all.
+ */
+export const programDefaults = { maxTurns: 1000, toolInstruction: "none" } as const satisfies FlagValues;
+
 /** Options to settings; `given`: a run that is resumed, which `resume` does not name. Throws a `ConfigurationError` that names the option as its flag, or file, line and column. */
 export async function readOptions(
   options: RolloutSettingOptions & SettingSources & CallOptions,
@@ -93,7 +99,11 @@ export async function readOptions(
   if (resume !== null) return { settings: resolveSettings(values, resume.settings), surroundings, resume };
   const file = config === undefined ? null : await readConfigFile(config, cwd);
   const preset = values.preset ?? file?.values.get("preset")?.value;
-  const below = { ...defaults, ...presetDefaults(typeof preset === "string" ? preset : null) };
+  const command = values.agentCommand ?? file?.values.get("agentCommand")?.value ?? null;
+  const below = {
+    ...(command === null ? {} : programDefaults),
+    ...{ ...defaults, ...presetDefaults(typeof preset === "string" ? preset : null) },
+  };
   return { settings: resolveSettings(values, file, below), surroundings, resume };
 }
 

@@ -6,6 +6,7 @@ import { ConfigurationError, type SamplingParams, type UserSource } from "../cor
 import { groupRanking, type RankGroup, resumableRunner, type RolloutPlan } from "../rollout/index.ts";
 import type { EpisodeJournal } from "../store/index.ts";
 import type { Surroundings } from "./surroundings.ts";
+import { isTaskFile } from "./agent-tasks.ts";
 import { checkSplit, loadEnvironment, type LoadedEnvironment } from "./load-environment.ts";
 import { type RolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { type ChosenModel, chooseModel, withShippedModel } from "./choose-model.ts";
@@ -77,6 +78,11 @@ export async function prepareRollout(
     ...context,
   });
   const environment = loaded.source;
+  if (isTaskFile(environment) && given.agentCommand === null) {
+    throw new ConfigurationError(
+      `Cannot run "${given.env}": it is a file of tasks, whose world is that of a program; give --agent-command "node my-agent.mjs".`,
+    );
+  }
   const split = given.split ?? loaded.defaultSplit;
   const policy = choosePolicy(given, context);
   checkSplit(environment, split);
@@ -95,6 +101,11 @@ export async function prepareRollout(
   const groupSize = groups === "planned" ? given.groupSize : null;
   const grading =
     groups === "outside" ? null : await chooseGrading(given, environment, { ...context, redact, groupSize });
+  if (given.agentCommand !== null && grading !== null) {
+    throw new ConfigurationError(
+      "Cannot grade by models with --agent-command: the program says its reward; leave one of both out.",
+    );
+  }
   if (preset !== null && grading !== null) {
     throw new ConfigurationError(
       `Cannot grade by models with preset "${given.preset}": its episodes are graded as upstream does; leave one of both out.`,

@@ -157,7 +157,7 @@ export const groupSettings = section("Groups", {
 export const rolloutSettings = {
   ...section("Tasks", {
     env: text("<name|file>", "the name of an environment or a file", "bookshop").help(
-      "environment: bookshop, tau-bench/retail, tau-bench/airline, a module whose default export is one (./my-env.ts), or the address of a remote one (mcp:<command or url>, openenv:<url>, ors:<url>)",
+      "environment: bookshop, tau-bench/retail, tau-bench/airline, a module whose default export is one (./my-env.ts), the address of a remote one (mcp:<command or url>, openenv:<url>, ors:<url>), or a file of tasks for --agent-command (tasks.jsonl)",
     ),
     data: folder.help(
       'folder with the data of the environment: an upstream checkout of tau-bench, or what "prepare tau-bench" made of one',
@@ -239,6 +239,11 @@ export const rolloutSettings = {
     agentApiKeyEnv: variable.help(
       "environment variable with the key of that server or provider (default: the provider's usual one)",
     ),
+    agentCommand: text("<command>", "a command line").help(
+      "an outside agent program runs each episode: it finds the policy's address, its key and its task in its environment, and its " +
+        'last line is its reward, {"reward": 1}; --env may be a file of tasks',
+    ),
+    agentTimeout: seconds(900).help("of one run of --agent-command; then its process group is killed"),
     strategy: named("a strategy", "tool-calling").help(
       "how a turn is prompted and read: tool-calling, act, react, few-shot",
     ),

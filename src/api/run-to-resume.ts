@@ -110,6 +110,7 @@ const mayDiffer: ReadonlySet<SettingName> = new Set([
   "judgeCache",
   "recordUsers",
   "turnTimeout",
+  "agentTimeout",
   "connectTimeout",
   "firstByteTimeout",
   "engineWait",

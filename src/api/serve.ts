@@ -33,6 +33,7 @@ import {
   groupSettings,
   settingNames,
 } from "./rollout-settings.ts";
+import { toolsOfSession } from "./export-run.ts";
 import { type SettingValues, readFlags, section, text, variable, whole } from "./setting.ts";
 import { readKey } from "./secrets.ts";
 
@@ -341,6 +342,7 @@ function checkAddress(url: string): void {
 function formatsOf({ model, environment }: PreparedRollout): ReadonlyMap<string, RowFormat> {
   const decode = (tokens: Uint32Array): string => model?.renderer.decode(tokens) ?? "";
   const toolsOf: ExportContext["toolsOf"] = ({ episode }) =>
+    toolsOfSession(episode) ??
     lookIntoEnvironment(environment, episode.task, ({ tools }) => dumpJson(tools.map(({ definition }) => definition)));
   return new Map(
     Object.entries(exportFormats).map(([name, format]): [string, RowFormat] => [

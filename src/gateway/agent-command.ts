@@ -82,6 +82,32 @@ export function runAgentCommand(options: AgentCommandOptions): Promise<AgentRun>
   });
 }
 
+export type SessionVariables = {
+  readonly url: string;
+  readonly key: string;
+  /** What the program is told of its task. */
+  readonly line: string;
+  /** Of the session. */
+  readonly seed: number;
+};
+
+/** The names under which clients look for address and key, and nothing secret of ours. */
+export function sessionVariables(
+  variables: Readonly<Record<string, string | undefined>>,
+  { url, key, line, seed }: SessionVariables,
+): Readonly<Record<string, string>> {
+  const kept = ["PATH", "HOME", "TMPDIR", "LANG", "NODE_OPTIONS", "PYTHONPATH", "VIRTUAL_ENV"].flatMap((name) => {
+    const value = variables[name];
+    return value === undefined ? [] : [[name, value] as const];
+  });
+  return {
+    ...Object.fromEntries(kept),
+    ...{ TRAINABLE_AGENTS_BASE_URL: `${url}/v1`, TRAINABLE_AGENTS_SESSION: key, TRAINABLE_AGENTS_TASK: line },
+    TRAINABLE_AGENTS_SEED: String(seed),
+    ...{ OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: key, ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: key },
+  };
+}
+
 /** The last bytes of a stream. */
 class Tail {
   readonly #most: number;

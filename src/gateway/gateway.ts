@@ -42,6 +42,8 @@ export type GatewayHandlerOptions = {
   readonly redact: (text: string) => string;
   /** The rows of an ended session in a format; throws a `GatewayError` for an unknown one. */
   readonly rowsOf: (episode: Episode, format: string | null) => readonly unknown[];
+  /** Opens, rewards and ends sessions on request; `null`: they are opened and ended by this process alone. */
+  readonly admin: Sessions | null;
 };
 
 const dialects: Readonly<Record<string, Dialect>> = {
@@ -82,10 +84,10 @@ const endSchema = rewardSchema.extend({ reward: z.number().optional() });
 
 /** Answers requests. */
 export class GatewayHandler {
-  readonly #sessions: Sessions;
+  readonly #sessions: Pick<Sessions, "counter" | "find" | "open">;
   readonly #options: GatewayHandlerOptions;
 
-  constructor(sessions: Sessions, options: GatewayHandlerOptions) {
+  constructor(sessions: Pick<Sessions, "counter" | "find" | "open">, options: GatewayHandlerOptions) {
     this.#sessions = sessions;
     this.#options = options;
   }
@@ -191,22 +193,22 @@ export class GatewayHandler {
     const body = (): unknown =>
       request.body.length === 0 ? {} : parseJson(request.body, request.headers["content-type"]);
     if (id === null && method === "GET")
-      return json(200, { sessions: this.#sessions.open.map((one) => this.#view(one)) });
+      return json(200, { sessions: this.#managed.open.map((one) => this.#view(one)) });
     if (id === null && method === "POST") return this.#create(body(), request.headers);
-    if (id !== null && action === null && method === "GET") return json(200, this.#view(this.#sessions.get(id)));
+    if (id !== null && action === null && method === "GET") return json(200, this.#view(this.#managed.get(id)));
     if (id !== null && action === "reward" && method === "POST") {
-      await this.#sessions.reward(id, gradeOf(readBody(rewardSchema, body())));
-      return json(200, this.#view(this.#sessions.get(id)));
+      await this.#managed.reward(id, gradeOf(readBody(rewardSchema, body())));
+      return json(200, this.#view(this.#managed.get(id)));
     }
     if (id !== null && action === "end" && method === "POST") {
       const given = readBody(endSchema, body());
       // A request that comes again finds the session ended, and is answered as the first.
-      if (given.reward !== undefined && this.#sessions.isOpen(id))
-        await this.#sessions.reward(id, gradeOf({ ...given, reward: given.reward }));
-      return json(200, endedView(await this.#sessions.end(id)));
+      if (given.reward !== undefined && this.#managed.isOpen(id))
+        await this.#managed.reward(id, gradeOf({ ...given, reward: given.reward }));
+      return json(200, endedView(await this.#managed.end(id)));
     }
     if (id !== null && action === "samples" && method === "GET") {
-      const episode = await this.#sessions.ended(id);
+      const episode = await this.#managed.ended(id);
       return json(200, { id, samples: this.#options.rowsOf(episode, query.get("format")) });
     }
     throw new GatewayError("not-found", `Cannot ${method} ${path}: there is no such path.`);
@@ -222,7 +224,7 @@ export class GatewayHandler {
         maxNewTokens: sampling?.max_new_tokens,
       },
     }).filter(([, value]) => value !== undefined && value !== null);
-    const { session, key } = await this.#sessions.create({ ...rest, groupSize, sampling: Object.fromEntries(given) });
+    const { session, key } = await this.#managed.create({ ...rest, groupSize, sampling: Object.fromEntries(given) });
     const host = typeof headers["host"] === "string" ? headers["host"] : "127.0.0.1";
     return json(200, {
       ...this.#view(session),
@@ -235,6 +237,12 @@ export class GatewayHandler {
     return path === "/v1/models" ? { object: "list", data: [model] } : model;
   }
 
+  get #managed(): Sessions {
+    const { admin } = this.#options;
+    if (admin !== null) return admin;
+    throw new GatewayError("not-found", "Cannot find sessions: each is that of an episode, opened and ended with it.");
+  }
+
   #view(session: Session): Record<string, unknown> {
     const { settings, turns, running, reward, counters } = session;
     const { id, groupId, sampleIndex, task } = settings;
@@ -244,7 +252,7 @@ export class GatewayHandler {
         task: task.id,
         group: groupId,
         sample_index: sampleIndex,
-        tags: this.#sessions.tagsOf(id),
+        tags: this.#managed.tagsOf(id),
         turns,
         running,
         reward,

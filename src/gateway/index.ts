@@ -11,7 +11,13 @@ import { serveSocket } from "./serve-socket.ts";
 import { type SessionCounters, type ClientSampling } from "./session.ts";
 import { Sessions } from "./sessions.ts";
 
-export { type AgentRun, runAgentCommand } from "./agent-command.ts";
+export {
+  type AgentEpisodeOptions,
+  type AgentProgramParts,
+  type AgentPrograms,
+  type AgentProgramsOptions,
+  openAgentPrograms,
+} from "./agent-programs.ts";
 export { GatewayError } from "./request.ts";
 export type { ClientSampling, GatewayHttpRequest, GatewayHttpResponse, SessionCounters };
 
@@ -125,7 +131,7 @@ export function createGateway(parts: GatewayParts, options: GatewayOptions = {})
     },
   );
   const { modelName = "policy", keepAliveMs = 10_000 } = options;
-  const handler = new GatewayHandler(sessions, { token, modelName, keepAliveMs, redact, rowsOf });
+  const handler = new GatewayHandler(sessions, { token, modelName, keepAliveMs, redact, rowsOf, admin: sessions });
   return {
     get sessions() {
       return sessions.open.map(({ settings: { id }, turns, running, counters }) => ({ id, turns, running, counters }));

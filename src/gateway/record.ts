@@ -3,10 +3,12 @@
 // nothing.
 
 import {
+  type ActionProblem,
   attribute,
   AttributedError,
   type BridgeResult,
   type Message,
+  type ParsedAction,
   type RenderedPrompt,
   type Renderer,
   TokenBuffer,
@@ -78,6 +80,11 @@ export class SessionRecord implements SampledItems {
   /** In the order in which they ended. */
   get sampled(): readonly SampledTurn[] {
     return [...this.#byTurn.values()];
+  }
+
+  /** Of all actions, in order. */
+  get problems(): readonly ActionProblem[] {
+    return this.sampled.flatMap(({ action }) => action.problems.map(asActionProblem));
   }
 
   get sampledTokens(): number {
@@ -346,4 +353,10 @@ function sentenceOf(reason: BranchReason, known: number): string {
     "template-rewrites": "the chat template rewrites the history",
   };
   return sentences[reason];
+}
+
+/** As in the problem taxonomy of actions; see `agents/decide-action.ts`. */
+function asActionProblem({ code, toolName, detail }: ParsedAction["problems"][number]): ActionProblem {
+  if (code === "not-an-object") return { code: "not-json", toolName, detail };
+  return { code: code === "no-name" ? "unknown-tool" : code, toolName, detail };
 }

@@ -5,7 +5,6 @@
 //         └─ prompt out of the record ─► sampled ─► turn and exchange recorded ─► answered ─► delivered
 
 import {
-  type ActionProblem,
   attribute,
   AttributedError,
   type Attempt,
@@ -125,6 +124,8 @@ export class Session {
   /** How often the program began again: a call of an earlier time is not recorded. */
   #generation = 0;
   #grade: Grade | null = null;
+  /** The limit at which its last call was refused, for readers alone; `null`: none was, or another was served since. */
+  limit: "max_turns" | "max_tokens" | "context_length" | null = null;
 
   constructor(settings: SessionSettings, parts: SessionParts) {
     this.settings = settings;
@@ -316,7 +317,7 @@ export class Session {
       trajectory: { turns: this.#record.turns },
       historyPolicy: this.#parts.renderer.historyPolicy,
       events: this.#events,
-      problems: this.#record.sampled.flatMap(({ action }) => action.problems.map(asActionProblem)),
+      problems: this.#record.problems,
     };
   }
 
@@ -337,6 +338,7 @@ export class Session {
           ? `${maxSampledTokens} tokens`
           : null;
     if (spent === null) return;
+    this.limit = spent.endsWith("turns") ? "max_turns" : "max_tokens";
     throw new GatewayError("session-ended", `Cannot serve the request: session "${id}" has had its ${spent}.`);
   }
 
@@ -431,6 +433,7 @@ export class Session {
       tools: basis !== null && basis.tools === tools ? null : tools.tools.map(({ definition }) => definition),
     });
     await recorded(Promise.all([recording, exchange]));
+    this.limit = null;
     return this.#answerOf(sampled, cachedTokens);
   }
 
@@ -461,6 +464,7 @@ export class Session {
     if (this.#isEnded) return endedError(this.settings.id);
     const { code, message, retryable } = attribute(error, "engine").failure;
     if (code === "context-length") {
+      this.limit = "context_length";
       const most = this.settings.episode.limits?.maxContextTokens ?? null;
       const context = most === null ? null : { tokens: promptTokens, most };
       return new GatewayError("context-length", message, { context, cause: error });
@@ -490,10 +494,4 @@ function endedError(id: string): GatewayError {
 
 function seconds(): number {
   return Math.floor(Date.now() / 1000);
-}
-
-/** As in the problem taxonomy of actions; see `agents/decide-action.ts`. */
-function asActionProblem({ code, toolName, detail }: ParsedAction["problems"][number]): ActionProblem {
-  if (code === "not-an-object") return { code: "not-json", toolName, detail };
-  return { code: code === "no-name" ? "unknown-tool" : code, toolName, detail };
 }

@@ -2,7 +2,6 @@
 
 import { Command } from "commander";
 import {
-  type AgentCommandTotals,
   gateway,
   type GatewayOptions,
   gatewaySettingNames,
@@ -36,12 +35,7 @@ Examples:
   $ npx trainable-agents gateway --engine embedded --out runs/gateway
   $ curl -s http://127.0.0.1:8900/v1/chat/completions -H 'authorization: Bearer first' -H 'content-type: application/json' \\
       -d '{"model": "policy", "messages": [{"role": "user", "content": "Hello."}]}'
-  $ curl -s http://127.0.0.1:8900/v1/sessions/first/end -H 'content-type: application/json' -d '{"reward": 1}'
-
-  # Eight runs of your own program for each task; rows for a trainer come out of the folder.
-  $ npx trainable-agents gateway --url http://127.0.0.1:30000 --model ./Qwen3-4B-Instruct-2507 --out runs/mine \\
-      --agent-command "node my-agent.mjs" --agent-tasks tasks.jsonl --group-size 8
-  $ npx trainable-agents export runs/mine --format slime --output rows.jsonl`;
+  $ curl -s http://127.0.0.1:8900/v1/sessions/first/end -H 'content-type: application/json' -d '{"reward": 1}'`;
 
 async function run(flags: GatewayOptions, context: CliContext): Promise<number> {
   const { cwd, env, stdout, stderr, drain, cancel } = context;
@@ -50,12 +44,7 @@ async function run(flags: GatewayOptions, context: CliContext): Promise<number> 
   try {
     stdout.write(`${running.url}\n`);
     stderr.write(greeting(running));
-    const stopped = untilAborted(drain, cancel);
-    if (flags.agentCommand === undefined) await stopped;
-    else {
-      const totals = await Promise.race([running.done, stopped.then(() => null)]);
-      if (totals !== null) stdout.write(summary(totals, running.folder));
-    }
+    await untilAborted(drain, cancel);
   } finally {
     await running.close();
   }
@@ -69,12 +58,4 @@ function greeting({ url, folder, earlier }: RunningGateway): string {
     lines.push(`Resuming: ${ended} sessions have ended, ${inFlight} are open.`);
   }
   return `${lines.join("\n")}\n`;
-}
-
-function summary({ runs, graded, meanReward, unsuccessful }: AgentCommandTotals, folder: string): string {
-  const reward = meanReward === null ? "no rewards" : `mean reward ${meanReward.toFixed(3)}`;
-  return (
-    `${formatCount(runs)} runs, ${formatCount(graded)} graded, ${reward}, ${formatCount(unsuccessful)} unsuccessful\n` +
-    `Rows for a trainer: npx trainable-agents export ${folder} --format slime --output rows.jsonl\n`
-  );
 }

@@ -34,6 +34,10 @@ Examples:
   $ curl -s http://127.0.0.1:8800/v1/producers -H 'content-type: application/json' -d '{"group_size": 8, "batch_groups": 2}'
   $ curl -s http://127.0.0.1:8800/v1/producers/<id>/batches/0 -H 'content-type: application/json' -d '{"wait_seconds": 60}'
 
+  # Your own agent program runs the episodes.
+  $ npx trainable-agents serve --env tasks.jsonl --agent-command "node my-agent.mjs" --url http://127.0.0.1:30000 \\
+      --model ./Qwen3-4B-Instruct-2507 --out runs/service
+
   # tau-bench for a trainer whose requests name the engine.
   $ npx trainable-agents serve --env tau-bench/retail --data ./tau-bench --model ./Qwen3-4B-Instruct-2507 \\
       --user-model openai/gpt-4o --out runs/service`;

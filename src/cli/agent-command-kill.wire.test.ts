@@ -1,9 +1,9 @@
-// `gateway` with programs that it runs itself, killed as a machine kills it and started again in the same folder: every session of
-// every task is run to its end once, and what a killed program had sampled is dropped. The process runs from dist/.
+// `rollout` with programs that run its episodes, killed as a machine kills it and resumed: every episode of every task is run to its
+// end once, and what a killed program had sampled is dropped. The process runs from dist/.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -14,6 +14,7 @@ import { openRunFolder } from "../store/index.ts";
 
 /** Three turns, slow enough to be killed between them; one program ends with an error. */
 const agent = `
+import { appendFileSync } from "node:fs";
 const messages = [];
 const { id } = JSON.parse(process.env.TRAINABLE_AGENTS_TASK);
 for (const content of ["Hello.", "Tell me more.", "Goodbye."]) {
@@ -24,6 +25,7 @@ for (const content of ["Hello.", "Tell me more.", "Goodbye."]) {
     body: JSON.stringify({ model: "policy", messages, max_tokens: 8 }),
   });
   messages.push((await answer.json()).choices[0].message);
+  appendFileSync("answers", ".");
   await new Promise((resolve) => setTimeout(resolve, 100));
 }
 if (id === "broken") process.exit(3);
@@ -35,7 +37,7 @@ let root = "";
 let child: ChildProcess | null = null;
 beforeEach(async () => {
   program = await bundledProgram("dist/cli/main.js");
-  root = await mkdtemp(join(tmpdir(), "gateway-kill-"));
+  root = await mkdtemp(join(tmpdir(), "agent-command-kill-"));
   await writeFile(join(root, "agent.mjs"), agent);
   await writeFile(
     join(root, "tasks.jsonl"),
@@ -47,21 +49,14 @@ afterEach(async () => {
   await rm(root, { recursive: true });
 });
 
-function startGateway(): { readonly output: () => string; readonly ended: Promise<unknown> } {
+function startRollout(isFirst: boolean): { readonly output: () => string; readonly ended: Promise<unknown> } {
   const flags = [
-    "--engine",
-    "embedded",
-    "--out",
-    "run",
-    "--listen",
-    "127.0.0.1:0",
-    "--group-size",
-    "2",
-    "--concurrency",
-    "2",
+    ...["--env", "tasks.jsonl", "--agent-command", `"${process.execPath}" agent.mjs`, "--group-size", "2"],
+    ...["--engine", "embedded", "--model", "bookshop-1m", "--concurrency", "2", "--out", "run"],
   ];
-  const agents = ["--agent-command", `"${process.execPath}" agent.mjs`, "--agent-tasks", "tasks.jsonl"];
-  const started = spawn(process.execPath, [program, "gateway", ...flags, ...agents], { cwd: root });
+  const started = spawn(process.execPath, [program, "rollout", ...(isFirst ? flags : ["--resume", "run"])], {
+    cwd: root,
+  });
   child = started;
   let output = "";
   for (const stream of [started.stdout, started.stderr])
@@ -76,21 +71,29 @@ async function episodes(): Promise<Episode[]> {
 }
 
 test("runs every program to its end once, however often it is killed", async () => {
-  for (const afterMs of [1500, 2500]) {
-    const { output, ended } = startGateway();
-    await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, afterMs))]);
+  // Killed in the middle of the first programs, and of later ones.
+  for (const answers of [2, 7]) {
+    const { output, ended } = startRollout(answers === 2);
+    const state = { isEnded: false };
+    void ended.then(() => (state.isEnded = true));
+    while (!state.isEnded && (await readFile(join(root, "answers")).catch(() => "")).length < answers) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
     expect(output()).not.toContain("Cannot");
+    expect(state.isEnded).toBe(false);
     await killProcess(child);
   }
-  const { output, ended } = startGateway();
+  const { output, ended } = startRollout(false);
   await ended;
-  expect(output()).toMatch(/\d runs, /);
+  expect(output()).toMatch(/mean reward/i);
   const all = await episodes();
-  expect(all.map(({ id }) => id).toSorted()).toEqual(["broken#0", "broken#1", "one#0", "one#1", "two#0", "two#1"]);
+  expect(all.map(({ task, sampleIndex }) => `${task.id} ${sampleIndex}`).toSorted()).toEqual(
+    ["broken", "one", "two"].flatMap((id) => [`${id} 0`, `${id} 1`]),
+  );
   expect(all.filter(({ reward }) => reward === 3)).toHaveLength(4);
   for (const episode of all) {
-    const isBroken = episode.id.startsWith("broken");
-    expect([episode.outcome, episode.reward]).toEqual(isBroken ? ["aborted", null] : ["completed", 3]);
+    const isBroken = episode.task.id === "broken";
+    expect([episode.outcome, episode.reward]).toEqual(isBroken ? ["failed", null] : ["completed", 3]);
     // Three turns are trained, and those of a killed program are not.
     const { samples, dropped } = episodeSamples(episode);
     const trained = samples.flatMap(({ weightRanges, lossMask }) =>
@@ -101,7 +104,7 @@ test("runs every program to its end once, however often it is killed", async () 
   }
   const groups = [];
   for await (const group of openRunFolder(join(root, "run")).groups()) groups.push(group);
-  expect(groups.map(({ groupId, decision, reason }) => `${groupId}: ${reason ?? decision}`).toSorted()).toEqual([
+  expect(groups.map(({ taskId, decision, reason }) => `${taskId}: ${reason ?? decision}`).toSorted()).toEqual([
     "broken: not-graded",
     "one: kept",
     "two: kept",

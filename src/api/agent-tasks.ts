@@ -1,0 +1,87 @@
+// A file of tasks for an outside agent program, as an environment: JSON lines, each with an id. Their world is the program's own, so
+// nothing can be called here; what a program is told of its task is its line.
+
+import { createHash } from "node:crypto";
+import { readFile } from "node:fs/promises";
+import { basename } from "node:path";
+import { z } from "zod";
+import {
+  ConfigurationError,
+  type EnvironmentSource,
+  faultAt,
+  type LocalEnvironmentSource,
+  type Task,
+} from "../core/index.ts";
+import { createTaskset } from "../core/taskset.ts";
+
+type AgentTask = { readonly id: string; readonly line: string };
+
+/** Has a line for each of its tasks. */
+interface AgentTaskSource extends LocalEnvironmentSource {
+  lineOf(task: Task): string;
+}
+
+const taskSchema = z.looseObject({ id: z.union([z.string().min(1).max(200), z.int()]) });
+
+/** Throws a `ConfigurationError` that names file and line. */
+async function readAgentTasks(path: string): Promise<readonly AgentTask[]> {
+  const content = await readFile(path, "utf8").catch((cause: unknown) => {
+    throw new ConfigurationError(`Cannot read tasks from "${path}": there is no such file; correct --env.`, {
+      cause,
+    });
+  });
+  const tasks = content.split("\n").flatMap((line, index): AgentTask[] => {
+    if (line.trim() === "") return [];
+    try {
+      return [{ id: String(taskSchema.parse(JSON.parse(line)).id), line: line.trim() }];
+    } catch {
+      throw new ConfigurationError(
+        `Cannot read tasks from "${path}", line ${index + 1}: a JSON object with an "id" is needed.`,
+      );
+    }
+  });
+  const ids = new Set<string>();
+  for (const { id } of tasks) {
+    if (ids.has(id))
+      throw new ConfigurationError(`Cannot read tasks from "${path}": two have the id "${id}"; give each its own.`);
+    ids.add(id);
+  }
+  if (tasks.length > 0) return tasks;
+  throw new ConfigurationError(`Cannot read tasks from "${path}": it has none; write a JSON object a line.`);
+}
+
+/** The tasks of a file as an environment. Throws a `ConfigurationError` that names file and line. */
+export async function agentTaskSource(path: string): Promise<EnvironmentSource> {
+  const lines = await readAgentTasks(path);
+  const name = basename(path).replace(/\.jsonl$/, "");
+  const shared = { environment: name, split: "train", instruction: null, agenda: null } as const;
+  const tasks = lines.map(({ id, line }, index): Task => ({
+    ...{ ...shared, id, index, contentHash: createHash("sha256").update(line).digest("hex") },
+  }));
+  const elsewhere = (): never => {
+    const message = `Cannot step a task of "${name}": its world is the program's own; give --agent-command.`;
+    throw faultAt("environment", "no-world", message);
+  };
+  const source: AgentTaskSource = {
+    ...{ name, splits: ["train"], users: ["task"], argumentErrors: "loop", resume: "restart" },
+    taskset: (split) => createTaskset(name, split, { sizes: { train: tasks.length }, task: (index) => tasks[index]! }),
+    open: (task) => ({
+      ...{ task, guidelines: "", tools: [], info: new Map(), call: elsewhere, hear: elsewhere, grade: elsewhere },
+      digest: () => "",
+    }),
+    lineOf: ({ index }) => lines[index]!.line,
+  };
+  return source;
+}
+
+/** What a program is told of a task: the line of its file, or what the environment says of it. */
+export function agentTaskLine(source: EnvironmentSource, task: Task): string {
+  if (isTaskFile(source)) return source.lineOf(task);
+  const { id, environment, split, index, instruction } = task;
+  return JSON.stringify({ id, environment, split, index, instruction });
+}
+
+/** Whether its tasks can be run by a program alone. */
+export function isTaskFile(source: EnvironmentSource): source is AgentTaskSource {
+  return "lineOf" in source;
+}

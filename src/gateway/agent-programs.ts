@@ -1,0 +1,171 @@
+// Episodes that an outside program runs, as schedulers run any others: each opens a session of a gateway of this process, starts
+// the program with its address and key, and collects the reward that it prints. Groups, filters and the store are the scheduler's.
+//
+//   open session ─► program ─┬─ ends with 0 and a reward ──────────► "session_ended", graded
+//                            ├─ without a reward, or otherwise ────► "fault"; a limit of the episode: that limit
+//                            ├─ takes too long: killed as a tree ──► "fault"
+//                            └─ episode cancelled: killed as a tree ► "cancelled"; resumed, it begins again, its tokens dropped
+
+import { createHash, randomBytes } from "node:crypto";
+import {
+  attribute,
+  type Engine,
+  type EpisodeEvent,
+  faultAt,
+  messageOf,
+  type Renderer,
+  type SamplingParams,
+  type Task,
+} from "../core/index.ts";
+import { systemClock } from "../lib/clock.ts";
+import { createSemaphore } from "../lib/limits.ts";
+import { fromPlain, type JsonObject } from "../python-semantics/json/index.ts";
+import { episodeSamples, type RunEpisode } from "../rollout/index.ts";
+import { type AgentRun, runAgentCommand, sessionVariables } from "./agent-command.ts";
+import { GatewayHandler } from "./gateway.ts";
+import { serveSocket } from "./serve-socket.ts";
+import { GatewayError } from "./request.ts";
+import { type ClientSampling, Session, type SessionSettings } from "./session.ts";
+
+export type AgentProgramsOptions = {
+  /** A command line for the shell. */
+  readonly command: string;
+  readonly cwd: string;
+  /** Variables of this process, of which programs get those that say where things are. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Of one run; then its process group is killed. */
+  readonly timeoutMs: number;
+  /** What a program is told of its task. */
+  readonly taskLine: (task: Task) => string;
+  /** Listed by `/v1/models`. @default "policy" */
+  readonly modelName?: string;
+  /** Programs at once; further episodes wait. @default 64 */
+  readonly maxPrograms?: number;
+  /** Of each output stream of a program, in bytes; more is dropped. @default 1,000,000 */
+  readonly maxOutputBytes?: number;
+  /** Takes secrets out of errors. @default nothing is taken out */
+  readonly redact?: (text: string) => string;
+};
+
+export type AgentProgramParts = { readonly engine: Engine; readonly renderer: Renderer };
+
+export type AgentEpisodeOptions = {
+  readonly sampling: SamplingParams;
+  /** As of a gateway. @default "ignore" */
+  readonly clientSampling?: ClientSampling;
+  readonly episode: Omit<SessionSettings["episode"], "requestTag">;
+};
+
+export interface AgentPrograms {
+  /** Where programs find the policy; open to sessions of running episodes alone. */
+  readonly url: string;
+  /** Runs an episode as a run of the program. */
+  runner(parts: AgentProgramParts, options: AgentEpisodeOptions): RunEpisode;
+  /** Takes no further requests. Call when no episode runs any more. */
+  close(): Promise<void>;
+}
+
+/** Opens a gateway on a free port of this machine, for programs that are started here. */
+export async function openAgentPrograms(options: AgentProgramsOptions): Promise<AgentPrograms> {
+  const { modelName = "policy", redact = (text) => text } = options;
+  const sessions = new Map<string, Session>();
+  const ofKey = (key: string): Session => {
+    const session = sessions.get(hashOf(key));
+    if (session !== undefined) return session;
+    throw new GatewayError("unauthorized", "Cannot serve the request: no running episode has this key.");
+  };
+  const handler = new GatewayHandler(
+    {
+      get open() {
+        return [...sessions.values()];
+      },
+      find: async (key) => ofKey(key),
+      counter: (key) => ofKey(key),
+    },
+    { ...{ token: null, modelName, redact, keepAliveMs: 10_000, rowsOf: () => [] }, admin: null },
+  );
+  const address = { host: "127.0.0.1", port: 0, hasToken: false, maxBodyBytes: 32 * 2 ** 20 };
+  const listener = await serveSocket(handler, address);
+  const permits = createSemaphore(options.maxPrograms ?? 64);
+  const runProgram = async (session: Session, key: string, signal: AbortSignal): Promise<AgentRun> => {
+    const release = await permits.acquire(signal);
+    const { command, cwd, timeoutMs, variables, maxOutputBytes = 1_000_000 } = options;
+    const line = options.taskLine(session.settings.task);
+    sessions.set(hashOf(key), session);
+    try {
+      const env = sessionVariables(variables, { url: listener.url, key, line, seed: session.settings.seed });
+      return await runAgentCommand({ command, cwd, env, timeoutMs, maxOutputBytes, signal });
+    } finally {
+      sessions.delete(hashOf(key));
+      release();
+    }
+  };
+  return {
+    url: listener.url,
+    close: () => listener.close(),
+    runner:
+      ({ engine, renderer }, { sampling, clientSampling = "ignore", episode }) =>
+      async (task, request) => {
+        const { episodeId: id, groupId, sampleIndex, seed, signal, onEvent, resumeFrom = [] } = request;
+        const session = new Session(
+          {
+            ...{ id, groupId, sampleIndex, task, seed, clientSampling, maxCalls: 64 },
+            sampling: request.sampling ?? sampling,
+            episode: { ...episode, requestTag: request.requestTag ?? "" },
+          },
+          { engine, renderer, clock: systemClock, record: async (event) => onEvent(event) },
+        );
+        const key = `ta-${randomBytes(24).toString("base64url")}`;
+        const facts = fromPlain({ key_sha256: hashOf(key), group: groupId, sample_index: sampleIndex }) as JsonObject;
+        await beginSession(session, facts, resumeFrom);
+        const ended = await played(session, () => runProgram(session, key, signal), {
+          ...{ signal, timeoutMs: options.timeoutMs },
+        });
+        return { episode: ended, result: episodeSamples(ended), origin: "new" };
+      },
+  };
+}
+
+/** A program of a process that died does not continue where it stood: another one begins, and the old one's tokens are dropped. */
+async function beginSession(session: Session, facts: JsonObject, recorded: readonly EpisodeEvent[]): Promise<void> {
+  if (!recorded.some(({ type }) => type === "session")) return session.open(facts);
+  session.restore(recorded.filter((event) => event.type !== "episode-end"));
+  await session.reopen(facts);
+}
+
+/** Runs the program of a session, and ends the session as it ended. */
+async function played(
+  session: Session,
+  run: () => Promise<AgentRun>,
+  { signal, timeoutMs }: { readonly signal: AbortSignal; readonly timeoutMs: number },
+): ReturnType<Session["end"]> {
+  const { id } = session.settings;
+  let finished: AgentRun;
+  try {
+    finished = await run();
+  } catch (error) {
+    if (signal.aborted) return session.end("cancelled");
+    const message = `Cannot run the program of episode "${id}": it was not started: ${messageOf(error)}`;
+    return session.end("fault", faultAt("gateway", "program-not-started", message, { cause: error }).failure);
+  }
+  if (signal.aborted) return session.end("cancelled");
+  const { exitCode, isTimedOut, reward, stderr } = finished;
+  if (exitCode === 0 && !isTimedOut && reward !== null) {
+    await session.grade({ reward, metrics: {}, log: "", info: new Map() });
+    return session.end(session.limit ?? "session_ended");
+  }
+  // A limit that the program did not survive is no fault of it.
+  if (session.limit !== null) return session.end(session.limit);
+  const last = stderr.trim().split("\n").at(-1)?.slice(0, 500) ?? "";
+  const [code, state] = isTimedOut
+    ? ["timeout", `it was killed after ${timeoutMs / 1000} s; raise --agent-timeout, or see why it takes so long`]
+    : exitCode === 0
+      ? ["no-reward", 'it printed no reward; print {"reward": 1} as its last line']
+      : ["program-failed", `it ended with ${exitCode === null ? "a signal" : `code ${exitCode}`}: ${last}`];
+  const error = faultAt("gateway", code, `Cannot finish episode "${id}" with its program: ${state}.`);
+  return session.end("fault", attribute(error, "gateway").failure);
+}
+
+function hashOf(key: string): string {
+  return createHash("sha256").update(key).digest("hex");
+}
