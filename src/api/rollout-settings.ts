@@ -327,7 +327,7 @@ export const rolloutSettings = {
     judgeApiKeyEnv: variable.help("environment variable with its key"),
     judgeTemperature: number("<t>", 0, { min: 0 }).help("of that model; 1: left to its server"),
     judgeCache: file.help(
-      "answers of the judge by what it was asked: those in the file are not requested again, new ones are added; without --judge-model all must be there",
+      "answers of the judge by the digest of the question: those in the file are not requested again, new ones are added; without --judge-model all must be there",
     ),
   }),
   ...section("Limits", {
