@@ -4,13 +4,27 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError } from "#src/core/index.ts";
-import { type DomainData, loadTau2Data, type Tau2Task, tau2Domains } from "#src/environments/tau2-bench/index.ts";
+import {
+  type DomainData,
+  loadTau2Data,
+  type Tau2Task,
+  type Tau2Texts,
+  tau2Domains,
+} from "#src/environments/tau2-bench/index.ts";
 import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts";
 import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
 import { playConversation } from "./tau2-bench-conversations.ts";
 import { playMetrics } from "./tau2-bench-metrics.ts";
+import {
+  playBriefUser,
+  playJudgeRequest,
+  playPrompt,
+  playRequests,
+  playValidTasks,
+  textsIn,
+} from "./tau2-bench-prompts.ts";
 import { playEvaluations, playShortVerdict, playVerdict } from "./tau2-bench-evaluations.ts";
 import {
   playCalculation,
@@ -71,8 +85,15 @@ async function playRecord(record: JsonObject, finder: DataFinder): Promise<Playe
   if (record.has("update")) return playMerge(data, record);
   if (record.has("side")) return playHash(data, record);
   if (record.has("assertions") && record.has("initialization_actions")) return playTelecomWorld(data, record);
+  if (record.get("what") === "minimal_verbosity_prompt") return playBriefUser(data, record);
+  if (record.has("checks")) return playJudgeRequest(record);
   const id = record.get("task_id");
   const task = typeof id === "string" ? await finder.task(data, id) : null;
+  if (record.get("what") === "valid_tasks") return playValidTasks(data, await data.tasks("base"), record);
+  if (record.has("what")) {
+    return playPrompt(data, task, { record, texts: await finder.texts() }) ?? "prompts of personas at run time";
+  }
+  if (record.has("calls")) return playRequests(data, task!, { record, texts: await finder.texts() });
   if (record.has("agent_script")) return playConversation(data, task!, record);
   if (record.has("variant")) return playEvaluations(data, task!, record);
   if (record.has("observations_sha256")) return withTarget(playShortGold(data, task!, record), { data, task, record });
@@ -86,7 +107,7 @@ function domainOf(record: JsonObject): string | null {
   const domain = record.get("domain");
   if (typeof domain === "string") return domain;
   if (record.has("expression")) return "retail";
-  if (record.has("update")) return "mock";
+  if (record.has("update") || record.get("what") === "minimal_verbosity_prompt") return "mock";
   return record.has("initialization_actions") ? "telecom" : null;
 }
 
@@ -117,10 +138,16 @@ class DataFinder {
   readonly #folder: string;
   readonly #options: GoldenSuiteOptions;
   readonly #tasks = new Map<string, Promise<ReadonlyMap<string, Tau2Task>>>();
+  #texts: Promise<Tau2Texts> | null = null;
 
   constructor(folder: string, options: GoldenSuiteOptions) {
     this.#folder = folder;
     this.#options = options;
+  }
+
+  /** Upstream's sentences, where the golden files show them. */
+  texts(): Promise<Tau2Texts> {
+    return (this.#texts ??= textsIn(this.#folder));
   }
 
   load(domain: string): Promise<DomainData> {

@@ -30,6 +30,18 @@ export {
 } from "./evaluate.ts";
 export type { DomainData } from "./domain-data.ts";
 export type { SpokenMessage, Tau2Message, ToolCall, ToolMessage } from "./messages.ts";
+export {
+  agentPrompt,
+  goldAgentPrompt,
+  isSoloTask,
+  judgeRequest,
+  scenarioText,
+  soloAgentPrompt,
+  type Tau2Texts,
+  soloStopTool,
+  userPrompt,
+  visibleTo,
+} from "./prompts.ts";
 export { readMessages, type Tau2Task } from "./tasks.ts";
 export { resultText } from "./toolkit.ts";
 export { trialSeeds } from "./trial-seeds.ts";
