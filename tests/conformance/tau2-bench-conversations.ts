@@ -17,7 +17,7 @@ import { asObject, digestsOf, newWorld, pick, type Played } from "./tau2-bench-w
 type Side = "assistant" | "user";
 
 /** Says the next item of a script, and the last one again when it has run out. */
-class ScriptedSide {
+export class ScriptedSide {
   readonly inputs: JsonValue[] = [];
   readonly #side: Side;
   readonly #script: readonly JsonObject[];
@@ -90,7 +90,7 @@ function handedRecord(handed: Handed): JsonValue {
   return records.length === 1 ? records[0]! : asObject({ multi: records });
 }
 
-function messageRecord(message: Tau2Message | ToolMessage): JsonObject {
+export function messageRecord(message: Tau2Message | ToolMessage): JsonObject {
   const { role, content } = message;
   if (role === "system") return asObject({ role, content });
   if (role === "tool") {

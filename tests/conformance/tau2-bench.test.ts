@@ -8,6 +8,7 @@ const folder = sharedFolder("tau2-bench", "goldens");
 
 /** Records that pass in each file; a file that shrinks unseen would prove nothing. */
 const counts: Readonly<Record<string, number>> = {
+  "action-strings.jsonl": 109,
   "calculate.jsonl": 500,
   "evaluate.jsonl": 402,
   "gold-airline.jsonl": 50,
@@ -15,6 +16,7 @@ const counts: Readonly<Record<string, number>> = {
   "gold-retail.jsonl": 114,
   "gold-telecom-full.jsonl": 2285,
   "gold-telecom.jsonl": 114,
+  "gym.jsonl": 11,
   "hash-text.jsonl": 6,
   "llm-requests.jsonl": 5,
   "merge.jsonl": 10,

@@ -16,6 +16,7 @@ import { findData } from "./find-data.ts";
 import { GoldenTally, readGoldenFile } from "./golden-file.ts";
 import type { GoldenFileReport, GoldenSuite, GoldenSuiteOptions } from "./suite.ts";
 import { playConversation } from "./tau2-bench-conversations.ts";
+import { playActionText, playGym } from "./tau2-bench-gym.ts";
 import { playMetrics } from "./tau2-bench-metrics.ts";
 import {
   playBriefUser,
@@ -76,6 +77,7 @@ async function playFile(folder: string, file: string, options: GoldenSuiteOption
 /** A record as it should be and as it came out; a string is the reason why it cannot be played. */
 async function playRecord(record: JsonObject, finder: DataFinder): Promise<Played | string> {
   if (record.has("case")) return playResultText(record) ?? "results of Python types that no tool has";
+  if (record.has("op")) return playActionText(record);
   if (record.has("trial_seeds") || record.has("trials") || record.has("simulations")) return playMetrics(record);
   const domain = domainOf(record);
   if (domain === null) return "records of an unknown kind";
@@ -94,6 +96,7 @@ async function playRecord(record: JsonObject, finder: DataFinder): Promise<Playe
     return playPrompt(data, task, { record, texts: await finder.texts() }) ?? "prompts of personas at run time";
   }
   if (record.has("calls")) return playRequests(data, task!, { record, texts: await finder.texts() });
+  if (record.has("reset")) return playGym(data, task!, record);
   if (record.has("agent_script")) return playConversation(data, task!, record);
   if (record.has("variant")) return playEvaluations(data, task!, record);
   if (record.has("observations_sha256")) return withTarget(playShortGold(data, task!, record), { data, task, record });

@@ -9,6 +9,7 @@ import { mockDomain } from "./mock/mock-domain.ts";
 import { retailDomain } from "./retail/retail-domain.ts";
 import { telecomDomain, telecomWorkflowDomain } from "./telecom/telecom-domain.ts";
 
+export { callText, looksLikeCall, parseActionText } from "./action-text.ts";
 export {
   Conversation,
   type ConversationOptions,
@@ -29,6 +30,7 @@ export {
   type Verdict,
 } from "./evaluate.ts";
 export type { DomainData } from "./domain-data.ts";
+export { type GymOptions, type GymStep, Tau2Gym } from "./gym.ts";
 export type { SpokenMessage, Tau2Message, ToolCall, ToolMessage } from "./messages.ts";
 export {
   agentPrompt,
