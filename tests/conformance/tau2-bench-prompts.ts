@@ -15,7 +15,6 @@ import {
   scenarioText,
   soloAgentPrompt,
   soloStopTool,
-  type SpokenMessage,
   stopToken,
   type Tau2Message,
   type Tau2Task,
@@ -115,7 +114,7 @@ const chatOf = (message: Tau2Message, side: "assistant" | "user"): JsonObject =>
   if (message.role === "tool") return asObject({ role: "tool", content, tool_call_id: message.id });
   // A model is the assistant of its own side.
   if (message.role !== side) return asObject({ role: "user", content });
-  const calls = (message as SpokenMessage).toolCalls?.map(({ id, name, arguments: given }) =>
+  const calls = message.toolCalls?.map(({ id, name, arguments: given }) =>
     asObject({
       id,
       name,
