@@ -120,7 +120,8 @@ function definitionSchema() {
     else if (!known.has(value)) checkPlain(value, context);
     known.add(value);
   });
-  const tool = object({ description: text, parameters, run: code, endsEpisode: z.boolean("true or false").optional() });
+  const endsEpisode = z.boolean("true or false").optional();
+  const tool = object({ description: text, parameters, run: code, reward: code.optional(), endsEpisode });
   const task = object({ state, instruction: text.optional(), agenda: agenda.optional() });
   return object({
     ...{ name, guidelines: text, tools: record(tool), tasks: record(list(task)), grade },

@@ -31,6 +31,27 @@ describe("defineEnvironment()", () => {
     expect(await environmentViolations(defineEnvironment(definition), { tasks: 3, calls: 200 })).toEqual([]);
   });
 
+  it("rewards calls where a tool says what they are worth; refused ones have no reward", async () => {
+    const { tools } = definition;
+    const reward = ({
+      args,
+      state,
+      result,
+    }: {
+      args: Readonly<Record<string, unknown>>;
+      state: Shelf;
+      result: unknown;
+    }) => ((result as { days: number }).days === state.loans[String(args["book"])] ? 0.5 : null);
+    const source = defineEnvironment({ ...definition, tools: { ...tools, renew: { ...tools.renew, reward } } });
+    const environment = source.open(source.taskset("test").task(0));
+    const renew = (book: string) => environment.call({ name: "renew", arguments: new Map([["book", book]]) });
+    expect(renew("Emma")).toMatchObject({ text: '{"days": 17}', reward: 0.5 });
+    expect(renew("Persuasion")).not.toHaveProperty("reward");
+    expect(environment.call({ name: "close", arguments: new Map() })).not.toHaveProperty("reward");
+    const wrong = { ...definition, tools: { renew: { ...tools.renew, reward: 1 as never } } };
+    expect(() => defineEnvironment(wrong)).toThrow("tools.renew.reward is 1, a function is needed");
+  });
+
   it("carries out calls on a state of its own and grades it with what was said", async () => {
     const source = defineEnvironment(definition);
     const task = source.taskset("test").task(0);

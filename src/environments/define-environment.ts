@@ -42,6 +42,15 @@ export type ToolSpec<State, Resource = undefined> = {
     state: State,
     context: { readonly signal: AbortSignal; readonly resource: Resource },
   ): unknown;
+  /**
+   * What a call was worth, after it: a finite number, or `null`. A call that was refused or threw has none. What it throws, and
+   * any other value, is a failure of the episode at boundary "environment". Rewards of calls say which turn earned what; the
+   * reward of the episode is what `grade` returns. Default: calls have no rewards.
+   */
+  reward?(
+    this: void,
+    call: { readonly args: Readonly<Record<string, unknown>>; readonly state: State; readonly result: unknown },
+  ): number | null;
 };
 
 export type TaskSpec<State> = {
@@ -175,9 +184,13 @@ function createEnvironment<State, Resource>(
     call: ({ name, arguments: args }, options = unending()) => {
       const tool = Object.hasOwn(definition.tools, name) ? definition.tools[name] : undefined;
       if (tool === undefined) return refusal(`unknown tool ${name}`);
-      const resultOf = (answer: unknown): ToolResult => {
-        const text = resultText(name, answer);
-        return { text, isError: false, endsEpisode: tool.endsEpisode ?? false, info: new Map() };
+      const resultOf = (result: unknown): ToolResult => {
+        const text = resultText(name, result);
+        const reward = tool.reward?.({ args: toPlain(args) as Readonly<Record<string, unknown>>, state, result });
+        return {
+          ...{ text, isError: false, endsEpisode: tool.endsEpisode ?? false, info: new Map() },
+          ...(reward === undefined ? {} : { reward }),
+        };
       };
       let answer: unknown;
       let isPromise: boolean;

@@ -8,7 +8,7 @@ import { createSglangEngine } from "../../engines/sglang/index.ts";
 import { createHandlerClient } from "../../http/handler-client.test-helper.ts";
 import { parseJson } from "../../python-semantics/json/parse-json.ts";
 import { createRoutedExpertsFile, episodeFromJson, episodeLine, openRoutedExperts } from "../../store/index.ts";
-import { createFunctionSampler, createSglangFront } from "../../testing/index.ts";
+import { createFunctionSampler, createRouterFront, createSglangFront } from "../../testing/index.ts";
 import { expertsOf } from "../../trajectories/index.ts";
 import { count, instantClock, leave, type Reply, task, tokenizer, world } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeOptions, runEpisode } from "../index.ts";
@@ -237,6 +237,20 @@ describe("routed experts", () => {
     await engine.close();
     expect(episode.failure).toBeNull();
     expect(check(episode, folder)).toBe(1);
+  });
+
+  it("are refused behind a router that drops the request for them", async () => {
+    const sampler = createFunctionSampler(() => ({ ids: [...tokenizer.encode(`${leave}<|im_end|>`)] }));
+    const front = createSglangFront({ sampler, routedExperts: (sequence, at) => chosen(sequence, at) });
+    const handle = (asked: Request): Promise<Response> => front.handle(asked);
+    const router = createRouterFront({ workers: [{ url: "http://worker:1", handle }] });
+    const http = createHandlerClient((asked) => router.handle(asked), { boundary: "engine" });
+    const engine = createSglangEngine({ http });
+    const { sink } = await placeOfBytes();
+    const { parts } = world([], ["Please count."]);
+    const episode = await runEpisode(task, { ...parts, engine }, { clock: instantClock(), routedExperts: sink });
+    expect(episode.failure?.message).toContain("a router may leave the field out");
+    await engine.close();
   });
 
   it("are refused over SGLang's wire when the model has none, as in the recorded reply of a dense one", async () => {
