@@ -19,6 +19,7 @@ import { turnPrompt } from "../../dist/trajectories/index.js";
 import { agendaUser } from "../../dist/users/index.js";
 import { root, runAttached } from "../run-command.mjs";
 import { programPackages, verifyPrograms } from "./gateway-programs.mjs";
+import { verifyTester } from "./gateway-tester.mjs";
 import { CannotVerify, makeEnvironment, versionOf } from "./python.mjs";
 
 /** @import { Engine } from "../../dist/core/index.js" */
@@ -101,7 +102,7 @@ export async function verifyGateway({ full }) {
     await running.close();
   }
   const shown = await runSnippets(folder, bin("python"), work);
-  failed += shown;
+  failed += shown + (await verifyTester(work));
   if (full) failed += await verifyPrograms(await install("verify-gateway-programs", programPackages), work);
   const violations = await rowViolations(out, sampled, names);
   for (const violation of violations) process.stdout.write(`FAILED ${violation}\n`);
