@@ -92,4 +92,15 @@ describe("rewards of turns", () => {
       );
     }
   });
+
+  it("of an episode that begins again are those of its turns since; the turns before have none", async () => {
+    const replies: Reply[] = [count(1), count(2), leave];
+    const whole = await play(replies, { step: quarter });
+    const resumeFrom = whole.events.slice(0, whole.events.findIndex(({ type }) => type === "tool-result") + 1);
+    const { parts } = world(replies, ["Count."]);
+    const environment: EnvironmentSource = { ...rewarding({ step: quarter }), resume: "restart" };
+    const episode = await runEpisode(task, { ...parts, environment }, { clock: instantClock(), resumeFrom });
+    expect(episode.grade?.turnRewards).toEqual([null, 0.25, 0.5, 0.25]);
+    expect(episodeSamples(episode).dropped).toMatchObject([{ turn: 0, reason: "restarted" }]);
+  });
 });
