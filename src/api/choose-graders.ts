@@ -39,7 +39,7 @@ type Graders = {
 const ofGraders = ["environmentWeight", "judgeCache", "judgeModel", "judgeUrl", "judgeApiKeyEnv"] as const;
 
 /** `null`: the environment grades alone. Throws a `ConfigurationError`. */
-export async function chooseGraders(
+async function chooseGraders(
   settings: RolloutSettings,
   environment: EnvironmentSource,
   context: Surroundings,
@@ -56,6 +56,15 @@ export async function chooseGraders(
     // A weight of the environment's own grade, where it has none, would make a zero count.
     environmentWeight: gradeWeight === null ? null : (environmentWeight ?? gradeWeight),
   };
+}
+
+/** The settings of an evaluation: it compares no episodes, and its judge may be there for the attribution of failures alone. */
+export function gradingOfEvaluation(settings: RolloutSettings, { graders }: EnvironmentSource): RolloutSettings {
+  const types = (graders?.use ?? []).map(({ type }) => type);
+  const isRanked = settings.ranking !== null || types.includes("ranking");
+  const isJudged = settings.rubric !== null || types.includes("rubric");
+  const unjudged = { judgeModel: null, judgeUrl: null, judgeApiKeyEnv: null };
+  return { ...settings, ranking: isRanked ? "off" : null, ...(isJudged ? {} : unjudged) };
 }
 
 /** The grading of a rollout; `null`: the environment grades alone. Throws a `ConfigurationError` for what the user can correct. */

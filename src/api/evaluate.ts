@@ -26,7 +26,6 @@ import {
 import { createRandom, deriveSeed } from "../lib/random.ts";
 import { openRunFolder } from "../store/index.ts";
 import { type EvalSettings, evalSettings } from "./eval-settings.ts";
-import { chooseGraders } from "./choose-graders.ts";
 import { checkChatModel } from "./first-contact.ts";
 import { type RolloutSettings, groupSettings, readTaskList } from "./rollout-settings.ts";
 import { readFlags } from "./setting.ts";
@@ -83,7 +82,7 @@ export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateR
   const { own, given, surroundings, resume } = plan;
   const scoring = await prepareScoring(plan, options);
   if (own.from !== null) return scoreFrom(own.from, plan, scoring, options);
-  const settings = await gradingOf(await orderTasks(given, own, surroundings), surroundings);
+  const settings = await orderTasks(given, own, surroundings);
   const largest = Math.max(0, ...(own.passK ?? []));
   if (largest > settings.groupSize) {
     throw new ConfigurationError(
@@ -91,7 +90,9 @@ export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateR
     );
   }
   const rollout =
-    resume?.isComplete === true ? null : await rolloutFrom(settings, surroundings, { ...options, resume });
+    resume?.isComplete === true
+      ? null
+      : await rolloutFrom(settings, surroundings, { ...options, resume, isEvaluation: true });
   const folder = rollout?.folder ?? resume?.folder ?? "";
   const { result, text } = await scoreFolder(folder, { ...settings, remote: settings }, scoring);
   await writeFile(join(resolve(surroundings.cwd, folder), "results.json"), text);
@@ -101,8 +102,8 @@ export async function evaluate(options: EvaluateOptions = {}): Promise<EvaluateR
 /** The settings that {@link evaluate} would run with, everything decided that was left open. Checks all but the server. */
 export async function planEvaluation(options: EvaluateOptions = {}): Promise<PreparedRollout> {
   const { own, given, surroundings, resume } = await readEvaluation(options);
-  const settings = await gradingOf(await orderTasks(given, own, surroundings), surroundings);
-  return prepareRollout(settings, surroundings, { resumes: resume !== null });
+  const settings = await orderTasks(given, own, surroundings);
+  return prepareRollout(settings, surroundings, { resumes: resume !== null, groups: "evaluated" });
 }
 
 type EvaluationPlan = {
@@ -133,16 +134,8 @@ async function readEvaluation(options: EvaluateOptions): Promise<EvaluationPlan>
       "Cannot evaluate by a ranking: it compares episodes of one group, and says nothing across groups; leave --ranking out, or give --rubric.",
     );
   }
-  const given = { ...settings, ...noGroups, ranking: "off", groupSize: own.trials ?? settings.groupSize };
+  const given = { ...settings, ...noGroups, groupSize: own.trials ?? settings.groupSize };
   return { own, given, surroundings, resume };
-}
-
-/** Of the rollout, which has a judge where one is asked for rewards; that of attributions is none of its settings. */
-async function gradingOf(settings: RolloutSettings, surroundings: Surroundings): Promise<RolloutSettings> {
-  if (settings.judgeModel === null) return settings;
-  const { source } = await loadEnvironment(settings.env, { data: settings.data, ...surroundings });
-  if ((await chooseGraders(settings, source, surroundings)) !== null) return settings;
-  return { ...settings, judgeModel: null, judgeUrl: null, judgeApiKeyEnv: null };
 }
 
 /** The settings with the tasks in the order in which they run: by index or id, shuffled by the seed of the run. */

@@ -11,7 +11,7 @@ import { checkSplit, loadEnvironment, type LoadedEnvironment } from "./load-envi
 import { type RolloutSettings, readTaskList } from "./rollout-settings.ts";
 import { type ChosenModel, chooseModel, withShippedModel } from "./choose-model.ts";
 import { choosePolicy, type ConnectedPolicy, connectPolicy, type PolicyOptions, samplingOf } from "./choose-policy.ts";
-import { chooseGrading } from "./choose-graders.ts";
+import { chooseGrading, gradingOfEvaluation } from "./choose-graders.ts";
 import { chooseGroups, type GroupOptions } from "./choose-groups.ts";
 import { chooseStrategy, chooseUser, recordUsers } from "./choose-user.ts";
 import { withFaultPolicy } from "./fault-policy.ts";
@@ -51,33 +51,37 @@ export type PreparedRollout = {
 
 type PrepareOptions = {
   readonly resumes?: boolean;
-  /** Whose groups they are: of the settings, of requests that say how large they are, or of programs outside, which grade. */
-  readonly groups?: "planned" | "requested" | "outside";
+  /**
+   * Whose groups they are: of the settings, those of an evaluation, which are not compared, of requests that say how large they
+   * are, or of programs outside, which grade.
+   */
+  readonly groups?: "planned" | "evaluated" | "requested" | "outside";
 };
 
 /** Throws a `ConfigurationError` for whatever the user can correct. `resumes`: an earlier process began the run. Default: false. */
 export async function prepareRollout(
-  given: RolloutSettings,
+  requested: RolloutSettings,
   context: Surroundings,
   { resumes = false, groups = "planned" }: PrepareOptions = {},
 ): Promise<PreparedRollout> {
-  const preset = findPreset(given.preset);
-  if (preset !== null && given.faultPolicy !== "keep") {
+  const preset = findPreset(requested.preset);
+  if (preset !== null && requested.faultPolicy !== "keep") {
     throw new ConfigurationError(
-      `Cannot use --fault-policy ${given.faultPolicy} with preset "${given.preset}": a preset's samples are as they are; leave one of both out.`,
+      `Cannot use --fault-policy ${requested.faultPolicy} with preset "${requested.preset}": a preset's samples are as they are; leave one of both out.`,
     );
   }
   if (preset !== null && resumes) {
     throw new ConfigurationError(
-      `Cannot resume a run of preset "${given.preset}": its loop keeps no journal of its episodes; begin a new run.`,
+      `Cannot resume a run of preset "${requested.preset}": its loop keeps no journal of its episodes; begin a new run.`,
     );
   }
-  const limits = { environmentMs: given.environmentTimeout * 1000, graderMs: given.gradingTimeout * 1000 };
-  const loaded = await loadEnvironment(given.env, {
-    ...{ data: given.data, remote: given, limits },
+  const limits = { environmentMs: requested.environmentTimeout * 1000, graderMs: requested.gradingTimeout * 1000 };
+  const loaded = await loadEnvironment(requested.env, {
+    ...{ data: requested.data, remote: requested, limits },
     ...context,
   });
   const environment = loaded.source;
+  const given = groups === "evaluated" ? gradingOfEvaluation(requested, environment) : requested;
   if (isTaskFile(environment) && given.agentCommand === null) {
     throw new ConfigurationError(
       `Cannot run "${given.env}": it is a file of tasks, whose world is that of a program; give --agent-command "node my-agent.mjs".`,
@@ -98,7 +102,7 @@ export async function prepareRollout(
   const chosen = await chooseUser(given, environment, context);
   const user = recordUsers(chosen, given.recordUsers, { cwd: context.cwd, redact, resumes });
   const strategy = await chooseStrategy(given, environment, context);
-  const groupSize = groups === "planned" ? given.groupSize : null;
+  const groupSize = groups === "requested" ? null : given.groupSize;
   const grading =
     groups === "outside" ? null : await chooseGrading(given, environment, { ...context, redact, groupSize });
   if (given.agentCommand !== null && grading !== null) {

@@ -118,6 +118,8 @@ export async function planRollout(options: RolloutOptions = {}): Promise<Prepare
 export type RunControls = Pick<RolloutOptions, "signal" | "drain" | "onEvent"> & {
   /** Default: a new run. */
   readonly resume?: RunToResume | null;
+  /** Its groups are trials, which are not compared. Default: false. */
+  readonly isEvaluation?: boolean;
 };
 
 const never = new AbortController().signal;
@@ -126,9 +128,10 @@ const never = new AbortController().signal;
 export async function rolloutFrom(
   given: RolloutSettings,
   surroundings: Surroundings,
-  { resume = null, signal = never, drain = never, onEvent = () => undefined }: RunControls = {},
+  { resume = null, isEvaluation = false, signal = never, drain = never, onEvent = () => undefined }: RunControls = {},
 ): Promise<RolloutResult> {
-  const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null });
+  const groups = isEvaluation ? "evaluated" : "planned";
+  const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null, groups });
   const { plan, environment, preset, redact } = prepared;
   const folder = resume?.folder ?? given.out ?? newFolder(environment.name, surroundings.cwd);
   const settings = { ...prepared.settings, out: folder };

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { defineEnvironment } from "../environments/index.ts";
 import { fakeJudge } from "../graders/fake-judge.test-helper.ts";
-import { defineRubric } from "../graders/index.ts";
+import { defineRanking, defineRubric } from "../graders/index.ts";
 import type { TrainingEvent } from "../learner/index.ts";
 import { initializeWeights, modelShapes, writeCheckpoint } from "../learner/model/index.ts";
 import { trainChatTokenizer } from "../tokenizers/index.ts";
@@ -59,7 +59,7 @@ it("train() makes steps in an environment given as a value, resumes, and prints 
   const judged = await train({
     ...{ ...shared, model: ".", user: "scripted", userLines: "more.txt", maxTurns: 1, maxNewTokens: 4, out: "judged" },
     ...{ steps: 1, groups: 1, maxGroups: 1, groupSize: 2, finalTasks: 2, evalTasks: 1, threads: 1 },
-    ...{ rubric, ranking: "on", judgeModel: judge },
+    ...{ env: { ...env, graders: { gradeWeight: 1, use: [rubric, defineRanking()] } }, judgeModel: judge },
   });
   expect(judged.steps).toBe(1);
   // A question for each of two episodes, and one for their group.
