@@ -12,6 +12,8 @@ export type AgentFactoryOptions = {
   readonly strategy?: string;
   /** Changes to the strategy's problem policy. */
   readonly problemPolicy?: Partial<ProblemPolicy>;
+  /** For "tool-calling" and "few-shot": whether all calls of a turn are carried out. Default "one". */
+  readonly calls?: "one" | "several";
   /** For "act" and "react": replaces our description of how actions are written. */
   readonly instruction?: string;
   /** For "few-shot": example conversations. */
@@ -33,6 +35,11 @@ export const strategyNames: readonly string[] = Object.keys(makers);
 export function agentFactory(options: AgentFactoryOptions = {}): AgentStrategy {
   const { strategy = "tool-calling" } = options;
   const make = Object.hasOwn(makers, strategy) ? makers[strategy] : undefined;
+  if (options.calls === "several" && (strategy === "act" || strategy === "react")) {
+    throw new ConfigurationError(
+      `Cannot make an agent with strategy "${strategy}" and several calls a turn: its turns are one action; use "tool-calling".`,
+    );
+  }
   if (make !== undefined) return make(options);
   throw new ConfigurationError(
     `Cannot make an agent with strategy "${strategy}": there is none of that name; use one of ${strategyNames.join(", ")}.`,

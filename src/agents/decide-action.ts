@@ -2,7 +2,15 @@
 // when its action was not carried out. Pure. Parsers report syntax; here a call is validated. Feedback is short, names the tool
 // and the place, and says nothing about the syntax of calls, which differs between model families and stands in the prompt.
 
-import type { ActionProblem, Decision, ParsedAction, ParseProblem, Tool, ToolCall } from "../core/index.ts";
+import type {
+  ActionProblem,
+  CallDecision,
+  Decision,
+  ParsedAction,
+  ParseProblem,
+  Tool,
+  ToolCall,
+} from "../core/index.ts";
 import { type JsonObject, JsonSyntaxError, type JsonValue, parseJson } from "../python-semantics/json/index.ts";
 import { findViolation } from "./argument-validator.ts";
 import type { ProblemDisposition, ProblemPolicy } from "./problem-policy.ts";
@@ -11,11 +19,20 @@ export type DecideOptions = {
   readonly tools: readonly Tool[];
   readonly argumentErrors: "environment" | "loop";
   readonly policy: ProblemPolicy;
+  /** Whether all calls of an action are carried out, or the first. Default: "one". */
+  readonly calls?: "one" | "several";
 };
 
 /** Never throws on model output. */
 export function decideAction(action: ParsedAction, options: DecideOptions): Decision {
   const [call] = action.toolCalls;
+  // Where nothing was read, the policy may say that it is speech.
+  const isAboutCalls =
+    call !== undefined || action.problems.every((one) => options.policy[asActionProblem(one).code] === "observe");
+  if (options.calls === "several" && isAboutCalls && action.isTerminated) {
+    const several = decideCalls(action, options);
+    if (several !== null) return several;
+  }
   return call === undefined ? decideWithoutCall(action, options) : decideCall(action, call, options);
 }
 
@@ -59,6 +76,51 @@ function decideCall(action: ParsedAction, call: ToolCall, options: DecideOptions
     options,
     beside,
   );
+}
+
+/** Each call of an action by itself, in the order in which they were written; `null`: there is only one. */
+function decideCalls(action: ParsedAction, options: DecideOptions): Decision | null {
+  const { policy, tools } = options;
+  const calls = action.toolCalls.map((call): CallDecision => {
+    const read = readArguments(call);
+    const problems = read instanceof Map ? findCallProblems(call, read, tools) : [read];
+    const refused = problems.find((problem) => dispositionOf(problem, options, true) !== "forward");
+    const feedback = refused === undefined ? null : feedbackOn(refused, tools);
+    return { call, arguments: feedback === null ? (read as JsonObject) : null, feedback, problems };
+  });
+  const reported = action.problems.filter(
+    (parsed) =>
+      !calls.some(({ problems }) =>
+        problems.some((own) => own.code === asActionProblem(parsed).code && own.toolName === parsed.toolName),
+      ),
+  );
+  const unread = reported.filter(
+    (problem, at) => isLostCall(problem) && !reported.slice(0, at).some((earlier) => isSameCall(earlier, problem)),
+  );
+  // From the last on, so that the places of the others stay.
+  for (const problem of unread.toReversed()) {
+    const own = asActionProblem(problem);
+    const item = { call: null, arguments: null, feedback: feedbackOn(own, tools), problems: [own] };
+    calls.splice(Math.min(problem.callsBefore ?? 0, action.toolCalls.length), 0, item);
+  }
+  if (calls.length < 2) return null;
+  const beside = reported.filter((problem) => !unread.includes(problem)).map(asActionProblem);
+  const problems = [...calls.flatMap((one) => one.problems), ...beside];
+  for (const type of ["abort", "end"] as const) {
+    if (problems.some(({ code }) => policy[code] === type)) return { type, problems };
+  }
+  return { type: "calls", calls, problems };
+}
+
+/** Whether a call was meant that did not come out. */
+function isLostCall({ code }: ParseProblem): boolean {
+  return code !== "spoofed-marker" && code !== "repaired";
+}
+
+/** Two problems of one call; two calls may be wrong in the same way. */
+function isSameCall(one: ParseProblem, other: ParseProblem): boolean {
+  if (!isLostCall(one) || one.code === other.code || one.callsBefore !== other.callsBefore) return false;
+  return one.text.includes(other.text) || other.text.includes(one.text);
 }
 
 /** Applies the policy. Problems `beside` a call are counted; of the policy only "end" and "abort" hold for them. */

@@ -2,7 +2,7 @@
 // that tells a policy how to use them; and the same strategy for a policy that is shown example conversations first. Examples are
 // data of a benchmark, read at run time; none are part of this package.
 
-import { type AgentStrategy, type Message, ConfigurationError } from "../core/index.ts";
+import { type AgentStrategy, callsOf, type Message, ConfigurationError } from "../core/index.ts";
 import { createRandom } from "../lib/random.ts";
 import { unlessRaised } from "../python-semantics/index.ts";
 import { parseJson } from "../python-semantics/json/index.ts";
@@ -12,11 +12,17 @@ import { createProblemPolicy, type ProblemPolicy } from "./problem-policy.ts";
 export type ToolCallingOptions = {
   /** Changes to the default problem policy. */
   readonly problemPolicy?: Partial<ProblemPolicy>;
+  /**
+   * "several": all calls of a turn are carried out in order, each with an observation of its own; one that is wrong undoes no
+   * other, and one that ends the episode is the last. "one": the problem `several-calls` says what becomes of them. Default: "one".
+   */
+  readonly calls?: "one" | "several";
 };
 
 /** Throws a `ConfigurationError` when the problem policy does not fit. */
 export function createToolCalling(options: ToolCallingOptions = {}): AgentStrategy {
   const policy = createProblemPolicy(options.problemPolicy);
+  const { calls: wanted = "one" } = options;
   return {
     name: "tool-calling",
     open: ({ guidelines, tools, firstUtterance }) => ({
@@ -26,13 +32,14 @@ export function createToolCalling(options: ToolCallingOptions = {}): AgentStrate
       ],
       tools,
     }),
-    decide: (action, { tools, argumentErrors }) => decideAction(action, { tools, argumentErrors, policy }),
-    observe: (decision, observation): Message => {
+    decide: (action, { tools, argumentErrors, calls = "several" }) =>
+      decideAction(action, { tools, argumentErrors, policy, calls: calls === "one" ? "one" : wanted }),
+    observe: (decision, observation, nth = 0): Message => {
       if (decision.type === "say") return { role: "user", content: observation };
       // Feedback speaks as a tool even where no call could be read. The user's voice stays the user's, so a policy never
       // learns that customers complain about JSON; and templates that strip thinking at each user turn keep it.
-      const call = decision.type === "call" || decision.type === "observe" ? decision.call : null;
-      const attempted = decision.problems.find(({ toolName }) => toolName !== null)?.toolName;
+      const { call, problems } = callsOf(decision)[nth] ?? { call: null, problems: decision.problems };
+      const attempted = problems.find(({ toolName }) => toolName !== null)?.toolName;
       return {
         role: "tool",
         content: observation,

@@ -93,7 +93,9 @@ export function withShippedModel(settings: RolloutSettings): RolloutSettings {
 
 /** Loads what the settings name. Throws a `ConfigurationError` for what is missing or does not fit together. */
 export async function chooseModel(settings: RolloutSettings, cwd: string): Promise<ChosenModel> {
-  const instruction = await readToolInstruction(settings.toolInstruction, cwd);
+  // Ours asks for one call a turn.
+  const isOwn = settings.toolInstruction === null && settings.calls === "several";
+  const instruction = isOwn ? null : await readToolInstruction(settings.toolInstruction, cwd);
   const optionsFor = (template: string | null) => ({
     historyPolicy: settings.history,
     // Our own wording goes where a template has the sentence it replaces; requested wording must find its place.

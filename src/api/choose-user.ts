@@ -19,18 +19,33 @@ export async function chooseStrategy(
   environment: EnvironmentSource,
   { cwd, parts }: Pick<Surroundings, "cwd" | "parts">,
 ): Promise<AgentStrategy> {
+  const { strategy, instruction, displays, calls } = settings;
+  if (calls === "several") refuseSeveral(parts?.strategy === undefined ? strategy : null, environment);
   if (parts?.strategy !== undefined) return parts.strategy;
-  const { strategy, instruction, displays } = settings;
   const isText = strategy === "act" || strategy === "react";
   requireUsed("--instruction", instruction === null || isText, strategy);
   requireUsed("--displays", displays === null || strategy === "few-shot", strategy);
   if (strategy === "few-shot") {
-    return agentFactory({ strategy, displays: await displaysOf(settings, environment, cwd) });
+    return agentFactory({ strategy, calls, displays: await displaysOf(settings, environment, cwd) });
   }
-  if (instruction === null) return agentFactory({ strategy });
+  if (instruction === null) return agentFactory({ strategy, calls });
   // The text stands directly behind the tools; a file seldom begins with the line break between them.
   const text = await readNamedFile(instruction, cwd, "correct --instruction.");
   return agentFactory({ strategy, instruction: text.startsWith("\n") ? text : `\n${text}` });
+}
+
+/** `null`: the strategy is a value. */
+function refuseSeveral(strategy: string | null, environment: EnvironmentSource): void {
+  const refuse = (reason: string): never => {
+    throw new ConfigurationError(`Cannot carry out several calls a turn (--calls several): ${reason}.`);
+  };
+  if (environment.calls === "one") {
+    refuse(`"${environment.name}" carries out one, as its reference does; leave --calls out`);
+  }
+  if (strategy === null) refuse("a strategy that is given as a value decides it itself; give it the option calls");
+  if (strategy === "act" || strategy === "react") {
+    refuse(`a turn of strategy "${strategy}" is one action; use --strategy tool-calling, or leave --calls out`);
+  }
 }
 
 async function displaysOf(

@@ -44,6 +44,7 @@ export function checkedSource(value: unknown, module: string): EnvironmentSource
       splits: [...source.splits],
       users: [...source.users],
       argumentErrors: source.argumentErrors,
+      ...(source.calls === undefined ? {} : { calls: source.calls }),
       ...(source.resume === undefined ? {} : { resume: source.resume }),
       ...(source.graders === undefined ? {} : { graders: source.graders }),
       taskset,
@@ -68,6 +69,7 @@ function missingParts(value: unknown): string[] {
     argumentErrors: (part) => part === "environment" || part === "loop",
     taskset: isFunction,
     open: isFunction,
+    calls: (part) => part === undefined || part === "one" || part === "several",
     resume: (part) => part === undefined || part === "replay" || part === "restart",
   };
   if (typeof value !== "object" || value === null) return Object.keys(fields);

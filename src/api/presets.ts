@@ -56,6 +56,11 @@ export const slimeTauPreset: Preset = {
   defaults: { temperature: 0, topP: 0.9, topK: 50, maxNewTokens: 512 },
   allowTextDelta: true,
   createRunner: async (parts) => {
+    if (parts.settings.calls === "several") {
+      throw new ConfigurationError(
+        "Cannot carry out several calls a turn (--calls several) with --preset slime-tau: its loop carries out one; leave --calls out.",
+      );
+    }
     const post = postTo(parts);
     const toolInstruction = await readToolInstruction(parts);
     const template = compileChatTemplate(parts.model.chatTemplate);

@@ -247,6 +247,9 @@ export const rolloutSettings = {
     strategy: named("a strategy", "tool-calling").help(
       "how a turn is prompted and read: tool-calling, act, react, few-shot",
     ),
+    calls: choice("<how many>", "one", "several").help(
+      "calls of a turn that are carried out: the first one, or all in order; with several, our instruction to call one tool a turn is left out",
+    ),
     instruction: file.help("for act and react: instruction about how actions are written, in place of ours"),
     displays: file.help(
       'for few-shot: JSON lines with an example conversation as "messages_display" (default: those of --data)',

@@ -28,9 +28,25 @@ export type ActionProblem = {
   readonly detail: string;
 };
 
+/** One call of an action with several. */
+export type CallDecision = {
+  /** `null`: what was written could not be read as a call. */
+  readonly call: ToolCall | null;
+  /** `null`: it is not carried out. */
+  readonly arguments: JsonObject | null;
+  /** What the policy reads in place of a result; `null` exactly where the call is carried out. */
+  readonly feedback: string | null;
+  readonly problems: readonly ActionProblem[];
+};
+
 /** What the loop does about an action. Problems are counted whatever is done about them. */
 export type Decision = { readonly problems: readonly ActionProblem[] } & (
   | { readonly type: "call"; readonly call: ToolCall; readonly arguments: JsonObject }
+  /**
+   * Several calls, carried out in their order; one that is wrong does not undo the others. At least two. `problems` holds those
+   * of the calls, too.
+   */
+  | { readonly type: "calls"; readonly calls: readonly CallDecision[] }
   | { readonly type: "say"; readonly words: string }
   /** No call is carried out; the policy reads `feedback` and continues. */
   | { readonly type: "observe"; readonly feedback: string; readonly call: ToolCall | null }
@@ -39,6 +55,25 @@ export type Decision = { readonly problems: readonly ActionProblem[] } & (
   /** The episode is aborted here and not graded, as the upstream program does (stop reason "bad_action_aborted"). */
   | { readonly type: "abort" }
 );
+
+/** The calls of an action, each of which gets an observation; none where nothing was called. */
+export function callsOf(decision: Decision): readonly CallDecision[] {
+  const { problems } = decision;
+  switch (decision.type) {
+    case "calls":
+      return decision.calls;
+    case "call":
+      return [{ call: decision.call, arguments: decision.arguments, feedback: null, problems }];
+    case "observe":
+      return [{ call: decision.call, arguments: null, feedback: decision.feedback, problems }];
+    case "say":
+    case "end":
+    case "abort":
+      return [];
+    default:
+      return decision satisfies never;
+  }
+}
 
 /** How an episode begins for the policy. */
 export type Opening = {
@@ -59,17 +94,19 @@ export interface AgentStrategy {
     readonly firstUtterance: string;
     readonly seed: number;
   }): Opening;
-  /** Never throws on model output. `argumentErrors` as in `EnvironmentSource`; `turn` numbers the ids of calls that are read here. */
+  /** Never throws on model output. `argumentErrors` and `calls` as in `EnvironmentSource`; `turn` numbers the ids of calls that are read here. */
   decide(
     action: ParsedAction,
     options: {
       readonly tools: readonly Tool[];
       readonly argumentErrors: "environment" | "loop";
+      /** @default "several" */
+      readonly calls?: "one" | "several";
       readonly turn: number;
     },
   ): Decision;
-  /** The message by which the policy learns what its decision led to. */
-  observe(decision: Decision, observation: string): Message;
+  /** The message by which the policy learns what its decision led to. `call`: which of several calls it answers. */
+  observe(decision: Decision, observation: string, call?: number): Message;
 }
 
 /** What the agent is shown: the whole conversation so far. */

@@ -191,6 +191,11 @@ export interface EnvironmentSource {
   /** What answers arguments that violate a tool's schema: the environment (as its reference does) or the loop. */
   readonly argumentErrors: "environment" | "loop";
   /**
+   * "one": of several calls in a turn the first is carried out, whatever the strategy, as the reference of a benchmark does.
+   * @default "several"
+   */
+  readonly calls?: "one" | "several";
+  /**
    * How an episode continues whose process died. "replay": its recorded calls are made again. "restart", for a world that does
    * not answer them equally: the episode begins again under its seed, and the tokens sampled before are dropped.
    * @default "replay"

@@ -37,6 +37,8 @@ export type EpisodeEvent =
   | {
       readonly type: "tool-result";
       readonly turn: number;
+      /** Which of several calls of the turn it answers; absent where there is one. */
+      readonly call?: number;
       /** As the policy reads it. */
       readonly result: ToolResult;
       /** Characters of the whole text, where it was longer than a policy is shown; `null`: it is whole. */

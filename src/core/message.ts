@@ -19,7 +19,7 @@ export type AssistantMessage = {
   /**
    * The text. In an episode's history this is the raw action, decoded, without its end token (tags, calls and thinking
    * included), `reasoning` is null and `toolCalls` is empty: the template then renders what the policy wrote. What an API
-   * model said is split into its parts, with the one call that gets an answer.
+   * model said is split into its parts, with the calls that get an answer.
    */
   readonly content: string;
   readonly reasoning: string | null;

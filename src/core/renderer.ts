@@ -74,6 +74,8 @@ export type ParseProblem = {
   /** Name of the requested tool, when it could be read. */
   readonly toolName: string | null;
   readonly detail: string;
+  /** How many calls were read before it; absent where there is none. */
+  readonly callsBefore?: number;
 };
 
 /** Sampled output, read. */

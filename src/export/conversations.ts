@@ -2,7 +2,7 @@
 // actions as they were sampled, markers and thinking included; those are for the template of one model family, these for
 // any. An action whose calls were not carried out as written stays as it was sampled: parts would invent a call.
 
-import type { Episode, EpisodeEvent, Message, ToolCall } from "../core/index.ts";
+import { callsOf, type Episode, type EpisodeEvent, type Message, type ToolCall } from "../core/index.ts";
 import { columns, double, json, messageList, orNull, type RowOf, string } from "./columns.ts";
 import { type ExportOrigin, episodeFacts, type EpisodeFacts } from "./samples.ts";
 
@@ -36,7 +36,7 @@ type DecisionEvent = Extract<EpisodeEvent, { readonly type: "decision" }>;
 /** The episode's messages with its actions in their parts. Examples that a strategy shows stay text of the opening. */
 export function conversationOf(episode: Episode): Conversation {
   const decisions = episode.events.filter((event) => event.type === "decision");
-  const start = openingLength(episode.messages, decisions.length);
+  const start = actionPlaces(episode)[0] ?? episode.messages.length;
   const later = episode.messages.slice(start);
   let next = 0;
   return {
@@ -48,20 +48,34 @@ export function conversationOf(episode: Episode): Conversation {
   };
 }
 
-/** Actions and observations take turns at the end, so the opening is what is left. */
-export function openingLength(messages: readonly Message[], actions: number): number {
-  if (actions === 0) return messages.length;
-  const observations = messages.at(-1)?.role === "assistant" ? actions - 1 : actions;
-  return messages.length - actions - observations;
+/**
+ * Where the action of each decision stands in the messages. Actions and what was observed of them take turns at the end, so the
+ * opening is what is left; the last action may have led to nothing.
+ */
+export function actionPlaces({ events, messages }: Pick<Episode, "events" | "messages">): readonly number[] {
+  const places: number[] = [];
+  let place = messages.length;
+  for (const event of events.toReversed()) {
+    if (event.type !== "decision") continue;
+    const { decision } = event;
+    const isObserved = places.length > 0 || messages.at(-1)?.role !== "assistant";
+    place -= 1 + (isObserved ? Math.max(callsOf(decision).length, 1) : 0);
+    places.push(place);
+  }
+  return places.toReversed();
 }
 
 function actionMessage({ action, decision }: DecisionEvent): ChatMessage {
   const { content, reasoning, toolCalls, text } = action;
-  const call = decision.type === "call" ? decision.call : null;
-  const isOwnCall = toolCalls.some(
-    ({ id, name, argumentsText }) => id === call?.id && name === call.name && argumentsText === call.argumentsText,
+  const calls = decision.type === "call" || decision.type === "calls" ? callsOf(decision) : [];
+  const own = calls.flatMap(({ call }) =>
+    toolCalls.some(
+      ({ id, name, argumentsText }) => id === call?.id && name === call.name && argumentsText === call.argumentsText,
+    )
+      ? call!
+      : [],
   );
-  if (call !== null && isOwnCall) return assistantMessage(content, reasoning, [call]);
+  if (own.length > 0 && own.length === calls.length) return assistantMessage(content, reasoning, own);
   // A text strategy's call is part of its text; a call that was not carried out stands in the text alone.
   return toolCalls.length > 0 ? assistantMessage(text, null, []) : assistantMessage(content, reasoning, []);
 }

@@ -5,8 +5,8 @@
 // Our turns know the tokens of an observation as a whole, not message by message, so an action's node holds them before its
 // own, unsampled, as their generation prompt stands there; nodes of shown messages hold none.
 
-import type { DroppedTokens, Episode } from "../core/index.ts";
-import { openingLength } from "./conversations.ts";
+import type { DroppedTokens, Episode, Turn } from "../core/index.ts";
+import { actionPlaces } from "./conversations.ts";
 import { type ExportOrigin, withRun, episodeFacts } from "./samples.ts";
 import { columns, flag, json, type RowOf, shortestFloat32, string } from "./columns.ts";
 
@@ -116,12 +116,12 @@ function treeOf(episode: Episode, dropped: ReadonlySet<number>) {
   const nodes: VerifiersNode[] = [];
   const turns: number[] = [];
   const weights: { node: number; count: number; dispatch: string | null; reply: string | null }[] = [];
-  const places = actionPlaces(episode);
-  const parents = new Set(trajectory.turns.map(({ parent }) => parent));
+  const places = turnPlaces(episode);
+  const needed = withAncestors(trajectory.turns, dropped);
   const nodeOf = new Map<number | null, number>();
   for (const { index, parent: before, observationTokens, sampledTokens, logprobs, weightSpans } of trajectory.turns) {
     const isTrained = !dropped.has(index);
-    if (!isTrained && !parents.has(index)) continue;
+    if (!needed.has(index)) continue;
     const place = places.get(index) ?? messages.length;
     const parentPlace = before === null ? -1 : (places.get(before) ?? -1);
     let parent = nodeOf.get(before) ?? null;
@@ -158,13 +158,24 @@ function finiteLogprob(logprob: number): number {
 }
 
 /** Where the action of each turn stands in the messages. Attempts that were discarded stand nowhere. */
-function actionPlaces({ events, messages }: Episode): ReadonlyMap<number, number> {
+function turnPlaces(episode: Episode): ReadonlyMap<number, number> {
   const decided: number[] = [];
   let turn: number | null = null;
-  for (const event of events) {
+  for (const event of episode.events) {
     if (event.type === "turn") turn = event.turn.index;
     else if (event.type === "decision" && turn !== null) decided.push(turn);
   }
-  const start = openingLength(messages, decided.length);
-  return new Map(decided.map((index, at) => [index, start + 2 * at]));
+  const places = actionPlaces(episode);
+  return new Map(decided.map((index, at) => [index, places[at]!]));
+}
+
+/** The turns that are trained, and those whose tokens stand before them. */
+function withAncestors(turns: readonly Turn[], dropped: ReadonlySet<number>): ReadonlySet<number> {
+  const needed = new Set<number>();
+  for (const { index } of turns.toReversed()) {
+    if (!dropped.has(index)) needed.add(index);
+    const { parent } = turns[index]!;
+    if (needed.has(index) && parent !== null) needed.add(parent);
+  }
+  return needed;
 }

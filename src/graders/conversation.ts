@@ -1,7 +1,7 @@
 // A finished conversation as graders read it: who said and did what, in order. No tokens and no bad actions: what the other
 // side never heard is not part of it. Made from an episode here, and from files of other programs in `recorded-runs.ts`.
 
-import type { Episode, EnvironmentCall, Tool } from "../core/index.ts";
+import { type CallDecision, callsOf, type Episode, type EnvironmentCall, type Tool } from "../core/index.ts";
 import type { JsonObject } from "../python-semantics/json/value.ts";
 
 export type ConversationStep =
@@ -21,7 +21,7 @@ export type Conversation = readonly ConversationStep[];
 /** The conversation of an episode. */
 export function conversationOf(episode: Pick<Episode, "events">): Conversation {
   const steps: ConversationStep[] = [];
-  let call: { readonly name: string; readonly arguments: JsonObject } | null = null;
+  let calls: readonly CallDecision[] = [];
   for (const event of episode.events) {
     if (event.type === "user-line") {
       const { text, type } = event.line;
@@ -29,11 +29,13 @@ export function conversationOf(episode: Pick<Episode, "events">): Conversation {
     } else if (event.type === "decision") {
       const { decision } = event;
       if (decision.type === "say") steps.push({ type: "agent", text: decision.words });
-      call = decision.type === "call" ? { name: decision.call.name, arguments: decision.arguments } : null;
-    } else if (event.type === "tool-result" && call !== null) {
+      calls = callsOf(decision);
+    } else if (event.type === "tool-result") {
+      const { call = null, arguments: given = null } = calls[event.call ?? 0] ?? {};
       const { text, isError } = event.result;
-      steps.push({ type: "call", ...call, result: text, isError });
-      call = null;
+      if (call !== null && given !== null) {
+        steps.push({ type: "call", name: call.name, arguments: given, result: text, isError });
+      }
     }
   }
   return steps;

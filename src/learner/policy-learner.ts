@@ -2,7 +2,7 @@
 // update, publish the new weights to the engine. On-policy: episodes of a step are used once and by that step alone. When to
 // stop, what to evaluate and what to keep is the caller's.
 
-import type { Taskset, Task, Episode } from "../core/index.ts";
+import { callsOf, type Taskset, type Task, type Episode } from "../core/index.ts";
 import { deriveSeed, createRandom } from "../lib/random.ts";
 import { type FinishedEpisode, type RankGroup, type RunEpisode, runGroups } from "../rollout/index.ts";
 import {
@@ -301,7 +301,8 @@ function commonestBehaviour(episodes: readonly Episode[]): number | null {
     const calls = events.flatMap((event) => {
       // An outside program decides for itself; what it was answered is known.
       if (event.type === "exchange") return event.action.toolCalls.map(({ name }) => name);
-      return event.type === "decision" && event.decision.type === "call" ? [event.decision.call.name] : [];
+      const made = event.type === "decision" ? callsOf(event.decision) : [];
+      return made.flatMap(({ call, feedback }) => (call !== null && feedback === null ? [call.name] : []));
     });
     const signature = calls.join(" ");
     counts.set(signature, (counts.get(signature) ?? 0) + 1);

@@ -74,8 +74,12 @@ export class ToolCallScan {
   }
 
   report(code: ParseProblem["code"], text: string, detail: string, toolName: string | null = null): void {
-    if (this.#problems.length < maxProblems) this.#problems.push({ code, text, toolName, detail });
-    else this.#leftOut++;
+    if (this.#problems.length >= maxProblems) {
+      this.#leftOut++;
+      return;
+    }
+    const callsBefore = this.#calls.length;
+    this.#problems.push({ code, text, toolName, detail, ...(callsBefore === 0 ? {} : { callsBefore }) });
   }
 
   hasTool(name: string): boolean {

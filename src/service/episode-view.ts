@@ -2,7 +2,7 @@
 // of it. Names are those of the wire, in snake_case; the record with every token is in the samples.
 
 import { z } from "zod";
-import { attribute, type Episode, type EpisodeEvent } from "../core/index.ts";
+import { attribute, type CallDecision, type Episode, type EpisodeEvent } from "../core/index.ts";
 import { toPlain } from "../python-semantics/json/plain.ts";
 
 export const count = z.int().min(0);
@@ -82,6 +82,11 @@ function viewFailure(fault: Episode["failure"]): EpisodeSummary["failure"] {
 /** A JSON object; `type` as in `EpisodeEvent`. */
 export type EventView = Readonly<Record<string, unknown>> & { readonly type: string };
 
+function viewCall({ call, arguments: given, feedback, problems }: CallDecision) {
+  const name = call?.name ?? problems.find(({ toolName }) => toolName !== null)?.toolName ?? null;
+  return { name, arguments: given === null ? null : toPlain(given), feedback };
+}
+
 export function viewEvent(event: EpisodeEvent): EventView {
   const { type } = event;
   switch (event.type) {
@@ -111,12 +116,14 @@ export function viewEvent(event: EpisodeEvent): EventView {
         reasoning: action.reasoning,
         text: decision.type === "say" ? decision.words : action.content,
         call: decision.type === "call" ? { name: decision.call.name, arguments: toPlain(decision.arguments) } : null,
+        ...(decision.type === "calls" ? { calls: decision.calls.map(viewCall) } : {}),
         problems: decision.problems.map(({ code, detail }) => ({ code, detail })),
       };
     }
     case "tool-result": {
-      const { turn, result, durationMs } = event;
-      return { type, turn, text: result.text, is_error: result.isError, duration_ms: durationMs };
+      const { turn, call, result, durationMs } = event;
+      const place = call === undefined ? { turn } : { turn, call };
+      return { type, ...place, text: result.text, is_error: result.isError, duration_ms: durationMs };
     }
     case "session":
     case "delivered":

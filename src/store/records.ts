@@ -5,6 +5,7 @@ import {
   type ActionProblem,
   type Agenda,
   type Attempt,
+  type CallDecision,
   type Decision,
   type Episode,
   type EpisodeEvent,
@@ -169,6 +170,7 @@ const action = record<ParsedAction>("ParsedAction", {
       text,
       toolName: nullable(text),
       detail: text,
+      callsBefore: [optional(number), "calls that were read before it, where there are any"],
     }),
   ),
   isTerminated: [boolean, "false: it was cut off"],
@@ -184,6 +186,17 @@ const problems = list(problem);
 
 const decision = tagged<Decision, "type">("Decision", "type", {
   call: { problems, call: toolCall, arguments: jsonObject },
+  calls: {
+    problems,
+    calls: list(
+      record<CallDecision>("CallDecision", {
+        call: [nullable(toolCall), "null: it could not be read"],
+        arguments: [nullable(jsonObject), "null: it is not carried out"],
+        feedback: [nullable(text), "in place of a result"],
+        problems,
+      }),
+    ),
+  },
   say: { problems, words: text },
   observe: { problems, feedback: text, call: nullable(toolCall) },
   end: { problems },
@@ -208,6 +221,7 @@ const otherEvents = {
   decision: { turn: number, action, decision },
   "tool-result": {
     turn: number,
+    call: [optional(number), "which of several calls of the turn"],
     result: record<ToolResult>("ToolResult", {
       text: [text, "as the policy reads it"],
       isError: boolean,

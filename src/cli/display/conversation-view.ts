@@ -37,7 +37,8 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
       return decisionLines(event.action.reasoning, event.decision, view);
     case "tool-result": {
       const label = event.result.isError ? colours.red("error") : colours.dim("result");
-      return labelled(label, event.result.text, view);
+      const which = event.call === undefined ? label : `${label} ${event.call + 1}`;
+      return labelled(which, event.result.text, view);
     }
     case "turn":
     case "agent-reply":
@@ -97,6 +98,14 @@ function decisionLines(reasoning: string | null, decision: Decision, view: View)
       return [
         ...lines,
         ...labelled(colours.green("agent calls"), `${decision.call.name} ${decision.call.argumentsText}`, view),
+      ];
+    case "calls":
+      return [
+        ...lines,
+        ...decision.calls.flatMap(({ call, feedback }) => [
+          ...(call === null ? [] : labelled(colours.green("agent calls"), `${call.name} ${call.argumentsText}`, view)),
+          ...(feedback === null ? [] : labelled(colours.yellow("told"), feedback, view)),
+        ]),
       ];
     case "say":
       return [...lines, ...labelled(colours.green("agent"), decision.words, view)];

@@ -3,7 +3,7 @@
 // and a history that the template rewrites becomes a branch; nothing is ever encoded again. Of an agent behind an API
 // nothing is recorded that could be trained: its sampled tokens are unknown.
 
-import type { Decision, ChatAgent } from "../../core/agent.ts";
+import { type Decision, type ChatAgent, callsOf } from "../../core/agent.ts";
 import type { Engine } from "../../core/engine.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
 import { type Attempt, attribute } from "../../core/failure.ts";
@@ -119,15 +119,10 @@ export class ChatActions implements ActionSource {
     return { event, next: { type: "end", ending } };
   }
 
-  /** With the one call that gets an answer: servers refuse a history in which a call has none. */
+  /** With the calls that get an answer: servers refuse a history in which a call has none. */
   asMessage({ content, reasoning, toolCalls }: ParsedAction, decision: Decision): AssistantMessage {
-    const answered = decision.type === "call" || decision.type === "observe" ? decision.call : null;
-    return {
-      role: "assistant",
-      content,
-      reasoning,
-      toolCalls: answered !== null && toolCalls.includes(answered) ? [answered] : [],
-    };
+    const answered = new Set(callsOf(decision).map(({ call }) => call));
+    return { role: "assistant", content, reasoning, toolCalls: toolCalls.filter((call) => answered.has(call)) };
   }
 
   show({ history, newMessages }: Shown): void {

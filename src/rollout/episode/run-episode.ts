@@ -7,7 +7,13 @@
 //                               └─ format error ─► feedback ─┘   ending ─► grade ─► close ─► episode
 
 import type { ChatAgent, Decision } from "../../core/agent.ts";
-import type { Ending as EndingToGrade, EnvironmentCallOptions, Grade, Task } from "../../core/environment.ts";
+import type {
+  Ending as EndingToGrade,
+  EnvironmentCall,
+  EnvironmentCallOptions,
+  Grade,
+  Task,
+} from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
 import type { Verdict } from "../../core/grading.ts";
 import {
@@ -255,15 +261,15 @@ class EpisodeRun {
       const parse = await this.#act(turn);
       if (typeof parse !== "function") return parse;
       const action = await this.#guard("parser", parse);
-      const { argumentErrors } = this.#parts.environment;
-      const decision = strategy.decide(action, { tools, argumentErrors, turn });
+      const { argumentErrors, calls = "several" } = this.#parts.environment;
+      const decision = strategy.decide(action, { tools, argumentErrors, calls, turn });
       this.#messages.push(actions.asMessage(action, decision));
       const decided = await this.#confirm({ type: "decision", turn, action, decision }, "parser");
       if (decided !== null) return decided;
-      const observation = await this.#carryOut(decision, environment, turn);
-      if (typeof observation !== "string") return observation;
+      const observed = await this.#carryOut(decision, environment, turn);
+      if ("stopReason" in observed) return observed;
       const history = [...this.#messages];
-      const newMessages = [strategy.observe(decision, observation)];
+      const newMessages = observed.map((observation, call) => strategy.observe(decision, observation, call));
       this.#messages.push(...newMessages);
       await this.#guard("renderer", () => actions.show({ history, newMessages }));
     }
@@ -333,28 +339,37 @@ class EpisodeRun {
     }
   }
 
-  /** Carries out a decision and returns the observation of the policy. */
-  async #carryOut(decision: Decision, environment: CheckedEnvironment, turn: number): Promise<string | Ending> {
+  /** Carries out a decision and returns what the policy observes: one for each call. */
+  async #carryOut(decision: Decision, environment: CheckedEnvironment, turn: number): Promise<string[] | Ending> {
     switch (decision.type) {
       case "call": {
-        const call = { name: decision.call.name, arguments: decision.arguments };
-        const { result: whole, durationMs } = await this.#timed("environment", () =>
-          this.#ask("call", (options) => environment.call(call, options)),
-        );
-        const { result, cutFrom } = cutResult(whole, this.#options.maxResultCharacters);
-        const ended = await this.#confirm({ type: "tool-result", turn, result, cutFrom, durationMs }, "environment");
-        if (ended !== null) return ended;
-        this.#merge(result.info);
-        if (result.endsEpisode) return stop("tool_ended");
-        return result.text;
+        const result = await this.#call({ name: decision.call.name, arguments: decision.arguments }, environment, {
+          turn,
+        });
+        return typeof result === "string" ? [result] : result;
       }
-      case "say":
+      case "calls": {
+        const observed: string[] = [];
+        for (const [at, { call, arguments: given, feedback }] of decision.calls.entries()) {
+          if (call === null || given === null) {
+            observed.push(feedback ?? "");
+            continue;
+          }
+          const result = await this.#call({ name: call.name, arguments: given }, environment, { turn, call: at });
+          if (typeof result !== "string") return result;
+          observed.push(result);
+        }
+        return observed;
+      }
+      case "say": {
         await this.#guard("environment", () =>
           this.#ask("call", (options) => environment.hear(decision.words, options)),
         );
-        return this.#userLine((options) => this.#user.reply(decision.words, options));
+        const line = await this.#userLine((options) => this.#user.reply(decision.words, options));
+        return typeof line === "string" ? [line] : line;
+      }
       case "observe":
-        return decision.feedback;
+        return [decision.feedback];
       case "end":
         return stop("bad_action");
       case "abort":
@@ -362,6 +377,23 @@ class EpisodeRun {
       default:
         return decision satisfies never;
     }
+  }
+
+  /** Has the environment carry out one call. `place`: of its result. */
+  async #call(
+    call: EnvironmentCall,
+    environment: CheckedEnvironment,
+    place: { readonly turn: number; readonly call?: number },
+  ): Promise<string | Ending> {
+    const { result: whole, durationMs } = await this.#timed("environment", () =>
+      this.#ask("call", (options) => environment.call(call, options)),
+    );
+    const { result, cutFrom } = cutResult(whole, this.#options.maxResultCharacters);
+    const ended = await this.#confirm({ type: "tool-result", ...place, result, cutFrom, durationMs }, "environment");
+    if (ended !== null) return ended;
+    this.#merge(result.info);
+    if (result.endsEpisode) return stop("tool_ended");
+    return result.text;
   }
 
   async #userLine(speak: (options: { readonly signal: AbortSignal }) => Promise<UserLine>): Promise<string | Ending> {
