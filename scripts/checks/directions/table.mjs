@@ -176,6 +176,7 @@ export const openToTests = [
   "parsers/formats/function-tags.ts",
   "http/engine-calls.test-helper.ts",
   "http/handler-client.test-helper.ts",
+  "renderers/family-samples.test-helper.ts",
   "renderers/marker-tokenizer.test-helper.ts",
   "renderers/published-templates.test-helper.ts",
   "tokenizers/dialogues.test-helper.ts",

@@ -7,13 +7,7 @@
 //                               └─ format error ─► feedback ─┘   ending ─► grade ─► close ─► episode
 
 import type { ChatAgent, Decision } from "../../core/agent.ts";
-import type {
-  Ending as EndingToGrade,
-  EnvironmentCall,
-  EnvironmentCallOptions,
-  Grade,
-  Task,
-} from "../../core/environment.ts";
+import type { Ending as EndingToGrade, EnvironmentCall, Grade, Task } from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
 import type { Verdict } from "../../core/grading.ts";
 import {
@@ -28,7 +22,6 @@ import {
 import type { Message } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
 import type { UserSimulator, UserSource, UserLine } from "../../core/user.ts";
-import { DeadlineError, DeadlineRunner } from "../../lib/deadline.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
@@ -40,6 +33,7 @@ import { combineGrades } from "../grading.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
 import { spokenLines, type EventOf, RecordedEvents } from "./recorded-events.ts";
 import { episodeUsage } from "./episode-samples.ts";
+import { StepDeadlines } from "./step-deadlines.ts";
 import { type Ending, endingOf, isEnding, stop } from "./ending.ts";
 
 /**
@@ -75,46 +69,6 @@ type RunParts = Pick<EpisodeParts, "environment" | "strategy" | "user" | "gradin
 
 type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result">;
 
-/** The steps that take time beside the engine. */
-const phases = {
-  open: { boundary: "environment", option: "openMs", what: "open the environment of" },
-  call: { boundary: "environment", option: "environmentMs", what: "carry out a call in" },
-  user: { boundary: "user", option: "userMs", what: "get a line of the user of" },
-  grade: { boundary: "grader", option: "graderMs", what: "grade" },
-  close: { boundary: "environment", option: "closeMs", what: "close the environment of" },
-} as const;
-
-/** What an environment is told of a call's end. The signal is made when it is looked at: most environments never do. */
-class CallEnd {
-  #controller: AbortController | null = null;
-  #reason: unknown = null;
-
-  readonly options: EnvironmentCallOptions;
-
-  constructor() {
-    const signal = (): AbortSignal => this.#signal();
-    this.options = {
-      get signal() {
-        return signal();
-      },
-    };
-  }
-
-  /** Nobody waits for the answer any more. */
-  abort(reason: unknown): void {
-    this.#reason = reason;
-    this.#controller?.abort(reason);
-  }
-
-  #signal(): AbortSignal {
-    if (this.#controller === null) {
-      this.#controller = new AbortController();
-      if (this.#reason !== null) this.#controller.abort(this.#reason);
-    }
-    return this.#controller.signal;
-  }
-}
-
 /** One episode. Single use: `run` resolves with an `Episode` whatever happens in it. */
 class EpisodeRun {
   /** As it was given, because its environment may compare it by identity, and as it is recorded. */
@@ -125,7 +79,7 @@ class EpisodeRun {
   readonly #options: ResolvedOptions;
   readonly #events: EpisodeEvent[] = [];
   readonly #messages: Message[] = [];
-  readonly #deadlines: DeadlineRunner;
+  readonly #steps: StepDeadlines;
   readonly #recorded: RecordedEvents;
   /** An earlier process began the episode, whose world cannot be replayed. */
   readonly #restarts: boolean;
@@ -142,7 +96,7 @@ class EpisodeRun {
     this.#task = readTask(task);
     this.#parts = parts;
     this.#options = options;
-    this.#deadlines = new DeadlineRunner({ clock: options.clock, signal: options.signal ?? undefined });
+    this.#steps = new StepDeadlines(options);
     this.#recorded = new RecordedEvents(options.resumeFrom);
     this.#restarts = restarts(parts, options);
   }
@@ -160,7 +114,7 @@ class EpisodeRun {
         const verdicts = await this.#judge(environment, { outcome });
         const graded = await this.#step("grade", "grader", async () => {
           const { result, durationMs } = await this.#timed("grader", () =>
-            this.#ask("grade", (options) => environment.grade({ outcome }, options)),
+            this.#steps.ask("grade", (options) => environment.grade({ outcome }, options)),
           );
           const { grading } = this.#parts;
           const own = this.#turnsGraded(result);
@@ -207,7 +161,7 @@ class EpisodeRun {
       judgement: (ask) =>
         this.#step("judgement", "grader", async () => {
           // The judge has deadlines of its own, and waits its turn.
-          const asked = await this.#timed("grader", () => this.#deadlines.run(ask, Infinity));
+          const asked = await this.#timed("grader", () => this.#steps.run(ask));
           return { type: "judgement", judgement: asked.result, ranked: null, durationMs: asked.durationMs };
         }),
       diverged: (difference) => this.#recorded.diverged("grader", difference),
@@ -279,10 +233,10 @@ class EpisodeRun {
   /** Opens the environment; one that comes too late is closed when it comes. */
   #open(): CheckedEnvironment | Promise<CheckedEnvironment> {
     const seed = deriveSeed(this.#options.seed, "environment");
-    return this.#ask(
+    return this.#steps.ask(
       "open",
       (options) => openChecked(this.#parts.environment, this.#given, { ...options, seed }),
-      (late) => void this.#bounded("close", async () => late.close()).catch(() => undefined),
+      (late) => void this.#steps.bounded("close", async () => late.close()).catch(() => undefined),
     );
   }
 
@@ -294,7 +248,7 @@ class EpisodeRun {
     let failure: Failure;
     try {
       const closed = environment.close();
-      if (closed instanceof Promise) await this.#bounded("close", () => closed);
+      if (closed instanceof Promise) await this.#steps.bounded("close", () => closed);
       return null;
     } catch (error) {
       ({ failure } = attribute(error, "environment"));
@@ -363,7 +317,7 @@ class EpisodeRun {
       }
       case "say": {
         await this.#guard("environment", () =>
-          this.#ask("call", (options) => environment.hear(decision.words, options)),
+          this.#steps.ask("call", (options) => environment.hear(decision.words, options)),
         );
         const line = await this.#userLine((options) => this.#user.reply(decision.words, options));
         return typeof line === "string" ? [line] : line;
@@ -386,7 +340,7 @@ class EpisodeRun {
     place: { readonly turn: number; readonly call?: number },
   ): Promise<string | Ending> {
     const { result: whole, durationMs } = await this.#timed("environment", () =>
-      this.#ask("call", (options) => environment.call(call, options)),
+      this.#steps.ask("call", (options) => environment.call(call, options)),
     );
     const { result, cutFrom } = cutResult(whole, this.#options.maxResultCharacters);
     const ended = await this.#confirm({ type: "tool-result", ...place, result, cutFrom, durationMs }, "environment");
@@ -399,7 +353,7 @@ class EpisodeRun {
   async #userLine(speak: (options: { readonly signal: AbortSignal }) => Promise<UserLine>): Promise<string | Ending> {
     const event = await this.#step("user-line", "user", async () => {
       const { result, durationMs } = await this.#timed("user", async () =>
-        readUserLine(await this.#bounded("user", async (signal) => speak({ signal }))),
+        readUserLine(await this.#steps.bounded("user", async (signal) => speak({ signal }))),
       );
       return { type: "user-line", line: result, durationMs };
     });
@@ -414,36 +368,6 @@ class EpisodeRun {
       return await action();
     } catch (error) {
       throw attribute(error, boundary);
-    }
-  }
-
-  /** Calls the environment. Most run in this process and have answered already. `onLate` gets an answer that nobody awaits. */
-  #ask<T>(
-    phase: keyof typeof phases,
-    call: (options: EnvironmentCallOptions) => T | Promise<T>,
-    onLate: (answer: T) => void = () => undefined,
-  ): T | Promise<T> {
-    const end = new CallEnd();
-    const answer = call(end.options);
-    if (!(answer instanceof Promise)) return answer;
-    return this.#bounded(phase, () => answer).catch((error: unknown) => {
-      end.abort(error);
-      answer.then(onLate, () => undefined);
-      throw error;
-    });
-  }
-
-  async #bounded<T>(phase: keyof typeof phases, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
-    const { timeouts, episodeId, clock } = this.#options;
-    const { boundary, option, what } = phases[phase];
-    // A cancelled episode closes its environment all the same.
-    const deadlines = phase === "close" ? new DeadlineRunner({ clock }) : this.#deadlines;
-    try {
-      return await deadlines.run(action, timeouts[option]);
-    } catch (error) {
-      if (!(error instanceof DeadlineError)) throw error;
-      const message = `Cannot ${what} episode "${episodeId}": nothing came within ${error.timeoutMs} ms; raise timeouts.${option}, or see why it takes so long.`;
-      throw faultAt(boundary, "timeout", message, { retryable: true, cause: error });
     }
   }
 

@@ -7,7 +7,7 @@ import { chatAgent, type ChatMessage } from "../../chat-models/index.ts";
 import { callsOf, type EnvironmentSource, type Episode, type EpisodeEvent, type Message } from "../../core/index.ts";
 import { defineEnvironment } from "../../environments/index.ts";
 import { exportFormats, exportGroup, type SftRow } from "../../export/index.ts";
-import { conversationOf } from "../../graders/conversation.ts";
+import { conversationOf } from "../../graders/index.ts";
 import { createRandom } from "../../lib/random.ts";
 import { parseJson } from "../../python-semantics/json/parse-json.ts";
 import { rendererFamily, rendererFor } from "../../renderers/index.ts";
@@ -34,7 +34,7 @@ function observed({ messages }: Episode): string[][] {
   const turns: string[][] = [];
   for (const { role, content } of messages) {
     if (role === "assistant") turns.push([]);
-    else if (role === "tool") turns.at(-1)!.push(content);
+    else if (role === "tool") turns.at(-1)?.push(content);
   }
   return turns;
 }
@@ -127,10 +127,9 @@ describe("an action with several calls", () => {
       open: (one) => {
         const opened = counter.open(one);
         if ("then" in opened) throw new Error("it opens at once");
-        const { call } = opened;
         return {
           ...opened,
-          call: async (given) => ({ ...(await call(given)), reward: 0.25 }),
+          call: async (given) => ({ ...(await opened.call(given)), reward: 0.25 }),
           grade: () => ({ reward: 1, metrics: {}, log: "", info: new Map() }),
         };
       },

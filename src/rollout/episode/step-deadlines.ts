@@ -1,0 +1,94 @@
+// How long each step of an episode may take beside the engine, and what an environment is told when nobody waits any more. Not the
+// deadlines of engine calls: see `sample-turn.ts`.
+
+import type { EnvironmentCallOptions } from "../../core/environment.ts";
+import { faultAt } from "../../core/failure.ts";
+import { DeadlineError, DeadlineRunner } from "../../lib/deadline.ts";
+import type { ResolvedOptions } from "./episode-options.ts";
+
+/** The steps that take time beside the engine. */
+const phases = {
+  open: { boundary: "environment", option: "openMs", what: "open the environment of" },
+  call: { boundary: "environment", option: "environmentMs", what: "carry out a call in" },
+  user: { boundary: "user", option: "userMs", what: "get a line of the user of" },
+  grade: { boundary: "grader", option: "graderMs", what: "grade" },
+  close: { boundary: "environment", option: "closeMs", what: "close the environment of" },
+} as const;
+
+/** What an environment is told of a call's end. The signal is made when it is looked at: most environments never do. */
+class CallEnd {
+  #controller: AbortController | null = null;
+  #reason: unknown = null;
+
+  readonly options: EnvironmentCallOptions;
+
+  constructor() {
+    const signal = (): AbortSignal => this.#signal();
+    this.options = {
+      get signal() {
+        return signal();
+      },
+    };
+  }
+
+  /** Nobody waits for the answer any more. */
+  abort(reason: unknown): void {
+    this.#reason = reason;
+    this.#controller?.abort(reason);
+  }
+
+  #signal(): AbortSignal {
+    if (this.#controller === null) {
+      this.#controller = new AbortController();
+      if (this.#reason !== null) this.#controller.abort(this.#reason);
+    }
+    return this.#controller.signal;
+  }
+}
+
+/** The steps of one episode, one at a time. */
+export class StepDeadlines {
+  readonly #options: ResolvedOptions;
+  readonly #deadlines: DeadlineRunner;
+
+  constructor(options: ResolvedOptions) {
+    this.#options = options;
+    this.#deadlines = new DeadlineRunner({ clock: options.clock, signal: options.signal ?? undefined });
+  }
+
+  /** Until the episode is cancelled. */
+  run<T>(action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    return this.#deadlines.run(action, Infinity);
+  }
+
+  /** Calls the environment. Most run in this process and have answered already. `onLate` gets an answer that nobody awaits. */
+  ask<T>(
+    phase: keyof typeof phases,
+    call: (options: EnvironmentCallOptions) => T | Promise<T>,
+    onLate: (answer: T) => void = () => undefined,
+  ): T | Promise<T> {
+    const end = new CallEnd();
+    const answer = call(end.options);
+    if (!(answer instanceof Promise)) return answer;
+    return this.bounded(phase, () => answer).catch((error: unknown) => {
+      end.abort(error);
+      answer.then(onLate, () => undefined);
+      throw error;
+    });
+  }
+
+  /** A step with its deadline; running into it is a failure "timeout" at the boundary of the step. */
+  async bounded<T>(phase: keyof typeof phases, action: (signal: AbortSignal) => Promise<T>): Promise<T> {
+    const { timeouts, episodeId, clock } = this.#options;
+    const { boundary, option, what } = phases[phase];
+    // A cancelled episode closes its environment all the same.
+    const deadlines = phase === "close" ? new DeadlineRunner({ clock }) : this.#deadlines;
+    try {
+      return await deadlines.run(action, timeouts[option]);
+    } catch (error) {
+      if (!(error instanceof DeadlineError)) throw error;
+      const message = `Cannot ${what} episode "${episodeId}": nothing came within ${error.timeoutMs} ms; raise timeouts.${option}, or see why it takes so long.`;
+      throw faultAt(boundary, "timeout", message, { retryable: true, cause: error });
+    }
+  }
+}
