@@ -114,7 +114,11 @@ export async function chooseUser(
       `Cannot find user "${name}": ${suggestion(name, selectable) ?? `there are ${selectable.join(", ")}; choose one with --user.`}`,
     );
   }
-  const isListed = environment.users.includes(name) || (modelUsers.includes(name) && environment.users.includes("llm"));
+  // It passes on what the task says, whatever the environment.
+  const isListed =
+    name === "task" ||
+    environment.users.includes(name) ||
+    (modelUsers.includes(name) && environment.users.includes("llm"));
   if (!isListed) {
     throw new ConfigurationError(
       `Cannot run "${environment.name}" with user "${name}": it runs with ${usersOf(environment)}; choose one with --user.`,

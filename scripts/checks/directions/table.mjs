@@ -73,7 +73,7 @@ export const modules = {
   "environments/tables": { imports: ["python-semantics"], isInternal: true },
   // Its client library is an optional peer, so it is named at run time. Tasks of a file have agendas, as those of a definition.
   "environments/remote/mcp": {
-    imports: ["core", "python-semantics", "environments", "environments/remote"],
+    imports: ["core", "lib", "python-semantics", "environments", "environments/remote"],
     loads: "environments/remote/mcp/mcp-library.ts",
   },
   // An upstream checkout is Python, read as data by a parser.
