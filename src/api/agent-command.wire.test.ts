@@ -36,7 +36,11 @@ if (task.hangs) {
   spawn(process.execPath, ["-e", beat, task.hangs], { stdio: "ignore" });
   await new Promise((resolve) => setTimeout(resolve, 60_000));
 }
-if (task.failsOnce && !existsSync(task.failsOnce)) { writeFileSync(task.failsOnce, "", { flag: "wx" }); process.exit(3); }
+if (task.failsOnce) {
+  let isFirst = true;
+  try { writeFileSync(task.failsOnce, "", { flag: "wx" }); } catch { isFirst = false; }
+  if (isFirst) process.exit(3);
+}
 if (task.fails) { console.error("its world is gone"); process.exit(3); }
 if (!task.silent) console.log(JSON.stringify({ reward: task.reward ?? 1 }));
 `;
