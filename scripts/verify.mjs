@@ -36,6 +36,7 @@ const targets = {
   python: async () => (await import("./verify/python-suite.mjs")).verifyPython(),
   learning: () => runAttached([join(root, "bench", "verify-learning.mjs"), ...positionals.slice(1)]),
   node: async () => (await import("./verify/node.mjs")).verifyNode(),
+  environments: async () => (await import("./verify/environments.mjs")).verifyEnvironments(values),
   gateway: async () => (await import("./verify/gateway.mjs")).verifyGateway(values),
   "gateway-training": async () => (await import("./verify/gateway-training.mjs")).verifyGatewayTraining(values),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
@@ -56,7 +57,7 @@ const usage = `Usage: npm run verify -- ${Object.keys(targets).join("|")}|all [o
   --model <folder>, --prompts <n>, --write   of transformers and llama-cpp: what is read, how much, and whether the outcome is recorded
                                              (--write: of templates too)
   --newest                                   of servers and trainers: the newest version on PyPI in place of the pinned one
-  --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too;
+  --full                                     of trainers: plain torch trains for 12 minutes; of gateway: coding programs, too; of environments: 50 kills;
                                              of gateway-training: beside the built-in loop as it is by default, too
   --install                                  of ${Object.keys(installs).join(", ")}: installs what it needs and ends
 `;

@@ -1,4 +1,4 @@
-// serveEnvironment(): an environment for programs of others, over MCP. Agents talk to the simulated user that the settings choose.
+// serveEnvironment(): an environment for programs of others, over MCP and OpenEnv. Agents talk to the simulated user that the settings choose.
 
 import { createEnvServer, type EnvServer } from "../env-server/index.ts";
 import { chooseUser } from "./choose-user.ts";
@@ -43,8 +43,8 @@ export type RunningEnvServer = EnvServer & {
 };
 
 /**
- * Serves the episodes of an environment over MCP, at `/mcp` below the address. Resolves when requests come in; rejects with a
- * `ConfigurationError` for whatever the caller can correct.
+ * Serves the episodes of an environment over MCP, at `/mcp` below the address, and over OpenEnv, at `/ws`. Resolves when requests come
+ * in; rejects with a `ConfigurationError` for whatever the caller can correct.
  *
  * @example
  * const server = await serveEnvironment({ env: "bookshop", listen: "127.0.0.1:0" });

@@ -1,5 +1,6 @@
-// The bookshop served over MCP: to a client of ours, which gets the episodes that it has in process, token for token; and to any
-// other, which is shown tools alone. The client library is the official one.
+// The bookshop served over MCP and OpenEnv: to a client of ours, which gets the episodes that it has in process, token for token; and to
+// any other, which is shown tools alone. MCP's client library is the official one; OpenEnv's, in Python, plays it in
+// `npm run verify -- environments`.
 
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -57,8 +58,11 @@ async function client(address: string): Promise<{ readonly mcp: Client; readonly
 }
 
 describe("serveEnvironment()", () => {
-  it("gives a rollout the episodes that it has in process, token for token, and closes its sessions", async () => {
-    const remote = await episodesOf(`mcp:${server.url}/mcp`, "remote");
+  it.each([
+    ["mcp", "/mcp"],
+    ["openenv", ""],
+  ])("gives a rollout over %s the episodes that it has in process, token for token", async (scheme, path) => {
+    const remote = await episodesOf(`${scheme}:${server.url}${path}`, "remote");
     const local = await episodesOf("bookshop", "local");
     expect(local).toHaveLength(12);
     expect(local.some(({ reward }) => reward === 1)).toBe(true);

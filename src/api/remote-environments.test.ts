@@ -49,7 +49,7 @@ describe("loadEnvironment() of an OpenEnv server", () => {
   });
 
   it.each<[string, string | null, string]>([
-    ["", null, "without tasks: give --env-tasks seeds:100"],
+    ["", null, "none are given; give seeds, as --env-tasks seeds:100"],
     ["", "seeds:0", "from 1 to 10000000 seeds are possible"],
     ["", "seeds:many", 'Cannot make tasks of "seeds:many"'],
     ["", "bad.jsonl", 'line 1 of the tasks: ✖ Unrecognized key: "resets"'],

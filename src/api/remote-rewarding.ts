@@ -39,11 +39,11 @@ export async function loadOpenEnv(address: string, context: RemoteContext): Prom
   return remoteSource(service, { limits: context.limits });
 }
 
-/** `seeds:100` (0 to 99), `seeds:100-199`, or JSON lines. */
-async function openEnvTasks({ envTasks, cwd }: RemoteContext): Promise<OpenEnvOptions["tasks"]> {
+/** `seeds:100` (0 to 99), `seeds:100-199`, or JSON lines; `null`: the server has its own. */
+async function openEnvTasks({ envTasks, cwd }: RemoteContext): Promise<NonNullable<OpenEnvOptions["tasks"]> | null> {
   const remedy =
     "give --env-tasks seeds:100, whose tasks differ in the seed of their reset, or a file with a task in each line";
-  if (envTasks === null) throw new ConfigurationError(`Cannot open an OpenEnv environment without tasks: ${remedy}.`);
+  if (envTasks === null) return null;
   const seeds = /^seeds:(\d{1,9})(?:-(\d{1,9}))?$/.exec(envTasks);
   if (seeds !== null) {
     const [from, to] = seeds[2] === undefined ? [0, Number(seeds[1]) - 1] : [Number(seeds[1]), Number(seeds[2])];

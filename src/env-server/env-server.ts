@@ -6,7 +6,9 @@ import { timingSafeEqual } from "node:crypto";
 import { messageOf } from "../core/failure.ts";
 import { type Listener, listen } from "../http/index.ts";
 import { EpisodeHost, type HostCounts, type HostOptions, checkUser } from "./episode-host.ts";
+import { WebSocketServer } from "ws";
 import { type FaceAnswer, type FaceRequest, McpFace } from "./mcp-face.ts";
+import { OpenEnvFace } from "./openenv-face.ts";
 
 export type EnvServerOptions = HostOptions & {
   readonly host: string;
@@ -36,6 +38,8 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   const { host, port, token, version, redact } = options;
   const episodes = new EpisodeHost(options);
   const mcp = new McpFace(episodes, { version, redact });
+  const openEnv = new OpenEnvFace(episodes, { version, redact });
+  const sockets = new WebSocketServer({ noServer: true, maxPayload: mostBodyBytes, perMessageDeflate: false });
   const answer = async (request: FaceRequest): Promise<FaceAnswer> => {
     const { pathname } = request.url;
     if (token !== null && !isToken(request.headers["authorization"], token)) {
@@ -47,21 +51,27 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
     }
     if (pathname === "/mcp") return mcp.handle(request);
     if (pathname === "/health") return { status: 200, headers: {}, body: { status: "healthy" } };
-    return {
-      status: 404,
-      headers: {},
-      body: { error: `There is nothing at ${pathname.slice(0, 100)}; MCP is at /mcp.` },
-    };
+    const nothing = `There is nothing at ${pathname.slice(0, 100)}; MCP is at /mcp, OpenEnv at /ws.`;
+    return (await openEnv.handle(request)) ?? { status: 404, headers: {}, body: { error: nothing } };
   };
   const listener: Listener = await listen((incoming, outgoing) => void serve(incoming, outgoing, answer), {
     ...{ what: "environment server", host, port, hasToken: token !== null, requestTimeoutMs: 60_000 },
     forbid: (outgoing, message) => send(outgoing, { status: 403, headers: {}, body: { error: message } }),
+    upgrade: (incoming, socket, head) => {
+      socket.on("error", () => socket.destroy());
+      const isAllowed = token === null || isToken(incoming.headers.authorization, token);
+      const { pathname } = new URL(incoming.url ?? "/", "http://server.invalid");
+      const status = isAllowed ? (pathname === "/ws" ? null : "404 Not Found") : "401 Unauthorized";
+      if (status === null) sockets.handleUpgrade(incoming, socket, head, (opened) => openEnv.serve(opened));
+      else socket.end(`HTTP/1.1 ${status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`);
+    },
   });
   return {
     url: listener.url,
     sessions: () => episodes.counts,
     close: async () => {
       await mcp.close();
+      await openEnv.close();
       await episodes.close();
       await listener.close();
     },

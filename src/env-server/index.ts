@@ -1,4 +1,4 @@
-// Public entry: serves an environment to programs of others. A protocol is a file: MCP here.
+// Public entry: serves an environment to programs of others. A protocol is a file: MCP and OpenEnv.
 
 export { createEnvServer, type EnvServer, type EnvServerOptions } from "./env-server.ts";
 export {
@@ -11,3 +11,4 @@ export {
   type OpenRequest,
 } from "./episode-host.ts";
 export { type FaceAnswer, type FaceRequest, McpFace, type McpFaceOptions } from "./mcp-face.ts";
+export { OpenEnvFace, type OpenEnvFaceOptions } from "./openenv-face.ts";

@@ -282,7 +282,7 @@ async function finish(episode: HostedEpisode): Promise<object> {
 }
 
 /** Named otherwise where the environment has a tool of that name. */
-function extraNames(tools: readonly Tool[]): { readonly respond: string; readonly finish: string } {
+export function extraNames(tools: readonly Tool[]): { readonly respond: string; readonly finish: string } {
   const names = new Set(tools.map(({ name }) => name));
   const free = (name: string): string => (names.has(name) ? free(`episode_${name}`) : name);
   return { respond: free("respond"), finish: free("finish") };

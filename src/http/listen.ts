@@ -6,6 +6,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { ConfigurationError } from "../core/index.ts";
 import { httpAddress, isFromThisMachine, isLoopback } from "../lib/address.ts";
+import type { Duplex } from "node:stream";
 import { systemClock } from "../lib/clock.ts";
 
 export type ListenOptions = {
@@ -20,6 +21,8 @@ export type ListenOptions = {
   readonly requestTimeoutMs: number;
   /** Answers a request that must not be served, with status 403. */
   readonly forbid: (outgoing: ServerResponse, message: string) => void;
+  /** Takes over the connection of a request for another protocol. Default: such requests are answered as others. */
+  readonly upgrade?: (incoming: IncomingMessage, socket: Duplex, head: Buffer) => void;
 };
 
 export type Listener = { readonly url: string; close(): Promise<void> };
@@ -31,7 +34,7 @@ const closingStepMs = 10;
 /** Rejects with a `ConfigurationError` when the address is not available, or not safe without a token. */
 export async function listen(
   serve: (incoming: IncomingMessage, outgoing: ServerResponse) => void,
-  { what, host, port, hasToken, requestTimeoutMs, forbid }: ListenOptions,
+  { what, host, port, hasToken, requestTimeoutMs, forbid, upgrade }: ListenOptions,
 ): Promise<Listener> {
   if (!hasToken && !isLoopback(host)) {
     throw new ConfigurationError(
@@ -46,6 +49,13 @@ export async function listen(
       `Cannot serve the request: without a token only programs of this machine are served, under the name localhost; give the ${what} a token.`,
     );
   });
+  if (upgrade !== undefined) {
+    server.on("upgrade", (incoming, socket, head) => {
+      const { host: named = null, origin = null } = incoming.headers;
+      if (hasToken || isFromThisMachine({ host: named, origin })) upgrade(incoming, socket, head);
+      else socket.end("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+    });
+  }
   // A client that sends slowly holds a socket, not the server.
   server.headersTimeout = 10_000;
   server.requestTimeout = requestTimeoutMs;

@@ -111,7 +111,10 @@ export const modules = {
     packages: { zod: "*" },
   },
   // Our environments for programs of others.
-  "env-server": { imports: ["core", "lib", "python-semantics", "http", "agents", "rollout"] },
+  "env-server": {
+    imports: ["core", "lib", "python-semantics", "http", "agents", "rollout"],
+    packages: { ws: "*" },
+  },
   service: {
     imports: ["core", "lib", "python-semantics", "http", "rollout", "queue"],
     packages: { hono: "*", "@hono/node-server": "*", zod: "*" },

@@ -13,10 +13,11 @@ import { addSettings, configOption } from "../flags.ts";
 
 export function envServerCommand(runCommand: RunCommand): Command {
   const command = new Command("env-server")
-    .summary("serve an environment to agents and trainers of others, over MCP")
+    .summary("serve an environment to agents and trainers of others, over MCP and OpenEnv")
     .description(
       "Programs that speak MCP connect to /mcp: a session is an episode, its tools are the environment's, and two more talk to " +
-        "the simulated user and end the episode with its reward. ?task=<number or id>&seed=<n> in the address chooses one.",
+        "the simulated user and end the episode with its reward. ?task=<number or id>&seed=<n> in the address chooses one. Clients of " +
+        "OpenEnv take the address itself: a session is a WebSocket, reset takes task and seed.",
     );
   addSettings(command, envServerSettings);
   addSettings(command, rolloutSettings, { names: envServerSettingNames });
@@ -32,14 +33,17 @@ Examples:
   $ npx trainable-agents env-server --env bookshop
 
   # A rollout over it, as if it ran in this process.
-  $ npx trainable-agents rollout --env mcp:http://127.0.0.1:8950/mcp --user agenda --engine expert`;
+  $ npx trainable-agents rollout --env mcp:http://127.0.0.1:8950/mcp --user agenda --engine expert
+  $ npx trainable-agents rollout --env openenv:ws://127.0.0.1:8950 --user agenda --engine expert`;
 
 async function run(flags: ServeEnvironmentOptions, context: CliContext): Promise<number> {
   const { cwd, env, stdout, stderr, drain, cancel } = context;
   const server = await serveEnvironment({ ...flags, cwd, variables: env });
   try {
     stdout.write(`${server.url}\n`);
-    stderr.write(`Serving ${server.name} over MCP at ${server.url}/mcp, with user "${server.user}". Ctrl-C ends it.\n`);
+    stderr.write(
+      `Serving ${server.name} over MCP at ${server.url}/mcp and OpenEnv at ${server.url}, with user "${server.user}". Ctrl-C ends it.\n`,
+    );
     await untilAborted(drain, cancel);
   } finally {
     await server.close();

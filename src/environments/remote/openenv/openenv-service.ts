@@ -6,15 +6,15 @@
 import { createHash } from "node:crypto";
 import { createTaskset } from "../../../core/taskset.ts";
 import type { EnvironmentCall, Grade, Task, ToolResult } from "../../../core/environment.ts";
+import { ConfigurationError } from "../../../core/failure.ts";
 import type { Tool } from "../../../core/message.ts";
-import { type AnsweringSocket, type BaseUrl, openSocket, parseBaseUrl } from "../../../http/index.ts";
+import { type AnsweringSocket, parseBaseUrl } from "../../../http/index.ts";
 import { dumpJson } from "../../../python-semantics/json/dump-json.ts";
 import { fromForeign } from "../../../python-semantics/json/plain.ts";
 import type { JsonObject, JsonValue } from "../../../python-semantics/json/value.ts";
 import {
   asObject,
   asText,
-  faultOfHttp,
   fieldOf,
   orNull,
   type RemoteCallOptions,
@@ -25,7 +25,9 @@ import {
   type RewardRule,
   StepRewards,
 } from "../index.ts";
-import { faultOfFrame, type Frame, readFrame } from "./frames.ts";
+import { ask, connectTo, farewell, type Place, steps } from "./dialogue.ts";
+import { faultOfFrame } from "./frames.ts";
+import { openOwnSession, readOwnTasks } from "./own-server.ts";
 import { flavourOf, observationText, readTools, type WorldFlavour } from "./world.ts";
 
 /** A task is what the world is reset with. */
@@ -41,8 +43,8 @@ export type OpenEnvOptions = {
   readonly url: string;
   /** Sent as `Authorization: Bearer`. @default none */
   readonly token?: string;
-  /** By split. */
-  readonly tasks: Readonly<Record<string, readonly OpenEnvTask[]>>;
+  /** By split. @default null: those of the server, which must be one of ours, and whose user and grades come as in this process */
+  readonly tasks?: Readonly<Record<string, readonly OpenEnvTask[]>> | null;
   /** The system message. @default the description that the server gives of itself */
   readonly guidelines?: string;
   /** @default "sum" */
@@ -69,25 +71,25 @@ export function seedTasks(from: number, to: number): readonly OpenEnvTask[] {
 
 /** Asks the server what it is. Rejects with a `ConfigurationError` for a `url` that is none, with a `remoteFault` when no OpenEnv answers. */
 export async function openEnvService(options: OpenEnvOptions): Promise<RemoteService> {
-  const { tasks, capacity = null, deterministic = false } = options;
+  const { tasks = null, capacity = null, deterministic = false } = options;
   const address = options.url.trim().replace(/^ws(s?):\/\//i, "http$1://");
   const base = parseBaseUrl(address.replace(/\/ws\/?$/, ""), { what: "OpenEnv server" });
   const headers: Readonly<Record<string, string>> =
     options.token === undefined ? {} : { authorization: `Bearer ${options.token}` };
   const http = new RemoteHttp(base);
+  const place: Place = { base, headers, maxBytes: options.maxBytes ?? 16 * 1024 * 1024 };
   try {
+    if (tasks === null) return await ownService(http, place, capacity);
     const schema = asObject.read(await http.json({ method: "GET", path: "/schema", headers }));
     const flavour = flavourOf(schema?.get("action") ?? null, options.observationField ?? null);
     const { name, description } = await describe(http, headers);
     const settings: Settings = {
-      base,
-      headers,
+      place,
       flavour,
       guidelines: options.guidelines ?? description,
       rewards: options.reward ?? "sum",
       exceptions: options.exceptions ?? "fault",
       field: options.observationField ?? null,
-      maxBytes: options.maxBytes ?? 16 * 1024 * 1024,
     };
     const sizes = Object.fromEntries(Object.entries(tasks).map(([split, { length }]) => [split, length]));
     return {
@@ -105,6 +107,24 @@ export async function openEnvService(options: OpenEnvOptions): Promise<RemoteSer
   } finally {
     await http.close();
   }
+}
+
+async function ownService(http: RemoteHttp, place: Place, capacity: number | null): Promise<RemoteService> {
+  const own = await readOwnTasks(http, place.headers);
+  if (own === null) {
+    throw new ConfigurationError(
+      `Cannot play the OpenEnv server at ${place.base.origin}: it has no tasks of its own, and none are given; give seeds, as --env-tasks seeds:100, or a file with a task in each line.`,
+    );
+  }
+  const { name, tasks } = own;
+  const sizes = Object.fromEntries(Object.entries(tasks).map(([split, { length }]) => [split, length]));
+  return {
+    ...{ name, splits: Object.keys(tasks), users: own.users, argumentErrors: own.argumentErrors },
+    ...{ capacity, isDeterministic: own.isDeterministic },
+    taskset: (split) => createTaskset(name, split, { sizes, task: (index) => tasks[split]![index]! }),
+    open: (task, { signal, seed }) => openOwnSession(task, { place, signal, seed }),
+    close: () => Promise.resolve(),
+  };
 }
 
 /** Older servers have no metadata. */
@@ -143,14 +163,12 @@ function resetOf({ reset = {} }: OpenEnvTask, index: number): JsonObject {
 }
 
 type Settings = {
-  readonly base: BaseUrl;
-  readonly headers: Readonly<Record<string, string>>;
+  readonly place: Place;
   readonly flavour: WorldFlavour;
   readonly guidelines: string;
   readonly rewards: RewardRule;
   readonly exceptions: "fault" | "observation";
   readonly field: string | null;
-  readonly maxBytes: number;
 };
 
 class OpenEnvSession implements RemoteSession {
@@ -180,12 +198,8 @@ class OpenEnvSession implements RemoteSession {
     spec: OpenEnvTask,
     { signal, ...settings }: Settings & RemoteCallOptions,
   ): Promise<OpenEnvSession> {
-    const { base, headers, flavour, maxBytes, field } = settings;
-    const socket = await openSocket(base, "/ws", { boundary: "environment", signal, maxBytes, headers }).catch(
-      (error: unknown) => {
-        throw faultOfHttp(error);
-      },
-    );
+    const { place, flavour, field } = settings;
+    const socket = await connectTo(place, signal);
     try {
       const reset = resetOf(spec, task.index);
       // Many worlds ignore it; those that keep logs of episodes use it.
@@ -238,35 +252,11 @@ class OpenEnvSession implements RemoteSession {
   }
 
   close(): Promise<void> {
-    return this.#socket.close({ farewell: '{"type": "close"}' });
+    return this.#socket.close({ farewell });
   }
 }
 
 /** The server has taken no step. */
 function refused(reason: string): ToolResult {
   return { text: `Error: ${reason}`, isError: true, endsEpisode: false, info: new Map() };
-}
-
-type Answer = Exclude<Frame, { type: "other" }>;
-
-function steps(socket: AnsweringSocket, action: JsonObject, what: string, signal: AbortSignal): Promise<Answer> {
-  return ask(socket, { type: "step", data: action }, what, signal);
-}
-
-async function ask(
-  socket: AnsweringSocket,
-  { type, data }: { readonly type: "reset" | "step"; readonly data: JsonObject },
-  what: string,
-  signal: AbortSignal,
-): Promise<Answer> {
-  const message = dumpJson(new Map<string, JsonValue>([["type", type], ["data", data]])); // prettier-ignore
-  const { text, isAnswer } = await socket.ask(message, { signal }).catch((error: unknown) => {
-    throw faultOfHttp(error);
-  });
-  const frame = readFrame(text);
-  if (frame.type === "error" || (isAnswer && frame.type === "observation")) return frame;
-  const state = isAnswer
-    ? `"${frame.type === "other" ? frame.name : frame.type}" came`
-    : "a message came before it was asked";
-  throw remoteFault("remote-invalid", `Cannot ${what}: ${state}, an observation is expected.`);
 }

@@ -258,9 +258,24 @@ async function listTools(
   return fieldOf(asRecord(answer), "tools", asList, where).map((tool) => readListedTool(tool, where));
 }
 
-/** Tells the server that nobody needs the session any more; rejects when it could not be told. */
-async function endSession({ http }: World, headers: Readonly<Record<string, string>>): Promise<void> {
-  const timeoutMs = 10_000;
-  await http.json({ method: "POST", path: "/delete", headers }, { timeoutMs });
-  await http.json({ method: "POST", path: "/delete_session", headers }, { timeoutMs });
+/** How often the server is told that a session has ended, and for how long each time. */
+const farewells = { most: 6, timeoutMs: 1500, pauseMs: 50 };
+
+/**
+ * Tells the server that nobody needs the session any more, again where it was not heard: one that is gone already is no fault.
+ * Rejects when it could not be told; the server then takes the session away when it has been silent for too long.
+ */
+async function endSession({ http, clock }: World, headers: Readonly<Record<string, string>>): Promise<void> {
+  for (const path of ["/delete", "/delete_session"]) {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        await http.json({ method: "POST", path, headers }, { timeoutMs: farewells.timeoutMs });
+        break;
+      } catch (error) {
+        if (error instanceof AttributedError && error.failure.code === "remote-expired") break;
+        if (attempt === farewells.most) throw error;
+        await clock.sleep(farewells.pauseMs * attempt);
+      }
+    }
+  }
 }

@@ -1,0 +1,159 @@
+// What a client of OpenEnv gets of a server of ours, message by message.
+
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { defineEnvironment } from "../environments/index.ts";
+import { type AnsweringSocket, openSocket, parseBaseUrl } from "../http/index.ts";
+import { scriptedUsers } from "../users/index.ts";
+import { createEnvServer, type EnvServer, type EnvServerOptions } from "./index.ts";
+
+const counter = defineEnvironment({
+  name: "counter",
+  guidelines: "Count when asked.",
+  tools: {
+    count: {
+      description: "Counts up.",
+      parameters: { type: "object", properties: { by: { type: "integer" } }, required: ["by"] },
+      run: ({ by }, state) => {
+        state.count += Number(by);
+        return { count: state.count };
+      },
+    },
+    leave: {
+      description: "Ends.",
+      parameters: { type: "object", properties: {} },
+      endsEpisode: true,
+      run: () => "bye",
+    },
+  },
+  tasks: {
+    test: [
+      { instruction: "Count to 3.", state: { count: 0 } },
+      { instruction: "Count.", state: { count: 2 } },
+    ],
+  },
+  grade: ({ state, said }) => (state.count === 3 ? 1 : 0) + said.length / 10,
+});
+
+let server: EnvServer;
+const sockets: AnsweringSocket[] = [];
+const options: EnvServerOptions = {
+  ...{ source: counter, split: "test", host: "127.0.0.1", port: 0, token: null, version: "1", redact: String },
+  ...{ user: scriptedUsers(["Please count.", "To 3.", "Bye ###STOP###"]), maxSessions: 2 },
+};
+beforeEach(async () => {
+  server = await createEnvServer(options);
+});
+afterEach(async () => {
+  for (const socket of sockets.splice(0)) await socket.close();
+  await server.close();
+});
+
+async function connect(of: EnvServer = server, headers: Readonly<Record<string, string>> = {}) {
+  const base = parseBaseUrl(of.url, { what: "server" });
+  const socket = await openSocket(base, "/ws", { boundary: "environment", headers });
+  sockets.push(socket);
+  const send = async (type: string, data: unknown): Promise<unknown> =>
+    JSON.parse((await socket.ask(JSON.stringify({ type, data }))).text);
+  const call = (tool_name: string, args: object = {}) =>
+    send("step", { type: "call_tool", tool_name, arguments: args });
+  return { socket, send, call };
+}
+
+const answer = (observation: unknown, reward: number | null = null, done = false) => ({
+  type: "observation",
+  data: { observation, reward, done },
+});
+const said = (tool: string, text: string, isError = false) => ({
+  tool_name: tool,
+  result: { content: [{ type: "text", text }], structured_content: null, data: text, is_error: isError },
+  error: null,
+});
+
+describe("OpenEnvFace", () => {
+  it("plays an episode with its user, whose end brings the reward", async () => {
+    const { send, call } = await connect();
+    expect(await send("reset", { seed: 1, task: 0, episode_id: "e" })).toEqual(
+      answer({ message: "Please count.", guidelines: "Count when asked.", task: "counter:test:0" }),
+    );
+    const listed = (await send("step", { type: "list_tools" })) as {
+      readonly data: { readonly observation: { readonly tools: readonly { readonly name: string }[] } };
+    };
+    expect(listed.data.observation.tools.map(({ name }) => name)).toEqual(["count", "leave", "respond", "finish"]);
+    expect(await call("respond", { message: "How far?" })).toEqual(answer(said("respond", "To 3.")));
+    expect(await call("count", { by: 3 })).toEqual(answer(said("count", '{"count": 3}')));
+    expect(await call("respond", { message: "Done." })).toEqual(answer(said("respond", "Bye ###STOP###"), 1.2, true));
+    expect(await call("count", { by: 1 })).toMatchObject({ type: "error", data: { code: "EXECUTION_ERROR" } });
+    expect(await send("state", {})).toEqual({ type: "state", data: { episode_id: "e", step_count: 3 } });
+  });
+
+  it("ends by a tool and by finish, and begins again on the same socket", async () => {
+    const { send, call } = await connect();
+    await send("reset", { task: "counter:test:1" });
+    expect(await call("count", { by: 1 })).toMatchObject({ data: { reward: null, done: false } });
+    expect(await call("leave")).toEqual(answer(said("leave", "bye"), 1, true));
+    await send("reset", {});
+    expect(await call("finish")).toEqual(answer(said("finish", "The episode is over."), 0, true));
+    expect(server.sessions()).toMatchObject({ opened: 2, closed: 1, active: 1 });
+  });
+
+  it("answers what is wrong, and keeps the session", async () => {
+    const { socket, send, call } = await connect();
+    const code = (value: string) => ({ type: "error", data: { code: value } });
+    expect(await call("count")).toMatchObject(code("EXECUTION_ERROR"));
+    expect(JSON.parse((await socket.ask("garbage")).text)).toMatchObject(code("INVALID_JSON"));
+    expect(JSON.parse((await socket.ask("[]")).text)).toMatchObject(code("VALIDATION_ERROR"));
+    expect(await send("dance", {})).toMatchObject(code("UNKNOWN_TYPE"));
+    expect(await send("reset", { task: "counter:test:9" })).toMatchObject(code("VALIDATION_ERROR"));
+    expect(await send("reset", { seed: -1 })).toMatchObject(code("VALIDATION_ERROR"));
+    await send("reset", { task: 0 });
+    expect(await send("step", { type: "call_tool" })).toMatchObject(code("VALIDATION_ERROR"));
+    expect(await call("count", { by: "x" })).toMatchObject({ data: { observation: { result: { is_error: true } } } });
+    expect(await call("nothing")).toMatchObject({
+      data: { observation: { result: null, error: { error_type: "tool_not_found" } } },
+    });
+    expect(await call("count", { by: 1 })).toMatchObject({ type: "observation" });
+  });
+
+  it("says that it is full, and takes the next one when a socket has closed", async () => {
+    const [one, two, three] = await Promise.all([connect(), connect(), connect()]);
+    await one.send("reset", {});
+    await two.send("reset", {});
+    expect(await three.send("reset", {})).toMatchObject({ data: { code: "CAPACITY_REACHED", max_sessions: 2 } });
+    await one.socket.close({ farewell: '{"type": "close"}' });
+    await expect.poll(() => server.sessions().active).toBe(1);
+    expect(await (await connect()).send("reset", {})).toMatchObject({ type: "observation" });
+  });
+
+  it("keeps nothing between calls of HTTP, as upstream", async () => {
+    const post = async (path: string, body: object) => {
+      const got = await fetch(server.url + path, { method: "POST", body: JSON.stringify(body) });
+      return [got.status, await got.json()];
+    };
+    expect(await post("/reset", { task: 0 })).toMatchObject([200, { observation: { message: "Please count." } }]);
+    const count = { type: "call_tool", tool_name: "count", arguments: { by: 2 } };
+    // The first task, and then the second, which begins at 2.
+    for (const text of ['{"count": 2}', '{"count": 4}']) {
+      expect(await post("/step", { action: count })).toMatchObject([200, { observation: said("count", text) }]);
+    }
+    expect(await post("/step", {})).toMatchObject([422, { detail: '"action" is no object.' }]);
+    const get = async (path: string) => (await fetch(server.url + path)).json();
+    expect(await get("/schema")).toMatchObject({ action: { title: "CallToolAction" } });
+    expect(await get("/metadata")).toMatchObject({ name: "counter" });
+    expect(await get("/tasks")).toMatchObject({ name: "counter", sizes: { test: 2 } });
+    expect(server.sessions()).toMatchObject({ active: 0 });
+  });
+
+  it("asks for its token before there is a socket", async () => {
+    const guarded = await createEnvServer({ ...options, token: "t" });
+    try {
+      await expect(connect(guarded)).rejects.toMatchObject({ failure: { code: "bad-reply" } });
+      const { send } = await connect(guarded, { authorization: "Bearer t" });
+      expect(await send("reset", {})).toMatchObject({ type: "observation" });
+      await expect(connect(server, { origin: "http://example.com" })).rejects.toMatchObject({
+        failure: { code: "bad-reply" },
+      });
+    } finally {
+      await guarded.close();
+    }
+  });
+});

@@ -1,0 +1,161 @@
+// The client of a server of ours (`trainable-agents env-server`), over the same protocol: its tasks are asked for (`GET /tasks`), its user
+// stays with the client, and what OpenEnv has no place for travels in observations, exact to the byte. The other side is
+// `env-server/openenv-face.ts`.
+
+import type { Grade, Task, ToolResult } from "../../../core/environment.ts";
+import { AttributedError } from "../../../core/failure.ts";
+import { type Tool, toolFromDefinition } from "../../../core/message.ts";
+import { toPlain } from "../../../python-semantics/json/plain.ts";
+import type { JsonObject, JsonValue } from "../../../python-semantics/json/value.ts";
+import {
+  asCount,
+  asList,
+  asObject,
+  asText,
+  fieldOf,
+  orNull,
+  parseMessage,
+  remoteFault,
+  type RemoteHttp,
+  type RemoteService,
+  type RemoteSession,
+} from "../index.ts";
+import { ask, connectTo, farewell, type Place, steps } from "./dialogue.ts";
+import { faultOfFrame, type StepAnswer } from "./frames.ts";
+
+/** Of each split; more are not fetched. */
+const mostTasks = 2000;
+const pageSize = 100;
+const where = "what a server of ours says";
+
+export type OwnTasks = Pick<RemoteService, "name" | "users" | "argumentErrors" | "isDeterministic"> & {
+  readonly tasks: Readonly<Record<string, readonly Task[]>>;
+};
+
+/** `null`: the server is another. */
+export async function readOwnTasks(
+  http: RemoteHttp,
+  headers: Readonly<Record<string, string>>,
+): Promise<OwnTasks | null> {
+  const get = async (path: string): Promise<JsonObject> => {
+    const answer = asObject.read(await http.json({ method: "GET", path, headers }));
+    if (answer === undefined) throw remoteFault("remote-invalid", `Cannot read ${where}: its tasks are no object.`);
+    return answer;
+  };
+  const about = await get("/tasks").catch((error: unknown) => {
+    if (error instanceof AttributedError && error.failure.code === "remote-expired") return null;
+    throw error;
+  });
+  if (about === null) return null;
+  const name = fieldOf(about, "name", asText, where);
+  const tasks: Record<string, Task[]> = {};
+  for (const [split, size] of fieldOf(about, "sizes", asObject, where)) {
+    const found: Task[] = [];
+    const wanted = Math.min(asCount.read(size) ?? 0, mostTasks);
+    while (found.length < wanted) {
+      const page = await get(`/tasks?split=${encodeURIComponent(split)}&from=${found.length}&count=${pageSize}`);
+      const rows = fieldOf(page, "tasks", asList, where);
+      if (rows.length === 0) break;
+      found.push(...rows.map((row) => readTask(row, { name, split })));
+    }
+    tasks[split] = found;
+  }
+  return {
+    name,
+    tasks,
+    users: fieldOf(about, "users", asList, where).filter((user) => typeof user === "string"),
+    argumentErrors: about.get("argument_errors") === "environment" ? "environment" : "loop",
+    isDeterministic: about.get("resume") !== "restart",
+  };
+}
+
+function readTask(row: JsonValue, { name, split }: { readonly name: string; readonly split: string }): Task {
+  const record = asObject.read(row) ?? new Map<string, JsonValue>();
+  const agenda = fieldOf(record, "agenda", orNull(asObject), where);
+  return {
+    id: fieldOf(record, "id", asText, where),
+    ...{ environment: name, split },
+    index: fieldOf(record, "index", asCount, where),
+    contentHash: fieldOf(record, "contentHash", asText, where),
+    instruction: fieldOf(record, "instruction", orNull(asText), where),
+    // Its shape is checked where every task is.
+    agenda: agenda === null ? null : (toPlain(agenda) as Task["agenda"]),
+  };
+}
+
+/** Its user is the client's; of the environment nothing is missing. */
+export async function openOwnSession(
+  task: Task,
+  { place, signal, seed }: { readonly place: Place; readonly signal: AbortSignal; readonly seed: number },
+): Promise<RemoteSession> {
+  const socket = await connectTo(place, signal);
+  const step = async (action: JsonObject, what: string, stop: AbortSignal): Promise<StepAnswer> => {
+    const answer = await steps(socket, action, what, stop);
+    if (answer.type === "error") throw faultOfFrame(answer, what);
+    return answer;
+  };
+  try {
+    const reset = new Map<string, JsonValue>([["task", task.id], ["seed", seed], ["user", "client"]]); // prettier-ignore
+    const what = `reset task "${task.id}"`;
+    const first = await ask(socket, { type: "reset", data: reset }, what, signal);
+    if (first.type === "error") throw faultOfFrame(first, what);
+    const { tools, respond, finish } = readTools(
+      await step(new Map([["type", "list_tools"]]), "list the tools", signal),
+    );
+    const { observation } = first;
+    return {
+      guidelines: fieldOf(observation, "guidelines", asText, where),
+      info: fieldOf(observation, "info", asObject, where),
+      opening: fieldOf(observation, "opening", orNull(asText), where),
+      tools,
+      call: async ({ name, arguments: args }, { signal: stop }) =>
+        readResult(await step(callOf(name, args), `carry out "${name}"`, stop)),
+      hear: async (utterance, { signal: stop }) => {
+        await step(callOf(respond, new Map([["message", utterance]])), "pass on the utterance", stop);
+      },
+      grade: async ({ outcome }, { signal: stop }) =>
+        readGrade(await step(callOf(finish, new Map([["outcome", outcome]])), "grade", stop)),
+      close: () => socket.close({ farewell }),
+    };
+  } catch (error) {
+    await socket.close();
+    throw error;
+  }
+}
+
+function callOf(name: string, args: JsonObject): JsonObject {
+  return new Map<string, JsonValue>([["type", "call_tool"], ["tool_name", name], ["arguments", args]]); // prettier-ignore
+}
+
+/** The tools of the environment, as it defines them, and the two that stand for what a tool is not: the last ones listed. */
+function readTools({ observation }: StepAnswer): {
+  readonly tools: readonly Tool[];
+  readonly respond: string;
+  readonly finish: string;
+} {
+  const rows = fieldOf(observation, "tools", asList, where).map(
+    (row) => asObject.read(row) ?? new Map<string, JsonValue>(),
+  );
+  const [respond = "", finish = ""] = rows.slice(-2).map((row) => fieldOf(row, "name", asText, where));
+  const tools = rows.slice(0, -2).map((row) => toolFromDefinition(fieldOf(row, "definition", asObject, where)));
+  return { tools, respond, finish };
+}
+
+function readResult({ observation, reward, done }: StepAnswer): ToolResult {
+  const result = fieldOf(observation, "result", asObject, where);
+  return {
+    text: fieldOf(result, "data", asText, where),
+    isError: result.get("is_error") === true,
+    endsEpisode: done,
+    info: fieldOf(observation, "info", asObject, where),
+    ...(reward === null ? {} : { reward }),
+  };
+}
+
+/** Its types are checked where those of every grade are. */
+function readGrade({ observation }: StepAnswer): Grade {
+  const said = fieldOf(fieldOf(observation, "result", asObject, where), "data", asText, where);
+  const grade = asObject.read(parseMessage(said, where)) ?? new Map<string, JsonValue>();
+  const { reward, metrics, log, turn_rewards } = toPlain(grade) as Readonly<Record<string, unknown>>;
+  return { reward, metrics, log, info: fieldOf(grade, "info", asObject, where), turnRewards: turn_rewards } as Grade;
+}
