@@ -10,7 +10,9 @@ it("shows several calls of a turn one by one, what was told in place of a result
   const environment = defineEnvironment({
     name: "lamp",
     guidelines: "Switch it.",
-    tools: { switch_lamp: { description: "Switches.", parameters: { type: "object" }, run: ({ on }) => `lamp ${on}` } },
+    tools: {
+      switch_lamp: { description: "Switches.", parameters: { type: "object" }, run: ({ on }) => `lamp ${Number(on)}` },
+    },
     tasks: { test: [{ state: {} }] },
     grade: () => 1,
   });
