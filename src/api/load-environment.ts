@@ -46,6 +46,7 @@ export function checkedSource(value: unknown, module: string): EnvironmentSource
       argumentErrors: source.argumentErrors,
       ...(source.calls === undefined ? {} : { calls: source.calls }),
       ...(source.resume === undefined ? {} : { resume: source.resume }),
+      ...(source.boundsOpening === undefined ? {} : { boundsOpening: source.boundsOpening }),
       ...(source.graders === undefined ? {} : { graders: source.graders }),
       taskset,
       open: (task, options) => source.open(task, options),
@@ -248,6 +249,8 @@ export async function loadEnvironment(
     readonly parts?: GivenParts;
     /** How long code of a module may keep everything else from running. Default: as the settings have it. */
     readonly limits?: WatchLimits;
+    /** Of one opening of a remote environment, once there is room for it. Default: as `defaultRemoteLimits` has it. */
+    readonly openMs?: number;
   },
 ): Promise<LoadedEnvironment> {
   if (options.parts?.env !== undefined) {
@@ -262,7 +265,11 @@ export async function loadEnvironment(
     const source = await remote.load(remote.address, {
       ...{ ...settings, cwd, variables },
       envTasks: envTasks === null || envTasks.startsWith("seeds:") ? envTasks : resolve(cwd, envTasks),
-      limits: { callMs: limits.environmentMs, gradeMs: limits.graderMs },
+      limits: {
+        callMs: limits.environmentMs,
+        gradeMs: limits.graderMs,
+        ...(options.openMs === undefined ? {} : { openMs: options.openMs }),
+      },
       importDefault: (file, what) => importDefault(file, { cwd, what, flag: "--env-tasks" }),
     });
     return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };

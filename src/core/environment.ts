@@ -206,6 +206,11 @@ export interface EnvironmentSource {
    * reward, `null` where it has none. @default none
    */
   readonly graders?: { readonly gradeWeight: number | null; readonly use: readonly (Rubric | Ranking)[] };
+  /**
+   * True: `open` has deadlines of its own and the loop has none for it. For sources that hold an opening back until there is room for
+   * it, which a deadline would take for a fault. @default false
+   */
+  readonly boundsOpening?: boolean;
   taskset(split: string): Taskset;
   /** In this process at once, elsewhere in time. What opens after `signal` has aborted is closed when it arrives. */
   open(task: Task, options?: OpenOptions): Environment | Promise<Environment>;

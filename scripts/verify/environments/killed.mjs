@@ -18,13 +18,14 @@ const program = join(root, "dist", "cli", "main.js");
  * @param {string} wanted.policy
  * @param {number} wanted.tasks
  * @param {number} wanted.kills
+ * @param {number} wanted.groupSize
  */
-export async function playKilled({ env, envTasks, policy, tasks, kills }) {
+export async function playKilled({ env, envTasks, policy, tasks, kills, groupSize }) {
   const work = mkdtempSync(join(tmpdir(), "verify-killed-"));
   const out = join(work, "run");
   const tasksFlag = envTasks === null ? [] : ["--env-tasks", envTasks];
   const begin = ["--env", env, ...tasksFlag, "--url", policy, "--model", "readable", "--tasks", `0-${tasks - 1}`];
-  const first = [...begin, "--group-size", "2", "--concurrency", "4", "--max-turns", "12", "--out", out];
+  const first = [...begin, "--group-size", String(groupSize), "--concurrency", "2", "--max-turns", "12", "--out", out];
   const ended = () => (existsSync(join(out, "episodes.jsonl")) ? readFileSync(join(out, "episodes.jsonl"), "utf8").split("\n").length - 1 : 0); // prettier-ignore
   let killed = 0;
   try {

@@ -75,6 +75,7 @@ export function remoteSource(
     users: service.users,
     argumentErrors: service.argumentErrors,
     resume: service.isDeterministic ? "replay" : "restart",
+    boundsOpening: true,
     taskset: (split) => service.taskset(split),
     open: async (task, { signal, seed } = { signal: new AbortController().signal, seed: 0 }) => {
       const what = `open a session for task "${task.id}"`;

@@ -191,6 +191,23 @@ describe("an environment", () => {
     expect((await cancelled).episode.stopReason).toBe("cancelled");
   });
 
+  it("waits for an opening that its source bounds itself, and no longer than it may for another", async () => {
+    const clock = createManualClock();
+    const { parts } = world(script, lines);
+    const open: EnvironmentSource["open"] = async (given, options) => {
+      await clock.sleep(10_000);
+      return counter.open(given, options);
+    };
+    const play = async (boundsOpening: boolean) => {
+      const environment = { ...counter, open, boundsOpening };
+      const playing = runEpisode(task, { ...parts, environment }, { clock, timeouts: { openMs: 1000 } });
+      await clock.advance(20_000);
+      return (await playing).failure;
+    };
+    expect(await play(false)).toMatchObject({ boundary: "environment", code: "timeout" });
+    expect(await play(true)).toBeNull();
+  });
+
   it("gets the same seed in equal episodes", async () => {
     const seeds: unknown[] = [];
     const { parts } = world(script, lines);

@@ -233,9 +233,10 @@ class EpisodeRun {
   /** Opens the environment; one that comes too late is closed when it comes. */
   #open(): CheckedEnvironment | Promise<CheckedEnvironment> {
     const seed = deriveSeed(this.#options.seed, "environment");
+    const { environment } = this.#parts;
     return this.#steps.ask(
-      "open",
-      (options) => openChecked(this.#parts.environment, this.#given, { ...options, seed }),
+      environment.boundsOpening === true ? "long-open" : "open",
+      (options) => openChecked(environment, this.#given, { ...options, seed }),
       (late) => void this.#steps.bounded("close", async () => late.close()).catch(() => undefined),
     );
   }

@@ -9,6 +9,8 @@ import type { ResolvedOptions } from "./episode-options.ts";
 /** The steps that take time beside the engine. */
 const phases = {
   open: { boundary: "environment", option: "openMs", what: "open the environment of" },
+  /** Of a source that bounds its openings itself. */
+  "long-open": { boundary: "environment", option: null, what: "open the environment of" },
   call: { boundary: "environment", option: "environmentMs", what: "carry out a call in" },
   user: { boundary: "user", option: "userMs", what: "get a line of the user of" },
   grade: { boundary: "grader", option: "graderMs", what: "grade" },
@@ -84,10 +86,10 @@ export class StepDeadlines {
     // A cancelled episode closes its environment all the same.
     const deadlines = phase === "close" ? new DeadlineRunner({ clock }) : this.#deadlines;
     try {
-      return await deadlines.run(action, timeouts[option]);
+      return await deadlines.run(action, option === null ? Infinity : timeouts[option]);
     } catch (error) {
       if (!(error instanceof DeadlineError)) throw error;
-      const message = `Cannot ${what} episode "${episodeId}": nothing came within ${error.timeoutMs} ms; raise timeouts.${option}, or see why it takes so long.`;
+      const message = `Cannot ${what} episode "${episodeId}": nothing came within ${error.timeoutMs} ms; raise timeouts.${option ?? "openMs"}, or see why it takes so long.`;
       throw faultAt(boundary, "timeout", message, { retryable: true, cause: error });
     }
   }
