@@ -56,6 +56,20 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
   const own = readFlags(envServerSettings, options);
   const { host, port } = readAddress(own.listen);
   const token = readKey(variables, own.tokenEnv, "--token-env");
+  const { source, split, user, redact, callMs } = await readHostedEnvironment(options);
+  const server = await createEnvServer({
+    ...{ source, split, user, host, port, token, redact, version: packageVersion() },
+    ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs },
+  });
+  return { ...server, name: source.name, user: user.name };
+}
+
+/** What says which environment is hosted, and with which user. */
+export type HostedEnvironmentOptions = Omit<ServeEnvironmentOptions, keyof SettingValues<typeof envServerSettings>>;
+
+/** The environment, its user, and what keeps their secrets. Throws a `ConfigurationError` for whatever the caller can correct. */
+export async function readHostedEnvironment(options: HostedEnvironmentOptions) {
+  const { variables = process.env } = options;
   const { settings, surroundings } = await readOptions(options);
   const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
   const { source, defaultSplit } = await loadEnvironment(settings.env, {
@@ -68,9 +82,5 @@ export async function serveEnvironment(options: ServeEnvironmentOptions = {}): P
     variables: [settings.userApiKeyEnv, settings.envApiKeyEnv],
     urls: [settings.userUrl],
   });
-  const server = await createEnvServer({
-    ...{ source, split, user, host, port, token, redact, version: packageVersion() },
-    ...{ maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000, callMs: limits.environmentMs },
-  });
-  return { ...server, name: source.name, user: user.name };
+  return { source, split, user, redact, callMs: limits.environmentMs };
 }

@@ -19,6 +19,7 @@ import {
   type SettingSources,
 } from "./options.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
+import { openWorlds, worldSettingNames } from "./gateway-worlds.ts";
 import type { RolloutSettings, SettingName } from "./rollout-settings.ts";
 import { checkSameSettings, readRunToResume, runManifest } from "./run-to-resume.ts";
 import { readKey } from "./secrets.ts";
@@ -95,7 +96,7 @@ export const gatewaySettings = section("The gateway", {
  */
 export type GatewayOptions = Pick<
   RolloutSettingOptions,
-  Extract<keyof RolloutSettingOptions, (typeof gatewaySettingNames)[number]>
+  Extract<keyof RolloutSettingOptions, (typeof gatewaySettingNames)[number] | (typeof worldSettingNames)[number]>
 > &
   Partial<SettingValues<typeof gatewaySettings>> &
   Pick<SettingSources, "config"> &
@@ -138,7 +139,8 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   }
   const folder = resolve(cwd, out);
   const resume = existsSync(join(folder, runFiles.manifest)) ? await readRunToResume(out, cwd) : null;
-  const { settings: given, surroundings } = await readOptions(options, programDefaults, resume);
+  const { ofWorlds, ofPolicy } = splitOptions(options);
+  const { settings: given, surroundings } = await readOptions(ofPolicy, programDefaults, resume);
   const prepared = await prepareRollout(given, surroundings, { resumes: resume !== null, groups: "outside" });
   const { model, redact } = prepared;
   if (model === null) throw new ConfigurationError("Cannot open a gateway without a policy; name --engine or --model.");
@@ -171,8 +173,14 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
   };
   try {
     const exportSamples = settings.writeSamples ? exporterFor(prepared) : () => [];
+    const bounds = { maxSessions: own.maxSessions, idleMs: own.sessionIdle * 1000 };
+    const worlds = ofWorlds === null ? null : await openWorlds(ofWorlds, bounds);
+    if (worlds !== null) opened.push(() => worlds.closeAll());
     const made = createGateway(
-      { engine, renderer: model.renderer, store, exportSamples, rowsOf: rowsIn(prepared) },
+      {
+        ...{ engine, renderer: model.renderer, store, exportSamples, rowsOf: rowsIn(prepared) },
+        ...(worlds === null ? {} : { worlds }),
+      },
       {
         ...{ seed: settings.seed, groupSize: settings.groupSize, token, redact, sampling: samplingOf(settings) },
         ...{ clientSampling: own.clientSampling, idleMs: own.sessionIdle * 1000, maxSessions: own.maxSessions },
@@ -202,6 +210,20 @@ export async function gateway(options: GatewayOptions): Promise<RunningGateway> 
     await close().catch(() => undefined);
     throw error;
   }
+}
+
+/** The environment of sessions is no setting of the run: it is named at each start. */
+function splitOptions(options: GatewayOptions) {
+  const isOfWorlds = (name: string): boolean => worldSettingNames.some((one) => one === name);
+  const entries = Object.entries(options);
+  const { cwd, variables } = options;
+  const given = Object.fromEntries(entries.filter(([name]) => isOfWorlds(name)));
+  const ofPolicy = Object.fromEntries(entries.filter(([name]) => !isOfWorlds(name))) as GatewayOptions;
+  if (options.env === undefined && Object.values(given).some((value) => value !== undefined)) {
+    throw new ConfigurationError("Cannot choose data or a user for sessions without an environment; give --env.");
+  }
+  const places = { ...(cwd === undefined ? {} : { cwd }), ...(variables === undefined ? {} : { variables }) };
+  return { ofPolicy, ofWorlds: options.env === undefined ? null : { ...given, ...places } };
 }
 
 function episodeOf(settings: RolloutSettings): NonNullable<LibraryOptions["episode"]> {

@@ -39,7 +39,13 @@ type Rpc = {
 };
 
 /** A session without an episode only describes. `isOwn`: a client of ours. */
-type Session = { readonly id: string; readonly episode: HostedEpisode | null; readonly isOwn: boolean };
+type Session = {
+  readonly id: string;
+  readonly episode: HostedEpisode | null;
+  readonly isOwn: boolean;
+  /** The session's own, or somebody else's. */
+  readonly isShared: boolean;
+};
 
 class RpcError extends Error {
   readonly code: number;
@@ -56,16 +62,23 @@ export type McpFaceOptions = {
   readonly version: string;
   /** Takes secrets out of what clients are told of faults. */
   readonly redact: (text: string) => string;
+  /**
+   * The episode that every session of this face is about, opened and closed by somebody else.
+   * @default each session opens its own
+   */
+  readonly episode?: HostedEpisode;
 };
 
 export class McpFace {
   readonly #host: EpisodeHost;
   readonly #version: string;
   readonly #redact: (text: string) => string;
+  readonly #shared: HostedEpisode | null;
   readonly #sessions = new Map<string, Session>();
 
-  constructor(host: EpisodeHost, { version, redact }: McpFaceOptions) {
+  constructor(host: EpisodeHost, { version, redact, episode }: McpFaceOptions) {
     this.#host = host;
+    this.#shared = episode ?? null;
     this.#redact = redact;
     this.#version = version;
   }
@@ -106,7 +119,7 @@ export class McpFace {
   async close(): Promise<void> {
     const sessions = [...this.#sessions.values()];
     this.#sessions.clear();
-    await Promise.all(sessions.flatMap(({ episode }) => episode?.close() ?? []));
+    await Promise.all(sessions.flatMap(({ episode, isShared }) => (isShared ? [] : (episode?.close() ?? []))));
   }
 
   async #end(id: string | undefined): Promise<FaceAnswer> {
@@ -114,7 +127,7 @@ export class McpFace {
     const session = this.#sessions.get(id);
     if (session === undefined) return plainError(404, -32001, "There is no such session.");
     this.#sessions.delete(id);
-    await session.episode?.close().catch(() => undefined);
+    if (!session.isShared) await session.episode?.close().catch(() => undefined);
     return { status: 200, headers: {}, body: null };
   }
 
@@ -149,7 +162,9 @@ export class McpFace {
     this.#forgetClosed();
     let session: Session;
     try {
-      session = { id: randomUUID(), episode: await this.#open(extension, url), isOwn };
+      const shared = this.#shared;
+      const episode = shared ?? (await this.#open(extension, url));
+      session = { id: randomUUID(), episode, isOwn, isShared: shared !== null };
     } catch (error) {
       if (error instanceof HostFullError) {
         return { ...plainError(503, -32000, error.message, id), headers: { "retry-after": "1" } };

@@ -69,6 +69,7 @@ const newSessionSchema = z.strictObject({
       max_new_tokens: z.int().min(1).nullish(),
     })
     .optional(),
+  environment_task: z.string().min(1).max(200).optional(),
   tags: z.record(z.string(), z.union([z.string().max(1000), z.number(), z.boolean(), z.null()])).optional(),
 });
 
@@ -104,6 +105,7 @@ export class GatewayHandler {
         const key = prefixed?.[1] === undefined ? credentialIn(request) : decoded(prefixed[1]);
         return await this.#turn(dialect, request, { key, counts: model.endsWith("/count_tokens") });
       }
+      if (prefixed?.[1] !== undefined && path === "/mcp") return await this.#world(request, decoded(prefixed[1]));
       return await this.#other(request, path, new URLSearchParams(query));
     } catch (error) {
       return this.#failed(error, dialect ?? chatDialect);
@@ -215,7 +217,12 @@ export class GatewayHandler {
   }
 
   async #create(body: unknown, headers: GatewayHttpRequest["headers"]): Promise<GatewayHttpResponse> {
-    const { sampling, group_size: groupSize, ...rest } = readBody(newSessionSchema, body);
+    const {
+      sampling,
+      group_size: groupSize,
+      environment_task: environmentTask,
+      ...rest
+    } = readBody(newSessionSchema, body);
     const given = Object.entries({
       ...{ temperature: sampling?.temperature, topP: sampling?.top_p, topK: sampling?.top_k, minP: sampling?.min_p },
       ...{
@@ -224,12 +231,26 @@ export class GatewayHandler {
         maxNewTokens: sampling?.max_new_tokens,
       },
     }).filter(([, value]) => value !== undefined && value !== null);
-    const { session, key } = await this.#managed.create({ ...rest, groupSize, sampling: Object.fromEntries(given) });
+    const { session, key } = await this.#managed.create({
+      ...{ ...rest, groupSize, environmentTask },
+      sampling: Object.fromEntries(given),
+    });
     const host = typeof headers["host"] === "string" ? headers["host"] : "127.0.0.1";
     return json(200, {
       ...this.#view(session),
       ...{ key, base_url: `http://${host}/v1`, session_url: `http://${host}/s/${key}` },
+      ...(environmentTask === undefined ? {} : { mcp_url: `http://${host}/s/${key}/mcp` }),
     });
+  }
+
+  /** The tools of a session's environment; its key stands in the path, because clients of MCP know addresses alone. */
+  #world({ method, url, headers, body }: GatewayHttpRequest, key: string): Promise<GatewayHttpResponse> {
+    const single = Object.entries(headers).map(([name, value]) => [
+      name,
+      Array.isArray(value) ? value.join(", ") : (value as string | undefined),
+    ]);
+    const given = { method, url, headers: Object.fromEntries(single) as Record<string, string | undefined> };
+    return this.#managed.world(key, { ...given, body: body.toString("utf8") });
   }
 
   #models(path: string): unknown {

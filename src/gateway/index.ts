@@ -9,7 +9,7 @@ import { fetchFrom } from "./in-process.ts";
 import { GatewayHandler, type GatewayHttpRequest, type GatewayHttpResponse } from "./gateway.ts";
 import { serveSocket } from "./serve-socket.ts";
 import { type SessionCounters, type ClientSampling } from "./session.ts";
-import { Sessions } from "./sessions.ts";
+import { Sessions, type SessionWorlds, type WorldAnswer } from "./sessions.ts";
 
 export {
   type AgentEpisodeOptions,
@@ -19,7 +19,7 @@ export {
   openAgentPrograms,
 } from "./agent-programs.ts";
 export { GatewayError } from "./request.ts";
-export type { ClientSampling, GatewayHttpRequest, GatewayHttpResponse, SessionCounters };
+export type { ClientSampling, GatewayHttpRequest, GatewayHttpResponse, SessionCounters, SessionWorlds, WorldAnswer };
 
 export type GatewayParts = {
   readonly engine: Engine;
@@ -30,6 +30,8 @@ export type GatewayParts = {
   readonly exportSamples?: ExportSamples;
   /** The rows of an ended session in a format, for `GET /v1/sessions/<id>/samples`. @default none */
   readonly rowsOf?: (episode: Episode, format: string | null) => readonly unknown[];
+  /** The environments that sessions may be opened with. @default sessions have none */
+  readonly worlds?: SessionWorlds;
 };
 
 export type GatewayOptions = {
@@ -113,9 +115,9 @@ export interface Gateway {
 /** Makes a gateway. Sends nothing to the engine before the first request. */
 export function createGateway(parts: GatewayParts, options: GatewayOptions = {}): Gateway {
   const { token = null, clock = systemClock, maxBodyBytes = 32 * 2 ** 20, redact = (text) => text } = options;
-  const { exportSamples = () => [], rowsOf = () => [], ...rest } = parts;
+  const { exportSamples = () => [], rowsOf = () => [], worlds = null, ...rest } = parts;
   const sessions = new Sessions(
-    { ...rest, exportSamples, clock },
+    { ...rest, exportSamples, worlds, clock },
     {
       seed: options.seed ?? 0,
       sampling: { ...defaultSampling, ...options.sampling },

@@ -40,8 +40,39 @@ export type SessionsParts = {
   readonly store: Pick<RunStore, "append" | "appendGroup"> & Pick<EpisodeJournal, "record" | "kept">;
   /** Rows that are stored beside a kept group. */
   readonly exportSamples: ExportSamples;
+  /** `null`: sessions have no worlds. */
+  readonly worlds: SessionWorlds | null;
   readonly clock: Clock;
 };
+
+/** An answer of a session's world to a client of its tools. */
+export type WorldAnswer = {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+};
+
+/**
+ * The environments that sessions may bring along: each has tools that its program calls, and grades the session at its end. They
+ * live in this process: a session that another process left has none any more.
+ */
+export interface SessionWorlds {
+  /** Resolves with the id of its task. Rejects with a `GatewayError` for a task that is none. */
+  open(sessionId: string, world: { readonly task: string; readonly seed: number }): Promise<string>;
+  /** Answers a request of MCP; `null`: the session has no world. */
+  handle(
+    sessionId: string,
+    request: {
+      readonly method: string;
+      readonly url: string;
+      readonly headers: Readonly<Record<string, string | undefined>>;
+      readonly body: string;
+    },
+  ): Promise<WorldAnswer | null>;
+  grade(sessionId: string): Promise<Grade>;
+  /** Once for each that was opened. */
+  close(sessionId: string): Promise<void>;
+}
 
 export type SessionsOptions = {
   readonly seed: number;
@@ -71,6 +102,8 @@ export type NewSession = {
   readonly sampling?: Partial<SamplingParams> | undefined;
   readonly tags?: Readonly<Record<string, unknown>> | undefined;
   readonly seed?: number | undefined;
+  /** Number or id of a task of the gateway's environment, which then is the session's world. */
+  readonly environmentTask?: string | undefined;
 };
 
 type OpenSession = {
@@ -92,6 +125,8 @@ type SessionFacts = {
   readonly group_index: number;
   readonly sampling: Readonly<Record<string, unknown>>;
   readonly tags: Readonly<Record<string, unknown>>;
+  /** The task of its world; left out: it has none. */
+  readonly environment_task?: string;
 };
 
 type OpenGroup = {
@@ -222,7 +257,35 @@ export class Sessions {
     }
   }
 
-  async #create(request: NewSession, id: string, keyHash: string): Promise<Session> {
+  async #create(given: NewSession, id: string, keyHash: string): Promise<Session> {
+    const world = await this.#openWorld(given, id);
+    // A session with a world is about the world's task, unless it says otherwise.
+    const request = world === null ? given : { ...given, task: given.task ?? world };
+    try {
+      return await this.#createIn(request, { id, keyHash, world });
+    } catch (error) {
+      if (world !== null) await this.#parts.worlds?.close(id);
+      throw error;
+    }
+  }
+
+  async #openWorld({ environmentTask, seed }: NewSession, id: string): Promise<string | null> {
+    if (environmentTask === undefined) return null;
+    const { worlds } = this.#parts;
+    if (worlds !== null) {
+      return worlds.open(id, { task: environmentTask, seed: seed ?? deriveSeed(this.#options.seed, id, "world") });
+    }
+    throw new GatewayError(
+      "invalid-request",
+      "Cannot open a session with an environment: the gateway was started without one; give it --env.",
+      { param: "environment_task" },
+    );
+  }
+
+  async #createIn(
+    request: NewSession,
+    { id, keyHash, world }: { readonly id: string; readonly keyHash: string; readonly world: string | null },
+  ): Promise<Session> {
     const { groupSize: defaultSize, seed } = this.#options;
     const { task = request.group ?? id, group: groupName = request.task ?? id } = request;
     // A session that names neither is compared with no other.
@@ -238,6 +301,7 @@ export class Sessions {
       group_index: group.groupIndex,
       sampling: { ...request.sampling },
       tags: request.tags ?? {},
+      ...(world === null ? {} : { environment_task: world }),
     };
     const session = this.#add(group.task, facts, { id, seed: request.seed ?? deriveSeed(seed, group.id, sampleIndex) });
     await session.open(fromPlain(facts) as JsonObject);
@@ -272,7 +336,32 @@ export class Sessions {
   }
 
   async reward(id: string, grade: Grade): Promise<void> {
-    await this.get(id).grade(grade);
+    const session = this.get(id);
+    if (this.#hasWorld(id)) {
+      throw new GatewayError(
+        "invalid-request",
+        `Cannot reward session "${id}": its environment grades it when it ends; leave the reward out.`,
+        { param: "reward" },
+      );
+    }
+    await session.grade(grade);
+  }
+
+  /** Answers a client of the tools of a session's world. Opens no session. */
+  async world(key: string, request: Parameters<SessionWorlds["handle"]>[1]): Promise<WorldAnswer> {
+    const id = this.#byKey.get(hashOf(key));
+    const session = id === undefined ? undefined : this.#open.get(id)?.session;
+    const answer = id === undefined ? null : await this.#parts.worlds?.handle(id, request);
+    session?.touch();
+    if (answer !== null && answer !== undefined) return answer;
+    throw new GatewayError(
+      "not-found",
+      "Cannot find the tools of the session: it has no environment, has ended, or was left by another process; open one with environment_task.",
+    );
+  }
+
+  #hasWorld(id: string): boolean {
+    return this.#open.get(id)?.facts.environment_task !== undefined;
   }
 
   /**
@@ -329,9 +418,28 @@ export class Sessions {
     return session;
   }
 
+  /** The reward of a session with a world is the world's; one that cannot be graded has none. */
+  async #endWithWorld(session: Session, stopReason: StopReason): Promise<Episode> {
+    const { worlds } = this.#parts;
+    const { id } = session.settings;
+    if (worlds === null || !this.#hasWorld(id)) return session.end(stopReason);
+    let reason = stopReason;
+    try {
+      if (reason === "session_ended") await session.grade(await worlds.grade(id));
+    } catch (error) {
+      reason = "cancelled";
+      this.#options.onFault(error);
+    }
+    try {
+      return await session.end(reason);
+    } finally {
+      await worlds.close(id).catch((error: unknown) => this.#options.onFault(error));
+    }
+  }
+
   async #end({ session, keyHash }: OpenSession, stopReason: StopReason): Promise<Episode> {
     const { id, groupId } = session.settings;
-    const episode = await session.end(stopReason);
+    const episode = await this.#endWithWorld(session, stopReason);
     await this.#parts.store.append(episode);
     this.#open.delete(id);
     this.#byKey.delete(keyHash);

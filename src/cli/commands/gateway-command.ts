@@ -8,6 +8,7 @@ import {
   gatewaySettings,
   type RunningGateway,
 } from "../../api/gateway.ts";
+import { worldSettingNames } from "../../api/gateway-worlds.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { type CliContext, exitCodes, type RunCommand, untilAborted } from "../cli-context.ts";
 import { formatCount } from "../display/terminal-text.ts";
@@ -23,6 +24,8 @@ export function gatewayCommand(runCommand: RunCommand): Command {
     );
   addSettings(command, gatewaySettings);
   addSettings(command, rolloutSettings, { names: gatewaySettingNames });
+  const heading = "Environments of sessions";
+  addSettings(command, rolloutSettings, { names: worldSettingNames, heading, initial: { env: "none" } });
   return command
     .addOption(configOption())
     .addHelpText("after", examples)
