@@ -9,7 +9,8 @@ import { fetchFrom } from "./in-process.ts";
 import { GatewayHandler, type GatewayHttpRequest, type GatewayHttpResponse } from "./gateway.ts";
 import { serveSocket } from "./serve-socket.ts";
 import { type SessionCounters, type ClientSampling } from "./session.ts";
-import { Sessions, type SessionWorlds, type WorldAnswer } from "./sessions.ts";
+import type { SessionWorlds, WorldAnswer } from "./session-worlds.ts";
+import { Sessions } from "./sessions.ts";
 
 export {
   type AgentEpisodeOptions,

@@ -162,11 +162,6 @@ export class Session {
   }
 
   /** When a call ended last, in milliseconds of the clock; now, while one is in flight. */
-  /** Its program is at work, with something else than a call. */
-  touch(): void {
-    this.#usedAt = this.#parts.clock.now();
-  }
-
   get usedAt(): number {
     return this.#running > 0 ? this.#parts.clock.now() : this.#usedAt;
   }

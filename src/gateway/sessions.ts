@@ -33,6 +33,7 @@ import type { EpisodeJournal, RunStore } from "../store/index.ts";
 import { GatewayError } from "./request.ts";
 import { SessionRecord } from "./record.ts";
 import { type ClientSampling, Session } from "./session.ts";
+import { endWithWorld, openWorld, type SessionWorlds, type WorldAnswer } from "./session-worlds.ts";
 
 export type SessionsParts = {
   readonly engine: Engine;
@@ -44,35 +45,6 @@ export type SessionsParts = {
   readonly worlds: SessionWorlds | null;
   readonly clock: Clock;
 };
-
-/** An answer of a session's world to a client of its tools. */
-export type WorldAnswer = {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
-};
-
-/**
- * The environments that sessions may bring along: each has tools that its program calls, and grades the session at its end. They
- * live in this process: a session that another process left has none any more.
- */
-export interface SessionWorlds {
-  /** Resolves with the id of its task. Rejects with a `GatewayError` for a task that is none. */
-  open(sessionId: string, world: { readonly task: string; readonly seed: number }): Promise<string>;
-  /** Answers a request of MCP; `null`: the session has no world. */
-  handle(
-    sessionId: string,
-    request: {
-      readonly method: string;
-      readonly url: string;
-      readonly headers: Readonly<Record<string, string | undefined>>;
-      readonly body: string;
-    },
-  ): Promise<WorldAnswer | null>;
-  grade(sessionId: string): Promise<Grade>;
-  /** Once for each that was opened. */
-  close(sessionId: string): Promise<void>;
-}
 
 export type SessionsOptions = {
   readonly seed: number;
@@ -258,7 +230,7 @@ export class Sessions {
   }
 
   async #create(given: NewSession, id: string, keyHash: string): Promise<Session> {
-    const world = await this.#openWorld(given, id);
+    const world = await openWorld(this.#parts.worlds, { ...given, id, runSeed: this.#options.seed });
     // A session with a world is about the world's task, unless it says otherwise.
     const request = world === null ? given : { ...given, task: given.task ?? world };
     try {
@@ -267,19 +239,6 @@ export class Sessions {
       if (world !== null) await this.#parts.worlds?.close(id);
       throw error;
     }
-  }
-
-  async #openWorld({ environmentTask, seed }: NewSession, id: string): Promise<string | null> {
-    if (environmentTask === undefined) return null;
-    const { worlds } = this.#parts;
-    if (worlds !== null) {
-      return worlds.open(id, { task: environmentTask, seed: seed ?? deriveSeed(this.#options.seed, id, "world") });
-    }
-    throw new GatewayError(
-      "invalid-request",
-      "Cannot open a session with an environment: the gateway was started without one; give it --env.",
-      { param: "environment_task" },
-    );
   }
 
   async #createIn(
@@ -338,11 +297,8 @@ export class Sessions {
   async reward(id: string, grade: Grade): Promise<void> {
     const session = this.get(id);
     if (this.#hasWorld(id)) {
-      throw new GatewayError(
-        "invalid-request",
-        `Cannot reward session "${id}": its environment grades it when it ends; leave the reward out.`,
-        { param: "reward" },
-      );
+      const message = `Cannot reward session "${id}": its environment grades it when it ends; leave the reward out.`;
+      throw new GatewayError("invalid-request", message, { param: "reward" });
     }
     await session.grade(grade);
   }
@@ -350,9 +306,7 @@ export class Sessions {
   /** Answers a client of the tools of a session's world. Opens no session. */
   async world(key: string, request: Parameters<SessionWorlds["handle"]>[1]): Promise<WorldAnswer> {
     const id = this.#byKey.get(hashOf(key));
-    const session = id === undefined ? undefined : this.#open.get(id)?.session;
     const answer = id === undefined ? null : await this.#parts.worlds?.handle(id, request);
-    session?.touch();
     if (answer !== null && answer !== undefined) return answer;
     throw new GatewayError(
       "not-found",
@@ -418,28 +372,12 @@ export class Sessions {
     return session;
   }
 
-  /** The reward of a session with a world is the world's; one that cannot be graded has none. */
-  async #endWithWorld(session: Session, stopReason: StopReason): Promise<Episode> {
-    const { worlds } = this.#parts;
-    const { id } = session.settings;
-    if (worlds === null || !this.#hasWorld(id)) return session.end(stopReason);
-    let reason = stopReason;
-    try {
-      if (reason === "session_ended") await session.grade(await worlds.grade(id));
-    } catch (error) {
-      reason = "cancelled";
-      this.#options.onFault(error);
-    }
-    try {
-      return await session.end(reason);
-    } finally {
-      await worlds.close(id).catch((error: unknown) => this.#options.onFault(error));
-    }
-  }
-
   async #end({ session, keyHash }: OpenSession, stopReason: StopReason): Promise<Episode> {
     const { id, groupId } = session.settings;
-    const episode = await this.#endWithWorld(session, stopReason);
+    const worlds = this.#hasWorld(id) ? this.#parts.worlds : null;
+    const { onFault } = this.#options;
+    const episode =
+      worlds === null ? await session.end(stopReason) : await endWithWorld(session, stopReason, { worlds, onFault });
     await this.#parts.store.append(episode);
     this.#open.delete(id);
     this.#byKey.delete(keyHash);
