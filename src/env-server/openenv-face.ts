@@ -19,6 +19,8 @@ export type OpenEnvFaceOptions = {
 };
 
 const mostTasks = 500;
+/** Messages of one socket that wait for their answer. */
+const mostWaiting = 16;
 /** How long a client may take to answer that the server closes. */
 const closingMs = 500;
 
@@ -66,7 +68,7 @@ export class OpenEnvFace {
     let last = Promise.resolve();
     const end = async (): Promise<void> => {
       this.#closing.delete(close);
-      await session.close();
+      await session.end();
     };
     const closed = new Promise<void>((resolve) => {
       socket.once("close", () => resolve());
@@ -82,14 +84,21 @@ export class OpenEnvFace {
     socket.on("error", () => socket.terminate());
     socket.on("close", () => void end().catch(() => undefined));
     const reply = async (text: string): Promise<void> => {
+      if (session.isEnded || socket.readyState !== socket.OPEN) return;
       const answer: unknown = await session.answer(text).catch((error: unknown) => error);
       if (answer === null) socket.close(1000);
       else send(answer instanceof Map ? (answer as JsonObject) : errorFrame(answer, this.#options.redact));
       if (answer instanceof HostFullError) socket.close(1000);
     };
+    let waiting = 0;
     socket.on("message", (data, isBinary) => {
       if (isBinary) socket.close(1003);
-      else last = last.then(() => reply((data as Buffer).toString("utf8")));
+      // A client of this protocol waits for each answer: one that does not would fill the memory.
+      else if (waiting >= mostWaiting) socket.close(1008, "too many messages without an answer");
+      else {
+        waiting++;
+        last = last.then(() => reply((data as Buffer).toString("utf8"))).finally(() => waiting--);
+      }
     });
   }
 

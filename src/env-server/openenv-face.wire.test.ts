@@ -1,6 +1,7 @@
 // What a client of OpenEnv gets of a server of ours, message by message.
 
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { WebSocket } from "ws";
 import { defineEnvironment } from "../environments/index.ts";
 import { type AnsweringSocket, openSocket, parseBaseUrl } from "../http/index.ts";
 import { scriptedUsers } from "../users/index.ts";
@@ -141,6 +142,47 @@ describe("OpenEnvFace", () => {
     expect(await get("/metadata")).toMatchObject({ name: "counter" });
     expect(await get("/tasks")).toMatchObject({ name: "counter", sizes: { test: 2 } });
     expect(server.sessions()).toMatchObject({ active: 0 });
+  });
+
+  it("closes an episode whose client left while it was opened", async () => {
+    let begin = (): void => undefined;
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve;
+    });
+    const slow: EnvServerOptions["source"] = {
+      ...counter,
+      open: async (task, given) => {
+        await begun;
+        return counter.open(task, given);
+      },
+    };
+    const late = await createEnvServer({ ...options, source: slow });
+    try {
+      const socket = new WebSocket(`${late.url.replace("http", "ws")}/ws`);
+      await new Promise((resolve) => socket.once("open", resolve));
+      socket.send('{"type": "reset", "data": {}}');
+      await expect.poll(() => late.sessions().active).toBe(1);
+      socket.terminate();
+      // The server has noticed when a second socket is answered.
+      const { send } = await connect(late);
+      await send("state", {});
+      begin();
+      await expect.poll(() => late.sessions()).toEqual({ opened: 1, closed: 1, active: 0 });
+    } finally {
+      await late.close();
+    }
+  });
+
+  it("ends a socket that does not wait for answers, and its episode", async () => {
+    const socket = new WebSocket(`${server.url.replace("http", "ws")}/ws`);
+    await new Promise((resolve) => socket.once("open", resolve));
+    const closed = new Promise<number>((resolve) => {
+      socket.once("close", resolve);
+    });
+    for (let time = 0; time < 500; time++) socket.send('{"type": "reset", "data": {}}');
+    expect(await closed).toBe(1008);
+    await expect.poll(() => server.sessions().active).toBe(0);
+    expect(server.sessions().opened).toBeLessThan(20);
   });
 
   it("asks for its token before there is a socket", async () => {

@@ -34,6 +34,8 @@ export class OpenEnvSession {
   /** The client has the user: it hears, grades, and gets everything exactly. */
   #isOwn = false;
   #steps = 0;
+  /** The client has gone. */
+  #isEnded = false;
   /** Rewards that steps have had. */
   #given = 0;
 
@@ -72,6 +74,10 @@ export class OpenEnvSession {
     this.#isOwn = data.get("user") === "client";
     const named = task === null ? null : String(task);
     const episode = await this.#host.open({ task: named, seed, hasUser: !this.#isOwn });
+    if (this.#isEnded) {
+      await episode.close();
+      throw new OpenEnvError("SESSION_ERROR", "The session has ended.");
+    }
     this.#episode = episode;
     this.#id = typeof id === "string" ? id : null;
     [this.#steps, this.#given] = [0, 0];
@@ -111,6 +117,16 @@ export class OpenEnvSession {
     if (this.#isOwn) return shown(name, { text, isError }, { reward, done: endsEpisode, info });
     const last = endsEpisode ? await this.#rest(episode) : null;
     return shown(name, { text, isError }, { reward: last === null ? reward : (reward ?? 0) + last, done: endsEpisode });
+  }
+
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /** An episode that is being opened is closed when it is there. */
+  async end(): Promise<void> {
+    this.#isEnded = true;
+    await this.close();
   }
 
   async close(): Promise<void> {
