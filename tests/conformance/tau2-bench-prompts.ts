@@ -18,7 +18,7 @@ import {
   stopToken,
   type Tau2Message,
   type Tau2Task,
-  type Tau2Texts,
+  type Tau2Prompts,
   userPrompt,
   visibleTo,
 } from "#src/environments/tau2-bench/index.ts";
@@ -29,9 +29,9 @@ import { asObject, newWorld, pick, type Played } from "./tau2-bench-worlds.ts";
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /** The sentences, of the records of a folder that show them; empty where none does. */
-export async function textsIn(folder: string): Promise<Tau2Texts> {
-  const found: Record<keyof Tau2Texts, string> = { agent: "", goldAgent: "", soloAgent: "", judge: "" };
-  const kinds: Readonly<Record<string, keyof Tau2Texts>> = {
+export async function textsIn(folder: string): Promise<Tau2Prompts> {
+  const found: Record<keyof Tau2Prompts, string> = { agent: "", goldAgent: "", soloAgent: "", judge: "" };
+  const kinds: Readonly<Record<string, keyof Tau2Prompts>> = {
     agent_system_prompt: "agent",
     gt_agent_prompt: "goldAgent",
     solo_agent_prompt: "soloAgent",
@@ -57,7 +57,7 @@ function messageOf(record: JsonObject, index: number): string {
 const messagesOf = (call: JsonObject): JsonObject[] =>
   (call.get("request") as JsonObject).get("messages") as JsonObject[];
 
-type Told = { readonly record: JsonObject; readonly texts: Tau2Texts };
+type Told = { readonly record: JsonObject; readonly texts: Tau2Prompts };
 
 /** One prompt; `null` for a record of what we do not have. */
 export function playPrompt(data: DomainData, task: Tau2Task | null, { record, texts }: Told): Played | null {

@@ -8,7 +8,7 @@ import {
   type DomainData,
   loadTau2Data,
   type Tau2Task,
-  type Tau2Texts,
+  type Tau2Prompts,
   tau2Domains,
 } from "#src/environments/tau2-bench/index.ts";
 import type { JsonObject, JsonValue } from "#src/python-semantics/json/index.ts";
@@ -141,7 +141,7 @@ class DataFinder {
   readonly #folder: string;
   readonly #options: GoldenSuiteOptions;
   readonly #tasks = new Map<string, Promise<ReadonlyMap<string, Tau2Task>>>();
-  #texts: Promise<Tau2Texts> | null = null;
+  #texts: Promise<Tau2Prompts> | null = null;
 
   constructor(folder: string, options: GoldenSuiteOptions) {
     this.#folder = folder;
@@ -149,7 +149,7 @@ class DataFinder {
   }
 
   /** Upstream's sentences, where the golden files show them. */
-  texts(): Promise<Tau2Texts> {
+  texts(): Promise<Tau2Prompts> {
     return (this.#texts ??= textsIn(this.#folder));
   }
 

@@ -39,7 +39,7 @@ export {
   judgeRequest,
   scenarioText,
   soloAgentPrompt,
-  type Tau2Texts,
+  type Tau2Prompts,
   soloStopTool,
   userPrompt,
   visibleTo,

@@ -6,7 +6,7 @@ import type { Requestor, Tau2Message } from "./messages.ts";
 import type { Tau2Task } from "./tasks.ts";
 
 /** Sentences of upstream that stand in its code. `prepare` takes them out of a checkout. */
-export type Tau2Texts = {
+export type Tau2Prompts = {
   /** Of an agent that talks with a user. */
   readonly agent: string;
   /** Of one that is told the solution. */

@@ -66,7 +66,7 @@ export function isOneOf(element: JsonValue, values: readonly string[]): boolean 
 }
 
 /** `sorted(value)` of what holds texts alone. */
-export function sortedTexts(value: JsonValue): string[] {
+export function sortedStrings(value: JsonValue): string[] {
   return [...(iterate(value) as readonly string[])].sort(compareCodePoints);
 }
 

@@ -6,7 +6,7 @@ import { pythonEquals, pythonStr, roundFloat } from "../../../python-semantics/i
 import { asKey, iterate, lengthOf, objectField, objectsField, textField } from "../../tables/index.ts";
 import { calculateTool, transferTool } from "../common-tools.ts";
 import type { Database } from "../database.ts";
-import { addRounded, countOf, isOneOf, lower, numberOf, requireId, sortedTexts, valueError } from "../python.ts";
+import { addRounded, countOf, isOneOf, lower, numberOf, requireId, sortedStrings, valueError } from "../python.ts";
 import { defineTool, defineToolkit, type Method, ModelResult } from "../toolkit.ts";
 import { address, addressParts, orderPayment } from "./retail-models.ts";
 
@@ -185,8 +185,8 @@ const exchangeItems = defineTool("write", {
     requireBalance(method, rounded ?? 0, "price difference");
     const order = agent.edit("orders", id);
     order.set("status", "exchange requested");
-    order.set("exchange_items", sortedTexts(item_ids));
-    order.set("exchange_new_items", sortedTexts(new_item_ids));
+    order.set("exchange_items", sortedStrings(item_ids));
+    order.set("exchange_new_items", sortedStrings(new_item_ids));
     order.set("exchange_payment_method_id", payment_method_id);
     // Of nothing, the sum is the integer it began with.
     order.set("exchange_price_difference", rounded === null ? 0 : new JsonFloat(rounded));
@@ -297,7 +297,7 @@ const returnItems = defineTool("write", {
     requireItems(record, item_ids, () => "Some item not found");
     const order = agent.edit("orders", id);
     order.set("status", "return requested");
-    order.set("return_items", sortedTexts(item_ids));
+    order.set("return_items", sortedStrings(item_ids));
     order.set("return_payment_method_id", payment_method_id);
     return new ModelResult(order);
   },
