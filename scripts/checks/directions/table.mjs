@@ -76,17 +76,23 @@ export const modules = {
     imports: ["core", "lib", "python-semantics", "environments", "environments/remote"],
     loads: "environments/remote/mcp/mcp-library.ts",
   },
-  // An upstream checkout is Python, read as data by a parser.
+  // Upstream checkouts of benchmarks: Python, read as data by a parser, and the folders that are prepared of them.
+  "environments/checkout": {
+    imports: ["core", "python-semantics"],
+    packages: { "@lezer/python": "environments/checkout/python-source.ts", "@lezer/common": "*" },
+    open: true,
+    isInternal: true,
+  },
   "environments/tau-bench": {
-    imports: ["core", "lib", "python-semantics", "environments/tables"],
-    packages: {
-      "@lezer/python": "environments/tau-bench/checkout/python/python-source.ts",
-      "@lezer/common": "environments/tau-bench/checkout/",
-    },
+    imports: ["core", "lib", "python-semantics", "environments/checkout", "environments/tables"],
+    packages: { "@lezer/common": "environments/tau-bench/checkout/" },
   },
   "environments/tau2-bench": {
-    imports: ["core", "python-semantics", "environments/tables"],
-    packages: { "smol-toml": "environments/tau2-bench/toml.ts" },
+    imports: ["core", "python-semantics", "environments/checkout", "environments/tables"],
+    packages: {
+      "smol-toml": "environments/tau2-bench/toml.ts",
+      "@lezer/common": "environments/tau2-bench/checkout/",
+    },
   },
   // Models behind an API, for simulated users and for agents that are evaluated.
   "chat-models": { imports: ["core", "lib", "python-semantics", "http"], loads: "chat-models/provider-library.ts" },

@@ -9,6 +9,7 @@ import { tokenizerOf } from "../../api/choose-model.ts";
 import { rollout, type RolloutOptions } from "../../api/rollout.ts";
 import { ConfigurationError, type Episode, type Tokenizer } from "../../core/index.ts";
 import { prepareTauBench } from "../../environments/tau-bench/index.ts";
+import { prepareTau2Bench } from "../../environments/tau2-bench/index.ts";
 import { episodeSamples } from "../../rollout/index.ts";
 import { readEpisodes } from "../../store/index.ts";
 import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
@@ -21,12 +22,12 @@ type PrepareFlags = { readonly from?: string; readonly to?: string };
 
 export function prepareCommand(run: RunCommand): Command {
   return new Command("prepare")
-    .summary("make the data of tau-bench ready in a folder")
+    .summary("make the data of tau-bench or tau2-bench ready in a folder")
     .description(
-      "Reads an upstream checkout of tau-bench as data (nothing of it is executed) and writes tables, guidelines, tools, tasks, " +
-        "user prompts and few-shot displays into a folder. Without --from, the pinned commit is cloned with git.",
+      "Reads an upstream checkout of a benchmark as data (nothing of it is executed) and writes databases, guidelines, tools, " +
+        "tasks and prompts into a folder. Without --from, the pinned commit is cloned with git.",
     )
-    .argument("<benchmark>", "tau-bench")
+    .argument("<benchmark>", "tau-bench or tau2-bench")
     .option("--from <checkout>", "folder of an upstream checkout (default: clone the pinned commit)")
     .option("--to <folder>", "folder that is made; must be new or empty")
     .addHelpText(
@@ -34,21 +35,30 @@ export function prepareCommand(run: RunCommand): Command {
       `
 Examples:
   $ npx trainable-agents prepare tau-bench --to ./tau-bench
-  $ npx trainable-agents prepare tau-bench --from ../tau-bench --to ./tau-bench-data`,
+  $ npx trainable-agents prepare tau-bench --from ../tau-bench --to ./tau-bench-data
+  $ npx trainable-agents prepare tau2-bench --from ../tau2-bench --to ./tau2-bench-data`,
     )
     .action(async (benchmark: string, flags: PrepareFlags) => run((context) => prepare(benchmark, flags, context)));
 }
 
+const benchmarks = new Map([
+  ["tau-bench", prepareTauBench],
+  ["tau2-bench", prepareTau2Bench],
+]);
+
 async function prepare(benchmark: string, { from, to }: PrepareFlags, context: CliContext): Promise<number> {
   const { cwd, stdout, stderr, program, cancel, drain } = context;
-  if (benchmark !== "tau-bench") {
-    throw new ConfigurationError(`Cannot prepare "${benchmark}": there is tau-bench; write "prepare tau-bench".`);
+  const prepareBenchmark = benchmarks.get(benchmark);
+  if (prepareBenchmark === undefined) {
+    throw new ConfigurationError(
+      `Cannot prepare "${benchmark}": there are ${[...benchmarks.keys()].join(" and ")}; write "prepare tau-bench".`,
+    );
   }
   if (to === undefined) {
-    throw new ConfigurationError("Cannot prepare tau-bench: no folder is named; give --to <folder>.");
+    throw new ConfigurationError(`Cannot prepare ${benchmark}: no folder is named; give --to <folder>.`);
   }
   const isSaid = sayWhenInterrupted(drain, () => void stderr.write("Interrupted: nothing is kept.\n"));
-  const { folder, files, commit } = await prepareTauBench({
+  const { folder, files, commit } = await prepareBenchmark({
     to: resolve(cwd, to),
     ...(from === undefined ? {} : { from: resolve(cwd, from) }),
     onProgress: (line) => void stderr.write(`${line}\n`),
@@ -58,7 +68,7 @@ async function prepare(benchmark: string, { from, to }: PrepareFlags, context: C
   const shown = relative(cwd, folder) || folder;
   stdout.write(
     `${files.length} files in ${shown}${commit === null ? "" : ` (commit ${commit.slice(0, 12)})`}\n` +
-      `Next: ${program} rollout --env tau-bench/retail --data ${quoted(shown)} --url <server> --model <folder> --user-model <provider/model>\n`,
+      `Next: ${program} rollout --env ${benchmark}/retail --data ${quoted(shown)} --url <server> --model <folder> --user-model <provider/model>\n`,
   );
   return exitCodes.done;
 }

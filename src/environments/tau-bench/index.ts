@@ -2,12 +2,12 @@
 // here; prompts, tables and tasks are read at run time from a folder the user names.
 
 export { callAction, type CallResult, respondName, runTool, type TauAction } from "./tool.ts";
-export { type PreparedTauBench, prepareTauBench, type PrepareTauBenchOptions } from "./checkout/prepare-tau-bench.ts";
+export { prepareTauBench } from "./checkout/prepare-tau-bench.ts";
+export type { PreparedFiles, PreparedFolder, PrepareOptions } from "../checkout/prepare-folder.ts";
 export {
   isTauBenchCheckout,
   loadFewShotDisplays,
   loadUserPrompts,
-  type PreparedFiles,
   type ReadCheckoutOptions,
   readTauBenchCheckout,
 } from "./checkout/read-checkout.ts";

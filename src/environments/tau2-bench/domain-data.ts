@@ -1,6 +1,6 @@
 // A domain's data: immutable and shared by all episodes. Read from a folder with one folder a domain (databases, policies, tasks,
-// splits, tool definitions) and the guidelines of the simulated user, which `prepare tau2-bench` makes of an upstream checkout.
-// Files are read once per process.
+// splits, tool definitions) and the guidelines of the simulated user, which `prepare tau2-bench` makes of an upstream checkout; or
+// from such a checkout, which is read as such a folder in memory. Files are read once per process.
 
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -14,6 +14,8 @@ import { type DatabaseSpec, SharedDatabase } from "./database.ts";
 import type { Domain, DomainSide } from "./domain.ts";
 import { readTasks, type Tau2Task } from "./tasks.ts";
 import { parseToml } from "./toml.ts";
+import { isTau2Checkout, promptsFile, readTau2Checkout } from "./checkout/read-checkout.ts";
+import { readTau2Prompts, type Tau2Texts } from "./prompts.ts";
 import type { WorldParts } from "./world.ts";
 
 export type DomainData = {
@@ -27,7 +29,9 @@ export type DomainData = {
   readonly userTools: readonly Tool[];
   /** What a user simulated by a model is told, without and with tools of its own. */
   readonly userGuidelines: { readonly plain: string; readonly tools: string };
-  /** SHA-256 (hex) of everything above but tasks. */
+  /** What agents and the judge are told; `null`: the folder has no `prompts.json`. */
+  readonly texts: Tau2Texts | null;
+  /** SHA-256 (hex) of databases, policies, tools, guidelines and splits. */
   readonly fingerprint: string;
   /** Names of upstream's splits. */
   readonly splits: readonly string[];
@@ -42,7 +46,7 @@ export function loadDomainData(domain: Domain, folder: string): Promise<DomainDa
   const place = join(resolve(folder), domain.name);
   let loading = loaded.get(place);
   if (loading === undefined) {
-    loading = readDomainData(domain, resolve(folder));
+    loading = openFolder(resolve(folder), domain).then((files) => readDomainData(domain, files));
     loaded.set(place, loading);
     // A folder that was broken may have been repaired when it is requested again.
     loading.catch(() => loaded.delete(place));
@@ -50,17 +54,33 @@ export function loadDomainData(domain: Domain, folder: string): Promise<DomainDa
   return loading;
 }
 
-async function readDomainData(domain: Domain, folder: string): Promise<DomainData> {
+/** A folder of the prepared layout: on disk, or in memory for a checkout. */
+type Folder = {
+  readonly place: string;
+  /** `null`: there is no such file. `path` is within the folder, with `/`. */
+  readonly read: (path: string) => Promise<string | null>;
+};
+
+async function openFolder(place: string, domain: Domain): Promise<Folder> {
+  if (await isTau2Checkout(place)) {
+    const files = await readTau2Checkout(place, { domains: [domain.folder] });
+    return { place, read: async (path) => files.get(path) ?? null };
+  }
+  return { place, read: (path) => readFileIfAny(join(place, path)) };
+}
+
+async function readDomainData(domain: Domain, folder: Folder): Promise<DomainData> {
   const hash = createHash("sha256");
-  const below = (name: string): string => join(folder, domain.folder, name);
-  const text = async (file: string): Promise<string> => {
-    const content = await readText(file);
+  const below = (name: string): string => `${domain.folder}/${name}`;
+  const text = async (path: string): Promise<string> => {
+    const content = (await folder.read(path)) ?? refuseMissing(join(folder.place, path));
     hash.update(`${content.length}\n`).update(content);
     return content;
   };
+  const fileOf = (path: string): string => join(folder.place, path);
   const database = async (side: DomainSide): Promise<SharedDatabase> =>
-    readDatabase(side.database, below(side.file), await text(below(side.file)));
-  const tools = async (name: string): Promise<Tool[]> => readTools(below(name), await text(below(name)));
+    readDatabase(side.database, fileOf(below(side.file)), await text(below(side.file)));
+  const tools = async (name: string): Promise<Tool[]> => readTools(fileOf(below(name)), await text(below(name)));
   const policy = async (files: readonly string[]): Promise<string> =>
     domain.policy.assemble(await Promise.all(files.map((file) => text(below(file)))));
 
@@ -71,12 +91,13 @@ async function readDomainData(domain: Domain, folder: string): Promise<DomainDat
   const soloPolicy = domain.soloRefusal === null ? await policy(domain.policy.soloFiles) : null;
   const agentTools = await tools("tools.json");
   const userTools = domain.user === null ? [] : await tools("user_tools.json");
-  const guidelines = (name: string): Promise<string> => text(join(folder, "user_simulator", `${name}.md`));
+  const guidelines = (name: string): Promise<string> => text(`user_simulator/${name}.md`);
   const plain = await guidelines("simulation_guidelines");
   const withTools = await guidelines("simulation_guidelines_tools");
   const splitsFile = below("split_tasks.json");
-  const splits = parseFile(splitsFile, await text(splitsFile));
-  if (!(splits instanceof Map)) throw broken(splitsFile, "it is no object of splits");
+  const splits = parseFile(fileOf(splitsFile), await text(splitsFile));
+  if (!(splits instanceof Map)) throw broken(fileOf(splitsFile), "it is no object of splits");
+  const prompts = await folder.read(promptsFile);
   return {
     domain,
     world: { agent, user, sync: domain.sync },
@@ -85,6 +106,7 @@ async function readDomainData(domain: Domain, folder: string): Promise<DomainDat
     tools: agentTools,
     userTools,
     userGuidelines: { plain, tools: withTools },
+    texts: prompts === null ? null : readPrompts(fileOf(promptsFile), prompts),
     fingerprint: hash.digest("hex"),
     splits: [...splits.keys()],
     tasks: tasksBySplit(domain, folder, splits),
@@ -92,7 +114,7 @@ async function readDomainData(domain: Domain, folder: string): Promise<DomainDat
 }
 
 /** Tasks of a split, read at its first use: the largest file has 14 MB. */
-function tasksBySplit(domain: Domain, folder: string, splits: JsonObject): DomainData["tasks"] {
+function tasksBySplit(domain: Domain, folder: Folder, splits: JsonObject): DomainData["tasks"] {
   const files = new Map<string, Promise<Tau2Task[]>>();
   return async (split) => {
     const ids = splits.get(split);
@@ -102,16 +124,10 @@ function tasksBySplit(domain: Domain, folder: string, splits: JsonObject): Domai
       );
     }
     const known = new Set(ids);
-    const names = [
-      `tasks_${split}.json`,
-      ...(split === "full" ? [] : ["tasks_base.json"]),
-      "tasks.json",
-      "tasks.json.gz",
-    ];
+    const names = [`tasks_${split}.json`, ...(split === "full" ? [] : ["tasks_base.json"]), "tasks.json", packedTasks];
     for (const name of names) {
-      const file = join(folder, domain.folder, name);
-      let reading = files.get(file);
-      if (reading === undefined) files.set(file, (reading = readTasksFile(file)));
+      let reading = files.get(name);
+      if (reading === undefined) files.set(name, (reading = readTasksFile(folder, `${domain.folder}/${name}`)));
       const tasks = (await reading).filter(({ id }) => known.has(id));
       if (tasks.length === known.size) return tasks;
     }
@@ -121,17 +137,29 @@ function tasksBySplit(domain: Domain, folder: string, splits: JsonObject): Domai
   };
 }
 
+/** What a folder may have in the place of the largest file. */
+const packedTasks = "tasks.json.gz";
+
 /** None where there is no such file. */
-async function readTasksFile(file: string): Promise<Tau2Task[]> {
-  let bytes: Buffer;
+async function readTasksFile(folder: Folder, path: string): Promise<Tau2Task[]> {
+  const file = join(folder.place, path);
+  const content = path.endsWith(".gz") ? await readPacked(file) : await folder.read(path);
+  return content === null ? [] : readTasks(parseFile(file, content), file);
+}
+
+async function readPacked(file: string): Promise<string | null> {
   try {
-    bytes = await readFile(file);
+    return (await promisify(gunzip)(await readFile(file))).toString("utf8");
   } catch (error) {
-    if (error instanceof Error && "code" in error && error.code === "ENOENT") return [];
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
     throw broken(file, messageOf(error));
   }
-  const content = file.endsWith(".gz") ? await promisify(gunzip)(bytes) : bytes;
-  return readTasks(parseFile(file, content.toString("utf8")), file);
+}
+
+function readPrompts(file: string, content: string): Tau2Texts {
+  const texts = readTau2Prompts(parseFile(file, content));
+  if (typeof texts === "string") throw broken(file, texts);
+  return texts;
 }
 
 function readDatabase(spec: DatabaseSpec, file: string, content: string): SharedDatabase {
@@ -153,17 +181,20 @@ function readTools(file: string, content: string): Tool[] {
   }
 }
 
-async function readText(file: string): Promise<string> {
+async function readFileIfAny(file: string): Promise<string | null> {
   try {
     return await readFile(file, "utf8");
   } catch (error) {
-    const reason = error instanceof Error && "code" in error ? String(error.code) : String(error);
-    throw new ConfigurationError(
-      `Cannot read "${file}" for tau2-bench: ${reason === "ENOENT" ? "it does not exist" : reason}; name the folder that ` +
-        '"trainable-agents prepare tau2-bench <checkout> <folder>" made.',
-      { cause: error },
-    );
+    if (error instanceof Error && "code" in error && error.code === "ENOENT") return null;
+    throw broken(file, messageOf(error));
   }
+}
+
+function refuseMissing(file: string): never {
+  throw new ConfigurationError(
+    `Cannot read "${file}" for tau2-bench: it does not exist; name a checkout of the benchmark, or the folder that ` +
+      '"trainable-agents prepare tau2-bench --from <checkout> --to <folder>" made.',
+  );
 }
 
 function parseFile(file: string, content: string): JsonValue {

@@ -9,6 +9,7 @@ import { mockDomain } from "./mock/mock-domain.ts";
 import { retailDomain } from "./retail/retail-domain.ts";
 import { telecomDomain, telecomWorkflowDomain } from "./telecom/telecom-domain.ts";
 
+export { isTau2Checkout, prepareTau2Bench, readTau2Checkout } from "./checkout/read-checkout.ts";
 export { callText, looksLikeCall, parseActionText } from "./action-text.ts";
 export {
   Conversation,

@@ -2,6 +2,7 @@
 // they are put together with policy, scenario and task.
 
 import { pythonRepr, pythonStr } from "../../python-semantics/index.ts";
+import type { JsonValue } from "../../python-semantics/json/index.ts";
 import type { Requestor, Tau2Message } from "./messages.ts";
 import type { Tau2Task } from "./tasks.ts";
 
@@ -16,6 +17,18 @@ export type Tau2Prompts = {
   /** System message of the judge, white space included. */
   readonly judge: string;
 };
+
+/** Out of a file that has them by their names; a string says what is wrong with it. */
+export function readTau2Prompts(value: JsonValue): Tau2Texts | string {
+  if (!(value instanceof Map)) return "it is no object of texts";
+  const texts = { agent: "", goldAgent: "", soloAgent: "", judge: "" };
+  for (const name of Object.keys(texts) as (keyof Tau2Texts)[]) {
+    const text = value.get(name);
+    if (typeof text !== "string") return `it has no text "${name}"`;
+    texts[name] = text;
+  }
+  return texts;
+}
 
 const section = (name: string, content: string): string => `<${name}>\n${content}\n</${name}>`;
 

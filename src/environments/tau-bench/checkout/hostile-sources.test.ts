@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
 import { ConfigurationError } from "../../../core/index.ts";
-import { parsePython, type PythonSource } from "./python/python-source.ts";
+import type { PythonSource } from "../../checkout/python-source.ts";
+import { parseSource } from "./upstream.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
 import { readUserPromptContents } from "./read-user-prompts.ts";
 import { rulesSource, tasksSource, toolListSource, toolSource, userSourceText } from "./small-checkout.test-helper.ts";
@@ -42,7 +43,7 @@ describe("a changed source", () => {
     fc.assert(
       fc.property(fc.array(edit, { minLength: 1, maxLength: 4 }), (edits) => {
         try {
-          read(parsePython("changed.py", change(text, edits)));
+          read(parseSource("changed.py", change(text, edits)));
         } catch (error) {
           expect(error).toBeInstanceOf(ConfigurationError);
           expect(String(error)).toMatch(/Cannot read "changed\.py", line [1-9]\d*: /);
@@ -59,11 +60,11 @@ describe("a changed source", () => {
     for (let length = 0; length < text.trimEnd().length; length += 7) {
       let value: unknown = null;
       try {
-        value = read(parsePython("cut.py", text.slice(0, length)));
+        value = read(parseSource("cut.py", text.slice(0, length)));
       } catch (error) {
         expect(error).toBeInstanceOf(ConfigurationError);
       }
-      if (value !== null) expect(value).toEqual(read(parsePython("whole.py", text)));
+      if (value !== null) expect(value).toEqual(read(parseSource("whole.py", text)));
     }
   });
 
@@ -71,7 +72,7 @@ describe("a changed source", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary", maxLength: 300 }), (text) => {
         for (const [, , read] of readers) {
-          expect(() => read(parsePython("any.py", text))).toThrow(/^Cannot read "any\.py", line [1-9]\d*: /);
+          expect(() => read(parseSource("any.py", text))).toThrow(/^Cannot read "any\.py", line [1-9]\d*: /);
         }
       }),
       { seed: 7, numRuns: 200 },
@@ -79,6 +80,6 @@ describe("a changed source", () => {
   });
 
   it("is refused at once when it is large beyond reason", () => {
-    expect(() => parsePython("large.py", "x".repeat(1_000_001))).toThrow("1000000 is the most");
+    expect(() => parseSource("large.py", "x".repeat(1_000_001))).toThrow("1000000 is the most");
   });
 });

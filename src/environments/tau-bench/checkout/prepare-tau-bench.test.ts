@@ -7,7 +7,8 @@ import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../../../core/index.ts";
 import { prepareTauBench } from "./prepare-tau-bench.ts";
 import { readTauBenchCheckout } from "./read-checkout.ts";
-import { smallCheckout, withFolder } from "./small-checkout.test-helper.ts";
+import { withFolder } from "../../checkout/with-folder.test-helper.ts";
+import { smallCheckout } from "./small-checkout.test-helper.ts";
 
 const run = promisify(execFile);
 

@@ -5,7 +5,8 @@ import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../../../core/index.ts";
 import type { UserPrompts } from "../../../users/index.ts";
 import { isTauBenchCheckout, readTauBenchCheckout, loadFewShotDisplays, loadUserPrompts } from "./read-checkout.ts";
-import { smallCheckout, withFolder } from "./small-checkout.test-helper.ts";
+import { withFolder } from "../../checkout/with-folder.test-helper.ts";
+import { smallCheckout } from "./small-checkout.test-helper.ts";
 
 const withFile = (path: string, content: string | Uint8Array): ReadonlyMap<string, string | Uint8Array> =>
   new Map<string, string | Uint8Array>([...smallCheckout, [path, content]]);

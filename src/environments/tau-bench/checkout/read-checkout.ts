@@ -1,35 +1,40 @@
 // An upstream checkout read as data: the files of the prepared layout, in memory. Tables and guidelines are copied byte for
 // byte; the rest is read out of Python sources without running them. What the files mean to the environment is its loader's.
 
-import { stat, readFile, realpath } from "node:fs/promises";
-import { join, sep } from "node:path";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 
-import { ConfigurationError, messageOf } from "../../../core/index.ts";
+import { ConfigurationError } from "../../../core/index.ts";
+import {
+  cannotRead as cannotReadPlace,
+  codeOf,
+  hasFile,
+  readCheckoutFile as readFileOf,
+  readCheckoutFileIfAny as readFileIfAny,
+} from "../../checkout/checkout-files.ts";
+import type { PreparedFiles, ReadOptions } from "../../checkout/prepare-folder.ts";
+import type { PythonSource } from "../../checkout/python-source.ts";
 import { dumpJson, JsonSyntaxError, parseJson, type JsonValue } from "../../../python-semantics/json/index.ts";
-import { parsePython, type PythonSource } from "./python/python-source.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
 import { readUserPromptContents } from "./read-user-prompts.ts";
-import { checkoutRemedy, codeOf, domainFolder, upstreamDomains, userSource, type UpstreamDomain } from "./upstream.ts";
+import {
+  checkoutRemedy,
+  domainFolder,
+  parseSource,
+  type UpstreamDomain,
+  upstreamDomains,
+  userSource,
+} from "./upstream.ts";
 import { parseUserPrompts, type TauUserPrompts } from "./user-prompts.ts";
 
-/** Path in the prepared layout (with `/`) to the text of the file. */
-export type PreparedFiles = ReadonlyMap<string, string>;
-
-export type ReadCheckoutOptions = {
-  /** Domains that are read. Default: all. */
+export type ReadCheckoutOptions = ReadOptions & {
+  /** Domains that are read. @default all */
   readonly domains?: readonly string[];
-  /** Receives what was found, one line for each domain. Default: reported nowhere. */
-  readonly onProgress?: (line: string) => void;
-  readonly signal?: AbortSignal;
 };
 
 /** Whether a folder looks like a checkout of the upstream repository. A folder that does not exist is none. */
-export async function isTauBenchCheckout(folder: string): Promise<boolean> {
-  try {
-    return (await stat(join(folder, userSource))).isFile();
-  } catch {
-    return false;
-  }
+export function isTauBenchCheckout(folder: string): Promise<boolean> {
+  return hasFile(folder, userSource);
 }
 
 /**
@@ -90,7 +95,7 @@ async function readDomain(folder: string, domain: UpstreamDomain): Promise<Map<s
 }
 
 async function readSource(folder: string, path: string): Promise<PythonSource> {
-  return parsePython(path, await readCheckoutFile(folder, path));
+  return parseSource(path, await readCheckoutFile(folder, path));
 }
 
 const toFile = (value: JsonValue): string => `${dumpJson(value, { indent: 1 })}\n`;
@@ -123,47 +128,13 @@ function parse(text: string, path: string, firstLine: number): JsonValue {
   }
 }
 
-const cannotRead = (place: string, problem: string, cause?: unknown): ConfigurationError =>
-  new ConfigurationError(`Cannot read ${place}: ${problem}; ${checkoutRemedy}.`, { cause });
+const cannotRead = (place: string, problem: string): ConfigurationError =>
+  cannotReadPlace(place, problem, checkoutRemedy);
 
-/** The largest table of upstream has 2.3 MB. */
-const maxBytes = 64_000_000;
+const readCheckoutFile = (folder: string, path: string): Promise<string> => readFileOf(folder, path, checkoutRemedy);
 
-/** Throws a `ConfigurationError` that names the file and says what is wrong with it. */
-async function readCheckoutFile(folder: string, path: string): Promise<string> {
-  const text = await readCheckoutFileIfAny(folder, path);
-  if (text === null) throw cannotRead(`"${path}" of the checkout "${folder}"`, "there is no such file");
-  return text;
-}
-
-/** `null` when there is no such file; otherwise as {@link readCheckoutFile}. */
-export async function readCheckoutFileIfAny(folder: string, path: string): Promise<string | null> {
-  const refuse = (problem: string, cause?: unknown): ConfigurationError =>
-    cannotRead(`"${path}" of the checkout "${folder}"`, problem, cause);
-  let bytes: Uint8Array;
-  try {
-    const root = await realpath(folder);
-    const file = await realpath(join(root, path));
-    if (!file.startsWith(root.endsWith(sep) ? root : root + sep)) {
-      throw refuse("it is a link that leads out of the checkout");
-    }
-    const stats = await stat(file);
-    if (!stats.isFile()) throw refuse("it is no file");
-    if (stats.size > maxBytes) throw refuse(`it has ${stats.size} bytes, ${maxBytes} is the most`);
-    bytes = await readFile(file);
-  } catch (error) {
-    if (error instanceof ConfigurationError) throw error;
-    const code = codeOf(error);
-    if (code === "ENOENT" || code === "ENOTDIR") return null;
-    throw refuse(messageOf(error), error);
-  }
-  try {
-    // The byte order mark stays, so that a copy has the same bytes.
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch (error) {
-    throw refuse("its bytes are no UTF-8", error);
-  }
-}
+const readCheckoutFileIfAny = (folder: string, path: string): Promise<string | null> =>
+  readFileIfAny(folder, path, checkoutRemedy);
 
 /** Upstream's prompts for simulated users; `null` when the folder has none. Throws a `ConfigurationError` when they are damaged. */
 export async function loadUserPrompts(folder: string): Promise<TauUserPrompts | null> {

@@ -2,13 +2,14 @@ import { describe, expect, it } from "vitest";
 
 import { ConfigurationError } from "../../../core/index.ts";
 import { dumpJson, type JsonValue } from "../../../python-semantics/json/index.ts";
-import { parsePython, type PythonSource } from "./python/python-source.ts";
+import type { PythonSource } from "../../checkout/python-source.ts";
+import { parseSource } from "./upstream.ts";
 import { readRules, readTasks, readToolList, readToolSchema } from "./read-sources.ts";
 import { readUserPromptContents } from "./read-user-prompts.ts";
 import { rulesSource, tasksSource, toolListSource, toolSource, userSourceText } from "./small-checkout.test-helper.ts";
 import { parseUserPrompts } from "./user-prompts.ts";
 
-const source = (text: string): PythonSource => parsePython("source.py", text);
+const source = (text: string): PythonSource => parseSource("source.py", text);
 
 /** Each change of a source, with what is said about it. */
 function refuses(read: (text: string) => unknown, original: string, changes: readonly (readonly string[])[]): void {

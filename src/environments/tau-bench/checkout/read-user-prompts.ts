@@ -4,8 +4,8 @@
 import type { SyntaxNode } from "@lezer/common";
 
 import type { JsonObject } from "../../../python-semantics/json/index.ts";
-import { childrenOf, problemAt, quote, textOf, type PythonSource } from "./python/python-source.ts";
-import { readItems, readLiteral } from "./python/read-literal.ts";
+import { childrenOf, problemAt, quote, textOf, type PythonSource } from "../../checkout/python-source.ts";
+import { readItems, readLiteral } from "../../checkout/read-literal.ts";
 import {
   findBinding,
   isDescription,
@@ -13,8 +13,8 @@ import {
   readScope,
   statementsOf,
   type Scope,
-} from "./python/read-scope.ts";
-import { readTemplate, type Template, type TemplateNames } from "./python/read-template.ts";
+} from "../../checkout/read-scope.ts";
+import { readTemplate, type Template, type TemplateNames } from "../../checkout/read-template.ts";
 import { formatTemplate } from "./user-prompts.ts";
 
 const userClasses = [

@@ -8,7 +8,8 @@ import { describe, expect, it } from "vitest";
 import { sharedFolder } from "../../../../tests/conformance/shared-folder.ts";
 import { ConfigurationError } from "../../../core/index.ts";
 import { createRandom } from "../../../lib/random.ts";
-import { parsePython, type PythonSource } from "./python/python-source.ts";
+import type { PythonSource } from "../../checkout/python-source.ts";
+import { parseSource } from "./upstream.ts";
 import { readTauBenchCheckout, loadFewShotDisplays, loadUserPrompts } from "./read-checkout.ts";
 import { readTasks } from "./read-sources.ts";
 import { readUserPromptContents } from "./read-user-prompts.ts";
@@ -69,7 +70,7 @@ describe.skipIf(shared === null)("a real checkout (skipped without TAU_BENCH_CHE
         const at = random.integer(text.length);
         const changed = text.slice(0, at) + random.pick(pieces) + text.slice(at + random.integer(4));
         try {
-          read(parsePython(path, changed));
+          read(parseSource(path, changed));
         } catch (error) {
           expect(error).toBeInstanceOf(ConfigurationError);
           expect(String(error)).toContain(`"${path}", line `);

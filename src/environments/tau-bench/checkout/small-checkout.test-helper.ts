@@ -1,10 +1,6 @@
 // A checkout in small, in our own words: the same kinds of files and statements as upstream's, two domains of one or two
 // tools and tasks. Not a copy of anything upstream says.
 
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-
 export const tasksSource = `from tau_bench.types import Action, Task
 
 TASKS_TEST = [
@@ -153,20 +149,3 @@ export const smallCheckout: ReadonlyMap<string, string> = new Map([
   ["tau_bench/envs/user.py", userSourceText],
   ["few_shot_data/MockRetailDomainEnv-few_shot.jsonl", displays],
 ]);
-
-/** Writes files into a new temporary folder, which is removed after `use`. */
-export async function withFolder<T>(
-  files: ReadonlyMap<string, string | Uint8Array>,
-  use: (folder: string) => Promise<T>,
-): Promise<T> {
-  const folder = await mkdtemp(join(tmpdir(), "small-checkout-"));
-  try {
-    for (const [path, content] of files) {
-      await mkdir(dirname(join(folder, path)), { recursive: true });
-      await writeFile(join(folder, path), content);
-    }
-    return await use(folder);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}

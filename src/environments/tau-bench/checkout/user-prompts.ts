@@ -4,7 +4,7 @@
 
 import { ConfigurationError } from "../../../core/index.ts";
 import { JsonSyntaxError, parseJson, type JsonValue } from "../../../python-semantics/json/index.ts";
-import type { Template } from "./python/read-template.ts";
+import type { Template } from "../../checkout/read-template.ts";
 
 export function formatTemplate(template: Template): string {
   return template

@@ -80,6 +80,8 @@ function readStatement(source: PythonSource, statement: SyntaxNode): (readonly [
       return [];
     case "ExpressionStatement":
       return isDescription(statement) ? [] : null;
+    case "IfStatement":
+      return isMainBlock(source, statement) ? [] : null;
     case "ImportStatement":
       return readImport(source, statement);
     case "AssignStatement":
@@ -100,6 +102,13 @@ function readStatement(source: PythonSource, statement: SyntaxNode): (readonly [
 export function isDescription(statement: SyntaxNode): boolean {
   const [text, ...rest] = childrenOf(statement);
   return statement.name === "ExpressionStatement" && text?.name === "String" && rest.length === 0;
+}
+
+/** `if __name__ == "__main__":` alone, whose body does not run where a module is imported. */
+function isMainBlock(source: PythonSource, statement: SyntaxNode): boolean {
+  const [, condition, body, ...rest] = childrenOf(statement);
+  if (condition === undefined || body?.name !== "Body" || rest.length > 0) return false;
+  return /^__name__ *== *(?:"__main__"|'__main__')$/.test(textOf(source, condition));
 }
 
 function readDefinition(

@@ -3,8 +3,8 @@
 
 import type { SyntaxNode } from "@lezer/common";
 
-import { numberOf, numberValue, PythonComplex, pythonNegate } from "../../../../python-semantics/index.ts";
-import type { JsonObject, JsonValue } from "../../../../python-semantics/json/index.ts";
+import { numberOf, numberValue, PythonComplex, pythonNegate } from "../../python-semantics/index.ts";
+import type { JsonObject, JsonValue } from "../../python-semantics/json/index.ts";
 import { childrenOf, problemAt, quote, readPython, textOf, type PythonSource, splitAtCommas } from "./python-source.ts";
 import { maxDepth, noNames, readTemplate } from "./read-template.ts";
 

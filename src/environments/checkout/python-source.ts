@@ -5,13 +5,14 @@
 import type { SyntaxNode } from "@lezer/common";
 import { parser } from "@lezer/python";
 
-import { ConfigurationError } from "../../../../core/index.ts";
-import { PythonError } from "../../../../python-semantics/index.ts";
-import { checkoutRemedy } from "../upstream.ts";
+import { ConfigurationError } from "../../core/index.ts";
+import { PythonError } from "../../python-semantics/index.ts";
 
 export type PythonSource = {
   /** Path within the checkout, for messages. */
   readonly file: string;
+  /** What to do about a source that cannot be read, as the end of a sentence. */
+  readonly remedy: string;
   /** With line feeds alone, as Python reads it. */
   readonly text: string;
   readonly top: SyntaxNode;
@@ -22,17 +23,17 @@ const maxCharacters = 1_000_000;
 
 const strictParser = parser.configure({ strict: true });
 
-/** Throws a `ConfigurationError` that names file and line when the text is no Python. */
-export function parsePython(file: string, content: string): PythonSource {
+/** Throws a `ConfigurationError` that names file and line, and ends with the remedy, when the text is no Python. */
+export function parsePython(file: string, content: string, remedy: string): PythonSource {
   // The byte order mark is Python's to skip; the parser would read it as part of a name.
   const text = (content.startsWith("\ufeff") ? content.slice(1) : content)
     .replaceAll("\r\n", "\n")
     .replaceAll("\r", "\n");
   if (text.length > maxCharacters) {
-    throw problemAt({ file, text }, 0, `the file has ${text.length} characters, ${maxCharacters} is the most`);
+    throw problemAt({ file, text, remedy }, 0, `the file has ${text.length} characters, ${maxCharacters} is the most`);
   }
   const nul = text.indexOf("\0");
-  if (nul >= 0) throw problemAt({ file, text }, nul, "there is a null character");
+  if (nul >= 0) throw problemAt({ file, text, remedy }, nul, "there is a null character");
   const parse = strictParser.startParse(text);
   for (;;) {
     let tree: ReturnType<typeof parse.advance>;
@@ -40,21 +41,21 @@ export function parsePython(file: string, content: string): PythonSource {
       tree = parse.advance();
     } catch (error) {
       if (!(error instanceof SyntaxError)) throw error;
-      throw problemAt({ file, text }, parse.parsedPos, "this is not Python, or it is nested too deeply");
+      throw problemAt({ file, text, remedy }, parse.parsedPos, "this is not Python, or it is nested too deeply");
     }
-    if (tree !== null) return { file, text, top: tree.topNode };
+    if (tree !== null) return { file, text, remedy, top: tree.topNode };
   }
 }
 
 /** An error about one place of a source: `problem` is what stands there, without a full stop. */
 export function problemAt(
-  source: Pick<PythonSource, "file" | "text">,
+  source: Pick<PythonSource, "file" | "text" | "remedy">,
   place: SyntaxNode | number,
   problem: string,
 ): ConfigurationError {
   const position = typeof place === "number" ? place : place.from;
   const line = source.text.slice(0, position).split("\n").length;
-  return new ConfigurationError(`Cannot read "${source.file}", line ${line}: ${problem}; ${checkoutRemedy}.`);
+  return new ConfigurationError(`Cannot read "${source.file}", line ${line}: ${problem}; ${source.remedy}.`);
 }
 
 /** The children that mean something: comments may stand anywhere. */

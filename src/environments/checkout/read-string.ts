@@ -4,7 +4,7 @@
 
 import type { SyntaxNode } from "@lezer/common";
 
-import { unescapeString } from "../../../../python-semantics/index.ts";
+import { unescapeString } from "../../python-semantics/index.ts";
 import { childrenOf, problemAt, quote, textOf, readPython, type PythonSource } from "./python-source.ts";
 
 /** What a string is made of: text, and names to be replaced by values. */

@@ -1,0 +1,129 @@
+// An upstream checkout of τ²-bench read as data: the files of the prepared layout, in memory. Databases, policies, tasks and guidelines
+// are copied byte for byte; tools and the sentences for models are read out of Python sources without running them.
+
+import { ConfigurationError } from "../../../core/index.ts";
+import {
+  dumpJson,
+  type JsonObject,
+  JsonSyntaxError,
+  type JsonValue,
+  parseJson,
+} from "../../../python-semantics/json/index.ts";
+import { cannotRead, hasFile, readCheckoutFile, readCheckoutFileIfAny } from "../../checkout/checkout-files.ts";
+import {
+  type PreparedFiles,
+  type PreparedFolder,
+  prepareFolder,
+  type PrepareOptions,
+  type ReadOptions,
+} from "../../checkout/prepare-folder.ts";
+import { Modules } from "./python-modules.ts";
+import { readInstructions } from "./read-instructions.ts";
+import { readTools } from "./read-tools.ts";
+import {
+  agentSource,
+  checkoutRemedy,
+  guidelineFiles,
+  judgeSource,
+  parseSource,
+  upstream,
+  upstreamDomains,
+  type UpstreamDomain,
+} from "./upstream.ts";
+
+/** The sentences for models, in the prepared layout; a folder prepared by other means may lack it. */
+export const promptsFile = "prompts.json";
+
+/** Makes the prepared layout of τ²-bench in a folder; as {@link prepareFolder}. */
+export function prepareTau2Bench(options: PrepareOptions): Promise<PreparedFolder> {
+  return prepareFolder(options, { pinned: upstream, read: readTau2Checkout });
+}
+
+/** Whether a folder looks like a checkout of the upstream repository. A folder that does not exist is none. */
+export function isTau2Checkout(folder: string): Promise<boolean> {
+  return hasFile(folder, agentSource);
+}
+
+export type ReadTau2Options = ReadOptions & {
+  /** Domains that are read. @default all */
+  readonly domains?: readonly string[];
+};
+
+/**
+ * Every file of the prepared layout, out of a checkout. Nothing of it is executed. Throws a `ConfigurationError` that names the
+ * file (and in a Python source the line) which is missing or says something unknown.
+ */
+export async function readTau2Checkout(folder: string, options: ReadTau2Options = {}): Promise<PreparedFiles> {
+  if (!(await isTau2Checkout(folder))) {
+    throw new ConfigurationError(
+      `Cannot read τ²-bench from "${folder}": it has no file "${agentSource}", a checkout of the upstream repository is ` +
+        `expected; name another folder, or ${checkoutRemedy}.`,
+    );
+  }
+  const files = new Map<string, string>();
+  const modules = new Modules((path) => readCheckoutFile(folder, path, checkoutRemedy));
+  for (const domain of upstreamDomains) {
+    if (options.domains !== undefined && !options.domains.includes(domain.name)) continue;
+    options.signal?.throwIfAborted();
+    const read = await readDomain(folder, domain, modules);
+    for (const [name, text] of read) files.set(`${domain.name}/${name}`, text);
+    options.onProgress?.(`Read ${domain.name}: ${[...read.keys()].join(", ")}.`);
+  }
+  for (const name of guidelineFiles) {
+    const text = await readCheckoutFile(folder, `data/tau2/user_simulator/${name}`, checkoutRemedy);
+    files.set(`user_simulator/${name}`, text);
+  }
+  const source = async (path: string) => parseSource(path, await readCheckoutFile(folder, path, checkoutRemedy));
+  const texts = readInstructions(await source(agentSource), await source(judgeSource));
+  files.set(promptsFile, toFile(new Map(Object.entries(texts))));
+  return files;
+}
+
+async function readDomain(folder: string, domain: UpstreamDomain, modules: Modules): Promise<Map<string, string>> {
+  const { name, agent, user } = domain;
+  const files = new Map<string, string>();
+  const place = `data/tau2/domains/${name}`;
+  for (const file of domain.files) files.set(file, await readCheckoutFile(folder, `${place}/${file}`, checkoutRemedy));
+  for (const file of domain.optionalFiles) {
+    const text = await readCheckoutFileIfAny(folder, `${place}/${file}`, checkoutRemedy);
+    if (text !== null) files.set(file, text);
+  }
+  if (name === "telecom") {
+    files.set(
+      "tasks_base.json",
+      tasksOfSplit("base", { place, tasks: files.get("tasks.json")!, splits: files.get("split_tasks.json")! }),
+    );
+  }
+  const tools = async ({ module, className }: UpstreamDomain["agent"]) =>
+    toFile(await readTools(modules, `src/tau2/domains/${name}/${module}.py`, className));
+  files.set("tools.json", await tools(agent));
+  if (user !== null) files.set("user_tools.json", await tools(user));
+  return files;
+}
+
+/** A file of the tasks that are played most, so that nobody needs to read the largest for them. */
+function tasksOfSplit(
+  split: string,
+  { place, tasks, splits }: { readonly place: string; readonly tasks: string; readonly splits: string },
+): string {
+  const all = parse(`${place}/tasks.json`, tasks);
+  const list = all instanceof Map ? all.get("tasks") : all;
+  const named = parse(`${place}/split_tasks.json`, splits);
+  const ids = named instanceof Map ? named.get(split) : null;
+  if (!Array.isArray(list)) throw cannotRead(`"${place}/tasks.json"`, "it is no list of tasks", checkoutRemedy);
+  if (!Array.isArray(ids))
+    throw cannotRead(`"${place}/split_tasks.json"`, `there is no split "${split}"`, checkoutRemedy);
+  const known = new Set(ids);
+  return toFile(list.filter((task) => task instanceof Map && known.has(task.get("id") ?? null)));
+}
+
+function parse(path: string, text: string): JsonValue {
+  try {
+    return parseJson(text);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    throw cannotRead(`"${path}"`, `it is no JSON (${error.pythonMessage})`, checkoutRemedy);
+  }
+}
+
+const toFile = (value: JsonValue | JsonObject): string => `${dumpJson(value, { indent: 1 })}\n`;

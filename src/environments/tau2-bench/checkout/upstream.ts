@@ -1,0 +1,77 @@
+// Where upstream keeps what we read of τ²-bench, as a table. Not a reader. Paths are those of the pinned commit; a checkout of
+// another commit is read as long as its files still say the same kind of thing.
+
+import type { Upstream } from "../../checkout/clone-upstream.ts";
+import { parsePython, type PythonSource } from "../../checkout/python-source.ts";
+
+/** The commit whose sources the readers are known to understand, and the one that is cloned. */
+const commit = "a2c024725189473d2d7cea3a5cfdbcc67478e41f";
+
+export const upstream: Upstream = {
+  title: "τ²-bench",
+  url: "https://github.com/sierra-research/tau2-bench.git",
+  commit,
+  git: "git",
+};
+
+/** What to do about a source that cannot be read, as the end of a sentence. */
+export const checkoutRemedy = `take the sources of commit ${commit.slice(0, 12)}`;
+
+/** A source of upstream, by its path within the checkout. */
+export const parseSource = (file: string, content: string): PythonSource => parsePython(file, content, checkoutRemedy);
+
+type Toolkit = { readonly module: string; readonly className: string };
+
+export type UpstreamDomain = {
+  readonly name: string;
+  /** Copied byte for byte. */
+  readonly files: readonly string[];
+  /** Copied where they are there. */
+  readonly optionalFiles: readonly string[];
+  readonly agent: Toolkit;
+  readonly user: Toolkit | null;
+};
+
+const toolkit = (module: string, className: string): Toolkit => ({ module, className });
+
+export const upstreamDomains: readonly UpstreamDomain[] = [
+  {
+    name: "mock",
+    files: ["db.json", "user_db.json", "policy.md", "policy_solo.md", "tasks.json", "split_tasks.json"],
+    optionalFiles: [],
+    agent: toolkit("tools", "MockTools"),
+    user: toolkit("user_tools", "MockUserTools"),
+  },
+  {
+    name: "retail",
+    files: ["db.json", "policy.md", "tasks.json", "split_tasks.json"],
+    optionalFiles: [],
+    agent: toolkit("tools", "RetailTools"),
+    user: null,
+  },
+  {
+    name: "airline",
+    files: ["db.json", "policy.md", "tasks.json", "split_tasks.json"],
+    optionalFiles: [],
+    agent: toolkit("tools", "AirlineTools"),
+    user: null,
+  },
+  {
+    name: "telecom",
+    files: [
+      ...["db.toml", "user_db.toml", "main_policy.md", "main_policy_solo.md", "tech_support_manual.md"],
+      ...["tech_support_workflow.md", "tech_support_workflow_solo.md", "tasks.json", "split_tasks.json"],
+    ],
+    optionalFiles: ["tasks_small.json"],
+    agent: toolkit("tools", "TelecomTools"),
+    user: toolkit("user_tools", "TelecomUserTools"),
+  },
+];
+
+/** What upstream's agents are told. Its presence is what makes a folder a checkout. */
+export const agentSource = "src/tau2/agent/llm_agent.py";
+
+export const judgeSource = "src/tau2/evaluator/evaluator_nl_assertions.py";
+
+/** What a user simulated by a model is told; copied byte for byte. */
+export const guidelineFiles: readonly string[] = ["simulation_guidelines.md", "simulation_guidelines_tools.md"];
