@@ -29,13 +29,23 @@ function toolsOf(changed: ReadonlyMap<string, string>): Promise<unknown> {
   return readTools(new Modules(read), toolsPath, "MockTools");
 }
 
+type WrittenTool = {
+  readonly function: {
+    readonly name: string;
+    readonly description: string;
+    readonly parameters: {
+      readonly $defs?: Readonly<Record<string, unknown>>;
+      readonly properties: Readonly<Record<string, unknown>>;
+    };
+  };
+};
+
 describe("readTools()", () => {
   it("makes schemas of signatures, docstrings and models, as the reference's libraries do", async () => {
-    const tools = JSON.parse(
-      (await withFolder(smallCheckout, (folder) => readTau2Checkout(folder))).get("mock/tools.json")!,
-    );
-    expect(tools.map((tool: { function: { name: string } }) => tool.function.name)).toEqual(["mend", "look", "lock"]);
-    const [mend, look, lock] = tools;
+    const written = (await withFolder(smallCheckout, (folder) => readTau2Checkout(folder))).get("mock/tools.json")!;
+    const tools = JSON.parse(written) as WrittenTool[];
+    expect(tools.map((tool) => tool.function.name)).toEqual(["mend", "look", "lock"]);
+    const [mend, look, lock] = tools as [WrittenTool, WrittenTool, WrittenTool];
     expect(mend.function.description).toBe("Mends wheels.\n\nTwice, if need be.\n\nNote:\n    Bring the wheels.");
     expect(mend.function.parameters).toEqual({
       $defs: {
@@ -75,12 +85,12 @@ describe("readTools()", () => {
     expect(Object.keys(mend.function.parameters)).toEqual(["$defs", "properties", "required", "title", "type"]);
     expect(look.function).toEqual({ name: "look", description: "look", parameters: { properties: {}, title: "parameters", type: "object" } }); // prettier-ignore
     expect(lock.function.description).toBe("Locks.");
-    expect(lock.function.parameters.properties.size).toEqual({
+    expect(lock.function.parameters.properties["size"]).toEqual({
       anyOf: [{ $ref: "#/$defs/Size" }, { type: "string" }],
       default: "l",
       title: "Size",
     });
-    expect(lock.function.parameters.$defs.Closed).toEqual({
+    expect(lock.function.parameters.$defs?.["Closed"]).toEqual({
       additionalProperties: false,
       description: "Takes nothing else.",
       properties: {
