@@ -15,7 +15,7 @@ import type { Domain, DomainSide } from "./domain.ts";
 import { readTasks, type Tau2Task } from "./tasks.ts";
 import { parseToml } from "./toml.ts";
 import { isTau2Checkout, promptsFile, readTau2Checkout } from "./checkout/read-checkout.ts";
-import { readTau2Prompts, type Tau2Texts } from "./prompts.ts";
+import { readTau2Prompts, type Tau2Prompts } from "./prompts.ts";
 import type { WorldParts } from "./world.ts";
 
 export type DomainData = {
@@ -30,7 +30,7 @@ export type DomainData = {
   /** What a user simulated by a model is told, without and with tools of its own. */
   readonly userGuidelines: { readonly plain: string; readonly tools: string };
   /** What agents and the judge are told; `null`: the folder has no `prompts.json`. */
-  readonly texts: Tau2Texts | null;
+  readonly texts: Tau2Prompts | null;
   /** SHA-256 (hex) of databases, policies, tools, guidelines and splits. */
   readonly fingerprint: string;
   /** Names of upstream's splits. */
@@ -156,7 +156,7 @@ async function readPacked(file: string): Promise<string | null> {
   }
 }
 
-function readPrompts(file: string, content: string): Tau2Texts {
+function readPrompts(file: string, content: string): Tau2Prompts {
   const texts = readTau2Prompts(parseFile(file, content));
   if (typeof texts === "string") throw broken(file, texts);
   return texts;

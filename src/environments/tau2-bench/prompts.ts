@@ -19,10 +19,10 @@ export type Tau2Prompts = {
 };
 
 /** Out of a file that has them by their names; a string says what is wrong with it. */
-export function readTau2Prompts(value: JsonValue): Tau2Texts | string {
+export function readTau2Prompts(value: JsonValue): Tau2Prompts | string {
   if (!(value instanceof Map)) return "it is no object of texts";
   const texts = { agent: "", goldAgent: "", soloAgent: "", judge: "" };
-  for (const name of Object.keys(texts) as (keyof Tau2Texts)[]) {
+  for (const name of Object.keys(texts) as (keyof Tau2Prompts)[]) {
     const text = value.get(name);
     if (typeof text !== "string") return `it has no text "${name}"`;
     texts[name] = text;

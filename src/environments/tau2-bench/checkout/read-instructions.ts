@@ -7,10 +7,10 @@ import { pythonStrip } from "../../../python-semantics/index.ts";
 import { childrenOf, problemAt, type PythonSource, textOf } from "../../checkout/python-source.ts";
 import { readText } from "../../checkout/read-literal.ts";
 import { findBinding, readAssignment, readScope } from "../../checkout/read-scope.ts";
-import type { Tau2Texts } from "../prompts.ts";
+import type { Tau2Prompts } from "../prompts.ts";
 
 /** Throws a `ConfigurationError` that names file and line for a text that is not simply written. */
-export function readInstructions(agent: PythonSource, judge: PythonSource): Tau2Texts {
+export function readInstructions(agent: PythonSource, judge: PythonSource): Tau2Prompts {
   const instruction = (name: string): string => {
     const { value } = findBinding(agent, readScope(agent, agent.top), name, "assignment");
     return readStripped(agent, value);
