@@ -2,7 +2,8 @@
 // environment: see `environments/`. It knows no model, no user simulator and no tokens.
 
 import type { JsonObject } from "../python-semantics/json/value.ts";
-import type { Tool } from "./message.ts";
+import type { Message, Tool } from "./message.ts";
+import type { UserLine } from "./user-line.ts";
 import type { Ranking, Rubric } from "./rubric.ts";
 
 /** Something the user can tell on request. A user who does not know says so in `answers`, or tells what else helps. */
@@ -138,11 +139,46 @@ export type EnvironmentCallOptions = {
   readonly signal: AbortSignal;
 };
 
+/** Of a call of the agent. */
+export type AgentCallOptions = EnvironmentCallOptions & {
+  /** The action that the call is of. @default it is the action's only one, without a text beside it */
+  readonly action?: {
+    /** Which of its calls this is, from 0; only those that are carried out count. */
+    readonly call: number;
+    readonly calls: number;
+    /** What the policy said beside its calls; nobody answers it. */
+    readonly text: string;
+  };
+};
+
+/** What came of a line of the user. */
+export type UserOutcome = {
+  /** Of its calls, in order. */
+  readonly results: readonly ToolResult[];
+  /** True when the conversation is over with it. */
+  readonly endsEpisode: boolean;
+};
+
+/** The side of a simulated user that acts in the world itself. */
+export interface UserSide {
+  /** System message of a user simulated by a model: who it is, what it wants, how it behaves. */
+  readonly prompt: string;
+  /** Tools of the user; none: it only talks. */
+  readonly tools: readonly Tool[];
+  /** What the user has seen before its first line, from its own side: the agent is "user" in it. */
+  readonly history: readonly Message[];
+  /** Takes a line: words are noted, calls carried out in order. A bad call is a result, not a rejection. */
+  act(line: UserLine, options?: EnvironmentCallOptions): UserOutcome | Promise<UserOutcome>;
+}
+
 /** Of an environment that is opened. */
 export type OpenOptions = EnvironmentCallOptions & {
   /** The environment's own randomness derives from it. Equal for equal episodes of a run. */
   readonly seed: number;
 };
+
+/** What an environment says of an utterance that it heard. */
+export type Heard = void | { readonly endsEpisode: boolean };
 
 /**
  * The world of one episode: its state, its tools, its reward. Single use.
@@ -165,9 +201,19 @@ export interface Environment {
    * line. @default null
    */
   readonly opening?: string | null;
-  call(call: EnvironmentCall, options?: EnvironmentCallOptions): ToolResult | Promise<ToolResult>;
-  /** The agent's utterance to the user, recorded because rewards may depend on what was said. */
-  hear(utterance: string, options?: EnvironmentCallOptions): void | Promise<void>;
+  /**
+   * The conversation as it stands when the episode begins, as the policy has seen it: prompt, never trained. It is the user's turn
+   * after it. @default nothing was said
+   */
+  readonly history?: readonly Message[];
+  /** What the simulated user can do in it; every line of the user passes through it. @default users only talk */
+  readonly userSide?: UserSide | null;
+  call(call: EnvironmentCall, options?: AgentCallOptions): ToolResult | Promise<ToolResult>;
+  /**
+   * The agent's utterance to the user, recorded because rewards may depend on what was said. What it returns says whether the
+   * episode ends with it; nothing: it continues.
+   */
+  hear(utterance: string, options?: EnvironmentCallOptions): Heard | Promise<Heard>;
   /** Grades the state as it is. Idempotent. Whether a truncated episode can earn a reward is the domain's decision. */
   grade(ending: Ending, options?: EnvironmentCallOptions): Grade | Promise<Grade>;
   /** Digest of the state (hex), for comparing replays. May be slow. */

@@ -3,7 +3,7 @@
 import type { JsonObject } from "../python-semantics/json/value.ts";
 import type { ActionProblem, Decision } from "./agent.ts";
 import type { EngineUsage } from "./engine.ts";
-import type { Grade, ToolResult, Task } from "./environment.ts";
+import type { Grade, ToolResult, Task, UserOutcome } from "./environment.ts";
 import type { Attempt, Failure, Outcome, StopReason } from "./failure.ts";
 import type { Judgement } from "./judge.ts";
 import type { Message } from "./message.ts";
@@ -18,6 +18,8 @@ import type { ModelUsage, UserLine } from "./user.ts";
 export type EpisodeEvent =
   | { readonly type: "episode-start"; readonly episodeId: string; readonly taskId: string; readonly seed: number }
   | { readonly type: "user-line"; readonly line: UserLine; readonly durationMs: number }
+  /** What came of the line before, in a world in which users act, too. */
+  | { readonly type: "user-outcome"; readonly outcome: UserOutcome; readonly durationMs: number }
   | {
       readonly type: "turn";
       readonly turn: Turn;

@@ -1,37 +1,9 @@
 // The simulated user as a contract. Its lines are never trained; what they cost is counted. Implementations: `users/`.
 
-import type { Task } from "./environment.ts";
+import type { Task, ToolResult, UserSide } from "./environment.ts";
+import type { UserLine } from "./user-line.ts";
 
-/** What calls of a model behind an API cost: of simulated users, of evaluated agents. */
-export type ModelUsage = {
-  /** Model calls made, retries and checks included; 0 where no model was called. */
-  readonly modelCalls: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  /** In US dollars; `null` when the price is not known. */
-  readonly cost: number | null;
-};
-
-/** No calls, no cost. */
-export const freeUsage: ModelUsage = Object.freeze({ modelCalls: 0, inputTokens: 0, outputTokens: 0, cost: 0 });
-
-/** One unknown price makes the sum unknown. */
-export function addUsage(left: ModelUsage, right: ModelUsage): ModelUsage {
-  return {
-    modelCalls: left.modelCalls + right.modelCalls,
-    inputTokens: left.inputTokens + right.inputTokens,
-    outputTokens: left.outputTokens + right.outputTokens,
-    cost: left.cost === null || right.cost === null ? null : left.cost + right.cost,
-  };
-}
-
-/** A line of the simulated user. A hang-up may carry a last utterance; the policy never answers it. */
-export type UserLine = {
-  readonly type: "words" | "hang-up";
-  readonly text: string;
-  /** Of this line, retries and checks included. */
-  readonly usage: ModelUsage;
-};
+export { addUsage, freeUsage, type ModelUsage, type UserCall, type UserLine } from "./user-line.ts";
 
 /**
  * Plays the counterpart of the agent in one episode; its tokens are never trained.
@@ -40,14 +12,28 @@ export type UserLine = {
  * calls arrive one at a time, `open` first.
  */
 export interface UserSimulator {
-  /** The first utterance. `opening`: the text that the environment itself begins with, for users that only pass it on. */
-  open(options?: { readonly signal?: AbortSignal; readonly opening?: string | null }): Promise<UserLine>;
+  /** The first line. `opening`: the text that the environment itself begins with, for users that only pass it on. */
+  open(options?: UserCallOptions & { readonly opening?: string | null }): Promise<UserLine>;
   /** The answer to the agent's utterance. */
-  reply(utterance: string, options?: { readonly signal?: AbortSignal }): Promise<UserLine>;
+  reply(utterance: string, options?: UserCallOptions): Promise<UserLine>;
+  /** What it does after its calls were carried out: their results, in order. Needed of users whose lines are calls. */
+  observe?(results: readonly ToolResult[], options?: UserCallOptions): Promise<UserLine>;
 }
 
-/** A line of the user, and the utterance of the agent that it answered; `null` for the first line. */
-export type SpokenLine = { readonly heard: string | null; readonly line: UserLine };
+/** Of a call of a user. */
+export type UserCallOptions = {
+  readonly signal?: AbortSignal;
+  /** What the user can do in the environment besides talking; a user that has no use for it talks. The same in every call. */
+  readonly side?: UserSide | null;
+};
+
+/** A line of the user, and the utterance of the agent that it answered; `null` for the first line, and after calls. */
+export type SpokenLine = {
+  readonly heard: string | null;
+  readonly line: UserLine;
+  /** What its calls before this line were answered. @default it follows no calls */
+  readonly results?: readonly ToolResult[];
+};
 
 /** Makes the user of an episode. Throws a `ConfigurationError` when it cannot take the task, naming the users that can. */
 export interface UserSource {

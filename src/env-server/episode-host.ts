@@ -215,7 +215,10 @@ export class HostedEpisode {
   }
 
   hear(text: string): Promise<void> {
-    return this.#inOrder(async (signal) => this.environment.hear(text, { signal }));
+    return this.#inOrder(async (signal) => {
+      const heard = await this.environment.hear(text, { signal });
+      this.isOver ||= heard?.endsEpisode ?? false;
+    });
   }
 
   /** What the user answers. */

@@ -93,7 +93,18 @@ export function viewEvent(event: EpisodeEvent): EventView {
     case "episode-start":
       return { type, episode_id: event.episodeId, task_id: event.taskId };
     case "user-line":
-      return { type, line: event.line.type, text: event.line.text, duration_ms: event.durationMs };
+      return {
+        ...{ type, line: event.line.type, text: event.line.text },
+        ...(event.line.calls === undefined
+          ? {}
+          : { calls: event.line.calls.map(({ name, arguments: given }) => ({ name, arguments: toPlain(given) })) }),
+        duration_ms: event.durationMs,
+      };
+    case "user-outcome": {
+      const { results, endsEpisode } = event.outcome;
+      const shown = results.map(({ text, isError }) => ({ text, is_error: isError }));
+      return { type, results: shown, ends_episode: endsEpisode, duration_ms: event.durationMs };
+    }
     case "turn":
       return {
         type,

@@ -23,7 +23,9 @@ import {
   type ToolCall,
   type ToolResult,
   type Turn,
+  type UserCall,
   type UserLine,
+  type UserOutcome,
   type WeightSpan,
   actionProblemCodes,
   boundaries,
@@ -154,9 +156,13 @@ const usage = record<ModelUsage>("ModelUsage", {
 });
 
 const userLine = record<UserLine>("UserLine", {
-  type: oneOf<UserLine["type"]>(["words", "hang-up"]),
+  type: oneOf<UserLine["type"]>(["words", "hang-up", "calls"]),
   text,
   usage,
+  calls: [
+    optional(list(record<UserCall>("UserCall", { id: text, name: text, arguments: jsonObject }))),
+    "of a line of type calls",
+  ],
 });
 
 const action = record<ParsedAction>("ParsedAction", {
@@ -214,21 +220,27 @@ type Exchange = Extract<EpisodeEvent, { readonly type: "exchange" }>;
 const attempts = list(attempt);
 const durationMs = number;
 
+const toolResult = record<ToolResult>("ToolResult", {
+  text: [text, "as the policy reads it"],
+  isError: boolean,
+  endsEpisode: boolean,
+  info: jsonObject,
+  reward: [optional(nullable(number)), "of this call, in environments that reward each"],
+});
+
 const otherEvents = {
   "episode-start": { episodeId: text, taskId: text, seed: number },
   "user-line": { line: userLine, durationMs },
+  "user-outcome": {
+    outcome: record<UserOutcome>("UserOutcome", { results: list(toolResult), endsEpisode: boolean }),
+    durationMs,
+  },
   "agent-reply": { turn: number, attempts, usage, durationMs },
   decision: { turn: number, action, decision },
   "tool-result": {
     turn: number,
     call: [optional(number), "which of several calls of the turn"],
-    result: record<ToolResult>("ToolResult", {
-      text: [text, "as the policy reads it"],
-      isError: boolean,
-      endsEpisode: boolean,
-      info: jsonObject,
-      reward: [optional(nullable(number)), "of this call, in environments that reward each"],
-    }),
+    result: toolResult,
     cutFrom: [nullable(number), "characters of the whole text, where it was cut"],
     durationMs,
   },

@@ -88,6 +88,7 @@ export function factsOf(event: EpisodeEvent): EventFacts | null {
     case "decision":
     case "restart":
     case "close-failure":
+    case "user-outcome":
     case "episode-end":
       return null;
     default:

@@ -130,6 +130,7 @@ export function createRunMetrics(): RunMetrics {
           for (const { code } of event.action.problems) problems.inc({ code });
           return;
         case "close-failure":
+        case "user-outcome":
         case "agent-reply":
         case "restart":
         case "session":

@@ -17,7 +17,7 @@ import {
 } from "../core/index.ts";
 import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
 import { mentions } from "../lib/text.ts";
-import { orderedUser, rehearsedUser } from "./conversation.ts";
+import { orderedUser, rehearsedUser, utteranceIn } from "./conversation.ts";
 
 const phrases = {
   yes: ["Yes, please.", "Yes.", "Yes, go ahead.", "Yes, I confirm."],
@@ -39,7 +39,7 @@ export function agendaUser(): UserSource {
       );
     }
     const user = new AgendaUser(task, task.agenda, seed);
-    return orderedUser("agenda", async (heard) => user.answer(heard));
+    return orderedUser("agenda", async (heard) => user.answer(utteranceIn(heard)));
   };
   return {
     name: "agenda",

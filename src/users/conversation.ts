@@ -7,7 +7,16 @@ import {
   type ModelFailureCode,
   splitThinking,
 } from "../chat-models/index.ts";
-import { AttributedError, type ModelUsage, type SpokenLine, type UserLine, type UserSimulator } from "../core/index.ts";
+import {
+  AttributedError,
+  type ModelUsage,
+  type SpokenLine,
+  type ToolResult,
+  type UserLine,
+  type UserSide,
+  type UserSimulator,
+} from "../core/index.ts";
+import { isSameValue } from "../python-semantics/json/is-same-value.ts";
 
 export const stopMarker = "###STOP###";
 
@@ -16,28 +25,39 @@ export function lineFrom(text: string, usage: ModelUsage): UserLine {
   return { type: text.includes(stopMarker) ? "hang-up" : "words", text, usage };
 }
 
-/** The answer to the agent's utterance; `heard` is `null` for the first line, and only then there may be an `opening`. */
-export type Answer = (
-  heard: string | null,
-  signal: AbortSignal | undefined,
-  opening: string | null,
-) => Promise<UserLine>;
+/** What a line answers: an utterance of the agent, or the results of the user's own calls; `null` for the first line. */
+export type HeardByUser = string | readonly ToolResult[] | null;
+
+/** Where a user is. `opening`: of the first line alone. */
+export type Surroundings = { readonly opening: string | null; readonly side: UserSide | null };
+
+/** The next line. */
+export type Answer = (heard: HeardByUser, signal: AbortSignal | undefined, where: Surroundings) => Promise<UserLine>;
+
+/** The utterance that a user answers who has no tools: nothing else is ever shown to it. */
+export function utteranceIn(heard: HeardByUser): string | null {
+  if (heard === null || typeof heard === "string") return heard;
+  throw new TypeError("Cannot show results of calls to a user that makes none.");
+}
 
 /** A user whose lines come from one function. */
 export function userFrom(answer: Answer): UserSimulator {
   return {
-    open: (options) => answer(null, options?.signal, options?.opening ?? null),
-    reply: (utterance, options) => answer(utterance, options?.signal, null),
+    open: ({ signal, opening = null, side = null } = {}) => answer(null, signal, { opening, side }),
+    reply: (utterance, { signal, side = null } = {}) => answer(utterance, signal, { opening: null, side }),
+    observe: (results, { signal, side = null } = {}) => answer(results, signal, { opening: null, side }),
   };
 }
 
 export function askUser(
   user: UserSimulator,
-  ...[heard, signal, opening]: Partial<Parameters<Answer>>
+  ...[heard, signal, where]: Partial<Parameters<Answer>>
 ): Promise<UserLine> {
-  const options = signal === undefined ? {} : { signal };
+  const options = { ...(signal === undefined ? {} : { signal }), ...(where === undefined ? {} : { side: where.side }) };
   if (typeof heard === "string") return user.reply(heard, options);
-  return user.open(opening === undefined ? options : { ...options, opening });
+  if (heard === null || heard === undefined) return user.open({ ...options, ...where });
+  if (user.observe !== undefined) return user.observe(heard, options);
+  return Promise.reject(new TypeError("Cannot show a user what its calls were answered: it has no observe()."));
 }
 
 /**
@@ -47,8 +67,9 @@ export function askUser(
  */
 export function orderedUser(name: string, answer: Answer, state: "new" | "open" = "new"): UserSimulator {
   let current: "new" | "answering" | "open" | "hung up" | "failed" = state;
-  return userFrom(async (heard, signal, opening) => {
-    const [call, expected] = heard === null ? ["open", "new"] : ["reply", "open"];
+  return userFrom(async (heard, signal, where) => {
+    const [call, expected] =
+      heard === null ? ["open", "new"] : [typeof heard === "string" ? "reply" : "observe", "open"];
     if (current !== expected) {
       throw new Error(
         `Cannot call ${call}() of user "${name}": its conversation is "${current}", "${expected}" is expected; ` +
@@ -57,7 +78,7 @@ export function orderedUser(name: string, answer: Answer, state: "new" | "open" 
     }
     current = "answering";
     try {
-      const line = await answer(heard, signal, opening);
+      const line = await answer(heard, signal, where);
       current = line.type === "hang-up" ? "hung up" : "open";
       return line;
     } catch (error) {
@@ -73,10 +94,10 @@ export function orderedUser(name: string, answer: Answer, state: "new" | "open" 
  */
 export function rehearsedUser(user: UserSimulator, spoken: readonly SpokenLine[]): UserSimulator {
   let rehearsal: Promise<void> | null = null;
-  const rehearse = async (): Promise<void> => {
-    for (const [index, { heard, line }] of spoken.entries()) {
-      const again = await askUser(user, heard);
-      if (again.type === line.type && again.text === line.text) continue;
+  const rehearse = async (where: Surroundings): Promise<void> => {
+    for (const [index, { heard, line, results }] of spoken.entries()) {
+      const again = await askUser(user, results ?? heard, undefined, where);
+      if (again.type === line.type && again.text === line.text && isSameValue(again.calls, line.calls)) continue;
       throw userFailure(
         "replay-mismatch",
         `Cannot resume the conversation of the user: line ${index} is ${JSON.stringify(again.text)}, it has said ` +
@@ -84,10 +105,10 @@ export function rehearsedUser(user: UserSimulator, spoken: readonly SpokenLine[]
       );
     }
   };
-  return userFrom(async (heard, signal, opening) => {
+  return userFrom(async (heard, signal, where) => {
     // A user that has spoken has opened; the user itself says what is wrong with a second opening.
-    if (heard !== null) await (rehearsal ??= rehearse());
-    return askUser(user, heard, signal, opening);
+    if (heard !== null) await (rehearsal ??= rehearse(where));
+    return askUser(user, heard, signal, where);
   });
 }
 

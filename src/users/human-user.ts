@@ -14,7 +14,7 @@ import {
   type UserSource,
 } from "../core/index.ts";
 import { createSemaphore } from "../lib/limits.ts";
-import { type Answer, cancelledFailure, lineFrom, orderedUser, stopMarker } from "./conversation.ts";
+import { type Answer, cancelledFailure, lineFrom, orderedUser, stopMarker, utteranceIn } from "./conversation.ts";
 
 export type HumanUserOptions = {
   /** Where lines come from. Default: stdin, which must then be a terminal. */
@@ -62,7 +62,8 @@ export function humanUser(options: HumanUserOptions = {}): UserSource {
     for (const { heard, line } of spoken) {
       earlier += `${heard === null ? "" : agentSays(task, heard)}you (${task.id})> ${line.text}\n`;
     }
-    const answer: Answer = async (heard, signal) => {
+    const answer: Answer = async (said, signal) => {
+      const heard = utteranceIn(said);
       const shown = `${earlier}${heard === null ? "" : agentSays(task, heard)}`;
       earlier = "";
       try {

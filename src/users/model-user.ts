@@ -11,7 +11,8 @@ import {
   UsageMeter,
 } from "../chat-models/index.ts";
 import { ConfigurationError, type SpokenLine, type Task, type UserSimulator, type UserSource } from "../core/index.ts";
-import { type Answer, lineFrom, orderedUser } from "./conversation.ts";
+import { ActingConversation } from "./acting-conversation.ts";
+import { type Answer, lineFrom, orderedUser, utteranceIn } from "./conversation.ts";
 import { ownPrompts, type UserPrompts } from "./prompts.ts";
 import {
   type Conversation,
@@ -70,7 +71,13 @@ function modelUser(strategyOf: (compat: UserCompat) => UserStrategy, options: Mo
       if (heard !== null) messages.push({ role: "user", content: heard });
       messages.push({ role: "assistant", content: strategy.asRemembered(line.text) });
     }
-    const answer: Answer = async (heard, signal) => {
+    let acting: ActingConversation | null = null;
+    const answer: Answer = async (said, signal, { side }) => {
+      if (side !== null) {
+        acting ??= new ActingConversation(caller, { side, spoken });
+        return acting.next(said, signal);
+      }
+      const heard = utteranceIn(said);
       const meter = new UsageMeter();
       const ask: Conversation["ask"] = (request, read) =>
         caller.ask(request, ({ text }) => read(text), { signal, meter: meter.add });

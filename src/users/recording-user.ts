@@ -13,7 +13,17 @@ import {
   type Task,
   type UserSimulator,
 } from "../core/index.ts";
-import { askUser, cancelledFailure, orderedUser, rehearsedUser, userFailure, userFrom } from "./conversation.ts";
+import { isSameValue } from "../python-semantics/json/is-same-value.ts";
+import { dumpJson, type JsonObject, parseJson } from "../python-semantics/json/index.ts";
+import {
+  askUser,
+  cancelledFailure,
+  type HeardByUser,
+  orderedUser,
+  rehearsedUser,
+  userFailure,
+  userFrom,
+} from "./conversation.ts";
 
 /** Is handed each exchange as it happens and awaited before the line is passed on. A rejection fails the line. */
 export type ExchangeSink = (exchange: UserExchange) => void | Promise<void>;
@@ -26,18 +36,20 @@ export function recordingUser(source: UserSource, sink: ExchangeSink): UserSourc
     const take = takes.get(key) ?? 0;
     takes.set(key, take + 1);
     let index = said;
-    return userFrom(async (heard, signal, opening) => {
+    return userFrom(async (heard, signal, where) => {
       const store = async (answer: UserExchange["answer"]): Promise<void> =>
-        sink({ taskId: task.id, seed, take, index: index++, words: heard, answer });
+        sink({ taskId: task.id, seed, take, index: index++, words: recordedWords(heard), answer });
       let line: UserLine;
       try {
-        line = await askUser(user, heard, signal, opening);
+        line = await askUser(user, heard, signal, where);
       } catch (error) {
         // A cancellation is ours, not the user's: a replay must not cancel.
         if (!signal?.aborted) await store({ type: "failure", failure: attribute(error, "user").failure });
         throw error;
       }
-      await store({ type: "line", line });
+      const { calls, ...rest } = line;
+      const told = calls?.map((call) => ({ ...call, arguments: dumpJson(call.arguments) }));
+      await store({ type: "line", line: told === undefined ? rest : { ...rest, calls: told } });
       return line;
     });
   };
@@ -68,7 +80,14 @@ const usage = z.object({
   outputTokens: z.number(),
   cost: z.number().nullable(),
 });
-const line = z.object({ type: z.enum(["words", "hang-up"]), text: z.string(), usage });
+/** Arguments as JSON text: numbers keep their kind. */
+const call = z.object({ id: z.string(), name: z.string(), arguments: z.string() });
+const line = z.object({
+  type: z.enum(["words", "hang-up", "calls"]),
+  text: z.string(),
+  usage,
+  calls: z.array(call).optional(),
+});
 
 const userExchange = z
   .object({
@@ -78,8 +97,8 @@ const userExchange = z
     take: z.number(),
     /** Place in the conversation; 0 is the first line. */
     index: z.number(),
-    /** What the agent said; `null` for the first line. */
-    words: z.string().nullable(),
+    /** What the agent said, or what the user's own calls were answered; `null` for the first line. */
+    words: z.union([z.string(), z.array(z.string())]).nullable(),
     answer: z.union([
       z.object({ type: z.literal("line"), line }).readonly(),
       z.object({ type: z.literal("failure"), failure }).readonly(),
@@ -131,11 +150,11 @@ export function replayingUser(exchanges: readonly UserExchange[]): UserSource {
     return orderedUser("replay", async (heard, signal) => {
       if (signal?.aborted) throw cancelledFailure(`replay the user of task "${task.id}"`, signal);
       const exchange = recorded[index];
-      if (exchange === undefined || exchange.words !== heard) {
-        throw mismatch(`line ${index} of task "${task.id}"`, heard, exchange);
+      if (exchange === undefined || !isSameValue(exchange.words, recordedWords(heard))) {
+        throw mismatch(`line ${index} of task "${task.id}"`, recordedWords(heard), exchange);
       }
       index++;
-      if (exchange.answer.type === "line") return exchange.answer.line;
+      if (exchange.answer.type === "line") return lineOf(exchange.answer.line);
       throw new AttributedError(exchange.answer.failure);
     });
   };
@@ -146,7 +165,16 @@ export function replayingUser(exchanges: readonly UserExchange[]): UserSource {
   };
 }
 
-function mismatch(where: string, heard: string | null, exchange: UserExchange | undefined): AttributedError {
+function recordedWords(heard: HeardByUser): UserExchange["words"] {
+  return heard === null || typeof heard === "string" ? heard : heard.map(({ text }) => text);
+}
+
+function lineOf({ calls, ...rest }: z.infer<typeof line>): UserLine {
+  if (calls === undefined) return rest;
+  return { ...rest, calls: calls.map((one) => ({ ...one, arguments: parseJson(one.arguments) as JsonObject })) };
+}
+
+function mismatch(where: string, heard: UserExchange["words"], exchange: UserExchange | undefined): AttributedError {
   const recorded =
     exchange === undefined ? "the conversation was over" : `the agent said ${JSON.stringify(exchange.words)}`;
   return userFailure(

@@ -4,6 +4,7 @@
 import { freeUsage, type UserLine, type UserSimulator, type UserSource } from "../core/index.ts";
 import {
   cancelledFailure,
+  type HeardByUser,
   lineFrom,
   orderedUser,
   rehearsedUser,
@@ -30,11 +31,11 @@ export function scriptedUser(steps: readonly UserStep[]): ScriptedUser {
   const unexpected: string[] = [];
   let played = 0;
   const user = orderedUser("scripted", async (utterance, signal) => {
-    if (utterance !== null) heard.push(utterance);
+    if (typeof utterance === "string") heard.push(utterance);
     if (signal?.aborted) throw cancelledFailure("ask the scripted user", signal);
     const step = steps[played];
     if (step === undefined) {
-      const call = utterance === null ? "open()" : `reply ${heard.length} (${JSON.stringify(utterance)})`;
+      const call = utterance === null ? "open()" : `reply ${heard.length} (${shownHeard(utterance)})`;
       const message = `Cannot answer ${call} as user "scripted": all ${steps.length} lines are said; give it one more line.`;
       unexpected.push(message);
       throw new Error(message);
@@ -57,6 +58,10 @@ export function scriptedUser(steps: readonly UserStep[]): ScriptedUser {
       }
     },
   };
+}
+
+function shownHeard(heard: HeardByUser): string {
+  return JSON.stringify(typeof heard === "string" ? heard : heard?.map(({ text }) => text));
 }
 
 export interface ScriptedUserSource extends UserSource {

@@ -31,7 +31,7 @@ export function taskUser(options: TaskUserOptions = {}): UserSource {
     let reminded = Math.max(0, spoken.length - 1);
     return orderedUser(
       "task",
-      async (heard, _signal, opening) => {
+      async (heard, _signal, { opening }) => {
         if (heard === null) return { type: "words", text: opening ?? firstLine(task), usage: freeUsage };
         if (reminded++ < reminders) return { type: "words", text: reminder, usage: freeUsage };
         return { type: "hang-up", text: "", usage: freeUsage };

@@ -2,6 +2,7 @@
 // episode's events, so it shows what happened and not what the policy was shown.
 
 import type { Decision, Episode, EpisodeEvent } from "../../core/index.ts";
+import { dumpJson } from "../../python-semantics/json/index.ts";
 import { type Colours, printable, shorten } from "./terminal-text.ts";
 
 /** `textLength`: characters of a text that are shown. */
@@ -31,8 +32,17 @@ function eventLines(event: EpisodeEvent, view: View): string[] {
   switch (event.type) {
     case "user-line": {
       const label = event.line.type === "hang-up" ? "user hangs up" : "user";
+      const calls = (event.line.calls ?? []).flatMap(({ name, arguments: given }) =>
+        labelled(colours.cyan("user calls"), `${name} ${dumpJson(given)}`, view),
+      );
+      if (calls.length > 0)
+        return [...(event.line.text === "" ? [] : labelled(colours.dim("beside"), event.line.text, view)), ...calls];
       return event.line.text === "" ? [colours.cyan(label)] : labelled(colours.cyan(label), event.line.text, view);
     }
+    case "user-outcome":
+      return event.outcome.results.flatMap(({ text, isError }) =>
+        labelled(isError ? colours.red("error") : colours.dim("result for the user"), text, view),
+      );
     case "decision":
       return decisionLines(event.action.reasoning, event.decision, view);
     case "tool-result": {

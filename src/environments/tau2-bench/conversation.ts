@@ -3,9 +3,9 @@
 
 import { PythonError } from "../../python-semantics/index.ts";
 import type { TerminationReason } from "./evaluate.ts";
-import type { Requestor, SpokenMessage, Tau2Message, ToolMessage } from "./messages.ts";
+import type { Requestor, SpokenMessage, Tau2Message, ToolCall, ToolMessage } from "./messages.ts";
 import type { Tau2Task } from "./tasks.ts";
-import type { Tau2World } from "./world.ts";
+import type { Tau2World, ToolAnswer } from "./world.ts";
 
 export type ConversationOptions = {
   /** Messages and rounds of calls before it is cut off. @default 100 */
@@ -52,6 +52,9 @@ export class Conversation {
   #state: ConversationState;
   #steps = 0;
   #errors = 0;
+  /** A message of the agent whose calls are coming. */
+  #open: { readonly message: SpokenMessage; readonly toolCalls: ToolCall[]; readonly results: ToolMessage[] } | null =
+    null;
 
   /** Brings the world to where the task begins. Throws a `PythonError` where the reference raises. */
   constructor(world: Tau2World, task: Tau2Task, options: ConversationOptions = {}) {
@@ -116,6 +119,46 @@ export class Conversation {
     return reason === null ? this.#carryOut(message) : this.#end(reason);
   }
 
+  /**
+   * One of the calls of a message of the agent, which come one at a time: as `say` with all of them. `calls`: how many there are;
+   * `call`: which this is, from 0. The answer is that of the world even where it is the last thing that happens.
+   */
+  callAsAgent(
+    call: ToolCall,
+    { call: index, calls, text }: { readonly call: number; readonly calls: number; readonly text: string },
+  ): ToolAnswer {
+    if (index === 0) {
+      const toolCalls: ToolCall[] = [];
+      this.#open = {
+        message: { role: "assistant", content: text === "" ? null : text, toolCalls },
+        toolCalls,
+        results: [],
+      };
+      const isFirst = this.#state.type === "turn" && this.#state.handed === null;
+      this.#messages.push(this.#open.message);
+      if (!isFirst) this.#steps++;
+      this.#world.sync();
+    }
+    if (this.#open === null) throw new Error("Cannot take a call in the middle of a message that has not begun.");
+    this.#open.toolCalls.push(call);
+    const result = this.#answer(call);
+    this.#open.results.push(result);
+    const answer = { content: result.content ?? "", isError: result.isError };
+    if (index < calls - 1) return answer;
+    const { results } = this.#open;
+    this.#open = null;
+    this.#finishCalls("assistant", results);
+    return answer;
+  }
+
+  #answer(call: ToolCall): ToolMessage {
+    const { content, isError } = this.#world.answer(call);
+    if (isError) this.#errors++;
+    const result: ToolMessage = { role: "tool", id: call.id, content, requestor: call.requestor, isError };
+    this.#messages.push(result);
+    return result;
+  }
+
   #resumed(last: Tau2Message): ConversationState {
     if (last.role === "system") {
       throw new PythonError(
@@ -131,17 +174,15 @@ export class Conversation {
   }
 
   #carryOut(message: SpokenMessage): ConversationState {
-    const calls = message.toolCalls ?? [];
-    const results = calls.map((call): ToolMessage => {
-      const { content, isError } = this.#world.answer(call);
-      if (isError) this.#errors++;
-      return { role: "tool", id: call.id, content, requestor: call.requestor, isError };
-    });
-    this.#messages.push(...results);
+    const results = (message.toolCalls ?? []).map((call) => this.#answer(call));
     if (results.length === 0) throw new PythonError("IndexError", "list index out of range");
+    return this.#finishCalls(message.role, results);
+  }
+
+  #finishCalls(speaker: Requestor, results: readonly ToolMessage[]): ConversationState {
     this.#steps++;
     this.#world.sync();
-    return this.#advance({ speaker: message.role, handed: results }, { reason: null, isFirst: false });
+    return this.#advance({ speaker, handed: results }, { reason: null, isFirst: false });
   }
 
   /** The limits hold for those that were about to stop, too. */

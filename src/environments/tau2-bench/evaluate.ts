@@ -70,8 +70,8 @@ export type EvaluationOptions = {
   readonly isSolo?: boolean;
   /** @default "all" */
   readonly type?: EvaluationType;
-  /** Asked where the task has assertions in words that count. @default none: such a task is refused */
-  readonly judge?: Judge;
+  /** Asked where the task has assertions in words that count; `null`: those are left out. @default none: such a task is refused */
+  readonly judge?: Judge | null;
   /** Whether a replayed call that answers otherwise than recorded raises; not for files of older versions. @default true */
   readonly isStrict?: boolean;
 };
@@ -111,7 +111,8 @@ export async function evaluate(
   if (type === "communicate") return evaluateCommunication(criteria, messages);
   if (type === "nl_assertions") return evaluateWords(criteria, messages, options.judge);
   const ignoresBasis = type.endsWith("ignore_basis");
-  const hasWords = type.includes("nl_assertions") || (!ignoresBasis && criteria.rewardBasis.includes("NL_ASSERTION"));
+  const isNamed = type.includes("nl_assertions") || (!ignoresBasis && criteria.rewardBasis.includes("NL_ASSERTION"));
+  const hasWords = isNamed && options.judge !== null;
   const env = evaluateWorld(
     data,
     { task, criteria },
@@ -238,13 +239,13 @@ function evaluateCommunication({ communicated }: EvaluationCriteria, messages: r
 async function evaluateWords(
   { judged }: EvaluationCriteria,
   messages: readonly Tau2Message[],
-  judge: Judge | undefined,
+  judge: Judge | null | undefined,
 ): Promise<RewardInfo> {
   if (judged === null || judged.length === 0) {
     const info = { note: "No nl_assertions to evaluate" };
     return { ...nothing, breakdown: { NL_ASSERTION: 1 }, verdicts: [], info };
   }
-  if (judge === undefined) {
+  if (judge === undefined || judge === null) {
     throw new PythonError("ValueError", "the task is graded by assertions in words, and there is no judge for them");
   }
   const verdicts = await judge(messages, judged);

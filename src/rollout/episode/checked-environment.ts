@@ -4,15 +4,19 @@
 
 import type {
   Agenda,
+  AgentCallOptions,
   Ending,
   Environment,
   EnvironmentCall,
   EnvironmentCallOptions,
   EnvironmentSource,
   Grade,
+  Heard,
   OpenOptions,
   ToolResult,
   Task,
+  UserOutcome,
+  UserSide,
 } from "../../core/environment.ts";
 import {
   AttributedError,
@@ -22,8 +26,8 @@ import {
   faultAt,
   messageOf,
 } from "../../core/failure.ts";
-import type { Tool } from "../../core/message.ts";
-import type { UserLine } from "../../core/user.ts";
+import type { Message, Tool } from "../../core/message.ts";
+import type { UserCall, UserLine } from "../../core/user-line.ts";
 import { cloneJson } from "../../python-semantics/json/value.ts";
 import { fromForeign } from "../../python-semantics/json/plain.ts";
 import { JsonFloat, type JsonObject } from "../../python-semantics/json/value.ts";
@@ -78,6 +82,8 @@ export class CheckedEnvironment implements Environment {
   readonly tools: readonly Tool[];
   readonly info: JsonObject;
   readonly opening: string | null;
+  readonly history: readonly Message[];
+  readonly userSide: UserSide | null;
   readonly #environment: Environment;
   #isClosed = false;
 
@@ -95,23 +101,22 @@ export class CheckedEnvironment implements Environment {
     this.info = readInfo(environment.info);
     const { opening = null } = environment;
     this.opening = opening === null ? null : string(opening, "opening");
+    this.history = readHistory(environment.history ?? [], "history");
+    this.userSide = environment.userSide == null ? null : checkedSide(environment.userSide);
   }
 
-  call(
-    { name, arguments: given }: EnvironmentCall,
-    options?: EnvironmentCallOptions,
-  ): ToolResult | Promise<ToolResult> {
+  call({ name, arguments: given }: EnvironmentCall, options?: AgentCallOptions): ToolResult | Promise<ToolResult> {
     // Changes that the environment makes to its arguments are not recorded.
     const call = { name, arguments: cloneJson(given) };
     return crossing("environment", `carry out "${name}"`, () => this.#environment.call(call, options), readToolResult);
   }
 
-  hear(utterance: string, options?: EnvironmentCallOptions): void | Promise<void> {
+  hear(utterance: string, options?: EnvironmentCallOptions): Heard | Promise<Heard> {
     return crossing(
       "environment",
       "pass on the utterance",
       () => this.#environment.hear(utterance, options),
-      () => undefined,
+      readHeard,
     );
   }
 
@@ -259,10 +264,83 @@ function readTools(value: unknown): readonly Tool[] {
   });
 }
 
+function checkedSide(value: unknown): UserSide {
+  const side = record(value, "userSide") as Partial<UserSide>;
+  if (typeof side.act !== "function") throw misfit("userSide.act", "a function", side.act);
+  return {
+    prompt: string(side.prompt, "userSide.prompt"),
+    tools: readTools(side.tools),
+    history: readHistory(side.history, "userSide.history"),
+    act: (line, options) =>
+      crossing(
+        "environment",
+        "take the line of the user",
+        () => (value as UserSide).act(structuredCall(line), options),
+        (outcome) => readOutcome(outcome, line),
+      ),
+  };
+}
+
+/** Changes that the environment makes to arguments are not recorded. */
+function structuredCall(line: UserLine): UserLine {
+  if (line.calls === undefined) return line;
+  return { ...line, calls: line.calls.map((call) => ({ ...call, arguments: cloneJson(call.arguments) })) };
+}
+
+function readOutcome(value: unknown, { calls = [] }: UserLine): UserOutcome {
+  const { results, endsEpisode } = record(value, "the outcome of a line");
+  if (!Array.isArray(results) || results.length !== calls.length) {
+    throw misfit("results", `a list with ${calls.length} of them, one for each call,`, results);
+  }
+  return { results: results.map(readToolResult), endsEpisode: boolean(endsEpisode, "endsEpisode") };
+}
+
+function readHeard(value: unknown): Heard {
+  if (value === undefined) return undefined;
+  return { endsEpisode: boolean(record(value, "what was heard")["endsEpisode"], "endsEpisode") };
+}
+
+/** Messages of a conversation so far; the system's own is not among them. */
+function readHistory(value: unknown, name: string): readonly Message[] {
+  if (!Array.isArray(value)) throw misfit(name, "a list", value);
+  return Array.from(value, (given: unknown, index): Message => {
+    const place = `${name}[${index}]`;
+    const { role, content, reasoning = null, toolCalls = [], name: tool, callId = null } = record(given, place);
+    const text = string(content, `${place}.content`);
+    if (role === "user") return { role, content: text };
+    const idOf = (id: unknown): string | null => (id === null ? null : string(id, `${place}.callId`));
+    if (role === "tool") return { role, content: text, name: string(tool, `${place}.name`), callId: idOf(callId) };
+    if (role !== "assistant") throw misfit(`${place}.role`, '"user", "assistant" or "tool"', role);
+    if (!Array.isArray(toolCalls)) throw misfit(`${place}.toolCalls`, "a list", toolCalls);
+    return {
+      role,
+      content: text,
+      reasoning: reasoning === null ? null : string(reasoning, `${place}.reasoning`),
+      toolCalls: toolCalls.map((call: unknown) => {
+        const { id, name: called, argumentsText } = record(call, `a call of ${place}`);
+        return {
+          id: string(id, `${place}: id`),
+          name: string(called, `${place}: name`),
+          argumentsText: string(argumentsText, `${place}: argumentsText`),
+        };
+      }),
+    };
+  });
+}
+
 /** A line of a user as its contract has it. Throws a `TypeError` that names the field. */
 export function readUserLine(value: unknown): UserLine {
-  const { type, text, usage } = record(value, "a line of the user");
-  if (type !== "words" && type !== "hang-up") throw misfit("type", '"words" or "hang-up"', type);
+  const { type, text, usage, calls = [] } = record(value, "a line of the user");
+  if (type !== "words" && type !== "hang-up" && type !== "calls") {
+    throw misfit("type", '"words", "hang-up" or "calls"', type);
+  }
+  if (!Array.isArray(calls) || calls.length > 0 !== (type === "calls")) {
+    throw misfit(
+      "calls",
+      type === "calls" ? "a list with at least one" : "nothing, in a line that is no calls,",
+      calls,
+    );
+  }
   const { modelCalls, inputTokens, outputTokens, cost } = record(usage, "usage");
   return {
     type,
@@ -273,7 +351,13 @@ export function readUserLine(value: unknown): UserLine {
       outputTokens: finite(outputTokens, "usage.outputTokens"),
       cost: cost === null ? null : finite(cost, "usage.cost"),
     },
+    ...(type === "calls" ? { calls: calls.map(readUserCall) } : {}),
   };
+}
+
+function readUserCall(value: unknown): UserCall {
+  const { id, name, arguments: given } = record(value, "a call of the user");
+  return { id: string(id, "id"), name: string(name, "name"), arguments: jsonObject(given, "arguments") };
 }
 
 /** A copy of a task as its contract has it. Throws a `ConfigurationError` that names the field. */

@@ -1,6 +1,7 @@
 // The beginning of an episode whose process died, walked event by event by the same loop that runs live. Not a journal: see
 // `store/`. Computed values are computed again and compared; values from outside are taken as recorded.
 
+import type { ToolResult } from "../../core/environment.ts";
 import type { EpisodeEvent } from "../../core/episode.ts";
 import { type AttributedError, type Boundary, faultAt } from "../../core/failure.ts";
 import type { SpokenLine } from "../../core/user.ts";
@@ -88,9 +89,14 @@ function replayable(events: readonly EpisodeEvent[]): readonly EpisodeEvent[] {
 export function spokenLines(events: readonly EpisodeEvent[]): readonly SpokenLine[] {
   const spoken: SpokenLine[] = [];
   let heard: string | null = null;
+  let results: readonly ToolResult[] | null = null;
   for (const event of events) {
     if (event.type === "decision" && event.decision.type === "say") heard = event.decision.words;
-    else if (event.type === "user-line") spoken.push({ heard, line: event.line });
+    else if (event.type === "user-outcome" && event.outcome.results.length > 0) ({ results } = event.outcome);
+    else if (event.type === "user-line") {
+      spoken.push(results === null ? { heard, line: event.line } : { heard: null, line: event.line, results });
+      results = null;
+    }
   }
   return spoken;
 }

@@ -7,7 +7,14 @@
 //                               └─ format error ─► feedback ─┘   ending ─► grade ─► close ─► episode
 
 import type { ChatAgent, Decision } from "../../core/agent.ts";
-import type { Ending as EndingToGrade, EnvironmentCall, Grade, Task } from "../../core/environment.ts";
+import type {
+  AgentCallOptions,
+  Ending as EndingToGrade,
+  EnvironmentCall,
+  Grade,
+  Task,
+  UserOutcome,
+} from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
 import type { Verdict } from "../../core/grading.ts";
 import {
@@ -21,7 +28,7 @@ import {
 } from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
-import type { UserSimulator, UserSource, UserLine } from "../../core/user.ts";
+import type { UserCallOptions, UserLine, UserSimulator, UserSource } from "../../core/user.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
@@ -67,7 +74,7 @@ type RunParts = Pick<EpisodeParts, "environment" | "strategy" | "user" | "gradin
   readonly actions: ActionSource;
 };
 
-type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result">;
+type ComputedEvent = EventOf<"episode-start" | "decision" | "tool-result" | "user-outcome">;
 
 /** One episode. Single use: `run` resolves with an `Episode` whatever happens in it. */
 class EpisodeRun {
@@ -208,11 +215,13 @@ class EpisodeRun {
     const firstUtterance = await this.#userLine((options) => this.#user.open({ ...options, opening: begins }));
     if (typeof firstUtterance !== "string") return firstUtterance;
     const opening = strategy.open({ guidelines, tools, firstUtterance, seed: deriveSeed(seed, "agent") });
-    this.#messages.push(...opening.messages);
+    const isLater = ({ role }: Message): boolean => role !== "system";
+    const first = opening.messages.findIndex(isLater);
+    this.#messages.push(...opening.messages.slice(0, first), ...environment.history, ...opening.messages.slice(first));
     await this.#guard("renderer", () => actions.open({ messages: this.#messages, shownTools: opening.tools, tools }));
 
     for (let turn = 0; turn < this.#options.limits.maxTurns; turn++) {
-      const parse = await this.#act(turn);
+      const parse = await this.#request(turn);
       if (typeof parse !== "function") return parse;
       const action = await this.#guard("parser", parse);
       const { argumentErrors, calls = "several" } = this.#parts.environment;
@@ -220,7 +229,7 @@ class EpisodeRun {
       this.#messages.push(actions.asMessage(action, decision));
       const decided = await this.#confirm({ type: "decision", turn, action, decision }, "parser");
       if (decided !== null) return decided;
-      const observed = await this.#carryOut(decision, environment, turn);
+      const observed = await this.#carryOut(decision, environment, { turn, text: action.content });
       if ("stopReason" in observed) return observed;
       const history = [...this.#messages];
       const newMessages = observed.map((observation, call) => strategy.observe(decision, observation, call));
@@ -276,7 +285,7 @@ class EpisodeRun {
   }
 
   /** Requests the action of a turn until there is one to parse. */
-  async #act(turn: number): Promise<(() => ParsedAction) | Ending> {
+  async #request(turn: number): Promise<(() => ParsedAction) | Ending> {
     const { actions } = this.#parts;
     for (;;) {
       const recorded = this.#recorded.take(actions.eventType, "engine");
@@ -294,32 +303,43 @@ class EpisodeRun {
     }
   }
 
-  /** Carries out a decision and returns what the policy observes: one for each call. */
-  async #carryOut(decision: Decision, environment: CheckedEnvironment, turn: number): Promise<string[] | Ending> {
+  /** Carries out a decision and returns what the policy observes: one for each call. `text`: what it said beside them. */
+  async #carryOut(
+    decision: Decision,
+    environment: CheckedEnvironment,
+    { turn, text }: { readonly turn: number; readonly text: string },
+  ): Promise<string[] | Ending> {
     switch (decision.type) {
       case "call": {
-        const result = await this.#call({ name: decision.call.name, arguments: decision.arguments }, environment, {
-          turn,
-        });
+        const call = { name: decision.call.name, arguments: decision.arguments };
+        const result = await this.#call(call, environment, { turn, action: { call: 0, calls: 1, text } });
         return typeof result === "string" ? [result] : result;
       }
       case "calls": {
         const observed: string[] = [];
+        const calls = decision.calls.filter((one) => one.arguments !== null).length;
+        let carriedOut = 0;
         for (const [at, { call, arguments: given, feedback }] of decision.calls.entries()) {
           if (call === null || given === null) {
             observed.push(feedback ?? "");
             continue;
           }
-          const result = await this.#call({ name: call.name, arguments: given }, environment, { turn, call: at });
+          const action = { call: carriedOut++, calls, text };
+          const result = await this.#call({ name: call.name, arguments: given }, environment, {
+            turn,
+            call: at,
+            action,
+          });
           if (typeof result !== "string") return result;
           observed.push(result);
         }
         return observed;
       }
       case "say": {
-        await this.#guard("environment", () =>
+        const heard = await this.#guard("environment", () =>
           this.#steps.ask("call", (options) => environment.hear(decision.words, options)),
         );
+        if (heard?.endsEpisode === true) return stop("tool_ended");
         const line = await this.#userLine((options) => this.#user.reply(decision.words, options));
         return typeof line === "string" ? [line] : line;
       }
@@ -338,10 +358,13 @@ class EpisodeRun {
   async #call(
     call: EnvironmentCall,
     environment: CheckedEnvironment,
-    place: { readonly turn: number; readonly call?: number },
+    {
+      action,
+      ...place
+    }: { readonly turn: number; readonly call?: number; readonly action: NonNullable<AgentCallOptions["action"]> },
   ): Promise<string | Ending> {
     const { result: whole, durationMs } = await this.#timed("environment", () =>
-      this.#steps.ask("call", (options) => environment.call(call, options)),
+      this.#steps.ask("call", (options) => environment.call(call, { ...options, action })),
     );
     const { result, cutFrom } = cutResult(whole, this.#options.maxResultCharacters);
     const ended = await this.#confirm({ type: "tool-result", ...place, result, cutFrom, durationMs }, "environment");
@@ -351,15 +374,43 @@ class EpisodeRun {
     return result.text;
   }
 
-  async #userLine(speak: (options: { readonly signal: AbortSignal }) => Promise<UserLine>): Promise<string | Ending> {
-    const event = await this.#step("user-line", "user", async () => {
-      const { result, durationMs } = await this.#timed("user", async () =>
-        readUserLine(await this.#steps.bounded("user", async (signal) => speak({ signal }))),
-      );
-      return { type: "user-line", line: result, durationMs };
-    });
-    if (event.type === "ending") return event;
-    return event.line.type === "hang-up" ? stop("user_hung_up") : event.line.text;
+  async #userLine(speak: (options: UserCallOptions) => Promise<UserLine>): Promise<string | Ending> {
+    const side = this.#environment?.userSide ?? null;
+    for (let next = speak; ;) {
+      const event = await this.#step("user-line", "user", async () => {
+        const { result, durationMs } = await this.#timed("user", async () =>
+          readUserLine(await this.#steps.bounded("user", async (signal) => next({ signal, side }))),
+        );
+        return { type: "user-line", line: result, durationMs };
+      });
+      if (event.type === "ending") return event;
+      const { line } = event;
+      const outcome = await this.#letAct(line);
+      if ("stopReason" in outcome) return outcome;
+      if (line.type === "hang-up" || outcome.endsEpisode) return stop("user_hung_up");
+      if (line.type === "words") return line.text;
+      const user = this.#user;
+      next = async (options) => {
+        if (user.observe !== undefined) return user.observe(outcome.results, options);
+        throw new TypeError('a line of the user is calls, and the user has no "observe" that takes their results.');
+      };
+    }
+  }
+
+  /** Lets a line of the user take effect in the world. */
+  async #letAct(line: UserLine): Promise<UserOutcome | Ending> {
+    const side = this.#environment?.userSide ?? null;
+    if (side === null) {
+      if (line.type !== "calls") return { results: [], endsEpisode: false };
+      const message =
+        "Cannot carry out the calls of the user: this environment gives users no tools; use another user.";
+      throw faultAt("user", "bad-result", message);
+    }
+    const { result: outcome, durationMs } = await this.#timed("environment", () =>
+      this.#steps.ask("call", (options) => side.act(line, options)),
+    );
+    const ended = await this.#confirm({ type: "user-outcome", outcome, durationMs }, "environment");
+    return ended ?? outcome;
   }
 
   /** Runs extension code and attributes the errors that escape from it. */

@@ -1,0 +1,290 @@
+// The benchmark as an environment of the episode loop: the agent's calls and words, and everything the user says or does, go through one
+// conversation with the reference's rules, and the grade is the reference's evaluation of it.
+
+import { createHash } from "node:crypto";
+import type {
+  AgentCallOptions,
+  Ending,
+  Environment,
+  EnvironmentCall,
+  EnvironmentSource,
+  Grade,
+  LocalEnvironmentSource,
+  Task,
+  ToolResult,
+  UserOutcome,
+  UserSide,
+} from "../../core/environment.ts";
+import { ConfigurationError } from "../../core/failure.ts";
+import { type Message, type Tool, toolFromDefinition } from "../../core/message.ts";
+import { createTaskset } from "../../core/taskset.ts";
+import type { UserLine } from "../../core/user-line.ts";
+import { PythonError } from "../../python-semantics/index.ts";
+import { dumpJson, fromPlain, type JsonObject, type JsonValue } from "../../python-semantics/json/index.ts";
+import { Conversation, isUserStop, stopToken } from "./conversation.ts";
+import type { DomainData } from "./domain-data.ts";
+import { evaluate, type RewardInfo, type TerminationReason } from "./evaluate.ts";
+import type { Requestor, SpokenMessage, Tau2Message, ToolMessage } from "./messages.ts";
+import {
+  agentPrompt,
+  isSoloTask,
+  scenarioText,
+  soloAgentPrompt,
+  soloStopTool,
+  userPrompt,
+  visibleTo,
+} from "./prompts.ts";
+import type { Tau2Task } from "./tasks.ts";
+import { countedIds, Tau2World } from "./world.ts";
+
+export type Tau2Options = {
+  /**
+   * The agent has the user's tools, too, and works from a ticket: there is nobody to talk to. Tasks that need a user are left out.
+   * @default false
+   */
+  readonly isSolo?: boolean;
+  /** Messages and rounds of calls before a conversation is cut off, as the reference's command line has it. @default 200 */
+  readonly maxSteps?: number;
+  /** Failed calls before it is cut off. @default 10 */
+  readonly maxErrors?: number;
+};
+
+/**
+ * The environments of a domain. Reads the tasks of every split, so that they can be asked for at once; rejects with a
+ * `ConfigurationError` for a domain without the mode, and for broken files.
+ */
+export async function tau2Source(data: DomainData, options: Tau2Options = {}): Promise<LocalEnvironmentSource> {
+  const { isSolo = false } = options;
+  const { domain } = data;
+  const environment = `tau2-bench/${domain.name}`;
+  if (isSolo && domain.soloRefusal !== null) {
+    throw new ConfigurationError(
+      `Cannot play "${environment}" without a user: ${domain.soloRefusal}; leave --solo out.`,
+    );
+  }
+  const splits = new Map<string, readonly Tau2Task[]>();
+  for (const split of data.splits) {
+    const tasks = await data.tasks(split);
+    splits.set(split, isSolo ? tasks.filter(isSoloTask) : tasks);
+  }
+  const taskAt = (split: string, index: number): Tau2Task => splits.get(split)![index]!;
+  return {
+    name: environment,
+    splits: [...splits.keys()],
+    users: isSolo ? ["task"] : ["llm", "scripted", "human"],
+    argumentErrors: "environment",
+    taskset: (split) =>
+      createTaskset(environment, split, {
+        sizes: Object.fromEntries([...splits].map(([name, tasks]) => [name, tasks.length])),
+        task: (index) => {
+          const task = taskAt(split, index);
+          const id = `${environment}:${split}:${index}`;
+          const contentHash = createHash("sha256")
+            .update(`${data.fingerprint}\n${dumpJson(task.record)}`)
+            .digest("hex");
+          return { id, environment, split, index, contentHash, instruction: scenarioText(task), agenda: null };
+        },
+      }),
+    open: (task) => new Tau2Environment(task, { data, task: knownTask(splits, task), options }),
+  } satisfies EnvironmentSource;
+}
+
+function knownTask(splits: ReadonlyMap<string, readonly Tau2Task[]>, { id, split, index }: Task): Tau2Task {
+  const task = splits.get(split)?.[index];
+  if (task === undefined) throw new RangeError(`Cannot open task "${id}": there is none of that split and number.`);
+  return task;
+}
+
+type Parts = { readonly data: DomainData; readonly task: Tau2Task; readonly options: Tau2Options };
+
+const doneTool = toolFromDefinition(
+  fromPlain({
+    type: "function",
+    function: {
+      name: soloStopTool,
+      description: "Ends the work on the ticket. Call it alone, when everything that can be done is done.",
+      parameters: { type: "object", properties: {} },
+    },
+  }) as JsonObject,
+);
+
+const nothing = (text: string): ToolResult => ({ text, isError: false, endsEpisode: true, info: new Map() });
+
+class Tau2Environment implements Environment {
+  readonly task: Task;
+  readonly guidelines: string;
+  readonly tools: readonly Tool[];
+  readonly info: JsonObject;
+  readonly opening: string | null;
+  readonly history: readonly Message[];
+  readonly userSide: UserSide | null;
+  readonly #parts: Parts;
+  readonly #world: Tau2World;
+  readonly #conversation: Conversation;
+  /** Why it ended, where the conversation itself did not say so. */
+  #fault: TerminationReason | null = null;
+  #callCount = 0;
+
+  constructor(given: Task, parts: Parts) {
+    const { data, task, options } = parts;
+    const { isSolo = false, maxSteps = 200, maxErrors = 10 } = options;
+    this.#parts = parts;
+    this.#world = new Tau2World(data.world, { isSolo, createId: countedIds("B") });
+    this.#conversation = new Conversation(this.#world, task, {
+      ...{ maxSteps, maxErrors },
+      isAgentStop: ({ content }) => isSolo && (content?.includes(stopToken) ?? false),
+    });
+    const { state, messages } = this.#conversation;
+    if (!isSolo && (state.type === "over" || state.speaker !== "user")) {
+      throw new ConfigurationError(
+        `Cannot play task "${task.id}": its conversation so far does not end with the agent's words.`,
+      );
+    }
+    const { userTools } = task;
+    const ownTools = data.userTools.filter(({ name }) => userTools === null || userTools.includes(name));
+    this.task = given;
+    this.info = new Map<string, JsonValue>([["tau2_task", task.id]]);
+    this.tools = isSolo ? [...data.tools, ...data.userTools, doneTool] : data.tools;
+    const { policy, soloPolicy, texts, userGuidelines } = data;
+    // The ticket stands in the system message, as upstream has it, and is the first line: most templates need one.
+    this.opening = isSolo ? (task.ticket ?? scenarioText(task)) : null;
+    if (isSolo) this.guidelines = soloAgentPrompt(texts?.soloAgent ?? soloInstruction, soloPolicy ?? policy, task);
+    else this.guidelines = texts === null ? policy : agentPrompt(texts.agent, policy);
+    this.history = isSolo ? [] : visibleTo("assistant", messages).map((message) => asMessage(message, "assistant"));
+    this.userSide = isSolo
+      ? null
+      : {
+          prompt: userPrompt(ownTools.length > 0 ? userGuidelines.tools : userGuidelines.plain, scenarioText(task)),
+          tools: ownTools,
+          history: visibleTo("user", messages).map((message) => asMessage(message, "user")),
+          act: (line) => this.#letUserAct(line),
+        };
+  }
+
+  call({ name, arguments: given }: EnvironmentCall, { action = alone }: Partial<AgentCallOptions> = {}): ToolResult {
+    if (this.#isOver) return nothing("The conversation is over.");
+    const isDone = this.#parts.options.isSolo === true && name === soloStopTool;
+    if (isDone) {
+      this.#say({ role: "assistant", content: stopToken, toolCalls: null }, "agent_error");
+      return nothing(stopToken);
+    }
+    const call = { id: `call_${this.#callCount++}`, name, arguments: given, requestor: "assistant" as const };
+    const { content, isError } = this.#conversation.callAsAgent(call, action);
+    return { text: content, isError, endsEpisode: this.#isOver, info: new Map() };
+  }
+
+  hear(utterance: string): { readonly endsEpisode: boolean } {
+    this.#say({ role: "assistant", content: utterance, toolCalls: null }, "agent_error");
+    return { endsEpisode: this.#isOver };
+  }
+
+  async grade({ outcome }: Ending): Promise<Grade> {
+    const { data, task, options } = this.#parts;
+    const { state, messages } = this.#conversation;
+    const unfinished: TerminationReason = outcome === "completed" ? "agent_error" : "max_steps";
+    const reason = this.#fault ?? (state.type === "over" ? state.reason : unfinished);
+    // Assertions in words are left out: a judge would be a grader of the run.
+    const judged = { reason, isSolo: options.isSolo ?? false, judge: null };
+    return gradeOf(await evaluate(data, task, messages, judged), reason, task);
+  }
+
+  digest(): string {
+    const { agent, user } = this.#world.digests();
+    return createHash("sha256").update(`${agent} ${user}`).digest("hex");
+  }
+
+  get #isOver(): boolean {
+    return this.#fault !== null || this.#conversation.state.type === "over";
+  }
+
+  /** What the reference would throw a whole simulation away for ends it here, as the fault of its side. */
+  #say(message: SpokenMessage, fault: TerminationReason): void {
+    if (this.#isOver) return;
+    try {
+      this.#conversation.say(message);
+    } catch (error) {
+      if (!(error instanceof PythonError)) throw error;
+      this.#fault = fault;
+    }
+  }
+
+  #letUserAct({ type, text, calls = [] }: UserLine): UserOutcome {
+    if (this.#isOver) return { results: [], endsEpisode: true };
+    if (type === "calls") {
+      const before = this.#conversation.messages.length;
+      const toolCalls = calls.map((call) => ({ ...call, requestor: "user" as const }));
+      this.#say({ role: "user", content: text === "" ? null : text, toolCalls }, "user_error");
+      const results = this.#conversation.messages.slice(before).filter((message) => message.role === "tool");
+      return { results: results.map(asResult), endsEpisode: this.#isOver };
+    }
+    const said: SpokenMessage = { role: "user", content: text, toolCalls: null };
+    const isStop = isUserStop(said);
+    // A user that hangs up in another way has said that it is done.
+    const content = type === "hang-up" && !isStop ? `${text} ${stopToken}`.trim() : text;
+    this.#say({ ...said, content }, "user_error");
+    return { results: [], endsEpisode: this.#isOver };
+  }
+}
+
+const alone = { call: 0, calls: 1, text: "" } as const;
+
+/** Where upstream's own is not in the data. */
+const soloInstruction =
+  "You solve the ticket below by calling tools, within the policy. There is nobody to talk to. " +
+  `When everything that can be done is done, call the tool {stop_function_name}, alone.`;
+
+function asResult({ content, isError }: ToolMessage): ToolResult {
+  return { text: content ?? "", isError, endsEpisode: false, info: new Map() };
+}
+
+/** A message as one side sees it: its own are the assistant's. */
+function asMessage(message: Tau2Message, side: Requestor): Message {
+  const content = message.content ?? "";
+  if (message.role === "tool") return { role: "tool", content, name: "", callId: message.id };
+  if (message.role !== side) return { role: "user", content };
+  const toolCalls = (message as SpokenMessage).toolCalls ?? [];
+  return {
+    role: "assistant",
+    content,
+    reasoning: null,
+    toolCalls: toolCalls.map(({ id, name, arguments: given }) => ({ id, name, argumentsText: dumpJson(given) })),
+  };
+}
+
+function gradeOf(info: RewardInfo, reason: TerminationReason, { criteria }: Tau2Task): Grade {
+  const { actionChecks, assertions, communicated, isDatabaseRight } = info;
+  const share = (checks: readonly boolean[]): number => checks.filter(Boolean).length / checks.length;
+  const metrics: Record<string, number> = {};
+  if (isDatabaseRight !== null) metrics["database_right"] = Number(isDatabaseRight);
+  if (assertions !== null && assertions.length > 0) metrics["assertions_met"] = share(assertions);
+  if (actionChecks !== null) metrics["actions_met"] = share(actionChecks.map(({ isMet }) => isMet));
+  if (communicated !== null) metrics["communicated"] = share(communicated.map(({ isMet }) => isMet));
+  const unjudged = criteria?.rewardBasis.includes("NL_ASSERTION") === true ? (criteria.judged ?? []).length : 0;
+  if (unjudged > 0) metrics["assertions_not_judged"] = unjudged;
+  const { breakdown } = info;
+  return {
+    reward: info.reward,
+    metrics,
+    log: info.reward === 1 ? "" : explain(info, reason),
+    info: new Map<string, JsonValue>([
+      ["termination_reason", reason],
+      ["reward_breakdown", fromPlain(breakdown ?? {})],
+    ]),
+  };
+}
+
+/** The reason of a reward that is none, for people. */
+function explain({ breakdown, actionChecks, communicated, assertions }: RewardInfo, reason: TerminationReason): string {
+  if (breakdown === null) return `The conversation ended with "${reason}", which is not graded.`;
+  const missing = (actionChecks ?? []).filter(({ isMet }) => !isMet).map(({ action }) => action.name);
+  const unsaid = (communicated ?? []).filter(({ isMet }) => !isMet).map(({ text }) => text);
+  const parts = [
+    breakdown.DB === 0 ? "the data are not those of the reference solution" : "",
+    breakdown.ENV_ASSERTION === 0
+      ? `${(assertions ?? []).filter((isMet) => !isMet).length} assertions on the world fail`
+      : "",
+    missing.length > 0 ? `not done: ${missing.join(", ")}` : "",
+    breakdown.COMMUNICATE === 0 ? `not said: ${unsaid.join(", ")}` : "",
+  ];
+  return `${parts.filter((part) => part !== "").join("; ")}.`;
+}

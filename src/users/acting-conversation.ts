@@ -1,0 +1,98 @@
+// A conversation of a user that is simulated by a model and has tools of its own, in an environment whose users act. The environment says
+// who the user is and what it has seen; the model answers each line with words or with calls. No strategy of thinking or checking.
+
+import { type ChatMessage, type ModelCaller, splitThinking, UsageMeter } from "../chat-models/index.ts";
+import type { Message, SpokenLine, UserCall, UserLine, UserSide } from "../core/index.ts";
+import { dumpJson, type JsonObject, parseJson } from "../python-semantics/json/index.ts";
+import { unlessRaised } from "../python-semantics/index.ts";
+import { type HeardByUser, lineFrom, userFailure } from "./conversation.ts";
+
+/** The conversation of one episode. Lines are requested one at a time. */
+export class ActingConversation {
+  readonly #caller: ModelCaller;
+  readonly #side: UserSide;
+  readonly #messages: ChatMessage[];
+  /** The calls of the last line. */
+  #calls: readonly UserCall[] = [];
+  #callCount = 0;
+
+  /** `spoken`: what the user of an earlier process said. */
+  constructor(
+    caller: ModelCaller,
+    { side, spoken }: { readonly side: UserSide; readonly spoken: readonly SpokenLine[] },
+  ) {
+    this.#caller = caller;
+    this.#side = side;
+    this.#messages = [{ role: "system", content: side.prompt }, ...side.history];
+    for (const { heard, results, line } of spoken) {
+      this.#hear(results ?? heard);
+      this.#remember(line);
+    }
+  }
+
+  /** The next line. Rejects with a failure at boundary "user", and for a reply that is neither words nor calls. */
+  async next(heard: HeardByUser, signal: AbortSignal | undefined): Promise<UserLine> {
+    this.#hear(heard);
+    const meter = new UsageMeter();
+    const { tools } = this.#side;
+    const read = await this.#caller.ask(
+      this.#messages,
+      ({ text, toolCalls }): Omit<UserLine, "usage"> => {
+        const words = splitThinking(text).content.trim();
+        if (toolCalls.length > 0)
+          return { type: "calls", text: words, calls: toolCalls.map((call) => this.#read(call)) };
+        if (words !== "") return lineFrom(words, meter.total());
+        throw userFailure(
+          "empty-reply",
+          "Cannot take the user model's reply as a line: it has neither text nor calls; allow it more tokens, or choose another model.",
+        );
+      },
+      { signal, meter: meter.add, tools },
+    );
+    const line: UserLine = { ...read, usage: meter.total() };
+    this.#remember(line);
+    return line;
+  }
+
+  #read({
+    id,
+    name,
+    argumentsText,
+  }: {
+    readonly id: string | null;
+    readonly name: string;
+    readonly argumentsText: string;
+  }): UserCall {
+    const given = unlessRaised(null, () => parseJson(argumentsText === "" ? "{}" : argumentsText));
+    if (!(given instanceof Map)) {
+      throw userFailure(
+        "malformed-reply",
+        `Cannot read the user model's call of "${name}": its arguments are no JSON object; choose a model that calls tools.`,
+      );
+    }
+    return { id: id ?? `user_call_${this.#callCount++}`, name, arguments: given as JsonObject };
+  }
+
+  #hear(heard: HeardByUser): void {
+    if (heard === null) return;
+    if (typeof heard === "string") {
+      this.#messages.push({ role: "user", content: heard });
+      return;
+    }
+    for (const [index, { text }] of heard.entries()) {
+      const call = this.#calls[index];
+      if (call !== undefined) this.#messages.push(toolMessage(call, text));
+    }
+  }
+
+  #remember({ text, calls = [] }: UserLine): void {
+    this.#calls = calls;
+    this.#callCount += calls.length;
+    const toolCalls = calls.map(({ id, name, arguments: given }) => ({ id, name, argumentsText: dumpJson(given) }));
+    this.#messages.push({ role: "assistant", content: text, reasoning: null, toolCalls });
+  }
+}
+
+function toolMessage({ id, name }: UserCall, text: string): Extract<Message, { readonly role: "tool" }> {
+  return { role: "tool", content: text, name, callId: id };
+}
