@@ -147,6 +147,7 @@ async function orderTasks(
   if (taskIds === null && !shuffle) return settings;
   const { source, defaultSplit, defaultTasks } = await loadEnvironment(settings.env, {
     data: settings.data,
+    split: settings.split,
     remote: settings,
     ...surroundings,
   });

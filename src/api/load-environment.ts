@@ -16,6 +16,7 @@ import {
 } from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
 import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
+import { loadTau2Data, tau2Domains, type Tau2Options, tau2Source } from "../environments/tau2-bench/index.ts";
 import { checkedOpening, defaultTimeouts, readTask } from "../rollout/index.ts";
 import { agentTaskSource } from "./agent-tasks.ts";
 import { defaultRemote, findRemote, type RemoteSettings, remoteSchemes } from "./remote-environments.ts";
@@ -200,9 +201,17 @@ export function checkSplit({ name, splits }: EnvironmentSource, split: string, f
 /** What is loaded, and from where. */
 type Loaded = { readonly what: string; readonly file: string; readonly cwd: string };
 
-type Loader = (options: { readonly data: string | null }) => LoadedEnvironment | Promise<LoadedEnvironment>;
+type LoaderOptions = {
+  readonly data: string | null;
+  /** The one that will be played, where it is known: some benchmarks have splits too large to be read for nothing. */
+  readonly split: string | null;
+};
+type Loader = (options: LoaderOptions) => LoadedEnvironment | Promise<LoadedEnvironment>;
 
 const tauBench = "tau-bench/";
+const tau2Bench = "tau2-bench/";
+/** Behind a domain's name: without a user. */
+const solo = "-solo";
 
 const builtIn: Readonly<Record<string, Loader>> = {
   // Its tasks are made, not collected: thousands, of which a few show what there is to see.
@@ -213,23 +222,39 @@ const builtIn: Readonly<Record<string, Loader>> = {
     return { source: bookshopSource(), defaultSplit: "train", defaultTasks: "0-7" };
   },
   ...Object.fromEntries(tauBenchDomains.map((domain) => [`${tauBench}${domain}`, tauBenchLoader(domain)])),
+  ...Object.fromEntries(tau2Domains.map((domain) => [`${tau2Bench}${domain}`, tau2Loader(domain)])),
+  ...Object.fromEntries(
+    tau2Domains.map((domain) => [`${tau2Bench}${domain}${solo}`, tau2Loader(domain, { isSolo: true })]),
+  ),
 };
+
+function tau2Loader(domain: string, options: Tau2Options = {}): Loader {
+  return async ({ data, split }) => {
+    const folder = requireData(`${tau2Bench}${domain}`, data, "tau2-bench");
+    const loaded = await loadTau2Data({ domain, folder });
+    return { source: await tau2Source(loaded, { ...options, split }), defaultSplit: "base", defaultTasks: "all" };
+  };
+}
+
+/** The folder of a benchmark's data, which is no part of this package. */
+function requireData(env: string, data: string | null, benchmark: string): string {
+  if (data === null) {
+    throw new ConfigurationError(
+      `Cannot open "${env}": its tasks and tables are not part of this package; give --data <folder>, a ` +
+        `checkout of upstream's repository, or what "npx trainable-agents prepare ${benchmark} --to <folder>" made of one.`,
+    );
+  }
+  if (existsSync(data)) return data;
+  throw new ConfigurationError(
+    `Cannot open "${env}": there is no folder "${data}"; correct --data, or make one with: npx trainable-agents ` +
+      `prepare ${benchmark} --to <folder>`,
+  );
+}
 
 function tauBenchLoader(domain: string): Loader {
   return async ({ data }) => {
-    if (data === null) {
-      throw new ConfigurationError(
-        `Cannot open "${tauBench}${domain}": its tasks and tables are not part of this package; give --data <folder>, a ` +
-          'checkout of upstream\'s repository, or what "npx trainable-agents prepare tau-bench --to <folder>" made of one.',
-      );
-    }
-    if (!existsSync(data)) {
-      throw new ConfigurationError(
-        `Cannot open "${tauBench}${domain}": there is no folder "${data}"; correct --data, or make one with: npx trainable-agents ` +
-          "prepare tau-bench --to <folder>",
-      );
-    }
-    return { source: await tauBenchSource({ domain, folder: data }), defaultSplit: "test", defaultTasks: "all" };
+    const folder = requireData(`${tauBench}${domain}`, data, "tau-bench");
+    return { source: await tauBenchSource({ domain, folder }), defaultSplit: "test", defaultTasks: "all" };
   };
 }
 
@@ -241,6 +266,8 @@ export async function loadEnvironment(
   options: {
     readonly data: string | null;
     readonly cwd: string;
+    /** The split that will be played. Default: not known. */
+    readonly split?: string | null;
     /** Of a remote environment. Default: as the settings have it. */
     readonly remote?: RemoteSettings;
     /** Variables of the process. Default: none. */
@@ -276,9 +303,13 @@ export async function loadEnvironment(
   }
   const data = options.data === null ? null : resolve(options.cwd, options.data);
   // A domain that is not built is refused by the benchmark, which knows which are.
-  const unbuilt = env.startsWith(tauBench) ? tauBenchLoader(env.slice(tauBench.length)) : undefined;
+  const unbuilt = env.startsWith(tauBench)
+    ? tauBenchLoader(env.slice(tauBench.length))
+    : env.startsWith(tau2Bench)
+      ? tau2Loader(env.slice(tau2Bench.length))
+      : undefined;
   const load = Object.hasOwn(builtIn, env) ? builtIn[env] : unbuilt;
-  if (load !== undefined) return load({ data });
+  if (load !== undefined) return load({ data, split: options.split ?? null });
   if (env.endsWith(".jsonl")) {
     const source = await agentTaskSource(resolve(options.cwd, env));
     return { source, defaultSplit: source.splits[0] ?? "", defaultTasks: "all" };

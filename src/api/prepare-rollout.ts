@@ -77,7 +77,8 @@ export async function prepareRollout(
   }
   const limits = { environmentMs: requested.environmentTimeout * 1000, graderMs: requested.gradingTimeout * 1000 };
   const loaded = await loadEnvironment(requested.env, {
-    ...{ data: requested.data, remote: requested, limits, openMs: requested.openTimeout * 1000 },
+    ...{ data: requested.data, split: requested.split, remote: requested, limits },
+    openMs: requested.openTimeout * 1000,
     ...context,
   });
   const environment = loaded.source;

@@ -243,7 +243,7 @@ async function prepareTraining({ settings, base: given, surroundings }: Training
   const base = withShippedModel({ ...given, engine: "embedded" });
   const { cwd } = surroundings;
   const { source: environment, defaultSplit } = await loadEnvironment(base.env, {
-    ...{ data: base.data, remote: base },
+    ...{ data: base.data, split: base.split, remote: base },
     ...surroundings,
   });
   const split = checkSplit(environment, base.split ?? defaultSplit);

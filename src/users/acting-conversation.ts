@@ -3,7 +3,7 @@
 
 import { type ChatMessage, type ModelCaller, splitThinking, UsageMeter } from "../chat-models/index.ts";
 import type { Message, SpokenLine, UserCall, UserLine, UserSide } from "../core/index.ts";
-import { dumpJson, type JsonObject, parseJson } from "../python-semantics/json/index.ts";
+import { dumpJson, parseJson } from "../python-semantics/json/index.ts";
 import { unlessRaised } from "../python-semantics/index.ts";
 import { type HeardByUser, lineFrom, userFailure } from "./conversation.ts";
 
@@ -70,7 +70,7 @@ export class ActingConversation {
         `Cannot read the user model's call of "${name}": its arguments are no JSON object; choose a model that calls tools.`,
       );
     }
-    return { id: id ?? `user_call_${this.#callCount++}`, name, arguments: given as JsonObject };
+    return { id: id ?? `user_call_${this.#callCount++}`, name, arguments: given };
   }
 
   #hear(heard: HeardByUser): void {

@@ -119,6 +119,12 @@ export class Conversation {
     return reason === null ? this.#carryOut(message) : this.#end(reason);
   }
 
+  /** Lets the agent go on where it would be the user's turn and nobody plays the user. No rule of the reference. */
+  skipUser(): void {
+    const state = this.#state;
+    if (state.type === "turn" && state.speaker === "user") this.#state = { ...state, speaker: "assistant" };
+  }
+
   /**
    * One of the calls of a message of the agent, which come one at a time: as `say` with all of them. `calls`: how many there are;
    * `call`: which this is, from 0. The answer is that of the world even where it is the last thing that happens.

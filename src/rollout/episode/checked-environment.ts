@@ -102,7 +102,7 @@ export class CheckedEnvironment implements Environment {
     const { opening = null } = environment;
     this.opening = opening === null ? null : string(opening, "opening");
     this.history = readHistory(environment.history ?? [], "history");
-    this.userSide = environment.userSide == null ? null : checkedSide(environment.userSide);
+    this.userSide = (environment.userSide ?? null) === null ? null : checkedSide(environment.userSide);
   }
 
   call({ name, arguments: given }: EnvironmentCall, options?: AgentCallOptions): ToolResult | Promise<ToolResult> {

@@ -17,18 +17,10 @@ import type {
 } from "../../core/environment.ts";
 import type { Episode, EpisodeEvent } from "../../core/episode.ts";
 import type { Verdict } from "../../core/grading.ts";
-import {
-  attribute,
-  ConfigurationError,
-  type Boundary,
-  type Failure,
-  faultAt,
-  messageOf,
-  outcomeOf,
-} from "../../core/failure.ts";
+import { attribute, type Boundary, type Failure, faultAt, messageOf, outcomeOf } from "../../core/failure.ts";
 import type { Message } from "../../core/message.ts";
 import type { ParsedAction } from "../../core/renderer.ts";
-import type { UserCallOptions, UserLine, UserSimulator, UserSource } from "../../core/user.ts";
+import type { UserCallOptions, UserLine, UserSimulator } from "../../core/user.ts";
 import { deriveSeed } from "../../lib/random.ts";
 import { isSameValue } from "../../python-semantics/json/is-same-value.ts";
 import type { JsonObject } from "../../python-semantics/json/value.ts";
@@ -38,8 +30,9 @@ import { ChatActions, EngineActions, type ActionSource } from "./actions.ts";
 import { askGraders } from "./ask-graders.ts";
 import { combineGrades } from "../grading.ts";
 import { type EpisodeOptions, type EpisodeParts, resolveOptions, type ResolvedOptions } from "./episode-options.ts";
-import { spokenLines, type EventOf, RecordedEvents } from "./recorded-events.ts";
+import { type EventOf, RecordedEvents } from "./recorded-events.ts";
 import { episodeUsage } from "./episode-samples.ts";
+import { makeUser } from "./make-user.ts";
 import { StepDeadlines } from "./step-deadlines.ts";
 import { type Ending, endingOf, isEnding, stop } from "./ending.ts";
 
@@ -402,9 +395,7 @@ class EpisodeRun {
     const side = this.#environment?.userSide ?? null;
     if (side === null) {
       if (line.type !== "calls") return { results: [], endsEpisode: false };
-      const message =
-        "Cannot carry out the calls of the user: this environment gives users no tools; use another user.";
-      throw faultAt("user", "bad-result", message);
+      throw faultAt("user", "bad-result", "Cannot carry out the user's calls: this environment gives users no tools.");
     }
     const { result: outcome, durationMs } = await this.#timed("environment", () =>
       this.#steps.ask("call", (options) => side.act(line, options)),
@@ -474,30 +465,4 @@ class EpisodeRun {
 
 function restarts({ environment }: RunParts, { resumeFrom }: ResolvedOptions): boolean {
   return environment.resume === "restart" && resumeFrom.length > 0;
-}
-
-/**
- * The user of an episode, where the conversation stands. Throws a `ConfigurationError` when the source cannot make it; whatever
- * else it throws is a failure of the episode, at its first line.
- */
-function makeUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
-  try {
-    return createUser(source, task, options);
-  } catch (error) {
-    if (error instanceof ConfigurationError) throw error;
-    const fail = (): Promise<never> => Promise.reject(attribute(error, "user"));
-    return { open: fail, reply: fail };
-  }
-}
-
-function createUser(source: UserSource, task: Task, options: ResolvedOptions): UserSimulator {
-  const seed = deriveSeed(options.seed, "user");
-  const spoken = spokenLines(options.resumeFrom);
-  // After a hang-up no further line is requested.
-  if (spoken.at(-1)?.line.type !== "words") return source.create(task, { seed });
-  if (source.resume !== undefined) return source.resume(task, { seed, spoken });
-  throw new ConfigurationError(
-    `Cannot resume episode "${options.episodeId}" after ${spoken.length} lines of user "${source.name}": it cannot resume ` +
-      "a conversation; give it a resume method (see UserSource), or run the task again.",
-  );
 }
