@@ -9,7 +9,8 @@ import {
 } from "../../core/index.ts";
 import { fromPlain, type JsonObject, parseJson } from "../../python-semantics/json/index.ts";
 import { episodeFromJson, episodeLine } from "../../store/index.ts";
-import { llmUser, parseUserExchanges, recordingUser, replayingUser, scriptedUsers } from "../../users/index.ts";
+import type { scriptedUsers } from "../../users/index.ts";
+import { llmUser, parseUserExchanges, recordingUser, replayingUser } from "../../users/index.ts";
 import { type ChatMessage, type ChatReply, textReply } from "../../chat-models/index.ts";
 import { count, counter, instantClock, task, world } from "./episode-world.test-helper.ts";
 import { episodeSamples, type EpisodeParts, runEpisode } from "../index.ts";
@@ -38,14 +39,14 @@ const shared: EnvironmentSource = {
           for (const { name } of line.calls ?? []) {
             const known = name === "press";
             const by = fromPlain({ by: 1 }) as JsonObject;
-            const result = known ? await (await inner).call({ name: "count", arguments: by }) : null;
+            const result = known ? await inner.call({ name: "count", arguments: by }) : null;
             results.push(result ?? { text: "Error: no such tool", isError: true, endsEpisode: false, info: new Map() });
           }
           if (line.type === "words") said++;
           return { results, endsEpisode: said === 3 };
         },
       },
-    }) as never;
+    });
   },
 };
 
@@ -157,9 +158,9 @@ describe("users that act", () => {
     });
     expect(await play({ ...partsOf(), user })).toMatchObject({ stopReason: "user_hung_up", reward: 1 });
     expect(requests.every(({ tools }) => tools.length === 1 && tools[0] === "press")).toBe(true);
-    expect(requests.at(-1)!.messages.map(({ role }) => role)).toEqual([
+    expect(requests.at(-1).messages.map(({ role }) => role)).toEqual([
       ...["system", "user", "assistant", "user", "assistant", "tool", "assistant", "tool", "assistant", "user"],
     ]);
-    expect(requests.at(-1)!.messages[5]).toEqual({ role: "tool", content: '{"count": 1}', name: "press", callId: "a" });
+    expect(requests.at(-1).messages[5]).toEqual({ role: "tool", content: '{"count": 1}', name: "press", callId: "a" });
   });
 });
