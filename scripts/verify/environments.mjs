@@ -1,7 +1,7 @@
-// `npm run verify -- environments`: remote environments against the servers that others wrote, in their own Python: openenv-core's
-// scaffold and worlds on its server, ors-sdk's server. In each: episodes over a quiet line, over one that fails, and in a run that is
-// killed again and again; every episode has one outcome, nothing that a fault ended is trained, all sessions are closed. And the other
-// way: a server of ours, played by openenv-core's clients.
+// `npm run verify -- environments`: remote environments against the servers that others wrote: openenv-core's scaffold and worlds on its
+// server, ors-sdk's server, the official servers of MCP. In each: episodes over a quiet line, over one that fails, and in a run that
+// is killed again and again; every episode has one outcome, nothing that a fault ended is trained, all sessions are closed. And the
+// other way: a server of ours, played by openenv-core's clients, and the conformance tool of MCP on both our sides.
 
 import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, rmSync } from "node:fs";
@@ -15,6 +15,7 @@ import { openEnvService, seedTasks } from "../../dist/environments/remote/openen
 import { orsService } from "../../dist/environments/remote/ors/index.js";
 import { lineFaults, startFaultProxy } from "./environments/fault-proxy.mjs";
 import { playKilled } from "./environments/killed.mjs";
+import { verifyMcp } from "./environments/mcp.mjs";
 import { compared, play } from "./environments/play.mjs";
 import { addUp, call, guess, observations, openBoxes, servePolicy } from "./environments/policy.mjs";
 import { CannotVerify, makeEnvironment, versionOf } from "./python.mjs";
@@ -201,6 +202,7 @@ export async function verifyEnvironments({ full = false } = {}) {
   } finally {
     await Promise.all(servers.map((server) => server.kill()));
   }
+  await verifyMcp(report, { kills: full ? 50 : 10 });
   return report.finish();
 }
 

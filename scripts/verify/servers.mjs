@@ -55,11 +55,22 @@ function isFree(port) {
  * @param {NodeJS.ProcessEnv} [wanted.env]
  * @param {string} wanted.log File for what it writes.
  * @param {string} wanted.url
- * @param {string} wanted.readyPath Answers 200 once it serves.
+ * @param {string} wanted.readyPath Answers once it serves.
+ * @param {number} [wanted.readyStatus] With this status. Default: 200.
  * @param {number} wanted.timeoutMs
  * @returns {Promise<Server>}
  */
-export async function startServer({ name, command, parameters, env = {}, log, url, readyPath, timeoutMs }) {
+export async function startServer({
+  name,
+  command,
+  parameters,
+  env = {},
+  log,
+  url,
+  readyPath,
+  readyStatus = 200,
+  timeoutMs,
+}) {
   mkdirSync(dirname(log), { recursive: true });
   const output = openSync(log, "w");
   const child = spawn(command, [...parameters], {
@@ -77,7 +88,7 @@ export async function startServer({ name, command, parameters, env = {}, log, ur
   const { pid } = child;
   if (pid !== undefined) groups.add(pid);
   const deadline = Date.now() + timeoutMs;
-  while (!(await answers(url + readyPath))) {
+  while (!(await answers(url + readyPath, readyStatus))) {
     if (ended === null && Date.now() < deadline) {
       await delay(250);
       continue;
@@ -95,12 +106,12 @@ export async function startServer({ name, command, parameters, env = {}, log, ur
   return { url, log, kill };
 }
 
-/** @param {string} url */
-async function answers(url) {
+/** @param {string} url @param {number} status */
+async function answers(url, status) {
   try {
     const answer = await fetch(url, { signal: AbortSignal.timeout(5000) });
     await answer.arrayBuffer();
-    return answer.status === 200;
+    return answer.status === status;
   } catch {
     return false;
   }
