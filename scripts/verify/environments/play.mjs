@@ -46,7 +46,9 @@ export async function readPlayed(folder) {
     if (failure !== null && (reward !== null || samples.length > 0)) {
       throw new Error(`episode ${id} failed with ${failure.code}, and has a reward or a row`);
     }
-    if (failure !== null && failure.boundary !== "environment") {
+    // A grader may look at the world, and meet the same line.
+    const isWorld = failure?.boundary === "grader" && /^(remote-|timeout)/.test(failure.code);
+    if (failure !== null && failure.boundary !== "environment" && !isWorld) {
       throw new Error(`episode ${id} failed at "${failure.boundary}" with ${failure.code}: ${failure.message}`);
     }
     if (failure === null && samples.length === 0) throw new Error(`episode ${id} is whole and has no row`);
