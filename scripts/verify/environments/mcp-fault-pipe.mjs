@@ -41,14 +41,14 @@ server.on("exit", () => process.exit(0));
 /** @param {string} line */
 async function pass(line) {
   messages++;
-  if (messages !== at || fault === "none") return void process.stdout.write(`${line}\n`);
-  if (fault === "delay") await delay(200);
-  if (fault === "silence") await new Promise(() => undefined);
-  if (fault === "garbage") return void process.stdout.write(`${line.slice(0, line.length / 2)}\n`);
-  if (fault === "close") {
-    process.stdout.write(line.slice(0, line.length / 2));
+  const happens = messages === at ? fault : "none";
+  const isHalf = happens === "garbage" || happens === "close";
+  if (happens === "delay") await delay(200);
+  if (happens === "silence") await new Promise(() => undefined);
+  process.stdout.write(isHalf ? line.slice(0, line.length / 2) : line);
+  if (happens === "close") {
     server.kill("SIGKILL");
     await new Promise(() => undefined);
   }
-  process.stdout.write(`${line}\n`);
+  process.stdout.write("\n");
 }
