@@ -7,6 +7,7 @@ import { resolve } from "node:path";
 import { agentFactory, parseDisplays } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
 import { loadFewShotDisplays, loadUserPrompts } from "../environments/tau-bench/index.ts";
+import { telecomRuleUser } from "../environments/tau2-bench/index.ts";
 import { type ModelUserOptions, parseUserExchanges, selectUser, userNames, recordingUser } from "../users/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
@@ -109,6 +110,7 @@ export async function chooseUser(
   if (context.parts?.user !== undefined) return context.parts.user;
   if (settings.replayUsers !== null) return replayedUser(settings, settings.replayUsers, context.cwd);
   const name = settings.user ?? defaultUser(settings, environment);
+  if (name === "rules" && environment.users.includes(name)) return telecomRuleUser();
   if (!selectable.includes(name)) {
     throw new ConfigurationError(
       `Cannot find user "${name}": ${suggestion(name, selectable) ?? `there are ${selectable.join(", ")}; choose one with --user.`}`,
@@ -158,7 +160,7 @@ function defaultUser(settings: RolloutSettings, environment: EnvironmentSource):
 }
 
 function usersOf(environment: EnvironmentSource): string {
-  return environment.users.filter((name) => selectable.includes(name)).join(", ");
+  return environment.users.filter((name) => name === "rules" || selectable.includes(name)).join(", ");
 }
 
 async function modelOptions(

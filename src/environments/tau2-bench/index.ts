@@ -46,6 +46,7 @@ export {
   userPrompt,
   visibleTo,
 } from "./prompts.ts";
+export { telecomRuleUser } from "./rule-user.ts";
 export { readMessages, type Tau2Task } from "./tasks.ts";
 export { resultText } from "./toolkit.ts";
 export { trialSeeds } from "./trial-seeds.ts";

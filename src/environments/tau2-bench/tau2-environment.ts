@@ -74,7 +74,7 @@ export async function tau2Source(data: DomainData, options: Tau2Options = {}): P
   return {
     name: environment,
     splits: [...splits.keys()],
-    users: isSolo ? ["task"] : ["llm", "scripted", "human"],
+    users: isSolo ? ["task"] : [...(domain.folder === "telecom" ? ["rules"] : []), "llm", "scripted", "human"],
     argumentErrors: "environment",
     taskset: (split) =>
       createTaskset(environment, split, {

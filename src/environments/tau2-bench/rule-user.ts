@@ -1,0 +1,196 @@
+// A customer of the carrier who follows rules in place of a model: says why it calls, tells what it knows when it is asked, does what it
+// is told to do on its phone, reports what the phone shows, and hangs up when the phone works. Deterministic and free; its sentences
+// are our own. It understands requests that name a tool, or speak of it in plain words; it is no conversation partner.
+
+import type { Task, ToolResult, UserSide } from "../../core/environment.ts";
+import { ConfigurationError } from "../../core/failure.ts";
+import type { UserCallOptions, UserLine, UserSimulator, UserSource } from "../../core/user.ts";
+import { freeUsage } from "../../core/user-line.ts";
+import type { JsonObject } from "../../python-semantics/json/index.ts";
+import { stopToken } from "./conversation.ts";
+
+type Request = {
+  readonly tool: string;
+  /** How a request for it reads, lower case. Its name, with spaces or underscores, always does. */
+  readonly heardAs: RegExp;
+  /** Arguments, of the request's text; none where it has none. `null`: the text does not say what is needed. */
+  readonly given?: (text: string) => Readonly<Record<string, string>> | null;
+};
+
+const permissions = ["sms", "storage", "phone", "network"];
+
+function appIn(text: string): string {
+  return text.includes("browser") ? "browser" : "messaging";
+}
+
+const change = "(turn|toggle|switch|set|enable|disable|put)";
+
+/** In the order in which they are looked for; of one utterance each at most once. */
+const requests: readonly Request[] = [
+  { tool: "check_status_bar", heardAs: /status bar/ },
+  { tool: "check_network_status", heardAs: /network status/ },
+  { tool: "check_network_mode_preference", heardAs: /check (your|the) (preferred )?network mode/ },
+  {
+    tool: "set_network_mode_preference",
+    heardAs: new RegExp(`${change}[^.]*(network mode|preferred network)`),
+    given: (text) => ({ mode: /(4g_5g_preferred|4g_only|3g_only|2g_only)/.exec(text)?.[1] ?? "4g_5g_preferred" }),
+  },
+  { tool: "toggle_airplane_mode", heardAs: new RegExp(`${change}[^.]*airplane mode`) },
+  { tool: "check_sim_status", heardAs: /check[^.]*sim card|sim status/ },
+  { tool: "reseat_sim_card", heardAs: /(re-?seat|re-?insert)[^.]*sim/ },
+  { tool: "toggle_data_saver_mode", heardAs: new RegExp(`${change}[^.]*data saver`) },
+  { tool: "check_data_restriction_status", heardAs: /check[^.]*(data saver|data restriction)/ },
+  { tool: "toggle_roaming", heardAs: new RegExp(`${change}[^.]*roaming`) },
+  { tool: "toggle_data", heardAs: new RegExp(`${change}[^.]*(mobile|cellular) data`) },
+  { tool: "check_apn_settings", heardAs: /check[^.]*apn/ },
+  { tool: "reset_apn_settings", heardAs: /reset[^.]*apn/ },
+  { tool: "check_wifi_calling_status", heardAs: /check[^.]*wi-?fi calling/ },
+  { tool: "toggle_wifi_calling", heardAs: new RegExp(`${change}[^.]*wi-?fi calling`) },
+  { tool: "check_wifi_status", heardAs: /check[^.]*wi-?fi(?! calling)/ },
+  { tool: "toggle_wifi", heardAs: new RegExp(`${change}[^.]*wi-?fi(?! calling)`) },
+  { tool: "check_vpn_status", heardAs: /check[^.]*vpn/ },
+  { tool: "disconnect_vpn", heardAs: /(disconnect|turn off|disable)[^.]*vpn/ },
+  { tool: "check_installed_apps", heardAs: /(which|what|installed) apps/ },
+  { tool: "check_app_permissions", heardAs: /check[^.]*permission/, given: (text) => ({ app_name: appIn(text) }) },
+  {
+    tool: "grant_app_permission",
+    heardAs: /(grant|give|allow)[^.]*permission/,
+    given: (text) => {
+      const permission = permissions.find((known) => text.includes(known));
+      return permission === undefined ? null : { app_name: appIn(text), permission };
+    },
+  },
+  { tool: "can_send_mms", heardAs: /(send|try)[^.]*(mms|picture message)/ },
+  { tool: "run_speed_test", heardAs: /speed test/ },
+  { tool: "check_payment_request", heardAs: /check[^.]*payment request/ },
+  { tool: "make_payment", heardAs: /(make|accept|complete)[^.]*payment|pay (the|your) bill/ },
+  { tool: "reboot_device", heardAs: /re-?boot|restart/ },
+];
+
+/** What shows that the phone works, by what the customer called about. */
+const goals = [
+  { about: /mms|picture/i, tool: "can_send_mms", reached: /can send/ },
+  { about: /mobile data|internet/i, tool: "run_speed_test", reached: /Excellent/ },
+  { about: /service|call/i, tool: "check_status_bar", reached: /^(?!.*(No Signal|Airplane)).*$/s },
+] as const;
+
+/** Lines of the agent that lead nowhere before it hangs up. */
+const patience = 6;
+
+/** Customers of `tau2-bench/telecom`. `create` throws a `ConfigurationError` for a task of another domain. */
+export function telecomRuleUser(): UserSource {
+  const make = (task: Task): RuleUser => {
+    if (/^tau2-bench\/telecom(-workflow)?$/.test(task.environment)) return new RuleUser(task);
+    throw new ConfigurationError(
+      `Cannot play task "${task.id}" with user "rules": its rules are those of tau2-bench/telecom; choose another user.`,
+    );
+  };
+  return {
+    name: "rules",
+    create: make,
+    resume: (task, { spoken }) => {
+      const user = make(task);
+      // Its lines follow from what it hears: it hears it again.
+      for (const { heard, results } of spoken) user.hear(results ?? heard);
+      return user;
+    },
+  };
+}
+
+class RuleUser implements UserSimulator {
+  readonly #reason: string;
+  readonly #known: string;
+  readonly #goal: (typeof goals)[number];
+  /** Calls that are still to be made, and what those before have shown. */
+  #calls: { readonly name: string; readonly arguments: JsonObject }[] = [];
+  #shown: string[] = [];
+  #isReached = false;
+  #idle = 0;
+  #count = 0;
+
+  constructor({ instruction }: Task) {
+    const text = instruction ?? "";
+    this.#reason = sectionOf(text, "Reason for call") ?? "My phone does not work.";
+    this.#known = sectionOf(text, "Known info") ?? "";
+    this.#goal = goals.find(({ about }) => about.test(this.#reason)) ?? goals[2];
+  }
+
+  async open({ side = null }: UserCallOptions = {}): Promise<UserLine> {
+    requireTools(side);
+    return this.hear(null);
+  }
+
+  async reply(utterance: string): Promise<UserLine> {
+    return this.hear(utterance);
+  }
+
+  async observe(results: readonly ToolResult[]): Promise<UserLine> {
+    return this.hear(results);
+  }
+
+  /** The next line; the same for the same things heard. */
+  hear(heard: string | readonly ToolResult[] | null): UserLine {
+    if (heard === null) return words(`${this.#reason} ${this.#known}`.trim());
+    if (typeof heard !== "string") return this.#afterCalls(heard);
+    const text = heard.toLowerCase();
+    if (text.includes("transfer")) return { type: "hang-up", text: "###TRANSFER###", usage: freeUsage };
+    const requested = requestsIn(text);
+    if (requested.length > 0) {
+      this.#idle = 0;
+      this.#shown = [];
+      // What shows whether it works now comes last.
+      const check = { name: this.#goal.tool, arguments: new Map() };
+      this.#calls = requested.some(({ name }) => name === check.name) ? requested : [...requested, check];
+      return this.#callNext();
+    }
+    if (++this.#idle > patience) return { type: "hang-up", text: stopToken, usage: freeUsage };
+    if (/phone number|your name|customer id|date of birth|who am i/.test(text)) return words(this.#known);
+    return words(text.includes("?") ? "Yes, please." : "All right. What should I do now?");
+  }
+
+  #afterCalls(results: readonly ToolResult[]): UserLine {
+    const shown = results.map(({ text }) => text).join("\n");
+    this.#shown.push(shown);
+    if (this.#calls.length > 0) return this.#callNext();
+    this.#isReached = this.#goal.reached.test(shown);
+    if (this.#isReached) return { type: "hang-up", text: `It works now, thank you. ${stopToken}`, usage: freeUsage };
+    return words(`I did that. My phone says:\n${this.#shown.join("\n")}`);
+  }
+
+  #callNext(): UserLine {
+    const next = this.#calls.shift()!;
+    return { type: "calls", text: "", usage: freeUsage, calls: [{ id: `user_${this.#count++}`, ...next }] };
+  }
+}
+
+const words = (text: string): UserLine => ({ type: "words", text, usage: freeUsage });
+
+const longestFirst = requests.map(({ tool }) => tool).sort((left, right) => right.length - left.length);
+
+function requestsIn(text: string): { readonly name: string; readonly arguments: JsonObject }[] {
+  const named = new Set<string>();
+  let rest = text;
+  // A name may be the beginning of another.
+  for (const tool of longestFirst) {
+    const without = rest.replaceAll(tool, ".").replaceAll(tool.replaceAll("_", " "), ".");
+    if (without !== rest) named.add(tool);
+    rest = without;
+  }
+  return requests.flatMap(({ tool, heardAs, given }) => {
+    if (!named.has(tool) && !heardAs.test(rest)) return [];
+    const args = given === undefined ? {} : given(text);
+    return args === null ? [] : [{ name: tool, arguments: new Map(Object.entries(args)) }];
+  });
+}
+
+/** The indented lines below a heading of the scenario. */
+function sectionOf(scenario: string, heading: string): string | null {
+  const [, found] =
+    new RegExp(`^\\t*${heading}:\\n((?:\\t+.*\\n?)+?)(?=^\\t*[A-Z][a-z ]+:\\n|(?![^]))`, "m").exec(scenario) ?? [];
+  return found?.replaceAll("\t", "").replaceAll(/\s+/g, " ").trim() ?? null;
+}
+
+function requireTools(side: UserSide | null): void {
+  if (side !== null && side.tools.length > 0) return;
+  throw new ConfigurationError('Cannot play user "rules": the environment gives it no tools; choose another user.');
+}
