@@ -191,8 +191,24 @@ export class HostedEpisode {
 
   async begin(): Promise<void> {
     const opening = this.environment.opening ?? null;
-    const line = await this.#user?.open(opening === null ? {} : { opening });
-    this.firstUtterance = line?.text ?? "";
+    const side = this.environment.userSide ?? null;
+    const line = await this.#user?.open({ side, ...(opening === null ? {} : { opening }) });
+    this.firstUtterance = line === undefined ? "" : (await this.#letAct(line)).text;
+  }
+
+  /** Lets a line of the user take effect in the world, and those that follow its calls; the one that speaks to the agent. */
+  async #letAct(first: UserLine, signal?: AbortSignal): Promise<UserLine> {
+    const side = this.environment.userSide ?? null;
+    for (let line = first; ;) {
+      const options = signal === undefined ? {} : { signal };
+      const outcome = await side?.act(line, signal === undefined ? undefined : { signal });
+      this.isOver ||= line.type === "hang-up" || (outcome?.endsEpisode ?? false);
+      if (line.type !== "calls" || this.isOver) return line;
+      if (outcome === undefined || this.#user?.observe === undefined) {
+        throw new HostRequestError("This episode's user calls tools, and there is nothing that carries them out.");
+      }
+      line = await this.#user.observe(outcome.results, { ...options, side });
+    }
   }
 
   get isClosed(): boolean {
@@ -224,12 +240,11 @@ export class HostedEpisode {
   /** What the user answers. */
   respond(text: string): Promise<UserLine> {
     return this.#inOrder(async (signal) => {
-      await this.environment.hear(text, { signal });
+      const heard = await this.environment.hear(text, { signal });
+      this.isOver ||= heard?.endsEpisode ?? false;
       const user = this.#user;
       if (user === null) throw new HostRequestError("This episode has no user.");
-      const line = await user.reply(text, { signal });
-      this.isOver ||= line.type === "hang-up";
-      return line;
+      return this.#letAct(await user.reply(text, { signal, side: this.environment.userSide ?? null }), signal);
     });
   }
 
