@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import type { Environment, UserLine, UserSimulator } from "../../core/index.ts";
+import { pythonStr } from "../../python-semantics/index.ts";
 import { loadTau2Data, type Tau2Task, tau2Source, telecomRuleUser } from "./index.ts";
 
 const folder = sharedFolder("tau2-bench");
@@ -29,7 +30,7 @@ async function solve(environment: Environment, user: UserSimulator, { criteria }
     if (heard.isOver) return;
     if (requestor === "assistant") await environment.call({ name, arguments: given });
     else {
-      const request = `Please do this on your phone: ${name} ${[...given.values()].join(" ")}`;
+      const request = `Please do this on your phone: ${name} ${[...given.values()].map(pythonStr).join(" ")}`;
       await environment.hear(request);
       heard = await listen(environment, user, await user.reply(request, { side }));
     }

@@ -5,6 +5,7 @@ import { sharedFolder } from "../../../tests/conformance/shared-folder.ts";
 import { createToolCalling } from "../../agents/index.ts";
 import type { Episode, EpisodeEvent, Task } from "../../core/index.ts";
 import { loadTau2Data, type Tau2Task, tau2Source, telecomRuleUser } from "../../environments/tau2-bench/index.ts";
+import { pythonStr } from "../../python-semantics/index.ts";
 import { dumpJson } from "../../python-semantics/json/index.ts";
 import { createRandom } from "../../lib/random.ts";
 import { createQwenRenderer } from "../../renderers/index.ts";
@@ -23,7 +24,7 @@ function solution({ criteria }: Tau2Task): string[] {
   const lines = (criteria?.actions ?? []).map(({ requestor, name, arguments: given }) =>
     requestor === "assistant"
       ? call(name, dumpJson(given))
-      : `Please do this on your phone: ${name} ${[...given.values()].join(" ")}`,
+      : `Please do this on your phone: ${name} ${[...given.values()].map(pythonStr).join(" ")}`,
   );
   return [
     ...lines,
