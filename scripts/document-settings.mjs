@@ -8,7 +8,15 @@ import { root } from "./run-command.mjs";
 
 /** @typedef {{ readonly flag: string, readonly help: string, readonly expected: string, readonly default: unknown, readonly group: string }} Setting */
 
-const tables = ["rollout-settings", "eval-settings", "train-settings", "serve", "gateway", "env-server"];
+const tables = [
+  "rollout-settings",
+  "eval-settings",
+  "train-settings",
+  "serve",
+  "gateway",
+  "env-server",
+  "audit-environment",
+];
 
 /** Of a table in a declaration file: `    readonly maxTurns: import("./setting.ts").Setting<number>;`. */
 const property = /^( +)(?:readonly )?(\w+): import\("\.\/setting\.ts"\)\.Setting</;

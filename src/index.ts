@@ -53,6 +53,14 @@ export {
 export { evaluate, type EvaluateOptions, type EvaluateResult, planEvaluation } from "./api/evaluate.ts";
 export { train, type TrainOptions, type TrainResult } from "./api/train.ts";
 export { auditTemplate, type AuditTemplateOptions } from "./api/audit-template.ts";
+export {
+  auditEnvironment,
+  type AuditEnvironmentOptions,
+  type AuditEnvironmentResult,
+  type AuditedEnvironment,
+  type EnvironmentSourceOptions,
+  loadEnvironmentSource,
+} from "./api/audit-environment.ts";
 export { auditEngine, type AuditEngineOptions, type AuditEngineResult, type EngineCheck } from "./api/audit-engine.ts";
 export {
   type ExportCounts,
@@ -62,5 +70,6 @@ export {
   NothingToExportError,
 } from "./api/export-run.ts";
 export { type RunningEnvServer, serveEnvironment, type ServeEnvironmentOptions } from "./api/env-server.ts";
+export { initEnvironment, type InitEnvironmentOptions, type InitEnvironmentResult } from "./api/init-environment.ts";
 export { gateway, type GatewayOptions, type RunningGateway } from "./api/gateway.ts";
 export { type RunningService, serve, type ServeOptions } from "./api/serve.ts";

@@ -25,6 +25,7 @@ const commands: Readonly<Record<string, () => Promise<(run: RunCommand) => Comma
   serve: async () => (await import("./commands/serve-command.ts")).serveCommand,
   gateway: async () => (await import("./commands/gateway-command.ts")).gatewayCommand,
   "env-server": async () => (await import("./commands/env-server-command.ts")).envServerCommand,
+  init: async () => (await import("./commands/init-command.ts")).initCommand,
   doctor: async () => (await import("./commands/doctor-command.ts")).doctorCommand,
   bench: async () => (await import("./commands/bench-command.ts")).benchCommand,
   tokens: async () => (await import("./commands/tokens-command.ts")).tokensCommand,

@@ -32,7 +32,8 @@ export type ToolSpec<State, Resource = undefined> = {
   /**
    * May change the state, may be asynchronous, and must be deterministic. What it returns, or resolves with, is read by the
    * policy: a string as it is, nothing as `null`, anything else as JSON. What it throws, or rejects with, is read as
-   * `Error: <message>`. A result without a JSON form (a function, a symbol, a bigint, NaN, a value that holds itself, an instance
+   * `Error: <message>`; an `AttributedError`, as `faultAt()` of `trainable-agents/core` makes, is a failure of the episode instead:
+   * the service behind the tool is gone, say. A result without a JSON form (a function, a symbol, a bigint, NaN, a value that holds itself, an instance
    * of a class without `toJSON`) is a fault: the episode fails at boundary "environment" with code "bad-result". Arguments have
    * passed the schema when the loop calls, and are hostile otherwise. `signal` aborts when nobody waits for the answer any more.
    */
@@ -201,10 +202,10 @@ function createEnvironment<State, Resource>(
         answer = tool.run(plain, state, withResource(options, resource));
         isPromise = isThenable(answer);
       } catch (error) {
-        return refusal(messageOf(error));
+        return refusalOf(error);
       }
       if (!isPromise) return resultOf(answer);
-      return Promise.resolve(answer).then(resultOf, (error: unknown) => refusal(messageOf(error)));
+      return Promise.resolve(answer).then(resultOf, refusalOf);
     },
     hear: (utterance) => {
       said.push(utterance);
@@ -235,6 +236,12 @@ function withResource<Resource>(options: EnvironmentCallOptions, resource: Resou
 /** Of a call outside of an episode. */
 function unending(): EnvironmentCallOptions {
   return { signal: new AbortController().signal };
+}
+
+/** What a tool throws is read by the policy, unless the tool says that the fault is not the policy's. */
+function refusalOf(error: unknown): ToolResult {
+  if (error instanceof AttributedError) throw error;
+  return refusal(messageOf(error));
 }
 
 function refusal(reason: string): ToolResult {

@@ -1,12 +1,11 @@
 // The contract of environments, as checks without a test runner: run them in your own tests, or print what they find.
-// Seeded and bounded. It proves the contract, not that the domain makes sense.
+// Seeded and bounded. It proves the contract, not that the domain makes sense: what rewards mean is measured in
+// `examine-environment.ts`.
 
-import type { Environment, EnvironmentSource, Task } from "../core/environment.ts";
+import type { Environment, EnvironmentCall, EnvironmentSource, Task } from "../core/environment.ts";
 import { messageOf } from "../core/failure.ts";
-import { toolParameters } from "../core/message.ts";
-import { dumpJson } from "../python-semantics/json/dump-json.ts";
-import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/value.ts";
-import { createRandom, deriveSeed, type Random } from "../lib/random.ts";
+import { createRandom, deriveSeed } from "../lib/random.ts";
+import { gradeText, inTime, LateError, type ShownSteps, playing, randomSteps, type Step } from "./environment-play.ts";
 
 export type EnvironmentConformanceOptions = {
   /** Tasks tried of every split. Default: 5. */
@@ -15,132 +14,269 @@ export type EnvironmentConformanceOptions = {
   readonly calls?: number;
   /** Default: 1. */
   readonly seed?: number;
+  /** Of each step that is asynchronous. Default: 60,000. */
+  readonly timeoutMs?: number;
+  /** Calls for which it returns false are not made, for worlds that the loop shields from them. Default: all are made. */
+  readonly isAllowed?: (environment: Environment, call: EnvironmentCall) => boolean;
 };
 
-/** Everything is awaited. */
-const inTime = { signal: new AbortController().signal };
+/** What the contract is about, in the order in which it is examined. */
+export const contractChecks = [
+  "tasks",
+  "opening",
+  "tools",
+  "calls",
+  "deadlines",
+  "grading",
+  "determinism",
+  "isolation",
+  "closing",
+] as const;
 
-type Step = { readonly name: string; readonly arguments: JsonObject } | { readonly utterance: string };
+export type ContractCheck = (typeof contractChecks)[number];
+
+/** What is wrong, as a sentence, and what to do about it, as part of one. */
+export type ContractViolation = { readonly check: ContractCheck; readonly text: string; readonly remedy: string };
 
 /** What is wrong, one sentence each; empty when the contract holds. */
 export async function environmentViolations(
   source: EnvironmentSource,
   options: EnvironmentConformanceOptions = {},
 ): Promise<string[]> {
-  const { tasks = 5, calls = 40, seed = 1 } = options;
-  const violations: string[] = [];
-  const report = (text: string): void => {
-    violations.push(`Environment "${source.name}": ${text}`);
+  const violations = await contractViolations(source, options);
+  return violations.map(({ text }) => `Environment "${source.name}": ${text}`);
+}
+
+type Report = (check: ContractCheck, text: string, remedy: string) => void;
+
+/** As {@link environmentViolations}, by what they concern. */
+export async function contractViolations(
+  source: EnvironmentSource,
+  options: EnvironmentConformanceOptions & { readonly signal?: AbortSignal },
+): Promise<readonly ContractViolation[]> {
+  const { calls = 40, seed = 1, timeoutMs = 60_000, isAllowed = () => true, signal } = options;
+  const violations: ContractViolation[] = [];
+  // Each play of a task says the same again.
+  const report: Report = (check, text, remedy) => {
+    if (!violations.some((known) => known.text === text)) violations.push({ check, text, remedy });
   };
-  if (source.splits.length === 0) report("it has no split.");
-  if (source.users.length === 0) report("no user simulator supports it.");
+  if (source.splits.length === 0) report("tasks", "it has no split.", "name one in tasks");
+  if (source.users.length === 0)
+    report("tasks", "no user simulator supports it.", "give its tasks an agenda or an instruction");
   const ids = new Set<string>();
   for (const split of source.splits) {
     const taskset = source.taskset(split);
-    if (taskset.size < 1) report(`split "${split}" has no task.`);
-    if (!throwsRangeError(() => taskset.task(taskset.size)))
-      report(`split "${split}" does not refuse a task past its end.`);
-    for (let nth = 0; nth < Math.min(tasks, taskset.size); nth++) {
-      const index = Math.floor((nth * taskset.size) / tasks);
-      const task = taskset.task(index);
-      if (ids.has(task.id)) report(`task id "${task.id}" is used twice.`);
+    if (taskset.size < 1) report("tasks", `split "${split}" has no task.`, "add one, or leave the split out");
+    if (!throwsRangeError(() => taskset.task(taskset.size))) {
+      report("tasks", `split "${split}" does not refuse a task past its end.`, "throw a RangeError");
+    }
+    for (const task of spacedTasks(source, split, options.tasks)) {
+      if (signal?.aborted === true) return violations;
+      if (ids.has(task.id)) report("tasks", `task id "${task.id}" is used twice.`, "give each task an id of its own");
       ids.add(task.id);
-      if (source.taskset(split).task(index).contentHash !== task.contentHash)
-        report(`task "${task.id}" differs from itself.`);
-      await checkTask(source, task, { random: createRandom(deriveSeed(seed, task.id)), calls, report });
+      if (source.taskset(split).task(task.index).contentHash !== task.contentHash) {
+        report("tasks", `task "${task.id}" differs from itself.`, "make the same task of the same index each time");
+      }
+      await checkTask(source, task, { seed: deriveSeed(seed, task.id), calls, timeoutMs, isAllowed, report });
     }
   }
   return violations;
 }
 
-async function checkTask(
-  source: EnvironmentSource,
-  task: Task,
-  context: { readonly random: Random; readonly calls: number; readonly report: (text: string) => void },
-): Promise<void> {
-  const { random, calls, report } = context;
-  const opened: Environment[] = [];
+/** So many of a split, evenly spaced. */
+export function spacedTasks(source: EnvironmentSource, split: string, most = 5): Task[] {
+  const taskset = source.taskset(split);
+  const count = Math.min(most, taskset.size);
+  return Array.from({ length: count }, (_, nth) => taskset.task(Math.floor((nth * taskset.size) / count)));
+}
+
+type Context = Required<Pick<EnvironmentConformanceOptions, "isAllowed">> & {
+  readonly seed: number;
+  readonly calls: number;
+  readonly timeoutMs: number;
+  readonly report: Report;
+};
+
+/** Its episodes, all of which are closed in the end. */
+async function checkTask(source: EnvironmentSource, task: Task, context: Context): Promise<void> {
+  const { timeoutMs, report } = context;
+  const opened = new Set<Environment>();
   const open = async (): Promise<Environment> => {
-    const environment = await source.open(task, { seed: 1, ...inTime });
-    opened.push(environment);
+    const environment = await openInTime(source, task, timeoutMs).catch((cause: unknown) => {
+      throw new OpeningError(messageOf(cause), { cause });
+    });
+    opened.add(environment);
     return environment;
   };
-  const untouched = await open();
-  const before = untouched.digest();
-  const environment = await open();
-  const steps = Array.from({ length: calls }, () => randomStep(environment, random));
-  try {
-    const first = await replay(environment, steps);
-    const second = await replay(await open(), steps);
-    if (first !== second)
-      report(`replaying the calls of task "${task.id}" gives other results; it is not deterministic.`);
-  } catch (error) {
-    report(`task "${task.id}" threw on a call: ${String(error)}; a bad call must be an observation.`);
-  }
-  if (untouched.digest() !== before) report(`an episode of task "${task.id}" changed the state of another.`);
-  const names = new Set(environment.tools.map((tool) => tool.name));
-  if (names.size !== environment.tools.length) report("two tools have one name.");
-  for (const one of opened) {
+  const close = async (environment: Environment): Promise<void> => {
+    if (!opened.delete(environment)) return;
     try {
-      await one.close?.();
+      await inTime("closing", timeoutMs, () => environment.close?.());
     } catch (error) {
-      report(`an episode of task "${task.id}" cannot be closed: ${messageOf(error)}`);
+      const text = `an episode of task "${task.id}" cannot be closed: ${messageOf(error)}`;
+      report("closing", text, "let close (or teardown) give back what is there, and throw nothing");
     }
+  };
+  try {
+    await examineTask(task, { ...context, open, close, isReplayed: source.resume !== "restart" });
+  } catch (error) {
+    const reason = messageOf(error).replace(/\.$/, "");
+    if (error instanceof OpeningError) {
+      report(
+        "opening",
+        `task "${task.id}" cannot be opened: ${reason}.`,
+        "correct open (or setup), or start what it needs",
+      );
+    } else if (error instanceof LateError) {
+      report("deadlines", `${reason} in task "${task.id}".`, "make it faster, or raise --environment-timeout");
+    } else {
+      const text = `task "${task.id}" threw on a call: ${String(error)}; a bad call must be an observation.`;
+      report("calls", text, "answer with a result whose isError is true");
+    }
+  }
+  for (const environment of opened) await close(environment);
+}
+
+class OpeningError extends Error {}
+
+/** What opens too late is closed when it comes. */
+export async function openInTime(source: EnvironmentSource, task: Task, timeoutMs: number): Promise<Environment> {
+  let late: Promise<Environment> | null = null;
+  try {
+    return await inTime(`opening task "${task.id}"`, timeoutMs, (signal) => {
+      late = Promise.resolve(source.open(task, { seed: 1, signal }));
+      return late;
+    });
+  } catch (error) {
+    if (error instanceof LateError)
+      void (late as Promise<Environment> | null)?.then((one) => one.close?.()).catch(() => undefined);
+    throw error;
   }
 }
 
-/** Everything an episode shows, as text. */
-async function replay(environment: Environment, steps: readonly Step[]): Promise<string> {
+type TaskContext = Context & {
+  readonly open: () => Promise<Environment>;
+  readonly close: (environment: Environment) => Promise<void>;
+  /** Whether equal calls must have equal results. */
+  readonly isReplayed: boolean;
+};
+
+async function examineTask(task: Task, context: TaskContext): Promise<void> {
+  const { open, close, isReplayed, isAllowed, report, calls, timeoutMs } = context;
+  const random = createRandom(context.seed);
+  const untouched = isReplayed ? await open() : null;
+  const before = untouched?.digest();
+  let environment = await open();
+  const names = new Set(environment.tools.map((tool) => tool.name));
+  if (names.size !== environment.tools.length)
+    report("tools", "two tools have one name.", "name each tool differently");
+  const stepsFor = (one: Environment): Step[] =>
+    randomSteps(one, { random, count: calls }).filter((step) => "utterance" in step || isAllowed(one, step));
+  let steps = stepsFor(environment);
+  let first = await play(environment, steps, context);
+  // A call that ends the episode is tried last, so that the others are tried at all.
+  for (let attempt = 0; first.endedAt !== null && first.endedAt < steps.length - 1 && attempt < 8; attempt++) {
+    const ending = steps[first.endedAt]!;
+    const others = steps.filter((step) => "utterance" in step || !("name" in ending) || step.name !== ending.name);
+    steps = [...others, ending];
+    await close(environment);
+    environment = await open();
+    first = await play(environment, steps, context);
+  }
+  await close(environment);
+  if (!isReplayed) return;
+  environment = await open();
+  const second = await play(environment, steps, context);
+  await close(environment);
+  const remedy = 'derive randomness from the seed of open, use no clock, or say resume: "restart"';
+  const difference = differenceOf(first.shown, second.shown);
+  if (difference !== null) {
+    const text = `replaying the calls of task "${task.id}" gives other results; it is not deterministic${difference}.`;
+    report("determinism", text, remedy);
+  }
+  const share = "keep what an episode changes in its own state, not in the module";
+  if (untouched?.digest() !== before)
+    report("isolation", `an episode of task "${task.id}" changed the state of another.`, share);
+  if (difference !== null) return;
+  const [one, other] = [await open(), await open()];
+  const otherSteps = stepsFor(one);
+  const beside = await playBeside({ one, steps }, { one: other, steps: otherSteps }, timeoutMs);
+  const change = differenceOf(first.shown.slice(0, beside.length), beside);
+  if (change !== null)
+    report("isolation", `an episode of task "${task.id}" goes otherwise while another runs${change}.`, share);
+}
+
+/** Everything an episode shows. Grading must not change what it grades. */
+async function play(
+  environment: Environment,
+  steps: readonly Step[],
+  { timeoutMs, report }: Pick<Context, "timeoutMs" | "report">,
+): Promise<ShownSteps> {
   const shown: string[] = [];
-  for (const step of steps) {
-    if ("utterance" in step) {
-      await environment.hear(step.utterance, inTime);
-      continue;
+  const episode = playing(environment, { steps, timeoutMs });
+  let next = await episode.next();
+  for (; next.done !== true; next = await episode.next()) shown.push(next.value);
+  const { id } = environment.task;
+  try {
+    const grades: string[] = [];
+    for (const outcome of ["completed", "completed", "truncated"] as const) {
+      const grade = await inTime("grading", timeoutMs, (signal) => environment.grade({ outcome }, { signal }));
+      const problem = gradeProblem(grade);
+      if (problem !== null) report("grading", `the grade of task "${id}" ${problem}.`, "return finite numbers");
+      grades.push(`graded ${outcome}: ${gradeText(grade)}`);
     }
-    const result = await environment.call(step, inTime);
-    shown.push(`${result.text} ${result.isError} ${result.endsEpisode} ${dumpJson(result.info)}`);
+    shown.push(...grades);
+    if (grades[0] !== grades[1]) {
+      report("grading", `task "${id}" graded twice has two grades.`, "let grade change nothing, and use no chance");
+    }
+  } catch (error) {
+    if (error instanceof LateError) throw error;
+    report("grading", `grading task "${id}" threw: ${messageOf(error)}`, "return a number for every state");
   }
-  for (const outcome of ["completed", "completed", "truncated"] as const) {
-    const grade = await environment.grade({ outcome }, inTime);
-    shown.push(`${grade.reward} ${JSON.stringify(grade.metrics)} ${grade.log} ${dumpJson(grade.info)}`);
-  }
-  if (shown.at(-2) !== shown.at(-3)) shown.push(`grading twice differs ${Math.random()}`);
-  shown.push(environment.digest());
-  return shown.join("\n");
+  shown.push(`digest ${environment.digest()}`);
+  return { shown, endedAt: next.value };
 }
 
-function randomStep(environment: Environment, random: Random): Step {
-  if (random.integer(8) === 0)
-    return { utterance: random.pick(["", "Your order is on its way.", "\ud83d\ude80 \ud800"]) };
-  if (environment.tools.length === 0 || random.integer(10) === 0) return { name: "no_such_tool", arguments: new Map() };
-  const tool = random.pick(environment.tools);
-  const schema = toolParameters(tool);
-  const properties = schema instanceof Map ? schema.get("properties") : null;
-  const names = properties instanceof Map ? [...properties.keys()] : [];
-  const args: JsonObject = new Map();
-  for (const name of names) if (random.integer(5) > 0) args.set(name, hostileValue(random));
-  if (random.integer(6) === 0) args.set(random.pick(["__proto__", "data", "constructor", "1"]), hostileValue(random));
-  return { name: tool.name, arguments: args };
+function gradeProblem({
+  reward,
+  metrics,
+  turnRewards = null,
+}: Awaited<ReturnType<Environment["grade"]>>): string | null {
+  if (!Number.isFinite(reward)) return `has the reward ${String(reward)}`;
+  const metric = Object.entries(metrics).find(([, value]) => !Number.isFinite(value));
+  if (metric !== undefined) return `has the metric ${metric[0]} = ${String(metric[1])}`;
+  if (turnRewards === null || turnRewards.length === 0) return null;
+  const sum = turnRewards.reduce<number>((total, one) => total + (one ?? 0), 0);
+  const size = turnRewards.reduce<number>((total, one) => total + Math.abs(one ?? 0), Math.abs(reward));
+  return Math.abs(sum - reward) <= 1e-6 * Math.max(1, size)
+    ? null
+    : `has turnRewards that sum to ${sum}, and the reward ${reward}`;
 }
 
-function hostileValue(random: Random): JsonValue {
-  return random.pick<JsonValue>([
-    null,
-    true,
-    0,
-    -1,
-    2n ** 70n,
-    new JsonFloat(Number.NaN),
-    new JsonFloat(1.5),
-    "",
-    "#W1042",
-    "\ud800",
-    "x".repeat(10_000),
-    [],
-    ["1", "1"],
-    [[]],
-    new Map<string, JsonValue>([["toString", null]]),
-  ]);
+type Side = { readonly one: Environment; readonly steps: readonly Step[] };
+
+/** What the first shows while the second takes a step after each of its own. */
+async function playBeside(first: Side, second: Side, timeoutMs: number): Promise<readonly string[]> {
+  const [shown, other] = [first, second].map(({ one, steps }) => playing(one, { steps, timeoutMs }));
+  const lines: string[] = [];
+  for (let next = await shown!.next(); next.done !== true; next = await shown!.next()) {
+    lines.push(next.value);
+    await other!.next();
+  }
+  return lines;
+}
+
+/** Where they differ first, as the end of a sentence; `null`: nowhere. */
+function differenceOf(first: readonly string[], second: readonly string[]): string | null {
+  const at = Array.from({ length: Math.max(first.length, second.length) }).findIndex(
+    (_, index) => first[index] !== second[index],
+  );
+  if (at === -1) return null;
+  return `: "${excerpt(first[at])}" and then "${excerpt(second[at])}"`;
+}
+
+function excerpt(text = "nothing"): string {
+  return text.length > 160 ? `${text.slice(0, 160)}…` : text;
 }
 
 function throwsRangeError(action: () => unknown): boolean {

@@ -10,6 +10,8 @@ export {
   type EngineExamination,
 } from "./examine-engine.ts";
 export { environmentViolations, type EnvironmentConformanceOptions } from "./environment-conformance.ts";
+export type { EnvironmentExamination, EnvironmentFinding } from "./environment-finding.ts";
+export { examineEnvironment } from "./examine-environment.ts";
 export {
   createFaultSampler,
   faultNames,

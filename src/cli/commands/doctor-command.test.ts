@@ -78,7 +78,10 @@ describe("doctor template", () => {
 
   test.each([
     [["template"], 'no folder is named; write "doctor template <folder>"'],
-    [["model"], 'Cannot examine "model": there are "template" and "engine"; write "doctor template model".'],
+    [
+      ["model"],
+      'Cannot examine "model": there are "template", "engine" and "environment"; write "doctor template model".',
+    ],
     [["template", "nowhere"], "there is no such folder"],
     [["template", "model"], 'the folder has none (chat_template.jinja, or chat_template in tokenizer_config.json)'], // prettier-ignore
     [["template", "model", "--template", "nowhere.jinja"], "correct --template"],

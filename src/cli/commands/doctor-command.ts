@@ -1,34 +1,47 @@
-// `doctor`: examines what a rollout will depend on before anything is trained: the chat template of a model folder, and a server.
+// `doctor`: examines what a rollout will depend on before anything is trained: the chat template of a model folder, an engine's
+// server, and an environment.
 
 import { Command } from "commander";
 
 import { ConfigurationError } from "../../core/index.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { addSettings } from "../flags.ts";
-import { coloursFor } from "../display/terminal-text.ts";
+import { coloursFor, printable } from "../display/terminal-text.ts";
 import { auditTemplate, type AuditTemplateOptions } from "../../api/audit-template.ts";
 import { auditEngine, type AuditEngineOptions } from "../../api/audit-engine.ts";
+import {
+  auditEnvironment,
+  type AuditEnvironmentOptions,
+  auditEnvironmentSettingNames,
+  auditEnvironmentSettings,
+} from "../../api/audit-environment.ts";
 import { auditView } from "../display/audit-view.ts";
 import { rolloutSettings } from "../../api/rollout-settings.ts";
 import { quoted } from "../rollout-display.ts";
 
 type DoctorFlags = AuditEngineOptions &
+  Omit<AuditEnvironmentOptions, "env" | "onFinding"> &
   Pick<AuditTemplateOptions, "template" | "renderer" | "history" | "thinking"> & {
     readonly json?: boolean;
   };
 
 export function doctorCommand(run: RunCommand): Command {
   const command = new Command("doctor")
-    .summary("examine the chat template of a model, or a server, before anything is trained")
+    .summary("examine the chat template of a model, a server, or an environment, before anything is trained")
     .description(
       "template: runs small conversations with the tokenizer and the chat template of a model folder and shows: which renderer and parsers " +
         "read it and why, which messages make the template rewrite what the policy has seen or sampled, what the loop does " +
         "then, and what an answer loses when it is read and rendered again. Needs no server and no weights.\n" +
         "engine: puts the contract of engines to a running SGLang or vLLM server, whole and streamed: ids, logprobs, stops, " +
-        "refusals, cancelled and aborted calls, weight versions, pauses. Samples some thousand tokens.",
+        "refusals, cancelled and aborted calls, weight versions, pauses. Samples some thousand tokens.\n" +
+        "environment: runs an environment without a model and shows whether the same calls give the same results, whether episodes " +
+        "are apart, what doing the same everywhere earns, how long steps take, and what a simulated user says.",
     )
-    .argument("<what>", "template, or engine")
-    .argument("[folder]", "of a template: model folder with tokenizer.json and a chat template")
+    .argument("<what>", "template, engine, or environment")
+    .argument(
+      "[folder]",
+      "of a template: model folder; of an environment: a name, a module, or an address as for --env",
+    )
     .optionsGroup("Of a template:")
     .option("--template <file>", "a Jinja file in place of the folder's chat template");
   addSettings(command, rolloutSettings, { names: ["renderer", "history", "thinking"], heading: "Of a template" });
@@ -37,23 +50,28 @@ export function doctorCommand(run: RunCommand): Command {
     .option("--url <address>", "SGLang server or router, or vLLM server, like http://router:30000")
     .option("--engine <name>", "sglang or vllm (default: sglang)");
   addSettings(command, rolloutSettings, { names: ["apiKeyEnv", "endpoint", "turnTimeout"], heading: "Of an engine" });
-  return command
+  command
     .option(rolloutSettings.maxContextTokens.flag, "context of the served model (default: what the server says)")
-    .option("--exclusive", "the server has no other users: pause it, too")
+    .option("--exclusive", "the server has no other users: pause it, too");
+  addSettings(command, auditEnvironmentSettings);
+  addSettings(command, rolloutSettings, { names: auditEnvironmentSettingNames, heading: "Of an environment" });
+  return command
     .optionsGroup("Options:")
     .option("--json", "print the outcome as JSON")
     .addHelpText(
       "after",
       `
-Exit codes: 0 fit for training (a template that rewrites history is), 1 something to mend or a check that failed, 2 nothing could
-be examined.
+Exit codes: 0 fit for training (a template that rewrites history is, warnings are), 1 something to mend, a check that failed or a
+fault, 2 nothing could be examined.
 
 Examples:
   $ npx trainable-agents doctor template ./Qwen3-4B
   $ npx trainable-agents doctor template ./Qwen3-4B --history branch
   $ npx trainable-agents doctor template ./Qwen3-4B --template ./my-template.jinja --json
   $ npx trainable-agents doctor engine --url http://127.0.0.1:30000
-  $ npx trainable-agents doctor engine --engine vllm --url http://127.0.0.1:8000 --exclusive`,
+  $ npx trainable-agents doctor engine --engine vllm --url http://127.0.0.1:8000 --exclusive
+  $ npx trainable-agents doctor environment ./my-env.ts
+  $ npx trainable-agents doctor environment openenv:ws://127.0.0.1:8000 --env-tasks seeds:20 --task-count 2 --json`,
     )
     .action(async (what: string, folder: string | undefined, flags: DoctorFlags) =>
       run((context) => examine({ what, folder: folder ?? null, flags }, context)),
@@ -66,9 +84,10 @@ async function examine(
 ): Promise<number> {
   if (what === "engine")
     return examineEngine({ ...flags, ...(folder === null ? {} : { url: flags.url ?? folder }) }, context);
+  if (what === "environment") return examineEnvironment({ env: folder, flags }, context);
   if (what !== "template") {
     throw new ConfigurationError(
-      `Cannot examine "${what}": there are "template" and "engine"; write "doctor template ${quoted(folder ?? what)}".`,
+      `Cannot examine "${what}": there are "template", "engine" and "environment"; write "doctor template ${quoted(folder ?? what)}".`,
     );
   }
   if (folder === null) {
@@ -104,4 +123,37 @@ async function examineEngine(flags: DoctorFlags, context: CliContext): Promise<n
   if (flags.json === true) stdout.write(`${JSON.stringify(result, null, 2)}\n`);
   if (drain.aborted) return exitCodes.interrupted;
   return count("failed") === 0 ? exitCodes.done : exitCodes.failed;
+}
+
+/** Exit code 0: no fault, however many warnings. */
+async function examineEnvironment(
+  { env, flags }: { readonly env: string | null; readonly flags: DoctorFlags },
+  context: CliContext,
+): Promise<number> {
+  if (env === null) {
+    throw new ConfigurationError(
+      'Cannot examine an environment: none is named; write "doctor environment <name, module or address>", like ./my-env.ts.',
+    );
+  }
+  const { stdout, env: variables, cwd, drain, cancel } = context;
+  const colours = coloursFor(stdout, variables);
+  const show = (line: string): void => void (flags.json === true ? null : stdout.write(`${printable(line)}\n`));
+  const { json = false, ...settings } = flags;
+  const result = await auditEnvironment({
+    ...{ ...settings, env, cwd, variables, signal: AbortSignal.any([drain, cancel]) },
+    onEnvironment: ({ name, splits, users }) => {
+      const sizes = Object.entries(splits).map(([split, size]) => `${split} ${size}`);
+      show(`${name}: tasks ${sizes.join(", ")}; users ${users.join(", ")}`);
+    },
+    onFinding: ({ check, result: outcome, text, remedy }) => {
+      const paint = { ok: colours.green, warning: colours.yellow, fault: colours.red }[outcome];
+      const line = printable(`${text}${remedy === null ? "" : ` Remedy: ${remedy}.`}`).replaceAll("\n", " ");
+      if (!json) stdout.write(`  ${paint(outcome.padEnd(7))}  ${check.padEnd(15)}  ${line}\n`);
+    },
+  });
+  const count = (outcome: string): number => result.findings.filter((finding) => finding.result === outcome).length;
+  show(`${count("ok")} ok, ${count("warning")} warnings, ${count("fault")} faults`);
+  if (json) stdout.write(`${JSON.stringify(result, null, 2)}\n`);
+  if (drain.aborted) return exitCodes.interrupted;
+  return count("fault") === 0 ? exitCodes.done : exitCodes.failed;
 }

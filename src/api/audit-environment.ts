@@ -1,0 +1,231 @@
+// auditEnvironment(): an environment played without a model, before anything is trained: its contract, what a policy earns that
+// looks at nothing, how long steps take, what a simulated user says and can be asked. And loadEnvironmentSource(): what `--env` names.
+
+import { findViolation, schemaWarnings } from "../agents/index.ts";
+import { type EnvironmentSource, messageOf, type Task, useEnvironment } from "../core/index.ts";
+import { checkedOpening } from "../rollout/index.ts";
+import { type EnvironmentFinding, examineEnvironment } from "../testing/index.ts";
+import { agendaUser } from "../users/index.ts";
+import { agendaGaps } from "./audit-agenda.ts";
+import { checkSplit, type LoadedEnvironment, loadEnvironment } from "./load-environment.ts";
+import { type CallOptions, readOptions, type RolloutSettingOptions } from "./options.ts";
+import { findRemote } from "./remote-environments.ts";
+import type { SettingName } from "./rollout-settings.ts";
+import { readFlags, section, type SettingValues, whole } from "./setting.ts";
+
+/** The settings of a rollout that say which environment it is, and how long its steps may take. */
+export const auditEnvironmentSettingNames = [
+  ...(["data", "envTasks", "envApiKeyEnv", "mcpElicitation", "mcpWarm", "split", "seed"] as const),
+  ...(["openTimeout", "environmentTimeout", "gradingTimeout"] as const),
+] as const satisfies readonly SettingName[];
+
+export const auditEnvironmentSettings = section("Of an environment", {
+  taskCount: whole(5, { min: 1, max: 10_000 }).help("tasks of each split that are run, evenly spaced"),
+  callCount: whole(40, { min: 1, max: 10_000 }).help("calls made at random in each"),
+});
+
+/** Options of {@link loadEnvironmentSource}. */
+export type EnvironmentSourceOptions = Pick<
+  RolloutSettingOptions,
+  "env" | Extract<keyof RolloutSettingOptions, (typeof auditEnvironmentSettingNames)[number]>
+> &
+  Omit<CallOptions, "signal" | "drain">;
+
+/** Options of {@link auditEnvironment}: the flags of the command `doctor environment` in camelCase. */
+export type AuditEnvironmentOptions = EnvironmentSourceOptions &
+  Partial<SettingValues<typeof auditEnvironmentSettings>> &
+  Pick<CallOptions, "signal"> & {
+    /** Receives the environment once it is loaded. @default nothing does */
+    readonly onEnvironment?: (environment: AuditedEnvironment) => void;
+    /** Receives each finding when it is there. @default nothing does */
+    readonly onFinding?: (finding: EnvironmentFinding) => void;
+  };
+
+export type AuditedEnvironment = {
+  readonly name: string;
+  readonly users: readonly string[];
+  /** Tasks of each split. */
+  readonly splits: Readonly<Record<string, number>>;
+};
+
+export type AuditEnvironmentResult = AuditedEnvironment & { readonly findings: readonly EnvironmentFinding[] };
+
+/** Tasks whose agendas are read, of each split. */
+const readAgendas = 50;
+const shownTasks = 3;
+
+/**
+ * Plays an environment without a model and says what would break runs or make rewards meaningless. Findings are data; rejects with a
+ * `ConfigurationError` when it cannot be loaded.
+ *
+ * @example
+ * const { findings } = await auditEnvironment({ env: "bookshop", taskCount: 2 });
+ * console.log(findings.filter(({ result }) => result === "fault"));
+ */
+export async function auditEnvironment(options: AuditEnvironmentOptions): Promise<AuditEnvironmentResult> {
+  const { taskCount, callCount } = readFlags(auditEnvironmentSettings, options);
+  const { loaded, isRemote, timeoutMs, split, seed } = await load(options);
+  const { source } = loaded;
+  const splits = split === null ? source.splits : [checkSplit(source, split)];
+  const audited = { name: source.name, users: source.users, splits: sizesOf(source) };
+  options.onEnvironment?.(audited);
+  const findings: EnvironmentFinding[] = [];
+  const onFinding = (finding: EnvironmentFinding): void => {
+    findings.push(finding);
+    options.onFinding?.(finding);
+  };
+  const { signal } = options;
+  await examineEnvironment(narrowed(source, splits), {
+    ...{ tasks: taskCount, calls: callCount, seed, timeoutMs, onFinding },
+    ...(signal === undefined ? {} : { signal }),
+    // A service is asked what the loop would let through; code of this process may be asked anything.
+    ...(isRemote && source.argumentErrors === "loop"
+      ? {
+          isAllowed: ({ tools }, call) => {
+            const tool = tools.find(({ name }) => name === call.name);
+            return tool !== undefined && findViolation(tool, call.arguments) === null;
+          },
+        }
+      : {}),
+  });
+  if (signal?.aborted !== true) {
+    onFinding(await schemaFinding(source));
+    for (const finding of await userFindings(source, splits)) onFinding(finding);
+  }
+  return { ...audited, findings };
+}
+
+/**
+ * The environment that `env` names: built in, a module, or behind an address. For tests and programs; a rollout takes the
+ * name. Rejects with a `ConfigurationError` that says what would be right.
+ *
+ * @example
+ * const source = await loadEnvironmentSource({ env: "bookshop" });
+ * console.log(source.taskset("test").task(0).id);
+ */
+export async function loadEnvironmentSource(options: EnvironmentSourceOptions): Promise<EnvironmentSource> {
+  return (await load(options)).loaded.source;
+}
+
+async function load(options: EnvironmentSourceOptions): Promise<{
+  readonly loaded: LoadedEnvironment;
+  readonly isRemote: boolean;
+  readonly timeoutMs: number;
+  readonly split: string | null;
+  readonly seed: number;
+}> {
+  const { settings, surroundings } = await readOptions(options);
+  const limits = { environmentMs: settings.environmentTimeout * 1000, graderMs: settings.gradingTimeout * 1000 };
+  const loaded = await loadEnvironment(settings.env, {
+    ...{ data: settings.data, remote: settings, limits },
+    ...surroundings,
+  });
+  return {
+    loaded,
+    isRemote: surroundings.parts?.env === undefined && findRemote(settings.env) !== null,
+    timeoutMs: Math.max(limits.environmentMs, limits.graderMs),
+    split: settings.split,
+    seed: settings.seed,
+  };
+}
+
+function sizesOf(source: EnvironmentSource): Readonly<Record<string, number>> {
+  return Object.fromEntries(source.splits.map((split) => [split, source.taskset(split).size]));
+}
+
+/** With results that are checked, as in an episode. */
+function narrowed(source: EnvironmentSource, splits: readonly string[]): EnvironmentSource {
+  return { ...source, splits, ...checkedOpening(source) };
+}
+
+/** A tool whose schema cannot be read takes anything. */
+async function schemaFinding(source: EnvironmentSource): Promise<EnvironmentFinding> {
+  const check = "tool schemas";
+  try {
+    const warnings = await useEnvironment(checkedOpening(source), firstTask(source), ({ tools, guidelines }) => ({
+      texts: schemaWarnings(tools),
+      count: tools.length,
+      undescribed: tools.filter(({ definition }) => !isDescribed(definition)).map(({ name }) => name),
+      guidelines: guidelines.length,
+    }));
+    const [text] = warnings.texts;
+    if (text !== undefined) return { check, result: "fault", text, remedy: "correct the schema of its arguments" };
+    if (warnings.undescribed.length > 0) {
+      const named = warnings.undescribed.slice(0, 5).join(", ");
+      return { check, result: "warning", text: `Without a description: ${named}.`, remedy: "say what the tool does" };
+    }
+    const known = `${warnings.count} tools, all with schemas that are checked; guidelines of ${warnings.guidelines} characters.`;
+    return { check, result: "ok", text: known, remedy: null };
+  } catch (error) {
+    return { check, result: "fault", text: messageOf(error), remedy: "correct open (or setup)" };
+  }
+}
+
+/** Providers write the function into a field of that name. */
+function isDescribed(definition: unknown): boolean {
+  if (!(definition instanceof Map)) return false;
+  const text: unknown = definition.get("description");
+  return (typeof text === "string" && text.trim() !== "") || isDescribed(definition.get("function"));
+}
+
+function firstTask(source: EnvironmentSource): Task {
+  const split = source.splits.find((one) => source.taskset(one).size > 0) ?? source.splits[0]!;
+  return source.taskset(split).task(0);
+}
+
+/** What simulated users begin with, and what of agendas cannot be reached. */
+async function userFindings(source: EnvironmentSource, splits: readonly string[]): Promise<EnvironmentFinding[]> {
+  const tasks = splits.flatMap((split) => {
+    const taskset = source.taskset(split);
+    return Array.from({ length: Math.min(readAgendas, taskset.size) }, (_, index) => taskset.task(index));
+  });
+  const findings: EnvironmentFinding[] = [];
+  for (const task of tasks.slice(0, shownTasks)) {
+    const { who, text } = await beginning(source, task);
+    findings.push({ check: "user", result: "ok", text: `${task.id}, ${who}: ${text}`, remedy: null });
+  }
+  const gaps = new Map<string, { readonly first: string; count: number }>();
+  for (const task of tasks) {
+    for (const gap of await agendaGaps(task)) {
+      const known = gaps.get(gap);
+      if (known === undefined) gaps.set(gap, { first: task.id, count: 1 });
+      else known.count++;
+    }
+  }
+  const shown = [...gaps].slice(0, 5);
+  for (const [gap, { first, count }] of shown) {
+    const text = `In ${count} of ${tasks.length} tasks, "${first}" first, ${gap}.`;
+    findings.push({ check: "agenda", result: "warning", text, remedy: "correct the agenda" });
+  }
+  const withAgenda = tasks.filter(({ agenda }) => agenda !== null).length;
+  if (gaps.size > shown.length) {
+    const text = `${gaps.size - shown.length} more gaps like these.`;
+    findings.push({ check: "agenda", result: "warning", text, remedy: "correct the agendas" });
+  } else if (gaps.size === 0 && withAgenda > 0) {
+    const text = `${withAgenda} agendas: every slot is heard when it is asked for, every proposal can be confirmed.`;
+    findings.push({ check: "agenda", result: "ok", text, remedy: null });
+  }
+  return findings;
+}
+
+/** The first line that a policy reads of a task. */
+async function beginning(
+  source: EnvironmentSource,
+  task: Task,
+): Promise<{ readonly who: string; readonly text: string }> {
+  if (task.agenda !== null) {
+    const { text } = await agendaUser().create(task, { seed: 1 }).open();
+    return { who: 'user "agenda" begins', text: quoted(text) };
+  }
+  const opening = await useEnvironment(checkedOpening(source), task, (world) => world.opening ?? null).catch(
+    () => null,
+  );
+  if (opening !== null) return { who: "the world begins", text: quoted(opening) };
+  return task.instruction === null
+    ? { who: "a user", text: "nothing is known of it" }
+    : { who: "a model is instructed", text: quoted(task.instruction) };
+}
+
+function quoted(text: string): string {
+  return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
+}

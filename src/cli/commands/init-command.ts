@@ -1,0 +1,45 @@
+// `init`: parses flags, calls initEnvironment(), prints what to do next.
+
+import { relative } from "node:path";
+
+import { Command } from "commander";
+import { initEnvironment } from "../../api/init-environment.ts";
+import { ConfigurationError } from "../../core/index.ts";
+import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
+import { quoted } from "../rollout-display.ts";
+
+export function initCommand(run: RunCommand): Command {
+  return new Command("init")
+    .summary("write a folder with an environment of your own, which runs")
+    .description(
+      "environment: writes tools, tasks with agendas, a grader, a test and a README into a folder. Nothing is installed: it uses the " +
+        "package that is there.",
+    )
+    .argument("<what>", "environment")
+    .argument("<name>", "small letters, digits and dashes")
+    .option("--to <folder>", "folder that is made; must be new or empty (default: the name)")
+    .addHelpText(
+      "after",
+      `
+Examples:
+  $ npx trainable-agents init environment museum-tours
+  $ npx trainable-agents init environment museum-tours --to ./environments/museum-tours`,
+    )
+    .action(async (what: string, name: string, flags: { readonly to?: string }) =>
+      run((context) => init(what, { name, ...flags }, context)),
+    );
+}
+
+async function init(
+  what: string,
+  options: { readonly name: string; readonly to?: string },
+  { cwd, stdout }: CliContext,
+): Promise<number> {
+  if (what !== "environment") {
+    throw new ConfigurationError(`Cannot make "${what}": there is environment; write "init environment <name>".`);
+  }
+  const { folder, files } = await initEnvironment({ ...options, cwd });
+  const shown = relative(cwd, folder) || ".";
+  stdout.write(`${files.join(", ")} in ${shown}\nNext: cd ${quoted(shown)} && npm test && npm run rollout\n`);
+  return exitCodes.done;
+}

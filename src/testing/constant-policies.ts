@@ -1,0 +1,118 @@
+// What a policy earns that looks at nothing: it does nothing, only talks, or makes one call, the same in every task. What it earns
+// is what a trained policy will find first.
+
+import type { Environment, EnvironmentCall, EnvironmentSource, Task } from "../core/environment.ts";
+import { messageOf } from "../core/failure.ts";
+import { openInTime, spacedTasks } from "./environment-conformance.ts";
+import type { EnvironmentFinding, EnvironmentExamination } from "./environment-finding.ts";
+import { callText, constantCalls, inTime } from "./environment-play.ts";
+
+const mostTools = 12;
+const utterance = "It is done.";
+
+/** Rewards by policy; one for each task that it could be played in. */
+type Rewards = Map<string, number[]>;
+
+/** The best of them over the tasks that are tried. */
+export async function constantPolicies(
+  source: EnvironmentSource,
+  options: EnvironmentExamination,
+): Promise<EnvironmentFinding> {
+  const check = "constant policy";
+  if (source.graders?.gradeWeight === null) {
+    return { check, result: "ok", text: "Not examined: models grade, and none is asked here.", remedy: null };
+  }
+  const { timeoutMs = 60_000, isAllowed = () => true, signal } = options;
+  const rewards: Rewards = new Map();
+  let count = 0;
+  try {
+    for (const task of source.splits.flatMap((split) => spacedTasks(source, split, options.tasks))) {
+      if (signal?.aborted === true) break;
+      const policies = new Map<string, EnvironmentCall | null>([
+        ["does nothing", null],
+        [`only says "${utterance}"`, null],
+      ]);
+      count++;
+      for (const [name, call] of policies) {
+        const reward = await rewardOf(source, task, {
+          timeoutMs,
+          call,
+          talks: name !== "does nothing",
+          onOpen: (world) => {
+            for (const tool of world.tools.slice(0, mostTools)) {
+              for (const one of constantCalls(tool)) if (isAllowed(world, one)) policies.set(callText(one), one);
+            }
+          },
+        });
+        rewards.set(name, [...(rewards.get(name) ?? []), reward]);
+      }
+    }
+  } catch (error) {
+    return {
+      check,
+      result: "fault",
+      text: `A policy that does the same everywhere cannot be run: ${messageOf(error)}`,
+      remedy: "answer every call with a result",
+    };
+  }
+  return judged(rewards, count);
+}
+
+/** What one episode earns in which nothing but this happens. */
+async function rewardOf(
+  source: EnvironmentSource,
+  task: Task,
+  policy: {
+    readonly timeoutMs: number;
+    readonly call: EnvironmentCall | null;
+    readonly talks: boolean;
+    readonly onOpen: (world: Environment) => void;
+  },
+): Promise<number> {
+  const { timeoutMs, call, talks } = policy;
+  const world = await openInTime(source, task, timeoutMs);
+  try {
+    policy.onOpen(world);
+    const ended =
+      call !== null &&
+      (await inTime(`a call of "${call.name}"`, timeoutMs, (signal) => world.call(call, { signal }))).endsEpisode;
+    if (talks && !ended) await inTime("hearing", timeoutMs, (signal) => world.hear(utterance, { signal }));
+    const ending = { outcome: "completed" } as const;
+    return (await inTime("grading", timeoutMs, (signal) => world.grade(ending, { signal }))).reward;
+  } finally {
+    await inTime("closing", timeoutMs, () => world.close?.()).catch(() => undefined);
+  }
+}
+
+function judged(rewards: Rewards, count: number): EnvironmentFinding {
+  const check = "constant policy";
+  const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / count;
+  const [best, values] = [...rewards].reduce((first, one) => (mean(one[1]) > mean(first[1]) ? one : first), [
+    "does nothing",
+    rewards.get("does nothing") ?? [],
+  ] as [string, number[]]);
+  const all = [...rewards.values()].flat();
+  const highest = all.reduce((most, value) => Math.max(most, value), -Infinity);
+  if (highest <= 0) {
+    const text = `${rewards.size} policies that do the same in ${count} tasks: none earned more than 0.`;
+    return { check, result: "ok", text, remedy: null };
+  }
+  if (all.every((value) => value === highest)) {
+    const text = `Every one of ${rewards.size} policies earned ${highest} in every task, doing nothing among them: nothing can be learned.`;
+    return { check, result: "fault", text, remedy: "let grade look at what the episode changed" };
+  }
+  const earned = values.filter((value) => value > 0).length;
+  const text =
+    `The best of ${rewards.size}, the policy that ${best.includes("(") ? `calls ${cut(best)} and says "${utterance}"` : best}, ` +
+    `earns ${round(mean(values))} on average, more than 0 in ${earned} of ${count} tasks.`;
+  const remedy = "see whether these tasks are solved by it; otherwise reward what only a policy that reads them can do";
+  return { check, result: "warning", text, remedy };
+}
+
+export function round(value: number): string {
+  return value >= 10 ? String(Math.round(value)) : String(Math.round(value * 100) / 100);
+}
+
+function cut(text: string): string {
+  return text.length > 100 ? `${text.slice(0, 100)}…` : text;
+}

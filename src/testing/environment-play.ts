@@ -1,0 +1,173 @@
+// Calls that are made without a model: at random and hostile, from the schemas of tools, always the same. And an episode played
+// with them, each step with a deadline. What it shows is text, so that two plays can be compared.
+
+import type { Environment, EnvironmentCall, Grade, Task } from "../core/environment.ts";
+import { type Tool, toolParameters } from "../core/message.ts";
+import { DeadlineError, withDeadline } from "../lib/deadline.ts";
+import type { Random } from "../lib/random.ts";
+import { dumpJson } from "../python-semantics/json/dump-json.ts";
+import { JsonFloat, type JsonObject, type JsonValue } from "../python-semantics/json/value.ts";
+
+export type Step = EnvironmentCall | { readonly utterance: string };
+
+/** A step took longer than it may. */
+export class LateError extends Error {}
+
+/** `what` completes "took longer than 5 s"; the signal aborts when the time is up. */
+export async function inTime<T>(
+  what: string,
+  timeoutMs: number,
+  action: (signal: AbortSignal) => T | Promise<T>,
+): Promise<T> {
+  try {
+    return await withDeadline(async (signal) => action(signal), { timeoutMs });
+  } catch (error) {
+    if (!(error instanceof DeadlineError)) throw error;
+    throw new LateError(`${what} took longer than ${timeoutMs / 1000} s`, { cause: error });
+  }
+}
+
+export type ShownSteps = {
+  /** What each step showed, then the grades and the digest. */
+  readonly shown: readonly string[];
+  /** The step that ended the episode; `null`: none did. */
+  readonly endedAt: number | null;
+};
+
+/** The steps until one ends the episode. Rejects with what a call throws, and with a `LateError`. */
+export async function* playing(
+  environment: Environment,
+  { steps, timeoutMs }: { readonly steps: readonly Step[]; readonly timeoutMs: number },
+): AsyncGenerator<string, number | null> {
+  for (const [index, step] of steps.entries()) {
+    if ("utterance" in step) {
+      await inTime("hearing an utterance", timeoutMs, (signal) => environment.hear(step.utterance, { signal }));
+      yield `said ${JSON.stringify(step.utterance)}`;
+      continue;
+    }
+    const result = await inTime(`a call of "${step.name}"`, timeoutMs, (signal) => environment.call(step, { signal }));
+    const { text, isError, endsEpisode, info, reward = null } = result;
+    if (reward !== null && !Number.isFinite(reward)) {
+      throw new TypeError(`the reward of a call of "${step.name}" is ${String(reward)}, no finite number`);
+    }
+    yield `${callText(step)} → ${text} ${isError} ${endsEpisode} ${reward} ${dumpJson(info)}`;
+    if (endsEpisode) return index;
+  }
+  return null;
+}
+
+export function callText({ name, arguments: args }: EnvironmentCall): string {
+  return `${name}(${dumpJson(args)})`;
+}
+
+export function gradeText({ reward, metrics, log, info, turnRewards = null }: Grade): string {
+  return `${reward} ${JSON.stringify(metrics)} ${log} ${dumpJson(info)} ${JSON.stringify(turnRewards)}`;
+}
+
+/** Hostile calls and, as often, such as the schemas allow, with the numbers and names that the task holds. */
+export function randomSteps(
+  { tools, task }: Pick<Environment, "tools" | "task">,
+  { random, count }: { readonly random: Random; readonly count: number },
+): Step[] {
+  const known = namesIn(task);
+  return Array.from({ length: count }, () => randomStep(tools, { random, known }));
+}
+
+/** What looks like an id or a number. */
+function namesIn(task: Task): readonly string[] {
+  const text = JSON.stringify([task.instruction, task.agenda]);
+  return [...new Set(text.match(/#?[\p{L}\p{N}_-]*\p{N}[\p{L}\p{N}_-]*/gu))].slice(0, 50);
+}
+
+type Choices = { readonly random: Random; readonly known: readonly string[] };
+
+function randomStep(tools: readonly Tool[], { random, known }: Choices): Step {
+  if (random.integer(8) === 0)
+    return { utterance: random.pick(["", "Your order is on its way.", "\ud83d\ude80 \ud800"]) };
+  if (tools.length === 0 || random.integer(10) === 0) return { name: "no_such_tool", arguments: new Map() };
+  const tool = random.pick(tools);
+  if (random.integer(2) === 0) {
+    const text = (): string => random.pick([...known, "1", "a"]);
+    return callOf(tool, { pick: (values) => random.pick(values), text, number: () => random.integer(5) });
+  }
+  const schema = toolParameters(tool);
+  const properties = schema instanceof Map ? schema.get("properties") : null;
+  const names = properties instanceof Map ? [...properties.keys()] : [];
+  const args: JsonObject = new Map();
+  for (const name of names) if (random.integer(5) > 0) args.set(name, hostileValue(random));
+  if (random.integer(6) === 0) args.set(random.pick(["__proto__", "data", "constructor", "1"]), hostileValue(random));
+  return { name: tool.name, arguments: args };
+}
+
+function hostileValue(random: Random): JsonValue {
+  return random.pick<JsonValue>([
+    null,
+    true,
+    0,
+    -1,
+    2n ** 70n,
+    new JsonFloat(Number.NaN),
+    new JsonFloat(1.5),
+    "",
+    "#W1042",
+    "\ud800",
+    "x".repeat(10_000),
+    [],
+    ["1", "1"],
+    [[]],
+    new Map<string, JsonValue>([["toString", null]]),
+  ]);
+}
+
+/** The calls of a policy that knows nothing but the tool: the first of what the schema allows, and the last. */
+export function constantCalls(tool: Tool): readonly EnvironmentCall[] {
+  const first = callOf(tool, { pick: (values) => values[0]!, text: () => "1", number: () => 1 });
+  const last = callOf(tool, { pick: (values) => values.at(-1)!, text: () => "", number: () => 0 });
+  return callText(first) === callText(last) ? [first] : [first, last];
+}
+
+/** Chooses where a schema allows several values. */
+type Chooser = {
+  readonly pick: <T>(values: readonly T[]) => T;
+  readonly text: () => string;
+  readonly number: () => number;
+};
+
+function callOf(tool: Tool, chooser: Chooser): EnvironmentCall {
+  const value = valueFor(toolParameters(tool), chooser, 0);
+  return { name: tool.name, arguments: value instanceof Map ? value : new Map() };
+}
+
+const deepest = 6;
+
+/** A value that the schema most likely allows; what it says in rarer words is not read. */
+function valueFor(schema: JsonValue | undefined, chooser: Chooser, depth: number): JsonValue {
+  if (!(schema instanceof Map) || depth > deepest) return depth === 0 ? new Map() : chooser.text();
+  if (schema.has("const")) return schema.get("const")!;
+  const fixed = schema.get("enum");
+  if (Array.isArray(fixed) && fixed.length > 0) return chooser.pick(fixed);
+  const branches = schema.get("anyOf") ?? schema.get("oneOf");
+  if (Array.isArray(branches) && branches.length > 0) return valueFor(chooser.pick(branches), chooser, depth + 1);
+  const given = schema.get("type");
+  const type = Array.isArray(given) ? given[0] : given;
+  switch (type ?? (schema.has("properties") || depth === 0 ? "object" : "string")) {
+    case "object": {
+      const properties = schema.get("properties");
+      const entries = properties instanceof Map ? [...properties] : [];
+      return new Map(entries.map(([name, part]) => [name, valueFor(part, chooser, depth + 1)]));
+    }
+    case "array":
+      return [valueFor(schema.get("items"), chooser, depth + 1)];
+    case "boolean":
+      return chooser.pick([true, false]);
+    case "integer":
+    case "number": {
+      const least = schema.get("minimum");
+      return typeof least === "number" ? Math.max(least, chooser.number()) : chooser.number();
+    }
+    case "null":
+      return null;
+    default:
+      return chooser.text();
+  }
+}

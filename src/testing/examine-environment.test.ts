@@ -1,0 +1,155 @@
+import { setTimeout as delay } from "node:timers/promises";
+
+import { describe, expect, it } from "vitest";
+import type { EnvironmentSource } from "../core/index.ts";
+import { defineEnvironment, type EnvironmentDefinition } from "../environments/index.ts";
+import { environmentViolations, examineEnvironment, type EnvironmentExamination } from "./index.ts";
+
+type Lamp = { isOn: boolean };
+type Definition = EnvironmentDefinition<Lamp, unknown>;
+
+const switchLamp: Definition["tools"][string] = {
+  description: "Switches the lamp.",
+  parameters: { type: "object", properties: { on: { type: "boolean" } }, required: ["on"] },
+  run: ({ on }, state) => {
+    state.isOn = on === true;
+    return state;
+  },
+};
+const definition: Definition = {
+  name: "lamp",
+  guidelines: "Switch it.",
+  tools: { switch_lamp: switchLamp },
+  tasks: { test: [{ instruction: "On.", state: { isOn: false } }] },
+  grade: () => 0,
+};
+
+const lamp = (changes: Partial<Definition>): EnvironmentSource => defineEnvironment({ ...definition, ...changes });
+const withTool = (changes: object): EnvironmentSource =>
+  lamp({ tools: { switch_lamp: { ...switchLamp, ...changes } } });
+
+/** What is not ok, as `result check`. */
+async function found(source: EnvironmentSource, options: EnvironmentExamination = {}): Promise<readonly string[]> {
+  const findings = await examineEnvironment(source, { calls: 20, ...options });
+  return findings.filter(({ result }) => result !== "ok").map(({ result, check }) => `${result} ${check}`);
+}
+
+describe("examineEnvironment()", () => {
+  it("finds nothing in an environment that keeps its contract", async () => {
+    const findings = await examineEnvironment(lamp({}), { calls: 20 });
+    expect(findings.map(({ check, result }) => [check, result])).toEqual(
+      [
+        ...["tasks", "opening", "tools", "calls", "deadlines", "grading", "determinism", "isolation", "closing"],
+        ...["constant policy", "cancelled calls", "time", "result size"],
+      ].map((check) => [check, "ok"]),
+    );
+  });
+
+  it("finds results of chance, unless the world is not to be replayed", async () => {
+    let count = 0;
+    const changes = { tools: { switch_lamp: { ...switchLamp, run: () => count++ } } };
+    expect(await found(lamp(changes))).toEqual(["fault determinism"]);
+    expect(await found(lamp({ ...changes, resume: "restart" }))).toEqual([]);
+  });
+
+  it("finds rewards of calls that chance decides", async () => {
+    let count = 0;
+    expect(await found(withTool({ reward: () => count++ }))).toEqual(["fault determinism"]);
+  });
+
+  it("finds a tool that answers otherwise while another episode runs", async () => {
+    let last = "";
+    let open = 0;
+    const source = lamp({
+      setup: ({ task }) => {
+        open++;
+        last = task.id;
+      },
+      teardown: () => void open--,
+      // Alone there are two: the one that is never touched.
+      tools: { switch_lamp: { ...switchLamp, run: () => `${last} ${open > 2 ? "crowded" : "alone"}` } },
+    });
+    expect(await found(source)).toEqual(["fault isolation"]);
+  });
+
+  it("finds grades that change what they grade, and grades that are no numbers", async () => {
+    let count = 0;
+    expect(await found(lamp({ grade: () => count++ % 2 }))).toContain("fault grading");
+    expect(await found(lamp({ grade: () => Number.NaN }))).toContain("fault grading");
+    const failing = lamp({
+      grade: () => {
+        throw new Error("no such state");
+      },
+    });
+    expect(await found(failing)).toEqual(["fault grading"]);
+  });
+
+  it("says what a constant policy earns, and when nothing can be learned", async () => {
+    const [warning] = (await examineEnvironment(lamp({ grade: ({ state }) => (state.isOn ? 1 : 0) }))).filter(
+      ({ result }) => result !== "ok",
+    );
+    expect(warning).toMatchObject({ check: "constant policy", result: "warning" });
+    expect(warning!.text).toContain('calls switch_lamp({"on": true})');
+    expect(warning!.text).toContain("earns 1 on average, more than 0 in 1 of 1 tasks");
+    expect(await found(lamp({ grade: ({ said }) => said.length }))).toEqual(["warning constant policy"]);
+    expect(await found(lamp({ grade: () => 1 }))).toEqual(["fault constant policy"]);
+  });
+
+  it("finds what cannot be opened, and what cannot be closed", async () => {
+    const closed = lamp({ setup: () => Promise.reject(new Error("nothing listens")) });
+    expect(await found(closed)).toEqual(["fault opening"]);
+    const stuck = lamp({ setup: () => 1, teardown: () => Promise.reject(new Error("it is gone")) });
+    expect((await found(stuck)).slice(0, 1)).toEqual(["fault closing"]);
+  });
+
+  it("closes every episode once, those that fail included", async () => {
+    const counts = { opened: 0, closed: 0 };
+    const resource = { setup: () => counts.opened++, teardown: () => void counts.closed++ };
+    await examineEnvironment(lamp(resource));
+    expect(counts.opened).toBeGreaterThan(5);
+    expect(counts.closed).toBe(counts.opened);
+    await examineEnvironment(lamp({ ...resource, tools: { switch_lamp: { ...switchLamp, run: () => Symbol("no") } } }));
+    expect(counts.closed).toBe(counts.opened);
+  });
+
+  it("ends with a fault where a call never does", async () => {
+    const source = withTool({ run: () => new Promise(() => undefined) });
+    expect(await found(source, { timeoutMs: 30 })).toEqual(["fault deadlines"]);
+  });
+
+  it("closes what opens too late", async () => {
+    let closed = 0;
+    const source = lamp({ setup: () => delay(60), teardown: () => void closed++ });
+    expect(await found(source, { timeoutMs: 20 })).toEqual(["fault opening"]);
+    await expect.poll(() => closed).toBe(1);
+  });
+
+  it("tells a long call that ends with its signal from one that does not", async () => {
+    const slow = (heeds: boolean) =>
+      withTool({
+        run: async (_: unknown, __: unknown, { signal }: { readonly signal: AbortSignal }) => {
+          await delay(260, undefined, heeds ? { signal } : {});
+          return "done";
+        },
+      });
+    const short = { calls: 3, tasks: 1, seed: 4 };
+    expect(await found(slow(true), short)).toEqual([]);
+    expect(await found(slow(false), short)).toEqual(["warning cancelled calls"]);
+  });
+
+  it("finds results that fill the context", async () => {
+    expect(await found(withTool({ run: () => "x".repeat(30_000) }))).toEqual(["warning result size"]);
+  });
+
+  it("tries the other tools of a world in which one ends the episode", async () => {
+    const tried = new Set<string>();
+    const tool = (name: string, endsEpisode: boolean) => ({
+      ...switchLamp,
+      endsEpisode,
+      run: () => void tried.add(name),
+    });
+    const source = lamp({ tools: { end: tool("end", true), a: tool("a", false), b: tool("b", false) } });
+    expect(await environmentViolations(source, { calls: 60 })).toEqual([]);
+    expect([...tried].toSorted()).toEqual(["a", "b", "end"]);
+  });
+});
