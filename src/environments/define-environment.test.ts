@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ConfigurationError } from "../core/index.ts";
+import { ConfigurationError, faultAt } from "../core/index.ts";
 import { type JsonObject, parseJson } from "../python-semantics/json/index.ts";
 import { environmentViolations } from "../testing/index.ts";
 import { defineEnvironment, type EnvironmentDefinition } from "./index.ts";
@@ -88,6 +88,23 @@ describe("defineEnvironment()", () => {
     expect(() => source.taskset("train")).toThrow(ConfigurationError);
     expect(() => source.taskset("test").task(1)).toThrow("indexes go from 0 to 0");
     expect(() => defineEnvironment({ ...definition, tools: {} })).toThrow("at least one tool");
+  });
+});
+
+describe("a tool's fault", () => {
+  const calling = async (error: Error) => {
+    const run = () => Promise.reject(error);
+    const tools = { ask: { description: "Asks.", parameters: { type: "object" }, run } };
+    const source = defineEnvironment({ ...definition, tools });
+    return source.open(source.taskset("test").task(0)).call({ name: "ask", arguments: new Map() });
+  };
+
+  it("is thrown on where it says so, and read by the policy otherwise", async () => {
+    await expect(calling(faultAt("environment", "unreachable", "gone"))).rejects.toMatchObject({
+      failure: { boundary: "environment", code: "unreachable", message: "gone" },
+    });
+    expect(await calling(faultAt("engine", "overloaded", "not mine"))).toMatchObject({ isError: true });
+    expect(await calling(new Error("no such loan"))).toMatchObject({ text: "Error: no such loan", isError: true });
   });
 });
 

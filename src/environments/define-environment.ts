@@ -32,7 +32,7 @@ export type ToolSpec<State, Resource = undefined> = {
   /**
    * May change the state, may be asynchronous, and must be deterministic. What it returns, or resolves with, is read by the
    * policy: a string as it is, nothing as `null`, anything else as JSON. What it throws, or rejects with, is read as
-   * `Error: <message>`; an `AttributedError`, as `faultAt()` of `trainable-agents/core` makes, is a failure of the episode instead:
+   * `Error: <message>`; what `faultAt("environment", ...)` of `trainable-agents/core` made is a failure of the episode instead:
    * the service behind the tool is gone, say. A result without a JSON form (a function, a symbol, a bigint, NaN, a value that holds itself, an instance
    * of a class without `toJSON`) is a fault: the episode fails at boundary "environment" with code "bad-result". Arguments have
    * passed the schema when the loop calls, and are hostile otherwise. `signal` aborts when nobody waits for the answer any more.
@@ -240,8 +240,17 @@ function unending(): EnvironmentCallOptions {
 
 /** What a tool throws is read by the policy, unless the tool says that the fault is not the policy's. */
 function refusalOf(error: unknown): ToolResult {
-  if (error instanceof AttributedError) throw error;
+  if (isFault(error)) throw error;
   return refusal(messageOf(error));
+}
+
+/** Of the environment; a tool knows nothing of other boundaries. What cannot be read is none. */
+function isFault(error: unknown): error is AttributedError {
+  try {
+    return error instanceof AttributedError && error.failure.boundary === "environment";
+  } catch {
+    return false;
+  }
 }
 
 function refusal(reason: string): ToolResult {

@@ -174,10 +174,10 @@ async function examineTask(task: Task, context: TaskContext): Promise<void> {
     randomSteps(one, { random, count: calls }).filter((step) => "utterance" in step || isAllowed(one, step));
   let steps = stepsFor(environment);
   let first = await play(environment, steps, context);
-  // A call that ends the episode is tried last, so that the others are tried at all.
+  // What ends the episode is tried last, so that the rest is tried at all.
   for (let attempt = 0; first.endedAt !== null && first.endedAt < steps.length - 1 && attempt < 8; attempt++) {
     const ending = steps[first.endedAt]!;
-    const others = steps.filter((step) => "utterance" in step || !("name" in ending) || step.name !== ending.name);
+    const others = steps.filter((step) => nameOf(step) !== nameOf(ending));
     steps = [...others, ending];
     await close(environment);
     environment = await open();
@@ -204,6 +204,11 @@ async function examineTask(task: Task, context: TaskContext): Promise<void> {
   const change = differenceOf(first.shown.slice(0, beside.length), beside);
   if (change !== null)
     report("isolation", `an episode of task "${task.id}" goes otherwise while another runs${change}.`, share);
+}
+
+/** Of its tool; `null`: it is an utterance. */
+function nameOf(step: Step): string | null {
+  return "utterance" in step ? null : step.name;
 }
 
 /** Everything an episode shows. Grading must not change what it grades. */

@@ -41,8 +41,12 @@ export async function* playing(
 ): AsyncGenerator<string, number | null> {
   for (const [index, step] of steps.entries()) {
     if ("utterance" in step) {
-      await inTime("hearing an utterance", timeoutMs, (signal) => environment.hear(step.utterance, { signal }));
-      yield `said ${JSON.stringify(step.utterance)}`;
+      const heard = await inTime("hearing an utterance", timeoutMs, (signal) =>
+        environment.hear(step.utterance, { signal }),
+      );
+      const ends = heard?.endsEpisode === true;
+      yield `said ${JSON.stringify(step.utterance)} ${ends}`;
+      if (ends) return index;
       continue;
     }
     const result = await inTime(`a call of "${step.name}"`, timeoutMs, (signal) => environment.call(step, { signal }));

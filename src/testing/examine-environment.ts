@@ -114,6 +114,8 @@ function observe(source: EnvironmentSource): { readonly source: EnvironmentSourc
       tools: world.tools,
       info: world.info,
       opening: world.opening ?? null,
+      history: world.history ?? [],
+      userSide: world.userSide ?? null,
       hear: (...given) => world.hear(...given),
       digest: () => world.digest(),
       call: async (call, options) => {
