@@ -92,8 +92,8 @@ describe("defineEnvironment()", () => {
 });
 
 describe("a tool's fault", () => {
-  const calling = async (error: Error) => {
-    const run = () => Promise.reject(error);
+  const calling = async (fault: Error) => {
+    const run = async () => Promise.reject(fault);
     const tools = { ask: { description: "Asks.", parameters: { type: "object" }, run } };
     const source = defineEnvironment({ ...definition, tools });
     return source.open(source.taskset("test").task(0)).call({ name: "ask", arguments: new Map() });
