@@ -39,6 +39,7 @@ const targets = {
   environments: async () => (await import("./verify/environments.mjs")).verifyEnvironments(values),
   gateway: async () => (await import("./verify/gateway.mjs")).verifyGateway(values),
   "gateway-training": async () => (await import("./verify/gateway-training.mjs")).verifyGatewayTraining(values),
+  tau2: async () => (await import("./verify/tau2.mjs")).verifyTau2(),
   commands: async () => (await import("./verify/commands.mjs")).verifyCommands(),
 };
 

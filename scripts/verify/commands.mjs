@@ -17,7 +17,7 @@ const model = join(root, "models", "bookshop-1m");
 /** Why a printed command is not run; the first that fits. @type {readonly (readonly [RegExp, string])[]} */
 const leftOut = [
   [/ eval --from runs\/2026/, ""],
-  [/tau-bench|trainable_agents\.prepare|--data /, "needs the data of tau-bench"],
+  [/tau2?-bench|trainable_agents\.prepare|--data /, "needs the data of tau-bench"],
   [/--gguf|node-llama-cpp/, "needs a GGUF file and llama.cpp; see npm run verify -- llama-cpp"],
   [/sglang\.launch_server/, "SGLang itself; see npm run verify -- sglang"],
   [

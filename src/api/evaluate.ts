@@ -1,6 +1,6 @@
 // evaluate(): how reliable a policy is. Runs episodes like rollout(), through the same code, and then reads what that wrote:
 // scores come from the run folder, so an evaluation can be repeated on any run folder, and on a result file of upstream's
-// τ-bench, whose rewards the environment confirms or does not.
+// τ-bench or τ²-bench, whose rewards the environment confirms or does not.
 
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join, resolve } from "node:path";
@@ -32,6 +32,7 @@ import { readFlags } from "./setting.ts";
 import { loadEnvironment } from "./load-environment.ts";
 import { findRemote, type RemoteSettings } from "./remote-environments.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
+import { readTau2File, scoreTau2File } from "./score-tau2-file.ts";
 import type { Surroundings } from "./surroundings.ts";
 import { type PreparedRollout, prepareRollout } from "./prepare-rollout.ts";
 import { rolloutFrom, type RolloutOptions, type RolloutResult } from "./rollout.ts";
@@ -248,6 +249,13 @@ async function scoreFrom(
     isFolder = (await stat(path)).isDirectory();
   } catch (cause) {
     throw new ConfigurationError(`Cannot read "${from}": there is no such file or folder; correct --from.`, { cause });
+  }
+  const tau2 = await readTau2File(path, from);
+  if (tau2 !== null) {
+    const data = given.data === null ? null : resolve(surroundings.cwd, given.data);
+    const rescored = await scoreTau2File(tau2, data);
+    const scores = rescored.map(({ score }) => score);
+    return { ...resultOf(from, `tau2-bench/${tau2.domain}`, scores, scoring), rescored };
   }
   if (!isFolder) {
     if (options.env !== undefined) return scoreFile(from, { ...given, remote: given }, scoring);

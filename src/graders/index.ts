@@ -9,6 +9,7 @@ export {
   type TaskFacts,
 } from "./conversation.ts";
 export {
+  countActions,
   type Counts,
   type EpisodeScore,
   isUnconfirmed,

@@ -47,6 +47,14 @@ export {
   visibleTo,
 } from "./prompts.ts";
 export { telecomRuleUser } from "./rule-user.ts";
+export {
+  readTau2Results,
+  type ReadSimulation,
+  type Tau2ResultFile,
+  tau2ResultsText,
+  type Tau2RunFacts,
+  type Tau2Simulation,
+} from "./results-file.ts";
 export { readMessages, type Tau2Task } from "./tasks.ts";
 export { resultText } from "./toolkit.ts";
 export { trialSeeds } from "./trial-seeds.ts";

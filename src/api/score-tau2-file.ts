@@ -1,0 +1,115 @@
+// Upstream's files of τ²-bench simulations, scored: the rewards that they record and, where the data are there, whether our evaluation
+// gives the same. Nothing is run, and nobody is asked: rewards that hang on a judge's word are taken as they stand.
+
+import { readdir, readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+
+import type { Outcome } from "../core/index.ts";
+import {
+  type DomainData,
+  evaluate,
+  loadTau2Data,
+  readTau2Results,
+  type ReadSimulation,
+  type Tau2Message,
+  type Tau2ResultFile,
+} from "../environments/tau2-bench/index.ts";
+import { PythonError } from "../python-semantics/index.ts";
+import { type ConversationStep, countActions, type RescoredRun } from "../graders/index.ts";
+
+/** A file of simulations, or a folder with a file a simulation; `null`: the path is neither. */
+export async function readTau2File(path: string, name: string): Promise<Tau2ResultFile | null> {
+  if (!(await stat(path)).isDirectory()) {
+    const text = await readFile(path, "utf8");
+    // The result files of τ-bench are lists.
+    return text.trimStart().startsWith("{") ? readTau2Results(text, name) : null;
+  }
+  const folder = join(path, "simulations");
+  const files = await readdir(folder).catch(() => null);
+  if (files === null) return null;
+  const parts = new Map<string, string>();
+  for (const file of files.filter((one) => one.endsWith(".json"))) {
+    parts.set(file, await readFile(join(folder, file), "utf8"));
+  }
+  return readTau2Results(await readFile(join(path, "results.json"), "utf8"), name, parts);
+}
+
+/** One per simulation, by task and trial. `folder` is that of the data; `null`: no reward is confirmed. */
+export async function scoreTau2File(file: Tau2ResultFile, folder: string | null): Promise<RescoredRun[]> {
+  const data = folder === null ? null : await loadTau2Data({ domain: file.domain, folder });
+  const indexes = new Map([...file.tasks.keys()].map((id, index) => [id, index]));
+  const runs: RescoredRun[] = [];
+  for (const simulation of file.simulations) {
+    const { taskId, trial, reward, reason } = simulation;
+    // A task that the file does not have comes after those that it has.
+    if (!indexes.has(taskId)) indexes.set(taskId, indexes.size);
+    const score = {
+      taskId,
+      taskIndex: indexes.get(taskId) ?? 0,
+      trial,
+      // What broke down says nothing of the agent; upstream leaves it out as well.
+      reward: reason === "infrastructure_error" ? null : reward,
+      outcome: outcomes[reason],
+      ending: reason,
+      ...countActions(stepsOf(simulation.messages)),
+      problems: {},
+      agentCost: simulation.agentCost,
+      userCost: simulation.userCost,
+      durations: null,
+      fault: null,
+    };
+    const replayedReward = data === null ? null : await confirm(data, file, simulation);
+    runs.push({ score, recordedReward: reward ?? 0, replayedReward, changedObservations: 0 });
+  }
+  return runs.toSorted((a, b) => a.score.taskIndex - b.score.taskIndex || a.score.trial - b.score.trial);
+}
+
+const outcomes: Readonly<Record<ReadSimulation["reason"], Outcome>> = {
+  user_stop: "completed",
+  agent_stop: "completed",
+  max_steps: "truncated",
+  timeout: "truncated",
+  too_many_errors: "truncated",
+  context_window_exceeded: "truncated",
+  agent_error: "completed",
+  user_error: "failed",
+  infrastructure_error: "failed",
+  unexpected_error: "failed",
+};
+
+/** The reward that our evaluation gives; `null`: it hangs on a judge, or cannot be given. */
+async function confirm(data: DomainData, file: Tau2ResultFile, simulation: ReadSimulation): Promise<number | null> {
+  const { reason, messages, reward, taskId } = simulation;
+  const task = file.tasks.get(taskId);
+  const criteria = task?.criteria ?? null;
+  const isJudged = criteria?.rewardBasis.includes("NL_ASSERTION") === true && (criteria.judged ?? []).length > 0;
+  if (task === undefined || isJudged || reward === null) return null;
+  try {
+    return (await evaluate(data, task, messages, { reason, isSolo: file.isSolo, isStrict: false })).reward;
+  } catch (error) {
+    // Where the reference's evaluator raises, there is no reward to compare.
+    if (error instanceof PythonError) return null;
+    throw error;
+  }
+}
+
+/** What the agent did and heard. */
+function stepsOf(messages: readonly Tau2Message[]): ConversationStep[] {
+  const results = new Map(messages.flatMap((one) => (one.role === "tool" ? [[one.id, one] as const] : [])));
+  return messages.flatMap((message): ConversationStep[] => {
+    if (message.role === "system" || message.role === "tool") return [];
+    const text = message.content ?? "";
+    if (message.role === "user") return message.toolCalls === null ? [{ type: "user", text, hangsUp: false }] : [];
+    if (message.toolCalls === null) return [{ type: "agent", text }];
+    return message.toolCalls.map(({ id, name, arguments: given }) => {
+      const result = results.get(id);
+      return {
+        type: "call",
+        name,
+        arguments: given,
+        result: result?.content ?? "",
+        isError: result?.isError === true,
+      };
+    });
+  });
+}

@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+
+import { ConfigurationError } from "../../core/index.ts";
+import { withFolder } from "../checkout/with-folder.test-helper.ts";
+import { smallCheckout } from "./checkout/small-checkout.test-helper.ts";
+import {
+  Conversation,
+  evaluate,
+  loadTau2Data,
+  readTau2Results,
+  type Tau2Simulation,
+  tau2ResultsText,
+  Tau2World,
+} from "./index.ts";
+
+const facts = { isSolo: false, trials: 1, maxSteps: 100, maxErrors: 10, seed: 300, agentModel: "m", userModel: null };
+
+/** A conversation of the small checkout's mock domain, graded, as a file. */
+async function writeFile(): Promise<{ readonly text: string; readonly simulation: Tau2Simulation }> {
+  return withFolder(smallCheckout, async (folder) => {
+    const data = await loadTau2Data({ domain: "mock", folder });
+    const [task] = await data.tasks("base");
+    if (task === undefined) throw new Error("The small checkout has no task.");
+    const world = new Tau2World(data.world, { isSolo: false, createId: () => "B1" });
+    const conversation = new Conversation(world, task);
+    const call = {
+      id: "c1",
+      name: "create_task",
+      arguments: new Map([["user_id", "ann"], ["title", "Café"]]), // prettier-ignore
+      requestor: "assistant",
+    } as const;
+    conversation.say({ role: "user", content: "Hello.", toolCalls: null });
+    conversation.say({ role: "assistant", content: null, toolCalls: [call] });
+    conversation.say({ role: "assistant", content: "Done.", toolCalls: null });
+    conversation.say({ role: "user", content: "###STOP###", toolCalls: null });
+    const { messages } = conversation;
+    const reward = await evaluate(data, task, messages, { reason: "user_stop" });
+    const simulation: Tau2Simulation = {
+      id: "s1",
+      taskId: task.id,
+      trial: 2,
+      seed: 7,
+      reason: "user_stop",
+      messages,
+      reward,
+      startedAt: Date.UTC(2026, 0, 2),
+      durationMs: 1500,
+      agentCost: null,
+      userCost: 0.25,
+    };
+    return { text: tau2ResultsText(data, [{ task, simulation }], facts), simulation };
+  });
+}
+
+describe("tau2ResultsText() and readTau2Results()", () => {
+  it("write what they read, messages, rewards and tasks included", async () => {
+    const { text, simulation } = await writeFile();
+    const file = readTau2Results(text, "results.json");
+    expect(file.domain).toBe("mock");
+    expect(file.isSolo).toBe(false);
+    expect([...file.tasks.keys()]).toEqual(["second"]);
+    const [read] = file.simulations;
+    expect(read).toMatchObject({ id: "s1", taskId: "second", trial: 2, reason: "user_stop", userCost: 0.25 });
+    expect(read?.messages).toEqual(simulation.messages);
+    // The solution of the task is to do nothing, and a task was made.
+    expect(read?.reward).toBe(0);
+    expect(read?.breakdown).toEqual(new Map([["DB", 0]]));
+    expect(read?.durationSeconds).toBe(1.5);
+  });
+
+  it("write messages in an order that upstream keeps: turns from 0, times that rise", async () => {
+    const { text } = await writeFile();
+    const { simulations } = JSON.parse(text) as {
+      simulations: { messages: { turn_idx: number; timestamp: string }[] }[];
+    };
+    const messages = simulations[0]!.messages;
+    expect(messages.map(({ turn_idx: turn }) => turn)).toEqual(messages.map((_, at) => at));
+    const times = messages.map(({ timestamp }) => timestamp);
+    expect(times).toEqual([...new Set(times)].toSorted());
+    expect(times[0]).toBe("2026-01-02T00:00:00.000000");
+  });
+
+  it("reads a folder with a file a simulation, and refuses one that does not match its index", async () => {
+    const { text } = await writeFile();
+    const { simulations, ...rest } = JSON.parse(text) as { simulations: { id: string }[] };
+    const index = JSON.stringify({ ...rest, simulation_index: [{ id: "s1" }] });
+    const parts = new Map([["s1.json", JSON.stringify(simulations[0])]]);
+    expect(readTau2Results(index, "folder", parts).simulations).toHaveLength(1);
+    expect(() => readTau2Results(index, "folder", new Map())).toThrow('it lists "s1.json"');
+    expect(() => readTau2Results(index, "folder", new Map([...parts, ["s2.json", "{}"]]))).toThrow('"s2.json"');
+  });
+
+  it.each([
+    ["no JSON", "{", "it is not JSON"],
+    ["a list", "[]", "it is no object"],
+    ["another file", "{}", "it is no file of simulations"],
+    ["an unknown ending", (text: string) => text.replace('"user_stop"', '"tired"'), '"termination_reason" is none of'],
+    ["a reward that is no number", (text: string) => text.replace('"reward": 0.0', '"reward": "a"'), '"reward" is no'],
+    ["a message without a role", (text: string) => text.replace('"role": "user"', '"role": 3'), "is not a string"],
+  ] as const)("refuses %s by name", async (_what, change, problem) => {
+    const { text } = await writeFile();
+    const changed = typeof change === "string" ? change : change(text);
+    expect(changed).not.toBe(text);
+    expect(() => readTau2Results(changed, "results.json")).toThrow(ConfigurationError);
+    expect(() => readTau2Results(changed, "results.json")).toThrow(problem);
+    expect(() => readTau2Results(changed, "results.json")).toThrow("results.json");
+  });
+});

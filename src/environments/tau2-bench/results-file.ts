@@ -1,0 +1,296 @@
+// Upstream's files of simulations, written and read: one JSON file with everything, or a folder with a file a simulation. What is
+// written is accepted by upstream's own evaluator; what is read may be of upstream's making. Rewards are written as they were given,
+// never computed here.
+
+import { ConfigurationError } from "../../core/failure.ts";
+import {
+  dumpJson,
+  JsonFloat,
+  type JsonObject,
+  JsonSyntaxError,
+  type JsonValue,
+  parseJson,
+} from "../../python-semantics/json/index.ts";
+import type { DomainData } from "./domain-data.ts";
+import { type RewardInfo, type TerminationReason, terminationReasons } from "./evaluate.ts";
+import type { Tau2Message } from "./messages.ts";
+import { readMessages, readTasks, type Tau2Task } from "./tasks.ts";
+
+/** One conversation, with what became of it. */
+export type Tau2Simulation = {
+  /** Distinct within a file. */
+  readonly id: string;
+  readonly taskId: string;
+  /** From 0. */
+  readonly trial: number;
+  readonly seed: number | null;
+  readonly reason: TerminationReason;
+  readonly messages: readonly Tau2Message[];
+  /** `null`: not graded. */
+  readonly reward: RewardInfo | null;
+  /** Milliseconds since 1970. */
+  readonly startedAt: number;
+  readonly durationMs: number;
+  /** US dollars; `null`: not known. */
+  readonly agentCost: number | null;
+  readonly userCost: number | null;
+};
+
+/** Who played, and under which limits. */
+export type Tau2RunFacts = {
+  /** Whether there is no user. */
+  readonly isSolo: boolean;
+  readonly trials: number;
+  readonly maxSteps: number;
+  readonly maxErrors: number;
+  readonly seed: number | null;
+  /** Names of the models; `null`: none. */
+  readonly agentModel: string | null;
+  readonly userModel: string | null;
+};
+
+/** The text of a file with all simulations. Tasks are written as their own files have them. */
+export function tau2ResultsText(
+  data: DomainData,
+  simulations: readonly { readonly task: Tau2Task; readonly simulation: Tau2Simulation }[],
+  facts: Tau2RunFacts,
+): string {
+  const tasks = new Map(simulations.map(({ task }) => [task.id, task.record]));
+  const starts = simulations.map(({ simulation }) => simulation.startedAt);
+  const file = record({
+    timestamp: timestamp(starts.reduce((first, start) => Math.min(first, start), starts[0] ?? 0)),
+    info: infoOf(data, facts),
+    tasks: [...tasks.values()],
+    simulations: simulations.map(({ task, simulation }) => simulationRecord(data, task, simulation)),
+  });
+  return `${dumpJson(file, { indent: 2 })}\n`;
+}
+
+function infoOf(data: DomainData, facts: Tau2RunFacts): JsonObject {
+  const { isSolo, trials, maxSteps, maxErrors, seed, agentModel, userModel } = facts;
+  return record({
+    // Of upstream's program, which did not run.
+    git_commit: "unknown",
+    num_trials: trials,
+    max_steps: maxSteps,
+    max_errors: maxErrors,
+    // By these names upstream knows that there was no user.
+    user_info: record({ implementation: isSolo ? "dummy_user" : "user_simulator", llm: userModel, llm_args: null }),
+    agent_info: record({ implementation: isSolo ? "llm_agent_solo" : "llm_agent", llm: agentModel, llm_args: null }),
+    environment_info: record({
+      domain_name: data.domain.name,
+      policy: (isSolo ? data.soloPolicy : null) ?? data.policy,
+      tool_defs: null,
+    }),
+    seed,
+  });
+}
+
+function simulationRecord(data: DomainData, task: Tau2Task, simulation: Tau2Simulation): JsonObject {
+  const { id, trial, seed, reason, messages, reward, startedAt, durationMs } = simulation;
+  const cost = (value: number | null): JsonValue => (value === null ? null : new JsonFloat(value));
+  return record({
+    id,
+    task_id: task.id,
+    timestamp: timestamp(startedAt),
+    start_time: timestamp(startedAt),
+    end_time: timestamp(startedAt + durationMs),
+    duration: new JsonFloat(durationMs / 1000),
+    termination_reason: reason,
+    agent_cost: cost(simulation.agentCost),
+    user_cost: cost(simulation.userCost),
+    reward_info: reward === null ? null : rewardRecord(task, reward),
+    // Upstream puts messages in the order of their times.
+    messages: messages.map((message, turn) => messageRecord(message, { turn, time: timestamp(startedAt + turn) })),
+    trial,
+    seed,
+    mode: "half_duplex",
+    policy: data.policy,
+    info: null,
+  });
+}
+
+/** A message as upstream records it. */
+function messageRecord(
+  message: Tau2Message,
+  { turn, time }: { readonly turn: number; readonly time: string },
+): JsonObject {
+  const { role, content } = message;
+  const place = { turn_idx: turn, timestamp: time };
+  if (role === "system") return record({ role, content, ...place });
+  if (role === "tool") {
+    const { id, requestor, isError } = message;
+    return record({ id, role, content, requestor, error: isError, ...place });
+  }
+  const calls =
+    message.toolCalls?.map(({ id, name, arguments: given, requestor }) =>
+      record({ id, name, arguments: given, requestor }),
+    ) ?? null;
+  return record({ role, content, tool_calls: calls, ...place });
+}
+
+/** What was given for a conversation, as upstream records it. */
+function rewardRecord({ record: task }: Tau2Task, reward: RewardInfo): JsonObject {
+  const criteria = task.get("evaluation_criteria");
+  const listed = (key: string): readonly JsonValue[] => {
+    const list = criteria instanceof Map ? criteria.get(key) : null;
+    return Array.isArray(list) ? list : [];
+  };
+  const number = (value: boolean | number): JsonFloat => new JsonFloat(Number(value));
+  const { isDatabaseRight, assertions, actionChecks, communicated, verdicts, breakdown, info } = reward;
+  const actions = listed("actions");
+  const conditions = listed("env_assertions");
+  return record({
+    reward: number(reward.reward),
+    db_check:
+      isDatabaseRight === null ? null : record({ db_match: isDatabaseRight, db_reward: number(isDatabaseRight) }),
+    env_assertions:
+      assertions?.map((met, at) => record({ env_assertion: conditions[at] ?? null, met, reward: number(met) })) ?? null,
+    action_checks:
+      actionChecks?.map(({ isMet, kind }, at) =>
+        record({ action: actions[at] ?? null, action_match: isMet, action_reward: number(isMet), tool_type: kind }),
+      ) ?? null,
+    nl_assertions:
+      verdicts?.map(({ assertion, isMet, reason }) =>
+        record({ nl_assertion: assertion, met: isMet, justification: reason }),
+      ) ?? null,
+    communicate_checks:
+      communicated?.map(({ text, isMet }) =>
+        record({ info: text, met: isMet, justification: isMet ? "It was said." : "It was not said." }),
+      ) ?? null,
+    reward_basis: reward.rewardBasis === null ? null : [...reward.rewardBasis],
+    reward_breakdown:
+      breakdown && new Map(Object.entries(breakdown).map(([component, value]) => [component, number(value)])),
+    info: info === null ? null : noteRecord(info),
+  });
+}
+
+function noteRecord(info: NonNullable<RewardInfo["info"]>): JsonObject {
+  const entries = Object.entries(info) as [string, string | { readonly note: string } | null][];
+  return new Map(
+    entries.map(([key, value]) => [key, value === null || typeof value === "string" ? value : record(value)]),
+  );
+}
+
+const record = (fields: Readonly<Record<string, JsonValue>>): JsonObject => new Map(Object.entries(fields));
+
+/** As upstream writes times: without a zone. */
+const timestamp = (milliseconds: number): string => new Date(milliseconds).toISOString().replace("Z", "000");
+
+/** What a file says of one simulation. */
+export type ReadSimulation = {
+  readonly id: string;
+  readonly taskId: string;
+  readonly trial: number;
+  readonly reason: TerminationReason;
+  readonly messages: readonly Tau2Message[];
+  /** `null`: the file has none. */
+  readonly reward: number | null;
+  /** By component; `null`: the file has none. */
+  readonly breakdown: ReadonlyMap<string, number> | null;
+  readonly agentCost: number | null;
+  readonly userCost: number | null;
+  readonly durationSeconds: number | null;
+};
+
+export type Tau2ResultFile = {
+  readonly domain: string;
+  readonly isSolo: boolean;
+  /** By their ids, as they were when the file was made. */
+  readonly tasks: ReadonlyMap<string, Tau2Task>;
+  readonly simulations: readonly ReadSimulation[];
+};
+
+/**
+ * Reads a file with all simulations; with `parts`, one of a folder whose simulations are files of their own (name to text). `name`
+ * is for messages. Throws a `ConfigurationError` that names the simulation that is none, and for a folder that lacks files which it
+ * lists, or has others.
+ */
+export function readTau2Results(text: string, name: string, parts?: ReadonlyMap<string, string>): Tau2ResultFile {
+  const file = parseObject(text, name);
+  const info = objectIn(file, "info");
+  const environment = objectIn(info, "environment_info");
+  const domain = environment?.get("domain_name");
+  const list = parts === undefined ? file.get("simulations") : readParts(file, parts, name);
+  if (typeof domain !== "string" || !Array.isArray(list)) {
+    throw cannotRead(name, "it is no file of simulations, as upstream's runner writes it");
+  }
+  const implementation = (side: string): JsonValue => objectIn(info, side)?.get("implementation") ?? null;
+  const tasks = readTasks(file.get("tasks") ?? null, name);
+  return {
+    domain,
+    isSolo: implementation("agent_info") === "llm_agent_solo" && implementation("user_info") === "dummy_user",
+    tasks: new Map(tasks.map((task) => [task.id, task])),
+    simulations: list.map((item, at) => {
+      const read = item instanceof Map ? readSimulation(item, `${name}, simulation ${at + 1}`) : "it is no object";
+      if (typeof read !== "string") return read;
+      throw cannotRead(`${name}, simulation ${at + 1}`, read);
+    }),
+  };
+}
+
+function readParts(file: JsonObject, parts: ReadonlyMap<string, string>, name: string): JsonObject[] {
+  const index = file.get("simulation_index");
+  if (Array.isArray(index)) {
+    const listed = new Set(
+      index.map((entry) => {
+        const id = entry instanceof Map ? entry.get("id") : null;
+        return typeof id === "string" ? `${id}.json` : "";
+      }),
+    );
+    const missing = [...listed].filter((part) => !parts.has(part));
+    const extra = [...parts.keys()].filter((part) => !listed.has(part));
+    if (missing.length > 0) throw cannotRead(name, `it lists "${missing[0]}", which is not among its simulations`);
+    if (extra.length > 0) throw cannotRead(name, `it does not list "${extra[0]}", which is among its simulations`);
+  }
+  return [...parts.keys()].toSorted().map((part) => parseObject(parts.get(part)!, `${name}, "${part}"`));
+}
+
+/** A string says what is wrong. */
+function readSimulation(item: JsonObject, name: string): ReadSimulation | string {
+  const id = item.get("id");
+  const taskId = item.get("task_id");
+  const reason = terminationReasons.find((known) => known === item.get("termination_reason"));
+  const reward = objectIn(item, "reward_info");
+  const breakdown = objectIn(reward, "reward_breakdown");
+  const number = (value: JsonValue | undefined): number | null => {
+    const given = value instanceof JsonFloat ? value.value : value;
+    return typeof given === "number" && Number.isFinite(given) ? given : null;
+  };
+  if (typeof id !== "string") return '"id" is no string';
+  if (typeof taskId !== "string" && typeof taskId !== "number") return '"task_id" is no id';
+  if (reason === undefined) return `"termination_reason" is none of ${terminationReasons.join(", ")}`;
+  if (reward !== null && number(reward.get("reward")) === null) return '"reward" is no number';
+  return {
+    id,
+    taskId: String(taskId),
+    trial: number(item.get("trial")) ?? 0,
+    reason,
+    messages: readMessages(item.get("messages") ?? [], name),
+    reward: reward === null ? null : number(reward.get("reward")),
+    breakdown: breakdown && new Map([...breakdown].map(([component, value]) => [component, number(value) ?? NaN])),
+    agentCost: number(item.get("agent_cost")),
+    userCost: number(item.get("user_cost")),
+    durationSeconds: number(item.get("duration")),
+  };
+}
+
+function objectIn(object: JsonObject | null, key: string): JsonObject | null {
+  const value = object?.get(key);
+  return value instanceof Map ? value : null;
+}
+
+function parseObject(text: string, name: string): JsonObject {
+  let value: JsonValue;
+  try {
+    value = parseJson(text);
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error;
+    throw cannotRead(name, `it is not JSON (${error.pythonMessage})`);
+  }
+  if (value instanceof Map) return value;
+  throw cannotRead(name, "it is no object");
+}
+
+const cannotRead = (name: string, problem: string): ConfigurationError =>
+  new ConfigurationError(`Cannot read "${name}": ${problem}; name a file that upstream's runner wrote, or ours.`);

@@ -1,0 +1,116 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+import { smallCheckout } from "../src/environments/tau2-bench/checkout/small-checkout.test-helper.ts";
+import { createTestCli, type TestCli } from "../src/cli/cli.test-helper.ts";
+
+async function cliWithCheckout(): Promise<TestCli> {
+  const cli = await createTestCli();
+  for (const [path, text] of smallCheckout) {
+    const file = join(cli.folder, "checkout", path);
+    await mkdir(dirname(file), { recursive: true });
+    await writeFile(file, text);
+  }
+  return cli;
+}
+
+const call = { id: "c", name: "create_task", arguments: { user_id: "ann", title: "Tea" }, requestor: "assistant" };
+const made = '{"task_id": "task_1", "title": "Tea", "description": null, "status": "pending"}';
+
+/** As upstream's runner writes it: one trial that leaves the world as it was, one that makes a task nobody asked for, one that broke. */
+function resultsFile(rewards: readonly (number | null)[]): {
+  readonly simulations: readonly { readonly id: string }[];
+} {
+  const said = (role: string, content: string) => ({ role, content, tool_calls: null });
+  const quiet = [said("user", "Hello."), said("assistant", "Hello."), said("user", "###STOP###")];
+  const busy = [
+    { role: "assistant", content: null, tool_calls: [call] },
+    { role: "tool", id: "c", content: made, requestor: "assistant", error: false },
+  ];
+  const conversations = [quiet, [quiet[0], ...busy, ...quiet.slice(1)], []];
+  const endings = ["user_stop", "user_stop", "infrastructure_error"];
+  return {
+    ...{ info: { environment_info: { domain_name: "mock", policy: "" } } },
+    ...{
+      tasks: [
+        {
+          id: "second",
+          user_scenario: { instructions: "Ask." },
+          evaluation_criteria: { actions: [], reward_basis: ["DB"] },
+        },
+      ],
+    },
+    simulations: rewards.map((reward, trial) => ({
+      id: `s${trial}`,
+      task_id: "second",
+      trial,
+      termination_reason: endings[trial],
+      reward_info: reward === null ? null : { reward },
+      messages: conversations[trial],
+    })),
+  };
+}
+
+describe("eval --from a file of τ²-bench simulations", () => {
+  const score = async (cli: TestCli, name: string, ...flags: readonly string[]): Promise<string> => {
+    const { code, stdout, stderr } = await cli.run("eval", "--from", name, ...flags);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    return stdout;
+  };
+
+  it("gives pass^k of the recorded rewards without data, and confirms them with data", async () => {
+    const cli = await cliWithCheckout();
+    await writeFile(join(cli.folder, "results.json"), JSON.stringify(resultsFile([1, 0, null])));
+    const plain = await score(cli, "results.json");
+    expect(plain).toContain("tau2-bench/mock");
+    expect(plain).toContain("3, 2 graded, 1 successes");
+    expect(plain).toMatch(/infrastructure_error 1/);
+    expect(plain).toMatch(/^ *1 +0\.500/m);
+    expect(plain).toContain("0 of 3 runs");
+    const confirmed = await score(cli, "results.json", "--data", "checkout");
+    expect(confirmed).toContain("2 of 3 runs");
+    expect(confirmed).toContain("2 confirmed, 0 not");
+  });
+
+  it("names a reward that the evaluation does not give", async () => {
+    const cli = await cliWithCheckout();
+    await writeFile(join(cli.folder, "results.json"), JSON.stringify(resultsFile([1, 1])));
+    const stdout = await score(cli, "results.json", "--data", "checkout");
+    expect(stdout).toContain("task 0, trial 1: recorded 1, the environment gives 0");
+  });
+
+  it("reads a folder with a file a simulation", async () => {
+    const cli = await createTestCli();
+    const { simulations, ...rest } = resultsFile([1, 0]);
+    await mkdir(join(cli.folder, "run", "simulations"), { recursive: true });
+    await writeFile(join(cli.folder, "run", "results.json"), JSON.stringify(rest));
+    for (const one of simulations) {
+      await writeFile(join(cli.folder, "run", "simulations", `${one.id}.json`), JSON.stringify(one));
+    }
+    expect(await score(cli, "run")).toContain("2, 2 graded, 1 successes");
+  });
+
+  it("refuses a file that is none by name", async () => {
+    const cli = await createTestCli();
+    await writeFile(join(cli.folder, "results.json"), '{"info": 1}');
+    const { code, stderr } = await cli.run("eval", "--from", "results.json");
+    expect(code).not.toBe(0);
+    expect(stderr).toContain('Cannot read "results.json"');
+  });
+});
+
+describe("prepare tau2-bench", () => {
+  it("makes the folder of a checkout, and names what could not be read", async () => {
+    const cli = await cliWithCheckout();
+    const { code, stdout } = await cli.run("prepare", "tau2-bench", "--from", "checkout", "--to", "data");
+    expect(code).toBe(0);
+    expect(stdout).toContain("--env tau2-bench/retail --data data");
+    expect(await readFile(join(cli.folder, "data", "mock", "policy.md"), "utf8")).toBe("# Be kind\r\n");
+    const again = await cli.run("prepare", "tau2-bench", "--from", "checkout", "--to", "data");
+    expect(again.stderr).toContain('Cannot prepare τ²-bench in "');
+    await writeFile(join(cli.folder, "checkout", "src/tau2/domains/retail/tools.py"), "class RetailTools: pass");
+    const broken = await cli.run("prepare", "tau2-bench", "--from", "checkout", "--to", "other");
+    expect(broken.stderr).toContain('Cannot read "src/tau2/domains/retail/tools.py", line 1');
+  });
+});
