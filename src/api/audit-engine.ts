@@ -5,7 +5,7 @@ import { AttributedError, ConfigurationError } from "../core/index.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
 import { createVllmEngine } from "../engines/vllm/index.ts";
 import { asFields, createHttpPool, resolveAddress } from "../http/index.ts";
-import { type CheckOutcome, examineEngine } from "../testing/index.ts";
+import type { CheckOutcome } from "../testing/index.ts";
 import type { CallOptions, RolloutSettingOptions } from "./options.ts";
 import { rolloutSettings } from "./rollout-settings.ts";
 import { readFlag } from "./setting.ts";
@@ -72,6 +72,7 @@ export async function auditEngine(options: AuditEngineOptions): Promise<AuditEng
   onServer?.(facts);
   const checks: EngineCheck[] = [];
   const stop = drain ?? signal;
+  const { examineEngine } = await import("../testing/index.ts");
   for (const mode of ["whole", "streamed"] as const) {
     await examineEngine({
       open: () => open(mode === "streamed"),

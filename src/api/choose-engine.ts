@@ -1,19 +1,15 @@
 // The engine of a rollout: an SGLang or vLLM server, a GGUF file or a small model in this process, or the demonstration expert
 // behind the protocol of the first. Connecting is a step of its own, so that everything else is checked before a server is
-// contacted.
+// contacted. An engine is imported when it is chosen.
 
 import { resolve } from "node:path";
 
 import { AttributedError, ConfigurationError, type Engine, type EngineLoadSource } from "../core/index.ts";
-import { loadEmbeddedEngine } from "../engines/embedded/index.ts";
 import { type CircuitStatus, createGuardedEngine } from "../engines/guarded/index.ts";
-import { createLlamaCppEngine } from "../engines/llama-cpp/index.ts";
 import { createSglangEngine } from "../engines/sglang/index.ts";
-import { createVllmEngine } from "../engines/vllm/index.ts";
 import { createExpertSampler } from "../environments/bookshop/index.ts";
 import { parseBaseUrl } from "../http/index.ts";
 import { httpAddress } from "../lib/address.ts";
-import { createSglangFront } from "../testing/index.ts";
 import type { ChosenModel } from "./choose-model.ts";
 import { checkServerModel, type ServerEngine, untilServerIsReady } from "./first-contact.ts";
 import { findPreset } from "./presets.ts";
@@ -157,9 +153,13 @@ export async function connectEngine(name: EngineName, parts: EngineParts): Promi
   const servers = parts.servers.map((server) => ({ ...server, vocabularySize }));
   if (name === "embedded") return openEmbedded(model);
   if (name === "llama-cpp") return openGguf(parts);
-  if (name === "vllm") return openAll(servers.map(createVllmEngine), "a vLLM", parts);
+  if (name === "vllm") {
+    const { createVllmEngine } = await import("../engines/vllm/index.ts");
+    return openAll(servers.map(createVllmEngine), "a vLLM", parts);
+  }
   if (name === "sglang") return openAll(servers.map(createSglangEngine), "an SGLang", parts);
   const { tokenizer, renderer } = model;
+  const { createSglangFront } = await import("../testing/index.ts");
   const front = createSglangFront({
     ...{ sampler: createExpertSampler({ tokenizer, noise: settings.expertNoise }), tokenizer },
     ...{ modelPath: "bookshop-expert", endTokenIds: [renderer.stopTokenIds[0] ?? 0] },
@@ -181,7 +181,10 @@ function here(engine: Engine): ConnectedEngine {
 }
 
 async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
-  if (folder !== null) return here(await loadEmbeddedEngine(folder));
+  if (folder !== null) {
+    const { loadEmbeddedEngine } = await import("../engines/embedded/index.ts");
+    return here(await loadEmbeddedEngine(folder));
+  }
   throw new ConfigurationError(
     'Cannot run the embedded engine: "readable" names a tokenizer without a model; leave --model out, or name a model folder.',
   );
@@ -190,6 +193,7 @@ async function openEmbedded({ folder }: ChosenModel): Promise<ConnectedEngine> {
 async function openGguf({ settings, model, cwd }: EngineParts): Promise<ConnectedEngine> {
   const { gguf, concurrency, maxContextTokens } = settings;
   const modelPath = resolve(cwd, gguf ?? "");
+  const { createLlamaCppEngine } = await import("../engines/llama-cpp/index.ts");
   const engine = await createLlamaCppEngine({
     ...{ modelPath, sequences: Math.min(8, concurrencyBounds(concurrency).ceiling) },
     ...(maxContextTokens === null ? {} : { contextTokens: maxContextTokens }),

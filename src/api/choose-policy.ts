@@ -14,7 +14,7 @@ import {
   defaultSampling,
 } from "../core/index.ts";
 import type { CircuitStatus } from "../engines/guarded/index.ts";
-import { type AgentPrograms, openAgentPrograms } from "../gateway/index.ts";
+import type { AgentPrograms } from "../gateway/index.ts";
 import {
   chatEpisodeRunner,
   defaultTimeouts,
@@ -194,6 +194,7 @@ export async function connectPolicy(
     const engineAbort = { onAbort: settings.onEngineAbort, maxPauseMs: settings.maxPause * 1000 };
     const turnTimeoutMs = wrapEngine === undefined ? settings.turnTimeout * 1000 : Infinity;
     if (settings.agentCommand !== null) {
+      const { openAgentPrograms } = await import("../gateway/index.ts");
       programs = await openAgentPrograms({
         ...{ command: settings.agentCommand, timeoutMs: settings.agentTimeout * 1000, cwd, variables: context.env },
         taskLine: (task) => agentTaskLine(environment, task),

@@ -6,8 +6,6 @@ import { resolve } from "node:path";
 
 import { agentFactory, parseDisplays } from "../agents/index.ts";
 import { ConfigurationError, type EnvironmentSource, type UserSource, type AgentStrategy } from "../core/index.ts";
-import { loadFewShotDisplays, loadUserPrompts } from "../environments/tau-bench/index.ts";
-import { telecomRuleUser } from "../environments/tau2-bench/index.ts";
 import { type ModelUserOptions, parseUserExchanges, selectUser, userNames, recordingUser } from "../users/index.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readKey } from "./secrets.ts";
@@ -49,6 +47,9 @@ function refuseSeveral(strategy: string | null, environment: EnvironmentSource):
   }
 }
 
+const tauBench = () => import("../environments/tau-bench/index.ts");
+const tau2Bench = () => import("../environments/tau2-bench/index.ts");
+
 async function displaysOf(
   { displays, data }: RolloutSettings,
   environment: EnvironmentSource,
@@ -56,8 +57,8 @@ async function displaysOf(
 ): Promise<readonly string[]> {
   if (displays !== null) return parseDisplays(await readNamedFile(displays, cwd, "correct --displays."), displays);
   const [benchmark, domain = ""] = environment.name.split("/");
-  const found =
-    data === null || benchmark !== "tau-bench" ? null : await loadFewShotDisplays(resolve(cwd, data), domain);
+  const hasDisplays = data !== null && benchmark === "tau-bench";
+  const found = hasDisplays ? await (await tauBench()).loadFewShotDisplays(resolve(cwd, data), domain) : null;
   if (found !== null) return found;
   throw new ConfigurationError(
     `Cannot run "${environment.name}" with strategy "few-shot": there are no example conversations; give --displays <file>, or ` +
@@ -110,7 +111,7 @@ export async function chooseUser(
   if (context.parts?.user !== undefined) return context.parts.user;
   if (settings.replayUsers !== null) return replayedUser(settings, settings.replayUsers, context.cwd);
   const name = settings.user ?? defaultUser(settings, environment);
-  if (name === "rules" && environment.users.includes(name)) return telecomRuleUser();
+  if (name === "rules" && environment.users.includes(name)) return (await tau2Bench()).telecomRuleUser();
   if (!selectable.includes(name)) {
     throw new ConfigurationError(
       `Cannot find user "${name}": ${suggestion(name, selectable) ?? `there are ${selectable.join(", ")}; choose one with --user.`}`,
@@ -178,7 +179,7 @@ async function modelOptions(
   }
   const apiKey = readKey(env, userApiKeyEnv, "--user-api-key-env");
   const hasPrompts = userPrompts === "data" && data !== null && environment.name.startsWith("tau-bench/");
-  const prompts = hasPrompts ? await loadUserPrompts(resolve(cwd, data)) : null;
+  const prompts = hasPrompts ? await (await tauBench()).loadUserPrompts(resolve(cwd, data)) : null;
   return {
     ...{ model: userModel, variables: env, compat: settings.userCompat },
     ...(prompts === null ? {} : { prompts }),

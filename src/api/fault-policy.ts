@@ -9,7 +9,7 @@ import {
   type EpisodeSamples,
   useEnvironment,
 } from "../core/index.ts";
-import { type DomainData, loadTauBench } from "../environments/tau-bench/index.ts";
+import type { DomainData } from "../environments/tau-bench/index.ts";
 import {
   type TaskFacts,
   applyFaultPolicy,
@@ -68,6 +68,7 @@ export function taskFactsOf(environment: EnvironmentSource, data: string | null)
   const known = new Map<string, Promise<TaskFacts>>();
   const make = async (task: Task): Promise<TaskFacts> => {
     if (domain === null || data === null) return unknownEnd(environment, task);
+    const { loadTauBench } = await import("../environments/tau-bench/index.ts");
     return tauBenchFacts(environment, task, await loadTauBench({ domain, folder: data }));
   };
   return (task) => {

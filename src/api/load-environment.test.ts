@@ -196,8 +196,8 @@ describe("a module with a fault is shown with its place:", () => {
     ["syntax.mjs", "syntax.mjs:2:14"],
     ["imports.mjs", "syntax.mjs:2:14"],
     ["typescript.ts", "typescript.ts:1:19"],
-  ])("%s", (name, place) => {
-    expect(placeOfFault(join(folder, name), new SyntaxError("x"))).toBe(join(folder, place));
+  ])("%s", async (name, place) => {
+    expect(await placeOfFault(join(folder, name), new SyntaxError("x"))).toBe(join(folder, place));
   });
 
   it.each([

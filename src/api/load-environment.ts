@@ -15,13 +15,13 @@ import {
   type Taskset,
 } from "../core/index.ts";
 import { bookshopSource } from "../environments/bookshop/index.ts";
-import { tauBenchDomains, tauBenchSource } from "../environments/tau-bench/index.ts";
-import { loadTau2Data, tau2Domains, type Tau2Options, tau2Source } from "../environments/tau2-bench/index.ts";
+import { tauBenchDomains } from "../environments/tau-bench/domains.ts";
+import { tau2Domains } from "../environments/tau2-bench/domains.ts";
+import type { Tau2Options } from "../environments/tau2-bench/index.ts";
 import { checkedOpening, defaultTimeouts, readTask } from "../rollout/index.ts";
 import { agentTaskSource } from "./agent-tasks.ts";
 import { defaultRemote, findRemote, type RemoteSettings, remoteSchemes } from "./remote-environments.ts";
 import { nearest } from "./setting.ts";
-import { isRecord, parseProblem } from "./strip-types.ts";
 import type { GivenParts, Surroundings } from "./surroundings.ts";
 import { startWatch, watchedSource, type WatchLimits } from "./user-code.ts";
 
@@ -141,8 +141,12 @@ function checkTools(source: EnvironmentSource): void {
 const mostModules = 200;
 
 /** `<file>:<line>:<column>` of what went wrong when the module was loaded, both from 1; `null` when nothing says where. */
-export function placeOfFault(file: string, error: unknown): string | null {
-  return placeOfParser(error) ?? (isSyntaxError(error) ? placeOfSyntaxError(file) : placeOfFrame(error));
+export async function placeOfFault(file: string, error: unknown): Promise<string | null> {
+  return placeOfParser(error) ?? (isSyntaxError(error) ? await placeOfSyntaxError(file) : placeOfFrame(error));
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null;
 }
 
 function isSyntaxError(error: unknown): boolean {
@@ -157,7 +161,8 @@ function placeOfParser(error: unknown): string | null {
 }
 
 /** In the module, or in those of the user's that it imports. */
-function placeOfSyntaxError(first: string): string | null {
+async function placeOfSyntaxError(first: string): Promise<string | null> {
+  const { parseProblem } = await import("./strip-types.ts");
   const files = [first];
   for (let next = 0; next < Math.min(files.length, mostModules); next++) {
     const file = files[next]!;
@@ -231,6 +236,7 @@ const builtIn: Readonly<Record<string, Loader>> = {
 function tau2Loader(domain: string, options: Tau2Options = {}): Loader {
   return async ({ data, split }) => {
     const folder = requireData(`${tau2Bench}${domain}`, data, "tau2-bench");
+    const { loadTau2Data, tau2Source } = await import("../environments/tau2-bench/index.ts");
     const loaded = await loadTau2Data({ domain, folder });
     return { source: await tau2Source(loaded, { ...options, split }), defaultSplit: "base", defaultTasks: "all" };
   };
@@ -254,6 +260,7 @@ function requireData(env: string, data: string | null, benchmark: string): strin
 function tauBenchLoader(domain: string): Loader {
   return async ({ data }) => {
     const folder = requireData(`${tauBench}${domain}`, data, "tau-bench");
+    const { tauBenchSource } = await import("../environments/tau-bench/index.ts");
     return { source: await tauBenchSource({ domain, folder }), defaultSplit: "test", defaultTasks: "all" };
   };
 }
@@ -347,7 +354,7 @@ async function guarded<T>(name: string, loaded: Loaded, action: () => Promise<T>
   try {
     return await action();
   } catch (error) {
-    const place = placeOfFault(file, error);
+    const place = await placeOfFault(file, error);
     const where = place === null ? "" : ` (${relative(cwd, place)})`;
     throw new ConfigurationError(
       `Cannot load ${what} "${name}": ${messageOf(error).trim().replace(/\.$/, "")}${where}; correct the module (DEBUG=1 shows where).`,

@@ -13,7 +13,7 @@ import {
   type UserSource,
 } from "../core/index.ts";
 import type { GroupFilter } from "../rollout/index.ts";
-import { readConfigFile, type FlagValues, resolveSettings } from "./resolve-settings.ts";
+import { type FlagValues, resolveSettings } from "./resolve-settings.ts";
 import type { RolloutSettings } from "./rollout-settings.ts";
 import { readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import { presetDefaults } from "./presets.ts";
@@ -97,7 +97,7 @@ export async function readOptions(
     }
   }
   if (resume !== null) return { settings: resolveSettings(values, resume.settings), surroundings, resume };
-  const file = config === undefined ? null : await readConfigFile(config, cwd);
+  const file = config === undefined ? null : await (await import("./config-file.ts")).readConfigFile(config, cwd);
   const preset = values.preset ?? file?.values.get("preset")?.value;
   const command = values.agentCommand ?? file?.values.get("agentCommand")?.value ?? null;
   const below = {

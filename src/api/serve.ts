@@ -9,17 +9,8 @@ import { dumpJson } from "../python-semantics/json/dump-json.ts";
 import { type ExportContext, exportFormats, exportGroup } from "../export/index.ts";
 import { parseBaseUrl, showAddress } from "../http/index.ts";
 import { type RunEpisode, WeightHistory } from "../rollout/index.ts";
-import {
-  createRolloutService,
-  gatedEngine,
-  openRequestLog,
-  type PolicyRequest,
-  type RolloutService,
-  type RowFormat,
-  TurnGate,
-} from "../service/index.ts";
+import type { PolicyRequest, RolloutService, RowFormat } from "../service/index.ts";
 import { createFileRunStore, resumeFileRunStore, runFiles } from "../store/index.ts";
-import { createRunMetrics } from "../telemetry/index.ts";
 import { runManifest, checkSameSettings, readRunToResume, type RunToResume } from "./run-to-resume.ts";
 import { type ConnectedPolicy, expertsSink } from "./choose-policy.ts";
 import { type CallOptions, readOptions, type RolloutSettingOptions, type SettingSources } from "./options.ts";
@@ -192,6 +183,9 @@ async function openService(
     for (const closeOne of opened.toReversed()) await closeOne();
   };
   try {
+    // The HTTP framework and the metrics library are loaded by whoever serves.
+    const { createRolloutService, gatedEngine, openRequestLog, TurnGate } = await import("../service/index.ts");
+    const { createRunMetrics } = await import("../telemetry/index.ts");
     const metrics = createRunMetrics();
     opened.push(() => metrics.close());
     const gate = new TurnGate();

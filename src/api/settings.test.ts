@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { ConfigurationError } from "../core/index.ts";
 import { findPreset, presetDefaults } from "./presets.ts";
-import { parseConfig, resolveSettings, settingsJson, settingsYaml } from "./resolve-settings.ts";
+import { parseConfig, settingsYaml } from "./config-file.ts";
+import { resolveSettings, settingsJson } from "./resolve-settings.ts";
 import { rolloutSettings, settingNames, isTaskList, readTaskList } from "./rollout-settings.ts";
 import { keyOf, nearest } from "./setting.ts";
 

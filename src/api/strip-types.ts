@@ -28,7 +28,3 @@ export function parseProblem(source: string, filename: string): unknown {
     return error;
   }
 }
-
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null;
-}

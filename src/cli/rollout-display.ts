@@ -10,7 +10,7 @@ import { resumeWith } from "../api/user-code.ts";
 import type { RunTotals } from "../rollout/index.ts";
 import { runFiles } from "../store/index.ts";
 import { type CliContext, exitCodes } from "./cli-context.ts";
-import { createProgressDisplay, type ProgressDisplay } from "./display/progress-display.ts";
+import { createProgressDisplay, loadPainter, type ProgressDisplay } from "./display/progress-display.ts";
 import { runNotes, runTable } from "./display/run-table.ts";
 import { coloursFor, formatCount, printable } from "./display/terminal-text.ts";
 
@@ -23,6 +23,7 @@ export async function showRollout<T>(
   run: (options: RolloutCallOptions) => Promise<T>,
 ): Promise<T> {
   const { drain, cancel, env, cwd, stderr } = context;
+  const painter = await loadPainter(context);
   const shown: { display: ProgressDisplay | null; run: StartedRun | null; running: number } = {
     ...{ display: null, run: null, running: 0 },
   };
@@ -56,7 +57,7 @@ export async function showRollout<T>(
         resumeWith(resumeCommand(event.run, context, command));
         // A person at the terminal needs it without a block that repaints itself.
         const { quiet } = event.run.settings;
-        shown.display = createProgressDisplay(context, { quiet: quiet || event.run.user === "human" });
+        shown.display = createProgressDisplay(context, { quiet: quiet || event.run.user === "human", painter });
         if (!quiet) for (const line of startLines(event.run)) note(line);
         drain.addEventListener("abort", onDrain, { once: true });
         cancel.addEventListener("abort", onCancel, { once: true });

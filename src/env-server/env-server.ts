@@ -6,7 +6,6 @@ import { timingSafeEqual } from "node:crypto";
 import { messageOf } from "../core/failure.ts";
 import { type Listener, listen } from "../http/index.ts";
 import { EpisodeHost, type HostCounts, type HostOptions, checkUser } from "./episode-host.ts";
-import { WebSocketServer } from "ws";
 import { type FaceAnswer, type FaceRequest, McpFace } from "./mcp-face.ts";
 import { OpenEnvFace } from "./openenv-face.ts";
 
@@ -39,6 +38,7 @@ export async function createEnvServer(options: EnvServerOptions): Promise<EnvSer
   const episodes = new EpisodeHost(options);
   const mcp = new McpFace(episodes, { version, redact });
   const openEnv = new OpenEnvFace(episodes, { version, redact });
+  const { WebSocketServer } = await import("ws");
   const sockets = new WebSocketServer({ noServer: true, maxPayload: mostBodyBytes, perMessageDeflate: false });
   const answer = async (request: FaceRequest): Promise<FaceAnswer> => {
     const { pathname } = request.url;

@@ -3,7 +3,7 @@
 // connected to went with it. By `ws` and not by undici, whose socket cannot be given up on: a server that never answers a closing
 // frame would hold it.
 
-import { WebSocket } from "ws";
+import type { WebSocket } from "ws";
 import type { AttributedError, Boundary } from "../core/failure.ts";
 import { subscribeToAbort } from "../lib/deadline.ts";
 import type { BaseUrl } from "./base-url.ts";
@@ -46,7 +46,9 @@ export async function openSocket(base: BaseUrl, path: string, options: SocketOpt
   const { signal, boundary, connectTimeoutMs = 10_000, maxBytes = 16 * 1024 * 1024, headers = {} } = options;
   const request: HttpRequest = { base, method: "GET", path, headers: {}, body: null };
   if (signal?.aborted) throw endedCall(request, boundary, { code: "cancelled", state: "the caller cancelled it" });
-  const socket = new WebSocket(`${base.origin.replace(/^http/, "ws")}${base.path}${path}`, {
+  const library = await import("ws");
+  if (signal?.aborted) throw endedCall(request, boundary, { code: "cancelled", state: "the caller cancelled it" });
+  const socket = new library.WebSocket(`${base.origin.replace(/^http/, "ws")}${base.path}${path}`, {
     headers: base.authorization === null ? headers : { authorization: base.authorization, ...headers },
     handshakeTimeout: connectTimeoutMs,
     maxPayload: maxBytes,
@@ -132,7 +134,7 @@ class SocketDialogue implements AnsweringSocket {
     const { farewell, graceMs = 2000 } = options;
     const socket = this.#socket;
     if (this.#fault !== null) socket.terminate();
-    else if (socket.readyState === WebSocket.OPEN) {
+    else if (socket.readyState === socket.OPEN) {
       if (farewell === undefined) socket.close(1000);
       else socket.send(farewell, () => undefined);
     }

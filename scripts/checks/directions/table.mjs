@@ -85,10 +85,13 @@ export const modules = {
   },
   "environments/tau-bench": {
     imports: ["core", "lib", "python-semantics", "environments/checkout", "environments/tables"],
+    // The names of its domains are listed where nothing is opened.
+    entries: ["domains.ts"],
     packages: { "@lezer/common": "environments/tau-bench/checkout/" },
   },
   "environments/tau2-bench": {
     imports: ["core", "python-semantics", "environments/checkout", "environments/tables"],
+    entries: ["domains.ts"],
     packages: {
       "smol-toml": "environments/tau2-bench/toml.ts",
       "@lezer/common": "environments/tau2-bench/checkout/",

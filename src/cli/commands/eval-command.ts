@@ -4,7 +4,6 @@ import { resolve } from "node:path";
 import { Command } from "commander";
 import { evalSettings } from "../../api/eval-settings.ts";
 import { evaluate, type EvaluateOptions, planEvaluation } from "../../api/evaluate.ts";
-import { settingsYaml } from "../../api/resolve-settings.ts";
 import { groupSettings, rolloutSettings, settingNames } from "../../api/rollout-settings.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { evaluationView } from "../display/evaluation-view.ts";
@@ -48,6 +47,7 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
   const options: EvaluateOptions = flags;
   if (flags["dryRun"] === true) {
     const { redact, settings } = await planEvaluation({ ...options, cwd, variables: env });
+    const { settingsYaml } = await import("../../api/config-file.ts");
     stdout.write(redact(settingsYaml(settings)));
     return exitCodes.done;
   }

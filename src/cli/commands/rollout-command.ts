@@ -2,7 +2,6 @@
 
 import { Command } from "commander";
 import { planRollout, rollout, type RolloutOptions } from "../../api/rollout.ts";
-import { settingsYaml } from "../../api/resolve-settings.ts";
 import { commonSettings, rolloutSettings } from "../../api/rollout-settings.ts";
 import { type CliContext, exitCodes, type RunCommand } from "../cli-context.ts";
 import { addSettings, configOption, dryRunOption, resumeOption, shortHelp } from "../flags.ts";
@@ -45,6 +44,7 @@ async function run(flags: Readonly<Record<string, unknown>>, context: CliContext
   const options: RolloutOptions = flags;
   if (flags["dryRun"] === true) {
     const { redact, settings } = await planRollout({ ...options, cwd: context.cwd, variables: context.env });
+    const { settingsYaml } = await import("../../api/config-file.ts");
     context.stdout.write(redact(settingsYaml(settings)));
     return exitCodes.done;
   }

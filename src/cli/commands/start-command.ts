@@ -8,8 +8,6 @@ import { Command } from "commander";
 import { tokenizerOf } from "../../api/choose-model.ts";
 import { rollout, type RolloutOptions } from "../../api/rollout.ts";
 import { ConfigurationError, type Episode, type Tokenizer } from "../../core/index.ts";
-import { prepareTauBench } from "../../environments/tau-bench/index.ts";
-import { prepareTau2Bench } from "../../environments/tau2-bench/index.ts";
 import { episodeSamples } from "../../rollout/index.ts";
 import { readEpisodes } from "../../store/index.ts";
 import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
@@ -42,14 +40,14 @@ Examples:
 }
 
 const benchmarks = new Map([
-  ["tau-bench", prepareTauBench],
-  ["tau2-bench", prepareTau2Bench],
+  ["tau-bench", async () => (await import("../../environments/tau-bench/index.ts")).prepareTauBench],
+  ["tau2-bench", async () => (await import("../../environments/tau2-bench/index.ts")).prepareTau2Bench],
 ]);
 
 async function prepare(benchmark: string, { from, to }: PrepareFlags, context: CliContext): Promise<number> {
   const { cwd, stdout, stderr, program, cancel, drain } = context;
-  const prepareBenchmark = benchmarks.get(benchmark);
-  if (prepareBenchmark === undefined) {
+  const load = benchmarks.get(benchmark);
+  if (load === undefined) {
     throw new ConfigurationError(
       `Cannot prepare "${benchmark}": there are ${[...benchmarks.keys()].join(" and ")}; write "prepare tau-bench".`,
     );
@@ -57,6 +55,7 @@ async function prepare(benchmark: string, { from, to }: PrepareFlags, context: C
   if (to === undefined) {
     throw new ConfigurationError(`Cannot prepare ${benchmark}: no folder is named; give --to <folder>.`);
   }
+  const prepareBenchmark = await load();
   const isSaid = sayWhenInterrupted(drain, () => void stderr.write("Interrupted: nothing is kept.\n"));
   const { folder, files, commit } = await prepareBenchmark({
     to: resolve(cwd, to),

@@ -6,6 +6,7 @@ import { trainSettings } from "../../api/train-settings.ts";
 import { rolloutDefaults, train, type TrainOptions, type TrainResult } from "../../api/train.ts";
 import { type CliContext, exitCodes, type RunCommand, sayWhenInterrupted } from "../cli-context.ts";
 import { coloursFor, formatDuration } from "../display/terminal-text.ts";
+import { loadPainter } from "../display/progress-display.ts";
 import { comparisonTable, createTrainingDisplay } from "../display/training-display.ts";
 import { addSettings, configOption } from "../flags.ts";
 import { quoted } from "../rollout-display.ts";
@@ -60,7 +61,10 @@ Examples:
 async function run(flags: Readonly<Record<string, unknown>>, context: CliContext): Promise<number> {
   const { cwd, env: variables, drain, cancel: signal } = context;
   const options: TrainOptions = flags;
-  const display = createTrainingDisplay(context, { quiet: options.quiet === true });
+  const display = createTrainingDisplay(context, {
+    quiet: options.quiet === true,
+    painter: await loadPainter(context),
+  });
   const unsay = sayWhenInterrupted(drain, () =>
     display.note("Interrupted: the running step is finished and saved. Press Ctrl-C again to stop where it is."),
   );

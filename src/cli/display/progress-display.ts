@@ -1,7 +1,7 @@
 // How far a run is, while it runs: a block that repaints itself in a terminal, a plain line every few seconds elsewhere (CI,
 // pipes, log files). Writes to stderr, so that stdout holds results alone.
 
-import { createLogUpdate } from "log-update";
+import type { createLogUpdate } from "log-update";
 import { ratesOf, type RunTotals } from "../../rollout/index.ts";
 import type { CliContext } from "../cli-context.ts";
 import { passText, progressLine } from "./run-table.ts";
@@ -19,19 +19,27 @@ export interface ProgressDisplay {
 const repaintMs = 200;
 const plainLineMs = 5_000;
 
+/** What paints a block where {@link isLiveTerminal}, otherwise `null`: elsewhere nothing is loaded for it. */
+export async function loadPainter({ stderr, env }: Pick<CliContext, "stderr" | "env">): Promise<Painter | null> {
+  return isLiveTerminal(stderr, env) ? (await import("log-update")).createLogUpdate : null;
+}
+
+export type Painter = typeof createLogUpdate;
+
 /** The display for where we write; `quiet` shows notes alone. */
 export function createProgressDisplay(
   context: Pick<CliContext, "stderr" | "env">,
-  options: { readonly quiet: boolean },
+  options: { readonly quiet: boolean; readonly painter: Painter | null },
 ): ProgressDisplay {
   const { stderr, env } = context;
   if (options.quiet)
     return { update: () => undefined, note: (line) => stderr.write(`${line}\n`), stop: () => undefined };
-  return isLiveTerminal(stderr, env) ? liveDisplay(coloursFor(stderr, env)) : plainDisplay(stderr);
+  const { painter } = options;
+  return painter === null ? plainDisplay(stderr) : liveDisplay(coloursFor(stderr, env), painter);
 }
 
 /** Whether what is written there can be repainted. */
-export function isLiveTerminal(stderr: CliContext["stderr"], env: CliContext["env"]): boolean {
+function isLiveTerminal(stderr: CliContext["stderr"], env: CliContext["env"]): boolean {
   // A terminal without a height (a recorded session, some CI) has nothing to repaint.
   const hasHeight = (process.stderr.rows ?? 24) > 0;
   const isTerminal = stderr === process.stderr && process.stderr.isTTY && hasHeight;
@@ -61,8 +69,8 @@ function plainDisplay(stderr: CliContext["stderr"]): ProgressDisplay {
   };
 }
 
-function liveDisplay(colours: Colours): ProgressDisplay {
-  const block = createLogUpdate(process.stderr, { showCursor: true });
+function liveDisplay(colours: Colours, painter: Painter): ProgressDisplay {
+  const block = painter(process.stderr, { showCursor: true });
   let latest: (() => RunTotals) | null = null;
   const paint = (): void => {
     if (latest !== null) block(progressBlock(latest(), colours, process.stderr.columns));

@@ -1,12 +1,11 @@
 // What a training looks like: in a terminal a chart that repaints itself, one line a step elsewhere, both on stderr, so that
 // stdout holds results alone; and the table of before and after.
 
-import { createLogUpdate } from "log-update";
 import type { Interval } from "../../graders/index.ts";
 import type { ComparedKind, PassRateCurve, StepMetrics, TrainingProgress } from "../../learner/index.ts";
 import { textTable } from "../../lib/text.ts";
 import type { CliContext } from "../cli-context.ts";
-import { isLiveTerminal } from "./progress-display.ts";
+import type { Painter } from "./progress-display.ts";
 import { type Colours, coloursFor, formatDuration, formatPercent } from "./terminal-text.ts";
 
 export interface TrainingDisplay {
@@ -19,12 +18,13 @@ export interface TrainingDisplay {
 
 export function createTrainingDisplay(
   context: Pick<CliContext, "stderr" | "env">,
-  options: { readonly quiet: boolean },
+  options: { readonly quiet: boolean; readonly painter: Painter | null },
 ): TrainingDisplay {
   const { stderr, env } = context;
   const note = (line: string): void => void stderr.write(`${line}\n`);
   if (options.quiet) return { update: () => undefined, note, stop: () => undefined };
-  return isLiveTerminal(stderr, env) ? liveDisplay(coloursFor(stderr, env)) : plainDisplay(note);
+  const { painter } = options;
+  return painter === null ? plainDisplay(note) : liveDisplay(coloursFor(stderr, env), painter);
 }
 
 function plainDisplay(note: (line: string) => void): TrainingDisplay {
@@ -41,8 +41,8 @@ function plainDisplay(note: (line: string) => void): TrainingDisplay {
   };
 }
 
-function liveDisplay(colours: Colours): TrainingDisplay {
-  const block = createLogUpdate(process.stderr, { showCursor: true });
+function liveDisplay(colours: Colours, painter: Painter): TrainingDisplay {
+  const block = painter(process.stderr, { showCursor: true });
   let latest: TrainingProgress | null = null;
   const paint = (): void => {
     if (latest !== null) block(trainingBlock(latest, colours, process.stderr.columns));

@@ -15,5 +15,6 @@ export type { TauUserPrompts } from "./checkout/user-prompts.ts";
 export { calculate } from "./common/common-tools.ts";
 export type { DomainData, TauTask } from "./domain-data.ts";
 export { hashText, SharedBase, World } from "./world.ts";
-export { loadTauBench, tauBenchDomains, type TauBenchOptions, tauBenchSource } from "./tau-bench-source.ts";
+export { tauBenchDomains } from "./domains.ts";
+export { loadTauBench, type TauBenchOptions, tauBenchSource } from "./tau-bench-source.ts";
 export { TauEpisode, type TauEpisodeOptions, type TauStep, type TauUser } from "./tau-episode.ts";

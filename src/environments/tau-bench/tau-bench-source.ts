@@ -6,6 +6,7 @@ import type { Environment, Grade, LocalEnvironmentSource, Task } from "../../cor
 import { ConfigurationError } from "../../core/failure.ts";
 import type { JsonValue } from "../../python-semantics/json/index.ts";
 import { createTaskset } from "../../core/taskset.ts";
+import { type TauBenchDomain, tauBenchDomains } from "./domains.ts";
 import { airlineDomain } from "./airline/airline-domain.ts";
 import { type DomainData, loadPreparedFolder, type TauTask } from "./domain-data.ts";
 import { retailDomain } from "./retail/retail-domain.ts";
@@ -19,14 +20,14 @@ export type TauBenchOptions = {
   readonly folder: string;
 };
 
-const domains: readonly TauDomain[] = [retailDomain, airlineDomain];
-
-/** The domains that can be opened. */
-export const tauBenchDomains: readonly string[] = domains.map(({ name }) => name);
+const domains: Readonly<Record<TauBenchDomain, TauDomain>> = {
+  retail: retailDomain,
+  airline: airlineDomain,
+};
 
 /** The data of a domain; read once per process and folder. Rejects with a `ConfigurationError` that names what is wrong. */
 export async function loadTauBench({ domain: name, folder }: TauBenchOptions): Promise<DomainData> {
-  const domain = domains.find((candidate) => candidate.name === name);
+  const domain = Object.values(domains).find((candidate) => candidate.name === name);
   if (domain !== undefined) return loadPreparedFolder(domain, folder);
   throw new ConfigurationError(
     `Cannot open tau-bench domain "${name}": there is none of that name; use one of ${tauBenchDomains.join(", ")}.`,

@@ -3,12 +3,14 @@
 
 import { ConfigurationError } from "../../core/failure.ts";
 import type { Domain } from "./domain.ts";
+import { type Tau2Domain, tau2Domains } from "./domains.ts";
 import { type DomainData, loadDomainData } from "./domain-data.ts";
 import { airlineDomain } from "./airline/airline-domain.ts";
 import { mockDomain } from "./mock/mock-domain.ts";
 import { retailDomain } from "./retail/retail-domain.ts";
 import { telecomDomain, telecomWorkflowDomain } from "./telecom/telecom-domain.ts";
 
+export { tau2Domains } from "./domains.ts";
 export { isTau2Checkout, prepareTau2Bench, readTau2Checkout } from "./checkout/read-checkout.ts";
 export { callText, looksLikeCall, parseActionText } from "./action-text.ts";
 export {
@@ -60,22 +62,20 @@ export { resultText } from "./toolkit.ts";
 export { trialSeeds } from "./trial-seeds.ts";
 export { type Assertion, countedIds, type FunctionCall, Tau2World } from "./world.ts";
 
-const domains: ReadonlyMap<string, Domain> = new Map(
-  [mockDomain, retailDomain, airlineDomain, telecomDomain, telecomWorkflowDomain].map((domain) => [
-    domain.name,
-    domain,
-  ]),
-);
-
-/** Names of the domains, without the benchmark's. */
-export const tau2Domains: readonly string[] = [...domains.keys()];
+const domains: Readonly<Record<Tau2Domain, Domain>> = {
+  mock: mockDomain,
+  retail: retailDomain,
+  airline: airlineDomain,
+  telecom: telecomDomain,
+  "telecom-workflow": telecomWorkflowDomain,
+};
 
 /**
  * Reads the data of a domain, once per process. Rejects with a `ConfigurationError` for a domain that is not there, and for
  * files that are missing or not as upstream has them.
  */
 export async function loadTau2Data(options: { readonly domain: string; readonly folder: string }): Promise<DomainData> {
-  const domain = domains.get(options.domain);
+  const domain = Object.values(domains).find(({ name }) => name === options.domain);
   if (domain !== undefined) return loadDomainData(domain, options.folder);
   const what = options.domain === "banking_knowledge" ? "its knowledge base is not supported" : "there is none";
   throw new ConfigurationError(
